@@ -188,9 +188,10 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
 fn of_alert(alert: u8) -> Option<&'static str> {
     match alert {
         51 | 115 => Some("does the server's file have this identity, with the same key as --psk-key-file?"),
-        40 => {
-            Some("-u with --psk-key-file is for servers that know us by a key, --ca for those that show a certificate")
-        }
+        40 => Some(
+            "-u with --psk-key-file is for servers that know us by a key, --ca for those that show a certificate, with --cert \
+             and --key if they ask for ours",
+        ),
         42..=48 => Some("--cert with --key is what the server is shown"),
         _ => None,
     }

@@ -18,6 +18,7 @@
 //! | `store` | containers for what a peer can fill: arena, list, index, timers |
 //! | `oscore` | messages protected from end to end (RFC 8613), with the feature `oscore` |
 //! | [`shares`] | how much of something bounded each group of sources holds |
+//! | `limit` | so much a second for each group of sources |
 //! | `edhoc` | two ends agree on the credentials of OSCORE (RFC 9528), with the feature `edhoc`, on targets with atomic pointers |
 //! | `security` | whether a request, and what answers it, is protected, and what the one is bound to the other by |
 //! | `blockwise` | block-wise transfer: bodies cut into blocks and put together again |
@@ -46,6 +47,7 @@ pub mod endpoint;
 mod exchange;
 mod hash;
 mod incoming;
+mod limit;
 mod message;
 mod observe;
 #[cfg(feature = "oscore")]
@@ -69,6 +71,7 @@ pub use endpoint::{
 };
 pub use exchange::{Course, ExchangeId, Failure, Reliability, Request, Response, Rest};
 pub use incoming::RequestId;
+pub use limit::Limiter;
 pub use observe::{ObserverEnd, ObserverId, SubscriptionEnd, SubscriptionId};
 pub use peer::{ControllerId, PathKey, PeerSnapshot, Survey};
 

@@ -232,8 +232,9 @@ impl<C: SharedController> Settings<C> {
                 let responding = self.edhoc.served.clone().map(|us| Responding::new(us, validated)).transpose();
                 let responding = responding.map_err(|error| ConfigError::NoRandomness(error.to_string()))?;
                 if let Some(responding) = responding.clone() {
-                    endpoint
-                        .agree_on_keys(Box::new(move |now, c_r, message_3| responding.combined(now, c_r, message_3)));
+                    endpoint.agree_on_keys(Box::new(move |now, c_r, message_3, add| {
+                        responding.combined(now, c_r, message_3, add)
+                    }));
                 }
                 protecting.with_edhoc(responding, self.edhoc.toward.clone())
             };

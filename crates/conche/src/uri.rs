@@ -255,7 +255,22 @@ fn parse_port(port: &str) -> Result<u16, UriError> {
 
 fn host_name<E: Encoder>(name: &EStr<E>) -> Result<String, UriError> {
     let name = decode("host name", name)?;
+    if is_number(&name) {
+        return Err(UriError::Number { host: name });
+    }
     if name.is_empty() { Err(UriError::NoHost) } else { Ok(name.to_ascii_lowercase()) }
+}
+
+/// A resolver takes this for an address of IPv4, as inet_aton does of `127.1`, `0x7f.1` and `2130706433`: the same host under a name that
+/// nothing compares with its address. No name in the DNS ends so (URL standard, "ends in a number").
+fn is_number(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let digits = last.strip_prefix("0x").or_else(|| last.strip_prefix("0X"));
+    match digits {
+        Some(digits) => digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        None => !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit()),
+    }
 }
 
 fn decode_all<'a, E: Encoder>(

@@ -42,9 +42,9 @@ impl Pattern {
             Host::Name(name) if name == "*" => Hosts::Any,
             Host::Name(name) => match name.strip_prefix('*') {
                 Some(end) if end.starts_with('.') && !end.contains('*') && end.len() > 1 => {
-                    Hosts::Below(end.to_owned())
+                    Hosts::Below(without_root(end).to_owned())
                 }
-                None if !name.contains('*') => Hosts::One(uri.host().clone()),
+                None if !name.contains('*') => Hosts::One(canonical(uri.host())),
                 _ => {
                     return Err("in a host a * stands for all of it, or for what is before a dot, as in *.example.org"
                         .to_owned());
@@ -71,9 +71,9 @@ impl Pattern {
     }
 
     pub fn matches(&self, uri: &Uri) -> bool {
-        let host = match (&self.hosts, uri.host()) {
+        let host = match (&self.hosts, canonical(uri.host())) {
             (Hosts::Any, _) => true,
-            (Hosts::One(one), host) => *one == canonical(host),
+            (Hosts::One(one), host) => *one == host,
             (Hosts::Below(end), Host::Name(name)) => name.len() > end.len() && name.ends_with(end.as_str()),
             (Hosts::Below(_), _) => false,
         };
@@ -105,12 +105,17 @@ impl Pattern {
     }
 }
 
-/// An address of IPv4 is the same where it is written as one of IPv6.
+/// An address of IPv4 is the same where it is written as one of IPv6, and a name where the root of the DNS stands behind it.
 fn canonical(host: &Host) -> Host {
     match host {
         Host::Address(address) => Host::Address(address.to_canonical()),
+        Host::Name(name) => Host::Name(without_root(name).to_owned()),
         other => other.clone(),
     }
+}
+
+fn without_root(name: &str) -> &str {
+    name.strip_suffix('.').unwrap_or(name)
 }
 
 /// A pattern without its port, if that is a `*`.
@@ -152,7 +157,13 @@ mod tests {
                     "coaps://a.example.org.evil",
                 ],
             ),
-            ("coaps://a", &["coaps://a", "coaps://a:5684/x"], &["coaps://a:5683", "coaps://b"]),
+            (
+                "coaps://a",
+                &["coaps://a", "coaps://a:5684/x", "coaps://a./"],
+                &["coaps://a:5683", "coaps://b", "coaps://a.b"],
+            ),
+            ("coaps://a.b.", &["coaps://a.b", "coaps://A.B."], &["coaps://b", "coaps://a.b.."]),
+            ("coaps://*.b.", &["coaps://a.b", "coaps://a.b."], &["coaps://b."]),
             ("coap://a:5683/", &["coap://a/x/y"], &["coaps://a:5683/x"]),
             ("coap://a/x/*", &["coap://a/x", "coap://a/x/y/z", "coap://a/x/"], &["coap://a/xy", "coap://a/"]),
             ("coap://a/x", &["coap://a/x", "coap://a/%78?q"], &["coap://a/x/", "coap://a/x/y"]),
@@ -182,6 +193,9 @@ mod tests {
             "coaps://a/b?c",
             "coaps://a:0",
             "coaps://:*",
+            "coaps://127.1",
+            "coaps://0x7f000001:*",
+            "coaps://*.1",
             "",
         ] {
             assert!(Pattern::read(text).is_err(), "{text}");

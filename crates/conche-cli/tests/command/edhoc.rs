@@ -44,10 +44,20 @@ fn client_and_server_agree_on_keys_and_nobody_else_is_answered() {
     assert_eq!(secured.status, Some(2), "{}", secured.stderr);
     assert!(secured.stderr.contains("--edhoc is for coap://"), "{}", secured.stderr);
     // Of another pair.
-    let (_others, stranger, _) = Files::pair();
+    let (others, stranger, _) = Files::pair();
     let refused = run(conche().args(["get", &there, "--edhoc", &stranger]));
     assert_eq!(refused.status, Some(6), "{}", refused.stderr);
     assert!(refused.stderr.contains("no keys were agreed on"), "{}", refused.stderr);
+    // A server that is not the one of our file: the cause is told once.
+    let (_thirds, unlike, _) = Files::pair();
+    let other = fs::read_to_string(&client).expect("it was made");
+    let peers =
+        fs::read_to_string(&unlike).expect("it was made").split_once("peers").expect("it has some").1.to_owned();
+    let mixed =
+        others.secret("mixed", &format!("{}peers{peers}", other.split("peers").next().expect("what is before")));
+    let unknown = run(conche().args(["get", &there, "--edhoc", &mixed]));
+    let cause = "the other end's credential is not known";
+    assert_eq!((unknown.status, unknown.stderr.matches(cause).count()), (Some(6), 1), "{}", unknown.stderr);
 }
 
 #[test]

@@ -14,7 +14,9 @@ use std::time::Instant as Clock;
 
 use conche_proto::Instant;
 use dimpl::crypto::Dtls12CipherSuite;
-use dimpl::{Config as Settings, ConfigBuilder, Dtls, DtlsCertificate, Error, Output, PskResolver, SecurityError};
+use dimpl::{
+    Config as Settings, ConfigBuilder, CryptoError, Dtls, DtlsCertificate, Error, Output, PskResolver, SecurityError,
+};
 use rand_chacha::ChaCha12Rng;
 use rand_core::{RngCore, SeedableRng};
 
@@ -369,6 +371,15 @@ fn failure(error: Error) -> Failure {
             }
             error => Failure::Protocol(error.to_string()),
         },
+        // As of nobody, or of a kind that is not understood.
+        Error::CryptoError(
+            CryptoError::CertificateParseFailed
+            | CryptoError::UnsupportedPublicKeyAlgorithm
+            | CryptoError::UnsupportedEcCurve
+            | CryptoError::MissingEcCurveParameter
+            | CryptoError::InvalidEcCurveParameter
+            | CryptoError::InvalidSubjectPublicKey,
+        ) => Failure::NoCertificate,
         // During a handshake a record that cannot be decrypted is a Finished under other keys.
         Error::CryptoError(_) => Failure::Credentials,
         Error::CertificateError(_) => Failure::NoCertificate,

@@ -155,8 +155,9 @@ impl Failure {
             Self::Silence | Self::Alert(_) => None,
             Self::Version => Some(alert::PROTOCOL_VERSION),
             Self::Credentials => Some(alert::DECRYPT_ERROR),
-            Self::Certificate(_) | Self::NoCertificate => Some(alert::BAD_CERTIFICATE),
-            Self::Suite | Self::Protocol(_) => Some(alert::HANDSHAKE_FAILURE),
+            Self::Certificate(_) => Some(alert::BAD_CERTIFICATE),
+            // RFC 5246 §7.4.6.
+            Self::NoCertificate | Self::Suite | Self::Protocol(_) => Some(alert::HANDSHAKE_FAILURE),
             Self::Full => Some(alert::INTERNAL_ERROR),
         }
     }

@@ -233,7 +233,7 @@ static KINDS: &[Kind] = &[
         },
         silence,
     ),
-    kind("client shows no certificate", that_asks, trusting, |why| matches!(why, Ended::Failed(Failure::Alert(_)))),
+    kind("client shows no certificate", that_asks, trusting, alert::<40>),
     kind(
         "certificate of a stranger",
         || certified(own(data!("stranger.der"), data!("stranger.key")), None),

@@ -14,17 +14,19 @@ use super::receive::Arrival;
 use super::{Endpoint, Known};
 use crate::PeerKey;
 use crate::codec::{Body, BuildError, Code, Message, OptionNumber, OwnedMessage, Type};
-use crate::oscore::{Context, ContextId, EndId, kid_of};
+use crate::oscore::{Context, ContextId, EndId, InsertError, kid_of};
 use conche_cc::{Controller, Instant};
 
-/// Makes a context of message_3 for the request's `kid`, which is our connection identifier (C_R), or says what is answered instead.
-pub type Agree = dyn FnMut(Instant, EndId, &[u8]) -> Result<Context, (Code, Body)> + Send + Sync;
+/// Makes a context of message_3 for the request's `kid`, which is our connection identifier (C_R), and adds it, or says what is answered instead.
+pub type Agree = dyn FnMut(Instant, EndId, &[u8], &mut Add<'_>) -> Result<(), (Code, Body)> + Send + Sync;
+
+/// Adds a context, as [`Endpoint::add_context`] does.
+pub type Add<'a> = dyn FnMut(Context) -> Result<ContextId, InsertError> + 'a;
 
 /// # Keys that are agreed on with the first request (RFC 9668)
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Takes requests with the option EDHOC, of which the function is given message_3. What is agreed on is a context as by
-    /// [`add_context`](Self::add_context): [`Context::agreed`], so that the request behind message_3 can be taken at once. Without this
-    /// such requests are answered with 4.02.
+    /// Takes requests with the option EDHOC, of which the function is given message_3, and what adds a context: [`Context::agreed`],
+    /// so that the request behind message_3 can be taken at once. Without this such requests are answered with 4.02.
     pub fn agree_on_keys(&mut self, agree: Box<Agree>) {
         self.protection().agree = Some(agree);
     }
@@ -68,14 +70,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Adds the context that comes of a request's message_3; the rest is the request.
     fn agreed(&mut self, now: Instant, message: &Message<'_>) -> Result<OwnedMessage, (Code, Body)> {
-        let agree = Known::protection(&mut self.known).and_then(|protection| protection.agree.as_mut());
-        let agree = agree.ok_or((Code::BAD_OPTION, Body::EMPTY))?;
+        let protection = Known::protection(&mut self.known);
+        let both = protection.and_then(|protection| Some((protection.agree.as_mut()?, &mut protection.contexts)));
+        let (agree, contexts) = both.ok_or((Code::BAD_OPTION, Body::EMPTY))?;
         let malformed = || (Code::BAD_REQUEST, Body::EMPTY);
         let c_r = kid_of(message).ok_or_else(malformed)?;
         let (message_3, rest) = divided(message.payload()).ok_or_else(malformed)?;
-        let context = agree(now, c_r, message_3)?;
+        agree(now, c_r, message_3, &mut |context| contexts.insert(context))?;
+        self.ask_to_reserve();
         let unexpected = || (Code::INTERNAL_SERVER_ERROR, Body::EMPTY);
-        self.add_context(context).map_err(|_| unexpected())?;
         let options = message.options().filter(|option| option.number != OptionNumber::EDHOC);
         let body = Body::builder().options(options).payload(rest.to_vec()).build().map_err(|_| unexpected())?;
         OwnedMessage::encode(message.ty(), message.code(), message.id(), &message.token(), &body).ok_or_else(unexpected)

@@ -8,7 +8,7 @@ use crate::exchange::{Course, ExchangeId, Failure};
 use crate::incoming::RequestId;
 use crate::observe::{ObserverEnd, ObserverId, SubscriptionEnd, SubscriptionId};
 #[cfg(feature = "oscore")]
-use crate::oscore::Reserve;
+use crate::oscore::{ContextId, Reserve};
 use conche_cc::Instant;
 
 /// Something that happened outside and that the endpoint must know.
@@ -256,6 +256,9 @@ pub enum Event<P> {
         from: P,
         /// Why.
         reason: SubscriptionEnd,
+        /// What it was protected with.
+        #[cfg(feature = "oscore")]
+        context: Option<ContextId>,
     },
     /// An observer is gone, not by the application's will.
     ObserverGone {
@@ -293,5 +296,8 @@ pub enum Event<P> {
         reason: Failure,
         /// How the exchange went.
         course: Course,
+        /// What it was protected with.
+        #[cfg(feature = "oscore")]
+        context: Option<ContextId>,
     },
 }

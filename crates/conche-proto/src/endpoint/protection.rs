@@ -192,7 +192,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    fn ask_to_reserve(&mut self) {
+    pub(super) fn ask_to_reserve(&mut self) {
         while let Some(reserve) =
             Known::protection(&mut self.known).and_then(|protection| protection.contexts.poll_reserve())
         {

@@ -193,10 +193,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Some(over) = over {
             self.announce(over);
         } else if told && self.is_told_of(index) {
+            #[cfg(feature = "oscore")]
+            let context = self.exchanges.get(index).security.context();
             let (exchange, peer, course) = self.exchanges.told(now, &self.peers, index);
             self.announce(match as_asked {
                 true => Event::Unanswered { exchange, peer, course },
-                false => Event::Failed { exchange, peer, reason, course },
+                false => Event::Failed {
+                    exchange,
+                    peer,
+                    reason,
+                    course,
+                    #[cfg(feature = "oscore")]
+                    context,
+                },
             });
         } else {
             self.stats.responses_expired += 1;

@@ -304,9 +304,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let found = self.subscriptions.get(index);
         let (subscription, registering) = (self.subscriptions.id(index), found.exchange);
         let from = self.peers.get(found.peer).key;
+        #[cfg(feature = "oscore")]
+        let context = found.security.context();
         self.remove_subscription(now, index);
         self.abandon_registration(now, registering);
-        self.announce(Event::SubscriptionOver { subscription, from, reason });
+        self.announce(Event::SubscriptionOver {
+            subscription,
+            from,
+            reason,
+            #[cfg(feature = "oscore")]
+            context,
+        });
     }
 
     fn remove_subscription(&mut self, now: Instant, index: u32) {

@@ -400,11 +400,13 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         peer.trust = Trust::default();
     }
 
+    /// One that nothing holds makes room: one that is lost, if there is any, which is in front and may be young.
     fn evict(&mut self, now: Instant) -> Result<(), PeersFull> {
         let index = self.idle.first().ok_or(PeersFull)?;
-        match self.get(index).usage {
-            Usage::Idle { last_used, .. } if now - last_used >= self.retention => {}
-            _ => return Err(PeersFull),
+        let peer = self.get(index);
+        let is_old = matches!(peer.usage, Usage::Idle { last_used, .. } if now - last_used >= self.retention);
+        if !is_old && !peer.marks.has(Mark::Lost) {
+            return Err(PeersFull);
         }
         self.forget(index);
         Ok(())

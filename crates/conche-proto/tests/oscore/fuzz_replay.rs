@@ -1,5 +1,8 @@
 //! The seeds of the fuzz targets, replayed.
 
+#[cfg(feature = "edhoc")]
+#[path = "../../../../fuzz/bodies/edhoc.rs"]
+mod edhoc;
 #[path = "../../../../fuzz/bodies/oscore_endpoints.rs"]
 mod oscore_endpoints;
 #[path = "../../../../fuzz/bodies/oscore_message.rs"]
@@ -25,6 +28,24 @@ fn every_seed_of_the_message_target_passes() {
 #[test]
 fn every_seed_of_the_endpoints_target_passes() {
     replay("oscore_endpoints", oscore_endpoints::run);
+}
+
+#[cfg(feature = "edhoc")]
+#[test]
+fn every_seed_of_the_edhoc_target_passes() {
+    replay("edhoc", edhoc::run);
+}
+
+#[cfg(feature = "edhoc")]
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn whatever_happens_to_messages_of_edhoc_nobody_agrees_with_a_stranger(
+        script in prop::collection::vec(any::<u8>(), 0..300),
+    ) {
+        edhoc::run(&script);
+    }
 }
 
 proptest! {

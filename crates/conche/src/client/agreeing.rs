@@ -8,12 +8,11 @@ use conche_proto::codec::{Body, Code, OptionNumber};
 use conche_proto::edhoc::{Initiator, with_id};
 use conche_proto::oscore::Context;
 use conche_proto::{Course, Failure, Request, RequestError};
-use tokio::sync::OwnedMutexGuard;
 use tokio::time::timeout_at;
 
 use super::ready::{CHALLENGES, challenged, response};
 use super::{Client, Error, Response, Way};
-use crate::driver::Opening;
+use crate::driver::{NewKeys, Opening, Turn};
 use crate::edhoc::{CID_EDHOC, Error as Failed, NO_ID, PATH, Party, generate, random_id};
 use crate::prefixes::Prefixes;
 use crate::settings::Settings;
@@ -28,9 +27,6 @@ pub(super) struct Agreeing {
     /// For each destination that somebody has a turn with, or waits for one.
     turns: Mutex<HashMap<SocketAddr, Arc<tokio::sync::Mutex<()>>>>,
 }
-
-/// Nobody else agrees on keys with a destination, or uses those that it may not have yet.
-pub(super) type Turn = OwnedMutexGuard<()>;
 
 impl Agreeing {
     /// Keys are agreed on with a destination.
@@ -67,9 +63,9 @@ impl Client {
         Self { agreeing: Arc::new(Agreeing { parties, turns: Mutex::default() }), ..self }
     }
 
-    /// Sees to it that there are keys for a destination, where they are to be agreed on. As long as what is returned is there, nobody else has
-    /// a request protected with them: it brings what the server makes them of.
-    pub(super) async fn agree(&self, way: &Way<'_>) -> Result<Option<Turn>, Error> {
+    /// Sees to it that there are keys for a destination, where they are to be agreed on. What is returned the request has to bring: keys that
+    /// nobody else has before it has come.
+    pub(super) async fn agree(&self, way: &Way<'_>) -> Result<Option<Box<NewKeys>>, Error> {
         let Some(party) = self.agreeing.party(way) else { return Ok(None) };
         if way.to.ip().to_canonical().is_multicast() {
             return Err(Error::Refused(RequestError::ProtectedToGroup));
@@ -86,18 +82,14 @@ impl Client {
         let message_2 = self.tell(way, [&[NO_ID], message_1.as_slice()].concat()).await?;
         let (agreed, message_3) = initiator.finish(message_2.payload(), &party.peers).map_err(failed)?;
         let context = Context::agreed(&agreed.credentials).map_err(|_| failed(Failed::SameIds))?;
-        let before = match party.combined {
-            true => Some(message_3),
-            false => {
-                // Its answer is message_4, if anything: that to the first request shows as well that the server has the keys.
-                self.tell(way, with_id(agreed.credentials.sender_id, &message_3)).await?;
-                None
-            }
-        };
-        let combined = before.is_some();
-        let kept = handle.agreed(address, context, before).await.ok_or(Error::Stopped)?;
+        if party.combined && way.brings {
+            return Ok(Some(Box::new(NewKeys { context, message_3, turn })));
+        }
+        // Its answer is message_4, if anything: that to the first request shows as well that the server has the keys.
+        self.tell(way, with_id(agreed.credentials.sender_id, &message_3)).await?;
+        let kept = handle.agreed(address, context).await.ok_or(Error::Stopped)?;
         kept.map_err(|error| Error::Keys { peer: way.to, source: error.into() })?;
-        Ok(combined.then_some(turn))
+        Ok(None)
     }
 
     /// Sends a message of EDHOC; the answer is what comes back, which is no error.

@@ -41,7 +41,8 @@ impl GroupResponses {
         // No more are told than `Limits::group_responses`, so the channel needs no bound of its own.
         let (sender, responses) = mpsc::unbounded_channel();
         let opening = |timeout| Opening::Group { request: Request { timeout, ..request }, responses: sender };
-        let begun = client.begin(&Way { to: group, name: None, deadline, patience: Patience::Wait }, opening).await?;
+        let way = Way { to: group, name: None, deadline, patience: Patience::Wait, brings: false };
+        let begun = client.begin(&way, opening).await?;
         Ok(Self { group, responses, body_limit: begun.body_limit, exchange: Some(begun.exchange) })
     }
 

@@ -175,7 +175,7 @@ impl Client {
         let mut failure = None;
         for address in resolve(&uri).await? {
             let name = uri.server_name();
-            let way = Way { to: address, name: name.as_ref(), deadline: None, patience: Patience::Wait };
+            let way = Way { to: address, name: name.as_ref(), deadline: None, patience: Patience::Wait, brings: false };
             // It is nothing that could be protected.
             let begun = self.begin_with(&way, false, |_| Opening::Ping).await;
             let outcome = match begun {
@@ -260,7 +260,7 @@ impl Client {
         what: impl FnOnce(Option<Duration>) -> Opening,
     ) -> Result<Begun, Error> {
         #[cfg(feature = "edhoc")]
-        let turn = match needs_keys && self.agreeing.has(way) {
+        let keys = match needs_keys && self.agreeing.has(way) {
             // Few have that, and all would have its memory.
             true => Box::pin(self.agree(way)).await?,
             false => None,
@@ -280,14 +280,11 @@ impl Client {
         }
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let body_limit = handle.body_limit();
-        Ok(Begun {
-            exchange: handle.open(place, what(left)),
-            to,
-            waited,
-            body_limit,
-            #[cfg(feature = "edhoc")]
-            _turn: turn,
-        })
+        #[cfg(feature = "edhoc")]
+        let exchange = handle.open(place, what(left), keys);
+        #[cfg(not(feature = "edhoc"))]
+        let exchange = handle.open(place, what(left));
+        Ok(Begun { exchange, to, waited, body_limit })
     }
 }
 
@@ -299,6 +296,8 @@ struct Way<'a> {
     name: Option<&'a Arc<str>>,
     deadline: Option<Instant>,
     patience: Patience,
+    /// The request may bring the last message of EDHOC: it is acknowledged, and leaves without waiting for a body.
+    brings: bool,
 }
 
 /// An exchange that is under way.
@@ -309,9 +308,6 @@ struct Begun {
     /// How long it was in the line.
     waited: Duration,
     body_limit: usize,
-    /// That of the destination, until the answer shows that both ends have the same keys.
-    #[cfg(feature = "edhoc")]
-    _turn: Option<agreeing::Turn>,
 }
 
 impl Begun {

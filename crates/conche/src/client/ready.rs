@@ -43,7 +43,8 @@ impl Ready {
     }
 
     pub(super) fn way(&self, to: SocketAddr) -> Way<'_> {
-        Way { to, name: self.name.as_ref(), deadline: self.deadline, patience: self.patience }
+        let brings = self.reliability == Reliability::Confirmable;
+        Way { to, name: self.name.as_ref(), deadline: self.deadline, patience: self.patience, brings }
     }
 
     /// Sends it, unless the cache has the response.

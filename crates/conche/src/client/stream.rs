@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use super::cache::Passage;
 use super::ready::{CHALLENGES, Ready, challenged, response};
 use super::request::{RequestBuilder, first_that_answers, no_group, resolve_until};
-use super::{Begun, Error, Response};
+use super::{Begun, Error, Response, Way};
 use crate::body::{BoxError, Piece, Source};
 use crate::driver::{Opening, Patience, Told};
 
@@ -295,7 +295,9 @@ impl Ready {
     async fn open_stream(&self, to: SocketAddr, request: Request) -> Result<Coming, Error> {
         let (teller, told) = mpsc::unbounded_channel();
         let opening = |timeout| Opening::Streamed { request: Request { timeout, ..request }, told: teller };
-        let begun = self.client.begin(&self.way(to), opening).await?;
+        let way = self.way(to);
+        let way = Way { brings: way.brings && request.rest.is_none(), ..way };
+        let begun = self.client.begin(&way, opening).await?;
         Ok(Coming { told, begun })
     }
 

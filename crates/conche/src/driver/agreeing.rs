@@ -4,7 +4,8 @@ use std::collections::{HashMap, VecDeque};
 
 use conche_proto::codec::{Code, ContentFormat, OptionNumber, OwnedMessage};
 use conche_proto::oscore::{Context, ContextId, InsertError};
-use conche_proto::{Failure, Request, RequestId};
+use conche_proto::{Event, ExchangeId, Failure, Request, RequestId, SubscriptionEnd};
+use tokio::sync::OwnedMutexGuard;
 use tracing::debug;
 
 use super::serving::unavailable;
@@ -18,6 +19,27 @@ use crate::settings::SharedController;
 /// Servers with which a client has contexts. The oldest one makes room for the next.
 const MOST: usize = 1024;
 
+/// Keys that a request brings to the other end (RFC 9668).
+#[derive(Debug)]
+pub(crate) struct NewKeys {
+    pub(crate) context: Context,
+    pub(crate) message_3: Vec<u8>,
+    pub(crate) turn: Turn,
+}
+
+/// Nobody else agrees on keys with a destination.
+pub(crate) type Turn = OwnedMutexGuard<()>;
+
+/// An exchange brings keys that the other end may not have yet.
+#[derive(Debug)]
+struct Bringing {
+    to: Address,
+    context: ContextId,
+    /// Others for this destination have to wait: what overtook it would be refused.
+    _turn: Turn,
+    has_left: bool,
+}
+
 /// What was agreed on, and how more is.
 #[derive(Debug, Default)]
 pub(super) struct Agreeing {
@@ -29,6 +51,10 @@ pub(super) struct Agreeing {
     toward: HashMap<Address, ContextId>,
     /// These destinations, as they came.
     order: VecDeque<Address>,
+    /// What the request brings that is about to be opened.
+    opening: Option<Bringing>,
+    /// Exchanges whose destinations have not shown yet that they have the keys. Nothing else is protected with those.
+    bringing: HashMap<ExchangeId, Bringing>,
 }
 
 impl Agreeing {
@@ -46,9 +72,24 @@ impl Agreeing {
         is_wanted && self.context(to).is_none() && !is_for_keys()
     }
 
-    /// The context for requests to a destination.
+    /// The context for the next request to a destination.
     pub(super) fn context(&self, to: Address) -> Option<ContextId> {
-        self.toward.get(&to).copied()
+        let opening = self.opening.as_ref().map(|opening| opening.context);
+        opening.or_else(|| self.toward.get(&to).copied())
+    }
+
+    /// The request that brings keys has become an exchange.
+    pub(super) fn opened(&mut self, exchange: ExchangeId) {
+        if let Some(opening) = self.opening.take() {
+            self.bringing.insert(exchange, opening);
+        }
+    }
+
+    /// Nothing is agreed on with clients any more.
+    pub(super) fn refuse(&self) {
+        if let Some(responding) = &self.responding {
+            responding.refuse();
+        }
     }
 
     fn forget(&mut self, to: Address) -> Option<ContextId> {
@@ -70,7 +111,7 @@ impl<C: SharedController> Driver<C> {
         if self.endpoint.came_to_group(id) {
             return None;
         }
-        if self.serving.is_refusing() {
+        if responding.refuses() {
             return Some(unavailable());
         }
         if message.code() != Code::POST {
@@ -79,16 +120,15 @@ impl<C: SharedController> Driver<C> {
         if message.option(OptionNumber::CONTENT_FORMAT).is_some_and(|format| format != [CID_EDHOC]) {
             return Some(Response::new(Code::UNSUPPORTED_CONTENT_FORMAT));
         }
-        let echo = message.option(OptionNumber::ECHO);
+        let (echo, group) = (message.option(OptionNumber::ECHO), self.serving.group_of(from));
         // Who has a session has shown where it is.
         if !from.is_secured()
-            && let Some(challenge) = responding.challenge(self.now, &from, message.payload(), echo)
+            && let Some(challenge) = responding.challenge(self.now, (&from, group), message.payload(), echo)
         {
             return Some(Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, &challenge));
         }
         let endpoint = &self.endpoint;
         let is_free = |c_r| endpoint.find_context(c_r, None).is_none();
-        let group = self.serving.group_of(from);
         let Answer { code, message, agreed } = responding.answer(self.now, group, message.payload(), is_free);
         if let Some((context, peer)) = agreed {
             let c_r = context.recipient_id();
@@ -117,25 +157,61 @@ impl<C: SharedController> Driver<C> {
         self.protecting.agreeing.responding.as_ref()?.identity(c_r).map(Identity::Edhoc)
     }
 
-    /// Has requests to a destination protected with what was agreed on there, the first one with this message_3 before it.
-    pub(super) fn agreed(
-        &mut self,
-        to: Address,
-        context: Context,
-        message_3: Option<Vec<u8>>,
-    ) -> Result<(), InsertError> {
+    /// Has requests to a destination protected with what was agreed on there.
+    pub(super) fn agreed(&mut self, to: Address, context: Context) -> Result<(), InsertError> {
+        let context = self.endpoint.add_context(context)?;
+        self.use_agreed(to, context);
+        Ok(())
+    }
+
+    fn use_agreed(&mut self, to: Address, context: ContextId) {
         self.forget_agreed(to);
         let oldest = self.protecting.agreeing.order.front().copied();
         if let Some(oldest) = oldest.filter(|_| self.protecting.agreeing.order.len() >= MOST) {
             self.forget_agreed(oldest);
         }
-        let context = self.endpoint.add_context(context)?;
-        if let Some(message_3) = message_3 {
-            self.endpoint.send_message_3(context, message_3);
-        }
         self.protecting.agreeing.toward.insert(to, context);
         self.protecting.agreeing.order.push_back(to);
+    }
+
+    /// Has the request that is opened next bring keys.
+    pub(super) fn bring(&mut self, to: Address, keys: NewKeys) -> Result<(), InsertError> {
+        let NewKeys { context, message_3, turn } = keys;
+        let context = self.endpoint.add_context(context)?;
+        self.endpoint.send_message_3(context, message_3);
+        self.protecting.agreeing.opening = Some(Bringing { to, context, _turn: turn, has_left: false });
         Ok(())
+    }
+
+    /// That request was refused: nobody else has what was agreed on.
+    pub(super) fn not_brought(&mut self) {
+        if let Some(opening) = self.protecting.agreeing.opening.take() {
+            self.endpoint.remove_context(opening.context);
+        }
+    }
+
+    /// A datagram of an exchange leaves, a copy or not. If it is not the first message, that was answered.
+    pub(super) fn brings(&mut self, exchange: ExchangeId, attempt: u8) {
+        let Some(bringing) = self.protecting.agreeing.bringing.get_mut(&exchange).filter(|_| attempt == 0) else {
+            return;
+        };
+        if std::mem::replace(&mut bringing.has_left, true) {
+            self.have_arrived(exchange);
+        }
+    }
+
+    /// The other end has the keys that an exchange has brought: they are for all requests.
+    fn have_arrived(&mut self, exchange: ExchangeId) {
+        if let Some(Bringing { to, context, .. }) = self.protecting.agreeing.bringing.remove(&exchange) {
+            self.use_agreed(to, context);
+        }
+    }
+
+    /// Nobody knows whether the other end has the keys that an exchange was to bring, which is over.
+    pub(super) fn are_lost(&mut self, exchange: ExchangeId) {
+        if let Some(bringing) = self.protecting.agreeing.bringing.remove(&exchange) {
+            self.endpoint.remove_context(bringing.context);
+        }
     }
 
     /// Whether there is a context for requests to a destination.
@@ -143,9 +219,30 @@ impl<C: SharedController> Driver<C> {
         self.protecting.agreeing.context(to).is_some()
     }
 
-    /// A request to a destination failed. If that has lost the keys, or never had them, new ones are needed.
-    pub(super) fn doubt_agreed(&mut self, to: Address, failure: Failure) {
-        if matches!(failure, Failure::NotAuthenticated(_)) {
+    /// What an event says of keys.
+    pub(super) fn hear_of_agreed(&mut self, event: &Event<Address>) {
+        match *event {
+            // An acknowledgement is not protected: whoever forges one has the requests behind it fail, as if he forged their answers.
+            Event::Acknowledged { exchange, .. }
+            | Event::Response { exchange, .. }
+            | Event::Block { exchange, .. }
+            | Event::Unanswered { exchange, .. } => self.have_arrived(exchange),
+            Event::Failed { exchange, peer, reason, context, .. } => {
+                self.are_lost(exchange);
+                self.doubt_agreed(peer, reason, context);
+            }
+            Event::SubscriptionOver { from, reason: SubscriptionEnd::Failed(reason), context, .. } => {
+                self.doubt_agreed(from, reason, context);
+            }
+            _ => {}
+        }
+    }
+
+    /// If a request has failed since its destination has lost the keys, or never had them, new ones are needed; unless there are some
+    /// already, as where an answer to an earlier request comes late.
+    fn doubt_agreed(&mut self, to: Address, failure: Failure, context: Option<ContextId>) {
+        let is_used = context.is_some() && self.protecting.agreeing.context(to) == context;
+        if is_used && matches!(failure, Failure::NotAuthenticated(_)) {
             self.forget_agreed(to);
         }
     }

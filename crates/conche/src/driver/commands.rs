@@ -69,8 +69,8 @@ impl<C: SharedController> Driver<C> {
                 let _ = answer.send(self.has_agreed(to));
             }
             #[cfg(feature = "edhoc")]
-            Command::Agreed { to, context, message_3, answer } => {
-                let _ = answer.send(self.agreed(to, *context, message_3));
+            Command::Agreed { to, context, answer } => {
+                let _ = answer.send(self.agreed(to, *context));
             }
             Command::Stats { answer } => {
                 let _ = answer.send(*self.endpoint.stats());
@@ -93,6 +93,8 @@ impl<C: SharedController> Driver<C> {
             Command::KeepPaths { done } => self.keep_paths_and_tell(done),
             Command::Shutdown { within } => {
                 self.serving.refuse();
+                #[cfg(feature = "edhoc")]
+                self.protecting.agreeing.refuse();
                 self.dismiss_observers();
                 self.closing = Some(Closing::within(within));
             }
@@ -130,9 +132,16 @@ impl<C: SharedController> Driver<C> {
     }
 
     /// Opens an exchange for which nothing is missing.
-    pub(super) fn open_now(&mut self, Asked { what, ticket, place, outcome }: Asked) {
+    pub(super) fn open_now(&mut self, asked: Asked) {
+        let Asked { what, ticket, place, outcome, .. } = asked;
         let to = place.destination();
         self.tell_path(&to);
+        #[cfg(feature = "edhoc")]
+        if let Some(keys) = asked.keys
+            && let Err(error) = self.bring(to, *keys)
+        {
+            return outcome.send(Err(ExchangeError::Keys(error.into())));
+        }
         // Logs count from 1, as people do.
         let id = ticket + 1;
         let (mut responses, mut told) = (None, None);
@@ -164,6 +173,8 @@ impl<C: SharedController> Driver<C> {
         };
         match opened {
             Ok(exchange) => {
+                #[cfg(feature = "edhoc")]
+                self.protecting.agreeing.opened(exchange);
                 let waiting =
                     Waiting { ticket, ping, responses, told, outcome, place: Some(place), peer: to.canonical(), span };
                 self.exchanges.insert(exchange, waiting);
@@ -173,6 +184,8 @@ impl<C: SharedController> Driver<C> {
                 }
             }
             Err(refusal) => {
+                #[cfg(feature = "edhoc")]
+                self.not_brought();
                 span.in_scope(|| debug!(%refusal, "refused"));
                 let error = Busy::from_refusal(&refusal).map_or(ExchangeError::Refused(refusal), ExchangeError::Busy);
                 outcome.send(Err(error));
@@ -201,6 +214,8 @@ impl<C: SharedController> Driver<C> {
         for (ticket, farewell) in self.cancelled.take() {
             if let Some(exchange) = self.exchanges.cancel(ticket) {
                 self.endpoint.cancel(self.now, exchange);
+                #[cfg(feature = "edhoc")]
+                self.are_lost(exchange);
             }
             self.lose_interest(ticket, farewell);
         }

@@ -16,6 +16,8 @@ use conche_proto::{Course, Failure, PeerSnapshot, Request, RequestError, Request
 use tokio::sync::{mpsc, oneshot};
 
 use super::Address;
+#[cfg(feature = "edhoc")]
+use super::agreeing::NewKeys;
 use super::feed::{Feed, News, Teller};
 use super::reply::{Awaited, Replies, Reply};
 use super::scarcity::Scarcity;
@@ -44,14 +46,9 @@ pub(super) enum Command {
     /// Tell whether something was agreed on with a destination.
     #[cfg(feature = "edhoc")]
     HasAgreed { to: Address, answer: oneshot::Sender<bool> },
-    /// Protect requests to a destination with what was agreed on, the first one with this message_3 before it.
+    /// Protect requests to a destination with what was agreed on.
     #[cfg(feature = "edhoc")]
-    Agreed {
-        to: Address,
-        context: Box<SecurityContext>,
-        message_3: Option<Vec<u8>>,
-        answer: oneshot::Sender<Result<(), InsertError>>,
-    },
+    Agreed { to: Address, context: Box<SecurityContext>, answer: oneshot::Sender<Result<(), InsertError>> },
     /// Tell the counters.
     Stats { answer: oneshot::Sender<Stats> },
     /// Go on with a search for the busiest peers; at its end tell what is known of them, and everything that can be counted.
@@ -74,6 +71,9 @@ pub(super) struct Asked {
     pub(super) ticket: u64,
     pub(super) place: Place,
     pub(super) outcome: Reply,
+    /// What it brings.
+    #[cfg(feature = "edhoc")]
+    pub(super) keys: Option<Box<NewKeys>>,
 }
 
 /// An exchange to open.
@@ -265,8 +265,22 @@ impl Handle {
     }
 
     /// Opens an exchange whose turn it is. Dropping the future cancels it.
-    pub(crate) fn open(self, place: Place, what: Opening) -> Exchange {
-        self.begin(|ticket, outcome| Command::Open(Asked { what, ticket, place, outcome }))
+    pub(crate) fn open(
+        self,
+        place: Place,
+        what: Opening,
+        #[cfg(feature = "edhoc")] keys: Option<Box<NewKeys>>,
+    ) -> Exchange {
+        self.begin(|ticket, outcome| {
+            Command::Open(Asked {
+                what,
+                ticket,
+                place,
+                outcome,
+                #[cfg(feature = "edhoc")]
+                keys,
+            })
+        })
     }
 
     fn begin(self, command: impl FnOnce(u64, Reply) -> Command) -> Exchange {
@@ -288,15 +302,10 @@ impl Handle {
         self.ask(|answer| Command::HasAgreed { to, answer }).await
     }
 
-    /// Has requests to a destination protected with this context, the first one with this message_3 before it; `None` if the driver is gone.
+    /// Has requests to a destination protected with this context; `None` if the driver is gone.
     #[cfg(feature = "edhoc")]
-    pub(crate) async fn agreed(
-        &self,
-        to: Address,
-        context: SecurityContext,
-        message_3: Option<Vec<u8>>,
-    ) -> Option<Result<(), InsertError>> {
-        self.ask(|answer| Command::Agreed { to, context: Box::new(context), message_3, answer }).await
+    pub(crate) async fn agreed(&self, to: Address, context: SecurityContext) -> Option<Result<(), InsertError>> {
+        self.ask(|answer| Command::Agreed { to, context: Box::new(context), answer }).await
     }
 
     /// The counters of the endpoint; `None` if the driver is gone.

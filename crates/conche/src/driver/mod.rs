@@ -38,12 +38,16 @@ mod traffic;
 mod turns;
 
 pub(crate) use address::{Address, Role};
+#[cfg(feature = "edhoc")]
+pub(crate) use agreeing::{NewKeys, Turn};
 pub(crate) use bodies::Inlet;
 pub(crate) use company::Company;
 pub(crate) use feed::{End, Feed, News, State};
 pub(crate) use handle::{Exchange, ExchangeError, Handle, Opening, Outcome, Subscription, Told};
 pub(crate) use protecting::Protecting;
 pub(crate) use serving::Handlers;
+#[cfg(feature = "edhoc")]
+pub(crate) use serving::RETRY_AFTER_SECONDS;
 pub(crate) use socket::{Binding, Socket, could_have_alone, is_unreachable};
 pub use turns::{Busy, Full, Waiting};
 pub(crate) use turns::{Patience, Place};
@@ -322,6 +326,8 @@ impl<C: SharedController> Driver<C> {
             let rto = || self.endpoint.snapshot(&transmit.to).map(|peer| peer.congestion.rto);
             self.exchanges.departs(exchange, transmit, rto);
             self.expect_answer(&transmit.to);
+            #[cfg(feature = "edhoc")]
+            self.brings(exchange, transmit.attempt);
         }
     }
 
@@ -373,6 +379,8 @@ impl<C: SharedController> Driver<C> {
     /// The operating system would not send a datagram, and would not send another copy either: its exchange is over.
     fn refused_by_the_system(&mut self, exchange: ExchangeId, attempt: u8, source: io::Error) {
         self.endpoint.cancel(self.now, exchange);
+        #[cfg(feature = "edhoc")]
+        self.are_lost(exchange);
         if let Some(waiting) = self.exchanges.remove(exchange) {
             let error = ExchangeError::Send { source, transmissions: attempt.into() };
             waiting.outcome.send(Err(error));
@@ -381,6 +389,8 @@ impl<C: SharedController> Driver<C> {
 
     fn tell(&mut self, event: Event<Address>) {
         self.traffic.event(self.now, &event);
+        #[cfg(feature = "edhoc")]
+        self.hear_of_agreed(&event);
         match event {
             Event::Request { id, from, message } => self.serve(id, from, message),
             Event::Response { exchange, message, course, .. } => {
@@ -406,10 +416,8 @@ impl<C: SharedController> Driver<C> {
                     Ok(Outcome::Unanswered { course })
                 });
             }
-            Event::Failed { exchange, peer, reason: failure, course } => {
+            Event::Failed { exchange, peer, reason: failure, course, .. } => {
                 debug!(%peer, %failure, "an exchange failed");
-                #[cfg(feature = "edhoc")]
-                self.doubt_agreed(peer, failure);
                 if failure == Failure::TimedOut && course.acknowledged_after.is_none() {
                     self.doubt_session(peer);
                 }
@@ -423,12 +431,8 @@ impl<C: SharedController> Driver<C> {
             }
             Event::Notification { subscription, from, message } => self.observations.tell(subscription, from, message),
             Event::Stale { subscription, .. } => self.refresh(subscription),
-            Event::SubscriptionOver { subscription, from, reason } => {
+            Event::SubscriptionOver { subscription, from, reason, .. } => {
                 debug!(peer = %from, %reason, "an observation is over");
-                #[cfg(feature = "edhoc")]
-                if let SubscriptionEnd::Failed(failure) = reason {
-                    self.doubt_agreed(from, failure);
-                }
                 if reason == SubscriptionEnd::Failed(Failure::TimedOut) {
                     self.doubt_session(from);
                 }

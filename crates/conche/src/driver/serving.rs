@@ -23,7 +23,7 @@ use crate::server::{Dispatch, Notifier, Request, Response, Router};
 use crate::settings::SharedController;
 
 /// A client that is told to come back later does so after this time (RFC 7252 §5.9.3.4).
-const RETRY_AFTER_SECONDS: u32 = 2;
+pub(crate) const RETRY_AFTER_SECONDS: u32 = 2;
 
 /// How handlers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,11 +115,6 @@ impl Serving {
     /// Answers what still arrives with 5.03.
     pub(super) fn refuse(&mut self) {
         self.refusing = true;
-    }
-
-    #[cfg(feature = "edhoc")]
-    pub(super) fn is_refusing(&self) -> bool {
-        self.refusing
     }
 
     pub(super) fn is_idle(&self) -> bool {

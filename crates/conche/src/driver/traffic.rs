@@ -121,7 +121,7 @@ fn progress(event: &Event<Address>) -> Option<(Address, ExchangeId, ExchangeStat
             (group, exchange, ExchangeState::GroupOver { responses }, course)
         }
         Event::Unanswered { exchange, peer, course } => (peer, exchange, ExchangeState::Unanswered, course),
-        Event::Failed { exchange, peer, reason, course } => (peer, exchange, ExchangeState::Failed(reason), course),
+        Event::Failed { exchange, peer, reason, course, .. } => (peer, exchange, ExchangeState::Failed(reason), course),
         _ => return None,
     })
 }

@@ -52,6 +52,8 @@ use conche_proto::edhoc::Peers;
 use conche_proto::oscore::EndId;
 use zeroize::Zeroizing;
 
+use crate::server::Resource;
+
 /// The path of EDHOC (RFC 9528 appendix A.2).
 pub(crate) const PATH: &str = "/.well-known/edhoc";
 
@@ -63,6 +65,14 @@ pub(crate) const CID_EDHOC: u8 = 65;
 
 /// What stands before message_1 in place of an identifier: `true` in CBOR.
 pub(crate) const NO_ID: u8 = 0xf5;
+
+/// What `/.well-known/core` says of where a server agrees on keys (RFC 9668 §6): with method 3 and cipher suite 2, by the IDs of keys (COSE's
+/// header parameter 4), as the one that is asked, and with the first request as well.
+pub(crate) fn resource() -> Resource {
+    let resource = Resource::new().resource_type("core.edhoc");
+    let resource = resource.attribute("ed-method", "3").attribute("ed-csuite", "2").attribute("ed-idcred-t", "4");
+    resource.attribute("ed-r", "").attribute("ed-comb-req", "")
+}
 
 /// Contexts that a server keeps for each credential of a client. The oldest one makes room for the next.
 pub const CONTEXTS: usize = 4;
@@ -103,7 +113,8 @@ impl Party {
     }
 
     /// Whether a client has the first request bring the last message of EDHOC (RFC 9668), which the server has to understand: those that say
-    /// `ed-comb-req` in `/.well-known/core` do, and this crate's. `false` by default. A server takes both.
+    /// `ed-comb-req` in `/.well-known/core` do, and this crate's. `false` by default. A server takes both. Other requests to the server wait
+    /// until that one is acknowledged or answered; a Non-confirmable one, and one whose body is made while it is sent, brings nothing.
     #[must_use]
     pub fn combined(self, combined: bool) -> Self {
         Self { combined, ..self }

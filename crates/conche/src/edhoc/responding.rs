@@ -5,20 +5,28 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use conche_proto::codec::{Body, Code, OptionNumber};
+use conche_proto::codec::{Body, BodyBuilder, Code, OptionNumber};
 use conche_proto::edhoc::{HalfOpen, Responder, split_id};
-use conche_proto::oscore::{Context, EndId};
+use conche_proto::oscore::{Context, ContextId, EndId, InsertError};
 use conche_proto::shares::Group;
-use conche_proto::{Freshness, Instant};
+use conche_proto::{Freshness, Instant, Limiter, ResponseLimit};
 use tracing::debug;
 
 use super::{CONTEXTS, Credential, EDHOC, Error, Identity, NO_ID, Party, generate, random_id};
+use crate::driver::RETRY_AFTER_SECONDS;
 
 /// Exchanges that wait for message_3.
 const HALF_OPEN: usize = 1024;
 
 /// While so many wait, whoever begins another one has to show first that it is where it says (RFC 9528 §9.7).
 const BEFORE_CHALLENGES: usize = HALF_OPEN / 4;
+
+/// What a prefix may have computed: exchanges that begin, of which each takes up to four multiplications. At once as many as it may have
+/// waiting, and on average what keeps a core busy for a few hundredths.
+const BEGINNINGS: ResponseLimit = ResponseLimit { per_second: 100, burst: 512 };
+
+/// So many of them without having shown that its sources are where they say: whoever forges its addresses uses up no more.
+const BEFORE_SHOWN: ResponseLimit = ResponseLimit { per_second: 25, burst: 256 };
 
 /// For so long: twice what a Confirmable message takes at most to get an acknowledgement with three losses in a row.
 const LIFETIME: Duration = Duration::from_secs(45);
@@ -37,6 +45,10 @@ pub(crate) struct Responding(Arc<Mutex<State>>);
 struct State {
     us: Party,
     half_open: HalfOpen,
+    /// Exchanges that begin.
+    beginnings: Limiter,
+    /// Those of sources that have not shown where they are.
+    before_shown: Limiter,
     /// Of sources; `None` where the endpoint has every one show where it is.
     reachable: Option<Freshness>,
     /// By our identifiers (C_R), which are the recipient IDs of contexts.
@@ -45,6 +57,8 @@ struct State {
     of: HashMap<Box<[u8]>, VecDeque<EndId>>,
     /// Contexts that have to go.
     retired: Vec<EndId>,
+    /// Nothing is agreed on any more.
+    refuses: bool,
 }
 
 /// What comes of a request to `/.well-known/edhoc`.
@@ -65,10 +79,13 @@ impl Responding {
         let state = State {
             us,
             half_open: HalfOpen::new(HALF_OPEN, LIFETIME),
+            beginnings: Limiter::new(BEGINNINGS),
+            before_shown: Limiter::new(BEFORE_SHOWN),
             reachable: (!validated).then(|| Freshness::new(key, LIFETIME)),
             agreed: HashMap::new(),
             of: HashMap::new(),
             retired: Vec::new(),
+            refuses: false,
         };
         Ok(Self(Arc::new(Mutex::new(state))))
     }
@@ -78,16 +95,18 @@ impl Responding {
     pub(crate) fn challenge<P: Hash>(
         &self,
         now: Instant,
-        from: &P,
+        (from, group): (&P, Group),
         payload: &[u8],
         echo: Option<&[u8]>,
     ) -> Option<[u8; Freshness::LENGTH]> {
-        let mut state = self.state();
-        state.half_open.expire(now);
-        let begins = payload.first() == Some(&NO_ID) && state.half_open.len() >= BEFORE_CHALLENGES;
-        let reachable = state.reachable.as_ref().filter(|_| begins)?;
-        let shown = echo.is_some_and(|echo| reachable.check(now, from, echo).is_ok());
-        (!shown).then(|| reachable.challenge(now, from))
+        let State { half_open, before_shown, reachable, .. } = &mut *self.state();
+        let reachable = reachable.as_ref().filter(|_| payload.first() == Some(&NO_ID))?;
+        if echo.is_some_and(|echo| reachable.check(now, from, echo).is_ok()) {
+            return None;
+        }
+        half_open.expire(now);
+        let is_free = half_open.len() < BEFORE_CHALLENGES && before_shown.admits(now, group);
+        (!is_free).then(|| reachable.challenge(now, from))
     }
 
     /// Answers a request to `/.well-known/edhoc`, from a source of this group. `is_free` tells whether no other context has an identifier.
@@ -107,18 +126,41 @@ impl Responding {
         }
     }
 
-    /// What comes of a message_3 that a protected request has brought (RFC 9668).
-    pub(crate) fn combined(&self, now: Instant, c_r: EndId, message_3: &[u8]) -> Result<Context, (Code, Body)> {
+    /// What comes of a message_3 that a protected request has brought (RFC 9668), which `add` makes a context of the endpoint.
+    pub(crate) fn combined(
+        &self,
+        now: Instant,
+        c_r: EndId,
+        message_3: &[u8],
+        add: impl FnOnce(Context) -> Result<ContextId, InsertError>,
+    ) -> Result<(), (Code, Body)> {
+        // Options of their RFCs are legal.
+        let body = |builder: BodyBuilder| builder.build().unwrap_or(Body::EMPTY);
         let mut state = self.state();
-        let agreed = state.agree(now, c_r, message_3).map(|(context, peer, _)| {
-            state.keep(c_r, peer);
-            context
-        });
-        agreed.map_err(|error| {
-            let body = Body::builder().uint(OptionNumber::CONTENT_FORMAT, EDHOC.into()).payload(error.message());
-            // Its only option is legal.
-            (refusal(&error), body.build().unwrap_or(Body::EMPTY))
-        })
+        if state.refuses {
+            let body = body(Body::builder().uint(OptionNumber::MAX_AGE, RETRY_AFTER_SECONDS));
+            return Err((Code::SERVICE_UNAVAILABLE, body));
+        }
+        let (context, peer, _) = state.agree(now, c_r, message_3).map_err(|error| {
+            let format = Body::builder().uint(OptionNumber::CONTENT_FORMAT, EDHOC.into());
+            (refusal(&error), body(format.payload(error.message())))
+        })?;
+        add(context).map_err(|error| {
+            debug!(%error, "what was agreed on cannot be used");
+            (Code::INTERNAL_SERVER_ERROR, Body::EMPTY)
+        })?;
+        state.keep(c_r, peer);
+        Ok(())
+    }
+
+    /// Nothing is agreed on any more, as the server shuts down.
+    pub(crate) fn refuse(&self) {
+        self.state().refuses = true;
+    }
+
+    /// Nothing is agreed on any more.
+    pub(crate) fn refuses(&self) -> bool {
+        self.state().refuses
     }
 
     /// A context that was agreed on is used.
@@ -151,7 +193,7 @@ impl State {
         is_free: impl Fn(EndId) -> bool,
     ) -> Result<Vec<u8>, Error> {
         // Before anything is computed.
-        if !self.half_open.admits(now, group) {
+        if !self.half_open.admits(now, group) || !self.beginnings.admits(now, group) {
             return Err(Error::Busy);
         }
         let c_r = self.draw(is_free)?;
@@ -206,3 +248,6 @@ fn refusal(error: &Error) -> Code {
         _ => Code::BAD_REQUEST,
     }
 }
+
+#[cfg(test)]
+mod tests;

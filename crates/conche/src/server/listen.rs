@@ -389,6 +389,11 @@ impl<C: SharedController> Builder<ServerRole, C> {
     fn start(&self, binding: Binding, address: SocketAddr) -> Result<Server, BindError> {
         let ServerRole { router, handlers, client_cache, more_workers } = &self.role;
         let (router, handlers) = (router.clone().ready()?, *handlers);
+        #[cfg(feature = "edhoc")]
+        let router = match self.settings.edhoc.served {
+            Some(_) => router.or_route(crate::edhoc::PATH, crate::edhoc::resource()),
+            None => router,
+        };
         let started = match (more_workers, &binding) {
             (0, _) => Workers::one(&self.settings, binding, (router, handlers)),
             (_, Binding::Socket(_)) => return Err(BindError::Workers(WorkersError::Socket)),

@@ -46,6 +46,12 @@ pub enum UriError {
         /// The host.
         host: String,
     },
+    /// An address of IPv4 in a spelling that only some take for one.
+    #[error("the host {host:?} is no name, and an IPv4 address is written as four decimal numbers, as 127.0.0.1")]
+    Number {
+        /// The host.
+        host: String,
+    },
     /// There is a user name.
     #[error("a coap URI has no user name: leave out what stands before the \"@\"")]
     UserInfo,

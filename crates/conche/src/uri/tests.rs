@@ -56,6 +56,33 @@ fn addresses_of_both_versions_are_recognised() {
     assert_eq!(uri("coap://[fe80::1%25eth0]/a").host(), &scoped);
 }
 
+#[test]
+fn what_only_a_resolver_takes_for_an_address_is_no_host() {
+    for host in [
+        "127.1",
+        "127.0.1",
+        "2130706433",
+        "0x7f000001",
+        "0X7F.1",
+        "0177.0.0.1",
+        "127.0.0.0x1",
+        "127.0.0.1.",
+        "127.0.0.256",
+        "1.2.3.4.5",
+        "a.1",
+        "0x",
+        "%31%32%37.1",
+        "127.%31",
+    ] {
+        for uri in [format!("coap://{host}/x"), format!("coaps://{host}:7/x")] {
+            assert!(matches!(error(&uri), UriError::Number { .. }), "{uri}: {:?}", error(&uri));
+        }
+    }
+    for host in ["127.0.0.1", "1a", "a1", "1.a", "0xg", "127.0.0.1.example", "x0x1", "-1", "1.2.3.4-5"] {
+        assert!(format!("coap://{host}/").parse::<Uri>().is_ok(), "{host}");
+    }
+}
+
 // RFC 7252 §6.4 (Q212)
 #[test]
 fn each_step_of_the_decomposition_gives_its_options() {

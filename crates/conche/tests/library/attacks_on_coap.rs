@@ -1,5 +1,6 @@
 //! The attacks of draft-ietf-core-attacks-on-coap §2: somebody on the path can neither read nor change what is protected, but hold it back, and choose what
-//! comes when. Each is tried through a session (DTLS) and with keys (OSCORE), within one session and one pair of keys.
+//! comes when. Each is tried through a session (DTLS) and with keys (OSCORE), within one session and one pair of keys: those of this run, those that
+//! are agreed on anew, and those that EDHOC has agreed on.
 //!
 //! None of them hinders somebody from keeping everything back (§2.1), nor tells where the other end is: whoever relays all at once is no
 //! other than a network (§2.5).
@@ -23,9 +24,12 @@ use crate::between::{Act, Foe, LONG, Toward, keys};
 enum By {
     Dtls,
     Oscore,
+    /// With keys that both ends agree on anew (RFC 8613 appendix B.2).
+    Anew,
+    Edhoc,
 }
 
-const BOTH: [By; 2] = [By::Dtls, By::Oscore];
+const ALL: [By; 4] = [By::Dtls, By::Oscore, By::Anew, By::Edhoc];
 
 /// So long a client waits whose request, or its answer, is held back.
 const SHORT: Duration = Duration::from_millis(300);
@@ -48,14 +52,20 @@ impl Path {
         let secret = [KEYS.fetch_add(1, Ordering::SeqCst); 16];
         let ends = |own: &[u8], other: &[u8]| {
             let [own, other] = [own, other].map(|id| EndId::new(id).expect("short"));
-            Keys::for_this_run(Credentials::new([&b"on attacks"[..], &secret].concat(), own, other)).expect("legal")
+            let credentials = Credentials::new([&b"on attacks"[..], &secret].concat(), own, other);
+            let keys = if by == By::Anew { Keys::anew(credentials) } else { Keys::for_this_run(credentials) };
+            keys.expect("legal")
         };
         let done = Done::default();
         let router = router(&done);
         let (server, client) = (Server::builder().router(router), Client::builder());
         let (server, client) = match by {
             By::Dtls => (server.psk(keys), client.psk(*b"lamp", Secret::new(*b"sesame")).expect("a key")),
-            By::Oscore => (server.oscore(ends(b"s", b"c")), client.oscore(ends(b"c", b"s"))),
+            By::Oscore | By::Anew => (server.oscore(ends(b"s", b"c")), client.oscore(ends(b"c", b"s"))),
+            By::Edhoc => {
+                let (lamp, hall) = crate::edhoc::parties();
+                (server.edhoc(hall), client.edhoc(lamp))
+            }
         };
         let server = server.bind("127.0.0.1:0").await.expect("the loopback can be bound");
         let foe = Foe::before(server.local_addr()).await;
@@ -113,7 +123,7 @@ fn router(done: &Done) -> Router {
 /// knows, which does nothing twice.
 #[tokio::test]
 async fn a_blocked_request_is_told_to_be_unanswered_and_a_blocked_response_has_nothing_done_twice() {
-    for by in BOTH {
+    for by in ALL {
         let path = Path::new(by).await;
         path.foe.act(Toward::Server, 0, Act::Block);
         path.give_up_on("/lock", "1").await;
@@ -135,7 +145,7 @@ async fn a_blocked_request_is_told_to_be_unanswered_and_a_blocked_response_has_n
 /// draft-ietf-core-attacks-on-coap §2.2: what is delayed has its effect once, however often it is delivered.
 #[tokio::test]
 async fn a_delayed_request_is_executed_once_at_most() {
-    for by in BOTH {
+    for by in ALL {
         let path = Path::new(by).await;
         path.foe.act(Toward::Server, 0, Act::Hold);
         path.give_up_on("/lock", "unlock").await;
@@ -156,7 +166,7 @@ async fn a_delayed_request_is_executed_once_at_most() {
 /// draft-ietf-core-attacks-on-coap §2.2: an actuator that asks whether requests are fresh (RFC 9175 §2) does nothing of what was delayed.
 #[tokio::test]
 async fn a_delayed_request_is_stale_where_it_has_to_be_fresh() {
-    for by in BOTH {
+    for by in ALL {
         let path = Path::new(by).await;
         assert!(path.put("/door", "open").await.is_ok());
         // What asks for a challenge passes, and what answers it is held.
@@ -176,12 +186,12 @@ async fn a_delayed_request_is_stale_where_it_has_to_be_fresh() {
 /// no two of a client's have.
 #[tokio::test]
 async fn a_delayed_response_is_no_answer_to_a_later_request() {
-    for by in BOTH {
+    for by in ALL {
         let path = Path::new(by).await;
         let ask = |query: &str| {
             // Only the token tells what a Non-confirmable response answers.
             let request = path.client.get(path.uri(&format!("/say?{query}"))).non();
-            if by == By::Oscore { request.token(Token::from(*b"the same")) } else { request }
+            if by != By::Dtls { request.token(Token::from(*b"the same")) } else { request }
         };
         path.foe.act(Toward::Client, 0, Act::Hold);
         let error = ask("first").timeout(SHORT).await.expect_err("its answer is held back");
@@ -256,7 +266,7 @@ async fn a_block_of_an_earlier_body_comes_between(by: By, withheld: usize, bodie
 /// draft-ietf-core-attacks-on-coap §2.4.1: completing an operation with the final block of an earlier one.
 #[tokio::test]
 async fn a_delayed_final_block_ends_no_later_body() {
-    for by in BOTH {
+    for by in ALL {
         let path = a_block_of_an_earlier_body_comes_between(by, 1, bodies()).await;
         // The first one may be complete by now: it is as it was sent.
         let (done, [_, second]) = (path.done(), bodies());
@@ -267,7 +277,7 @@ async fn a_delayed_final_block_ends_no_later_body() {
 /// draft-ietf-core-attacks-on-coap §2.4.2: injecting a first block that was withheld, which a later operation would go on from.
 #[tokio::test]
 async fn a_withheld_first_block_begins_no_body_that_a_later_one_ends() {
-    for by in BOTH {
+    for by in ALL {
         let path = a_block_of_an_earlier_body_comes_between(by, 0, bodies()).await;
         let [_, second] = bodies();
         assert_eq!(path.done(), [second], "{by:?}");

@@ -14,21 +14,21 @@ use conche_proto::edhoc::{Initiator, Peers, with_id};
 use conche_proto::oscore::EndId;
 use tokio::sync::Semaphore;
 
-fn own(kid: &[u8], name: &str) -> Own {
+pub(crate) fn own(kid: &[u8], name: &str) -> Own {
     let key = generate().expect("there is randomness");
     let credential = Credential::of(&key, kid, name).expect("short");
     Own::new(key, credential).expect("they belong together")
 }
 
 /// A client and a server that know each other.
-fn parties() -> (Party, Party) {
+pub(crate) fn parties() -> (Party, Party) {
     let (client, server) = (own(b"\x01", "lamp-7"), own(b"\x02", "hall"));
     let (lamp, hall) = (client.credential().clone(), server.credential().clone());
     let knows = |own, other| Party::new(own).with_peer(other).expect("one alone");
     (knows(client, hall), knows(server, lamp))
 }
 
-async fn server(party: Party) -> Server {
+pub(crate) async fn server(party: Party) -> Server {
     let who = async |who: Identity| who.to_string();
     let router =
         Router::new().route("/who", get(who)).route("/size", post(async |body: String| body.len().to_string()));
@@ -37,14 +37,14 @@ async fn server(party: Party) -> Server {
 }
 
 /// A server at the address of another, which has forgotten everything.
-async fn restarted(first: Server, party: Party) -> Server {
+pub(crate) async fn restarted(first: Server, party: Party) -> Server {
     let address = first.local_addr();
     first.shutdown(Duration::ZERO).await;
     let who = async |who: Identity| who.to_string();
     Server::builder().edhoc(party).route("/who", get(who)).bind(address).await.expect("it is free again")
 }
 
-fn client(party: Party) -> Client {
+pub(crate) fn client(party: Party) -> Client {
     Client::builder().edhoc(party).build().expect("legal settings")
 }
 
@@ -54,18 +54,38 @@ async fn a_handler_learns_who_has_agreed_on_keys_in_two_round_trips_or_one() {
         let (lamp, hall) = parties();
         let server = server(hall).await;
         let uri = |path: &str| format!("coap://{}{path}", server.local_addr());
-        let client = client(lamp.combined(combined));
+        let client = client(lamp.clone().combined(combined));
         for _ in 0..3 {
             assert_eq!(client.get(uri("/who")).await.expect("an answer").text().expect("a text"), "lamp-7");
         }
         // Messages of EDHOC, and requests: a combined one is both.
         let datagrams = client.stats().await.datagrams_received;
         assert_eq!(datagrams, if combined { 1 + 3 } else { 2 + 3 });
+        // What nobody acknowledges brings nothing.
+        let other = self::client(lamp.clone().combined(combined));
+        assert_eq!(other.get(uri("/who")).non().await.expect("an answer").text().expect("a text"), "lamp-7");
+        assert_eq!(other.stats().await.datagrams_received, 2 + 1);
         let stranger = Client::new();
         assert_eq!(stranger.get(uri("/who")).await.expect("an answer").code(), Code::UNAUTHORIZED);
         assert_eq!(stranger.get(uri("/open")).await.expect("an answer").code(), Code::CONTENT);
         assert_eq!(stranger.get(uri("/.well-known/edhoc")).await.expect("an answer").code(), Code::METHOD_NOT_ALLOWED);
     }
+}
+
+/// RFC 9668 §6.
+#[tokio::test]
+async fn a_server_lists_where_and_how_it_agrees_on_keys() {
+    let (_, hall) = parties();
+    let server = server(hall.clone()).await;
+    let links = async |server: &Server, query: &str| {
+        let links = Client::new().get(format!("coap://{}/.well-known/core{query}", server.local_addr())).await;
+        links.expect("an answer").text().expect("a text").to_owned()
+    };
+    let link = "</.well-known/edhoc>;rt=\"core.edhoc\";ed-method=3;ed-csuite=2;ed-idcred-t=4;ed-r;ed-comb-req";
+    assert_eq!(links(&server, "?rt=core.edhoc").await, link);
+    assert_eq!(links(&server, "").await, format!("</who>,</size>,</open>,{link}"));
+    let own = Server::builder().edhoc(hall).route("/.well-known/edhoc", get(async || "own")).bind("127.0.0.1:0").await;
+    assert_eq!(links(&own.expect("the loopback can be bound"), "").await, "</.well-known/edhoc>");
 }
 
 #[tokio::test]
@@ -229,7 +249,12 @@ impl Raw {
         let (body, token) =
             (body.payload(payload.to_vec()).build().expect("legal"), Token::from(u64::from(self.1).to_be_bytes()));
         let post = OwnedMessage::encode(Type::Confirmable, Code::POST, MessageId(self.1), &token, &body);
-        self.0.send(post.expect("short").view().as_bytes()).expect("it can be sent");
+        self.tell(post.expect("short").view().as_bytes())
+    }
+
+    /// The answer to a datagram.
+    fn tell(&mut self, datagram: &[u8]) -> OwnedMessage {
+        self.0.send(datagram).expect("it can be sent");
         let mut buffer = [0; 1500];
         let length = self.0.recv(&mut buffer).expect("an answer");
         OwnedMessage::pooled(Message::decode(&buffer[..length]).expect("a message"), &mut MessagePool::new())
@@ -350,6 +375,8 @@ async fn a_server_that_shuts_down_agrees_on_nothing() {
     while stranger.get(format!("coap://{at}/open")).await.expect("an answer").code() != Code::SERVICE_UNAVAILABLE {}
     let refused = raw.post_with(&message_1(0x37), None);
     assert_eq!((refused.code(), refused.payload()), (Code::SERVICE_UNAVAILABLE, &b""[..]));
+    let combined = raw.tell(b"\x40\x02\x7f\x01\x91\x08\xc0\xff\x40\x00");
+    assert_eq!((combined.code(), combined.payload()), (Code::SERVICE_UNAVAILABLE, &b""[..]));
     gate.add_permits(1);
     assert_eq!(slow.await.expect("it does not panic").expect("an answer").code(), Code::CONTENT);
     over.await.expect("it does not panic");

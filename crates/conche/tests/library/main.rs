@@ -3,7 +3,7 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-#[cfg(all(feature = "dtls", feature = "oscore"))]
+#[cfg(all(feature = "dtls", feature = "edhoc"))]
 mod attacks_on_coap;
 #[cfg(feature = "dtls")]
 mod between;
@@ -20,6 +20,8 @@ mod driver_serving;
 mod edhoc;
 #[cfg(feature = "edhoc")]
 mod edhoc_aiocoap;
+#[cfg(all(feature = "dtls", feature = "edhoc"))]
+mod edhoc_held;
 mod event_log;
 #[cfg(all(feature = "dtls", feature = "oscore", unix))]
 mod fuzz_replay;

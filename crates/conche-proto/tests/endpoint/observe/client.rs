@@ -209,7 +209,7 @@ fn a_repeated_registration_that_is_cancelled_ends_the_subscription_with_a_word()
     let exchange = again.sent[0].0.exchange.expect("it is an exchange");
     assert!(client.endpoint.cancel(client.now, exchange));
     let given = client.drain();
-    let [Event::SubscriptionOver { subscription: over, from: 9, reason }] = &given.events[..] else {
+    let [Event::SubscriptionOver { subscription: over, from: 9, reason, .. }] = &given.events[..] else {
         panic!("{given:?}")
     };
     assert_eq!((*over, reason.to_string().as_str()), (subscription, "the repeated registration was cancelled"));

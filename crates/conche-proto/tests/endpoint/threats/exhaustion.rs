@@ -133,6 +133,23 @@ fn peers_in_use_are_never_evicted_and_idle_ones_after_their_lifetime() {
 }
 
 #[test]
+fn a_peer_that_is_lost_makes_room_as_soon_as_nothing_holds_it() {
+    let mut server = endpoint(Limits { peers: 2, ..Limits::default() });
+    let get = wire::request(Type::NonConfirmable, Code::GET, 1, b"t", "/test");
+    server.handle(Instant::ZERO, Input::datagram(1, &get)).expect("drained");
+    let Output::Event(Event::Request { id, .. }) = server.poll(Instant::ZERO, &mut [0; 1152]) else {
+        panic!("a request")
+    };
+    server.lose_peer(Instant::ZERO, &1);
+    server.request(Instant::ZERO, 2, request(Code::GET, "/test")).expect("room");
+    let refused = server.request(Instant::ZERO, 3, request(Code::GET, "/test"));
+    assert_eq!(refused, Err(RequestError::PeersFull { limit: 2 }), "somebody may still answer it");
+    server.ignore(Instant::ZERO, id);
+    assert!(server.request(Instant::ZERO, 3, request(Code::GET, "/test")).is_ok());
+    assert!(server.snapshot(&1).is_none());
+}
+
+#[test]
 fn a_driver_that_does_not_poll_is_stopped() {
     let mut server = endpoint(Limits { outputs: 8, ..Limits::default() });
     let ping = |n: u16| wire::bare(Type::Confirmable, Code::EMPTY, n, &[]);

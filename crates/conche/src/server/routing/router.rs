@@ -86,6 +86,13 @@ impl<S> Router<S> {
         self.attempt(|router| router.insert(Pattern::parse(path)?, resource, None))
     }
 
+    /// Adds a resource of the server's own, unless the application has one there.
+    #[cfg(feature = "edhoc")]
+    pub(crate) fn or_route(self, path: &str, resource: Resource<S>) -> Self {
+        let is_there = self.entries.iter().any(|entry| entry.pattern.text == path);
+        if is_there { self } else { self.route(path, resource) }
+    }
+
     /// Adds all resources of another router below a prefix: its `/` is the prefix itself. What the prefix captures comes
     /// before what its routes capture. Its fallback answers for what is below the prefix; without one, this router's does,
     /// or else a 4.04 through its layers. Its limit of the payload holds for its resources and its fallback, unless this

@@ -1,4 +1,4 @@
-//! [`Limiter`]: a server limits its responses to each source (RFC 7252 §4.7), in memory that does not grow.
+//! [`Limiter`]: so much a second for each source, as of a server's responses (RFC 7252 §4.7), in memory that does not grow.
 //!
 //! Each source has one bucket in each of two rows, as its [`Group`] says, and is served while one of them has room. So a
 //! source that overdoes it holds back another only where both buckets coincide, in one of 2^20 pairs of sources. A
@@ -13,9 +13,9 @@ use crate::config::ResponseLimit;
 use crate::shares::{Group, ROW};
 use conche_cc::Instant;
 
-/// What was answered lately.
+/// What each group of sources had lately, and whether it may have more.
 #[derive(Debug)]
-pub(super) struct Limiter {
+pub struct Limiter {
     /// Between two requests at the average rate.
     interval: Duration,
     /// How far ahead of now a bucket may be and still have room.
@@ -24,7 +24,9 @@ pub(super) struct Limiter {
 }
 
 impl Limiter {
-    pub(super) fn new(limit: ResponseLimit) -> Self {
+    /// Nobody has had anything yet.
+    #[must_use]
+    pub fn new(limit: ResponseLimit) -> Self {
         let interval = Duration::from_secs(1) / limit.per_second.max(1);
         Self {
             interval,
@@ -33,8 +35,8 @@ impl Limiter {
         }
     }
 
-    /// A request of `source` may be answered, and counts.
-    pub(super) fn admits(&mut self, now: Instant, source: Group) -> bool {
+    /// `source` may have one more, which counts.
+    pub fn admits(&mut self, now: Instant, source: Group) -> bool {
         let full = now + self.tolerance;
         let [first, second] = source.cells();
         let [row, other] = &mut self.rows;

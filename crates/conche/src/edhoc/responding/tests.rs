@@ -1,0 +1,91 @@
+//! What a server computes for whom, and whose contexts it keeps.
+
+use std::cell::Cell;
+
+use conche_proto::edhoc::{Initiator, with_id};
+use conche_proto::oscore::Contexts;
+
+use super::super::Own;
+use super::*;
+
+fn own(kid: &[u8], name: &str) -> Own {
+    let key = generate().expect("there is randomness");
+    let credential = Credential::of(&key, kid, name).expect("short");
+    Own::new(key, credential).expect("they belong together")
+}
+
+/// A client, and a server that knows it.
+fn ends() -> (Party, Responding) {
+    let (lamp, hall) = (own(b"\x01", "lamp"), own(b"\x02", "hall"));
+    let knows = |own, other| Party::new(own).with_peer(other).expect("one alone");
+    let (known_lamp, known_hall) = (lamp.credential().clone(), hall.credential().clone());
+    let responding = Responding::new(knows(hall, known_lamp), false).expect("there is randomness");
+    (knows(lamp, known_hall), responding)
+}
+
+fn prefix(number: u64) -> Group {
+    Group::of((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// A client begins: its message_1, and what finishes it.
+fn begun(party: &Party) -> (Initiator, Vec<u8>) {
+    let c_i = random_id::<3>().expect("there is randomness");
+    let begun = Initiator::begin(Arc::clone(&party.own), c_i, generate().expect("there is randomness"));
+    let (initiator, message_1) = begun.expect("it can begin");
+    (initiator, [&[NO_ID], message_1.as_slice()].concat())
+}
+
+/// Whether message_1 is answered. What makes no sense follows, so that the exchange is over and its place is free again.
+fn is_answered(responding: &Responding, now: Instant, group: Group, message_1: &[u8]) -> bool {
+    let drawn = Cell::new(None);
+    let answer = responding.answer(now, group, message_1, |c_r| drawn.replace(Some(c_r)).is_none());
+    if answer.code == Code::CHANGED {
+        let wrong = with_id(drawn.get().expect("it has a name"), b"\x40");
+        assert_eq!(responding.answer(now, group, &wrong, |_| true).code, Code::BAD_REQUEST);
+        assert!(responding.state().half_open.is_empty());
+    }
+    answer.code == Code::CHANGED
+}
+
+const START: Instant = Instant::from_millis(5_000);
+
+#[test]
+fn a_prefix_has_no_more_computed_in_a_second_however_fast_it_ends_what_it_began() {
+    let (lamp, responding) = ends();
+    let (_, message_1) = begun(&lamp);
+    let attempt = |now, group| is_answered(&responding, now, group, &message_1);
+    assert_eq!((0..700).filter(|_| attempt(START, prefix(1))).count(), 512);
+    let later = (1..=1_000).filter(|&ms| attempt(START + Duration::from_millis(ms), prefix(1)));
+    assert_eq!(later.count(), 100);
+    assert!(attempt(START, prefix(2)), "others are answered");
+}
+
+#[test]
+fn a_prefix_whose_addresses_are_forged_has_most_left_for_who_shows_where_it_is() {
+    let (lamp, responding) = ends();
+    let (_, message_1) = begun(&lamp);
+    let asked = |from: u32, echo: Option<&[u8]>| responding.challenge(START, (&from, prefix(1)), &message_1, echo);
+    let attempt = || is_answered(&responding, START, prefix(1), &message_1);
+    let forged = (0..400).filter(|&from| asked(from, None).is_none() && attempt()).count();
+    assert_eq!(forged, 256);
+    let echo = asked(7, None).expect("it has to show it");
+    assert!(asked(7, Some(&echo)).is_none() && attempt());
+    assert!(asked(8, Some(&echo)).is_some(), "it was another's");
+    assert!(responding.challenge(START, (&9, prefix(2)), &message_1, None).is_none(), "of others nothing is asked");
+}
+
+#[test]
+fn what_was_agreed_on_and_cannot_be_used_takes_nobodys_place() {
+    let (lamp, responding) = ends();
+    for added in [false, true] {
+        let (initiator, message_1) = begun(&lamp);
+        let answer = responding.answer(START, prefix(1), &message_1, |_| true);
+        let (agreed, message_3) = initiator.finish(&answer.message, &lamp.peers).expect("they know each other");
+        let c_r = agreed.credentials.sender_id;
+        let mut contexts = Contexts::new(usize::from(added), [7; 32]);
+        let combined = responding.combined(START, c_r, &message_3, |context| contexts.insert(context));
+        assert_eq!(combined.map_err(|(code, _)| code), if added { Ok(()) } else { Err(Code::INTERNAL_SERVER_ERROR) });
+        assert_eq!(responding.identity(c_r).is_some(), added);
+        assert_eq!(responding.state().of.values().map(VecDeque::len).sum::<usize>(), usize::from(added));
+    }
+}

@@ -1,0 +1,151 @@
+//! Keys that were agreed on (EDHOC, RFC 9528; RFC 9668) while messages are held back, and while handlers take their time.
+
+use std::future::IntoFuture;
+use std::sync::Arc;
+use std::time::Duration;
+
+use conche::security::Identity;
+use conche::server::get;
+use conche::{AnyController, Client, Code, ContentFormat, EndpointConfig, Error, Failure, RequestError, Server};
+use tokio::io::AsyncWriteExt;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::between::{Act, Foe, LONG, Toward};
+use crate::edhoc::{parties, restarted, server};
+
+/// So long a client waits whose request is lost.
+const SHORT: Duration = Duration::from_millis(300);
+
+/// Several requests may be under way at a time.
+fn hasty() -> conche::client::ClientBuilder {
+    let mut config = EndpointConfig::default();
+    config.transmission.nstart = 4;
+    let controller = AnyController::by_name("cocoa-s").expect("there is one");
+    Client::builder().config(config).controller(controller)
+}
+
+#[tokio::test]
+async fn an_error_that_comes_late_for_earlier_keys_leaves_the_new_ones_as_they_are() {
+    let (lamp, hall) = parties();
+    let first = server(hall.clone()).await;
+    let foe = Foe::before(first.local_addr()).await;
+    let (uri, client) = (format!("coap://{}/who", foe.address), hasty().edhoc(lamp).build().expect("legal settings"));
+    assert_eq!(client.get(&uri).await.expect("an answer").code(), Code::CONTENT);
+    let _second = restarted(first, hall).await;
+    // Two requests with the keys that are lost, and both errors are kept back.
+    foe.act(Toward::Client, 0, Act::Hold);
+    let early = tokio::spawn(client.get(&uri).into_future());
+    foe.holds(Toward::Client, 1).await;
+    let late = tokio::spawn(client.get(&uri).into_future());
+    foe.holds(Toward::Client, 2).await;
+    foe.act(Toward::Client, usize::MAX, Act::Pass);
+    let errors = foe.take(Toward::Client);
+    let refused = |answer: Result<_, Error>| {
+        let error = answer.map(|_: conche::client::Response| ()).expect_err("the keys are gone");
+        assert!(matches!(error, Error::Failed { failure: Failure::NotAuthenticated(_), .. }), "{error:?}");
+    };
+    foe.release(Toward::Client, &errors[..1]).await;
+    refused(early.await.expect("it does not panic"));
+    assert_eq!(client.get(&uri).await.expect("with new keys").code(), Code::CONTENT);
+    foe.release(Toward::Client, &errors[1..2]).await;
+    refused(late.await.expect("it does not panic"));
+    let before = client.stats().await.datagrams_sent;
+    assert_eq!(client.get(&uri).await.expect("with the same").code(), Code::CONTENT);
+    assert_eq!(client.stats().await.datagrams_sent, before + 1, "nothing had to be agreed on");
+}
+
+/// With the request the client's keys come, too.
+fn combined(party: conche::edhoc::Party) -> Client {
+    hasty().edhoc(party.combined(true)).build().expect("legal settings")
+}
+
+async fn who(client: &Client, uri: &str) -> String {
+    let answer = timeout(LONG, client.get(uri).into_future()).await.expect("nothing holds it back");
+    answer.expect("an answer").text().expect("a text").to_owned()
+}
+
+#[tokio::test]
+async fn what_was_to_bring_keys_and_did_not_leaves_none_that_the_server_never_had() {
+    let (lamp, hall) = parties();
+    let server = server(hall).await;
+    let foe = Foe::before(server.local_addr()).await;
+    let uri = format!("coap://{}/who", foe.address);
+    for given_up in [false, true] {
+        let client = combined(lamp.clone());
+        // It does not fit.
+        let long = (0..5).fold(client.get(&uri), |request, _| request.query(&"x".repeat(250)));
+        let refused = long.await.expect_err("more than a message has");
+        assert!(matches!(refused, Error::Refused(RequestError::TooLarge { .. })), "{refused:?}");
+        // It is lost, and its client waits no more.
+        foe.act(Toward::Server, 1, Act::Block);
+        let request = client.get(&uri).timeout(if given_up { LONG } else { SHORT });
+        let answer = timeout(SHORT, request.into_future()).await;
+        assert!(answer.map_or(true, |answer| answer.is_err()), "it was lost");
+        foe.act(Toward::Server, usize::MAX, Act::Pass);
+        assert_eq!(who(&client, &uri).await, "lamp-7");
+        assert_eq!(who(&client, &uri).await, "lamp-7");
+    }
+}
+
+#[tokio::test]
+async fn who_waits_for_the_same_keys_waits_for_no_handler() {
+    let (lamp, hall) = parties();
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = Arc::clone(&gate);
+    let slow = move || {
+        let opened = Arc::clone(&opened);
+        async move { opened.acquire().await.map_or("closed", |_| "open") }
+    };
+    let name = async |who: Identity| who.to_string();
+    let server = Server::builder().edhoc(hall).route("/slow", get(slow)).route("/who", get(name));
+    let server = server.bind("127.0.0.1:0").await.expect("the loopback can be bound");
+    let uri = |path: &str| format!("coap://{}{path}", server.local_addr());
+    for confirmable in [true, false] {
+        let client = combined(lamp.clone());
+        let slow = client.get(uri("/slow"));
+        let slow = tokio::spawn(if confirmable { slow } else { slow.non() }.into_future());
+        assert_eq!(who(&client, &uri("/who")).await, "lamp-7");
+        assert!(!slow.is_finished());
+        gate.add_permits(1);
+        let answer = slow.await.expect("it does not panic").expect("an answer");
+        assert_eq!(answer.text().expect("a text"), "open");
+    }
+}
+
+#[tokio::test]
+async fn a_body_may_wait_for_another_request_to_the_same_server() {
+    let (lamp, hall) = parties();
+    let server = server(hall).await;
+    let (uri, client) = (format!("coap://{}", server.local_addr()), combined(lamp));
+    let (mut source, body) = tokio::io::duplex(10_000);
+    let upload = client.post(format!("{uri}/size")).send_stream(conche::body::from_reader(body));
+    let upload = tokio::spawn(upload);
+    source.write_all(&[b'x'; 3_000]).await.expect("there is room");
+    // The messages of EDHOC, and the first block.
+    while server.stats().await.datagrams_received < 3 {
+        tokio::task::yield_now().await;
+    }
+    let name = who(&client, &format!("{uri}/who")).await;
+    source.write_all(name.as_bytes()).await.expect("there is room");
+    drop(source);
+    let answer = upload.await.expect("it does not panic").expect("an answer");
+    assert_eq!(answer.text().expect("a text"), (3_000 + name.len()).to_string());
+}
+
+#[tokio::test]
+async fn a_body_in_blocks_has_brought_the_keys_once_its_first_block_is_answered() {
+    let (lamp, hall) = parties();
+    let server = server(hall).await;
+    let foe = Foe::before(server.local_addr()).await;
+    let (uri, client) = (format!("coap://{}", foe.address), combined(lamp));
+    // message_1 passes, and the first block with message_3; the second one is kept back.
+    foe.act(Toward::Server, 2, Act::Hold);
+    let upload = client.post(format!("{uri}/size")).payload(ContentFormat::TEXT_PLAIN, "x".repeat(5_000));
+    let upload = tokio::spawn(upload.into_future());
+    foe.holds(Toward::Server, 1).await;
+    foe.act(Toward::Server, usize::MAX, Act::Pass);
+    assert_eq!(who(&client, &format!("{uri}/who")).await, "lamp-7");
+    foe.release(Toward::Server, &foe.take(Toward::Server)).await;
+    assert_eq!(upload.await.expect("it does not panic").expect("an answer").text().expect("a text"), "5000");
+}
