@@ -67,7 +67,7 @@ pub use endpoint::{
     Datagram, Ecn, Endpoint, Event, Input, NotWanted, NotifyError, Occupancy, Output, RequestError, RespondError,
     Stats, StreamEnd, SupersedeError, Transmit, Undrained, Unfinished,
 };
-pub use exchange::{Course, ExchangeId, Failure, Reliability, Request, Response, Rest};
+pub use exchange::{Course, ExchangeId, Failure, Flight, Reliability, Request, Response, Rest};
 pub use incoming::RequestId;
 pub use observe::{ObserverEnd, ObserverId, SubscriptionEnd, SubscriptionId};
 pub use peer::{ControllerId, PathKey, PeerSnapshot, Survey};
