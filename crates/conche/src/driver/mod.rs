@@ -380,6 +380,9 @@ impl<C: SharedController> Driver<C> {
     }
 
     fn tell(&mut self, event: Event<Address>) {
+        if self.hear_of_handshake(&event) {
+            return;
+        }
         self.traffic.event(self.now, &event);
         match event {
             Event::Request { id, from, message } => self.serve(id, from, message),
