@@ -19,6 +19,8 @@ struct Wire {
     now: Instant,
     ends: [Sessions<u8>; 2],
     open: [Vec<SessionId>; 2],
+    /// The last handshake whose flights the script repeats.
+    controlled: Option<SessionId>,
     under_way: VecDeque<(u8, u8, Vec<u8>)>,
     said: Vec<Vec<u8>>,
     buffer: Vec<u8>,
@@ -43,6 +45,7 @@ pub fn run(script: &[u8]) {
         now: Instant::ZERO,
         ends: [end(None, CLIENT), end(Some(server), SERVER)],
         open: [Vec::new(), Vec::new()],
+        controlled: None,
         under_way: VecDeque::new(),
         said: Vec::new(),
         buffer: vec![0; BUFFER],
@@ -78,6 +81,9 @@ pub fn run(script: &[u8]) {
             }
             9 => {
                 wire.now += Duration::from_millis(50 * u64::from(next()));
+                if let Some(session) = wire.controlled {
+                    wire.ends[0].repeat(session);
+                }
                 wire.poll();
             }
             10 => {
@@ -91,7 +97,10 @@ pub fn run(script: &[u8]) {
             }
             _ => {
                 if operation & 16 == 0 {
-                    let _ = wire.ends[0].connect(wire.now, SERVER, &credentials, None);
+                    let _ = match operation & 32 {
+                        0 => wire.ends[0].connect(wire.now, SERVER, &credentials, None),
+                        _ => wire.ends[0].connect_controlled(wire.now, SERVER, &credentials),
+                    };
                 } else if let Some(session) = wire.open[usize::from(next()) % 2].pop() {
                     wire.ends.iter_mut().for_each(|end| end.close(session));
                 }
@@ -135,6 +144,7 @@ impl Wire {
                         assert!(self.said.iter().any(|said| said == received), "{received:?} was never said");
                     }
                     Output::Closed { session, .. } => self.open[index].retain(|open| *open != session),
+                    Output::Flight { session, .. } => self.controlled = Some(session),
                     Output::Wait(wait) => {
                         assert!(wait.is_none_or(|wait| wait > self.now));
                         break;

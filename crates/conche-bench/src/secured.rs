@@ -229,6 +229,8 @@ impl Secured {
                         return Some(Next::Lost { lane: peer });
                     }
                 }
+                // A load test's flights have timers of their own.
+                Output::Flight { .. } => {}
                 Output::Wait(due) => {
                     self.due = due;
                     return None;

@@ -124,13 +124,6 @@ impl Group {
         self.path.learnt()
     }
 
-    /// The retransmission timeout of the path as RFC 6298 §2.3 makes it of what was [learnt](Self::learnt), without its bounds: for what is not
-    /// under a controller, such as the flights of a handshake.
-    #[must_use]
-    pub fn timeout(&self) -> Option<Duration> {
-        self.learnt().map(|(srtt, rttvar, _)| srtt.saturating_add(rttvar.saturating_mul(4)))
-    }
-
     /// The state of a peer that has had one exchange without loss, as long as the path's smoothed round-trip time: for algorithms that
     /// have estimators of their own. Their RTO after it is three times as long, or less.
     pub fn as_first_sample<C: Controller>(&self, controller: &C, now: Instant) -> C::Peer {

@@ -161,6 +161,8 @@ impl Node {
                     self.done |= self.ask.is_some() || self.talk.is_some();
                     continue;
                 }
+                // Its flights have timers of their own.
+                Output::Flight { .. } => continue,
                 Output::Wait(wait) => wait,
             };
             match self.coap.poll(now, buffer) {

@@ -16,8 +16,8 @@ pub struct Config {
     /// 99 bytes for that with a pre-shared key, and 103 with certificates.
     pub mtu: usize,
     /// How long a flight waits for its answer before it is repeated, if nothing is known of the path: one second (RFC
-    /// 6347 §4.2.4.1). It doubles with each repetition, and varies by a quarter. None is shorter, however fast the path: a
-    /// peer may need long for a signature.
+    /// 6347 §4.2.4.1). It doubles with each repetition up to a minute, and is up to half as long again, so that those who begin together do not go on
+    /// together. None is shorter, however fast the path: a peer may need long for a signature.
     pub flight_timeout: Duration,
     /// For how long a handshake may last, and flights are repeated: by default 93 seconds, as long as a CoAP client waits for a message to be
     /// acknowledged (MAX_TRANSMIT_WAIT, RFC 7252 §4.8.2).

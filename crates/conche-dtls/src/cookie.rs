@@ -2,7 +2,8 @@
 //!
 //! A ClientHello without a valid cookie is answered by a HelloVerifyRequest, and forgotten: it costs two hashes, and no
 //! memory. The cookie is a keyed hash (SipHash-2-4 of 128 bits) of the address and of what the ClientHello offers:
-//! random, session ID, cipher suites and compression methods. Keys are changed every [`LIFETIME`]; the one before stays valid for as
+//! random, session ID, cipher suites and compression methods, and of the time, which is its end: so a cookie that comes back has measured
+//! the round trip. Keys are changed every [`LIFETIME`]; the one before stays valid for as
 //! long again. The reply is never longer than the request.
 //!
 //! What is hashed has to be in the fragment that begins the ClientHello. A fragment that holds less is dropped: to keep it
@@ -23,6 +24,8 @@ const LIFETIME: Duration = Duration::from_secs(60);
 /// Bytes of a cookie: as many as engines make themselves, so that one can be had to accept it.
 pub(crate) const COOKIE: usize = COOKIE_LENGTH as usize;
 const COOKIE_LENGTH: u8 = 32;
+/// Bytes of the time in it.
+const STAMP: usize = 4;
 /// Bytes of a HelloVerifyRequest: headers, version, the cookie's length, the cookie.
 pub(crate) const REPLY: usize = RECORD_HEADER + HANDSHAKE_HEADER + 3 + COOKIE;
 /// A client that is asked for a cookie again counts its hellos on. One that has got so far starts anew instead.
@@ -76,8 +79,8 @@ impl<'a> Hello<'a> {
 /// What the gate has to say of a ClientHello.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It comes from where it says.
-    Welcome,
+    /// It comes from where it says, this long after it was asked for its cookie.
+    Welcome(Duration),
     /// Send this, and forget it.
     Reply([u8; REPLY]),
     /// Leave it: the reply would be longer.
@@ -112,13 +115,19 @@ impl Gate {
         if hello.number >= MOST_HELLOS {
             return Verdict::Ignore;
         }
-        let current = cookie(&self.current, from, hello);
-        let valid = |cookie: &[u8; COOKIE]| bool::from(cookie[..].ct_eq(hello.cookie));
+        let now = stamp(now);
         // A hello's own number is 0 as long as it has not been asked for a cookie.
-        if hello.number > 0 && (valid(&current) || valid(&cookie(&self.previous, from, hello))) {
-            return Verdict::Welcome;
+        if let Some(&then) = hello.cookie.last_chunk().filter(|_| hello.number > 0) {
+            let valid = |keys| bool::from(cookie(keys, from, hello, then)[..].ct_eq(hello.cookie));
+            if valid(&self.current) || valid(&self.previous) {
+                let age = u32::from_be_bytes(now).wrapping_sub(u32::from_be_bytes(then));
+                return Verdict::Welcome(Duration::from_millis(age.into()));
+            }
         }
-        if bytes < REPLY { Verdict::Ignore } else { Verdict::Reply(verify_request(hello, &current)) }
+        if bytes < REPLY {
+            return Verdict::Ignore;
+        }
+        Verdict::Reply(verify_request(hello, &cookie(&self.current, from, hello, now)))
     }
 
     fn change_keys(&mut self, now: Instant, random: &mut impl RngCore) {
@@ -136,7 +145,13 @@ fn keys(random: &mut impl RngCore) -> Keys {
     core::array::from_fn(|_| core::array::from_fn(|_| random.next_u64()))
 }
 
-fn cookie(keys: &Keys, from: &impl Hash, hello: &Hello<'_>) -> [u8; COOKIE] {
+/// Milliseconds that are counted anew every seven weeks: no cookie is valid for as long.
+fn stamp(now: Instant) -> [u8; STAMP] {
+    let [.., a, b, c, d] = now.as_millis().to_be_bytes();
+    [a, b, c, d]
+}
+
+fn cookie(keys: &Keys, from: &impl Hash, hello: &Hello<'_>, stamp: [u8; STAMP]) -> [u8; COOKIE] {
     let mut cookie = [0; COOKIE];
     for (half, [first, second]) in cookie.chunks_exact_mut(COOKIE / 2).zip(keys) {
         let mut hasher = SipHasher24::new_with_keys(*first, *second);
@@ -145,8 +160,10 @@ fn cookie(keys: &Keys, from: &impl Hash, hello: &Hello<'_>) -> [u8; COOKIE] {
             hasher.write_usize(field.len());
             hasher.write(field);
         }
+        hasher.write(&stamp);
         half.copy_from_slice(&hasher.finish128().as_bytes());
     }
+    cookie[COOKIE - STAMP..].copy_from_slice(&stamp);
     cookie
 }
 

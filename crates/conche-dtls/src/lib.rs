@@ -68,7 +68,7 @@ pub use credentials::{
 };
 pub use engine::Failure;
 pub use key_log::KeyLog;
-pub use sessions::{ConnectError, Ended, Output, Role, SendError, SessionId, Sessions, Stats};
+pub use sessions::{ConnectError, Ended, Output, Progress, Role, SendError, SessionId, Sessions, Stats};
 pub use x509::{CertificateError, OwnCertificate, Trust};
 
 /// Bytes of the buffer that is polled into: a record's plaintext of 2^14 bytes (RFC 5246 §6.2.1), with what protects it.

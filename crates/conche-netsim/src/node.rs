@@ -154,6 +154,7 @@ impl<A: Application> Node<A> {
                     }
                     self.application.leaves(now, &transmit);
                 }
+                Output::Event(event) if self.hear_of_handshake(now, &event) => {}
                 Output::Event(event) => {
                     self.causes.forget_ended(&event);
                     self.doubt(&event);
@@ -229,14 +230,21 @@ impl<A: Application> Context<'_, A> {
         self.port.rng()
     }
 
-    /// Whether the way to a peer is open, as it always is without an [`Underlay`]. If it is not, it is being opened, and
-    /// [`Application::connected`] follows.
+    /// Whether the way to a peer is open, as it always is without an [`Underlay`]. If it is not, it is being opened, as soon as the endpoint's
+    /// congestion control lets that begin, and [`Application::connected`] follows.
     pub fn connect(&mut self, to: NodeId) -> bool {
         let Some(below) = &mut *self.below else { return true };
-        let timeout = self.endpoint.path(&to).and_then(|path| path.timeout());
-        let is_open = below.layer.connect(self.port.now(), to, timeout);
-        self.touched |= !is_open;
-        is_open
+        if below.layer.is_open(to) {
+            return true;
+        }
+        if !below.handshakes.contains_key(&to) && !below.refused.contains(&to) {
+            match self.endpoint.begin_handshake(self.port.now(), to) {
+                Ok(handshake) => drop(below.handshakes.insert(to, handshake)),
+                Err(_) => below.refused.push_back(to),
+            }
+        }
+        self.touched = true;
+        false
     }
 
     /// Sends a request: [`Endpoint::request`].

@@ -69,7 +69,7 @@ pub use endpoint::{
     Datagram, Ecn, Endpoint, Event, Input, NotWanted, NotifyError, Occupancy, Output, RequestError, RespondError,
     Stats, StreamEnd, SupersedeError, Transmit, Undrained, Unfinished,
 };
-pub use exchange::{Course, ExchangeId, Failure, Reliability, Request, Response, Rest};
+pub use exchange::{Course, ExchangeId, Failure, Flight, Reliability, Request, Response, Rest};
 pub use incoming::RequestId;
 pub use limit::Limiter;
 pub use observe::{ObserverEnd, ObserverId, SubscriptionEnd, SubscriptionId};

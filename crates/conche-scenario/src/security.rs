@@ -49,7 +49,7 @@ impl Security {
 pub struct Handshakes {
     /// Bytes of the longest datagram that a handshake sends, as UDP payload; longer flights are cut. Default: 1280 B.
     pub mtu: Size,
-    /// How long a flight waits for its answer before it is repeated, if nothing is known of the path. It doubles with each repetition. Default:
+    /// How long a flight waits for its answer before it is repeated, if nothing is known of the path, and at least. It doubles with each repetition. Default:
     /// 1 s (RFC 6347 §4.2.4.1).
     pub flight_timeout: Span,
     /// How long a handshake may take. Default: 93 s (MAX_TRANSMIT_WAIT, RFC 7252 §4.8.2).

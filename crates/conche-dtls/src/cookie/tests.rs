@@ -53,12 +53,13 @@ impl Bench {
 }
 
 const SUITES: [u8; 2] = [0xc0, 0xa8];
+const WELCOME_AFTER_A_SECOND: Verdict = Verdict::Welcome(Duration::from_secs(1));
 
 #[test]
 fn a_cookie_is_valid_from_its_address_with_its_hello_and_nowhere_else() {
     let mut bench = Bench::new();
     let cookie = bench.cookie(at(1), 7, &hello(0, 1, &[], &SUITES));
-    assert_eq!(bench.judge(at(2), 7, &hello(1, 1, &cookie, &SUITES)), Verdict::Welcome);
+    assert_eq!(bench.judge(at(2), 7, &hello(1, 1, &cookie, &SUITES)), WELCOME_AFTER_A_SECOND);
     let elsewhere = [
         bench.judge(at(2), 8, &hello(1, 1, &cookie, &SUITES)),
         bench.judge(at(2), 7, &hello(1, 2, &cookie, &SUITES)),
@@ -84,7 +85,12 @@ fn every_bit_of_a_cookie_counts() {
 fn a_cookie_outlives_one_change_of_keys_and_not_two() {
     let mut bench = Bench::new();
     let cookie = bench.cookie(at(59), 7, &hello(0, 1, &[], &SUITES));
-    assert_eq!(bench.judge(at(61), 7, &hello(1, 1, &cookie, &SUITES)), Verdict::Welcome);
+    assert_eq!(bench.judge(at(60), 7, &hello(1, 1, &cookie, &SUITES)), WELCOME_AFTER_A_SECOND);
+    assert_eq!(
+        bench.judge(at(119), 7, &hello(1, 1, &cookie, &SUITES)),
+        Verdict::Welcome(Duration::from_secs(60)),
+        "a minute is the least that it is valid for, and what it took is measured"
+    );
     assert!(matches!(bench.judge(at(121), 7, &hello(1, 1, &cookie, &SUITES)), Verdict::Reply(_)));
     let mut idle = Bench::new();
     let cookie = idle.cookie(at(1), 7, &hello(0, 1, &[], &SUITES));

@@ -7,6 +7,10 @@
 //! Its server expects to have sent a HelloVerifyRequest itself before the ClientHello that carries a cookie: that one has
 //! message_seq 1, which the transcript includes. [`DimplEngines::accept`] lets it: it is fed a hello without a cookie for each that
 //! the gate has answered, rebuilt from the one with a cookie, and what it answers is dropped.
+//!
+//! It repeats flights by a timeout that is a number, given when an association is made. So its clock stands still, and is moved on to what it waits for
+//! when a flight is to be repeated. A copy that its peer repeats has it repeat its own once, and once more after each time that its clock has moved. It doubles what it
+//! waits for in its own time, too, which ends after 57 copies of a flight: at 60 s each that is most of an hour.
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +36,9 @@ use crate::wire::{self, RECORD_HEADER, content, message};
 const PSK_SUITE: u16 = 0xc0a8;
 /// Datagrams that a flight of ours may take, and records that wait for others before them: those of a certificate in small ones.
 const QUEUE: usize = 128;
-/// dimpl's timers are off when they are further away than this.
+/// The first timeout of a flight, in dimpl's time: it doubles with each copy.
+const TICK: Duration = Duration::from_nanos(1);
+/// dimpl's timers are off when they are further away than this, as that of a whole handshake is: ten years are the longest that it takes.
 const NEVER: Duration = Duration::from_secs(5 * 365 * 24 * 60 * 60);
 /// What a client without a certificate names as such, with a private key that is everybody's: a server that asks refuses it.
 const NOBODY: &[u8] = &[0x30, 0x00];
@@ -59,8 +65,8 @@ pub struct DimplEngines {
 /// Whom settings are for: a client with a key, or either role with a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Wanted {
-    Key { identity: Vec<u8>, key: Secret, timeout: Duration },
-    Certificate { of_clients: bool, timeout: Duration },
+    Key { identity: Vec<u8>, key: Secret },
+    Certificate { of_clients: bool },
 }
 
 impl DimplEngines {
@@ -83,8 +89,7 @@ impl DimplEngines {
             engines.psk = Some(engines.with_keys(keys)?);
         }
         if let Some(certificate) = certificate {
-            let (of_clients, timeout) = (certificate.clients.is_some(), config.flight_timeout);
-            engines.made(Wanted::Certificate { of_clients, timeout })?;
+            engines.made(Wanted::Certificate { of_clients: certificate.clients.is_some() })?;
             engines.certificate = Some(certificate);
         }
         Ok(engines)
@@ -92,7 +97,7 @@ impl DimplEngines {
 
     fn with_keys(&mut self, keys: &ServerKeys) -> Result<(Arc<Settings>, Arc<Resolver>), ConfigError> {
         let resolver = Arc::new(Resolver::new(keys.keys()));
-        let builder = self.settings(self.config.flight_timeout).with_crypto_provider(provider::for_keys());
+        let builder = self.settings().with_crypto_provider(provider::for_keys());
         let settings = built(builder.with_psk_server(keys.hint().map(<[u8]>::to_vec), Arc::clone(&resolver) as _))?;
         Ok((settings, resolver))
     }
@@ -105,13 +110,13 @@ impl DimplEngines {
             return Ok(Arc::clone(settings));
         }
         let settings = built(match wanted.clone() {
-            Wanted::Key { identity, key, timeout } => {
+            Wanted::Key { identity, key } => {
                 let resolver = Arc::new(Resolver::new(Arc::new(move |_: &[u8]| Some(key.clone()))));
-                let builder = self.settings(timeout).with_crypto_provider(provider::for_keys());
+                let builder = self.settings().with_crypto_provider(provider::for_keys());
                 builder.with_psk_client(identity, resolver)
             }
-            Wanted::Certificate { of_clients, timeout } => {
-                let builder = self.settings(timeout).with_crypto_provider(provider::for_certificates());
+            Wanted::Certificate { of_clients } => {
+                let builder = self.settings().with_crypto_provider(provider::for_certificates());
                 builder.require_client_certificate(of_clients)
             }
         })?;
@@ -119,16 +124,15 @@ impl DimplEngines {
         Ok(settings)
     }
 
-    fn settings(&mut self, timeout: Duration) -> ConfigBuilder {
+    fn settings(&mut self) -> ConfigBuilder {
         let builder = Settings::builder()
             .dtls13_cipher_suites(&[])
             .mtu(self.config.mtu)
             .max_queue_rx(QUEUE)
             .max_queue_tx(QUEUE)
-            .flight_start_rto(timeout)
-            // The deadline decides.
+            .flight_start_rto(TICK)
             .flight_retries(usize::MAX)
-            .handshake_timeout(self.config.handshake_timeout);
+            .handshake_timeout(2 * NEVER);
         match &mut self.seeds {
             Some(seeds) => builder.dangerously_set_rng_seed(seeds.next_u64()),
             None => builder,
@@ -136,38 +140,36 @@ impl DimplEngines {
     }
 
     fn clock(&self, now: Instant) -> Clock {
-        clock(self.base, now)
+        // Half a thousand years after its base a clock stands still.
+        self.base.checked_add(Duration::from_nanos(now.as_nanos())).unwrap_or(self.base)
     }
 }
 
 impl Engines for DimplEngines {
     type Engine = Dimpl;
 
-    fn connect(
-        &mut self,
-        now: Instant,
-        credentials: &ClientCredentials,
-        timeout: Duration,
-    ) -> Result<Dimpl, ConfigError> {
+    fn connect(&mut self, now: Instant, credentials: &ClientCredentials) -> Result<Dimpl, ConfigError> {
+        let clock = self.clock(now);
         let mut dtls = match credentials {
             ClientCredentials::Psk { identity, key } => {
                 let (identity, key) = (identity.clone(), key.clone());
-                let settings = self.made(Wanted::Key { identity, key, timeout })?;
-                Dtls::new_12_psk(settings, self.clock(now))
+                let settings = self.made(Wanted::Key { identity, key })?;
+                Dtls::new_12_psk(settings, clock)
             }
             ClientCredentials::Certificate { own, .. } => {
-                let settings = self.made(Wanted::Certificate { of_clients: false, timeout })?;
+                let settings = self.made(Wanted::Certificate { of_clients: false })?;
                 let (certificate, key) =
                     own.as_ref().map_or((NOBODY, NOBODYS_KEY), |own| (own.certificate(), own.key().expose()));
                 let own = DtlsCertificate { certificate: certificate.to_vec(), private_key: key.to_vec() };
-                Dtls::new_12(settings, own, self.clock(now))
+                Dtls::new_12(settings, own, clock)
             }
         };
         dtls.set_active(true);
-        dtls.handle_timeout(self.clock(now)).map_err(|error| ConfigError::Engine(error.to_string()))?;
+        dtls.handle_timeout(clock).map_err(|error| ConfigError::Engine(error.to_string()))?;
         Ok(Dimpl {
             dtls,
-            base: self.base,
+            clock,
+            due: None,
             shift: 0,
             cookie: None,
             resolver: None,
@@ -182,6 +184,7 @@ impl Engines for DimplEngines {
         let of_keys = self.psk.as_ref().and(offered(PSK_SUITE));
         let of_certificates = CERTIFICATE_SUITES.iter().filter_map(|suite| offered(suite.as_u16())).min();
         let of_certificates = self.certificate.as_ref().and(of_certificates);
+        let clock = self.clock(now);
         let with_keys = match (of_keys, of_certificates) {
             (None, None) => return Err(Failure::Suite),
             (Some(_), None) => true,
@@ -194,30 +197,31 @@ impl Engines for DimplEngines {
                 self.psk = Some(self.with_keys(&keys).map_err(broken)?);
             }
             let Some((settings, resolver)) = &self.psk else { return Err(Failure::Suite) };
-            (Dtls::new_12_psk(Arc::clone(settings), self.clock(now)), Some(Arc::clone(resolver)))
+            (Dtls::new_12_psk(Arc::clone(settings), clock), Some(Arc::clone(resolver)))
         } else {
             let Some(certificate) = self.certificate.clone() else { return Err(Failure::Suite) };
-            let (of_clients, timeout) = (certificate.clients.is_some(), self.config.flight_timeout);
-            let settings = self.made(Wanted::Certificate { of_clients, timeout }).map_err(broken)?;
+            let of_clients = certificate.clients.is_some();
+            let settings = self.made(Wanted::Certificate { of_clients }).map_err(broken)?;
             let own = DtlsCertificate {
                 certificate: certificate.own.certificate().to_vec(),
                 private_key: certificate.own.key().expose().to_vec(),
             };
-            (Dtls::new_12(settings, own, self.clock(now)), None)
+            (Dtls::new_12(settings, own, clock), None)
         };
         let cookie = opening.cookie.try_into().ok();
         // dimpl numbers its records from 0, and has spent one for each HelloVerifyRequest.
         let shift = opening.sequence.wrapping_sub(u64::from(opening.number));
         let mut engine = Dimpl {
             dtls,
-            base: self.base,
+            clock,
+            due: None,
             shift,
             cookie,
             resolver,
             identity: None,
             key_log: self.config.key_log.clone(),
         };
-        engine.wake(now)?;
+        engine.dtls.handle_timeout(clock).map_err(failure)?;
         engine.rehearse(opening)?;
         Ok(engine)
     }
@@ -233,7 +237,9 @@ const CERTIFICATE_SUITES: [Dtls12CipherSuite; 3] = [
 /// One association of dimpl's.
 pub struct Dimpl {
     dtls: Dtls,
-    base: Clock,
+    /// What its clock shows, and what it waits for.
+    clock: Clock,
+    due: Option<Clock>,
     /// What is added to the numbers of its records of epoch 0.
     shift: u64,
     /// The cookie that the gate has found valid.
@@ -251,8 +257,7 @@ impl core::fmt::Debug for Dimpl {
 }
 
 impl Engine for Dimpl {
-    fn receive(&mut self, now: Instant, record: &[u8]) -> Result<(), Failure> {
-        self.wake(now)?;
+    fn receive(&mut self, record: &[u8]) -> Result<(), Failure> {
         let dtls = &mut self.dtls;
         let (fed, master) = during(self.cookie, self.key_log.is_some(), || dtls.handle_packet(record));
         if let (Some(log), Some(master)) = (&self.key_log, master) {
@@ -265,8 +270,10 @@ impl Engine for Dimpl {
         fed.map_err(failure)
     }
 
-    fn wake(&mut self, now: Instant) -> Result<(), Failure> {
-        self.dtls.handle_timeout(clock(self.base, now)).map_err(failure)
+    fn repeat(&mut self) -> Result<(), Failure> {
+        let Some(due) = self.due.take() else { return Ok(()) };
+        self.clock = due;
+        self.dtls.handle_timeout(due).map_err(failure)
     }
 
     fn poll(&mut self, buffer: &mut [u8]) -> Result<Step, Failure> {
@@ -281,9 +288,8 @@ impl Engine for Dimpl {
                 Output::ApplicationData(plaintext) => Step::Data(plaintext.len()),
                 Output::CloseNotify => Step::Closed,
                 Output::Timeout(at) => {
-                    let after = at.saturating_duration_since(self.base);
-                    let nanos = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
-                    Step::Wait((after < NEVER).then(|| Instant::from_nanos(nanos)))
+                    self.due = Some(at).filter(|at| at.saturating_duration_since(self.clock) < NEVER);
+                    Step::Wait
                 }
                 Output::BufferTooSmall { needed } => {
                     return Err(Failure::Protocol(format!("a record of {needed} bytes, more than the buffer holds")));
@@ -348,11 +354,6 @@ fn renumber(datagram: &mut [u8], shift: u64) {
         }
         at += RECORD_HEADER + usize::from(u16::from_be_bytes([l0, l1]));
     }
-}
-
-fn clock(base: Clock, now: Instant) -> Clock {
-    // Half a thousand years after its base a clock stands still.
-    base.checked_add(Duration::from_nanos(now.as_nanos())).unwrap_or(base)
 }
 
 fn built(builder: ConfigBuilder) -> Result<Arc<Settings>, ConfigError> {

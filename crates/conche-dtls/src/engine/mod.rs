@@ -6,8 +6,6 @@
 mod dimpl;
 mod provider;
 
-use core::time::Duration;
-
 use conche_proto::Instant;
 
 pub use self::dimpl::{Dimpl, DimplEngines};
@@ -17,21 +15,21 @@ use crate::config::ConfigError;
 use crate::credentials::ClientCredentials;
 use crate::x509::CertificateError;
 
-/// One association with one peer.
+/// One association with one peer. It knows no time: whoever has it says when a flight is to be repeated.
 pub trait Engine {
     /// Takes a record.
     ///
     /// # Errors
     ///
     /// The association is at an end.
-    fn receive(&mut self, now: Instant, record: &[u8]) -> Result<(), Failure>;
+    fn receive(&mut self, record: &[u8]) -> Result<(), Failure>;
 
-    /// The time has come that [`Step::Wait`] named.
+    /// Repeats the flight that waits for its answer. If none does, the last flight may answer once more a peer that repeats its own.
     ///
     /// # Errors
     ///
     /// The association is at an end.
-    fn wake(&mut self, now: Instant) -> Result<(), Failure>;
+    fn repeat(&mut self) -> Result<(), Failure>;
 
     /// What it wants. Poll until it answers [`Step::Wait`].
     ///
@@ -59,17 +57,12 @@ pub trait Engines {
     /// What it makes.
     type Engine: Engine;
 
-    /// A client's, whose ClientHello leaves with the first poll. `timeout` is that of its first flight.
+    /// A client's, whose ClientHello leaves with the first poll.
     ///
     /// # Errors
     ///
     /// The credentials cannot be used.
-    fn connect(
-        &mut self,
-        now: Instant,
-        credentials: &ClientCredentials,
-        timeout: Duration,
-    ) -> Result<Self::Engine, ConfigError>;
+    fn connect(&mut self, now: Instant, credentials: &ClientCredentials) -> Result<Self::Engine, ConfigError>;
 
     /// A server's, for a client that has shown a valid cookie in the record that is going to be fed next.
     ///
@@ -110,8 +103,8 @@ pub enum Step {
     Data(usize),
     /// The peer has said goodbye, and been answered.
     Closed,
-    /// Nothing before this time.
-    Wait(Option<Instant>),
+    /// Nothing, until something comes. What is sent by then is one flight, or a copy of one.
+    Wait,
 }
 
 /// Why an association has ended by itself.

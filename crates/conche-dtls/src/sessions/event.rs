@@ -1,6 +1,6 @@
 //! What comes out of [`Sessions`](super::Sessions).
 
-use conche_proto::Instant;
+use conche_proto::{Flight, Instant};
 
 use crate::credentials::Identity;
 use crate::engine::Failure;
@@ -67,8 +67,26 @@ pub enum Output<P> {
         /// Why it ended.
         why: Ended,
     },
+    /// What the congestion control is to know of a handshake that [it controls](super::Sessions::connect_controlled).
+    Flight {
+        /// The session that there will be.
+        session: SessionId,
+        /// Where its server is.
+        peer: P,
+        /// What has happened.
+        progress: Progress,
+    },
     /// Nothing to do before this time, or before the next input if `None`.
     Wait(Option<Instant>),
+}
+
+/// What has happened to the flights of a handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// One has left, or a copy of it: the datagrams since the last time.
+    Left(Flight),
+    /// The answer to the last one begins to arrive. It is of this copy, and took its sender no time, as far as that is known for certain.
+    Answered(Option<u8>),
 }
 
 /// Why a session is over.

@@ -2,10 +2,10 @@
 //! come next, and what nothing vouches for but is told at the end.
 
 use core::ops::RangeInclusive;
-use core::time::Duration;
 
 use conche_proto::Instant;
 
+use super::flight::{self, Answer, Flights};
 use crate::credentials::Identity;
 use crate::engine::Failure;
 use crate::wire::{self, Handshake as Message, Record, content, message};
@@ -21,9 +21,8 @@ pub(super) struct Handshake {
     expected: Expected,
     /// The peer's last message.
     last: u16,
-    /// How long its silence after an alert means that the alert was the peer's.
-    patience: Duration,
-    /// The first fatal alert, and until when the peer may go on in spite of it.
+    pub(super) flights: Flights,
+    /// The first fatal alert, and until when the peer may go on in spite of it: for as long as a flight waits.
     alert: Option<(u8, Option<Instant>)>,
 }
 
@@ -37,21 +36,22 @@ pub(super) enum Expected {
 }
 
 impl Handshake {
-    pub(super) fn new(source: u64, expected: Expected, patience: Duration) -> Self {
+    pub(super) fn new(source: u64, expected: Expected, flights: Flights) -> Self {
         let last = match expected {
             Expected::Server { .. } => 0,
             Expected::Client { hello, .. } => hello,
         };
-        Self { source, proved: None, early: Early::default(), expected, last, patience, alert: None }
+        Self { source, proved: None, early: Early::default(), expected, last, flights, alert: None }
     }
 
     /// Whether the engine should see an unprotected record. What cannot come in this handshake would stay in its queue, before what can.
-    pub(super) fn admits(&mut self, record: &Record<'_>) -> bool {
+    pub(super) fn admits(&mut self, now: Instant, record: &Record<'_>) -> bool {
         match record.content {
-            content::HANDSHAKE => self.admits_messages(record.fragment),
+            content::HANDSHAKE => self.admits_messages(now, record),
             content::CHANGE_CIPHER_SPEC if record.fragment == [1] => {
                 if !core::mem::replace(&mut self.early.changed, true) {
                     self.goes_on();
+                    self.ends(now);
                 }
                 true
             }
@@ -59,20 +59,28 @@ impl Handshake {
         }
     }
 
-    fn admits_messages(&mut self, fragment: &[u8]) -> bool {
+    fn admits_messages(&mut self, now: Instant, record: &Record<'_>) -> bool {
         let mut last = None;
-        for message in wire::handshakes(fragment) {
+        for message in wire::handshakes(record.fragment) {
             if !self.expected.admits(&message) {
                 return false;
             }
-            last = last.max(Some(message.number));
+            last = last.max(Some((message.number, message.message)));
         }
-        let Some(last) = last else { return false };
-        if last > self.last {
-            self.last = last;
+        let Some((last, what)) = last else { return false };
+        let asks = what == message::HELLO_VERIFY_REQUEST && self.flights.asks_for_cookie();
+        if last > self.last || asks {
+            self.last = self.last.max(last);
             self.goes_on();
+            self.flights.answered(now, flight::answer(record.sequence, what, self.expected.is_prompt()));
         }
         true
+    }
+
+    /// The last flight of the peer has begun to come, or all of it has come.
+    pub(super) fn ends(&mut self, now: Instant) {
+        let answer = if self.expected.is_prompt() { Answer::PromptEnd } else { Answer::Considered };
+        self.flights.answered(now, answer);
     }
 
     /// The peer has ended the handshake, or somebody says so in its name: nothing protects this alert. Who goes on has not sent it.
@@ -80,7 +88,7 @@ impl Handshake {
         const FATAL: u8 = 2;
         if let [FATAL, description] = *fragment {
             let (_, until) = self.alert.get_or_insert((description, None));
-            until.get_or_insert(now + self.patience);
+            until.get_or_insert(now + self.flights.first_timeout());
         }
     }
 
@@ -102,6 +110,11 @@ impl Handshake {
 }
 
 impl Expected {
+    /// Whoever says it answers without a signature to make or to verify.
+    fn is_prompt(self) -> bool {
+        matches!(self, Self::Server { with_keys: true })
+    }
+
     /// A message of this type can have this number, and this length.
     fn admits(self, found: &Message<'_>) -> bool {
         let within = |range: RangeInclusive<u16>| range.contains(&found.number);

@@ -1,6 +1,7 @@
 //! [`Sessions`]: all sessions of one socket, ours and those of clients.
 
 mod event;
+mod flight;
 mod handshake;
 mod poll;
 mod receive;
@@ -17,7 +18,8 @@ use rand_chacha::ChaCha12Rng;
 use rand_core::{RngCore, SeedableRng};
 use siphasher::sip::SipHasher13;
 
-pub use self::event::{ConnectError, Ended, Output, Role, SendError, SessionId, Stats};
+pub use self::event::{ConnectError, Ended, Output, Progress, Role, SendError, SessionId, Stats};
+use self::flight::Flights;
 use self::handshake::{Expected, Handshake};
 use self::silence::Share;
 use self::table::{Began, State, Table};
@@ -30,7 +32,7 @@ use crate::wire::{self, content};
 /// Answers of one datagram each that wait to be polled. More are dropped: a driver polls after each datagram.
 const REPLIES: usize = 64;
 /// Flight timeouts for which a peer was silent before its handshake gives way to one of a host with as many: by then the flight that it
-/// has to answer was repeated twice.
+/// has to answer was repeated, unless it takes long to it.
 const PATIENCE: u32 = 4;
 /// Bytes of plaintext in a record, at most (RFC 5246 §6.2.1).
 const LONGEST_PLAINTEXT: usize = 1 << 14;
@@ -118,8 +120,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         self.hosts = Some(hosts);
     }
 
-    /// Begins a session with a server. `timeout` is how long the first flight waits for its answer, if the path's round-trip time is known; it is
-    /// [`Config::flight_timeout`] at least.
+    /// Begins a session with a server. `round_trip` is that of the path, if it is known; flights wait for three times as long for their answer,
+    /// and [`Config::flight_timeout`] at least.
     /// [`Output::Established`] follows, or [`Output::Closed`]. An open session with this peer stays open until then.
     ///
     /// # Errors
@@ -130,7 +132,32 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         now: Instant,
         to: P,
         credentials: &ClientCredentials,
-        timeout: Option<Duration>,
+        round_trip: Option<Duration>,
+    ) -> Result<SessionId, ConnectError> {
+        self.open_by(now, to, credentials, |least| Flights::new(least, round_trip, false))
+    }
+
+    /// The same under a congestion control that is elsewhere: [`Output::Flight`] tells it what leaves and what is answered, and it says when to
+    /// [repeat](Self::repeat) a flight. The first leaves with the next poll.
+    ///
+    /// # Errors
+    ///
+    /// As for [`connect`](Self::connect).
+    pub fn connect_controlled(
+        &mut self,
+        now: Instant,
+        to: P,
+        credentials: &ClientCredentials,
+    ) -> Result<SessionId, ConnectError> {
+        self.open_by(now, to, credentials, |least| Flights::new(least, None, true))
+    }
+
+    fn open_by(
+        &mut self,
+        now: Instant,
+        to: P,
+        credentials: &ClientCredentials,
+        flights: impl FnOnce(Duration) -> Flights,
     ) -> Result<SessionId, ConnectError> {
         if self.table.pair(&to).pending.is_some() {
             return Err(ConnectError::Busy);
@@ -138,10 +165,22 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         if self.stats.handshakes >= self.config.max_handshakes {
             return Err(ConnectError::Full);
         }
-        let timeout = self.config.flight_timeout.max(timeout.unwrap_or_default());
-        let engine = self.engines.connect(now, credentials, timeout)?;
+        let engine = self.engines.connect(now, credentials)?;
         let expected = Expected::Server { with_keys: matches!(credentials, ClientCredentials::Psk { .. }) };
-        Ok(self.begin(now, to, engine, Began::ByUs(Box::new(credentials.clone())), expected, timeout))
+        let flights = flights(self.config.flight_timeout);
+        Ok(self.begin(now, to, engine, Began::ByUs(Box::new(credentials.clone())), expected, flights))
+    }
+
+    /// Repeats the last flight of a handshake that is [controlled elsewhere](Self::connect_controlled); [`poll`](Self::poll) has its datagrams.
+    pub fn repeat(&mut self, session: SessionId) {
+        let Some(found) = self.table.get(session) else { return };
+        if !matches!(&found.state, State::Pending(handshake) if handshake.flights.is_controlled()) {
+            return;
+        }
+        match found.engine.repeat() {
+            Ok(()) => self.table.mark_ready(session.place),
+            Err(failure) => self.fail(session.place, failure),
+        }
     }
 
     /// Sends plaintext, in one record; [`poll`](Self::poll) has the datagram.
@@ -202,13 +241,13 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         engine: E::Engine,
         began: Began,
         expected: Expected,
-        timeout: Duration,
+        flights: Flights,
     ) -> SessionId {
         let (source, role) = (self.source_of(&peer), began.role());
         let host = self.host_of(&peer);
         self.stats.handshakes += 1;
         let deadline = now + self.config.handshake_timeout;
-        let handshake = Handshake::new(source, expected, timeout);
+        let handshake = Handshake::new(source, expected, flights);
         let id = self.table.insert(now, peer, engine, began, State::Pending(handshake), deadline);
         // What we ask for ourselves is nobody's share.
         if role == Role::Server {

@@ -1,8 +1,10 @@
 //! The way out: what engines want, one thing at a time.
 
 use conche_proto::{Instant, PeerKey};
+use rand_core::RngCore;
 
-use super::event::{Ended, Output, Role};
+use super::event::{Ended, Output, Progress, Role};
+use super::flight::Echo;
 use super::table::{Began, State};
 use super::{Reply, Sessions};
 use crate::BUFFER;
@@ -37,8 +39,15 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 State::Pending(handshake) => handshake.until().unwrap_or(session.deadline).min(session.deadline) <= now,
                 State::Open | State::Closing(_) => false,
             };
-            match session.engine.wake(now) {
-                Ok(()) if late => self.fail(place, Failure::Silence),
+            if late {
+                self.fail(place, Failure::Silence);
+                continue;
+            }
+            let is_due = match &mut session.state {
+                State::Pending(handshake) => handshake.flights.take_due(now),
+                State::Open | State::Closing(_) => false,
+            };
+            match if is_due { session.engine.repeat() } else { Ok(()) } {
                 Ok(()) => self.table.mark_ready(place),
                 Err(failure) => self.fail(place, failure),
             }
@@ -49,6 +58,13 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     fn step(&mut self, now: Instant, place: u32, buffer: &mut [u8]) -> Option<Output<P>> {
         let session = self.table.at(place)?;
         let (id, peer) = (session.id, session.peer);
+        let told = |progress| Some(Output::Flight { session: id, peer, progress });
+        if let State::Pending(handshake) = &mut session.state {
+            let answer = handshake.flights.take_answer();
+            if let Some(copy) = answer.filter(|_| handshake.flights.is_controlled()) {
+                return told(Progress::Answered(copy));
+            }
+        }
         let step = match session.engine.poll(buffer) {
             Ok(step) => step,
             Err(failure) => {
@@ -57,7 +73,12 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             }
         };
         match step {
-            Step::Transmit(len) => Some(Output::Transmit { to: peer, len }),
+            Step::Transmit(len) => {
+                if let State::Pending(handshake) = &mut session.state {
+                    handshake.flights.leaves(now, &buffer[..len]);
+                }
+                Some(Output::Transmit { to: peer, len })
+            }
             Step::Data(len) => {
                 session.heard = now;
                 // What comes after a goodbye of ours is for nobody.
@@ -75,12 +96,17 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 self.finish(place, Ended::ByPeer);
                 None
             }
-            Step::Wait(wake) => {
-                let wake = match &session.state {
+            Step::Wait => {
+                let wake = match &mut session.state {
                     State::Pending(handshake) => {
-                        [wake, handshake.until(), Some(session.deadline)].into_iter().flatten().min()
+                        let left = handshake.flights.have_left(now, || self.random.next_u32());
+                        if let Some(flight) = left.filter(|_| handshake.flights.is_controlled()) {
+                            return told(Progress::Left(flight));
+                        }
+                        let repeat = handshake.flights.due();
+                        [repeat, handshake.until(), Some(session.deadline)].into_iter().flatten().min()
                     }
-                    State::Open => wake,
+                    State::Open => None,
                     State::Closing(_) => {
                         self.finish(place, Ended::Closed);
                         return None;
@@ -97,6 +123,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let session = self.table.at(place)?;
         let (id, peer, role) = (session.id, session.peer, session.began.role());
         let State::Pending(handshake) = &mut session.state else { return None };
+        session.echo = Echo::new(now, handshake.flights.first_timeout());
         let (source, proved) = (handshake.source, handshake.proved.take());
         let by_key = session.engine.identity().map(|identity| Identity::Psk(identity.to_vec()));
         let identity = proved.or(by_key).unwrap_or(Identity::Anonymous);

@@ -1,8 +1,11 @@
 //! The way in: each record of a datagram to the gate, to a handshake, or to the open session.
 
+use core::time::Duration;
+
 use conche_proto::{Instant, PeerKey};
 
 use super::event::{Role, SessionId};
+use super::flight::Flights;
 use super::handshake::{Early, Expected};
 use super::table::{Began, Pair, State};
 use super::{Reply, Sessions};
@@ -27,7 +30,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         if let Some(place) = self.table.pair(&from).pending
             && let Some(record) = self.early(place).and_then(|early| early.readable())
         {
-            self.feed(now, place, &record);
+            self.feed(place, &record);
         }
     }
 
@@ -38,16 +41,16 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 self.stats.asked += 1;
                 self.reply(Reply { to: from, bytes, len: bytes.len() });
             }
-            Verdict::Welcome => self.welcome(now, from, hello, record),
+            Verdict::Welcome(round_trip) => self.welcome(now, from, hello, record, round_trip),
         }
     }
 
     /// A client at this address wants a session. One that it has stays open until the new one is (RFC 6347 §4.2.8).
-    fn welcome(&mut self, now: Instant, from: P, hello: &Hello<'_>, record: &Record<'_>) {
+    fn welcome(&mut self, now: Instant, from: P, hello: &Hello<'_>, record: &Record<'_>, round_trip: Duration) {
         let Pair { open, pending } = self.table.pair(&from);
         match self.began(now, pending, hello) {
             // A copy of what this handshake began with.
-            Some((place, Role::Server, true)) => return self.feed(now, place, record.bytes),
+            Some((place, Role::Server, true)) => return self.feed(place, record.bytes),
             // We are asking this peer ourselves: whoever asked first gets an answer first.
             Some((_, Role::Client, _)) => {
                 self.stats.refused += 1;
@@ -79,9 +82,9 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             Ok(engine) => {
                 let began = Began::ByPeer { random: *hello.random };
                 let expected = Expected::Client { hello: hello.number, certificate: self.asks_for_certificates() };
-                let timeout = self.config.flight_timeout;
-                let SessionId { place, .. } = self.begin(now, from, engine, began, expected, timeout);
-                self.feed(now, place, record.bytes);
+                let flights = Flights::new(self.config.flight_timeout, Some(round_trip), false);
+                let SessionId { place, .. } = self.begin(now, from, engine, began, expected, flights);
+                self.feed(place, record.bytes);
             }
             Err(failure) => {
                 self.stats.failed += 1;
@@ -115,6 +118,15 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             self.stats.dropped += 1;
             return;
         };
+        // Our last flight answers its own when that comes again, which says that it was lost.
+        let is_open = matches!(session.state, State::Open);
+        if is_open
+            && record.content == content::HANDSHAKE
+            && session.echo.may_answer(now)
+            && let Err(failure) = session.engine.repeat()
+        {
+            return self.fail(place, failure);
+        }
         let admitted = match &mut session.state {
             _ if record.epoch > 0 => true,
             State::Pending(handshake) if record.content == content::ALERT => {
@@ -122,7 +134,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 return self.table.mark_ready(place);
             }
             State::Pending(handshake) => {
-                let admitted = handshake.admits(record);
+                let admitted = handshake.admits(now, record);
                 if admitted {
                     session.heard = now;
                 }
@@ -137,7 +149,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
         match self.early(place).filter(|early| of_handshake && record.epoch > 0 && !early.changed) {
             Some(early) => early.keep(record.bytes),
-            None => self.feed(now, place, record.bytes),
+            None => self.feed(place, record.bytes),
         }
     }
 
@@ -149,9 +161,9 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    fn feed(&mut self, now: Instant, place: u32, record: &[u8]) {
+    fn feed(&mut self, place: u32, record: &[u8]) {
         let Some(session) = self.table.at(place) else { return };
-        match session.engine.receive(now, record) {
+        match session.engine.receive(record) {
             Ok(()) => self.table.mark_ready(place),
             // It has not been polled for long: what does not fit is lost, as on any network.
             Err(Failure::Full) if matches!(session.state, State::Open) => self.stats.dropped += 1,

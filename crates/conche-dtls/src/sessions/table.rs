@@ -8,6 +8,7 @@ use conche_proto::Instant;
 use siphasher::sip::SipHasher13;
 
 use super::event::{Ended, Role, SessionId};
+use super::flight::Echo;
 use super::handshake::Handshake;
 use super::silence::{Share, Silence};
 use crate::credentials::ClientCredentials;
@@ -24,6 +25,8 @@ pub(super) struct Session<P, E> {
     pub(super) deadline: Instant,
     /// When it last heard of its peer.
     pub(super) heard: Instant,
+    /// How often its last flight may still answer.
+    pub(super) echo: Echo,
     /// When it wants to be woken.
     wake: Option<Instant>,
     /// It is in the queue of those that have something to say.
@@ -129,7 +132,8 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         });
         self.last += 1;
         let id = SessionId { place, number: self.last };
-        let session = Session { id, peer, began, engine, state, deadline, heard: now, wake: None, ready: false };
+        let echo = Echo::new(now, Duration::ZERO);
+        let session = Session { id, peer, began, engine, state, deadline, heard: now, echo, wake: None, ready: false };
         self.places[place as usize] = Some(Box::new(session));
         self.peers.entry(peer).or_default().pending = Some(place);
         self.mark_ready(place);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use conche_dtls::{ClientCredentials, Config, ConnectError, Ended, Failure, SendError};
+use conche_dtls::{ClientCredentials, Config, ConnectError, Ended, SendError};
 
 use crate::wire::{Address, CLIENT, End, Faults, SERVER, Wire, client, known, psk_server};
 
@@ -235,36 +235,6 @@ fn there_is_one_handshake_with_a_peer_at_a_time() {
     assert_eq!(wire.client().told.closed, [(first, Ended::Replaced)]);
     assert_eq!(wire.server().told.established.len(), 2);
     wire.assert_nothing_is_left();
-}
-
-#[test]
-fn the_first_timeout_comes_from_outside() {
-    let mut wire = wire(psk_server(1));
-    wire.tap = Some(Box::new(|_, _, _| false));
-    let now = wire.now;
-    wire.client().sessions.connect(now, SERVER, &known(), Some(Duration::from_secs(10))).unwrap();
-    let until = now + Duration::from_secs(36);
-    wire.run(until, |_| false);
-    // At 0, then 7.5 to 12.5 s later, then 15 to 25 s after that... and 40 s at the earliest.
-    let sent = wire.client().told.sent.len();
-    assert!((2..=3).contains(&sent), "{sent}");
-}
-
-/// RFC 6347 §4.2.4.1.
-#[test]
-fn a_fast_path_neither_shortens_timeouts_nor_ends_a_handshake_early() {
-    for milliseconds in [1, 100, 1000] {
-        let mut wire = wire(psk_server(1));
-        wire.tap = Some(Box::new(|_, _, _| false));
-        let now = wire.now;
-        wire.client().sessions.connect(now, SERVER, &known(), Some(Duration::from_millis(milliseconds))).unwrap();
-        wire.run(now + Duration::from_millis(700), |_| false);
-        assert_eq!(wire.client().told.sent.len(), 1);
-        wire.run(now + Duration::from_millis(92_900), |_| false);
-        assert_eq!(wire.client().told.closed, [], "{milliseconds} ms");
-        wire.run(now + Duration::from_secs(94), |_| false);
-        assert!(matches!(wire.client().told.closed[..], [(_, Ended::Failed(Failure::Silence))]));
-    }
 }
 
 #[test]

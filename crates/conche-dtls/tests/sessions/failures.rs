@@ -149,7 +149,7 @@ fn certified(own: OwnCertificate, clients: Option<Trust>) -> Config {
     Config { server: Some(ServerCredentials { certificate, ..Default::default() }), ..Default::default() }
 }
 
-fn with_certificate() -> Config {
+pub fn with_certificate() -> Config {
     certified(own(data!("server.der"), data!("server.key")), None)
 }
 
@@ -157,7 +157,7 @@ fn that_asks() -> Config {
     certified(own(data!("server.der"), data!("server.key")), Some(root()))
 }
 
-fn trusting() -> ClientCredentials {
+pub fn trusting() -> ClientCredentials {
     ClientCredentials::certificate(None, root(), "coap.example").unwrap()
 }
 

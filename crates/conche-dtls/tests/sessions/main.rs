@@ -6,6 +6,7 @@
 mod abuse;
 mod company;
 mod failures;
+mod flights;
 mod forged;
 mod fuzz_replay;
 mod handshakes;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use conche_dtls::{
-    BUFFER, ClientCredentials, Config, Ended, Identity, Output, Secret, ServerCredentials, ServerKeys, SessionId,
-    Sessions,
+    BUFFER, ClientCredentials, Config, Ended, Identity, Output, Progress, Secret, ServerCredentials, ServerKeys,
+    SessionId, Sessions,
 };
 use conche_proto::Instant;
 use rand_chacha::ChaCha8Rng;
@@ -32,6 +32,8 @@ pub struct Told {
     pub established: Vec<(SessionId, Identity)>,
     pub closed: Vec<(SessionId, Ended)>,
     pub received: Vec<(SessionId, Vec<u8>)>,
+    /// Of handshakes under a congestion control.
+    pub flights: Vec<(SessionId, Progress)>,
     /// Datagrams that it has sent.
     pub sent: Vec<Vec<u8>>,
 }
@@ -55,6 +57,8 @@ pub struct Wire {
     pub now: Instant,
     pub ends: Vec<End>,
     pub faults: Faults,
+    /// How much longer than 10 ms all are under way.
+    pub delay: Duration,
     /// Sees each datagram that is sent, and may change it or say that it is lost.
     pub tap: Option<Tap>,
     random: ChaCha8Rng,
@@ -72,6 +76,7 @@ impl Wire {
             now: at(0),
             ends: vec![End::new(SERVER, server, seed), End::new(CLIENT, client, seed)],
             faults,
+            delay: Duration::ZERO,
             tap: None,
             random: ChaCha8Rng::seed_from_u64(seed),
             under_way: BTreeMap::new(),
@@ -105,7 +110,7 @@ impl Wire {
             }
             let jitter = u64::try_from(self.faults.jitter.as_nanos()).unwrap();
             let late = if jitter == 0 { 0 } else { self.random.next_u64() % jitter };
-            let when = self.now + Duration::from_millis(10) + Duration::from_nanos(late);
+            let when = self.now + Duration::from_millis(10) + self.delay + Duration::from_nanos(late);
             self.sent += 1;
             self.under_way.insert((when, self.sent), (from, to, datagram.clone()));
         }
@@ -135,6 +140,7 @@ impl Wire {
                         end.told.received.push((session, self.buffer[..len].to_vec()));
                     }
                     Output::Closed { session, why, .. } => end.told.closed.push((session, why)),
+                    Output::Flight { session, progress, .. } => end.told.flights.push((session, progress)),
                     Output::Wait(wait) => {
                         assert!(wait.is_none_or(|wait| wait > self.now), "it waits for what is past");
                         next = next.into_iter().chain(wait).min();

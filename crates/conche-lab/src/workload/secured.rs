@@ -6,7 +6,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use conche_dtls::{
-    BUFFER, ClientCredentials, Config, Output, Role, Secret, ServerCredentials, ServerKeys, SessionId, Sessions,
+    BUFFER, ClientCredentials, Config, Output, Progress, Role, Secret, ServerCredentials, ServerKeys, SessionId,
+    Sessions,
 };
 use conche_netsim::node::{Step, Underlay};
 use conche_netsim::rng::{Entity, Purpose, Streams};
@@ -148,20 +149,28 @@ impl Underlay for Secured {
         self.sessions.send(open.session, message).is_ok()
     }
 
-    fn connect(&mut self, now: Instant, to: NodeId, timeout: Option<Duration>) -> bool {
-        if self.open.get(&to).is_some_and(|open| !open.doubted) {
-            return true;
+    fn is_open(&self, to: NodeId) -> bool {
+        self.open.get(&to).is_some_and(|open| !open.doubted)
+    }
+
+    fn fly(&mut self, now: Instant, to: NodeId) {
+        if let Some((session, _)) = self.asked.get(&to) {
+            return self.sessions.repeat(*session);
         }
-        if !self.asked.contains_key(&to) {
-            match self.sessions.connect(now, to, &self.credentials, timeout) {
-                Ok(session) => {
-                    self.asked.insert(to, (session, now));
-                }
-                // The peer asks us at this moment, or it is asked by too many.
-                Err(_) => self.steps.push_back(Step::Refused(to)),
+        match self.sessions.connect_controlled(now, to, &self.credentials) {
+            Ok(session) => {
+                self.asked.insert(to, (session, now));
             }
+            // The peer asks us at this moment, or it is asked by too many.
+            Err(_) => self.steps.push_back(Step::Refused(to)),
         }
-        false
+    }
+
+    fn give_up(&mut self, to: NodeId) {
+        match self.asked.get(&to) {
+            Some((session, _)) => self.sessions.close(*session),
+            None => self.steps.push_back(Step::Refused(to)),
+        }
     }
 
     fn doubt(&mut self, peer: NodeId) {
@@ -192,6 +201,8 @@ impl Underlay for Secured {
                 }
                 Output::Established { session, peer, role, .. } => self.opened(now, peer, session, role),
                 Output::Closed { session, peer, .. } => self.closed(peer, session),
+                Output::Flight { peer, progress: Progress::Left(flight), .. } => return Step::Left(peer, flight),
+                Output::Flight { peer, progress: Progress::Answered(copy), .. } => return Step::Answered(peer, copy),
                 Output::Wait(due) => return Step::Wait(due),
             }
         }

@@ -1,9 +1,9 @@
 //! [`Underlay`]: what may stand between an endpoint and the network, as sessions of DTLS do.
 
-use std::collections::VecDeque;
-use std::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
 
-use conche_proto::{Event, Failure, Input};
+use conche_proto::cc::control::Why;
+use conche_proto::{Event, ExchangeId, Failure, Flight, Input};
 
 use super::{Application, Node};
 use crate::host::Port;
@@ -24,9 +24,15 @@ pub trait Underlay {
     /// Takes a message of the endpoint; [`poll`](Self::poll) has the datagram. `false` if there is no way to the peer.
     fn send(&mut self, to: NodeId, message: &[u8]) -> bool;
 
-    /// Whether the way to a peer is open. If it is not, it is being opened, and [`Step::Opened`] or [`Step::Refused`] follows.
-    /// `timeout` is the retransmission timeout of the path, if something is known of it.
-    fn connect(&mut self, now: Instant, to: NodeId, timeout: Option<Duration>) -> bool;
+    /// Whether the way to a peer is open.
+    fn is_open(&self, to: NodeId) -> bool;
+
+    /// A flight of the handshake that opens the way to a peer may leave: its first, or a copy of the last. The endpoint's congestion control says so,
+    /// which [`Step::Left`] and [`Step::Answered`] tell what comes of it. [`Step::Opened`] or [`Step::Refused`] follows.
+    fn fly(&mut self, now: Instant, to: NodeId);
+
+    /// Nobody waits any more for the way that is being opened to a peer. [`Step::Refused`] follows.
+    fn give_up(&mut self, to: NodeId);
 
     /// A message was never acknowledged: the peer may have forgotten the way, and whoever connects next needs another one.
     fn doubt(&mut self, peer: NodeId);
@@ -52,6 +58,10 @@ pub enum Step {
         /// Its bytes.
         len: usize,
     },
+    /// A flight has left, or a copy of it: the datagrams for this peer since the last time.
+    Left(NodeId, Flight),
+    /// The answer to the last flight begins to come: to which copy, if that is known and it is a round trip.
+    Answered(NodeId, Option<u8>),
     /// The way to a peer is open that was asked for.
     Opened(NodeId),
     /// There will be none.
@@ -67,6 +77,10 @@ pub(super) struct Below {
     pub(super) layer: Box<dyn Underlay>,
     /// Messages that have gone into it and have not come out.
     sent: VecDeque<(NodeId, Origin)>,
+    /// The handshakes that go on, as the endpoint names them.
+    pub(super) handshakes: BTreeMap<NodeId, ExchangeId>,
+    /// Those that the endpoint has refused.
+    pub(super) refused: VecDeque<NodeId>,
 }
 
 /// What a datagram is a copy of, and what it answers.
@@ -74,7 +88,7 @@ type Origin = (Option<Copied>, Option<Cause>);
 
 impl Below {
     pub(super) fn new(layer: Box<dyn Underlay>) -> Self {
-        Self { layer, sent: VecDeque::new() }
+        Self { layer, sent: VecDeque::new(), handshakes: BTreeMap::new(), refused: VecDeque::new() }
     }
 
     /// Hands a message down.
@@ -103,7 +117,9 @@ impl<A: Application> Node<A> {
     pub(super) fn step_below(&mut self, port: &mut Port<'_, A::Timer>, buffer: &mut [u8]) -> Option<Option<Instant>> {
         let now = port.now();
         let Some(below) = &mut self.below else { return Some(None) };
-        match below.layer.poll(now, buffer) {
+        let handshake = |peer: &NodeId| below.handshakes.get(peer).copied();
+        let refused = below.refused.pop_front().map(Step::Refused);
+        match refused.unwrap_or_else(|| below.layer.poll(now, buffer)) {
             Step::Transmit { to, len } => {
                 let (copy, cause) = below.origin(to);
                 port.send(to, &buffer[..len], copy, cause);
@@ -112,10 +128,26 @@ impl<A: Application> Node<A> {
                 let input = Input::datagram(from, &buffer[..len]);
                 self.endpoint.handle(now, input).expect("the endpoint is drained after every input");
             }
+            Step::Left(to, flight) => {
+                if let Some(handshake) = handshake(&to) {
+                    self.endpoint.flight_left(now, handshake, &flight);
+                }
+            }
+            Step::Answered(peer, copy) => {
+                if let Some(handshake) = handshake(&peer) {
+                    self.endpoint.flight_answered(now, handshake, copy);
+                }
+            }
             Step::Opened(peer) => {
+                if let Some(handshake) = below.handshakes.remove(&peer) {
+                    self.endpoint.handshake_over(now, handshake, None);
+                }
                 self.act(port, |application, context| application.connected(context, peer, true));
             }
             Step::Refused(peer) => {
+                if let Some(handshake) = below.handshakes.remove(&peer) {
+                    self.endpoint.handshake_over(now, handshake, Some(Why::GaveUp));
+                }
                 self.act(port, |application, context| application.connected(context, peer, false));
             }
             Step::Lost(peer) => self.endpoint.lose_peer(now, &peer),
@@ -125,6 +157,23 @@ impl<A: Application> Node<A> {
             }
         }
         None
+    }
+
+    /// What the endpoint says of a handshake is not for the application. `false` if it is about something else.
+    pub(super) fn hear_of_handshake(&mut self, now: Instant, event: &Event<NodeId>) -> bool {
+        let Some(below) = &mut self.below else { return false };
+        let (Event::Flight { exchange, peer } | Event::Failed { exchange, peer, .. }) = event else { return false };
+        if below.handshakes.get(peer) != Some(exchange) {
+            return false;
+        }
+        match event {
+            Event::Flight { .. } => below.layer.fly(now, *peer),
+            _ => {
+                below.handshakes.remove(peer);
+                below.layer.give_up(*peer);
+            }
+        }
+        true
     }
 
     /// A peer that acknowledges nothing may have started anew.
@@ -139,6 +188,8 @@ impl<A: Application> Node<A> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use conche_proto::cc::default::CoapDefault;
     use conche_proto::codec::{Body, Code};
     use conche_proto::{EndpointConfig, Request, Response};
@@ -159,6 +210,7 @@ mod tests {
     struct Door {
         steps: VecDeque<(Step, Vec<u8>)>,
         closes: Option<Instant>,
+        knocked: bool,
         is_open: bool,
     }
 
@@ -201,11 +253,19 @@ mod tests {
             self.is_open
         }
 
-        fn connect(&mut self, _: Instant, to: NodeId, _: Option<Duration>) -> bool {
-            if !self.is_open {
-                self.transmit(to, vec![KNOCK]);
-            }
+        fn is_open(&self, _: NodeId) -> bool {
             self.is_open
+        }
+
+        fn fly(&mut self, _: Instant, to: NodeId) {
+            self.transmit(to, vec![KNOCK]);
+            let flight = Flight { bytes: 1, repeated: self.knocked, least_timeout: Duration::from_secs(1) };
+            self.knocked = true;
+            self.steps.push_back((Step::Left(to, flight), Vec::new()));
+        }
+
+        fn give_up(&mut self, to: NodeId) {
+            self.steps.push_back((Step::Refused(to), Vec::new()));
         }
 
         fn doubt(&mut self, _: NodeId) {}

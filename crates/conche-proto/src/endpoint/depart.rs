@@ -3,7 +3,7 @@
 use core::num::NonZeroU8;
 
 use super::outbox::{Departure, Source, encode, write};
-use super::{Ecn, Endpoint, Transmit};
+use super::{Ecn, Endpoint, Event, Transmit};
 use crate::PeerKey;
 use crate::codec::{Type, encode_empty, number_copy};
 use crate::exchange::{ExchangeId, Purpose, State};
@@ -45,6 +45,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let exchange = self.exchanges.live(id).filter(|exchange| exchange.state == State::Departing)?;
         if now >= exchange.deadline {
             self.exchanges.arm(id.index);
+            return None;
+        }
+        if exchange.purpose == Purpose::Handshake {
+            let peer = self.peers.get(exchange.peer).key;
+            self.announce(Event::Flight { exchange: id, peer });
             return None;
         }
         let mut token = &exchange.token;

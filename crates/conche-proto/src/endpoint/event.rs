@@ -286,6 +286,14 @@ pub enum Event<P> {
     /// credentials are not used after a restart says so at once.
     #[cfg(feature = "oscore")]
     Reserve(Reserve),
+    /// A flight of a handshake may leave: its first, or a copy of the one that left last. When it has,
+    /// [`Endpoint::flight_left`](super::Endpoint::flight_left) is to be told.
+    Flight {
+        /// What [`Endpoint::begin_handshake`](super::Endpoint::begin_handshake) opened.
+        exchange: ExchangeId,
+        /// Whom the handshake is with.
+        peer: P,
+    },
     /// An exchange failed and is over.
     Failed {
         /// The exchange.

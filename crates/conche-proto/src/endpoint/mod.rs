@@ -40,6 +40,7 @@ mod error;
 mod event;
 mod gathering;
 mod group;
+mod handshake;
 mod inquiry;
 mod known;
 mod leaving;

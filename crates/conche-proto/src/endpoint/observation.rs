@@ -98,7 +98,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// A peer will never be reached again under this key, as when a session with it is over: it observes nothing here any more, of which
-    /// [`Event::ObserverGone`] tells, and all exchanges with it fail with [`Failure::Unreachable`]. What was known of it is forgotten when nothing waits
+    /// [`Event::ObserverGone`] tells, and all exchanges with it but handshakes fail with [`Failure::Unreachable`]. What was known of it is forgotten when nothing waits
     /// for it any more; only what it sent is remembered for as long as ever, so that none of it is handled twice. Its message IDs begin
     /// anew if the key is used again, which RFC 7252 §4.4 would not have.
     pub fn lose_peer(&mut self, now: Instant, peer: &P) {

@@ -407,8 +407,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 }
                 self.deliver(now, index, AckKind::Piggybacked, message);
             }
-            // Nothing of it is Confirmable.
-            Purpose::State(_) => {}
+            // Nothing of it is Confirmable, or a message.
+            Purpose::State(_) | Purpose::Handshake => {}
         }
     }
 
@@ -426,7 +426,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             Purpose::Request if trusted => self.request_acknowledged(now, index),
             Purpose::Request => exchange.doubtful_ack = true,
-            Purpose::State(_) => {}
+            Purpose::State(_) | Purpose::Handshake => {}
         }
     }
 

@@ -184,7 +184,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         match purpose {
             Purpose::Notification(observer) => return self.notification_failed(now, index, observer, reason),
             Purpose::State(subscription) => return self.state_failed(now, index, subscription),
-            Purpose::Request | Purpose::Response(_) | Purpose::Ping => {}
+            Purpose::Request | Purpose::Response(_) | Purpose::Ping | Purpose::Handshake => {}
         }
         let subscription = self.registers(index);
         let over = self.group_over(now, index, reason);
@@ -287,7 +287,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (purpose, peer) = self.exchanges.close(now, &mut self.peers, index);
         match purpose {
             Purpose::Notification(observer) => self.observers.idle(observer),
-            Purpose::Response(_) | Purpose::Request | Purpose::State(_) | Purpose::Ping => {}
+            Purpose::Response(_) | Purpose::Request | Purpose::State(_) | Purpose::Ping | Purpose::Handshake => {}
         }
         self.admit_waiting(now, peer);
     }

@@ -147,7 +147,9 @@ impl<C: Controller> Exchanges<C> {
         if state.work().outstanding >= self.config.transmission.nstart && exchange.is_controlled() {
             return Turn::OnEvent;
         }
-        if let Some(free) = state.ids.blocked_until(now, self.config.times().exchange_lifetime) {
+        if exchange.purpose != Purpose::Handshake
+            && let Some(free) = state.ids.blocked_until(now, self.config.times().exchange_lifetime)
+        {
             return Turn::Until(free);
         }
         if !exchange.is_controlled() {
@@ -220,6 +222,10 @@ impl<C: Controller> Exchanges<C> {
         let name = exchange.id(index);
         let state = peers.get_mut(exchange.peer);
         state.occupy_slot(exchange.bytes);
+        // Nothing that CoAP knows answers a flight.
+        if exchange.purpose == Purpose::Handshake {
+            return name;
+        }
         let id = state.ids.allocate(now, self.config.times().exchange_lifetime).unwrap_or(exchange.id);
         self.identify(index, id);
         name

@@ -21,11 +21,13 @@
 //! | `table` | [`Exchanges`]: by number, message ID and token, from opening to closing |
 //! | `admission` | which messages may leave: NSTART, message IDs, PROBING_RATE, the controller |
 //! | `retransmission` | what the controller is told, and the timers that it gives |
+//! | `handshake` | the flights of a handshake (RFC 6347 §4.2.4), in the place of messages |
 //! | `transfer` | requests that take more than one message |
 //! | `sets` | messages that leave many at a time and get one answer (RFC 9177) |
 
 mod admission;
 mod course;
+mod handshake;
 mod request;
 mod retransmission;
 mod sets;
@@ -33,6 +35,7 @@ mod table;
 mod transfer;
 
 pub use course::{Course, ExchangeId, Failure};
+pub use handshake::Flight;
 pub use request::{Reliability, Request, Response, Rest};
 pub(crate) use retransmission::Next;
 pub(crate) use sets::Left;
@@ -67,6 +70,8 @@ pub(crate) enum Purpose {
     /// A state comes in sets that this subscription observes (RFC 9177 §4.5): a request that has nothing to send but what asks
     /// for more.
     State(u32),
+    /// A handshake of what stands below the endpoint: it has no message, but flights that somebody else writes.
+    Handshake,
 }
 
 /// Where an exchange stands.
@@ -240,8 +245,13 @@ impl<C: Controller> Exchange<C> {
         match self.purpose {
             Purpose::Response(_) => self.confirmable && self.transfer.is_none(),
             Purpose::State(_) => false,
-            Purpose::Request | Purpose::Ping | Purpose::Notification(_) => true,
+            Purpose::Request | Purpose::Ping | Purpose::Notification(_) | Purpose::Handshake => true,
         }
+    }
+
+    /// The application opened it.
+    fn is_asked_for(&self) -> bool {
+        matches!(self.purpose, Purpose::Request | Purpose::Ping | Purpose::Handshake)
     }
 
     /// It is over when it has left: a Non-confirmable response of one message.

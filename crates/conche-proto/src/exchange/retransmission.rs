@@ -94,11 +94,13 @@ impl<C: Controller> Exchanges<C> {
                 Next::Admit
             }
             State::Queued => Next::Fail(exchange.expired()),
+            State::Departing if exchange.purpose == Purpose::Handshake => Next::Depart,
             State::Departing if exchange.since_first(now) > self.config.times().max_transmit_span => {
                 self.give_up(now, peers, index)
             }
             State::Departing => Next::Depart,
             State::Paused => Next::Wait,
+            State::AwaitingAck if exchange.purpose == Purpose::Handshake => self.flight_overdue(now, peers, index),
             State::AwaitingAck if exchange.confirmable => self.acknowledgement_overdue(now, peers, index),
             State::AwaitingAck if exchange.notifies() => Next::Over,
             State::AwaitingAck => self.response_to_non_overdue(now, peers, index),

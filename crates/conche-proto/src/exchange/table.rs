@@ -68,7 +68,7 @@ pub(crate) struct Exchanges<C: Controller> {
     hash: Keyed,
     /// Counts exchanges; tells apart those that had the same place one after the other.
     generation: u32,
-    /// Requests and pings, and those of them that wait for admission.
+    /// Requests, pings and handshakes, and those of them that wait for admission.
     requests: usize,
     queued_requests: usize,
     /// Separate responses: bounded by the requests that they answer. The rest are notifications, at most one an observer.
@@ -118,7 +118,7 @@ impl<C: Controller> Exchanges<C> {
         // A response has until its request is given up; what waits for it there is not ours to shorten.
         let patience = match purpose {
             Purpose::Response(_) | Purpose::Notification(_) => self.config.times().response_timeout,
-            Purpose::Request | Purpose::State(_) | Purpose::Ping => self.config.queue_lifetime,
+            Purpose::Request | Purpose::State(_) | Purpose::Ping | Purpose::Handshake => self.config.queue_lifetime,
         };
         let generation = self.generation;
         let exchange = || Exchange {
@@ -160,7 +160,7 @@ impl<C: Controller> Exchanges<C> {
             self.by_token.insert(hash, index);
         }
         match purpose {
-            Purpose::Request | Purpose::State(_) | Purpose::Ping => self.requests += 1,
+            Purpose::Request | Purpose::State(_) | Purpose::Ping | Purpose::Handshake => self.requests += 1,
             Purpose::Response(_) => self.responses += 1,
             Purpose::Notification(_) => {}
         }
@@ -205,7 +205,7 @@ impl<C: Controller> Exchanges<C> {
                 self.by_token.remove(index);
                 self.requests -= 1;
             }
-            Purpose::Ping => self.requests -= 1,
+            Purpose::Ping | Purpose::Handshake => self.requests -= 1,
             Purpose::Response(_) => self.responses -= 1,
             Purpose::Notification(_) => {}
         }
@@ -270,9 +270,10 @@ impl<C: Controller> Exchanges<C> {
         self.slots.iter().filter(|(_, exchange)| is_it(exchange)).map(|(index, exchange)| exchange.id(index)).collect()
     }
 
-    /// All exchanges with a peer. Looks at all there are.
+    /// All exchanges with a peer but handshakes, which begin anew what others end with. Looks at all there are.
     pub(crate) fn with(&self, peer: u32) -> smallvec::SmallVec<[ExchangeId; 2]> {
-        let with = self.slots.iter().filter(|(_, exchange)| exchange.peer == peer);
+        let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.purpose != Purpose::Handshake;
+        let with = self.slots.iter().filter(|(_, exchange)| is_it(exchange));
         with.map(|(index, exchange)| exchange.id(index)).collect()
     }
 
@@ -299,7 +300,7 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// How many exchanges the application opened: requests and pings.
+    /// How many exchanges the application opened: requests, pings and handshakes.
     pub(crate) fn requests(&self) -> usize {
         self.requests
     }
@@ -340,7 +341,7 @@ impl<C: Controller> Exchanges<C> {
     pub(super) fn enqueue<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32, last: bool) {
         let exchange = &self.slots[index];
         self.queued += 1;
-        self.queued_requests += usize::from(matches!(exchange.purpose, Purpose::Request | Purpose::Ping));
+        self.queued_requests += usize::from(exchange.is_asked_for());
         let work = peers.get_mut(exchange.peer).work_mut();
         work.queued += 1;
         if last {
@@ -354,7 +355,7 @@ impl<C: Controller> Exchanges<C> {
     pub(super) fn dequeue<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
         let exchange = &self.slots[index];
         self.queued -= 1;
-        self.queued_requests -= usize::from(matches!(exchange.purpose, Purpose::Request | Purpose::Ping));
+        self.queued_requests -= usize::from(exchange.is_asked_for());
         let work = peers.get_mut(exchange.peer).work_mut();
         work.queued -= 1;
         work.queue.remove(&mut self.slots, index);

@@ -9,6 +9,7 @@ mod copies;
 mod corpus;
 mod envelope;
 mod footprint;
+mod handshakes;
 mod interop;
 mod lossy;
 mod model;

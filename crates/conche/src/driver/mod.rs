@@ -388,6 +388,9 @@ impl<C: SharedController> Driver<C> {
     }
 
     fn tell(&mut self, event: Event<Address>) {
+        if self.hear_of_handshake(&event) {
+            return;
+        }
         self.traffic.event(self.now, &event);
         #[cfg(feature = "edhoc")]
         self.hear_of_agreed(&event);

@@ -49,6 +49,15 @@ async fn many_at_once_share_a_handshake() {
 }
 
 #[tokio::test]
+async fn the_first_request_knows_its_path_from_the_handshake() {
+    let (server, plain) = (server().await, Server::builder().bind("127.0.0.1:0").await.expect("a port"));
+    let answer = client().get(uri(&server, "/hello")).await.expect("answered");
+    let blind = Client::new().get(format!("coap://{}/", plain.local_addr())).await.expect("answered");
+    let [known, blind] = [answer, blind].map(|answer| answer.course().timeout);
+    assert!(known < Duration::from_secs(2) && blind >= Duration::from_secs(2), "{known:?}, {blind:?}");
+}
+
+#[tokio::test]
 async fn a_body_of_64_kib_goes_both_ways() {
     let (server, client) = (server().await, client());
     let body: Vec<u8> = (0..65_536_u32).map(|index| (index / 7).to_le_bytes()[0]).collect();

@@ -54,14 +54,12 @@ fn a_reboot_storm_ends_under_every_controller_that_is_compared() {
 }
 
 #[test]
-fn a_storm_of_handshakes_ends_sooner_where_flights_wait_longer() {
-    let last = |session: &str| {
-        let only = [("session", session)];
-        let of = own_scenario("secured-storm.toml", &["temper"], &only);
-        of(&format!("temper/{session}"), "last_s")
-    };
-    let (none, short, long) = (last("none"), last("1s"), last("20s"));
-    assert!(none < 15.0 && long < 100.0 && short > 1.5 * long, "{none} s, {short} s, {long} s");
+fn a_storm_of_handshakes_does_not_collapse_where_nothing_is_known_of_the_path() {
+    let of = own_scenario("secured-storm.toml", &["temper"], &[("session", "1s")]);
+    let [last, datagrams, failed] =
+        ["last_s", "handshake_datagrams", "handshakes_failed"].map(|column| of("temper/1s", column));
+    assert!(last < 130.0, "190 s with flights by a clock of their own: {last} s");
+    assert!(datagrams < 16.0 && failed < 15.0, "{datagrams} datagrams of 6, {failed} % fail");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 
-use conche_proto::{Instant, Transmit};
+use conche_proto::{Event, Instant, Transmit};
 use tokio::sync::oneshot;
 
 use super::socket::Arrival;
@@ -50,6 +50,10 @@ impl<C: SharedController> Driver<C> {
     pub(super) fn hear_sessions(&mut self) {}
 
     pub(super) fn seal(&mut self, _: Transmit<Address>) {}
+
+    pub(super) fn hear_of_handshake(&mut self, _: &Event<Address>) -> bool {
+        false
+    }
 
     pub(super) fn doubt_session(&mut self, _: Address) {}
 

@@ -9,8 +9,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use conche_dtls::{BUFFER, Config, Ended, Output, Role, SessionId, Sessions};
-use conche_proto::{Datagram, Input, Instant, Transmit};
+use conche_dtls::{BUFFER, Config, Ended, Output, Progress, Role, SessionId, Sessions};
+use conche_proto::cc::control::Why;
+use conche_proto::{Datagram, ExchangeId, Input, Instant, Transmit};
 use tracing::debug;
 
 use super::address::SessionNumber;
@@ -200,23 +201,32 @@ impl Secured {
         }
     }
 
-    fn opened(&mut self, session: SessionId, place: Place, role: Role, identity: Option<Identity>) {
+    /// The answer is the handshake of ours that is done.
+    fn opened(
+        &mut self,
+        session: SessionId,
+        place: Place,
+        role: Role,
+        identity: Option<Identity>,
+    ) -> Option<ExchangeId> {
         // 0 is nobody's.
         self.last_number = self.last_number.checked_add(1).unwrap_or(1);
         let number = SessionNumber(self.last_number);
         let address = Address::from(place.at).secured(number);
-        let name = match role {
-            Role::Client => self.waiting.opened(place.at, address),
-            Role::Server => None,
+        let (name, done) = match role {
+            Role::Client => self.waiting.opened(place.at, address).unzip(),
+            Role::Server => (None, None),
         };
         let ours = name.map(|name| Ours { name, doubted: false, sent: Vec::new() });
         debug!(peer = %address, %session, ?role, "a session is open");
         self.by_number.insert(number, session);
         self.by_address.insert(place.at, number);
         self.open.insert(session, Open { number, place, identity, ours });
+        done
     }
 
-    fn over(&mut self, session: SessionId, place: Place, why: &Ended) {
+    /// The answer is the handshake of ours that has failed, and why.
+    fn over(&mut self, session: SessionId, place: Place, why: &Ended) -> Option<(ExchangeId, Why)> {
         debug!(peer = %place.at, %session, %why, "a session is over");
         match self.open.remove(&session) {
             Some(Open { number, .. }) => {
@@ -225,6 +235,7 @@ impl Secured {
                     self.by_address.remove(&place.at);
                 }
                 self.held.push_back(Held::Over(Address::from(place.at).secured(number)));
+                None
             }
             None => self.waiting.failed(place.at, session, why),
         }
@@ -305,9 +316,24 @@ impl<C: SharedController> Driver<C> {
                     }
                 }
                 Output::Established { session, peer, role, identity } => {
-                    secured.opened(session, peer, role, Identity::of_session(identity));
+                    if let Some(done) = secured.opened(session, peer, role, Identity::of_session(identity)) {
+                        self.endpoint.handshake_over(self.now, done, None);
+                    }
                 }
-                Output::Closed { session, peer, why } => secured.over(session, peer, &why),
+                Output::Closed { session, peer, why } => {
+                    if let Some((failed, why)) = secured.over(session, peer, &why) {
+                        self.endpoint.handshake_over(self.now, failed, Some(why));
+                    }
+                }
+                Output::Flight { peer, progress, .. } => match (secured.waiting.exchange(peer.at), progress) {
+                    (Some(handshake), Progress::Left(flight)) => {
+                        self.endpoint.flight_left(self.now, handshake, &flight);
+                    }
+                    (Some(handshake), Progress::Answered(copy)) => {
+                        self.endpoint.flight_answered(self.now, handshake, copy);
+                    }
+                    (None, _) => {}
+                },
                 Output::Wait(due) => {
                     // What was protected has come out, or its session has failed.
                     secured.sealed.clear();
@@ -353,7 +379,9 @@ impl<C: SharedController> Driver<C> {
     pub(super) fn unreachable_for_sessions(&mut self, peer: Address, quoted: &[u8]) {
         let session = self.session_with(peer);
         let Some(secured) = &mut self.secured else { return };
-        secured.waiting.unreachable(peer, quoted, &mut secured.sessions);
+        if let Some(failed) = secured.waiting.unreachable(peer, quoted, &mut secured.sessions) {
+            self.endpoint.handshake_over(self.now, failed, Some(Why::Unreachable));
+        }
         if let Some(session) = session
             && let Some(ours) = secured.ours(session)
             && is_of(quoted, &ours.sent)

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use conche_dtls::{ConnectError, Ended, Failure, SessionId, Sessions};
+use conche_proto::cc::control::Why;
+use conche_proto::{Event, ExchangeId, Failure as ExchangeFailure, Instant};
 use tokio::sync::oneshot;
 
 use super::{Place, QUOTED, Secured, is_of};
@@ -22,7 +23,10 @@ pub(super) struct Waiting(HashMap<SocketAddr, Handshake>);
 
 #[derive(Debug)]
 struct Handshake {
-    session: SessionId,
+    /// What it is to the congestion control.
+    exchange: ExchangeId,
+    /// Once its first flight may leave.
+    session: Option<SessionId>,
     name: Arc<str>,
     /// The beginning of the datagram that was sent last.
     sent: Vec<u8>,
@@ -34,20 +38,27 @@ impl Waiting {
         self.0.contains_key(&at)
     }
 
-    /// The session is open. The answer is whose it is.
-    pub(super) fn opened(&mut self, at: SocketAddr, session: Address) -> Option<Arc<str>> {
-        let Handshake { name, waiting, .. } = self.0.remove(&at)?;
+    /// The session is open. The answer is whose it is, and which handshake is done.
+    pub(super) fn opened(&mut self, at: SocketAddr, session: Address) -> Option<(Arc<str>, ExchangeId)> {
+        let Handshake { name, waiting, exchange, .. } = self.0.remove(&at)?;
         for answer in waiting {
             // Nobody may wait any more.
             let _ = answer.send(Ok(session));
         }
-        Some(name)
+        Some((name, exchange))
     }
 
-    pub(super) fn failed(&mut self, at: SocketAddr, session: SessionId, why: &Ended) {
-        if self.0.get(&at).is_some_and(|handshake| handshake.session == session) {
-            self.refuse(at, &reason(why));
-        }
+    /// The session is over before it was open. The answer is which handshake has failed, and what the congestion control learns of it.
+    pub(super) fn failed(&mut self, at: SocketAddr, session: SessionId, why: &Ended) -> Option<(ExchangeId, Why)> {
+        self.0.get(&at).filter(|handshake| handshake.session == Some(session))?;
+        let (exchange, _) = self.refuse(at, &reason(why))?;
+        let is_silence = matches!(why, Ended::Failed(Failure::Silence));
+        Some((exchange, if is_silence { Why::GaveUp } else { Why::Reset }))
+    }
+
+    /// The handshake that goes on with who is there.
+    pub(super) fn exchange(&self, at: SocketAddr) -> Option<ExchangeId> {
+        self.0.get(&at).map(|handshake| handshake.exchange)
     }
 
     /// A datagram of a handshake leaves.
@@ -59,22 +70,28 @@ impl Waiting {
     }
 
     /// The network says that a datagram reached nobody. A handshake that has sent it is over: it has nothing to lose.
-    pub(super) fn unreachable(&mut self, peer: Address, quoted: &[u8], sessions: &mut Sessions<Place>) {
+    pub(super) fn unreachable(
+        &mut self,
+        peer: Address,
+        quoted: &[u8],
+        sessions: &mut Sessions<Place>,
+    ) -> Option<ExchangeId> {
         let at = peer.socket_addr();
-        if self.0.get(&at).is_some_and(|handshake| is_of(quoted, &handshake.sent))
-            && let Some(session) = self.refuse(at, &HandshakeError::unreachable())
-        {
+        self.0.get(&at).filter(|handshake| is_of(quoted, &handshake.sent))?;
+        let (exchange, session) = self.refuse(at, &HandshakeError::unreachable())?;
+        if let Some(session) = session {
             sessions.close(session);
         }
+        Some(exchange)
     }
 
     /// There will be no session.
-    fn refuse(&mut self, at: SocketAddr, why: &HandshakeError) -> Option<SessionId> {
-        let Handshake { session, waiting, .. } = self.0.remove(&at)?;
+    fn refuse(&mut self, at: SocketAddr, why: &HandshakeError) -> Option<(ExchangeId, Option<SessionId>)> {
+        let Handshake { exchange, session, waiting, .. } = self.0.remove(&at)?;
         for answer in waiting {
             let _ = answer.send(Err(why.clone()));
         }
-        Some(session)
+        Some((exchange, session))
     }
 }
 
@@ -115,46 +132,57 @@ impl Secured {
         usable.then(|| to.secured(*number))
     }
 
-    /// The session with a server of this name, now or later.
-    fn connect(
+    /// The session with a server of this name, now or later; back comes who waits for one that somebody has to begin.
+    fn join(
         &mut self,
-        now: conche_proto::Instant,
         to: Address,
-        name: Arc<str>,
-        flight: Option<Duration>,
+        name: &Arc<str>,
         answer: oneshot::Sender<Opened>,
-    ) {
-        let place = Place { at: to.socket_addr(), local: None };
-        // With a key it does not matter how its server is called.
-        let name = if self.security.has_psk() { Arc::from("") } else { name };
-        if let Some(session) = self.usable(to, &name) {
+    ) -> Option<oneshot::Sender<Opened>> {
+        if let Some(session) = self.usable(to, name) {
             let _ = answer.send(Ok(session));
-            return;
+            return None;
         }
-        if let Some(handshake) = self.waiting.0.get_mut(&place.at) {
-            // Those who have given up are not kept.
-            handshake.waiting.retain(|answer| !answer.is_closed());
-            if handshake.name != name {
-                let _ = answer.send(Err(HandshakeError::new(&ConnectError::Busy)));
-                return;
-            }
-            if !handshake.waiting.is_empty() {
-                return handshake.waiting.push(answer);
-            }
-            // It may have waited for long, and would go on to wait before it tries again.
-            let session = handshake.session;
-            self.waiting.0.remove(&place.at);
-            self.sessions.close(session);
+        let Some(handshake) = self.waiting.0.get_mut(&to.socket_addr()) else { return Some(answer) };
+        // Those who have given up are not kept.
+        handshake.waiting.retain(|answer| !answer.is_closed());
+        if handshake.name != *name {
+            let _ = answer.send(Err(HandshakeError::new(&ConnectError::Busy)));
+            return None;
         }
-        let begun = self.security.client_credentials(&name, self.epoch).and_then(|credentials| {
-            self.sessions.connect(now, place, &credentials, flight).map_err(|error| HandshakeError::new(&error))
+        // One that nobody waits for may have waited for long, and would go on to wait before it tries again.
+        if handshake.waiting.is_empty() {
+            return Some(answer);
+        }
+        handshake.waiting.push(answer);
+        None
+    }
+
+    /// A flight of a handshake may leave. If nothing comes of it, the handshake is over.
+    fn fly(&mut self, now: Instant, at: SocketAddr) -> bool {
+        let Some(handshake) = self.waiting.0.get_mut(&at) else { return false };
+        if let Some(session) = handshake.session {
+            self.sessions.repeat(session);
+            return true;
+        }
+        // It may have waited for its turn longer than anybody has for it.
+        if handshake.waiting.iter().all(oneshot::Sender::is_closed) {
+            self.waiting.0.remove(&at);
+            return false;
+        }
+        let place = Place { at, local: None };
+        let begun = self.security.client_credentials(&handshake.name, self.epoch).and_then(|credentials| {
+            let begun = self.sessions.connect_controlled(now, place, &credentials);
+            begun.map_err(|error| HandshakeError::new(&error))
         });
         match begun {
             Ok(session) => {
-                self.waiting.0.insert(place.at, Handshake { session, name, sent: Vec::new(), waiting: vec![answer] });
+                handshake.session = Some(session);
+                true
             }
             Err(error) => {
-                let _ = answer.send(Err(error));
+                self.waiting.refuse(at, &error);
+                false
             }
         }
     }
@@ -167,8 +195,42 @@ impl<C: SharedController> Driver<C> {
             let _ = answer.send(Err(HandshakeError::none()));
             return;
         };
-        // Flights wait for a second at least.
-        let flight = self.endpoint.path(&to).and_then(|path| path.timeout());
-        secured.connect(self.now, to, name, flight, answer);
+        // With a key it does not matter how its server is called.
+        let name = if secured.security.has_psk() { Arc::from("") } else { name };
+        let Some(answer) = secured.join(to, &name, answer) else { return };
+        if let Some(before) = secured.waiting.0.remove(&to.socket_addr()) {
+            before.session.into_iter().for_each(|session| secured.sessions.close(session));
+            self.endpoint.handshake_over(self.now, before.exchange, Some(Why::Cancelled));
+        }
+        match self.endpoint.begin_handshake(self.now, to) {
+            Ok(exchange) => {
+                let handshake = Handshake { exchange, session: None, name, sent: Vec::new(), waiting: vec![answer] };
+                secured.waiting.0.insert(to.socket_addr(), handshake);
+            }
+            Err(error) => {
+                let _ = answer.send(Err(HandshakeError::new(&error)));
+            }
+        }
+    }
+
+    /// What the endpoint says of a handshake. `false` if it is about something else.
+    pub(in crate::driver) fn hear_of_handshake(&mut self, event: &Event<Address>) -> bool {
+        let (Event::Flight { exchange, peer } | Event::Failed { exchange, peer, .. }) = event else { return false };
+        let Some(secured) = &mut self.secured else { return false };
+        let at = peer.socket_addr();
+        if secured.waiting.exchange(at) != Some(*exchange) {
+            return false;
+        }
+        if let Event::Failed { reason, .. } = event {
+            let error = match reason {
+                ExchangeFailure::Unreachable => HandshakeError::unreachable(),
+                reason => HandshakeError::new(reason),
+            };
+            let refused = secured.waiting.refuse(at, &error);
+            refused.and_then(|(_, session)| session).into_iter().for_each(|session| secured.sessions.close(session));
+        } else if !secured.fly(self.now, at) {
+            self.endpoint.handshake_over(self.now, *exchange, Some(Why::Cancelled));
+        }
+        true
     }
 }
