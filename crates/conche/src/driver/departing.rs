@@ -1,0 +1,81 @@
+//! What leaves, and what is done about what cannot.
+
+use std::io;
+
+use conche_proto::{ExchangeId, Transmit};
+use tracing::debug;
+
+use super::handle::ExchangeError;
+use super::secured::Secured;
+use super::socket::is_passing;
+use super::{Address, Driver};
+use crate::settings::SharedController;
+
+impl<C: SharedController> Driver<C> {
+    /// A datagram is to leave.
+    pub(super) fn departs(&mut self, transmit: &Transmit<Address>) {
+        if let Some(exchange) = transmit.exchange {
+            let rto = || self.endpoint.snapshot(&transmit.to).map(|peer| peer.congestion.rto);
+            self.exchanges.departs(exchange, transmit, rto);
+            self.expect_answer(&transmit.to);
+            #[cfg(feature = "edhoc")]
+            self.brings(exchange, transmit.attempt);
+        }
+    }
+
+    /// Sends all that is to leave, and tells whether all of it has left. One that cannot be sent holds up none of the others.
+    pub(super) async fn send_all(&mut self) -> bool {
+        let (mut next, mut all_left) = (0, true);
+        while next < self.outgoing.len() {
+            let sent = self.socket.send(&self.outgoing, next).await;
+            if self.socket.has_waited() {
+                self.now = self.clock.now();
+            }
+            match sent {
+                Ok(count) => {
+                    if self.traffic.tells() {
+                        (next..next + count).for_each(|index| self.has_left(index, Ok(())));
+                    }
+                    next += count;
+                }
+                Err(error) => {
+                    self.has_left(next, Err(error));
+                    next += 1;
+                    all_left = false;
+                }
+            }
+        }
+        self.outgoing.clear();
+        self.now = self.clock.now();
+        all_left
+    }
+
+    /// A datagram has left, or could not be sent.
+    fn has_left(&mut self, index: usize, sent: io::Result<()>) {
+        let transmit = *self.outgoing.transmit(index);
+        // What is protected was told of as it was before.
+        if !Secured::is_record(self.outgoing.datagram(index)) {
+            self.traffic.departed(self.now, &transmit, self.outgoing.datagram(index), &sent);
+        }
+        if self.traffic.is_watched() && transmit.exchange.is_some() {
+            self.traffic.path(self.now, transmit.to, self.endpoint.snapshot(&transmit.to));
+        }
+        if let Err(error) = sent {
+            debug!(peer = %transmit.to, %error, "a datagram could not be sent");
+            if let Some(exchange) = transmit.exchange.filter(|_| !is_passing(&error)) {
+                self.refused_by_the_system(exchange, transmit.attempt, error);
+            }
+        }
+    }
+
+    /// The operating system would not send a datagram, and would not send another copy either: its exchange is over.
+    fn refused_by_the_system(&mut self, exchange: ExchangeId, attempt: u8, source: io::Error) {
+        self.endpoint.cancel(self.now, exchange);
+        #[cfg(feature = "edhoc")]
+        self.are_lost(exchange);
+        if let Some(waiting) = self.exchanges.remove(exchange) {
+            let error = ExchangeError::Send { source, transmissions: attempt.into() };
+            waiting.outcome.send(Err(error));
+        }
+    }
+}
