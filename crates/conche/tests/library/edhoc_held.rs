@@ -1,5 +1,6 @@
 //! Keys that were agreed on (EDHOC, RFC 9528; RFC 9668) while messages are held back, and while handlers take their time.
 
+use std::collections::HashSet;
 use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use conche::security::Identity;
 use conche::server::get;
 use conche::{AnyController, Client, Code, ContentFormat, EndpointConfig, Error, Failure, RequestError, Server};
 use tokio::io::AsyncWriteExt;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use crate::between::{Act, Foe, LONG, Toward};
@@ -95,16 +96,21 @@ async fn who_waits_for_the_same_keys_waits_for_no_handler() {
     let opened = Arc::clone(&gate);
     let slow = move || {
         let opened = Arc::clone(&opened);
-        async move { opened.acquire().await.map_or("closed", |_| "open") }
+        // Each opening is for one.
+        async move { opened.acquire().await.map(SemaphorePermit::forget).map_or("closed", |()| "open") }
     };
     let name = async |who: Identity| who.to_string();
     let server = Server::builder().edhoc(hall).route("/slow", get(slow)).route("/who", get(name));
     let server = server.bind("127.0.0.1:0").await.expect("the loopback can be bound");
     let uri = |path: &str| format!("coap://{}{path}", server.local_addr());
     for confirmable in [true, false] {
-        let client = combined(lamp.clone());
+        let (client, before) = (combined(lamp.clone()), server.stats().await.requests_received);
         let slow = client.get(uri("/slow"));
         let slow = tokio::spawn(if confirmable { slow } else { slow.non() }.into_future());
+        // The messages of EDHOC, and the request, with which the last one comes or not.
+        while server.stats().await.requests_received < before + if confirmable { 2 } else { 3 } {
+            tokio::task::yield_now().await;
+        }
         assert_eq!(who(&client, &uri("/who")).await, "lamp-7");
         assert!(!slow.is_finished());
         gate.add_permits(1);
@@ -139,13 +145,22 @@ async fn a_body_in_blocks_has_brought_the_keys_once_its_first_block_is_answered(
     let server = server(hall).await;
     let foe = Foe::before(server.local_addr()).await;
     let (uri, client) = (format!("coap://{}", foe.address), combined(lamp));
-    // message_1 passes, and the first block with message_3; the second one is kept back.
+    // message_1 passes, and the first block with message_3; the second one is kept back, and what comes beside it.
     foe.act(Toward::Server, 2, Act::Hold);
     let upload = client.post(format!("{uri}/size")).payload(ContentFormat::TEXT_PLAIN, "x".repeat(5_000));
     let upload = tokio::spawn(upload.into_future());
     foe.holds(Toward::Server, 1).await;
+    let asked = tokio::spawn(client.get(format!("{uri}/who")).into_future());
+    // Copies are the same bytes.
+    let requests = || foe.seen().into_iter().filter(|(toward, _)| *toward == Toward::Server).collect::<HashSet<_>>();
+    let beside = async {
+        while requests().len() < 4 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    timeout(LONG, beside).await.expect("it waits for no other block");
     foe.act(Toward::Server, usize::MAX, Act::Pass);
-    assert_eq!(who(&client, &format!("{uri}/who")).await, "lamp-7");
     foe.release(Toward::Server, &foe.take(Toward::Server)).await;
+    assert_eq!(asked.await.expect("it does not panic").expect("an answer").text().expect("a text"), "lamp-7");
     assert_eq!(upload.await.expect("it does not panic").expect("an answer").text().expect("a text"), "5000");
 }

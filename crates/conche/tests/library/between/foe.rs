@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::LONG;
 
 /// Where a datagram is going.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Toward {
     Server,
     Client,
