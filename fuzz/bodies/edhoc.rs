@@ -475,8 +475,12 @@ mod stranger {
 
     /// A byte string of CBOR.
     fn item(bytes: &[u8]) -> Vec<u8> {
-        let short = u8::try_from(bytes.len()).expect("less than 256");
-        let head = if short < 24 { vec![0x40 | short] } else { vec![0x58, short] };
+        let [high, low] = u16::try_from(bytes.len()).expect("what a script has chosen, and a tag").to_be_bytes();
+        let head = match (high, low) {
+            (0, ..24) => vec![0x40 | low],
+            (0, _) => vec![0x58, low],
+            _ => vec![0x59, high, low],
+        };
         [head.as_slice(), bytes].concat()
     }
 }
