@@ -2,7 +2,8 @@
 //! its turn to be shown comes.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +50,9 @@ impl Beside {
     /// If it has failed, or could not be started.
     pub fn wait_for(&self, step: &Step) -> Result<()> {
         let passed = self.passed.recv().context("the lane beside has ended early")??;
-        print!("{}", fs::read_to_string(log(&self.directory, step)).context("its output cannot be read")?);
+        // Other programs wrote in it, in whatever encoding.
+        let output = fs::read(log(&self.directory, step)).context("its output cannot be read")?;
+        io::stdout().write_all(&output)?;
         if !passed {
             bail!("see above");
         }
@@ -61,6 +64,9 @@ impl Beside {
 impl Drop for Beside {
     fn drop(&mut self) {
         self.given_up.store(true, Ordering::Relaxed);
+        if self.lane.as_ref().is_some_and(|lane| !lane.is_finished()) {
+            eprintln!("waiting for the step that runs beside: {}/*.log", self.directory.display());
+        }
         if let Some(lane) = self.lane.take() {
             // A lane that panicked has told why.
             let _ = lane.join();
@@ -68,12 +74,12 @@ impl Drop for Beside {
     }
 }
 
-fn log(directory: &std::path::Path, step: &Step) -> PathBuf {
+fn log(directory: &Path, step: &Step) -> PathBuf {
     directory.join(step.name).with_extension("log")
 }
 
 /// Whether it passed.
-fn run(step: &Step, directory: &std::path::Path, command: impl Fn(&Step) -> Result<process::Command>) -> Result<bool> {
+fn run(step: &Step, directory: &Path, command: impl Fn(&Step) -> Result<process::Command>) -> Result<bool> {
     fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let log = log(directory, step);
     let output = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;

@@ -185,23 +185,29 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     let steps = chosen(&options.steps)?;
     // Whoever chooses steps wants them soon, in their order, and nothing else.
     let ahead = options.steps.is_empty().then(|| Ahead::begin(project, &steps));
-    let mut beside = None;
+    let mut beside: Option<Beside> = None;
     let start = Instant::now();
     for (step, number) in steps.iter().zip(1..) {
         println!("\n=== [{number}/{}] {}: {}", steps.len(), step.name, step.what);
         let step_start = Instant::now();
         let outcome = match &beside {
-            Some(lane) if step.beside => Beside::wait_for(lane, step),
+            Some(lane) if step.beside => lane.wait_for(step),
             _ => prepared(ahead.as_ref(), step).and_then(|()| (step.run)(project)),
         };
         outcome.map_err(|error| {
             let Step { name, advice, .. } = step;
+            if beside.is_some() {
+                // Told now, too: the step beside has to end first.
+                eprintln!("step `{name}` failed: {error:#}");
+            }
             anyhow!("step `{name}` failed: {error:#}\nWhat to do: {advice}.\nThen again: cargo xtask ci {name}")
         })?;
         println!("=== {} passed in {:.0?}", step.name, step_start.elapsed());
         if ahead.is_some() && step.name == COMPILED {
             let waiting: Vec<_> = steps.iter().copied().filter(|step| step.beside).collect();
             waiting.iter().try_for_each(|step| prepared(ahead.as_ref(), step))?;
+            let names: Vec<_> = waiting.iter().map(|step| step.name).collect();
+            println!("beside what follows, until it is their turn to be shown: {}", names.join(", "));
             beside = Some(Beside::begin(project, &waiting, alone));
         }
     }

@@ -73,6 +73,8 @@ impl Pattern {
     pub fn matches(&self, uri: &Uri) -> bool {
         let host = match (&self.hosts, canonical(uri.host())) {
             (Hosts::Any, _) => true,
+            // An address without a link is that of any.
+            (Hosts::One(Host::Address(one)), Host::Scoped { address, .. }) => *one == address,
             (Hosts::One(one), host) => *one == host,
             (Hosts::Below(end), Host::Name(name)) => name.len() > end.len() && name.ends_with(end.as_str()),
             (Hosts::Below(_), _) => false,
@@ -93,7 +95,8 @@ impl Pattern {
 
     fn precision(&self) -> (usize, bool, usize) {
         let host = match &self.hosts {
-            Hosts::One(_) => usize::MAX,
+            Hosts::One(Host::Scoped { .. }) => usize::MAX,
+            Hosts::One(_) => usize::MAX - 1,
             Hosts::Below(end) => end.len(),
             Hosts::Any => 0,
         };
@@ -162,6 +165,8 @@ mod tests {
                 &["coaps://a", "coaps://a:5684/x", "coaps://a./"],
                 &["coaps://a:5683", "coaps://b", "coaps://a.b"],
             ),
+            ("coap://[fe80::1]", &["coap://[fe80::1%25eth0]", "coap://[fe80::1]"], &["coap://[fe80::2%25eth0]"]),
+            ("coap://[fe80::1%25eth0]", &["coap://[fe80::1%25eth0]"], &["coap://[fe80::1]", "coap://[fe80::1%25eth1]"]),
             ("coaps://a.b.", &["coaps://a.b", "coaps://A.B."], &["coaps://b", "coaps://a.b.."]),
             ("coaps://*.b.", &["coaps://a.b", "coaps://a.b."], &["coaps://b."]),
             ("coap://a:5683/", &["coap://a/x/y"], &["coaps://a:5683/x"]),
