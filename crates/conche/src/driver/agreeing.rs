@@ -1,6 +1,6 @@
 //! EDHOC (RFC 9528) of one socket: requests of clients that agree on keys, and the contexts that came of it in both roles.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use conche_proto::codec::{Code, ContentFormat, OptionNumber, OwnedMessage};
 use conche_proto::oscore::{Context, ContextId, InsertError};
@@ -51,6 +51,8 @@ pub(super) struct Agreeing {
     toward: HashMap<Address, ContextId>,
     /// These destinations, as they came.
     order: VecDeque<Address>,
+    /// Contexts that protect nothing new any more, and perhaps something that is under way.
+    former: Vec<ContextId>,
     /// What the request brings that is about to be opened.
     opening: Option<Bringing>,
     /// Exchanges whose destinations have not shown yet that they have the keys. Nothing else is protected with those.
@@ -166,6 +168,7 @@ impl<C: SharedController> Driver<C> {
 
     fn use_agreed(&mut self, to: Address, context: ContextId) {
         self.forget_agreed(to);
+        self.forget_former();
         let oldest = self.protecting.agreeing.order.front().copied();
         if let Some(oldest) = oldest.filter(|_| self.protecting.agreeing.order.len() >= MOST) {
             self.forget_agreed(oldest);
@@ -244,11 +247,26 @@ impl<C: SharedController> Driver<C> {
         let is_used = context.is_some() && self.protecting.agreeing.context(to) == context;
         if is_used && matches!(failure, Failure::NotAuthenticated(_)) {
             self.forget_agreed(to);
+            // What is observed there cannot wait for its Max-Age: if the keys are lost, nobody notifies.
+            self.refresh_from(to);
         }
     }
 
+    /// Nothing new is protected with what was agreed on with a destination. What is under way may be answered yet, and learns of its own errors.
     fn forget_agreed(&mut self, to: Address) {
         if let Some(context) = self.protecting.agreeing.forget(to) {
+            self.protecting.agreeing.former.push(context);
+        }
+    }
+
+    /// Takes out what protects nothing any more.
+    fn forget_former(&mut self) {
+        let former = &mut self.protecting.agreeing.former;
+        if former.is_empty() {
+            return;
+        }
+        let in_use: HashSet<_> = self.endpoint.contexts_in_use().collect();
+        for context in former.extract_if(.., |context| !in_use.contains(context)) {
             self.endpoint.remove_context(context);
         }
     }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conche::security::Identity;
-use conche::server::get;
+use conche::server::{Notifier, get};
 use conche::{AnyController, Client, Code, ContentFormat, EndpointConfig, Error, Failure, RequestError, Server};
+use conche_proto::codec::{Body, Message, OwnedMessage, Type};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
@@ -54,6 +55,81 @@ async fn an_error_that_comes_late_for_earlier_keys_leaves_the_new_ones_as_they_a
     let before = client.stats().await.datagrams_sent;
     assert_eq!(client.get(&uri).await.expect("with the same").code(), Code::CONTENT);
     assert_eq!(client.stats().await.datagrams_sent, before + 1, "nothing had to be agreed on");
+}
+
+/// A server of something that is observed, and of something that takes its time.
+async fn observed(party: conche::edhoc::Party, at: &str, gate: &Arc<Semaphore>) -> (Server, Notifier) {
+    let (notifier, gate) = (Notifier::new(), Arc::clone(gate));
+    let slow = move || {
+        let gate = Arc::clone(&gate);
+        async move { gate.acquire().await.map_or("closed", |_| "open") }
+    };
+    let route = get(async || "t").observed_by(&notifier);
+    let server = Server::builder().edhoc(party).secured_only().route("/t", route).route("/slow", get(slow));
+    (server.bind(at).await.expect("the loopback can be bound"), notifier)
+}
+
+#[tokio::test]
+async fn what_is_observed_goes_on_at_once_when_another_request_finds_that_the_keys_are_lost() {
+    let ((lamp, hall), gate) = (parties(), Arc::new(Semaphore::new(0)));
+    let (first, _) = observed(hall.clone(), "127.0.0.1:0", &gate).await;
+    let address = first.local_addr();
+    let foe = Foe::before(address).await;
+    let (uri, client) = (format!("coap://{}/t", foe.address), hasty().edhoc(lamp).build().expect("legal settings"));
+    let mut observation = client.observe(&uri);
+    assert!(observation.next().await.is_some_and(|state| state.is_ok()));
+    // Nobody hears that it ends.
+    foe.act(Toward::Client, 0, Act::Hold);
+    first.shutdown(Duration::ZERO).await;
+    foe.holds(Toward::Client, 1).await;
+    foe.act(Toward::Client, usize::MAX, Act::Pass);
+    let (_second, notifier) = observed(hall, &address.to_string(), &gate).await;
+    let error = client.get(&uri).await.expect_err("the keys are gone");
+    assert!(matches!(error, Error::Failed { failure: Failure::NotAuthenticated(_), .. }), "{error:?}");
+    assert_eq!(client.get(&uri).await.expect("with new keys").code(), Code::CONTENT);
+    // What is known is fresh for a minute.
+    for _ in 0..2 {
+        let next = timeout(LONG, observation.next()).await.expect("not silent").expect("not over").expect("a state");
+        assert_eq!((next.code(), observation.end()), (Code::CONTENT, None));
+        notifier.notify();
+    }
+}
+
+#[tokio::test]
+async fn a_forged_error_ends_its_own_request_and_nothing_else_that_the_keys_protect() {
+    let ((lamp, hall), gate) = (parties(), Arc::new(Semaphore::new(0)));
+    let (server, notifier) = observed(hall, "127.0.0.1:0", &gate).await;
+    let foe = Foe::before(server.local_addr()).await;
+    let (uri, client) = (format!("coap://{}", foe.address), hasty().edhoc(lamp).build().expect("legal settings"));
+    let mut observation = client.observe(format!("{uri}/t"));
+    assert!(observation.next().await.is_some_and(|state| state.is_ok()));
+    let slow = tokio::spawn(client.get(format!("{uri}/slow")).into_future());
+    let is_slow = async {
+        while foe.seen().iter().filter(|(toward, _)| *toward == Toward::Server).count() < 4 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    timeout(LONG, is_slow).await.expect("three for the keys and what is observed, and this");
+    foe.act(Toward::Server, 0, Act::Hold);
+    let forged = tokio::spawn(client.get(format!("{uri}/t")).into_future());
+    foe.holds(Toward::Server, 1).await;
+    foe.act(Toward::Server, usize::MAX, Act::Pass);
+    let asked = foe.take(Toward::Server);
+    let asked = Message::decode(&asked[0]).expect("a message");
+    let body = Body::builder().build().expect("legal");
+    let error = OwnedMessage::encode(Type::Acknowledgement, Code::UNAUTHORIZED, asked.id(), &asked.token(), &body);
+    foe.release(Toward::Client, &[error.expect("short").view().as_bytes().to_vec()]).await;
+    assert!(forged.await.expect("it does not panic").is_err());
+    // With other keys.
+    assert_eq!(client.get(format!("{uri}/t")).await.expect("an answer").code(), Code::CONTENT);
+    gate.add_permits(1);
+    let slow = timeout(LONG, slow).await.expect("an answer").expect("it does not panic").expect("no error");
+    assert_eq!(slow.text().expect("a text"), "open");
+    for _ in 0..2 {
+        let next = timeout(LONG, observation.next()).await.expect("not silent").expect("not over").expect("a state");
+        assert_eq!((next.code(), observation.end()), (Code::CONTENT, None));
+        notifier.notify();
+    }
 }
 
 /// With the request the client's keys come, too.
