@@ -73,7 +73,7 @@ impl Client {
         let turn = self.agreeing.turn(way).await?;
         let (handle, address) = self.sockets.toward(way.to)?;
         // Whoever had the turn before has agreed on some.
-        if handle.has_agreed(address).await.ok_or(Error::Stopped)? {
+        if handle.has_agreed(address).await.ok_or(Error::Stopped)?? {
             return Ok(None);
         }
         let failed = |source| Error::Edhoc { peer: way.to, source };
@@ -88,7 +88,7 @@ impl Client {
         // Its answer is message_4, if anything: that to the first request shows as well that the server has the keys.
         self.tell(way, with_id(agreed.credentials.sender_id, &message_3)).await?;
         let kept = handle.agreed(address, context).await.ok_or(Error::Stopped)?;
-        kept.map_err(|error| Error::Keys { peer: way.to, source: error.into() })?;
+        kept.map_err(|error| Error::exchange(way.to, error, handle.body_limit()))?;
         Ok(None)
     }
 

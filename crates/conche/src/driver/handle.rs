@@ -27,10 +27,10 @@ use crate::bell::Bell;
 use crate::body::{BoxError, Piece};
 #[cfg(feature = "metrics")]
 use crate::metrics::Report;
+#[cfg(feature = "edhoc")]
+use crate::oscore::Context as SecurityContext;
 #[cfg(feature = "oscore")]
 use crate::oscore::KeysError;
-#[cfg(feature = "edhoc")]
-use crate::oscore::{Context as SecurityContext, InsertError};
 
 /// What a driver is told.
 #[derive(Debug)]
@@ -45,10 +45,10 @@ pub(super) enum Command {
     Secure { to: Address, name: Arc<str>, answer: oneshot::Sender<Opened> },
     /// Tell whether something was agreed on with a destination.
     #[cfg(feature = "edhoc")]
-    HasAgreed { to: Address, answer: oneshot::Sender<bool> },
+    HasAgreed { to: Address, answer: oneshot::Sender<Result<bool, Busy>> },
     /// Protect requests to a destination with what was agreed on.
     #[cfg(feature = "edhoc")]
-    Agreed { to: Address, context: Box<SecurityContext>, answer: oneshot::Sender<Result<(), InsertError>> },
+    Agreed { to: Address, context: Box<SecurityContext>, answer: oneshot::Sender<Result<(), ExchangeError>> },
     /// Tell the counters.
     Stats { answer: oneshot::Sender<Stats> },
     /// Go on with a search for the busiest peers; at its end tell what is known of them, and everything that can be counted.
@@ -296,15 +296,15 @@ impl Handle {
         self.ask(|answer| Command::Secure { to, name, answer }).await
     }
 
-    /// Whether there is a context for requests to a destination that was agreed on with it; `None` if the driver is gone.
+    /// Whether there is a context for requests to a destination that was agreed on with it, if there is one or room for it; `None` if the driver is gone.
     #[cfg(feature = "edhoc")]
-    pub(crate) async fn has_agreed(&self, to: Address) -> Option<bool> {
+    pub(crate) async fn has_agreed(&self, to: Address) -> Option<Result<bool, Busy>> {
         self.ask(|answer| Command::HasAgreed { to, answer }).await
     }
 
     /// Has requests to a destination protected with this context; `None` if the driver is gone.
     #[cfg(feature = "edhoc")]
-    pub(crate) async fn agreed(&self, to: Address, context: SecurityContext) -> Option<Result<(), InsertError>> {
+    pub(crate) async fn agreed(&self, to: Address, context: SecurityContext) -> Option<Result<(), ExchangeError>> {
         self.ask(|answer| Command::Agreed { to, context: Box::new(context), answer }).await
     }
 

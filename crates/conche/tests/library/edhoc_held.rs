@@ -5,6 +5,7 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
+use conche::client::Full;
 use conche::security::Identity;
 use conche::server::{Notifier, get};
 use conche::{AnyController, Client, Code, ContentFormat, EndpointConfig, Error, Failure, RequestError, Server};
@@ -129,6 +130,52 @@ async fn a_forged_error_ends_its_own_request_and_nothing_else_that_the_keys_prot
         let next = timeout(LONG, observation.next()).await.expect("not silent").expect("not over").expect("a state");
         assert_eq!((next.code(), observation.end()), (Code::CONTENT, None));
         notifier.notify();
+    }
+}
+
+#[tokio::test]
+async fn of_the_destinations_without_anything_under_way_the_one_used_least_lately_makes_room() {
+    for combines in [false, true] {
+        let ((lamp, hall), gate) = (parties(), Arc::new(Semaphore::new(0)));
+        let mut servers = Vec::new();
+        for _ in 0..4 {
+            servers.push(observed(hall.clone(), "127.0.0.1:0", &gate).await);
+        }
+        let uri = |n: usize, path: &str| format!("coap://{}{path}", servers[n].0.local_addr());
+        let client = Client::builder().edhoc(lamp.combined(combines)).edhoc_destinations(3).build().expect("legal");
+        let datagrams = async |n: usize| {
+            let before = client.stats().await.datagrams_sent;
+            assert_eq!(client.get(uri(n, "/t")).await.expect("an answer").code(), Code::CONTENT);
+            client.stats().await.datagrams_sent - before
+        };
+        let agreed = if combines { 2 } else { 3 };
+        let mut observation = client.observe(uri(0, "/t"));
+        assert!(observation.next().await.is_some_and(|state| state.is_ok()));
+        assert_eq!([datagrams(1).await, datagrams(2).await, datagrams(1).await], [agreed, agreed, 1]);
+        assert_eq!(datagrams(3).await, agreed);
+        assert_eq!(
+            [datagrams(1).await, datagrams(2).await],
+            [1, agreed],
+            "the second one has made room, not the first"
+        );
+        // With all of them something is under way.
+        let before = client.stats().await.datagrams_sent;
+        let slow: Vec<_> = [1, 2].map(|n| tokio::spawn(client.get(uri(n, "/slow")).into_future())).into();
+        while client.stats().await.datagrams_sent < before + 2 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let Err(Error::Busy(busy)) = client.get(uri(3, "/t")).await else { panic!("there is no room") };
+        assert_eq!((busy.what, busy.limit, busy.what.setting()), (Full::EdhocDestinations, 3, "edhoc_destinations"));
+        assert_eq!(datagrams(0).await, 1);
+        gate.add_permits(2);
+        for answer in slow {
+            let answer = timeout(LONG, answer).await.expect("an answer").expect("it does not panic");
+            assert_eq!(answer.expect("no error").text().expect("a text"), "open");
+        }
+        assert_eq!(client.get(uri(3, "/t")).await.expect("there is room").code(), Code::CONTENT);
+        servers[0].1.notify();
+        let next = timeout(LONG, observation.next()).await.expect("not silent").expect("not over").expect("a state");
+        assert_eq!((next.code(), observation.end()), (Code::CONTENT, None));
     }
 }
 
