@@ -179,6 +179,24 @@ async fn of_the_destinations_without_anything_under_way_the_one_used_least_latel
     }
 }
 
+/// Whoever is about to ask is not robbed of the keys that it has just agreed on.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_destinations_contend_for_room_all_are_answered_or_told_that_there_is_none() {
+    let (lamp, hall) = parties();
+    let servers = [server(hall.clone()).await, server(hall).await];
+    let client = Client::builder().edhoc(lamp).edhoc_destinations(1).build().expect("legal settings");
+    let uris = servers.each_ref().map(|server| format!("coap://{}/who", server.local_addr()));
+    let requests: Vec<_> = (0..60).map(|n| tokio::spawn(client.get(&uris[n % 2]).into_future())).collect();
+    let mut answered = 0;
+    for request in requests {
+        match request.await.expect("it does not panic") {
+            Ok(response) => answered += usize::from(response.code() == Code::CONTENT),
+            Err(error) => assert!(matches!(error, Error::Busy(_)), "{error:?}"),
+        }
+    }
+    assert!(answered > 0, "there is room for one");
+}
+
 /// With the request the client's keys come, too.
 fn combined(party: conche::edhoc::Party) -> Client {
     hasty().edhoc(party.combined(true)).build().expect("legal settings")
