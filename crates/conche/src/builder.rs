@@ -146,6 +146,15 @@ impl<R, C: SharedController> Builder<R, C> {
         self
     }
 
+    /// Keeps OSCORE keys that were agreed on ([EDHOC](Self::edhoc_for)) with so many destinations at a time, one at least; 1024 by default. The one that was used least
+    /// lately makes room for another, and keys are agreed on anew before the next request to it. Those with requests or
+    /// observations under way keep theirs: if that is all of them, a request to another fails with [`Error::Busy`](crate::Error::Busy).
+    #[cfg(feature = "edhoc")]
+    pub fn edhoc_destinations(mut self, most: usize) -> Self {
+        self.settings.edhoc.most = most.max(1);
+        self
+    }
+
     /// Tells the secrets of DTLS sessions, so that captures of them can be read, as by Wireshark. For debugging alone.
     #[cfg(feature = "dtls")]
     pub fn key_log(mut self, log: crate::security::KeyLog) -> Self {

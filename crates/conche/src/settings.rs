@@ -58,12 +58,21 @@ pub(crate) struct Settings<C = AnyController> {
 
 /// With whom OSCORE keys are agreed on (RFC 9528).
 #[cfg(feature = "edhoc")]
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Agreement {
     /// As a server.
     pub(crate) served: Option<Party>,
     /// For destinations.
     pub(crate) toward: Prefixes<Party>,
+    /// With so many destinations at a time.
+    pub(crate) most: usize,
+}
+
+#[cfg(feature = "edhoc")]
+impl Default for Agreement {
+    fn default() -> Self {
+        Self { served: None, toward: Prefixes::default(), most: 1024 }
+    }
 }
 
 /// Which requests are protected with which keys (RFC 8613).
@@ -236,7 +245,7 @@ impl<C: SharedController> Settings<C> {
                         responding.combined(now, c_r, message_3, add)
                     }));
                 }
-                protecting.with_edhoc(responding, self.edhoc.toward.clone())
+                protecting.with_edhoc(responding, &self.edhoc)
             };
             protecting
         };

@@ -130,6 +130,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         protection.contexts.remove(id)
     }
 
+    /// The security contexts of what is under way as a client: exchanges, and what is observed. Any may come several times. It looks at
+    /// everything that is under way.
+    pub fn contexts_in_use(&self) -> impl Iterator<Item = ContextId> {
+        self.exchanges.securities().chain(self.subscriptions.securities()).filter_map(Security::context)
+    }
+
     /// The security context whose other end has this ID, and this ID context.
     #[must_use]
     pub fn find_context(&self, recipient_id: EndId, id_context: Option<&[u8]>) -> Option<ContextId> {

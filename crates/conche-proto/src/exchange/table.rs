@@ -288,6 +288,12 @@ impl<C: Controller> Exchanges<C> {
         self.slots.len()
     }
 
+    /// How each of them is protected.
+    #[cfg(feature = "oscore")]
+    pub(crate) fn securities(&self) -> impl Iterator<Item = &Security> {
+        self.slots.iter().map(|(_, exchange)| &exchange.security)
+    }
+
     /// Reads what the next step is likely to need.
     #[inline]
     pub(crate) fn glance(&self) {

@@ -178,6 +178,12 @@ impl Subscriptions {
         self.slots[index].exchange = Some(exchange);
     }
 
+    /// How each of them is protected.
+    #[cfg(feature = "oscore")]
+    pub(crate) fn securities(&self) -> impl Iterator<Item = &Security> {
+        self.slots.iter().map(|(_, subscription)| &subscription.security)
+    }
+
     pub(crate) fn timers(&self) -> usize {
         self.timers.len()
     }

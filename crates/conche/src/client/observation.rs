@@ -167,6 +167,7 @@ impl Observation {
             // It would have been registered again.
             End::SessionOver => None,
             End::Stopped => Some(Error::Stopped),
+            End::Refused(refusal) => Some(Error::Refused(refusal)),
             End::Over(end) => {
                 self.end = Some(end);
                 match end {

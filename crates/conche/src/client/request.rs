@@ -355,10 +355,11 @@ impl Registered {
             End::SessionOver => true,
             End::Over(SubscriptionEnd::Failed(Failure::TimedOut | Failure::Unreachable)) => self.ready.name.is_some(),
             #[cfg(feature = "edhoc")]
-            End::Over(SubscriptionEnd::Failed(Failure::NotAuthenticated(_))) => {
-                self.ready.client.agreeing.has(&self.ready.way(self.address))
-            }
-            End::Over(_) | End::Stopped => false,
+            End::Over(SubscriptionEnd::Failed(Failure::NotAuthenticated(_)))
+            | End::Refused(conche_proto::RequestError::NotProtected(
+                conche_proto::oscore::ProtectError::UnknownContext,
+            )) => self.ready.client.agreeing.has(&self.ready.way(self.address)),
+            End::Over(_) | End::Refused(_) | End::Stopped => false,
         }
     }
 

@@ -1,23 +1,23 @@
 //! EDHOC (RFC 9528) of one socket: requests of clients that agree on keys, and the contexts that came of it in both roles.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use conche_proto::codec::{Code, ContentFormat, OptionNumber, OwnedMessage};
-use conche_proto::oscore::{Context, ContextId, InsertError};
+use conche_proto::oscore::{Context, ContextId};
 use conche_proto::{Event, ExchangeId, Failure, Request, RequestId, SubscriptionEnd};
 use tokio::sync::OwnedMutexGuard;
 use tracing::debug;
 
+use super::handle::ExchangeError;
 use super::serving::unavailable;
+use super::turns::{Busy, Full};
 use super::{Address, Driver};
 use crate::edhoc::{Answer, CID_EDHOC, EDHOC, PATH, Party, Responding};
 use crate::prefixes::Prefixes;
 use crate::security::Identity;
 use crate::server::Response;
 use crate::settings::SharedController;
-
-/// Servers with which a client has contexts. The oldest one makes room for the next.
-const MOST: usize = 1024;
 
 /// Keys that a request brings to the other end (RFC 9668).
 #[derive(Debug)]
@@ -29,6 +29,9 @@ pub(crate) struct NewKeys {
 
 /// Nobody else agrees on keys with a destination.
 pub(crate) type Turn = OwnedMutexGuard<()>;
+
+/// Somebody is about to use what was agreed on with a destination: as long as this is there, that does not make room.
+pub(crate) type Hold = Arc<()>;
 
 /// An exchange brings keys that the other end may not have yet.
 #[derive(Debug)]
@@ -47,19 +50,32 @@ pub(super) struct Agreeing {
     responding: Option<Responding>,
     /// Whom nothing is to be asked unprotected, but for keys.
     wanted: Prefixes<Party>,
-    /// Contexts for requests to these destinations.
-    toward: HashMap<Address, ContextId>,
-    /// These destinations, as they came.
-    order: VecDeque<Address>,
+    /// What requests to these destinations are protected with.
+    toward: HashMap<Address, Agreed>,
+    /// How often any of that was used.
+    uses: u64,
+    /// Contexts that protect nothing new any more, and perhaps something that is under way.
+    former: Vec<ContextId>,
     /// What the request brings that is about to be opened.
     opening: Option<Bringing>,
     /// Exchanges whose destinations have not shown yet that they have the keys. Nothing else is protected with those.
     bringing: HashMap<ExchangeId, Bringing>,
+    /// There are no more contexts than this as a client.
+    most: usize,
+}
+
+/// A context that was agreed on with a destination.
+#[derive(Debug)]
+struct Agreed {
+    context: ContextId,
+    /// By which use it was used last.
+    used: u64,
+    hold: Hold,
 }
 
 impl Agreeing {
-    pub(super) fn new(responding: Option<Responding>, wanted: Prefixes<Party>) -> Self {
-        Self { responding, wanted, ..Self::default() }
+    pub(super) fn new(responding: Option<Responding>, wanted: Prefixes<Party>, most: usize) -> Self {
+        Self { responding, wanted, most, ..Self::default() }
     }
 
     /// A request must not leave: the keys for its destination were forgotten since it was put together.
@@ -75,7 +91,7 @@ impl Agreeing {
     /// The context for the next request to a destination.
     pub(super) fn context(&self, to: Address) -> Option<ContextId> {
         let opening = self.opening.as_ref().map(|opening| opening.context);
-        opening.or_else(|| self.toward.get(&to).copied())
+        opening.or_else(|| self.toward.get(&to).map(|agreed| agreed.context))
     }
 
     /// The request that brings keys has become an exchange.
@@ -92,10 +108,16 @@ impl Agreeing {
         }
     }
 
-    fn forget(&mut self, to: Address) -> Option<ContextId> {
-        let context = self.toward.remove(&to)?;
-        self.order.retain(|other| *other != to);
-        Some(context)
+    /// What was agreed on with a destination is used, if anything was.
+    pub(super) fn uses(&mut self, to: Address) -> Option<&Hold> {
+        let agreed = self.toward.get_mut(&to)?;
+        self.uses += 1;
+        agreed.used = self.uses;
+        Some(&agreed.hold)
+    }
+
+    fn is_full(&self) -> bool {
+        self.toward.len() + self.bringing.len() + self.former.len() >= self.most
     }
 }
 
@@ -158,26 +180,29 @@ impl<C: SharedController> Driver<C> {
     }
 
     /// Has requests to a destination protected with what was agreed on there.
-    pub(super) fn agreed(&mut self, to: Address, context: Context) -> Result<(), InsertError> {
-        let context = self.endpoint.add_context(context)?;
-        self.use_agreed(to, context);
-        Ok(())
+    pub(super) fn agreed(&mut self, to: Address, context: Context) -> Result<Hold, ExchangeError> {
+        let context = self.add_agreed(context)?;
+        Ok(self.use_agreed(to, context))
     }
 
-    fn use_agreed(&mut self, to: Address, context: ContextId) {
+    fn add_agreed(&mut self, context: Context) -> Result<ContextId, ExchangeError> {
+        self.make_room().map_err(ExchangeError::Busy)?;
+        self.endpoint.add_context(context).map_err(|error| ExchangeError::Keys(error.into()))
+    }
+
+    fn use_agreed(&mut self, to: Address, context: ContextId) -> Hold {
         self.forget_agreed(to);
-        let oldest = self.protecting.agreeing.order.front().copied();
-        if let Some(oldest) = oldest.filter(|_| self.protecting.agreeing.order.len() >= MOST) {
-            self.forget_agreed(oldest);
-        }
-        self.protecting.agreeing.toward.insert(to, context);
-        self.protecting.agreeing.order.push_back(to);
+        let agreeing = &mut self.protecting.agreeing;
+        agreeing.uses += 1;
+        let (used, hold) = (agreeing.uses, Hold::default());
+        agreeing.toward.insert(to, Agreed { context, used, hold: Arc::clone(&hold) });
+        hold
     }
 
     /// Has the request that is opened next bring keys.
-    pub(super) fn bring(&mut self, to: Address, keys: NewKeys) -> Result<(), InsertError> {
+    pub(super) fn bring(&mut self, to: Address, keys: NewKeys) -> Result<(), ExchangeError> {
         let NewKeys { context, message_3, turn } = keys;
-        let context = self.endpoint.add_context(context)?;
+        let context = self.add_agreed(context)?;
         self.endpoint.send_message_3(context, message_3);
         self.protecting.agreeing.opening = Some(Bringing { to, context, _turn: turn, has_left: false });
         Ok(())
@@ -214,9 +239,13 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// Whether there is a context for requests to a destination.
-    pub(super) fn has_agreed(&self, to: Address) -> bool {
-        self.protecting.agreeing.context(to).is_some()
+    /// Holds the context for requests to a destination. If there is none, there is room for one.
+    pub(super) fn hold_agreed(&mut self, to: Address) -> Result<Option<Hold>, Busy> {
+        if let Some(hold) = self.protecting.agreeing.uses(to) {
+            return Ok(Some(Arc::clone(hold)));
+        }
+        self.make_room()?;
+        Ok(None)
     }
 
     /// What an event says of keys.
@@ -244,12 +273,40 @@ impl<C: SharedController> Driver<C> {
         let is_used = context.is_some() && self.protecting.agreeing.context(to) == context;
         if is_used && matches!(failure, Failure::NotAuthenticated(_)) {
             self.forget_agreed(to);
+            // What is observed there cannot wait for its Max-Age: if the keys are lost, nobody notifies.
+            self.refresh_from(to);
         }
     }
 
+    /// Nothing new is protected with what was agreed on with a destination. What is under way may be answered yet, and learns of its own errors.
     fn forget_agreed(&mut self, to: Address) {
-        if let Some(context) = self.protecting.agreeing.forget(to) {
+        if let Some(agreed) = self.protecting.agreeing.toward.remove(&to) {
+            self.protecting.agreeing.former.push(agreed.context);
+        }
+    }
+
+    /// Takes out what protects nothing any more, and if there is no room for another context then, the one that was used least lately of
+    /// those with which nothing is under way.
+    fn make_room(&mut self) -> Result<(), Busy> {
+        let agreeing = &mut self.protecting.agreeing;
+        if agreeing.former.is_empty() && !agreeing.is_full() {
+            return Ok(());
+        }
+        let in_use: HashSet<_> = self.endpoint.contexts_in_use().collect();
+        for context in agreeing.former.extract_if(.., |context| !in_use.contains(context)) {
             self.endpoint.remove_context(context);
         }
+        if !agreeing.is_full() {
+            return Ok(());
+        }
+        let is_idle = |to: Address, agreed: &Agreed| {
+            !in_use.contains(&agreed.context) && Arc::strong_count(&agreed.hold) == 1 && !self.turns.has_line(to)
+        };
+        let idle = agreeing.toward.iter().filter(|(to, agreed)| is_idle(**to, agreed));
+        let least_lately = idle.min_by_key(|(_, agreed)| agreed.used).map(|(to, _)| *to);
+        let agreed = least_lately.and_then(|to| agreeing.toward.remove(&to));
+        let Agreed { context, .. } = agreed.ok_or(Busy { what: Full::EdhocDestinations, limit: agreeing.most })?;
+        self.endpoint.remove_context(context);
+        Ok(())
     }
 }

@@ -65,8 +65,8 @@ impl<C: SharedController> Driver<C> {
             Command::Body(what) => self.go_on_with_body(what),
             Command::Secure { to, name, answer } => self.secure(to, name, answer),
             #[cfg(feature = "edhoc")]
-            Command::HasAgreed { to, answer } => {
-                let _ = answer.send(self.has_agreed(to));
+            Command::HoldAgreed { to, answer } => {
+                let _ = answer.send(self.hold_agreed(to));
             }
             #[cfg(feature = "edhoc")]
             Command::Agreed { to, context, answer } => {
@@ -113,6 +113,8 @@ impl<C: SharedController> Driver<C> {
         if self.protecting.agreeing.withholds(to, &request) {
             return Err(RequestError::NotProtected(conche_proto::oscore::ProtectError::UnknownContext));
         }
+        #[cfg(feature = "edhoc")]
+        self.protecting.agreeing.uses(to);
         let request = self.protecting.protect(to, Request { tagged: request.tagged || to.is_secured(), ..request });
         open(&mut self.endpoint, self.now, to, request)
     }
@@ -140,7 +142,7 @@ impl<C: SharedController> Driver<C> {
         if let Some(keys) = asked.keys
             && let Err(error) = self.bring(to, *keys)
         {
-            return outcome.send(Err(ExchangeError::Keys(error.into())));
+            return outcome.send(Err(error));
         }
         // Logs count from 1, as people do.
         let id = ticket + 1;

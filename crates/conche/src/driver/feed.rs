@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use conche_proto::SubscriptionEnd;
 use conche_proto::codec::OwnedMessage;
+use conche_proto::{RequestError, SubscriptionEnd};
 use tokio::time::Instant;
 
 /// The end of a feed from which news are taken.
@@ -45,6 +45,8 @@ pub(crate) struct State {
 pub(crate) enum End {
     /// The observation is over.
     Over(SubscriptionEnd),
+    /// It could not be registered again.
+    Refused(RequestError),
     /// The session through which it came is over.
     #[cfg_attr(not(feature = "dtls"), expect(dead_code, reason = "there are no sessions"))]
     SessionOver,
@@ -82,6 +84,11 @@ impl Teller {
 
     pub(super) fn end(&self, reason: SubscriptionEnd) {
         self.change(|inner| inner.end = Some(End::Over(reason)));
+    }
+
+    /// It cannot be registered again.
+    pub(super) fn refuse(&self, refusal: RequestError) {
+        self.change(|inner| inner.end = Some(End::Refused(refusal)));
     }
 
     /// Nothing more comes through this session.

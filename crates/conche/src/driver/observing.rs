@@ -61,6 +61,21 @@ impl Observations {
         }
     }
 
+    /// It cannot be registered again.
+    fn refused(&mut self, subscription: SubscriptionId, refusal: RequestError) {
+        if let Some(observed) = self.observed.remove(&subscription) {
+            self.tickets.remove(&observed.ticket);
+            observed.teller.refuse(refusal);
+        }
+    }
+
+    /// What is observed at a peer.
+    #[cfg(any(feature = "dtls", feature = "edhoc"))]
+    fn from(&self, peer: Address) -> Vec<SubscriptionId> {
+        let from = self.observed.iter().filter(|(_, observed)| observed.peer == peer);
+        from.map(|(subscription, _)| *subscription).collect()
+    }
+
     /// When stale ones are to be registered again for which there was no room.
     pub(super) fn due(&self) -> Option<Instant> {
         self.again
@@ -77,8 +92,13 @@ impl<C: SharedController> Driver<C> {
                 self.observations.stale.push(subscription);
                 self.observations.again.get_or_insert(self.now + ANOTHER_TRY);
             }
-            // It is over, of which there is an event.
-            Err(_) => {}
+            // There is an event of that.
+            Err(RequestError::NotSubscribed) => {}
+            Err(refusal) => {
+                debug!(%refusal, "an observation has become stale and cannot be registered again");
+                self.endpoint.forget(self.now, subscription);
+                self.observations.refused(subscription, refusal);
+            }
         }
     }
 
@@ -127,13 +147,22 @@ impl<C: SharedController> Driver<C> {
 impl Observations {
     /// The session with a peer is over, and whatever was observed through it: whoever observes may register it through another.
     fn lose(&mut self, peer: Address) -> Vec<SubscriptionId> {
-        let lost = self.observed.iter().filter(|(_, observed)| observed.peer == peer);
-        let lost: Vec<_> = lost.map(|(subscription, _)| *subscription).collect();
+        let lost = self.from(peer);
         for observed in lost.iter().filter_map(|subscription| self.observed.remove(subscription)) {
             self.tickets.remove(&observed.ticket);
             observed.teller.lose_session();
         }
         lost
+    }
+}
+
+#[cfg(feature = "edhoc")]
+impl<C: SharedController> Driver<C> {
+    /// Registers again what is observed at a peer, without waiting until it is stale.
+    pub(super) fn refresh_from(&mut self, peer: Address) {
+        for subscription in self.observations.from(peer) {
+            self.refresh(subscription);
+        }
     }
 }
 

@@ -87,9 +87,10 @@ mod with {
         pub(crate) fn with_edhoc(
             mut self,
             responding: Option<crate::edhoc::Responding>,
-            wanted: Prefixes<crate::edhoc::Party>,
+            agreement: &crate::settings::Agreement,
         ) -> Self {
-            self.agreeing = crate::driver::agreeing::Agreeing::new(responding, wanted);
+            let crate::settings::Agreement { toward, most, .. } = agreement;
+            self.agreeing = crate::driver::agreeing::Agreeing::new(responding, toward.clone(), *most);
             self
         }
 

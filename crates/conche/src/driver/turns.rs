@@ -77,6 +77,8 @@ pub enum Full {
     Peers,
     /// The observations that are under way.
     Subscriptions,
+    /// The destinations with which OSCORE keys were agreed on (EDHOC), and which all have requests or observations under way.
+    EdhocDestinations,
 }
 
 impl Full {
@@ -91,6 +93,7 @@ impl Full {
             Self::Exchanges => "Limits::exchanges",
             Self::Peers => "Limits::peers",
             Self::Subscriptions => "Limits::subscriptions",
+            Self::EdhocDestinations => "edhoc_destinations",
         }
     }
 }
@@ -103,6 +106,7 @@ impl std::fmt::Display for Full {
             Self::Exchanges => "exchanges are under way already",
             Self::Peers => "destinations were used lately",
             Self::Subscriptions => "observations are under way already",
+            Self::EdhocDestinations => "destinations with which keys were agreed on are in use already",
         })
     }
 }
@@ -174,6 +178,12 @@ impl Turns {
     /// Nobody is in any line.
     pub(super) fn is_empty(&self) -> bool {
         self.lock().places == 0
+    }
+
+    /// Somebody is in the line of a destination.
+    #[cfg(feature = "edhoc")]
+    pub(super) fn has_line(&self, to: Address) -> bool {
+        self.lock().by_destination.contains_key(&to)
     }
 
     /// Waits until the last one has left, who may have told nobody.

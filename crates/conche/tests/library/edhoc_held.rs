@@ -5,9 +5,11 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
+use conche::client::Full;
 use conche::security::Identity;
-use conche::server::get;
+use conche::server::{Notifier, get};
 use conche::{AnyController, Client, Code, ContentFormat, EndpointConfig, Error, Failure, RequestError, Server};
+use conche_proto::codec::{Body, Message, OwnedMessage, Type};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
@@ -54,6 +56,145 @@ async fn an_error_that_comes_late_for_earlier_keys_leaves_the_new_ones_as_they_a
     let before = client.stats().await.datagrams_sent;
     assert_eq!(client.get(&uri).await.expect("with the same").code(), Code::CONTENT);
     assert_eq!(client.stats().await.datagrams_sent, before + 1, "nothing had to be agreed on");
+}
+
+/// A server of something that is observed, and of something that takes its time.
+async fn observed(party: conche::edhoc::Party, at: &str, gate: &Arc<Semaphore>) -> (Server, Notifier) {
+    let (notifier, gate) = (Notifier::new(), Arc::clone(gate));
+    let slow = move || {
+        let gate = Arc::clone(&gate);
+        async move { gate.acquire().await.map_or("closed", |_| "open") }
+    };
+    let route = get(async || "t").observed_by(&notifier);
+    let server = Server::builder().edhoc(party).secured_only().route("/t", route).route("/slow", get(slow));
+    (server.bind(at).await.expect("the loopback can be bound"), notifier)
+}
+
+#[tokio::test]
+async fn what_is_observed_goes_on_at_once_when_another_request_finds_that_the_keys_are_lost() {
+    let ((lamp, hall), gate) = (parties(), Arc::new(Semaphore::new(0)));
+    let (first, _) = observed(hall.clone(), "127.0.0.1:0", &gate).await;
+    let address = first.local_addr();
+    let foe = Foe::before(address).await;
+    let (uri, client) = (format!("coap://{}/t", foe.address), hasty().edhoc(lamp).build().expect("legal settings"));
+    let mut observation = client.observe(&uri);
+    assert!(observation.next().await.is_some_and(|state| state.is_ok()));
+    // Nobody hears that it ends.
+    foe.act(Toward::Client, 0, Act::Hold);
+    first.shutdown(Duration::ZERO).await;
+    foe.holds(Toward::Client, 1).await;
+    foe.act(Toward::Client, usize::MAX, Act::Pass);
+    let (_second, notifier) = observed(hall, &address.to_string(), &gate).await;
+    let error = client.get(&uri).await.expect_err("the keys are gone");
+    assert!(matches!(error, Error::Failed { failure: Failure::NotAuthenticated(_), .. }), "{error:?}");
+    assert_eq!(client.get(&uri).await.expect("with new keys").code(), Code::CONTENT);
+    // What is known is fresh for a minute.
+    for _ in 0..2 {
+        let next = timeout(LONG, observation.next()).await.expect("not silent").expect("not over").expect("a state");
+        assert_eq!((next.code(), observation.end()), (Code::CONTENT, None));
+        notifier.notify();
+    }
+}
+
+#[tokio::test]
+async fn a_forged_error_ends_its_own_request_and_nothing_else_that_the_keys_protect() {
+    let ((lamp, hall), gate) = (parties(), Arc::new(Semaphore::new(0)));
+    let (server, notifier) = observed(hall, "127.0.0.1:0", &gate).await;
+    let foe = Foe::before(server.local_addr()).await;
+    let (uri, client) = (format!("coap://{}", foe.address), hasty().edhoc(lamp).build().expect("legal settings"));
+    let mut observation = client.observe(format!("{uri}/t"));
+    assert!(observation.next().await.is_some_and(|state| state.is_ok()));
+    let slow = tokio::spawn(client.get(format!("{uri}/slow")).into_future());
+    let is_slow = async {
+        while foe.seen().iter().filter(|(toward, _)| *toward == Toward::Server).count() < 4 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    timeout(LONG, is_slow).await.expect("three for the keys and what is observed, and this");
+    foe.act(Toward::Server, 0, Act::Hold);
+    let forged = tokio::spawn(client.get(format!("{uri}/t")).into_future());
+    foe.holds(Toward::Server, 1).await;
+    foe.act(Toward::Server, usize::MAX, Act::Pass);
+    let asked = foe.take(Toward::Server);
+    let asked = Message::decode(&asked[0]).expect("a message");
+    let body = Body::builder().build().expect("legal");
+    let error = OwnedMessage::encode(Type::Acknowledgement, Code::UNAUTHORIZED, asked.id(), &asked.token(), &body);
+    foe.release(Toward::Client, &[error.expect("short").view().as_bytes().to_vec()]).await;
+    assert!(forged.await.expect("it does not panic").is_err());
+    // With other keys.
+    assert_eq!(client.get(format!("{uri}/t")).await.expect("an answer").code(), Code::CONTENT);
+    gate.add_permits(1);
+    let slow = timeout(LONG, slow).await.expect("an answer").expect("it does not panic").expect("no error");
+    assert_eq!(slow.text().expect("a text"), "open");
+    for _ in 0..2 {
+        let next = timeout(LONG, observation.next()).await.expect("not silent").expect("not over").expect("a state");
+        assert_eq!((next.code(), observation.end()), (Code::CONTENT, None));
+        notifier.notify();
+    }
+}
+
+#[tokio::test]
+async fn of_the_destinations_without_anything_under_way_the_one_used_least_lately_makes_room() {
+    for combines in [false, true] {
+        let ((lamp, hall), gate) = (parties(), Arc::new(Semaphore::new(0)));
+        let mut servers = Vec::new();
+        for _ in 0..4 {
+            servers.push(observed(hall.clone(), "127.0.0.1:0", &gate).await);
+        }
+        let uri = |n: usize, path: &str| format!("coap://{}{path}", servers[n].0.local_addr());
+        let client = Client::builder().edhoc(lamp.combined(combines)).edhoc_destinations(3).build().expect("legal");
+        let datagrams = async |n: usize| {
+            let before = client.stats().await.datagrams_sent;
+            assert_eq!(client.get(uri(n, "/t")).await.expect("an answer").code(), Code::CONTENT);
+            client.stats().await.datagrams_sent - before
+        };
+        let agreed = if combines { 2 } else { 3 };
+        let mut observation = client.observe(uri(0, "/t"));
+        assert!(observation.next().await.is_some_and(|state| state.is_ok()));
+        assert_eq!([datagrams(1).await, datagrams(2).await, datagrams(1).await], [agreed, agreed, 1]);
+        assert_eq!(datagrams(3).await, agreed);
+        assert_eq!(
+            [datagrams(1).await, datagrams(2).await],
+            [1, agreed],
+            "the second one has made room, not the first"
+        );
+        // With all of them something is under way.
+        let before = client.stats().await.datagrams_sent;
+        let slow: Vec<_> = [1, 2].map(|n| tokio::spawn(client.get(uri(n, "/slow")).into_future())).into();
+        while client.stats().await.datagrams_sent < before + 2 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let Err(Error::Busy(busy)) = client.get(uri(3, "/t")).await else { panic!("there is no room") };
+        assert_eq!((busy.what, busy.limit, busy.what.setting()), (Full::EdhocDestinations, 3, "edhoc_destinations"));
+        assert_eq!(datagrams(0).await, 1);
+        gate.add_permits(2);
+        for answer in slow {
+            let answer = timeout(LONG, answer).await.expect("an answer").expect("it does not panic");
+            assert_eq!(answer.expect("no error").text().expect("a text"), "open");
+        }
+        assert_eq!(client.get(uri(3, "/t")).await.expect("there is room").code(), Code::CONTENT);
+        servers[0].1.notify();
+        let next = timeout(LONG, observation.next()).await.expect("not silent").expect("not over").expect("a state");
+        assert_eq!((next.code(), observation.end()), (Code::CONTENT, None));
+    }
+}
+
+/// Whoever is about to ask is not robbed of the keys that it has just agreed on.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_destinations_contend_for_room_all_are_answered_or_told_that_there_is_none() {
+    let (lamp, hall) = parties();
+    let servers = [server(hall.clone()).await, server(hall).await];
+    let client = Client::builder().edhoc(lamp).edhoc_destinations(1).build().expect("legal settings");
+    let uris = servers.each_ref().map(|server| format!("coap://{}/who", server.local_addr()));
+    let requests: Vec<_> = (0..60).map(|n| tokio::spawn(client.get(&uris[n % 2]).into_future())).collect();
+    let mut answered = 0;
+    for request in requests {
+        match request.await.expect("it does not panic") {
+            Ok(response) => answered += usize::from(response.code() == Code::CONTENT),
+            Err(error) => assert!(matches!(error, Error::Busy(_)), "{error:?}"),
+        }
+    }
+    assert!(answered > 0, "there is room for one");
 }
 
 /// With the request the client's keys come, too.
