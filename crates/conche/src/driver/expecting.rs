@@ -14,9 +14,12 @@ pub(super) struct Expecting {
     until: Option<Instant>,
 }
 
+/// As good as for ever, and short enough that no clock ends before: a century.
+const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
 impl Expecting {
     pub(super) fn new(longest: Duration) -> Self {
-        Self { longest, until: None }
+        Self { longest: longest.min(FOR_EVER), until: None }
     }
 }
 
@@ -29,7 +32,7 @@ impl<C: SharedController> Driver<C> {
         }
         let round_trip = self.endpoint.snapshot(from).and_then(|peer| peer.congestion.srtt);
         if round_trip.is_none_or(|round_trip| round_trip <= longest) {
-            self.expecting.until = Instant::now().checked_add(longest);
+            self.expecting.until = Some(Instant::now() + longest);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Answers that are looked for without sleeping.
 
+use std::future::IntoFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -7,6 +8,8 @@ use std::time::Duration;
 use conche::server::get;
 use conche::{Client, Error, Failure, Server};
 use tokio::net::UdpSocket;
+use tokio::runtime::Handle;
+use tokio::task::yield_now;
 
 /// Longer than any of these tests may take.
 const LONG: Duration = Duration::from_secs(3600);
@@ -23,6 +26,68 @@ async fn a_client_that_looks_for_answers_gets_them_from_a_server_of_its_own_thre
         assert_eq!(client.get(&uri).await.expect("a response").text(), Ok("21.5"));
     }
     assert_eq!(client.stats().await.datagrams_sent, 100, "none was sent again");
+}
+
+/// How often the thread of this runtime has slept. Whoever looks for something keeps it from that.
+#[cfg(all(target_os = "linux", target_has_atomic = "64"))]
+fn sleeps() -> u64 {
+    Handle::current().metrics().worker_park_count(0)
+}
+
+/// A request that nobody answers: how often the thread sleeps from when it has left until it is given up.
+#[cfg(all(target_os = "linux", target_has_atomic = "64"))]
+async fn sleeps_in_vain(client: &Client, silent: &UdpSocket, for_long: Duration) -> u64 {
+    let uri = format!("coap://{}/", silent.local_addr().expect("it is bound"));
+    let request = tokio::spawn(client.get(uri).timeout(for_long).into_future());
+    silent.recv_from(&mut [0; 64]).await.expect("a request");
+    let before = sleeps();
+    assert!(request.await.expect("it ends").is_err());
+    sleeps() - before
+}
+
+#[cfg(all(target_os = "linux", target_has_atomic = "64"))]
+#[tokio::test]
+async fn the_thread_does_not_sleep_while_an_answer_is_looked_for() {
+    let silent = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
+    for longest in [LONG, Duration::MAX] {
+        assert_eq!(sleeps_in_vain(&looking(longest), &silent, Duration::from_millis(20)).await, 0, "{longest:?}");
+    }
+    assert!(
+        sleeps_in_vain(&looking(Duration::ZERO), &silent, Duration::from_millis(20)).await > 0,
+        "by default it does"
+    );
+}
+
+#[cfg(all(target_os = "linux", target_has_atomic = "64"))]
+#[tokio::test]
+async fn the_thread_sleeps_when_nothing_is_outstanding() {
+    let server = Server::builder().route("/t", get(async || "21.5")).bind("127.0.0.1:0").await.expect("it starts");
+    let client = looking(LONG);
+    client.get(format!("coap://{}/t", server.local_addr())).await.expect("a response");
+    // What the answer has made ready has its turn.
+    yield_now().await;
+    let before = sleeps();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert!(sleeps() > before);
+}
+
+#[cfg(all(target_os = "linux", target_has_atomic = "64"))]
+#[tokio::test]
+async fn nothing_is_looked_for_where_round_trips_take_longer() {
+    let far = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
+    let client = looking(Duration::from_millis(50));
+    let uri = format!("coap://{}/", far.local_addr().expect("it is bound"));
+    let request = tokio::spawn(client.get(uri).into_future());
+    let mut datagram = [0; 64];
+    let (length, from) = far.recv_from(&mut datagram).await.expect("a request");
+    tokio::time::sleep(Duration::from_millis(80)).await;
+    // An ACK with 2.05, and the token of the request.
+    (datagram[0], datagram[1]) = (datagram[0] | 0x20, 0x45);
+    let token = usize::from(datagram[0] & 0xf);
+    assert!(length >= 4 + token);
+    far.send_to(&datagram[..4 + token], from).await.expect("it is sent");
+    request.await.expect("no panic").expect("a response");
+    assert!(sleeps_in_vain(&client, &far, Duration::from_millis(20)).await > 0);
 }
 
 #[tokio::test]
