@@ -12,7 +12,7 @@ use tokio::time::timeout_at;
 
 use super::ready::{CHALLENGES, challenged, response};
 use super::{Client, Error, Response, Way};
-use crate::driver::{NewKeys, Opening, Turn};
+use crate::driver::{Hold, NewKeys, Opening, Turn};
 use crate::edhoc::{CID_EDHOC, Error as Failed, NO_ID, PATH, Party, generate, random_id};
 use crate::prefixes::Prefixes;
 use crate::settings::Settings;
@@ -63,18 +63,18 @@ impl Client {
         Self { agreeing: Arc::new(Agreeing { parties, turns: Mutex::default() }), ..self }
     }
 
-    /// Sees to it that there are keys for a destination, where they are to be agreed on. What is returned the request has to bring: keys that
-    /// nobody else has before it has come.
-    pub(super) async fn agree(&self, way: &Way<'_>) -> Result<Option<Box<NewKeys>>, Error> {
-        let Some(party) = self.agreeing.party(way) else { return Ok(None) };
+    /// Sees to it that there are keys for a destination, where they are to be agreed on. The request has to hold them until it is opened, or
+    /// has to bring them: keys that nobody else has before it has come.
+    pub(super) async fn agree(&self, way: &Way<'_>) -> Result<(Option<Box<NewKeys>>, Option<Hold>), Error> {
+        let Some(party) = self.agreeing.party(way) else { return Ok((None, None)) };
         if way.to.ip().to_canonical().is_multicast() {
             return Err(Error::Refused(RequestError::ProtectedToGroup));
         }
         let turn = self.agreeing.turn(way).await?;
         let (handle, address) = self.sockets.toward(way.to)?;
         // Whoever had the turn before has agreed on some.
-        if handle.has_agreed(address).await.ok_or(Error::Stopped)?? {
-            return Ok(None);
+        if let Some(hold) = handle.hold_agreed(address).await.ok_or(Error::Stopped)?? {
+            return Ok((None, Some(hold)));
         }
         let failed = |source| Error::Edhoc { peer: way.to, source };
         let (ephemeral, c_i) = (generate().map_err(failed)?, random_id::<C_I_LENGTH>().map_err(failed)?);
@@ -83,13 +83,13 @@ impl Client {
         let (agreed, message_3) = initiator.finish(message_2.payload(), &party.peers).map_err(failed)?;
         let context = Context::agreed(&agreed.credentials).map_err(|_| failed(Failed::SameIds))?;
         if party.combined && way.brings {
-            return Ok(Some(Box::new(NewKeys { context, message_3, turn })));
+            return Ok((Some(Box::new(NewKeys { context, message_3, turn })), None));
         }
         // Its answer is message_4, if anything: that to the first request shows as well that the server has the keys.
         self.tell(way, with_id(agreed.credentials.sender_id, &message_3)).await?;
         let kept = handle.agreed(address, context).await.ok_or(Error::Stopped)?;
-        kept.map_err(|error| Error::exchange(way.to, error, handle.body_limit()))?;
-        Ok(None)
+        let hold = kept.map_err(|error| Error::exchange(way.to, error, handle.body_limit()))?;
+        Ok((None, Some(hold)))
     }
 
     /// Sends a message of EDHOC; the answer is what comes back, which is no error.

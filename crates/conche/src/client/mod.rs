@@ -260,10 +260,10 @@ impl Client {
         what: impl FnOnce(Option<Duration>) -> Opening,
     ) -> Result<Begun, Error> {
         #[cfg(feature = "edhoc")]
-        let keys = match needs_keys && self.agreeing.has(way) {
+        let (keys, _hold) = match needs_keys && self.agreeing.has(way) {
             // Few have that, and all would have its memory.
             true => Box::pin(self.agree(way)).await?,
-            false => None,
+            false => (None, None),
         };
         let Way { to, deadline, patience, .. } = *way;
         let (handle, mut address) = self.sockets.toward(to)?;

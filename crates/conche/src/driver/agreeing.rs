@@ -1,6 +1,7 @@
 //! EDHOC (RFC 9528) of one socket: requests of clients that agree on keys, and the contexts that came of it in both roles.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use conche_proto::codec::{Code, ContentFormat, OptionNumber, OwnedMessage};
 use conche_proto::oscore::{Context, ContextId};
@@ -28,6 +29,9 @@ pub(crate) struct NewKeys {
 
 /// Nobody else agrees on keys with a destination.
 pub(crate) type Turn = OwnedMutexGuard<()>;
+
+/// Somebody is about to use what was agreed on with a destination: as long as this is there, that does not make room.
+pub(crate) type Hold = Arc<()>;
 
 /// An exchange brings keys that the other end may not have yet.
 #[derive(Debug)]
@@ -66,6 +70,7 @@ struct Agreed {
     context: ContextId,
     /// By which use it was used last.
     used: u64,
+    hold: Hold,
 }
 
 impl Agreeing {
@@ -104,11 +109,11 @@ impl Agreeing {
     }
 
     /// What was agreed on with a destination is used, if anything was.
-    pub(super) fn uses(&mut self, to: Address) -> bool {
-        let Some(agreed) = self.toward.get_mut(&to) else { return false };
+    pub(super) fn uses(&mut self, to: Address) -> Option<&Hold> {
+        let agreed = self.toward.get_mut(&to)?;
         self.uses += 1;
         agreed.used = self.uses;
-        true
+        Some(&agreed.hold)
     }
 
     fn is_full(&self) -> bool {
@@ -175,10 +180,9 @@ impl<C: SharedController> Driver<C> {
     }
 
     /// Has requests to a destination protected with what was agreed on there.
-    pub(super) fn agreed(&mut self, to: Address, context: Context) -> Result<(), ExchangeError> {
+    pub(super) fn agreed(&mut self, to: Address, context: Context) -> Result<Hold, ExchangeError> {
         let context = self.add_agreed(context)?;
-        self.use_agreed(to, context);
-        Ok(())
+        Ok(self.use_agreed(to, context))
     }
 
     fn add_agreed(&mut self, context: Context) -> Result<ContextId, ExchangeError> {
@@ -186,11 +190,13 @@ impl<C: SharedController> Driver<C> {
         self.endpoint.add_context(context).map_err(|error| ExchangeError::Keys(error.into()))
     }
 
-    fn use_agreed(&mut self, to: Address, context: ContextId) {
+    fn use_agreed(&mut self, to: Address, context: ContextId) -> Hold {
         self.forget_agreed(to);
         let agreeing = &mut self.protecting.agreeing;
-        agreeing.toward.insert(to, Agreed { context, used: 0 });
-        agreeing.uses(to);
+        agreeing.uses += 1;
+        let (used, hold) = (agreeing.uses, Hold::default());
+        agreeing.toward.insert(to, Agreed { context, used, hold: Arc::clone(&hold) });
+        hold
     }
 
     /// Has the request that is opened next bring keys.
@@ -233,13 +239,13 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// Whether there is a context for requests to a destination. If there is none, there is room for one.
-    pub(super) fn has_agreed(&mut self, to: Address) -> Result<bool, Busy> {
-        if self.protecting.agreeing.uses(to) {
-            return Ok(true);
+    /// Holds the context for requests to a destination. If there is none, there is room for one.
+    pub(super) fn hold_agreed(&mut self, to: Address) -> Result<Option<Hold>, Busy> {
+        if let Some(hold) = self.protecting.agreeing.uses(to) {
+            return Ok(Some(Arc::clone(hold)));
         }
         self.make_room()?;
-        Ok(false)
+        Ok(None)
     }
 
     /// What an event says of keys.
@@ -293,10 +299,10 @@ impl<C: SharedController> Driver<C> {
         if !agreeing.is_full() {
             return Ok(());
         }
-        let idle = agreeing
-            .toward
-            .iter()
-            .filter(|(to, agreed)| !in_use.contains(&agreed.context) && !self.turns.has_line(**to));
+        let is_idle = |to: Address, agreed: &Agreed| {
+            !in_use.contains(&agreed.context) && Arc::strong_count(&agreed.hold) == 1 && !self.turns.has_line(to)
+        };
+        let idle = agreeing.toward.iter().filter(|(to, agreed)| is_idle(**to, agreed));
         let least_lately = idle.min_by_key(|(_, agreed)| agreed.used).map(|(to, _)| *to);
         let agreed = least_lately.and_then(|to| agreeing.toward.remove(&to));
         let Agreed { context, .. } = agreed.ok_or(Busy { what: Full::EdhocDestinations, limit: agreeing.most })?;

@@ -65,8 +65,8 @@ impl<C: SharedController> Driver<C> {
             Command::Body(what) => self.go_on_with_body(what),
             Command::Secure { to, name, answer } => self.secure(to, name, answer),
             #[cfg(feature = "edhoc")]
-            Command::HasAgreed { to, answer } => {
-                let _ = answer.send(self.has_agreed(to));
+            Command::HoldAgreed { to, answer } => {
+                let _ = answer.send(self.hold_agreed(to));
             }
             #[cfg(feature = "edhoc")]
             Command::Agreed { to, context, answer } => {

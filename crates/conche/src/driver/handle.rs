@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Address;
 #[cfg(feature = "edhoc")]
-use super::agreeing::NewKeys;
+use super::agreeing::{Hold, NewKeys};
 use super::feed::{Feed, News, Teller};
 use super::reply::{Awaited, Replies, Reply};
 use super::scarcity::Scarcity;
@@ -43,12 +43,12 @@ pub(super) enum Command {
     Body(OfBody),
     /// Open a session with a server of this name, or tell the one that is open.
     Secure { to: Address, name: Arc<str>, answer: oneshot::Sender<Opened> },
-    /// Tell whether something was agreed on with a destination.
+    /// Hold what was agreed on with a destination, if anything was.
     #[cfg(feature = "edhoc")]
-    HasAgreed { to: Address, answer: oneshot::Sender<Result<bool, Busy>> },
+    HoldAgreed { to: Address, answer: oneshot::Sender<Result<Option<Hold>, Busy>> },
     /// Protect requests to a destination with what was agreed on.
     #[cfg(feature = "edhoc")]
-    Agreed { to: Address, context: Box<SecurityContext>, answer: oneshot::Sender<Result<(), ExchangeError>> },
+    Agreed { to: Address, context: Box<SecurityContext>, answer: oneshot::Sender<Result<Hold, ExchangeError>> },
     /// Tell the counters.
     Stats { answer: oneshot::Sender<Stats> },
     /// Go on with a search for the busiest peers; at its end tell what is known of them, and everything that can be counted.
@@ -296,15 +296,15 @@ impl Handle {
         self.ask(|answer| Command::Secure { to, name, answer }).await
     }
 
-    /// Whether there is a context for requests to a destination that was agreed on with it, if there is one or room for it; `None` if the driver is gone.
+    /// Holds the context for requests to a destination that was agreed on with it, if there is one, or says whether there is room; `None` if the driver is gone.
     #[cfg(feature = "edhoc")]
-    pub(crate) async fn has_agreed(&self, to: Address) -> Option<Result<bool, Busy>> {
-        self.ask(|answer| Command::HasAgreed { to, answer }).await
+    pub(crate) async fn hold_agreed(&self, to: Address) -> Option<Result<Option<Hold>, Busy>> {
+        self.ask(|answer| Command::HoldAgreed { to, answer }).await
     }
 
     /// Has requests to a destination protected with this context; `None` if the driver is gone.
     #[cfg(feature = "edhoc")]
-    pub(crate) async fn agreed(&self, to: Address, context: SecurityContext) -> Option<Result<(), ExchangeError>> {
+    pub(crate) async fn agreed(&self, to: Address, context: SecurityContext) -> Option<Result<Hold, ExchangeError>> {
         self.ask(|answer| Command::Agreed { to, context: Box::new(context), answer }).await
     }
 

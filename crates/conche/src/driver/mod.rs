@@ -40,7 +40,7 @@ mod turns;
 
 pub(crate) use address::{Address, Role};
 #[cfg(feature = "edhoc")]
-pub(crate) use agreeing::{NewKeys, Turn};
+pub(crate) use agreeing::{Hold, NewKeys, Turn};
 pub(crate) use bodies::Inlet;
 pub(crate) use company::Company;
 pub(crate) use feed::{End, Feed, News, State};

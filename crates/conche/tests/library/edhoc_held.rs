@@ -179,6 +179,31 @@ async fn of_the_destinations_without_anything_under_way_the_one_used_least_latel
     }
 }
 
+/// Whoever is about to ask is not robbed of the keys that it has just agreed on.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_destinations_contend_for_room_all_are_answered_or_told_that_there_is_none() {
+    let (lamp, hall) = parties();
+    let servers = [server(hall.clone()).await, server(hall).await];
+    let client = Client::builder().edhoc(lamp).edhoc_destinations(1).build().expect("legal settings");
+    let uris = servers.each_ref().map(|server| format!("coap://{}/who", server.local_addr()));
+    let ask = async |client: Client, uri: String| {
+        let mut answered = 0;
+        for _ in 0..80 {
+            match client.get(&uri).await {
+                Ok(response) => answered += usize::from(response.code() == Code::CONTENT),
+                Err(error) => assert!(matches!(error, Error::Busy(_)), "{error:?}"),
+            }
+        }
+        answered
+    };
+    let asking: Vec<_> = (0..8).map(|n| tokio::spawn(ask(client.clone(), uris[n % 2].clone()))).collect();
+    let mut answered = 0;
+    for asked in asking {
+        answered += asked.await.expect("it does not panic");
+    }
+    assert!(answered > 0, "there is room for one");
+}
+
 /// With the request the client's keys come, too.
 fn combined(party: conche::edhoc::Party) -> Client {
     hasty().edhoc(party.combined(true)).build().expect("legal settings")
