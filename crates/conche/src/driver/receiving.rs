@@ -3,6 +3,7 @@
 use std::io;
 
 use conche_proto::{Input, Undrained};
+use tokio::task::{consume_budget, coop};
 use tracing::{debug, warn};
 
 use super::secured::Secured;
@@ -12,6 +13,8 @@ use crate::settings::SharedController;
 
 impl<C: SharedController> Driver<C> {
     pub(super) async fn receive(&mut self, ready: io::Result<()>) {
+        // Others have their turn here if this one has had its own.
+        consume_budget().await;
         self.now = self.clock.now();
         let taken = match ready {
             Ok(()) => self.take_batch().await,
@@ -26,8 +29,13 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
+    /// What never ceases to arrive, and is answered by nothing, must not keep the other tasks of the thread waiting: each datagram counts.
     async fn take_batch(&mut self) -> io::Result<()> {
         for _ in 0..BATCH {
+            if !coop::has_budget_remaining() {
+                break;
+            }
+            consume_budget().await;
             let received = match self.socket.receive(&mut self.incoming) {
                 Ok(Received::Nothing) => break,
                 Ok(received) => received,

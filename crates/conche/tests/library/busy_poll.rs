@@ -1,11 +1,12 @@
 //! Answers that are looked for without sleeping.
 
 use std::future::IntoFuture;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use conche::server::get;
+use conche::watch::{Fact, Notice, Watcher};
 use conche::{Client, Error, Failure, Server};
 use tokio::net::UdpSocket;
 use tokio::runtime::Handle;
@@ -88,6 +89,47 @@ async fn nothing_is_looked_for_where_round_trips_take_longer() {
     far.send_to(&datagram[..4 + token], from).await.expect("it is sent");
     request.await.expect("no panic").expect("a response");
     assert!(sleeps_in_vain(&client, &far, Duration::from_millis(20)).await > 0);
+}
+
+/// How many turns another task had when each datagram came.
+#[derive(Default)]
+struct Turns {
+    so_far: AtomicU32,
+    at_datagrams: Mutex<Vec<u32>>,
+}
+
+impl Watcher for Turns {
+    fn notice(&self, notice: &Notice<'_>) {
+        if let Fact::Received { .. } = notice.fact {
+            self.at_datagrams.lock().expect("nobody panics").push(self.so_far.load(Ordering::Relaxed));
+        }
+    }
+}
+
+#[tokio::test]
+async fn others_have_turns_while_datagrams_arrive_that_nothing_answers() {
+    // Fewer than any socket has room for.
+    const FLOOD: usize = 200;
+    for longest in [Duration::ZERO, LONG] {
+        let silent = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
+        let uri = format!("coap://{}/", silent.local_addr().expect("it is bound"));
+        let turns = Arc::new(Turns::default());
+        let client = Client::builder().busy_poll(longest).watch(Arc::clone(&turns)).build().expect("legal settings");
+        let request = tokio::spawn(client.get(uri).timeout(LONG).into_future());
+        let (_, from) = silent.recv_from(&mut [0; 64]).await.expect("a request");
+        let flooding = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
+        for _ in 0..FLOOD {
+            // An ACK that nobody waits for.
+            flooding.send_to(&[0x60, 0, 1, 2], from).expect("it is sent");
+        }
+        while turns.at_datagrams.lock().expect("nobody panics").len() < FLOOD {
+            turns.so_far.fetch_add(1, Ordering::Relaxed);
+            yield_now().await;
+        }
+        request.abort();
+        let at_datagrams = turns.at_datagrams.lock().expect("nobody panics");
+        assert!(at_datagrams.first() < at_datagrams.last(), "{longest:?}: {at_datagrams:?}");
+    }
 }
 
 #[tokio::test]
