@@ -79,7 +79,7 @@ struct Server {
 impl Server {
     fn begin(&mut self, now: Instant, c_r: EndId, y: PrivateKey, message_1: &[u8]) -> Result<Vec<u8>, Error> {
         let (responder, message_2) = Responder::answer(&self.own, c_r, y, message_1)?;
-        self.half_open.insert(now, Group::of(7), responder)?;
+        self.half_open.insert(now, Group::of(7), None, responder)?;
         assert!(self.half_open.len() <= self.most);
         Ok(message_2)
     }

@@ -86,8 +86,9 @@ impl Shares {
         self.total = self.total.saturating_sub(amount);
     }
 
+    /// What a group holds.
     #[inline]
-    fn held(&self, group: Group) -> usize {
+    pub(crate) fn held(&self, group: Group) -> usize {
         let [first, second] = group.cells();
         self.rows.as_ref().map_or(0, |rows| rows[first][0].min(rows[second][1]) as usize)
     }

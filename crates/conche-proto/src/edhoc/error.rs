@@ -46,6 +46,9 @@ pub enum Error {
     /// So many exchanges wait for their end that there is no room for another one.
     #[error("too many EDHOC exchanges are under way")]
     Busy,
+    /// So many exchanges were begun lately that no more is computed for now.
+    #[error("too many EDHOC exchanges were begun lately: they are bounded by the second")]
+    TooOften,
     /// There are no random bytes for a key.
     #[error("the operating system gives no random bytes")]
     NoRandomness,

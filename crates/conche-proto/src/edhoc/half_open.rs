@@ -11,7 +11,8 @@ use crate::shares::{Group, Shares};
 
 /// The exchanges of a responder that wait for message_3, by the connection identifiers that it gave itself (C_R).
 ///
-/// One group of sources holds half of them at most, as [`Shares`] says, and each of them until its deadline.
+/// One group of sources holds half of them at most, as [`Shares`] says, and each of them until its deadline. Within it, a host that has shown
+/// that it is where it says holds a sixteenth of all at most; what others hold does not count there, as anybody could have it count for a host.
 #[derive(Debug)]
 pub struct HalfOpen {
     most: usize,
@@ -20,25 +21,39 @@ pub struct HalfOpen {
     /// In the order of their deadlines.
     deadlines: VecDeque<(Instant, EndId)>,
     shares: Shares,
+    hosts: Shares,
 }
 
 #[derive(Debug)]
 struct Waiting {
     responder: Responder,
     group: Group,
+    host: Option<Group>,
 }
+
+/// Hosts that may hold all they can get before there is no more.
+const HOSTS: usize = 16;
 
 impl HalfOpen {
     /// Up to so many, each for so long.
     #[must_use]
     pub const fn new(most: usize, lifetime: Duration) -> Self {
-        Self { most, lifetime, waiting: BTreeMap::new(), deadlines: VecDeque::new(), shares: Shares::new() }
+        Self {
+            most,
+            lifetime,
+            waiting: BTreeMap::new(),
+            deadlines: VecDeque::new(),
+            shares: Shares::new(),
+            hosts: Shares::new(),
+        }
     }
 
-    /// There is room for another exchange with a source of this group. It is to be asked before anything is computed for it.
-    pub fn admits(&mut self, now: Instant, group: Group) -> bool {
+    /// There is room for another exchange with a source of this group, and at this host if that was shown. It is to be asked before anything is
+    /// computed for it.
+    pub fn admits(&mut self, now: Instant, group: Group, host: Option<Group>) -> bool {
         self.expire(now);
-        self.shares.admits(group, 1, self.most)
+        let of_host = (self.most / HOSTS).max(1);
+        self.shares.admits(group, 1, self.most) && host.is_none_or(|host| self.hosts.held(host) < of_host)
     }
 
     /// An exchange has this identifier.
@@ -63,14 +78,23 @@ impl HalfOpen {
     ///
     /// # Errors
     /// [`Error::Busy`] if there is no room, or another exchange has its identifier.
-    pub fn insert(&mut self, now: Instant, group: Group, responder: Responder) -> Result<(), Error> {
+    pub fn insert(
+        &mut self,
+        now: Instant,
+        group: Group,
+        host: Option<Group>,
+        responder: Responder,
+    ) -> Result<(), Error> {
         let c_r = responder.c_r();
-        if !self.admits(now, group) || self.has(c_r) {
+        if !self.admits(now, group, host) || self.has(c_r) {
             return Err(Error::Busy);
         }
         self.shares.take(group, 1);
+        if let Some(host) = host {
+            self.hosts.take(host, 1);
+        }
         self.deadlines.push_back((now + self.lifetime, c_r));
-        self.waiting.insert(c_r, Waiting { responder, group });
+        self.waiting.insert(c_r, Waiting { responder, group, host });
         Ok(())
     }
 
@@ -95,8 +119,11 @@ impl HalfOpen {
     }
 
     fn remove(&mut self, c_r: EndId) -> Option<Responder> {
-        let Waiting { responder, group, .. } = self.waiting.remove(&c_r)?;
+        let Waiting { responder, group, host } = self.waiting.remove(&c_r)?;
         self.shares.give_back(group, 1);
+        if let Some(host) = host {
+            self.hosts.give_back(host, 1);
+        }
         Some(responder)
     }
 }

@@ -9,7 +9,7 @@ use lakers::{
 use super::backend::Backend;
 use super::keys::PublicKey;
 use super::wire::{self, Message1};
-use super::{Agreed, Error, METHOD, Own, Peers, PrivateKey, SUITE};
+use super::{Agreed, Error, KEY_LENGTH, METHOD, Own, Peers, PrivateKey, SUITE};
 use crate::oscore::EndId;
 
 /// An exchange that another end has begun, and that waits for message_3. It is not known with whom.
@@ -27,13 +27,7 @@ impl Responder {
     /// # Errors
     /// The first of what [`Error`] lists; nothing was begun.
     pub fn answer(own: &Own, c_r: EndId, ephemeral: PrivateKey, message_1: &[u8]) -> Result<(Self, Vec<u8>), Error> {
-        let Message1 { method, suites, g_x, c_i } = Message1::parse(message_1, SUITE)?;
-        if method != METHOD {
-            return Err(Error::Method);
-        }
-        if suites.selected != SUITE || suites.ours_before {
-            return Err(Error::Suite);
-        }
+        let Message1 { g_x, c_i, .. } = Self::read(message_1)?;
         PublicKey::new(g_x).ok_or(Error::NoPoint)?;
         if c_i == c_r {
             return Err(Error::SameIds);
@@ -46,6 +40,29 @@ impl Responder {
         let id = ConnId::from_slice(c_r.as_slice()).ok_or(Error::Malformed)?;
         let (waiting, message_2) = processed.prepare_message_2(CredentialTransfer::ByReference, Some(id), &None)?;
         Ok((Self { waiting, c_i, c_r }, message_2.as_slice().to_vec()))
+    }
+
+    /// Finds out whether this looks like a message_1 that can be [answered](Self::answer), for a small part of what that costs: its key may still be no
+    /// point of the curve. What does not is not worth to be counted.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::Method`], [`Error::Suite`], [`Error::Ead`], or [`Error::NoPoint`] if the key has another length.
+    pub fn check(message_1: &[u8]) -> Result<(), Error> {
+        Self::read(message_1).map(drop)
+    }
+
+    fn read(message_1: &[u8]) -> Result<Message1<'_>, Error> {
+        let read = Message1::parse(message_1, SUITE)?;
+        if read.method != METHOD {
+            return Err(Error::Method);
+        }
+        if read.suites.selected != SUITE || read.suites.ours_before {
+            return Err(Error::Suite);
+        }
+        if read.g_x.len() != KEY_LENGTH {
+            return Err(Error::NoPoint);
+        }
+        Ok(read)
     }
 
     /// The identifier that this end has given itself.

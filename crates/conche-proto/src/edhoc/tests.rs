@@ -228,13 +228,14 @@ fn half_open_exchanges_are_few_do_not_last_and_come_once() {
     let mut half_open = HalfOpen::new(100, Duration::from_secs(45));
     let now = Instant::ZERO;
     let begin = |half_open: &mut HalfOpen, now, source, number: u16| {
-        // What is refused costs nothing.
-        if !half_open.admits(now, group(source)) {
+        // What is refused costs nothing. Sources from 10 on are one host each, the others are not known to be any.
+        let host = (source >= 10).then(|| group(source + 100));
+        if !half_open.admits(now, group(source), host) {
             return Err(Error::Busy);
         }
         let c_r = id(&number.to_be_bytes());
         let (responder, _) = Responder::answer(&own(trace::SK_R, trace::CRED_R), c_r, key(trace::Y), &message_1)?;
-        half_open.insert(now, group(source), responder)
+        half_open.insert(now, group(source), host, responder)
     };
     let begun = (0..60_000).filter(|number| begin(&mut half_open, now, 1, *number).is_ok()).count();
     assert_eq!((begun, half_open.len()), (50, 50), "one source has half");
@@ -245,4 +246,11 @@ fn half_open_exchanges_are_few_do_not_last_and_come_once() {
     assert_eq!(half_open.take(later, id(&0_u16.to_be_bytes())).err(), Some(Error::NoExchange), "its time is over");
     assert!(half_open.is_empty());
     begin(&mut half_open, later, 1, 0).expect("there is room again");
+    assert_eq!(
+        (1..100).filter(|number| begin(&mut half_open, later, 10, *number).is_ok()).count(),
+        6,
+        "it is one host"
+    );
+    let much_later = later + Duration::from_secs(45);
+    begin(&mut half_open, much_later, 10, 200).expect("what it held was given back");
 }

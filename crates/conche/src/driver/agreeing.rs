@@ -144,14 +144,20 @@ impl<C: SharedController> Driver<C> {
         }
         let (echo, group) = (message.option(OptionNumber::ECHO), self.serving.group_of(from));
         // Who has a session has shown where it is.
-        if !from.is_secured()
-            && let Some(challenge) = responding.challenge(self.now, (&from, group), message.payload(), echo)
-        {
-            return Some(Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, &challenge));
-        }
+        let has_shown = match from.is_secured() {
+            true => Ok(true),
+            false => responding.challenge(self.now, (&from, group), message.payload(), echo),
+        };
+        let has_shown = match has_shown {
+            Ok(has_shown) => has_shown,
+            Err(challenge) => {
+                return Some(Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, &challenge));
+            }
+        };
+        let host = has_shown.then(|| self.serving.host_of(from));
         let endpoint = &self.endpoint;
         let is_free = |c_r| endpoint.find_context(c_r, None).is_none();
-        let Answer { code, message, agreed } = responding.answer(self.now, group, message.payload(), is_free);
+        let Answer { code, message, agreed } = responding.answer(self.now, (group, host), message.payload(), is_free);
         if let Some((context, peer)) = agreed {
             let c_r = context.recipient_id();
             if let Err(error) = self.endpoint.add_context(context) {
@@ -160,7 +166,8 @@ impl<C: SharedController> Driver<C> {
             }
             responding.keep(c_r, peer);
         }
-        Some(Response::new(code).payload(ContentFormat(EDHOC), message))
+        let response = if code == Code::SERVICE_UNAVAILABLE { unavailable() } else { Response::new(code) };
+        Some(response.payload(ContentFormat(EDHOC), message))
     }
 
     /// Takes out the contexts in whose places others are.

@@ -182,6 +182,11 @@ impl Serving {
         Group::of(self.hash.hash_one(from.prefix()))
     }
 
+    #[cfg(feature = "edhoc")]
+    pub(super) fn host_of(&self, from: Address) -> Group {
+        Group::of(self.hash.hash_one((from.prefix(), from.host())))
+    }
+
     /// Who tells of changes of what this request asks for. Nobody does any more while new requests are refused.
     pub(super) fn observed(&self, message: &OwnedMessage) -> Option<Notifier> {
         if self.refusing { None } else { self.router.observed(message).cloned() }

@@ -28,6 +28,9 @@ const BEGINNINGS: ResponseLimit = ResponseLimit { per_second: 100, burst: 512 };
 /// So many of them without having shown that its sources are where they say: whoever forges its addresses uses up no more.
 const BEFORE_SHOWN: ResponseLimit = ResponseLimit { per_second: 25, burst: 256 };
 
+/// So many of a host that has shown where it is: a tenth of what its prefix may, so that its neighbours have theirs.
+const OF_HOST: ResponseLimit = ResponseLimit { per_second: 10, burst: 64 };
+
 /// For so long: twice what a Confirmable message takes at most to get an acknowledgement with three losses in a row.
 const LIFETIME: Duration = Duration::from_secs(45);
 
@@ -49,6 +52,8 @@ struct State {
     beginnings: Limiter,
     /// Those of sources that have not shown where they are.
     before_shown: Limiter,
+    /// Those of each host that has. Others do not count there: forged addresses would use up what a host may.
+    of_hosts: Limiter,
     /// Of sources; `None` where the endpoint has every one show where it is.
     reachable: Option<Freshness>,
     /// By our identifiers (C_R), which are the recipient IDs of contexts.
@@ -81,6 +86,7 @@ impl Responding {
             half_open: HalfOpen::new(HALF_OPEN, LIFETIME),
             beginnings: Limiter::new(BEGINNINGS),
             before_shown: Limiter::new(BEFORE_SHOWN),
+            of_hosts: Limiter::new(OF_HOST),
             reachable: (!validated).then(|| Freshness::new(key, LIFETIME)),
             agreed: HashMap::new(),
             of: HashMap::new(),
@@ -90,30 +96,43 @@ impl Responding {
         Ok(Self(Arc::new(Mutex::new(state))))
     }
 
-    /// The value of Echo that a source has to send back, before anything is computed for its message_1 (RFC 9175 §2.4). `None` if it has sent
-    /// one back, or need not.
+    /// Whether a source has shown where it is, before anything is computed for its message_1 (RFC 9175 §2.4).
+    ///
+    /// # Errors
+    /// It has not, and has to: the value of Echo that it has to send back.
     pub(crate) fn challenge<P: Hash>(
         &self,
         now: Instant,
         (from, group): (&P, Group),
         payload: &[u8],
         echo: Option<&[u8]>,
-    ) -> Option<[u8; Freshness::LENGTH]> {
+    ) -> Result<bool, [u8; Freshness::LENGTH]> {
         let State { half_open, before_shown, reachable, .. } = &mut *self.state();
-        let reachable = reachable.as_ref().filter(|_| payload.first() == Some(&NO_ID))?;
+        let Some(reachable) = reachable else { return Ok(true) };
+        // What begins nothing is answered without, and uses up nothing.
+        if payload.split_first().is_none_or(|(id, message)| *id != NO_ID || Responder::check(message).is_err()) {
+            return Ok(false);
+        }
         if echo.is_some_and(|echo| reachable.check(now, from, echo).is_ok()) {
-            return None;
+            return Ok(true);
         }
         half_open.expire(now);
         let is_free = half_open.len() < BEFORE_CHALLENGES && before_shown.admits(now, group);
-        (!is_free).then(|| reachable.challenge(now, from))
+        if is_free { Ok(false) } else { Err(reachable.challenge(now, from)) }
     }
 
-    /// Answers a request to `/.well-known/edhoc`, from a source of this group. `is_free` tells whether no other context has an identifier.
-    pub(crate) fn answer(&self, now: Instant, group: Group, payload: &[u8], is_free: impl Fn(EndId) -> bool) -> Answer {
+    /// Answers a request to `/.well-known/edhoc`, from a source of this group, and at this host if it has shown that. `is_free` tells whether
+    /// no other context has an identifier.
+    pub(crate) fn answer(
+        &self,
+        now: Instant,
+        from: (Group, Option<Group>),
+        payload: &[u8],
+        is_free: impl Fn(EndId) -> bool,
+    ) -> Answer {
         let answered = match payload.split_first() {
             Some((&NO_ID, message_1)) => {
-                self.state().begin(now, group, message_1, is_free).map(|message_2| (message_2, None))
+                self.state().begin(now, from, message_1, is_free).map(|message_2| (message_2, None))
             }
             _ => split_id(payload).and_then(|(c_r, message_3)| {
                 let (context, peer, message_4) = self.state().agree(now, c_r, message_3)?;
@@ -188,17 +207,21 @@ impl State {
     fn begin(
         &mut self,
         now: Instant,
-        group: Group,
+        (group, host): (Group, Option<Group>),
         message_1: &[u8],
         is_free: impl Fn(EndId) -> bool,
     ) -> Result<Vec<u8>, Error> {
-        // Before anything is computed.
-        if !self.half_open.admits(now, group) || !self.beginnings.admits(now, group) {
+        Responder::check(message_1)?;
+        // Before anything is computed. What a host has too much of is not its prefix's.
+        if !self.half_open.admits(now, group, host) {
             return Err(Error::Busy);
+        }
+        if host.is_some_and(|host| !self.of_hosts.admits(now, host)) || !self.beginnings.admits(now, group) {
+            return Err(Error::TooOften);
         }
         let c_r = self.draw(is_free)?;
         let (responder, message_2) = Responder::answer(&self.us.own, c_r, generate()?, message_1)?;
-        self.half_open.insert(now, group, responder)?;
+        self.half_open.insert(now, group, host, responder)?;
         Ok(message_2)
     }
 
@@ -243,7 +266,7 @@ impl State {
 fn refusal(error: &Error) -> Code {
     debug!(%error, "an EDHOC exchange has failed");
     match error {
-        Error::Busy => Code::SERVICE_UNAVAILABLE,
+        Error::Busy | Error::TooOften => Code::SERVICE_UNAVAILABLE,
         Error::NoRandomness => Code::INTERNAL_SERVER_ERROR,
         _ => Code::BAD_REQUEST,
     }

@@ -36,12 +36,12 @@ fn begun(party: &Party) -> (Initiator, Vec<u8>) {
 }
 
 /// Whether message_1 is answered. What makes no sense follows, so that the exchange is over and its place is free again.
-fn is_answered(responding: &Responding, now: Instant, group: Group, message_1: &[u8]) -> bool {
+fn is_answered(responding: &Responding, now: Instant, from: (Group, Option<Group>), message_1: &[u8]) -> bool {
     let drawn = Cell::new(None);
-    let answer = responding.answer(now, group, message_1, |c_r| drawn.replace(Some(c_r)).is_none());
+    let answer = responding.answer(now, from, message_1, |c_r| drawn.replace(Some(c_r)).is_none());
     if answer.code == Code::CHANGED {
         let wrong = with_id(drawn.get().expect("it has a name"), b"\x40");
-        assert_eq!(responding.answer(now, group, &wrong, |_| true).code, Code::BAD_REQUEST);
+        assert_eq!(responding.answer(now, from, &wrong, |_| true).code, Code::BAD_REQUEST);
         assert!(responding.state().half_open.is_empty());
     }
     answer.code == Code::CHANGED
@@ -53,7 +53,7 @@ const START: Instant = Instant::from_millis(5_000);
 fn a_prefix_has_no_more_computed_in_a_second_however_fast_it_ends_what_it_began() {
     let (lamp, responding) = ends();
     let (_, message_1) = begun(&lamp);
-    let attempt = |now, group| is_answered(&responding, now, group, &message_1);
+    let attempt = |now, group| is_answered(&responding, now, (group, None), &message_1);
     assert_eq!((0..700).filter(|_| attempt(START, prefix(1))).count(), 512);
     let later = (1..=1_000).filter(|&ms| attempt(START + Duration::from_millis(ms), prefix(1)));
     assert_eq!(later.count(), 100);
@@ -65,13 +65,29 @@ fn a_prefix_whose_addresses_are_forged_has_most_left_for_who_shows_where_it_is()
     let (lamp, responding) = ends();
     let (_, message_1) = begun(&lamp);
     let asked = |from: u32, echo: Option<&[u8]>| responding.challenge(START, (&from, prefix(1)), &message_1, echo);
-    let attempt = || is_answered(&responding, START, prefix(1), &message_1);
-    let forged = (0..400).filter(|&from| asked(from, None).is_none() && attempt()).count();
+    let attempt = |host| is_answered(&responding, START, (prefix(1), host), &message_1);
+    let forged = (0..400).filter(|&from| asked(from, None) == Ok(false) && attempt(None)).count();
     assert_eq!(forged, 256);
-    let echo = asked(7, None).expect("it has to show it");
-    assert!(asked(7, Some(&echo)).is_none() && attempt());
-    assert!(asked(8, Some(&echo)).is_some(), "it was another's");
-    assert!(responding.challenge(START, (&9, prefix(2)), &message_1, None).is_none(), "of others nothing is asked");
+    let echo = asked(7, None).expect_err("it has to show it");
+    assert!(asked(7, Some(&echo)) == Ok(true) && attempt(Some(prefix(7))));
+    assert!(asked(8, Some(&echo)).is_err(), "it was another's");
+    assert!(responding.challenge(START, (&9, prefix(2)), &message_1, None) == Ok(false), "of others nothing is asked");
+}
+
+#[test]
+fn a_host_leaves_its_prefix_most_and_what_is_no_message_uses_up_nothing() {
+    let (lamp, responding) = ends();
+    let (_, message_1) = begun(&lamp);
+    let attempt = |host| is_answered(&responding, START, (prefix(1), Some(prefix(host))), &message_1);
+    for _ in 0..2_000 {
+        let wrong = responding.answer(START, (prefix(1), Some(prefix(7))), &[NO_ID, 0], |_| true);
+        assert_eq!(wrong.code, Code::BAD_REQUEST);
+        assert_eq!(responding.challenge(START, (&7, prefix(1)), &[NO_ID, 0], None), Ok(false));
+    }
+    assert_eq!((0..600).filter(|_| attempt(7)).count(), 64);
+    assert!(attempt(8), "its neighbour is answered");
+    let refused = responding.answer(START, (prefix(1), Some(prefix(7))), &message_1, |_| true);
+    assert_eq!((refused.code, refused.message), (Code::SERVICE_UNAVAILABLE, Error::TooOften.message()));
 }
 
 #[test]
@@ -79,7 +95,7 @@ fn what_was_agreed_on_and_cannot_be_used_takes_nobodys_place() {
     let (lamp, responding) = ends();
     for added in [false, true] {
         let (initiator, message_1) = begun(&lamp);
-        let answer = responding.answer(START, prefix(1), &message_1, |_| true);
+        let answer = responding.answer(START, (prefix(1), None), &message_1, |_| true);
         let (agreed, message_3) = initiator.finish(&answer.message, &lamp.peers).expect("they know each other");
         let c_r = agreed.credentials.sender_id;
         let mut contexts = Contexts::new(usize::from(added), [7; 32]);
