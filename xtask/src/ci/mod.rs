@@ -46,7 +46,7 @@ struct Step {
     advice: &'static str,
     /// What can be done for it while earlier steps run.
     ahead: Option<fn(&Project) -> Result<()>>,
-    /// Whether it runs beside those between [`COMPILED`] and itself. It needs nothing that they make.
+    /// Whether it runs beside those between [`COMPILED`] and itself, so that its place is at the end. It needs nothing that they make.
     beside: bool,
     run: fn(&Project) -> Result<()>,
 }
@@ -122,22 +122,6 @@ const STEPS: [Step; 14] = [
         run: test,
     },
     Step {
-        name: "own",
-        what: "a crate that `conche new-controller` writes passes its tests, and such a controller is in every paper",
-        advice: "run `conche new-controller my-rto --directory target/my-rto` and its tests; adapt src/new_controller/template",
-        ahead: None,
-        beside: true,
-        run: own::run,
-    },
-    Step {
-        name: "interop",
-        what: "tests that need other programs, and docs/interop.md is what the cases give against libcoap, aiocoap, Californium",
-        advice: "run what failed alone: `cargo test -p CRATE NAME -- --ignored`, `cargo xtask interop --case ID --peer NAME`",
-        ahead: Some(interop::prepare),
-        beside: true,
-        run: interop::run,
-    },
-    Step {
         name: "fuzz",
         what: "the fuzz targets are formatted and compile",
         advice: "run `cargo fmt --manifest-path fuzz/Cargo.toml`, and adapt the target to the changed interface",
@@ -172,6 +156,22 @@ const STEPS: [Step; 14] = [
         beside: false,
         run: |project| papers::run(project, &papers::Options::default()),
     },
+    Step {
+        name: "interop",
+        what: "tests that need other programs, and docs/interop.md is what the cases give against libcoap, aiocoap, Californium",
+        advice: "run what failed alone: `cargo test -p CRATE NAME -- --ignored`, `cargo xtask interop --case ID --peer NAME`",
+        ahead: Some(interop::prepare),
+        beside: true,
+        run: interop::run,
+    },
+    Step {
+        name: "own",
+        what: "a crate that `conche new-controller` writes passes its tests, and such a controller is in every paper",
+        advice: "run `conche new-controller my-rto --directory target/my-rto` and its tests; adapt src/new_controller/template",
+        ahead: None,
+        beside: true,
+        run: own::run,
+    },
 ];
 
 /// Runs the steps and stops at the first that fails.
@@ -184,7 +184,7 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     }
     let steps = chosen(&options.steps)?;
     // Whoever chooses steps wants them soon, in their order, and nothing else.
-    let ahead = options.steps.is_empty().then(|| Ahead::begin(project, &steps));
+    let ahead = options.steps.is_empty().then(|| Ahead::begin(project, &by_need(&steps)));
     let mut beside: Option<Beside> = None;
     let start = Instant::now();
     for (step, number) in steps.iter().zip(1..) {
@@ -215,6 +215,12 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
         println!("\n=== All passed in {:.0?}; so did every test that the compliance matrix names.", start.elapsed());
     }
     Ok(())
+}
+
+/// In the order in which they are waited for: first those that run beside others.
+fn by_need(steps: &[&'static Step]) -> Vec<&'static Step> {
+    let (beside, others): (Vec<_>, Vec<_>) = steps.iter().partition(|step| step.beside);
+    [beside, others].concat()
 }
 
 fn prepared(ahead: Option<&Ahead>, step: &Step) -> Result<()> {
@@ -312,6 +318,15 @@ mod tests {
             chosen(&["clippy".to_owned(), "fmt".to_owned()]).expect("known").iter().map(|s| s.name).collect();
         assert_eq!(names, ["fmt", "clippy"]);
         assert_eq!(chosen(&[]).expect("all").len(), STEPS.len());
+    }
+
+    #[test]
+    fn what_runs_beside_is_prepared_first_and_shown_last() {
+        let steps = chosen(&[]).expect("all");
+        let beside = steps.iter().filter(|step| step.beside).count();
+        assert!(by_need(&steps)[..beside].iter().all(|step| step.beside));
+        assert!(steps[steps.len() - beside..].iter().all(|step| step.beside));
+        assert!(beside > 0 && steps.iter().any(|step| step.name == COMPILED));
     }
 
     #[test]

@@ -35,7 +35,8 @@ fn written(project: &Project) -> Result<()> {
         Command::cargo(arguments)
             .argument("--manifest-path")
             .argument(&manifest)
-            .env("CARGO_TARGET_DIR", place.join("target"))
+            // What clippy has had checked of its dependencies is there.
+            .env("CARGO_TARGET_DIR", project.target())
             // Nothing is simulated here: compiling less well is sooner done.
             .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
     };
