@@ -172,15 +172,20 @@ fn what_leaves_and_what_is_answered_is_told_to_who_controls_it() {
     assert_eq!(answers, [&Progress::Answered(Some(0)); 3]);
 }
 
+/// All gets through but one datagram of the client, by its number from 1 on.
+fn wire_that_loses(lost: u32) -> Wire {
+    let (mut wire, mut sent) = (wire(), 0);
+    wire.tap = Some(Box::new(move |from, _, _| {
+        sent += u32::from(from == CLIENT);
+        from == SERVER || sent != lost
+    }));
+    wire
+}
+
 #[test]
 fn without_a_word_of_who_controls_it_nothing_is_repeated_and_with_one_the_last_flight_is() {
     for lost in 1..=3 {
-        let mut wire = wire();
-        let mut sent = 0;
-        wire.tap = Some(Box::new(move |from, _, _| {
-            sent += u32::from(from == CLIENT);
-            from == SERVER || sent != lost
-        }));
+        let mut wire = wire_that_loses(lost);
         let session = controlled(&mut wire, &known());
         wire.run(at(0) + ms(900), |_| false);
         assert_eq!(wire.client().told.sent.len(), lost as usize);
@@ -200,12 +205,7 @@ fn an_answer_to_a_hello_says_which_copy_it_is_of_and_one_to_what_follows_only_if
     for (lost, answers) in
         [(1, [Some(1), Some(0), Some(0)]), (2, [Some(0), Some(1), Some(0)]), (3, [Some(0), Some(0), None])]
     {
-        let mut wire = wire();
-        let mut sent = 0;
-        wire.tap = Some(Box::new(move |from, _, _| {
-            sent += u32::from(from == CLIENT);
-            from == SERVER || sent != lost
-        }));
+        let mut wire = wire_that_loses(lost);
         let session = controlled(&mut wire, &known());
         wire.run(at(0) + ms(500), |_| false);
         wire.client().sessions.repeat(session);

@@ -1,20 +1,11 @@
 //! The seeds of the fuzz target, replayed: what fuzzing once found, and the corpus that it starts from, stay sound.
 
-use std::path::Path;
-
 #[path = "../../../../fuzz/bodies/sessions.rs"]
 mod body;
+#[path = "../../../conche-proto/tests/common/replay.rs"]
+mod replay;
 
 #[test]
 fn every_seed_of_the_sessions_target_passes() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/sessions");
-    let mut seeds = 0;
-    for entry in std::fs::read_dir(&directory).expect("the seeds are checked in") {
-        let path = entry.expect("the seeds can be listed").path();
-        // Captured and shown only when the seed fails.
-        println!("{}", path.display());
-        body::run(&std::fs::read(&path).expect("a seed can be read"));
-        seeds += 1;
-    }
-    assert!(seeds >= 10);
+    replay::replay("sessions", 10, body::run);
 }

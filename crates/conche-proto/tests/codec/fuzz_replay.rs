@@ -15,20 +15,20 @@ use replay::replay;
 
 #[test]
 fn every_seed_of_the_decode_target_passes() {
-    replay("decode", decode::run);
+    replay("decode", 20, decode::run);
 }
 
 #[test]
 fn every_seed_of_the_roundtrip_target_passes() {
-    replay("roundtrip", roundtrip::run);
+    replay("roundtrip", 20, roundtrip::run);
 }
 
 #[test]
 fn every_seed_of_the_link_format_target_passes() {
-    replay("link_format", link_format::run);
+    replay("link_format", 20, link_format::run);
 }
 
 #[test]
 fn every_seed_of_the_uri_target_passes() {
-    replay("uri", uri::run);
+    replay("uri", 20, uri::run);
 }

@@ -17,23 +17,23 @@ use replay::replay;
 
 #[test]
 fn every_seed_of_the_option_target_passes() {
-    replay("oscore_option", oscore_option::run);
+    replay("oscore_option", 20, oscore_option::run);
 }
 
 #[test]
 fn every_seed_of_the_message_target_passes() {
-    replay("oscore_message", oscore_message::run);
+    replay("oscore_message", 20, oscore_message::run);
 }
 
 #[test]
 fn every_seed_of_the_endpoints_target_passes() {
-    replay("oscore_endpoints", oscore_endpoints::run);
+    replay("oscore_endpoints", 20, oscore_endpoints::run);
 }
 
 #[cfg(feature = "edhoc")]
 #[test]
 fn every_seed_of_the_edhoc_target_passes() {
-    replay("edhoc", edhoc::run);
+    replay("edhoc", 20, edhoc::run);
 }
 
 #[cfg(feature = "edhoc")]
