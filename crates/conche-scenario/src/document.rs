@@ -8,7 +8,7 @@ use toml::Table;
 use super::sweep::{SCHEME, combinations};
 use super::{
     AtLeastOne, Axis, Cell, Effort, Files, Label, Mix, NonEmpty, Point, Scenario, ScenarioError, files, matches_any,
-    once, part, path, select,
+    part, path, reader, select,
 };
 
 /// The text of a scenario, and what it says.
@@ -29,8 +29,7 @@ impl Document {
     /// What is wrong, where, and what would be right.
     pub fn read(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
         // Read from the text first, so that an error shows its place.
-        let scenario = once::from_text(text)?;
-        let mut table = toml::from_str(text)?;
+        let (scenario, mut table) = reader::from_text(text)?;
         files::resolve(&mut table, file)?;
         let mut document = Self { scenario, table, sections: Vec::new(), cells: Vec::new(), effort: Effort::default() };
         document.reread()?;
@@ -191,7 +190,7 @@ impl Document {
     /// What a table says, under the effort that this document was given.
     fn adjusted(&self, mut table: Table) -> Result<Scenario, ScenarioError> {
         path::complete_changes(&mut table);
-        let mut scenario: Scenario = once::from_table(&table).map_err(ScenarioError::without_span)?;
+        let mut scenario: Scenario = reader::from_table(&table)?;
         let number = self.effort.replications(scenario.replications.get(), scenario.quick.replications.get());
         scenario.replications = AtLeastOne::new(number).unwrap_or(scenario.replications);
         scenario.seed = self.effort.seed.unwrap_or(scenario.seed);

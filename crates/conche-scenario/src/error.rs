@@ -21,9 +21,9 @@ impl ScenarioError {
         Self { place: Some(place.to_string()), problem: problem.to_string(), span: None }
     }
 
-    /// What is wrong with something that no text says.
-    pub(crate) fn without_span(error: toml::de::Error) -> Self {
-        Self { span: None, ..Self::from(error) }
+    /// The same, which is there in the text if it is not known to be at a place within.
+    pub(crate) fn at(self, span: Option<Span>) -> Self {
+        Self { span: self.span.or(span), ..self }
     }
 
     /// The same of a part of the scenario.
@@ -59,5 +59,12 @@ impl std::error::Error for ScenarioError {}
 impl From<toml::de::Error> for ScenarioError {
     fn from(error: toml::de::Error) -> Self {
         Self { place: None, problem: error.message().to_owned(), span: error.span() }
+    }
+}
+
+/// What serde says of a value, wherever that is.
+impl serde::de::Error for ScenarioError {
+    fn custom<T: fmt::Display>(problem: T) -> Self {
+        Self { place: None, problem: problem.to_string(), span: None }
     }
 }

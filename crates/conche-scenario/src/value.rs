@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{ScenarioError, Texts, ensure, once};
+use super::{ScenarioError, Texts, ensure, reader};
 use crate::units::Span;
 use crate::{Better, Metric, Statistic, Unit};
 
@@ -53,7 +53,8 @@ pub(super) fn standard() -> Vec<Value> {
     struct Standard {
         values: Vec<Value>,
     }
-    once::from_text::<Standard>(include_str!("standard.toml")).expect("any scenario without values reads it").values
+    let read = reader::from_text::<Standard>(include_str!("standard.toml"));
+    read.expect("any scenario without values reads it").0.values
 }
 
 /// A place on an axis.
