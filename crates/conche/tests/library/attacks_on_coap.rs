@@ -31,6 +31,12 @@ enum By {
 
 const ALL: [By; 4] = [By::Dtls, By::Oscore, By::Anew, By::Edhoc];
 
+/// Whoever attacks waits most of the time, so that it is done in all ways at once.
+async fn by_each(attack: impl AsyncFn(By)) {
+    let [dtls, oscore, anew, edhoc] = ALL;
+    tokio::join!(attack(dtls), attack(oscore), attack(anew), attack(edhoc));
+}
+
 /// So long a client waits whose request, or its answer, is held back.
 const SHORT: Duration = Duration::from_millis(300);
 
@@ -123,7 +129,7 @@ fn router(done: &Done) -> Router {
 /// knows, which does nothing twice.
 #[tokio::test]
 async fn a_blocked_request_is_told_to_be_unanswered_and_a_blocked_response_has_nothing_done_twice() {
-    for by in ALL {
+    by_each(async |by| {
         let path = Path::new(by).await;
         path.foe.act(Toward::Server, 0, Act::Block);
         path.give_up_on("/lock", "1").await;
@@ -139,13 +145,14 @@ async fn a_blocked_request_is_told_to_be_unanswered_and_a_blocked_response_has_n
         path.foe.act(Toward::Client, usize::MAX, Act::Pass);
         assert_eq!(asking.await.expect("an answer to a copy").code(), Code::CHANGED);
         assert_eq!(path.done(), ["2"], "{by:?}");
-    }
+    })
+    .await;
 }
 
 /// draft-ietf-core-attacks-on-coap §2.2: what is delayed has its effect once, however often it is delivered.
 #[tokio::test]
 async fn a_delayed_request_is_executed_once_at_most() {
-    for by in ALL {
+    by_each(async |by| {
         let path = Path::new(by).await;
         path.foe.act(Toward::Server, 0, Act::Hold);
         path.give_up_on("/lock", "unlock").await;
@@ -160,13 +167,14 @@ async fn a_delayed_request_is_executed_once_at_most() {
         let done = path.done();
         assert_eq!(done.iter().filter(|body| **body == "unlock").count(), 1, "{by:?}: {done:?}");
         assert_eq!(done.len(), 3);
-    }
+    })
+    .await;
 }
 
 /// draft-ietf-core-attacks-on-coap §2.2: an actuator that asks whether requests are fresh (RFC 9175 §2) does nothing of what was delayed.
 #[tokio::test]
 async fn a_delayed_request_is_stale_where_it_has_to_be_fresh() {
-    for by in ALL {
+    by_each(async |by| {
         let path = Path::new(by).await;
         assert!(path.put("/door", "open").await.is_ok());
         // What asks for a challenge passes, and what answers it is held.
@@ -179,14 +187,15 @@ async fn a_delayed_request_is_stale_where_it_has_to_be_fresh() {
         path.server_sees(before + 1).await;
         assert!(path.put("/door", "close").await.is_ok());
         assert_eq!(path.done(), ["open", "close"], "{by:?}");
-    }
+    })
+    .await;
 }
 
 /// draft-ietf-core-attacks-on-coap §2.3: the response to an earlier request is none to a later one. With OSCORE both have the same token; in a session
 /// no two of a client's have.
 #[tokio::test]
 async fn a_delayed_response_is_no_answer_to_a_later_request() {
-    for by in ALL {
+    by_each(async |by| {
         let path = Path::new(by).await;
         let ask = |query: &str| {
             // Only the token tells what a Non-confirmable response answers.
@@ -213,7 +222,8 @@ async fn a_delayed_response_is_no_answer_to_a_later_request() {
         let later = path.foe.take(Toward::Client);
         path.foe.release(Toward::Client, &later).await;
         assert_eq!(asking.await.expect("an answer").payload(), b"second", "{by:?}");
-    }
+    })
+    .await;
 }
 
 /// draft-ietf-core-attacks-on-coap §2.3: the tokens of a session, by which alone responses are told apart there, do not come again (RFC 9175 §4.2).
@@ -266,20 +276,22 @@ async fn a_block_of_an_earlier_body_comes_between(by: By, withheld: usize, bodie
 /// draft-ietf-core-attacks-on-coap §2.4.1: completing an operation with the final block of an earlier one.
 #[tokio::test]
 async fn a_delayed_final_block_ends_no_later_body() {
-    for by in ALL {
+    by_each(async |by| {
         let path = a_block_of_an_earlier_body_comes_between(by, 1, bodies()).await;
         // The first one may be complete by now: it is as it was sent.
         let (done, [_, second]) = (path.done(), bodies());
         assert!(done.contains(&second) && done.iter().all(|body| bodies().contains(body)), "{by:?}: {done:?}");
-    }
+    })
+    .await;
 }
 
 /// draft-ietf-core-attacks-on-coap §2.4.2: injecting a first block that was withheld, which a later operation would go on from.
 #[tokio::test]
 async fn a_withheld_first_block_begins_no_body_that_a_later_one_ends() {
-    for by in ALL {
+    by_each(async |by| {
         let path = a_block_of_an_earlier_body_comes_between(by, 0, bodies()).await;
         let [_, second] = bodies();
         assert_eq!(path.done(), [second], "{by:?}");
-    }
+    })
+    .await;
 }
