@@ -349,14 +349,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         if confirmable {
-            let received = Received { what, confirmable, idempotent: Ok(()) };
             // If it cannot be remembered, a duplicate will be rejected, which also ends the peer's retransmissions.
-            let _ = self.remember(now, received, Reply::EmptyAck);
-            self.push_empty(source, Type::Acknowledgement, message.id());
+            self.acknowledge_empty(now, source, what, message.id());
         } else if refuses_sets && self.exchanges.get(index).is_in_sets() {
             // A registration goes once more under the same token: a copy of this is no answer to that.
-            let received = Received { what, confirmable, idempotent: Ok(()) };
-            let _ = self.remember(now, received, Reply::Silence);
+            self.remember_silence(now, what);
         }
         self.deliver(now, index, AckKind::Separate, message);
     }

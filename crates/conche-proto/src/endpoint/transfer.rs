@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use super::leaving::What;
-use super::outbox::{Departure, Source, encoded};
+use super::outbox::Source;
 use super::receive::Arrival;
 use super::respond::OBSERVE_BYTES;
 use super::{Endpoint, Event, NotifyError, RequestError, RespondError};
@@ -11,11 +11,10 @@ use crate::PeerKey;
 use crate::blockwise::{
     Asked, Bounds, Key, Missing, NoBlock, Part, Representation, Representations, Rules, Step, Transfer, Trouble,
 };
-use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, OwnedMessage, Token, Type};
+use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, OwnedMessage, Token};
 use crate::config::SharedConfig;
 use crate::exchange::{Content, Exchange, Failure, Opening, Response, Transferring, Work};
 use crate::incoming::Waiting;
-use crate::message::{Received, Reply};
 use crate::observe::Notification;
 use crate::security::Security;
 use crate::shares::Group;
@@ -181,7 +180,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 return None;
             }
         };
-        self.exchanges.end_transfer(index, transfer);
+        self.exchanges.put_back(index, transfer);
         message
     }
 
@@ -193,7 +192,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 let body = match self.protect_next(index, body) {
                     Ok(body) => body,
                     Err(reason) => {
-                        self.exchanges.end_transfer(index, transfer);
+                        self.exchanges.put_back(index, transfer);
                         return self.fail(now, index, reason);
                     }
                 };
@@ -212,7 +211,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Step::Failed(trouble) => failure_of(trouble),
             Step::Next(_) | Step::Done(_) | Step::AsItIs => Failure::BodyTooLarge,
         };
-        self.exchanges.end_transfer(index, transfer);
+        self.exchanges.put_back(index, transfer);
         self.fail(now, index, reason);
     }
 
@@ -305,33 +304,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn joined(&mut self, key: Key, message: &Message<'_>) -> Option<OwnedMessage> {
         let joined = self.parts.assemblies.complete(key, &message.content())?;
         joined.finish(message.header(), &message.token())
-    }
-
-    /// Answers a request at once, and copies of it in the same way without looking at them again.
-    pub(super) fn answer_remembered(
-        &mut self,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-        code: Code,
-        body: &Body,
-    ) {
-        let confirmable = message.ty() == Type::Confirmable;
-        let received = Received { what: arrival.what, confirmable, idempotent: Ok(()) };
-        if !confirmable {
-            // If it cannot be remembered, a copy brings what is there already.
-            if arrival.security.is_plain() {
-                let _ = self.remember(now, received, Reply::Silence);
-            }
-            return self.answer_at_once(now, arrival, message, code, body);
-        }
-        let (id, token) = (message.id(), message.token());
-        let (code, body) = self.protect(&arrival.security, token.encoded_len(), (code, body));
-        let datagram = encoded(Type::Acknowledgement, code, id, &token, &body);
-        match self.remember(now, received, Reply::Datagram(datagram)) {
-            Some(remembered) => self.outbox.push_back(Departure::Remembered { to: arrival.source, id, remembered }),
-            None => self.send_at_once(now, arrival, message, code, &body),
-        }
     }
 
     /// Who gets the response to this request. Beside its body that has a token and other things of so many bytes.
