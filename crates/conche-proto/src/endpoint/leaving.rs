@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;
 
+use super::bodies::{BEYOND, Recipient, Whole};
 use super::outbox::{Source, encode};
 use super::receive::Arrival;
 use super::respond::OBSERVE_BYTES;
-use super::transfer::{BEYOND, Recipient, Whole};
 use super::{Ecn, Endpoint, RespondError, Transmit};
 use crate::PeerKey;
 use crate::blockwise::sets::{Follows, Sender, SetRules};

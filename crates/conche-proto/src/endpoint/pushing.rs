@@ -12,8 +12,8 @@
 use alloc::boxed::Box;
 
 use super::Endpoint;
+use super::bodies::Recipient;
 use super::leaving::What;
-use super::transfer::Recipient;
 use crate::PeerKey;
 use crate::blockwise::sets::{Sender, SetRules};
 use crate::codec::{Block, OptionNumber};

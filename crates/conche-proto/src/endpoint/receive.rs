@@ -2,10 +2,10 @@
 
 use core::num::NonZeroU16;
 
+use super::bodies::Whole;
 use super::discovery::Tried;
 use super::options::Said;
 use super::outbox::{Source, encoded};
-use super::transfer::Whole;
 use super::{Datagram, Endpoint, Event, Known};
 use crate::PeerKey;
 use crate::blockwise::sets::lists_missing_blocks;

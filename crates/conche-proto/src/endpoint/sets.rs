@@ -48,7 +48,7 @@ impl<P: PeerKey> Sets<P> {
             non_max_retransmit: config.transmission.max_retransmit,
             confirmable: q_block.confirmable,
         };
-        let uploads = Uploads::new(super::transfer::bounds(config));
+        let uploads = Uploads::new(super::bodies::bounds(config));
         Some(Self { rules, refusing: VecDeque::new(), uploads, leaving: BTreeMap::new(), tidied_at: LEAST_TIDIED })
     }
 

@@ -1,9 +1,9 @@
 //! [`Uploads`]: bodies of requests that come in sets (RFC 9177 §4.3), and what their clients are told meanwhile.
 
 use super::Endpoint;
+use super::bodies::Whole;
 use super::outbox::Source;
 use super::receive::Arrival;
-use super::transfer::Whole;
 use crate::PeerKey;
 use crate::blockwise::sets::{Receiver, Reply, Shape};
 use crate::blockwise::{Asked, Bounds, Contexts, Full, Key};
