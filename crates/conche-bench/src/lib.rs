@@ -1,6 +1,6 @@
 //! A load generator for CoAP servers: what `conche bench` runs.
 //!
-//! A [`Plan`] says what to ask and how hard; [`run`] does so and answers with a [`Report`]; [`compare`](compare::compare) tells two
+//! A [`Plan`] says what to ask and how hard; [`run()`] does so and answers with a [`Report`]; [`compare`](compare::compare) tells two
 //! of them apart. Every request is one of a [`conche_proto::Endpoint`], with its tokens, message IDs, retransmissions and congestion
 //! control: a server sees what real clients would do, only more of it.
 //!

@@ -82,9 +82,7 @@ impl Write for Short {
 fn flat(value: &Value, out: &mut impl Write) -> fmt::Result {
     match value {
         Value::Integer(number) => write!(out, "{}", i128::from(*number)),
-        Value::Bytes(bytes) => {
-            write!(out, "h'{}'", Hexadecimal(bytes))
-        }
+        Value::Bytes(bytes) => write!(out, "h'{}'", Hexadecimal(bytes)),
         Value::Float(number) if number.is_nan() => out.write_str("NaN"),
         Value::Float(number) if number.is_infinite() => {
             out.write_str(if number.is_sign_negative() { "-Infinity" } else { "Infinity" })

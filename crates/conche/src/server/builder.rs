@@ -62,7 +62,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
 
     /// For a server that strangers can reach, such as from the Internet: it sends no more than three times what it has
     /// received to an address, until that has shown by an Echo value that it is no forged one (RFC 9175 §2.4). Clients such as
-    /// [`Client`](crate::Client) do so by themselves, which takes a round trip once in four minutes; see
+    /// [`Client`] do so by themselves, which takes a round trip once in four minutes; see
     /// [`EndpointConfig::validate_sources`](crate::EndpointConfig::validate_sources) for what becomes of others.
     ///
     /// [`config`](Self::config) sets it anew, and so comes first.
