@@ -49,7 +49,7 @@ enum Chore {
     Ci(ci::Options),
     /// Check what a compiler does not: headers, lengths, invariants, layers, links, origins of data, licences.
     Tidy,
-    /// Print which test covers which requirement of RFC 7252, RFC 7641 and RFC 7959; fail if one of §4-§5 has none.
+    /// Print which test covers which requirement of RFC 7252 and its extensions; fail if one has none and is not deferred.
     Compliance(compliance::Options),
     /// Run the ETSI and IRISA test cases against libcoap, aiocoap and Californium, and write docs/interop.md.
     Interop(interop::Options),

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::report;
 use crate::tally::Interval;
+use crate::told::Sample;
 
 /// How often somebody who watches is told something new.
 const NEWS: Duration = Duration::from_millis(500);
@@ -27,16 +28,6 @@ pub struct Live {
     pub rate: f64,
     /// The median and the 99th percentile of latency, of late; `None` without responses.
     pub latency: Option<[Duration; 2]>,
-}
-
-/// What a thread tells at the end of an interval.
-#[derive(Debug)]
-pub(crate) struct Sample {
-    pub(crate) thread: u32,
-    /// What came, and in which interval; `None` if nothing did.
-    pub(crate) came: Option<(u64, Interval)>,
-    /// The thread has nothing more to tell of intervals before this one.
-    pub(crate) next: u64,
 }
 
 /// What all threads have told.

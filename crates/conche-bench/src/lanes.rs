@@ -13,17 +13,11 @@ use conche_proto::Instant;
 /// which it uses 63 toward one peer, and the first is begun somewhere.
 const IDS: u64 = 62 * 1024;
 
-/// What is known of one lane.
-#[derive(Clone, Copy, Debug, Default)]
-struct Lane {
-    /// Messages that have left since it last had all its IDs.
-    used: u64,
-}
-
 /// All lanes of a thread, by number.
 #[derive(Debug)]
 pub(crate) struct Lanes {
-    lanes: Vec<Lane>,
+    /// Messages that have left on each since it last had all its IDs.
+    used: Vec<u64>,
     /// Those that are used up, and when each has its IDs again; the first to have them first.
     resting: VecDeque<(Instant, u32)>,
     lifetime: Duration,
@@ -34,38 +28,38 @@ pub(crate) struct Lanes {
 
 impl Lanes {
     pub(crate) fn new(lifetime: Duration, in_flight: u16) -> Self {
-        let (lanes, resting) = (Vec::new(), VecDeque::new());
-        Self { lanes, resting, lifetime, most_messages: 1, in_flight: in_flight.into() }
+        let (used, resting) = (Vec::new(), VecDeque::new());
+        Self { used, resting, lifetime, most_messages: 1, in_flight: in_flight.into() }
     }
 
     /// A lane whose socket has been opened.
     pub(crate) fn add(&mut self) {
-        self.lanes.push(Lane::default());
+        self.used.push(0);
     }
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.lanes.len()
+        self.used.len()
     }
 
     /// It has IDs for what is in flight and one request more.
     #[inline]
     pub(crate) fn has_ids(&self, lane: u32) -> bool {
         let reserve = (self.most_messages - 1).saturating_mul(self.in_flight).min(IDS / 2);
-        self.lanes[lane as usize].used + reserve < IDS
+        self.used[lane as usize] + reserve < IDS
     }
 
     /// A request leaves on it.
     #[inline]
     pub(crate) fn begins(&mut self, lane: u32) {
-        self.lanes[lane as usize].used += 1;
+        self.used[lane as usize] += 1;
     }
 
     /// A request is over that took so many messages.
     #[inline]
     pub(crate) fn ends(&mut self, lane: u32, messages: u32) {
         if messages > 1 {
-            self.lanes[lane as usize].used += u64::from(messages) - 1;
+            self.used[lane as usize] += u64::from(messages) - 1;
             self.most_messages = self.most_messages.max(messages.into());
         }
     }
@@ -75,7 +69,7 @@ impl Lanes {
         self.resting.push_back((now + self.lifetime, lane));
         self.resting.front().filter(|(free, _)| *free <= now)?;
         let (_, rested) = self.resting.pop_front()?;
-        self.lanes[rested as usize].used = 0;
+        self.used[rested as usize] = 0;
         Some(rested)
     }
 }

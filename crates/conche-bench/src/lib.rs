@@ -1,6 +1,6 @@
 //! A load generator for CoAP servers: what `conche bench` runs.
 //!
-//! A [`Plan`] says what to ask and how hard; [`run`] does so and answers with a [`Report`]; [`compare`](compare::compare) tells two
+//! A [`Plan`] says what to ask and how hard; [`run()`] does so and answers with a [`Report`]; [`compare`](compare::compare) tells two
 //! of them apart. Every request is one of a [`conche_proto::Endpoint`], with its tokens, message IDs, retransmissions and congestion
 //! control: a server sees what real clients would do, only more of it.
 //!
@@ -29,6 +29,7 @@
 //! | `worker` | one thread: an endpoint, its sockets, its share of the load |
 //! | `gather` | what threads tell of each interval, and who watches |
 //! | `tally` | what is counted and measured |
+//! | `told` | what a thread tells of it |
 //! | [`report`] | the result, as a program reads it |
 //! | [`compare`] | two results as ratios with their intervals |
 //!
@@ -39,6 +40,7 @@
 //! up goes on from another one, which to the server is a new client. Its old port is kept until its IDs are free again.
 
 pub mod compare;
+mod error;
 mod gather;
 pub mod kind;
 mod lanes;
@@ -50,12 +52,14 @@ mod schedule;
 mod secured;
 mod sockets;
 mod tally;
+mod told;
 mod usage;
 mod worker;
 
 pub use conche_dtls::ClientCredentials;
+pub use error::Error;
 pub use gather::Live;
 pub use kind::Kind;
 pub use plan::{Arrivals, Load, Plan, PlanError, Until};
 pub use report::Report;
-pub use run::{Error, run};
+pub use run::run;

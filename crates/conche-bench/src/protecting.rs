@@ -10,7 +10,7 @@ use conche_proto::Endpoint;
 use conche_proto::cc::AnyController;
 use conche_proto::oscore::{ContextId, Reserve};
 
-use crate::run::Error;
+use crate::error::Error;
 use crate::schedule::Share;
 
 /// So many numbers more than the endpoint asks for are kept at a time, so that no load waits for the disk. There are 2⁴⁰.

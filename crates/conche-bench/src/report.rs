@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::{Arrivals, Load, Plan};
 use crate::secured::Counts;
 use crate::tally::{Interval as Measured, OfKind, Tally, Times};
-use crate::worker::Done;
+use crate::told::Done;
 
 /// The version of these names.
 pub const SCHEMA: u32 = 1;
@@ -249,8 +249,6 @@ impl Report {
     pub(crate) fn new(plan: &Plan, done: &[Done], opened_in: Duration, intervals: Vec<Interval>) -> Self {
         let mut tally = Tally::new(plan.kinds.len());
         done.iter().for_each(|done| tally.add(&done.tally));
-        tally.unsent = done.iter().map(|done| done.tally.unsent).sum();
-        tally.unfinished = done.iter().map(|done| done.tally.unfinished).sum();
         let measured_s = done.iter().map(|done| done.measured).max().unwrap_or_default().as_secs_f64();
         let per_s = |count: u64| if measured_s > 0.0 { count as f64 / measured_s } else { 0.0 };
         let answered_in_time = done.iter().map(|done| done.answered).sum();

@@ -109,8 +109,8 @@ impl Sockets {
 
     /// Waits until something comes, or for so long; `exact` to less than a millisecond. The lanes on which something may have
     /// come are added to `ready`.
-    pub(crate) fn wait(&mut self, longest: Option<Duration>, exact: bool, ready: &mut Vec<u32>) -> io::Result<()> {
-        let longest = if exact { self.alarm.within(longest)? } else { longest };
+    pub(crate) fn wait(&mut self, longest: Duration, exact: bool, ready: &mut Vec<u32>) -> io::Result<()> {
+        let longest = if exact { self.alarm.within(longest)? } else { Some(longest) };
         match self.poll.poll(&mut self.events, longest) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             polled => polled?,

@@ -200,6 +200,6 @@ impl Interval {
 }
 
 /// Both have the same bounds, so that this cannot fail.
-fn add(sum: &mut Times, more: &Times) {
+pub(crate) fn add(sum: &mut Times, more: &Times) {
     let _ = sum.add(more);
 }

@@ -24,16 +24,16 @@ use conche_proto::{Endpoint, Event, Input, Instant, Output, Request, Stats, Subs
 use rand_core::RngCore;
 use rand_pcg::Pcg64Mcg;
 
-use crate::gather::Sample;
+use crate::error::Error;
 use crate::kind::Draw;
 use crate::lanes::Lanes;
 use crate::plan::{Load, Plan, Until};
 use crate::protecting::Protecting;
-use crate::run::Error;
 use crate::schedule::{Schedule, Share};
-use crate::secured::{Counts, Secured};
+use crate::secured::Secured;
 use crate::sockets::Sockets;
 use crate::tally::{Interval, Tally, nanos};
+use crate::told::{Done, Sample};
 use crate::usage::Usage;
 
 /// Requests that begin before what they send leaves.
@@ -89,26 +89,6 @@ enum Phase {
     Ending(Instant),
 }
 
-/// What a thread leaves.
-#[derive(Debug)]
-pub(crate) struct Done {
-    pub(crate) tally: Tally,
-    /// How long it was measuring.
-    pub(crate) measured: Duration,
-    /// Responses that came in that time.
-    pub(crate) answered: u64,
-    /// Datagrams and bytes of that time.
-    pub(crate) traffic: Stats,
-    pub(crate) usage: Usage,
-    /// How long that usage is of.
-    pub(crate) used_in: Duration,
-    /// Source ports that endpoints went on from when the IDs of another one were used up.
-    pub(crate) renewed: u64,
-    pub(crate) dropped: u64,
-    /// What became of handshakes, over DTLS.
-    pub(crate) handshakes: Option<Counts>,
-}
-
 /// One thread of a load test.
 pub(crate) struct Worker<'a> {
     common: Common<'a>,
@@ -131,7 +111,8 @@ pub(crate) struct Worker<'a> {
     /// The slot of each exchange, by its place.
     places: Vec<u32>,
     in_flight: usize,
-    subscriptions: BTreeMap<SubscriptionId, Observed>,
+    /// When each was last heard of.
+    subscriptions: BTreeMap<SubscriptionId, Instant>,
     /// Lanes on which something may have come.
     ready: Vec<u32>,
     now: Instant,
@@ -151,12 +132,6 @@ pub(crate) struct Worker<'a> {
     renewed: u64,
     at_start: (Instant, Stats, Usage),
     at_end: Option<(Instant, Stats, Usage)>,
-}
-
-/// One observation.
-#[derive(Clone, Copy, Debug)]
-struct Observed {
-    heard: Instant,
 }
 
 impl<'a> Worker<'a> {
@@ -394,7 +369,27 @@ impl<'a> Worker<'a> {
             Some(next) => (next - self.clock()).min(LONGEST_WAIT),
             None => LONGEST_WAIT,
         };
-        self.sockets.wait(Some(longest), exact, &mut self.ready).map_err(Error::Socket)
+        self.sockets.wait(longest, exact, &mut self.ready).map_err(Error::Socket)
+    }
+
+    /// Before the test begins: waits for datagrams until then, and takes in what has come.
+    fn wait_and_take(&mut self, until: Option<Instant>) -> Result<(), Error> {
+        let wait = until.map_or(LONGEST_WAIT, |until| (until - self.clock()).min(LONGEST_WAIT));
+        self.sockets.wait(wait, false, &mut self.ready).map_err(Error::Socket)?;
+        self.now = self.clock();
+        while let Some(lane) = self.ready.pop() {
+            loop {
+                let came = self.sockets.receive(lane, 1);
+                for number in 0..came.datagrams {
+                    // There is little that it could be.
+                    let _ = self.take(lane, number);
+                }
+                if !came.more {
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Takes in what has come.

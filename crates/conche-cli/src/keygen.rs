@@ -5,13 +5,13 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use conche::codec::Hexadecimal;
 use conche::edhoc::{Credential, Own, generate};
 use serde::Serialize;
 
 use crate::Global;
 use crate::exit::UsageError;
 use crate::json;
-use crate::show::digits;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -66,9 +66,9 @@ fn parties(name: &Path, global: &Global) -> anyhow::Result<()> {
         format!(
             "# Keys of EDHOC (RFC 9528): who has private_key is {:?}.\nprivate_key = \"{}\"\ncredential = \"{}\"\npeers = [\"{}\"]\n",
             own.credential().subject().unwrap_or_default(),
-            digits(&*own.key().to_bytes()),
-            digits(own.credential().as_slice()),
-            digits(other.credential().as_slice()),
+            Hexadecimal(&*own.key().to_bytes()),
+            Hexadecimal(own.credential().as_slice()),
+            Hexadecimal(other.credential().as_slice()),
         )
     };
     both(name, "toml", [&contents(&client, &server), &contents(&server, &client)], global)
@@ -116,7 +116,7 @@ fn both(name: &Path, extension: &str, contents: [&str; 2], global: &Global) -> a
 fn random<const BYTES: usize>() -> anyhow::Result<String> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes).map_err(io::Error::other).context("the operating system has no random numbers")?;
-    Ok(digits(&bytes))
+    Ok(Hexadecimal(&bytes).to_string())
 }
 
 /// Writes a secret to a file that is not there yet and that nobody else may read.

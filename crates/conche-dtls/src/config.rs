@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use crate::credentials::{CredentialsError, ServerCredentials};
 use crate::key_log::KeyLog;
+use crate::x509::Trust;
 
 /// Bounds and times of sessions. Those of the handshake's timers are RFC 6347's.
 #[derive(Clone, Debug)]
@@ -57,6 +58,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Whose certificates clients must show, if they are asked for any.
+    pub(crate) fn trusted_clients(&self) -> Option<&Trust> {
+        self.server.as_ref()?.certificate.as_ref()?.clients.as_ref()
+    }
+
     /// Everything can be used.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);

@@ -3,6 +3,7 @@
 use core::fmt::{self, Write};
 use std::sync::Arc;
 
+use conche_proto::codec::Hexadecimal;
 use zeroize::Zeroizing;
 
 /// Is told the secret of each session, as a line of the format that Wireshark and others read (`SSLKEYLOGFILE`): `CLIENT_RANDOM`, the random of
@@ -20,10 +21,7 @@ impl KeyLog {
     pub(crate) fn write(&self, random: &[u8], secret: &[u8]) {
         // Longer than it will be, so that no copy is left where it grew.
         let mut line = Zeroizing::new(String::with_capacity(256));
-        line.push_str("CLIENT_RANDOM ");
-        let _infallible = random.iter().try_for_each(|byte| write!(line, "{byte:02x}"));
-        line.push(' ');
-        let _infallible = secret.iter().try_for_each(|byte| write!(line, "{byte:02x}"));
+        let _infallible = write!(line, "CLIENT_RANDOM {} {}", Hexadecimal(random), Hexadecimal(secret));
         (self.0)(&line);
     }
 }

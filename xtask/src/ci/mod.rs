@@ -134,7 +134,7 @@ const STEPS: [Step; 14] = [
     },
     Step {
         name: "compliance",
-        what: "every requirement of RFC 7252 §4, §5 and §9 has a test",
+        what: "every requirement of RFC 7252 and its extensions has a test, or a reason to have none",
         advice: "write the test and name the requirement in a comment: `// RFC 7252 §4.2 (Q08)`",
         ahead: None,
         beside: false,

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use conche_proto::codec::Hexadecimal;
 use serde::{Deserialize, Serialize};
 
 use super::action::{self, Action, Stop};
@@ -166,13 +167,13 @@ fn line(action: &Action, scheme: &str, server: SocketAddr) -> Option<String> {
             let reliability = if request.confirmable { "CON" } else { "NON" };
             let mut line = format!("{reliability} {} {scheme}://{server}{}", request.method, request.path);
             for (number, value) in &request.options {
-                line += &format!(" option={}:{}", number.0, digits(value));
+                line += &format!(" option={}:{}", number.0, Hexadecimal(value));
             }
             if let Some(token) = &request.token {
-                line += &format!(" token={}", digits(token));
+                line += &format!(" token={}", Hexadecimal(token));
             }
             if !request.payload.is_empty() {
-                line += &format!(" payload={}", digits(&request.payload));
+                line += &format!(" payload={}", Hexadecimal(&request.payload));
             }
             line
         }
@@ -189,8 +190,4 @@ fn told_by(line: &str) -> Told {
         (Some("notified"), Some(code)) => Told::Notification(code.to_owned(), payload.unwrap_or_default()),
         _ => Told::Failure(line.to_owned()),
     }
-}
-
-fn digits(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }

@@ -132,8 +132,10 @@ impl Alarm {
     }
 
     /// Rings after so long; the answer is how long a wait may be that is ended by it.
-    pub(crate) fn within(&self, longest: Option<Duration>) -> io::Result<Option<Duration>> {
-        let Some(longest) = longest.filter(|longest| !longest.is_zero()) else { return Ok(longest) };
+    pub(crate) fn within(&self, longest: Duration) -> io::Result<Option<Duration>> {
+        if longest.is_zero() {
+            return Ok(Some(longest));
+        }
         // To set it anew makes it forget that it has rung.
         self.timer.set(Expiration::OneShot(TimeSpec::from_duration(longest)), TimerSetTimeFlags::empty())?;
         Ok(None)

@@ -51,8 +51,7 @@ impl Alarm {
     }
 
     /// How long a wait may be that is to end after so long.
-    pub(crate) fn within(&self, longest: Option<Duration>) -> io::Result<Option<Duration>> {
-        let whole = |span: Duration| Duration::from_millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
-        Ok(longest.map(whole))
+    pub(crate) fn within(&self, longest: Duration) -> io::Result<Option<Duration>> {
+        Ok(Some(Duration::from_millis(u64::try_from(longest.as_millis()).unwrap_or(u64::MAX))))
     }
 }

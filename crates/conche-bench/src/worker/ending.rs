@@ -4,12 +4,12 @@ use std::sync::atomic::Ordering;
 
 use conche_proto::{Instant, Stats};
 
-use super::{Done, GRACE, Phase, Worker};
-use crate::gather::Sample;
+use super::{GRACE, Phase, Worker};
+use crate::error::Error;
 use crate::plan::Until;
-use crate::run::Error;
 use crate::secured::Counts;
 use crate::tally::Interval;
+use crate::told::{Done, Sample};
 use crate::usage::Usage;
 
 impl Worker<'_> {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use conche_proto::codec::{Body, Code, OptionNumber, OwnedMessage};
 use conche_proto::{Event, Failure, Output, Request};
 
-use super::{LONGEST_WAIT, Worker};
-use crate::run::Error;
+use super::Worker;
+use crate::error::Error;
 
 /// For so long a server may be silent, as with handshakes, until the test is given up.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -66,21 +66,7 @@ impl Worker<'_> {
             if !self.sockets.refused.is_empty() {
                 return Err(Error::Refused { target });
             }
-            let wait = wake.map_or(LONGEST_WAIT, |wake| (wake - self.clock()).min(LONGEST_WAIT));
-            self.sockets.wait(Some(wait), false, &mut self.ready).map_err(Error::Socket)?;
-            self.now = self.clock();
-            while let Some(lane) = self.ready.pop() {
-                loop {
-                    let came = self.sockets.receive(lane, 1);
-                    for number in 0..came.datagrams {
-                        // There is little that it could be.
-                        let _ = self.take(lane, number);
-                    }
-                    if !came.more {
-                        break;
-                    }
-                }
-            }
+            self.wait_and_take(wake)?;
         }
         Ok(None)
     }

@@ -2,13 +2,13 @@
 
 use conche_proto::{Event, ExchangeId, Request, RequestError, SubscriptionId};
 
-use super::{NO_SLOT, Observed, Phase, Worker};
+use super::{NO_SLOT, Phase, Worker};
 use crate::tally::nanos;
 
 impl Worker<'_> {
     pub(super) fn observe(&mut self, lane: u32, request: Request) -> Result<ExchangeId, RequestError> {
         let (exchange, subscription) = self.endpoint.subscribe(self.now, lane, request)?;
-        self.subscriptions.insert(subscription, Observed { heard: self.now });
+        self.subscriptions.insert(subscription, self.now);
         Ok(exchange)
     }
 
@@ -30,8 +30,8 @@ impl Worker<'_> {
 
     fn notified(&mut self, subscription: SubscriptionId) {
         self.interval.notifications += 1;
-        let Some(observed) = self.subscriptions.get_mut(&subscription) else { return };
-        let gap = self.now - std::mem::replace(&mut observed.heard, self.now);
+        let Some(heard) = self.subscriptions.get_mut(&subscription) else { return };
+        let gap = self.now - std::mem::replace(heard, self.now);
         if self.phase == Phase::Measuring {
             self.tally.notifications += 1;
             self.tally.gaps.saturating_record(nanos(gap));

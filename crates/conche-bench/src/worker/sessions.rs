@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use conche_proto::{Input, Transmit};
 
-use super::{LONGEST_WAIT, Worker};
-use crate::run::Error;
+use super::Worker;
+use crate::error::Error;
 use crate::secured::{Next, is_silence};
 
 /// Handshakes that go on at once: a server has room for some hundreds from all of its clients.
@@ -39,18 +39,8 @@ impl Worker<'_> {
             if secured.opening() == 0 && next == self.seats.len() || self.common.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let wait = secured.due().map_or(LONGEST_WAIT, |due| (due - self.now).min(LONGEST_WAIT));
-            self.sockets.wait(Some(wait), false, &mut self.ready).map_err(Error::Socket)?;
-            self.now = self.clock();
-            while let Some(lane) = self.ready.pop() {
-                loop {
-                    let came = self.sockets.receive(lane, 1);
-                    (0..came.datagrams).for_each(|number| self.take_record(lane, number));
-                    if !came.more {
-                        break;
-                    }
-                }
-            }
+            let due = secured.due();
+            self.wait_and_take(due)?;
         }
     }
 

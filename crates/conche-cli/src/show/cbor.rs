@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 
 use ciborium::Value;
+use conche::codec::Hexadecimal;
 
 use super::DEEPEST;
 
@@ -81,11 +82,7 @@ impl Write for Short {
 fn flat(value: &Value, out: &mut impl Write) -> fmt::Result {
     match value {
         Value::Integer(number) => write!(out, "{}", i128::from(*number)),
-        Value::Bytes(bytes) => {
-            out.write_str("h'")?;
-            bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))?;
-            out.write_char('\'')
-        }
+        Value::Bytes(bytes) => write!(out, "h'{}'", Hexadecimal(bytes)),
         Value::Float(number) if number.is_nan() => out.write_str("NaN"),
         Value::Float(number) if number.is_infinite() => {
             out.write_str(if number.is_sign_negative() { "-Infinity" } else { "Infinity" })

@@ -2,21 +2,14 @@
 
 use std::fmt::Write;
 
+use conche::codec::Hexadecimal;
+
 /// Bytes a line of a dump.
 const LINE: usize = 16;
 
 /// `0x` and two digits a byte.
 pub fn hexadecimal(bytes: &[u8]) -> String {
-    format!("0x{}", digits(bytes))
-}
-
-/// Two digits a byte.
-pub fn digits(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut digits, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
+    format!("0x{}", Hexadecimal(bytes))
 }
 
 /// Sixteen bytes a line: where they begin, in hexadecimal, and in ASCII as far as they can be printed.

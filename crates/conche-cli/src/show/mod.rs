@@ -8,7 +8,7 @@ mod payload;
 mod source;
 mod terminal;
 
-pub use hex::{digits, hexadecimal};
+pub use hex::hexadecimal;
 pub use option::value as option_value;
 pub use payload::{pretty as pretty_payload, summary as payload_summary};
 pub use source::place;

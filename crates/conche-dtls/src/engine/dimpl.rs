@@ -31,6 +31,7 @@ use crate::cookie::COOKIE;
 use crate::credentials::{ClientCredentials, Keys, Secret, ServerCertificate, ServerCredentials, ServerKeys, is_key};
 use crate::key_log::KeyLog;
 use crate::wire::{self, RECORD_HEADER, content, message};
+use crate::x509::OwnCertificate;
 
 /// TLS_PSK_WITH_AES_128_CCM_8.
 const PSK_SUITE: u16 = 0xc0a8;
@@ -143,6 +144,12 @@ impl DimplEngines {
         // Half a thousand years after its base a clock stands still.
         self.base.checked_add(Duration::from_nanos(now.as_nanos())).unwrap_or(self.base)
     }
+
+    /// A client's; a server's knows more.
+    fn association(&self, dtls: Dtls, clock: Clock) -> Dimpl {
+        let key_log = self.config.key_log.clone();
+        Dimpl { dtls, clock, due: None, shift: 0, cookie: None, resolver: None, identity: None, key_log }
+    }
 }
 
 impl Engines for DimplEngines {
@@ -150,7 +157,7 @@ impl Engines for DimplEngines {
 
     fn connect(&mut self, now: Instant, credentials: &ClientCredentials) -> Result<Dimpl, ConfigError> {
         let clock = self.clock(now);
-        let mut dtls = match credentials {
+        let dtls = match credentials {
             ClientCredentials::Psk { identity, key } => {
                 let (identity, key) = (identity.clone(), key.clone());
                 let settings = self.made(Wanted::Key { identity, key })?;
@@ -158,24 +165,13 @@ impl Engines for DimplEngines {
             }
             ClientCredentials::Certificate { own, .. } => {
                 let settings = self.made(Wanted::Certificate { of_clients: false })?;
-                let (certificate, key) =
-                    own.as_ref().map_or((NOBODY, NOBODYS_KEY), |own| (own.certificate(), own.key().expose()));
-                let own = DtlsCertificate { certificate: certificate.to_vec(), private_key: key.to_vec() };
-                Dtls::new_12(settings, own, clock)
+                Dtls::new_12(settings, shown(own.as_ref()), clock)
             }
         };
-        dtls.set_active(true);
-        dtls.handle_timeout(clock).map_err(|error| ConfigError::Engine(error.to_string()))?;
-        Ok(Dimpl {
-            dtls,
-            clock,
-            due: None,
-            shift: 0,
-            cookie: None,
-            resolver: None,
-            identity: None,
-            key_log: self.config.key_log.clone(),
-        })
+        let mut engine = self.association(dtls, clock);
+        engine.dtls.set_active(true);
+        engine.dtls.handle_timeout(clock).map_err(|error| ConfigError::Engine(error.to_string()))?;
+        Ok(engine)
     }
 
     fn accept(&mut self, now: Instant, opening: &Opening<'_>) -> Result<Dimpl, Failure> {
@@ -202,25 +198,12 @@ impl Engines for DimplEngines {
             let Some(certificate) = self.certificate.clone() else { return Err(Failure::Suite) };
             let of_clients = certificate.clients.is_some();
             let settings = self.made(Wanted::Certificate { of_clients }).map_err(broken)?;
-            let own = DtlsCertificate {
-                certificate: certificate.own.certificate().to_vec(),
-                private_key: certificate.own.key().expose().to_vec(),
-            };
-            (Dtls::new_12(settings, own, clock), None)
+            (Dtls::new_12(settings, shown(Some(&certificate.own)), clock), None)
         };
         let cookie = opening.cookie.try_into().ok();
         // dimpl numbers its records from 0, and has spent one for each HelloVerifyRequest.
         let shift = opening.sequence.wrapping_sub(u64::from(opening.number));
-        let mut engine = Dimpl {
-            dtls,
-            clock,
-            due: None,
-            shift,
-            cookie,
-            resolver,
-            identity: None,
-            key_log: self.config.key_log.clone(),
-        };
+        let mut engine = Dimpl { shift, cookie, resolver, ..self.association(dtls, clock) };
         engine.dtls.handle_timeout(clock).map_err(failure)?;
         engine.rehearse(opening)?;
         Ok(engine)
@@ -294,8 +277,7 @@ impl Engine for Dimpl {
                 Output::BufferTooSmall { needed } => {
                     return Err(Failure::Protocol(format!("a record of {needed} bytes, more than the buffer holds")));
                 }
-                // Keys for SRTP, which nobody has asked for.
-                Output::KeyingMaterial(..) => continue,
+                // Such as keys for SRTP, which nobody has asked for.
                 _ => continue,
             };
             if let Step::Transmit(len) = step {
@@ -354,6 +336,11 @@ fn renumber(datagram: &mut [u8], shift: u64) {
         }
         at += RECORD_HEADER + usize::from(u16::from_be_bytes([l0, l1]));
     }
+}
+
+fn shown(own: Option<&OwnCertificate>) -> DtlsCertificate {
+    let (certificate, key) = own.map_or((NOBODY, NOBODYS_KEY), |own| (own.certificate(), own.key().expose()));
+    DtlsCertificate { certificate: certificate.to_vec(), private_key: key.to_vec() }
 }
 
 fn built(builder: ConfigBuilder) -> Result<Arc<Settings>, ConfigError> {

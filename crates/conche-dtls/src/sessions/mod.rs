@@ -66,6 +66,15 @@ struct Reply<P> {
     len: usize,
 }
 
+impl<P> Reply<P> {
+    /// A fatal alert that nothing protects: handshakes that have failed have no keys in common.
+    fn alert(to: P, sequence: u64, description: u8) -> Self {
+        let mut bytes = [0; REPLY];
+        let len = wire::write_record(&mut bytes, content::ALERT, wire::DTLS_1_2, sequence, &[2, description]);
+        Self { to, bytes, len }
+    }
+}
+
 impl<P: PeerKey> Sessions<P> {
     /// Sessions that begin now. `seed` is where their randomness comes from (but for keys, which the system's gives): it must be unpredictable, as cookies are
     /// made with it.
@@ -321,23 +330,16 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     /// An engine cannot go on. Its peer is told why, if it can be told.
     fn fail(&mut self, place: u32, failure: Failure) {
         let Some(session) = self.table.at(place) else { return };
+        let to = session.peer;
         let (failure, pending) = match &session.state {
             State::Pending(handshake) if failure == Failure::Silence => (handshake.silence(), true),
             state => (failure, matches!(state, State::Pending(_))),
         };
         if let (Some(alert), true) = (failure.alert(), pending) {
-            self.reply_alert(place, alert);
+            // Records of a handshake are few: no replay window has seen this number.
+            self.reply(Reply::alert(to, 0xffff, alert));
         }
         self.finish(place, Ended::Failed(failure));
-    }
-
-    /// A fatal alert that nothing protects: handshakes that have failed have no keys in common.
-    fn reply_alert(&mut self, place: u32, description: u8) {
-        let Some(to) = self.table.at(place).map(|session| session.peer) else { return };
-        let mut bytes = [0; REPLY];
-        // Records of a handshake are few: no replay window has seen this number.
-        let len = wire::write_record(&mut bytes, content::ALERT, wire::DTLS_1_2, 0xffff, &[2, description]);
-        self.reply(Reply { to, bytes, len });
     }
 
     fn reply(&mut self, reply: Reply<P>) {
@@ -389,8 +391,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
 
     /// The peer has shown a certificate, at its engine's word.
     fn check_certificate(&mut self, now: Instant, place: u32, certificate: &[u8]) -> Result<(), Failure> {
-        let trust = self.config.server.as_ref().and_then(|server| server.certificate.as_ref());
-        let clients = trust.and_then(|certificate| certificate.clients.as_ref());
+        let clients = self.config.trusted_clients();
         let Some(session) = self.table.at(place) else { return Ok(()) };
         let State::Pending(handshake) = &mut session.state else { return Ok(()) };
         let checked = match (&session.began, clients) {

@@ -35,19 +35,12 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             }
             let Some(place) = self.table.due(now) else { return Output::Wait(self.table.next_timer()) };
             let Some(session) = self.table.at(place) else { continue };
-            let late = match &session.state {
-                State::Pending(handshake) => handshake.until().unwrap_or(session.deadline).min(session.deadline) <= now,
-                State::Open | State::Closing(_) => false,
-            };
-            if late {
+            let State::Pending(handshake) = &mut session.state else { continue };
+            if handshake.until().unwrap_or(session.deadline).min(session.deadline) <= now {
                 self.fail(place, Failure::Silence);
                 continue;
             }
-            let is_due = match &mut session.state {
-                State::Pending(handshake) => handshake.flights.take_due(now),
-                State::Open | State::Closing(_) => false,
-            };
-            match if is_due { session.engine.repeat() } else { Ok(()) } {
+            match if handshake.flights.take_due(now) { session.engine.repeat() } else { Ok(()) } {
                 Ok(()) => self.table.mark_ready(place),
                 Err(failure) => self.fail(place, failure),
             }
@@ -131,7 +124,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         // Nobody is let in for nothing where a certificate is asked for. A server that knows the key has no other name.
         let asked = match &session.began {
             Began::ByUs(expected) => !matches!(**expected, ClientCredentials::Psk { .. }),
-            Began::ByPeer { .. } => self.asks_for_certificates(),
+            Began::ByPeer { .. } => self.config.trusted_clients().is_some(),
         };
         if identity == Identity::Anonymous && asked {
             self.fail(place, Failure::NoCertificate);
@@ -152,10 +145,5 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         self.stats.sessions += 1;
         self.stats.established += 1;
         Some(Output::Established { session: id, peer, role, identity })
-    }
-
-    pub(super) fn asks_for_certificates(&self) -> bool {
-        let certificate = self.config.server.as_ref().and_then(|server| server.certificate.as_ref());
-        certificate.is_some_and(|certificate| certificate.clients.is_some())
     }
 }

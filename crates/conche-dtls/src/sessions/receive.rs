@@ -81,18 +81,16 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         match self.engines.accept(now, &opening) {
             Ok(engine) => {
                 let began = Began::ByPeer { random: *hello.random };
-                let expected = Expected::Client { hello: hello.number, certificate: self.asks_for_certificates() };
+                let certificate = self.config.trusted_clients().is_some();
+                let expected = Expected::Client { hello: hello.number, certificate };
                 let flights = Flights::new(self.config.flight_timeout, Some(round_trip), false);
                 let SessionId { place, .. } = self.begin(now, from, engine, began, expected, flights);
                 self.feed(place, record.bytes);
             }
             Err(failure) => {
                 self.stats.failed += 1;
-                let mut bytes = [0; crate::cookie::REPLY];
                 let description = failure.alert().unwrap_or(alert::HANDSHAKE_FAILURE);
-                let said = [2, description];
-                let len = wire::write_record(&mut bytes, content::ALERT, wire::DTLS_1_2, hello.sequence, &said);
-                self.reply(Reply { to: from, bytes, len });
+                self.reply(Reply::alert(from, hello.sequence, description));
             }
         }
     }

@@ -27,6 +27,22 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
+/// Bytes as hexadecimal digits, two for each.
+///
+/// ```
+/// use conche_proto::codec::Hexadecimal;
+///
+/// assert_eq!(Hexadecimal(b"\x0a\xff").to_string(), "0aff");
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Hexadecimal<'a>(pub &'a [u8]);
+
+impl fmt::Display for Hexadecimal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
 /// It is no control character, nor one that separates lines or changes the direction of writing (Unicode UAX #9).
 fn is_harmless(character: char) -> bool {
     let separates = matches!(character, '\u{2028}' | '\u{2029}');
@@ -80,7 +96,7 @@ impl fmt::Display for RawOption<'_> {
             (OptionFormat::String, _, Some(text)) => write!(f, "={text}"),
             _ => {
                 f.write_str("=0x")?;
-                write_hexadecimal(f, self.value)
+                Hexadecimal(self.value).fmt(f)
             }
         }
     }
@@ -115,9 +131,8 @@ fn write_payload(f: &mut fmt::Formatter<'_>, payload: &[u8]) -> fmt::Result {
             shown
         }
         None => {
-            f.write_str(" 0x")?;
             let shown = payload.get(..PRINTED).unwrap_or(payload);
-            write_hexadecimal(f, shown)?;
+            write!(f, " 0x{}", Hexadecimal(shown))?;
             shown.len()
         }
     };
@@ -130,8 +145,4 @@ fn write_payload(f: &mut fmt::Formatter<'_>, payload: &[u8]) -> fmt::Result {
 /// Text with which a peer cannot control the terminal that a log is shown on.
 fn printable(bytes: &[u8]) -> Option<&str> {
     core::str::from_utf8(bytes).ok().filter(|text| text.chars().all(is_harmless))
-}
-
-fn write_hexadecimal(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
-    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }

@@ -53,7 +53,7 @@ pub use code::Code;
 pub use content::{Content, Options, RawOption, Values};
 pub(crate) use copy::{NUMBERED_COPY_BYTES, copy_of, number_copy};
 pub use decode::{DecodeError, DecodeErrorKind, Message};
-pub use display::Escaped;
+pub use display::{Escaped, Hexadecimal};
 pub use encode::{EncodeError, Encoder, encode_empty};
 pub use header::{Header, MessageId, Type};
 pub(crate) use missing_blocks::{decode_missing_blocks, encode_missing_blocks};

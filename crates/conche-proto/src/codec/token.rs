@@ -4,8 +4,8 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 
-use super::DecodeErrorKind;
 use super::wire::{Field, extended};
+use super::{DecodeErrorKind, Hexadecimal};
 
 /// A token. A foreign one is opaque: it is only compared and echoed.
 ///
@@ -277,7 +277,7 @@ impl fmt::Display for Token {
         if self.is_empty() {
             return f.write_str("-");
         }
-        self.as_slice().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        Hexadecimal(self.as_slice()).fmt(f)
     }
 }
 

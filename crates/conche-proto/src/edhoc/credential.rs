@@ -11,6 +11,7 @@ use thiserror::Error as Derive;
 
 use super::Error;
 use super::keys::{KEY_LENGTH, PrivateKey, PublicKey};
+use crate::codec::Hexadecimal;
 
 /// Claims (RFC 8392 §4, RFC 8747 §3.1).
 const SUBJECT: i64 = 2;
@@ -130,9 +131,8 @@ impl Credential {
 /// The subject, and the key's ID in hexadecimal digits.
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Credential({:?}, ", self.subject.as_deref().unwrap_or_default())?;
-        self.kid.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
-        f.write_str(")")
+        let subject = self.subject.as_deref().unwrap_or_default();
+        write!(f, "Credential({subject:?}, {})", Hexadecimal(&self.kid))
     }
 }
 

@@ -39,8 +39,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Bytes that the next request with a context has beside its protection.
     pub(super) fn bytes_before(&self, context: ContextId) -> usize {
-        let known = self.known.as_ref().and_then(|known| known.protection.as_ref());
-        let before = known.and_then(|protection| protection.before.iter().find(|(of, _)| *of == context));
+        let protection = self.protected();
+        let before = protection.and_then(|protection| protection.before.iter().find(|(of, _)| *of == context));
         // The option has no value; its number may make another one's longer.
         before.map_or(0, |(_, message_3)| 2 + message_3.len())
     }

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use core::time::Duration;
 
-use super::{Endpoint, RequestError};
+use super::{Endpoint, Known, RequestError};
 use crate::PeerKey;
 use crate::codec::Token;
 use crate::config::EndpointConfig;
@@ -75,7 +75,7 @@ pub(super) enum Tried {
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A random token for a request that `may_try` whether the peer understands a long one.
     pub(super) fn choose_token(&mut self, now: Instant, peer: u32, may_try: bool) -> Result<Chosen, RequestError> {
-        let known = match self.known.as_mut().and_then(|known| known.discovery.as_mut()) {
+        let known = match Known::discovery(&mut self.known) {
             None => Some(true),
             Some(discovery) => discovery.understands(now, self.peers.hash(&self.peers.get(peer).key)),
         };
@@ -95,7 +95,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         exchange.tries_token = false;
         let peer = exchange.peer;
         let hash = self.peers.hash(&self.peers.get(peer).key);
-        if let Some(discovery) = self.known.as_mut().and_then(|known| known.discovery.as_mut()) {
+        if let Some(discovery) = Known::discovery(&mut self.known) {
             *discovery.place(hash) = Found { hash, until: now + LIFETIME, understands };
         }
         let short = if understands { None } else { self.choose_token(now, peer, false).ok() };

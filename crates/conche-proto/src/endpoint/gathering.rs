@@ -14,7 +14,6 @@ use crate::blockwise::sets::SetTransfer;
 use crate::codec::{Message, OptionNumber, OwnedMessage};
 use crate::exchange::{Opening, Purpose, Reliability, Transferring, Work};
 use crate::observe::{InSets, Order};
-use crate::security::Security;
 use conche_cc::control::AckKind;
 use conche_cc::{Controller, Instant};
 
@@ -75,13 +74,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             code: request.code,
             body: request.body,
             token: if numbered { base } else { token },
-            local: None,
             reliability: Reliability::NeverConfirmable,
-            deadline: Instant::FAR_FUTURE,
             transfer: Some(Box::new(Transferring::new(Work::Sets(Box::new(transfer))))),
-            whole: false,
-            streamed: false,
-            security: Security::PLAIN,
+            ..Opening::EMPTY
         };
         let exchange = self.exchanges.open(now, &mut self.peers, peer, &mut opening)?;
         self.exchanges.listen(now, exchange.index);

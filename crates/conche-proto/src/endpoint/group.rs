@@ -2,13 +2,12 @@
 
 use super::leisure::Leisurely;
 use super::options::Said;
-use super::outbox::{Departure, Source, encoded};
+use super::outbox::Source;
 use super::receive::Arrival;
 use super::{Datagram, Endpoint, Event};
 use crate::PeerKey;
 use crate::codec::{Message, OptionNumber, OwnedMessage, Type};
 use crate::exchange::Response;
-use crate::hash::Keyed;
 use crate::incoming::{Came, Interest, RequestId, Waiting};
 use crate::security::Security;
 use crate::shares::Group;
@@ -107,17 +106,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn leisure_over(&mut self, now: Instant) -> bool {
         let due = self.leisure.made().and_then(|leisure| leisure.pop_due(now));
         let Some(Leisurely { waiting, code, body, .. }) = due else { return false };
-        let free_id = waiting
-            .peer
-            .map(|peer| self.peers.get_mut(peer.get()).ids.allocate(now, self.config.times().exchange_lifetime));
-        if let Some(Ok(id)) = free_id {
-            let to = Source { from: waiting.from, local: waiting.local, copy: None };
-            let datagram = encoded(Type::NonConfirmable, code, id, &waiting.token, &body);
-            let what = Keyed::fingerprint(self.peers.hash(&waiting.from), 0, id.0);
-            self.rejectable.left(what, waiting.token.clone());
-            self.outbox.push_back(Departure::Message { to, datagram });
-        } else {
-            self.stats.responses_expired += 1;
+        match waiting.peer.map(|peer| self.message_id(now, peer.get())) {
+            Some(Ok(id)) => self.send_rejectable(&waiting, id, code, &body),
+            _ => self.stats.responses_expired += 1,
         }
         self.answered(now, &waiting);
         true

@@ -21,7 +21,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub fn begin_handshake(&mut self, now: Instant, with: P) -> Result<ExchangeId, RequestError> {
         let peer = self.open_peer(now, with, Group::NOBODY)?;
         // What its flights take is known when they leave.
-        self.submit(now, peer, &mut Opening { purpose: Purpose::Handshake, ..Opening::PING })
+        self.submit(now, peer, &mut Opening { purpose: Purpose::Handshake, ..Opening::EMPTY })
     }
 
     /// A flight of a handshake has left, or a copy of one. Nothing happens if the handshake is over, or waits for its turn.

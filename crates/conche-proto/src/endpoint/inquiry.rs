@@ -11,8 +11,7 @@ use crate::PeerKey;
 use crate::codec::{Code, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use crate::exchange::{ExchangeId, Failure, Opening, Purpose, Reliability, Request};
 use crate::hash::Fingerprint;
-use crate::message::{GROUP_IDS, Received, Reply};
-use crate::security::Security;
+use crate::message::GROUP_IDS;
 use crate::shares::Group;
 use crate::store::Seldom;
 use conche_cc::{Controller, Instant};
@@ -138,13 +137,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             code: request.code,
             body: request.body,
             token: token.clone(),
-            local: None,
             reliability: Reliability::NeverConfirmable,
             deadline: request.timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout),
-            transfer: None,
-            whole: false,
-            streamed: false,
-            security: Security::PLAIN,
+            ..Opening::EMPTY
         };
         let exchange = self.submit(now, peer, &mut opening)?;
         self.inquiries.by_token.insert(token.as_u64(), Inquiry { exchange, id, told: BTreeSet::new() });
@@ -169,8 +164,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         if message.ty() == Type::Confirmable {
             // If it cannot be remembered, a copy of it is acknowledged once more, and told no more for that.
-            let _ = self.remember(now, Received { what, confirmable: true, idempotent: Ok(()) }, Reply::EmptyAck);
-            self.push_empty(source, Type::Acknowledgement, message.id());
+            self.acknowledge_empty(now, source, what, message.id());
         }
         self.tell_group_response(exchange, (source, hash), message);
         true

@@ -53,6 +53,11 @@ impl<P: Copy> Known<P> {
     }
 
     #[inline]
+    pub(super) fn discovery(known: &mut Option<Box<Self>>) -> Option<&mut Discovery> {
+        known.as_mut()?.discovery.as_mut()
+    }
+
+    #[inline]
     pub(super) fn repeats(known: &mut Option<Box<Self>>) -> Option<&mut Repeats<P>> {
         known.as_mut()?.repeats.as_mut()
     }

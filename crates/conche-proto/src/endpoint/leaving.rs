@@ -5,18 +5,17 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;
 
+use super::bodies::{BEYOND, Recipient, Whole};
 use super::outbox::{Source, encode};
 use super::receive::Arrival;
 use super::respond::OBSERVE_BYTES;
-use super::transfer::{BEYOND, Recipient, Whole};
 use super::{Ecn, Endpoint, RespondError, Transmit};
 use crate::PeerKey;
-use crate::blockwise::sets::{Follows, Sender};
+use crate::blockwise::sets::{Follows, Sender, SetRules};
 use crate::blockwise::{Asked, Key, Mark, Representation};
 use crate::codec::{Block, Body, Code, Message, OptionNumber, Token, Type};
 use crate::exchange::{ExchangeId, Kept, Left, Opening, Purpose, Reliability, Response, Transferring, Work};
 use crate::incoming::Waiting;
-use crate::security::Security;
 use crate::shares::Group;
 use conche_cc::control::Why;
 use conche_cc::{Controller, Instant};
@@ -31,7 +30,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let code = exchange.content.code;
         let message_id = match fresh {
             true => fresh_id,
-            false => match self.peers.get_mut(peer).ids.allocate(now, self.config.times().exchange_lifetime) {
+            false => match self.message_id(now, peer) {
                 Ok(id) => id,
                 Err(free) => {
                     self.exchanges.depart_later(id.index, free);
@@ -41,7 +40,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         let mut transfer = self.exchanges.take_transfer(id.index)?;
         let payload = self.next_payload(now, &mut transfer, base, code);
-        self.exchanges.end_transfer(id.index, transfer);
+        self.exchanges.put_back(id.index, transfer);
         let Some(Payload { code, token, body, first, begins }) = payload else {
             // What it was cut of is not kept any more: the client asks again, and so does the application.
             self.exchanges.abandon(now, &mut self.peers, id.index, Why::Cancelled);
@@ -124,7 +123,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let key = self.key(arrival.hash, arrival.source, asked);
         let key = self.kept_key(key, message);
-        let max_payloads = u32::from(self.sets.as_ref()?.rules().max_payloads);
+        let max_payloads = u32::from(self.set_rules()?.max_payloads);
         let others = 4 + message.encoded_token_len();
         // Since it was last asked for, a round trip has passed at least.
         let round_trip = self.representations.idle(now, key).map(|time| time.max(self.config.envelope.timeout_floor));
@@ -140,9 +139,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return None;
         };
         if message.ty() == Type::Confirmable {
-            self.acknowledge_block(now, arrival, message);
+            self.acknowledge_empty(now, arrival.source, arrival.what, message.id());
         } else {
-            self.remember_block(now, arrival);
+            self.remember_silence(now, arrival.what);
         }
         let to = (arrival.source, arrival.group);
         let what = What { key, mark, bytes, block: first, sequence: None };
@@ -159,7 +158,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         block: Block,
         observer: Option<(u32, u32)>,
     ) {
-        let Some(max_payloads) = self.sets.as_ref().map(|sets| sets.rules().max_payloads) else { return };
+        let Some(SetRules { max_payloads, .. }) = self.set_rules() else { return };
         let Recipient { key, group, .. } = self.recipient(waiting, waiting.token.encoded_len());
         let Some(kept) = self.representations.get(now, key) else { return };
         let (bytes, mark) = (kept.payload().len(), kept.mark());
@@ -195,7 +194,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.close(now, id.index);
             }
         }
-        let Some(max_payloads) = self.sets.as_ref().map(|sets| sets.rules().max_payloads) else { return };
+        let Some(SetRules { max_payloads, .. }) = self.set_rules() else { return };
         let (Some(&first), Some(&last)) = (numbers.first(), numbers.last()) else { return };
         let sender = if to_the_end && numbers.len() as u64 == u64::from(last - first) + 1 {
             let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, first).after(round_trip);
@@ -212,7 +211,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// How a response leaves in sets, sent in this way if the application has a say.
     pub(super) fn kept(&self, what: &What, reliability: Option<Reliability>) -> Kept {
         let &What { key, mark, block, sequence, .. } = what;
-        let confirmable = self.sets.as_ref().is_some_and(|sets| sets.rules().confirmable)
+        let confirmable = self.set_rules().is_some_and(|rules| rules.confirmable)
             && reliability != Some(Reliability::NeverConfirmable);
         let all = block.num == 0 && block.more;
         Kept { key, mark, confirmable, sequence, asked: None, outdated: false, all }
@@ -272,11 +271,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             token,
             local,
             reliability,
-            deadline: Instant::FAR_FUTURE,
             transfer: Some(Box::new(transfer)),
-            whole: false,
-            streamed: false,
-            security: Security::PLAIN,
+            ..Opening::EMPTY
         })
     }
 
@@ -293,7 +289,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let Some(mut transfer) = self.exchanges.take_transfer(index) else { return false };
         let Work::Kept(sender, kept) = &mut transfer.work else {
-            self.exchanges.end_transfer(index, transfer);
+            self.exchanges.put_back(index, transfer);
             return false;
         };
         let in_sets = !kept.confirmable;
@@ -304,7 +300,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             };
         let payload = if goes_on && !in_sets { self.next_payload(now, &mut transfer, base, code) } else { None };
         if !goes_on || !in_sets && payload.is_none() {
-            self.exchanges.end_transfer(index, transfer);
+            self.exchanges.put_back(index, transfer);
             return false;
         }
         if let Purpose::Notification(observer) = purpose {
@@ -316,7 +312,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.exchanges.go_on(now, &mut self.peers, index, (transfer, body), None);
             }
             None => {
-                self.exchanges.end_transfer(index, transfer);
+                self.exchanges.put_back(index, transfer);
                 self.exchanges.go_on_with_set(now, &mut self.peers, index);
             }
         }
@@ -334,7 +330,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
-        let Work::Kept(sender, kept) = &mut transfer.work else { return self.exchanges.end_transfer(index, transfer) };
+        let Work::Kept(sender, kept) = &mut transfer.work else { return self.exchanges.put_back(index, transfer) };
         let (observed, confirmable, outdated) = (kept.sequence.is_some(), kept.confirmable, kept.outdated);
         let next = if to_the_end { numbers.first().copied() } else { None };
         let continued = next.map_or(Follows::Nothing, |next| sender.go_on(now, next));
@@ -347,7 +343,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if observed && missing == Follows::Set && token.places() <= own {
             kept.asked = Some(token.clone());
         }
-        self.exchanges.end_transfer(index, transfer);
+        self.exchanges.put_back(index, transfer);
         if confirmable {
             // It follows what is on its way.
             return;

@@ -31,6 +31,7 @@
 //! # }
 //! ```
 
+mod bodies;
 #[cfg(feature = "oscore")]
 mod combined;
 mod depart;

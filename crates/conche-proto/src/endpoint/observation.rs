@@ -9,7 +9,6 @@ use crate::incoming::{RequestId, Waiting};
 use crate::observe::{
     DEREGISTER, Notification, ObserverEnd, ObserverId, Place, Progress, REGISTER, Registration, State as Told,
 };
-use crate::security::Security;
 use conche_cc::control::Why;
 use conche_cc::{Controller, Instant};
 
@@ -184,12 +183,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                     token,
                     local,
                     reliability,
-                    deadline: Instant::FAR_FUTURE,
                     transfer,
                     whole: true,
-                    streamed: false,
-                    // Nothing comes back that it would have to open.
-                    security: Security::PLAIN,
+                    // Nothing comes back that it would have to open, and so it is plain.
+                    ..Opening::EMPTY
                 };
                 if let Some(exchange) = self.open(now, peer, &mut opening) {
                     self.observers.sending(observer, exchange);

@@ -31,7 +31,6 @@ use crate::codec::{Body, Code, Message, MessagePool, OptionNumber, OwnedMessage,
 use crate::exchange::{Failure, Opening, Request};
 use crate::hash::Fingerprint;
 use crate::incoming::RequestId;
-use crate::message::{Received, Reply};
 use crate::oscore::{
     Binding, Context, ContextId, Contexts, EndId, InsertError, ProtectError, Protected, Refused, Reserve,
 };
@@ -139,13 +138,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// The security context whose other end has this ID, and this ID context.
     #[must_use]
     pub fn find_context(&self, recipient_id: EndId, id_context: Option<&[u8]>) -> Option<ContextId> {
-        self.known.as_ref()?.protection.as_ref()?.contexts.find(recipient_id, id_context)
+        self.protected()?.contexts.find(recipient_id, id_context)
     }
 
     /// A security context.
     #[must_use]
     pub fn context(&self, id: ContextId) -> Option<&Context> {
-        self.known.as_ref()?.protection.as_ref()?.contexts.get(id)
+        self.protected()?.contexts.get(id)
     }
 
     /// What [`Event::Reserve`] asked for is stored, so that it will survive a power cut.
@@ -183,13 +182,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// protection that is due.
     #[must_use]
     pub fn refused_protection(&self) -> u64 {
-        self.known.as_ref().and_then(|known| known.protection.as_ref()).map_or(0, |protection| protection.refused)
+        self.protected().map_or(0, |protection| protection.refused)
     }
 
     /// There are, or were, security contexts.
     #[inline]
     pub(super) fn has_contexts(&self) -> bool {
-        self.known.as_ref().is_some_and(|known| known.protection.is_some())
+        self.protected().is_some()
+    }
+
+    /// What is shared with peers, where anything is.
+    #[inline]
+    pub(super) fn protected(&self) -> Option<&Protection> {
+        self.known.as_ref()?.protection.as_ref()
     }
 
     pub(super) fn count_refused(&mut self) {
@@ -463,8 +468,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn acknowledge_response(&mut self, now: Instant, source: Source<P>, what: Fingerprint, message: &Message<'_>) {
         if message.ty() == Type::Confirmable {
             // If it cannot be remembered, a duplicate will be refused as a replay.
-            let _ = self.remember(now, Received { what, confirmable: true, idempotent: Ok(()) }, Reply::EmptyAck);
-            self.push_empty(source, Type::Acknowledgement, message.id());
+            self.acknowledge_empty(now, source, what, message.id());
         }
     }
 }

@@ -12,10 +12,10 @@
 use alloc::boxed::Box;
 
 use super::Endpoint;
+use super::bodies::Recipient;
 use super::leaving::What;
-use super::transfer::Recipient;
 use crate::PeerKey;
-use crate::blockwise::sets::Sender;
+use crate::blockwise::sets::{Sender, SetRules};
 use crate::codec::{Block, OptionNumber};
 use crate::exchange::{ExchangeId, Purpose, Reliability, Response, State, Transferring, Work};
 use crate::observe::{Place, Progress};
@@ -40,7 +40,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A state from its beginning.
     pub(super) fn whole_state(&self, what: &What, reliability: Reliability) -> Option<Box<Transferring>> {
-        let max_payloads = self.sets.as_ref()?.rules().max_payloads;
+        let SetRules { max_payloads, .. } = self.set_rules()?;
         let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, 0);
         sender.begin_set();
         let kept = self.kept(what, Some(reliability));
@@ -56,7 +56,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if self.observers.progress(observer) != Progress::Idle {
             return;
         }
-        let Some(max_payloads) = self.sets.as_ref().map(|sets| sets.rules().max_payloads) else { return };
+        let Some(SetRules { max_payloads, .. }) = self.set_rules() else { return };
         let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, 1);
         sender.begin_set();
         let kept = self.kept(what, None);
@@ -110,6 +110,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 kept.outdated = true;
             }
         }
-        self.exchanges.end_transfer(id.index, transfer);
+        self.exchanges.put_back(id.index, transfer);
     }
 }

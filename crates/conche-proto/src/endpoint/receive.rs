@@ -2,10 +2,10 @@
 
 use core::num::NonZeroU16;
 
+use super::bodies::Whole;
 use super::discovery::Tried;
 use super::options::Said;
 use super::outbox::{Source, encoded};
-use super::transfer::Whole;
 use super::{Datagram, Endpoint, Event, Known};
 use crate::PeerKey;
 use crate::blockwise::sets::lists_missing_blocks;
@@ -349,14 +349,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         if confirmable {
-            let received = Received { what, confirmable, idempotent: Ok(()) };
             // If it cannot be remembered, a duplicate will be rejected, which also ends the peer's retransmissions.
-            let _ = self.remember(now, received, Reply::EmptyAck);
-            self.push_empty(source, Type::Acknowledgement, message.id());
+            self.acknowledge_empty(now, source, what, message.id());
         } else if refuses_sets && self.exchanges.get(index).is_in_sets() {
             // A registration goes once more under the same token: a copy of this is no answer to that.
-            let received = Received { what, confirmable, idempotent: Ok(()) };
-            let _ = self.remember(now, received, Reply::Silence);
+            self.remember_silence(now, what);
         }
         self.deliver(now, index, AckKind::Separate, message);
     }

@@ -7,6 +7,7 @@ use super::outbox::{Departure, Source, encoded};
 use super::receive::Arrival;
 use crate::PeerKey;
 use crate::codec::{Body, Code, Message, MessageId, NoResponse, OptionNumber, Type};
+use crate::hash::Fingerprint;
 use crate::message::{Received, Reply};
 use crate::security::Security;
 use conche_cc::{Controller, Instant};
@@ -23,17 +24,27 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.outbox.push_back(Departure::Empty { to, ty, id });
     }
 
+    /// Acknowledges a Confirmable message with an Empty ACK, and copies of it as long as it is remembered.
+    pub(super) fn acknowledge_empty(&mut self, now: Instant, to: Source<P>, what: Fingerprint, id: MessageId) {
+        let _ = self.remember(now, Received { what, confirmable: true, idempotent: Ok(()) }, Reply::EmptyAck);
+        self.push_empty(to, Type::Acknowledgement, id);
+    }
+
+    /// A Non-confirmable message is not looked at again as long as it is remembered.
+    pub(super) fn remember_silence(&mut self, now: Instant, what: Fingerprint) {
+        let _ = self.remember(now, Received { what, confirmable: false, idempotent: Ok(()) }, Reply::Silence);
+    }
+
     /// Refuses a request without remembering it; a duplicate will get the same answer. One that came as Non-confirmable with
     /// a bad option is rejected silently (RFC 7252 §5.4.1), and one that there is no room for as if it had been lost.
     pub(super) fn refuse(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>, why: (Code, &str)) {
         let (code, diagnostic) = why;
         if NoResponse::of(message).suppresses(code) {
             if message.ty() == Type::Confirmable {
-                if !arrival.security.is_plain() {
-                    let received = Received { what: arrival.what, confirmable: true, idempotent: Ok(()) };
-                    let _ = self.remember(now, received, Reply::EmptyAck);
+                match arrival.security.is_plain() {
+                    true => self.push_empty(arrival.source, Type::Acknowledgement, message.id()),
+                    false => self.acknowledge_empty(now, arrival.source, arrival.what, message.id()),
                 }
-                self.push_empty(arrival.source, Type::Acknowledgement, message.id());
             }
             return;
         }
@@ -69,13 +80,38 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if message.ty() == Type::Confirmable {
             return self.answer_remembered(now, arrival, message, code, &body);
         }
-        let received = Received { what: arrival.what, confirmable: false, idempotent: Ok(()) };
-        let _ = self.remember(now, received, Reply::Silence);
+        self.remember_silence(now, arrival.what);
         let (code, body) = self.protect(&arrival.security, token_length, (code, &body));
         self.send_at_once(now, arrival, message, code, &body);
     }
 
-    /// The same with what is as it is to be sent.
+    /// Answers a request at once, and copies of it in the same way without looking at them again.
+    pub(super) fn answer_remembered(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        code: Code,
+        body: &Body,
+    ) {
+        if message.ty() != Type::Confirmable {
+            // If it cannot be remembered, a copy brings what is there already.
+            if arrival.security.is_plain() {
+                self.remember_silence(now, arrival.what);
+            }
+            return self.answer_at_once(now, arrival, message, code, body);
+        }
+        let (id, token) = (message.id(), message.token());
+        let (code, body) = self.protect(&arrival.security, token.encoded_len(), (code, body));
+        let datagram = encoded(Type::Acknowledgement, code, id, &token, &body);
+        let received = Received { what: arrival.what, confirmable: true, idempotent: Ok(()) };
+        match self.remember(now, received, Reply::Datagram(datagram)) {
+            Some(remembered) => self.outbox.push_back(Departure::Remembered { to: arrival.source, id, remembered }),
+            None => self.send_at_once(now, arrival, message, code, &body),
+        }
+    }
+
+    /// Answers a request with what is as it is to be sent.
     pub(super) fn send_at_once(
         &mut self,
         now: Instant,
@@ -90,9 +126,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         } else {
             let Ok(peer) = self.open_peer(now, to.from, group) else { return };
             self.peers.touch(now, peer);
-            let Ok(id) = self.peers.get_mut(peer).ids.allocate(now, self.config.times().exchange_lifetime) else {
-                return;
-            };
+            let Ok(id) = self.message_id(now, peer) else { return };
             (Type::NonConfirmable, id)
         };
         let datagram = encoded(ty, code, id, &message.token(), body);

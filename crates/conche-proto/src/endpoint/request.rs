@@ -4,7 +4,7 @@ use super::discovery::{Chosen, Tried};
 use super::outbox::Departure;
 use super::{Endpoint, Event, RequestError};
 use crate::PeerKey;
-use crate::codec::{Code, Message, OwnedMessage, Token};
+use crate::codec::{Code, Message, MessageId, OwnedMessage, Token};
 use crate::exchange::{Exchange, ExchangeId, Failure, Next, Opening, Purpose, Reliability, Request};
 use crate::observe::Place;
 use crate::shares::Group;
@@ -32,13 +32,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             code: request.code,
             body: request.body,
             token,
-            local: None,
             reliability: request.reliability,
             deadline: request.timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout),
-            transfer: None,
             whole: request.whole || request.streamed,
             streamed: request.streamed,
             security,
+            ..Opening::EMPTY
         };
         if let Some(rest) = request.rest {
             self.begin_upload(&mut opening, rest, request.tagged)?;
@@ -62,7 +61,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// If something that a ping needs is full.
     pub fn ping(&mut self, now: Instant, to: P) -> Result<ExchangeId, RequestError> {
         let peer = self.open_peer(now, to, Group::NOBODY)?;
-        self.submit(now, peer, &mut { Opening::PING })
+        self.submit(now, peer, &mut { Opening::EMPTY })
     }
 
     /// Ends an exchange without an event, and frees what it holds. A message that is on its way may still have its effect
@@ -101,11 +100,23 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         may_try: bool,
     ) -> Result<Chosen, RequestError> {
         let Some(token) = wanted else { return self.choose_token(now, peer, may_try) };
-        let subscribed = self.subscriptions.made().is_some_and(|made| made.find(peer, &token).is_some());
-        if subscribed || self.exchanges.uses_token(peer, &token) {
+        if self.uses_token(peer, &token) {
             return Err(RequestError::TokenInUse);
         }
         Ok(Chosen { token, tried: false })
+    }
+
+    /// A request or a subscription has this token.
+    #[inline]
+    pub(super) fn uses_token(&mut self, peer: u32, token: &Token) -> bool {
+        let subscribed = self.subscriptions.made().is_some_and(|made| made.find(peer, token).is_some());
+        subscribed || self.exchanges.uses_token(peer, token)
+    }
+
+    /// A message ID that no message to this peer has had lately, or else when there will be one.
+    #[inline]
+    pub(super) fn message_id(&mut self, now: Instant, peer: u32) -> Result<MessageId, Instant> {
+        self.peers.get_mut(peer).ids.allocate(now, self.config.times().exchange_lifetime)
     }
 
     /// Opens an exchange of the application's, within its limits.

@@ -3,7 +3,7 @@
 use super::outbox::{Departure, Source, encode, encoded};
 use super::{Endpoint, Known, RespondError, StreamEnd, SupersedeError};
 use crate::PeerKey;
-use crate::codec::{Block, Code, OptionNumber, Type};
+use crate::codec::{Block, Body, Code, MessageId, OptionNumber, Type};
 use crate::exchange::{Content, Exchange, ExchangeId, Opening, Purpose, Reliability, Response};
 use crate::hash::Keyed;
 use crate::incoming::{Came, RequestId, Waiting};
@@ -260,17 +260,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let confirmable = reliability == Reliability::Confirmable;
         let free_id = match confirmable {
             true => None,
-            false => self.peers.get_mut(peer).ids.allocate(now, self.config.times().exchange_lifetime).ok(),
+            false => self.message_id(now, peer).ok(),
         };
         if let Some(id) = free_id {
-            let to = Source { from: waiting.from, local: waiting.local, copy: None };
-            let datagram = encoded(Type::NonConfirmable, code, id, &waiting.token, &body);
-            let what = Keyed::fingerprint(self.peers.hash(&waiting.from), 0, id.0);
-            self.rejectable.left(what, waiting.token.clone());
             if let Some(observer) = observer {
                 self.observers.answer_left(now, observer, id);
             }
-            self.outbox.push_back(Departure::Message { to, datagram });
+            self.send_rejectable(waiting, id, code, &body);
             self.answered(now, waiting);
             return None;
         }
@@ -281,15 +277,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             token: waiting.token.clone(),
             local: waiting.local,
             reliability: if confirmable { reliability } else { Reliability::NeverConfirmable },
-            deadline: Instant::FAR_FUTURE,
-            transfer: None,
-            whole: false,
-            streamed: false,
             security: security.clone(),
+            ..Opening::EMPTY
         };
         let exchange = self.open(now, peer, &mut opening);
         self.peers.let_go(now, peer);
         exchange
+    }
+
+    /// Sends a response as a Non-confirmable message, which its client may reject.
+    pub(super) fn send_rejectable(&mut self, waiting: &Waiting<P>, id: MessageId, code: Code, body: &Body) {
+        let to = Source { from: waiting.from, local: waiting.local, copy: None };
+        let datagram = encoded(Type::NonConfirmable, code, id, &waiting.token, body);
+        let what = Keyed::fingerprint(self.peers.hash(&waiting.from), 0, id.0);
+        self.rejectable.left(what, waiting.token.clone());
+        self.outbox.push_back(Departure::Message { to, datagram });
     }
 
     /// A request is done with, and no exchange answers it.

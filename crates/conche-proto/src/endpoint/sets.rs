@@ -12,7 +12,7 @@ use super::{Endpoint, Event};
 use crate::PeerKey;
 use crate::blockwise::sets::{Patience, RequestTag, SetRules, SetStep, SetTransfer, lists_missing_blocks};
 use crate::blockwise::{Key, Transfer, Trouble};
-use crate::codec::{Body, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
+use crate::codec::{Body, Code, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use crate::config::SharedConfig;
 use crate::exchange::{ExchangeId, Failure, Next, Opening, Purpose, Reliability, State, Transferring, Work};
 use crate::security::Security;
@@ -48,7 +48,7 @@ impl<P: PeerKey> Sets<P> {
             non_max_retransmit: config.transmission.max_retransmit,
             confirmable: q_block.confirmable,
         };
-        let uploads = Uploads::new(super::transfer::bounds(config));
+        let uploads = Uploads::new(super::bodies::bounds(config));
         Some(Self { rules, refusing: VecDeque::new(), uploads, leaving: BTreeMap::new(), tidied_at: LEAST_TIDIED })
     }
 
@@ -101,6 +101,11 @@ impl<P: PeerKey> Sets<P> {
 }
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// Where the configuration has Q-Block.
+    pub(super) fn set_rules(&self) -> Option<SetRules> {
+        self.sets.as_ref().map(|sets| sets.rules)
+    }
+
     /// Has a request go in sets, or its response; `false` if that is not for it, and nothing was changed. `named`: the
     /// application chose its token.
     pub(super) fn cut_into_sets(&mut self, peer: u32, opening: &mut Opening, named: bool) -> bool {
@@ -158,12 +163,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         true
     }
 
-    /// A request or a subscription has this token.
-    pub(super) fn uses_token(&mut self, peer: u32, token: &Token) -> bool {
-        let subscribed = self.subscriptions.made().is_some_and(|made| made.find(peer, token).is_some());
-        subscribed || self.exchanges.uses_token(peer, token)
-    }
-
     /// The request with this token: its own, or the numbered one of a message in a set.
     pub(super) fn exchange_with_token(&mut self, peer: u32, token: &Token) -> Option<u32> {
         let found = self.exchanges.with_token(peer, token);
@@ -182,59 +181,44 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn first_block_acknowledged(&mut self, now: Instant, index: u32) {
         let round_trip = self.exchanges.get(index).course(now).acknowledged_after;
         let round_trip = round_trip.map(|time| time.max(self.config.envelope.timeout_floor));
-        let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
-        let goes_on = match &mut transfer.work {
-            Work::Sets(transfer) if transfer.is_alone() => transfer.acknowledged(round_trip),
-            Work::Sets(_) => true,
-            Work::Blocks(_) | Work::Kept(..) => false,
-        };
-        self.exchanges.end_transfer(index, transfer);
-        if goes_on {
+        let Some(sets) = self.exchanges.sets_mut(index) else { return };
+        if !sets.is_alone() || sets.acknowledged(round_trip) {
             self.send_more(now, index);
         }
     }
 
     /// The next set of a request's body is due or, where each payload is acknowledged by itself, the next payload.
     fn send_more(&mut self, now: Instant, index: u32) {
-        let confirmable = self.sets.as_ref().is_some_and(|sets| sets.rules.confirmable);
+        let confirmable = self.set_rules().is_some_and(|rules| rules.confirmable);
         let peer = self.exchanges.get(index).peer;
         if !confirmable {
             self.exchanges.go_on_with_set(now, &mut self.peers, index);
             return self.admit_waiting(now, peer);
         }
         let base = self.exchanges.get(index).token.clone();
+        let Some(sets) = self.exchanges.sets_mut(index) else { return };
+        // Otherwise all has left, and the response is still to come.
+        let Some(body) = sets.next_payload() else { return };
+        let token = sets.payload_token(&base);
         let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
-        let next = match &mut transfer.work {
-            Work::Sets(sets) => sets.next_payload().map(|body| (body, sets.payload_token(&base))),
-            Work::Blocks(_) | Work::Kept(..) => None,
-        };
-        match next {
-            Some((body, token)) => {
-                transfer.token = Some(token);
-                self.exchanges.go_on(now, &mut self.peers, index, (transfer, body), None);
-                self.admit_waiting(now, peer);
-            }
-            // All has left, and the response is still to come.
-            None => self.exchanges.end_transfer(index, transfer),
-        }
+        transfer.token = Some(token);
+        self.exchanges.go_on(now, &mut self.peers, index, (transfer, body), None);
+        self.admit_waiting(now, peer);
     }
 
     /// A response to a request that goes in sets.
     pub(super) fn deliver_to_sets(&mut self, now: Instant, index: u32, kind: AckKind, message: &Message<'_>) {
         let rules = self.transfer_rules(&self.exchanges.get(index).token, &Security::PLAIN);
-        let Some(set_rules) = self.sets.as_ref().map(|sets| sets.rules) else { return };
+        let Some(set_rules) = self.set_rules() else { return };
         let exchange = self.exchanges.get(index);
         let (confirmable, peer) = (exchange.confirmable, exchange.peer);
         let waits = exchange.state == State::Queued;
-        let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
-        let Work::Sets(sets) = &mut transfer.work else { return self.exchanges.end_transfer(index, transfer) };
+        let Some(sets) = self.exchanges.sets_mut(index) else { return };
         let (first, answered) = ((confirmable || waits) && sets.is_alone(), sets.is_answered_by(message));
         let kind = if confirmable { kind } else { AckKind::Piggybacked };
         if waits && !answered {
             // Nothing is outstanding that this could acknowledge, and what waits has its turn all the same.
-            let step = sets.answer(now, message, first, &rules, &set_rules);
-            self.exchanges.end_transfer(index, transfer);
-            return match step {
+            return match sets.answer(now, message, first, &rules, &set_rules) {
                 SetStep::Failed(trouble) => self.fail(now, index, failure_of(trouble)),
                 SetStep::Set if !confirmable => {
                     let next = self.exchanges.set_missing(now, &mut self.peers, index);
@@ -245,21 +229,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         if answered {
             // It is acknowledged as what it is, before it sends nothing any more.
-            self.exchanges.end_transfer(index, transfer);
             if waits {
                 self.exchanges.leave_queue(now, &mut self.peers, index);
             }
             self.exchanges.acknowledge(now, &mut self.peers, index, kind);
-            let Some(taken) = self.exchanges.take_transfer(index) else { return };
-            transfer = taken;
         }
-        let step = match &mut transfer.work {
-            Work::Sets(transfer) => transfer.answer(now, message, first, &rules, &set_rules),
-            Work::Blocks(_) | Work::Kept(..) => SetStep::AsItIs,
-        };
-        let fits = self.fits_all_transfers(&transfer);
-        let growth = transfer.growth();
-        self.exchanges.end_transfer(index, transfer);
+        let Some(sets) = self.exchanges.sets_mut(index) else { return };
+        let step = sets.answer(now, message, first, &rules, &set_rules);
+        let transfer = self.exchanges.get(index).transfer.as_deref();
+        let fits = transfer.is_none_or(|transfer| self.fits_all_transfers(transfer));
         let missing = lists_missing_blocks(message);
         let in_ack = confirmable && kind == AckKind::Piggybacked;
         let acknowledges = match step {
@@ -270,7 +248,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if acknowledges {
             self.exchanges.acknowledge(now, &mut self.peers, index, kind);
         }
-        let step = if fits || growth == 0 { step } else { SetStep::Failed(Trouble::TooLarge) };
+        let step = if fits { step } else { SetStep::Failed(Trouble::TooLarge) };
         match step {
             // Whatever it is about, its message is the acknowledgement of the first.
             SetStep::Wait if first && in_ack && self.exchanges.get(index).is_sending() => {
@@ -340,14 +318,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Waits for what comes next of a response in sets, if that is what an exchange waits for.
     fn await_more(&mut self, index: u32) {
-        let Some(transfer) = self.exchanges.take_transfer(index) else { return };
-        let due = match &transfer.work {
-            Work::Sets(transfer) => transfer.due(),
-            Work::Blocks(_) | Work::Kept(..) => None,
-        };
-        match due {
-            Some(due) => self.exchanges.await_set(&mut self.peers, index, transfer, due),
-            None => self.exchanges.end_transfer(index, transfer),
+        if let Some(due) = self.exchanges.sets_mut(index).and_then(|sets| sets.due()) {
+            self.exchanges.await_set(&mut self.peers, index, due);
         }
     }
 
@@ -356,33 +328,36 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let exchange = self.exchanges.get(index);
         let (peer, code, local) = (exchange.peer, exchange.content.code, exchange.local);
         let base = exchange.token.clone();
-        let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
-        let token = match &mut transfer.work {
-            Work::Sets(transfer) => transfer.next_token(&base),
-            Work::Blocks(_) | Work::Kept(..) => base,
-        };
-        self.exchanges.end_transfer(index, transfer);
+        let Some(sets) = self.exchanges.sets_mut(index) else { return };
+        let token = sets.next_token(&base);
         let to = Source { from: self.peers.get(peer).key, local, copy: None };
-        // Without a free ID it is as if it had been lost.
-        let Ok(id) = self.peers.get_mut(peer).ids.allocate(now, self.config.times().exchange_lifetime) else { return };
-        let datagram = encoded(Type::NonConfirmable, code, id, &token, body);
+        if self.send_answer(now, (to, peer), &token, (code, body)).is_some() {
+            self.exchanges.said(index);
+        }
+    }
+
+    /// Sends a Non-confirmable message that answers what came. Without a free ID it is as if it had been lost.
+    pub(super) fn send_answer(
+        &mut self,
+        now: Instant,
+        (to, peer): (Source<P>, u32),
+        token: &Token,
+        (code, body): (Code, &Body),
+    ) -> Option<MessageId> {
+        let id = self.message_id(now, peer).ok()?;
+        let datagram = encoded(Type::NonConfirmable, code, id, token, body);
         let bytes = u32::try_from(datagram.len()).unwrap_or(u32::MAX);
         self.peers.get_mut(peer).sent_non(now, bytes.saturating_add(self.config.datagram_overhead));
         self.outbox.push_back(Departure::Message { to, datagram });
-        self.exchanges.said(index);
+        Some(id)
     }
 
     /// What is missing of a response has not come: it is asked for.
     pub(super) fn ask_for_missing_blocks(&mut self, now: Instant, index: u32) {
         let rules = self.transfer_rules(&self.exchanges.get(index).token, &Security::PLAIN);
-        let Some(set_rules) = self.sets.as_ref().map(|sets| sets.rules) else { return };
-        let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
-        let asked = match &mut transfer.work {
-            Work::Sets(transfer) => transfer.overdue(now, &rules, &set_rules),
-            Work::Blocks(_) | Work::Kept(..) => None,
-        };
-        self.exchanges.end_transfer(index, transfer);
-        match asked {
+        let Some(set_rules) = self.set_rules() else { return };
+        let Some(sets) = self.exchanges.sets_mut(index) else { return };
+        match sets.overdue(now, &rules, &set_rules) {
             Some(body) => {
                 self.say(now, index, &body);
                 self.await_more(index);
@@ -408,7 +383,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (peer, beside) = (exchange.peer, 4 + exchange.token.encoded_len());
         let rules = self.transfer_rules(&exchange.token, &Security::PLAIN);
         let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
-        let Work::Sets(sets) = &transfer.work else { return self.exchanges.end_transfer(index, transfer) };
+        let Work::Sets(sets) = &transfer.work else { return self.exchanges.put_back(index, transfer) };
         let whole = sets.whole.clone();
         let mut blocks = Transfer::new(sets.code, &whole);
         let fits = beside + whole.len() <= self.config.limits.message_bytes;
@@ -419,7 +394,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         transfer.work = Work::Blocks(blocks);
         let Some(first) = first else {
-            self.exchanges.end_transfer(index, transfer);
+            self.exchanges.put_back(index, transfer);
             return self.fail(now, index, Failure::BodyTooLarge);
         };
         let token = if observed { None } else { self.choose_token(now, peer, false).ok().map(|chosen| chosen.token) };
@@ -435,7 +410,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Work::Sets(sets) = &transfer.work {
             transfer.work = Work::Blocks(Transfer::new(sets.code, &sets.whole));
         }
-        self.exchanges.end_transfer(index, transfer);
+        self.exchanges.put_back(index, transfer);
         self.exchanges.get_mut(index).confirmable = true;
     }
 

@@ -9,9 +9,8 @@ use super::{Endpoint, Event, RequestError};
 use crate::PeerKey;
 use crate::blockwise::sets::is_about_sets;
 use crate::codec::{Body, Code, Message, OptionNumber, OwnedMessage, Token, Type, decode_uint};
-use crate::exchange::{Content, ExchangeId, Failure, Opening, Purpose, Request, State};
+use crate::exchange::{Content, ExchangeId, Failure, Opening, Purpose, Reliability, Request, State};
 use crate::hash::Fingerprint;
-use crate::message::{Received, Reply};
 use crate::observe::{DEREGISTER, Opened, Order, REGISTER, SubscriptionEnd, SubscriptionId};
 use crate::security::Security;
 use crate::shares::Group;
@@ -71,13 +70,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Ok(());
         }
         let (peer, in_sets) = (found.peer, found.in_sets);
-        let mut opening = registration(
-            found.request.clone(),
-            found.token.clone(),
-            found.reliability,
-            Instant::FAR_FUTURE,
-            found.security.anew(),
-        );
+        let mut opening = self.registration_again(index, found.request.clone());
         self.offer_sets_again(peer, &mut opening, in_sets);
         let exchange = self.submit(now, peer, &mut opening)?;
         self.subscriptions.registering(index, exchange);
@@ -94,14 +87,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let found = self.subscriptions.get(index);
         let (peer, code, in_sets) = (found.peer, found.request.code, found.in_sets);
         let body = found.request.body.with_uint(OptionNumber::OBSERVE, DEREGISTER);
-        let mut opening = registration(
-            Content { code, body },
-            found.token.clone(),
-            found.reliability,
-            Instant::FAR_FUTURE,
-            found.security.anew(),
-        );
         let registering = found.exchange;
+        let mut opening = self.registration_again(index, Content { code, body });
         self.offer_sets_again(peer, &mut opening, in_sets.filter(|in_sets| in_sets.uploaded));
         let exchange = self.submit(now, peer, &mut opening)?;
         self.remove_subscription(now, index);
@@ -182,8 +169,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let body = body.to_builder().option(OptionNumber::ECHO, echo).build().ok()?;
         let content = Content { code: *code, body };
         let (peer, in_sets) = (found.peer, found.in_sets);
-        let mut opening =
-            registration(content, found.token.clone(), found.reliability, Instant::FAR_FUTURE, found.security.anew());
+        let mut opening = self.registration_again(subscription, content);
         self.offer_sets_again(peer, &mut opening, in_sets);
         let exchange = self.submit(now, peer, &mut opening).ok()?;
         self.subscriptions.registering(subscription, exchange);
@@ -235,10 +221,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.subscription_over(now, subscription, reason);
         }
         if message.ty() == Type::Confirmable {
-            let received = Received { what, confirmable: true, idempotent: Ok(()) };
             // If it cannot be remembered, its number tells a copy of it.
-            let _ = self.remember(now, received, Reply::EmptyAck);
-            self.push_empty(source, Type::Acknowledgement, message.id());
+            self.acknowledge_empty(now, source, what, message.id());
         }
         if self.sets.is_some() && self.gather(now, subscription, message) {
             return;
@@ -324,6 +308,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.peers.let_go(now, peer);
     }
 
+    /// A registration under the token of a subscription.
+    fn registration_again(&self, index: u32, content: Content) -> Opening {
+        let found = self.subscriptions.get(index);
+        registration(content, found.token.clone(), found.reliability, Instant::FAR_FUTURE, found.security.anew())
+    }
+
     fn abandon_registration(&mut self, now: Instant, exchange: Option<ExchangeId>) {
         if let Some(exchange) = exchange.filter(|&exchange| self.exchanges.live(exchange).is_some()) {
             self.exchanges.abandon(now, &mut self.peers, exchange.index, Why::Cancelled);
@@ -340,24 +330,11 @@ fn without_echo(Content { code, body }: Content) -> Content {
 fn registration(
     content: Content,
     token: Token,
-    reliability: crate::exchange::Reliability,
+    reliability: Reliability,
     deadline: Instant,
     security: Security,
 ) -> Opening {
     let Content { code, body } = content;
     // What is observed may change before all blocks of a state are there: the application asks for the others.
-    let (transfer, whole, streamed) = (None, false, false);
-    Opening {
-        purpose: Purpose::Request,
-        code,
-        body,
-        token,
-        local: None,
-        reliability,
-        deadline,
-        transfer,
-        whole,
-        streamed,
-        security,
-    }
+    Opening { purpose: Purpose::Request, code, body, token, reliability, deadline, security, ..Opening::EMPTY }
 }

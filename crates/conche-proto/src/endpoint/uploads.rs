@@ -1,9 +1,9 @@
 //! [`Uploads`]: bodies of requests that come in sets (RFC 9177 §4.3), and what their clients are told meanwhile.
 
 use super::Endpoint;
-use super::outbox::{Departure, Source, encoded};
+use super::bodies::Whole;
+use super::outbox::Source;
 use super::receive::Arrival;
-use super::transfer::Whole;
 use crate::PeerKey;
 use crate::blockwise::sets::{Receiver, Reply, Shape};
 use crate::blockwise::{Asked, Bounds, Contexts, Full, Key};
@@ -11,7 +11,6 @@ use crate::codec::{
     Block, Body, Code, ContentFormat, Message, MessageId, OptionNumber, OwnedMessage, Token, Type,
     encode_missing_blocks,
 };
-use crate::message::{Received, Reply as Remembered};
 use crate::shares::Group;
 use crate::store::Timers;
 use conche_cc::{Controller, Instant};
@@ -82,7 +81,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.refuse(now, arrival, message, (Code::REQUEST_ENTITY_TOO_LARGE, "the body is too large"));
             return None;
         }
-        let rules = self.sets.as_ref()?.rules();
+        let rules = self.set_rules()?;
         let shape = Shape { size: block.size, bytes, max_payloads: rules.max_payloads.into() };
         if !shape.fits(block, message.payload().len()) {
             let why = (Code::BAD_REQUEST, "the payload is not what the block's number and Size1 say");
@@ -109,11 +108,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.answer_remembered(now, arrival, message, Code::CONTINUE, &options);
             }
             Reply::Missing if !confirmable => {
-                self.remember_block(now, arrival);
+                self.remember_silence(now, arrival.what);
                 self.ask_for_missing(now, index);
             }
-            _ if confirmable => self.acknowledge_block(now, arrival, message),
-            _ => self.remember_block(now, arrival),
+            _ if confirmable => self.acknowledge_empty(now, arrival.source, arrival.what, message.id()),
+            _ => self.remember_silence(now, arrival.what),
         }
         None
     }
@@ -174,7 +173,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Tells a client what is missing (RFC 9177 §5), as an answer to what came.
     fn ask_for_missing(&mut self, now: Instant, index: u32) {
-        let (lifetime, limit) = (self.config.times().exchange_lifetime, self.config.limits.message_bytes);
+        let limit = self.config.limits.message_bytes;
         let Some(sets) = &mut self.sets else { return };
         let most = usize::from(sets.rules().max_payloads);
         let Some(upload) = sets.uploads.contexts.at_mut(index) else { return };
@@ -186,18 +185,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         // What cannot leave is as if it had been lost.
         let Ok(peer) = self.open_peer(now, to.from, group) else { return };
         self.peers.touch(now, peer);
-        let overhead = self.config.datagram_overhead;
-        let state = self.peers.get_mut(peer);
-        let Ok(id) = state.ids.allocate(now, lifetime) else { return };
-        if let Some(upload) = self.sets.as_mut().and_then(|sets| sets.uploads.contexts.at_mut(index)) {
+        let body = Body::builder().content_format(ContentFormat::MISSING_BLOCKS).payload(missing).build();
+        let content = (Code::REQUEST_ENTITY_INCOMPLETE, &body.unwrap_or_default());
+        let asked = self.send_answer(now, (to, peer), &token, content);
+        if let (Some(id), Some(sets)) = (asked, &mut self.sets)
+            && let Some(upload) = sets.uploads.contexts.at_mut(index)
+        {
             upload.asked = Some(id);
         }
-        let body = Body::builder().content_format(ContentFormat::MISSING_BLOCKS).payload(missing).build();
-        let code = Code::REQUEST_ENTITY_INCOMPLETE;
-        let datagram = encoded(Type::NonConfirmable, code, id, &token, &body.unwrap_or_default());
-        let bytes = u32::try_from(datagram.len()).unwrap_or(u32::MAX).saturating_add(overhead);
-        self.peers.get_mut(peer).sent_non(now, bytes);
-        self.outbox.push_back(Departure::Message { to, datagram });
     }
 
     /// The request whose body this is.
@@ -209,18 +204,5 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A body is complete, and its client was told that it finds no room.
     pub(super) fn drop_upload(&mut self, key: Key) {
         let _ = self.sets.as_mut().and_then(|sets| sets.uploads.contexts.remove(key));
-    }
-
-    /// A Confirmable request whose response comes later, or never: copies of it are acknowledged too.
-    pub(super) fn acknowledge_block(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) {
-        let received = Received { what: arrival.what, confirmable: true, idempotent: Ok(()) };
-        let _ = self.remember(now, received, Remembered::EmptyAck);
-        self.push_empty(arrival.source, Type::Acknowledgement, message.id());
-    }
-
-    /// A Non-confirmable request that is not answered: copies of it are not looked at.
-    pub(super) fn remember_block(&mut self, now: Instant, arrival: &Arrival<P>) {
-        let received = Received { what: arrival.what, confirmable: false, idempotent: Ok(()) };
-        let _ = self.remember(now, received, Remembered::Silence);
     }
 }

@@ -290,13 +290,8 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Waits for more of a response that comes in sets.
-    pub(crate) fn await_set<P: PeerKey>(
-        &mut self,
-        peers: &mut Peers<P, C>,
-        index: u32,
-        mut transfer: Box<Transferring>,
-        due: Instant,
-    ) {
+    pub(crate) fn await_set<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32, due: Instant) {
+        let Some(mut transfer) = self.take_transfer(index) else { return };
         self.transfers += usize::from(transfer.begin(&self.slots[index]));
         self.count_transfer(&mut transfer);
         let exchange = &mut self.slots[index];

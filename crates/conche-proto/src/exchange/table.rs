@@ -34,8 +34,8 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// A ping (RFC 7252 §4.3): an Empty message, which has nothing but a message ID.
-    pub(crate) const PING: Self = Self {
+    /// Nothing is said. As it is it opens a ping (RFC 7252 §4.3): an Empty message, which has nothing but a message ID.
+    pub(crate) const EMPTY: Self = Self {
         purpose: Purpose::Ping,
         code: Code::EMPTY,
         body: Body::EMPTY,

@@ -306,13 +306,21 @@ impl<C: Controller> Exchanges<C> {
         transfer.bytes = bytes;
     }
 
-    /// Takes a transfer out of its exchange, to [go on](Self::go_on) or to end.
+    /// The request that goes in sets, if an exchange is one.
+    pub(crate) fn sets_mut(&mut self, index: u32) -> Option<&mut SetTransfer> {
+        match &mut self.slots[index].transfer.as_mut()?.work {
+            Work::Sets(sets) => Some(sets),
+            Work::Blocks(_) | Work::Kept(..) => None,
+        }
+    }
+
+    /// Takes a transfer out of its exchange, to [go on](Self::go_on) or to be [put back](Self::put_back).
     pub(crate) fn take_transfer(&mut self, index: u32) -> Option<Box<Transferring>> {
         self.slots[index].transfer.take()
     }
 
-    /// Puts a transfer back that is over, for the sake of the [`Course`].
-    pub(crate) fn end_transfer(&mut self, index: u32, transfer: Box<Transferring>) {
+    /// Puts a transfer back. One that is over says how the exchange went all the same.
+    pub(crate) fn put_back(&mut self, index: u32, transfer: Box<Transferring>) {
         self.slots[index].transfer = Some(transfer);
     }
 

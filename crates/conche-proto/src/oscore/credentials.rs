@@ -8,6 +8,7 @@ use thiserror::Error;
 use zeroize::Zeroizing;
 
 use super::{Aead, Hkdf};
+use crate::codec::Hexadecimal;
 
 /// What a [`Context`](super::Context) is derived of. The other end has the same with the two IDs exchanged.
 ///
@@ -160,9 +161,7 @@ impl EndId {
 /// Hexadecimal digits.
 impl fmt::Debug for EndId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("EndId(")?;
-        self.as_slice().iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
-        f.write_str(")")
+        write!(f, "EndId({})", Hexadecimal(self.as_slice()))
     }
 }
 

@@ -143,16 +143,19 @@ impl Ready {
     }
 
     async fn exchange_in_session(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
-        for _ in 0..SESSIONS {
+        let mut sessions = 0;
+        loop {
             let request = |timeout| Opening::Request(self.request(body.clone(), timeout));
             match self.client.open(&self.way(to), request).await {
                 // Its session was over before its turn came.
-                Err(Error::Failed { failure: Failure::Unreachable, course, .. }) if course.transmissions == 0 => {}
+                Err(Error::Failed { failure: Failure::Unreachable, course, .. })
+                    if course.transmissions == 0 && sessions < SESSIONS =>
+                {
+                    sessions += 1;
+                }
                 outcome => return response(to, outcome?),
             }
         }
-        let request = |timeout| Opening::Request(self.request(body, timeout));
-        response(to, self.client.open(&self.way(to), request).await?)
     }
 
     async fn subscribe(&self, to: SocketAddr, body: Body) -> Result<(Response, Subscription), Error> {

@@ -212,22 +212,17 @@ impl RequestBuilder {
     /// # Errors
     /// If the URI names no group, or there is no room for the request. What else is wrong is told by the responses.
     pub async fn multicast(self) -> Result<GroupResponses, Error> {
-        if let Some(Mistake { format, problem }) = self.mistake {
-            return Err(Error::Encode { format, problem });
-        }
-        let uri = self.uri?;
+        let (Ready { client, method, body, deadline, .. }, uri) = self.ready(Patience::Wait)?;
         if uri.is_secured() {
             return Err(Error::SecuredGroup);
         }
-        let body = uri.body(self.body)?;
-        let deadline = end_of(self.timeout);
         let mut found = resolve_until(deadline, &uri).await?;
         let group = found.next().ok_or_else(|| Error::NoAddress { host: uri.host().to_string() })?;
         if !is_group(group) {
             return Err(Error::NoGroup { peer: group });
         }
-        let request = Request::new(self.method, body).with_reliability(Reliability::NeverConfirmable);
-        GroupResponses::begin(&self.client, group, request, deadline).await
+        let request = Request::new(method, body).with_reliability(Reliability::NeverConfirmable);
+        GroupResponses::begin(&client, group, request, deadline).await
     }
 
     /// As [`send`](Self::send), and asks the server not to send responses of these classes (RFC 7967), as for measurements

@@ -10,7 +10,7 @@ use super::Address;
 
 /// Until when they are few. Each destination here was sent tens of thousands of messages in [EXCHANGE_LIFETIME], so there are not many.
 ///
-/// [EXCHANGE_LIFETIME]: conche_proto::TransmissionConfig::exchange_lifetime
+/// [EXCHANGE_LIFETIME]: conche_proto::TransmissionParameters::exchange_lifetime
 #[derive(Debug, Default)]
 pub(super) struct Scarcity {
     /// There is one: most sockets never have any.

@@ -48,6 +48,7 @@ pub(crate) use responding::{Answer, Responding};
 use std::fmt;
 use std::sync::Arc;
 
+use conche_proto::codec::Hexadecimal;
 use conche_proto::edhoc::Peers;
 use conche_proto::oscore::EndId;
 use zeroize::Zeroizing;
@@ -144,7 +145,7 @@ impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.subject() {
             Some(subject) => write!(f, "{}", subject.escape_debug()),
-            None => self.0.kid().iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+            None => Hexadecimal(self.0.kid()).fmt(f),
         }
     }
 }

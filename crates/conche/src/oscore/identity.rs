@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use conche_proto::codec::Hexadecimal;
 use conche_proto::oscore::EndId;
 
 /// Who sent a request that was protected: the name that the [`Keys`](super::Keys) give to the client. As an argument of a handler it
@@ -45,13 +46,9 @@ impl Identity {
 /// The ID in hexadecimal digits, and behind an `@` the ID context, if there is one.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut hex = |bytes: &[u8]| bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"));
-        hex(self.id.as_slice())?;
+        Hexadecimal(self.id.as_slice()).fmt(f)?;
         match &self.id_context {
-            Some(id_context) => {
-                f.write_str("@")?;
-                id_context.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-            }
+            Some(id_context) => write!(f, "@{}", Hexadecimal(id_context)),
             None => Ok(()),
         }
     }

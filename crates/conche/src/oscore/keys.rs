@@ -45,27 +45,13 @@ pub trait NumberStore: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// Numbers of credentials that nobody uses after this run.
+/// Nothing is kept, as each run begins so.
 #[derive(Debug)]
-struct ThisRun;
+struct Nowhere(Start);
 
-impl NumberStore for ThisRun {
+impl NumberStore for Nowhere {
     fn kept(&self) -> io::Result<Start> {
-        Ok(Start::First)
-    }
-
-    fn reserve(&self, _: u64) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Keys that are agreed on anew need no numbers of before.
-#[derive(Debug)]
-struct Anew;
-
-impl NumberStore for Anew {
-    fn kept(&self) -> io::Result<Start> {
-        Ok(Start::Anew)
+        Ok(self.0)
     }
 
     fn reserve(&self, _: u64) -> io::Result<()> {
@@ -155,7 +141,7 @@ impl Keys {
     /// # Errors
     /// If the credentials are not legal.
     pub fn for_this_run(credentials: Credentials) -> Result<Self, CredentialsError> {
-        Self::new(credentials, ThisRun)
+        Self::new(credentials, Nowhere(Start::First))
     }
 
     /// Credentials of which both ends make other keys after each start, so that nothing has to be kept (RFC 8613 appendix B.2). The first
@@ -165,7 +151,7 @@ impl Keys {
     /// # Errors
     /// If the credentials are not legal.
     pub fn anew(credentials: Credentials) -> Result<Self, CredentialsError> {
-        Self::new(credentials, Anew)
+        Self::new(credentials, Nowhere(Start::Anew))
     }
 
     /// The credentials of a file, or of a directory, whose numbers are kept beside it: those of [`Keeper::open`].

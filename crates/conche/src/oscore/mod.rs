@@ -48,7 +48,6 @@
 //!
 //! # Files
 //!
-//!
 //! [`Keys::open`] reads credentials from files, and keeps numbers beside them. Two formats are read as they are: the configuration file of libcoap, coap_oscore_conf(5), and the directory of
 //! aiocoap, with `settings.json` and `secret.json`. Whatever holds a master secret is refused if others can read it.
 //!

@@ -239,6 +239,7 @@
 //! prefix. [`cc`](crate::cc) has them; one of one's own implements its trait [`Controller`](crate::cc::Controller).
 
 mod answer;
+mod builder;
 pub mod extract;
 mod fresh;
 mod handler;
@@ -252,6 +253,7 @@ mod secured;
 mod workers;
 
 pub use answer::Answer;
+pub use builder::{BindError, ServerBuilder, ServerRole, WorkersError};
 #[cfg(feature = "cbor")]
 pub use extract::Cbor;
 #[cfg(feature = "json")]
@@ -262,7 +264,7 @@ pub use extract::{
 };
 pub use fresh::{NoRandomness, RequireFresh};
 pub use handler::Handler;
-pub use listen::{BindError, Server, ServerBuilder, ServerRole, Stopped, WorkersError};
+pub use listen::{Server, Stopped};
 pub use middleware::{FromFn, HandleError, Next, from_fn, handle_error};
 pub use notifier::Notifier;
 pub use request::{Capture, Request};

@@ -1,4 +1,4 @@
-//! [`EventLog`]: how an event log is made. What is in it says docs/event-log.md, and `qlog.rs` writes it.
+//! [`EventLog`]: how an event log is made. What is in it says docs/event-log.md, and [`Qlog`] writes it.
 
 use std::io::{self, Write};
 

@@ -6,7 +6,7 @@ use core::time::Duration;
 use crate::blockwise::{Assemblies, Bounds, Contexts, Cut, Key, Missing, NoBlock, Representation};
 use crate::codec::{Block, BlockSize, Code, Message};
 use crate::config::SharedConfig;
-use crate::endpoint::transfer::bounds;
+use crate::endpoint::bodies::bounds;
 use crate::exchange::Response;
 use crate::incoming::RequestId;
 use crate::store::Seldom;

@@ -93,6 +93,12 @@ enum Held {
 const QUOTED: usize = 64;
 const LEAST_QUOTED: usize = 32;
 
+/// Keeps the beginning of the datagram that is sent last.
+fn remember(sent: &mut Vec<u8>, datagram: &[u8]) {
+    sent.clear();
+    sent.extend_from_slice(&datagram[..datagram.len().min(QUOTED)]);
+}
+
 /// What an ICMP error quotes is of this datagram.
 fn is_of(quoted: &[u8], sent: &[u8]) -> bool {
     let compared = quoted.len().min(sent.len());
@@ -196,8 +202,7 @@ impl Secured {
         let Address::Dtls(_, number) = transmit.to else { return self.waiting.sent(transmit.to, datagram) };
         let open = self.by_number.get(&number).and_then(|session| self.open.get_mut(session));
         if let Some(ours) = open.and_then(|open| open.ours.as_mut()) {
-            ours.sent.clear();
-            ours.sent.extend_from_slice(&datagram[..len.min(QUOTED)]);
+            remember(&mut ours.sent, datagram);
         }
     }
 

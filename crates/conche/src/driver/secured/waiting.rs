@@ -9,7 +9,7 @@ use conche_proto::cc::control::Why;
 use conche_proto::{Event, ExchangeId, Failure as ExchangeFailure, Instant};
 use tokio::sync::oneshot;
 
-use super::{Place, QUOTED, Secured, is_of};
+use super::{Place, Secured, is_of, remember};
 use crate::driver::{Address, Driver};
 use crate::security::HandshakeError;
 use crate::settings::SharedController;
@@ -64,8 +64,7 @@ impl Waiting {
     /// A datagram of a handshake leaves.
     pub(super) fn sent(&mut self, to: Address, datagram: &[u8]) {
         if let Some(handshake) = self.0.get_mut(&to.socket_addr()) {
-            handshake.sent.clear();
-            handshake.sent.extend_from_slice(&datagram[..datagram.len().min(QUOTED)]);
+            remember(&mut handshake.sent, datagram);
         }
     }
 

@@ -3,8 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use bytes::Bytes;
-use conche_proto::codec::{Code, Message};
+use conche_proto::codec::{Hexadecimal, Message, RawOption};
 use conche_proto::{Course, Ecn, PeerSnapshot};
 use serde::Serialize;
 
@@ -124,7 +123,7 @@ impl MessageData {
             Ok(message) => (Some(MessageFields::of(message)), Some(message.payload().len()), None),
             Err(error) => (None, None, Some(error.to_string())),
         };
-        let data = payloads.then(|| format!("{:x}", Bytes::copy_from_slice(&record.datagram)));
+        let data = payloads.then(|| Hexadecimal(&record.datagram).to_string());
         let raw = Some(Raw { length: record.datagram.len(), payload_length, data });
         Self { local: record.local, error, message, raw, ..Self::default() }
     }
@@ -158,15 +157,12 @@ impl MessageData {
 
 impl MessageFields {
     fn of(message: &Message<'_>) -> Self {
-        let option = |option: conche_proto::codec::RawOption<'_>| OptionFields {
-            number: option.number.0,
-            text: option.to_string(),
-        };
+        let option = |option: RawOption<'_>| OptionFields { number: option.number.0, text: option.to_string() };
         Self {
             r#type: message.ty().to_string(),
             code: message.code().to_string(),
             message_id: message.id().0,
-            token: format!("{:x}", Bytes::copy_from_slice(message.token_bytes())),
+            token: Hexadecimal(message.token_bytes()).to_string(),
             options: message.options().map(option).collect(),
         }
     }
@@ -228,7 +224,7 @@ impl ExchangeData {
     pub(super) fn of(exchange: u64, state: ExchangeState, course: Course) -> Self {
         let state = match state {
             ExchangeState::Acknowledged => State::Acknowledged,
-            ExchangeState::Responded(code) => State::Responded { code: Code::to_string(&code) },
+            ExchangeState::Responded(code) => State::Responded { code: code.to_string() },
             ExchangeState::GroupOver { responses } => State::GroupOver { responses },
             ExchangeState::Unanswered => State::Unanswered,
             ExchangeState::Failed(failure) => State::Failed { failure: failure.to_string() },
