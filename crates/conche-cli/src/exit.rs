@@ -93,12 +93,12 @@ pub fn report(outcome: anyhow::Result<()>, json: bool) -> ExitCode {
     }
 }
 
-/// Ends what computes and waits for nothing when Ctrl-C comes, after `clear` has put standard error in order. What is kept
+/// Ends what computes and waits for nothing when Ctrl-C or SIGTERM comes, after `clear` has put standard error in order. What is kept
 /// can go on.
 pub fn on_interrupt(json: bool, is_kept: bool, clear: impl FnOnce() + Send + 'static) {
     std::thread::spawn(move || {
-        // Without a handler Ctrl-C ends the process all the same, if less tidily.
-        if runtime::start().is_ok_and(|runtime| runtime.block_on(tokio::signal::ctrl_c()).is_ok()) {
+        // Without a handler they end the process all the same, if less tidily.
+        if runtime::wait_for_stop().is_ok() {
             clear();
             let message = match is_kept {
                 true => "the experiment is not over; give the same command again, and it goes on",

@@ -145,10 +145,8 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
             };
             tokio::select! {
                 ended = sends => ended,
-                interrupted = tokio::signal::ctrl_c() => {
-                    interrupted.context("Ctrl-C cannot be caught")?;
-                    Err(Interrupted.into())
-                }
+            let stop = runtime::stop_signal()?;
+                () = stop => Err(Interrupted.into()),
                 never = tell_progress(progress, args.timeout, global), if global.tells_progress() => match never {},
             }
         };

@@ -297,6 +297,16 @@ fn an_interrupted_request_has_an_exit_status_of_its_own() {
 fn an_interrupted_experiment_says_so_and_has_no_results() {
     let mut process = conche();
     let process = process.args(["reproduce", "anrw18", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+#[cfg(unix)]
+#[test]
+fn a_request_that_is_terminated_ends_as_one_that_is_interrupted() {
+    let (silent, there) = silence();
+    let client = Process(conche().args(["get", &there]).stderr(Stdio::null()).spawn().expect("the command starts"));
+    silent.recv(&mut [0; 64]).expect("a request");
+    client.signal("TERM");
+    assert_eq!(client.status(), Some(130));
+}
+
     let mut process = Process(process.spawn().expect("the command starts"));
     process.catches_interrupts();
     process.signal("INT");
