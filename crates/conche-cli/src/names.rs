@@ -14,6 +14,7 @@ use conche_lab::papers::{PAPERS, Paper};
 
 /// Which congestion control, as an argument.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Congestion control")]
 pub struct Controller {
     /// Congestion control: when a message is sent again; `conche controllers` lists the names.
     #[arg(
@@ -29,6 +30,7 @@ pub struct Controller {
 
 /// The arguments of congestion control.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Congestion control")]
 pub struct Control {
     #[command(flatten)]
     controller: Controller,

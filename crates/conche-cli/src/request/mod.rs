@@ -42,7 +42,7 @@ pub struct Reading {
     #[command(flatten)]
     request: Args,
     /// Observe the resource for so many seconds: show its state, and each change of it.
-    #[arg(short = 's', long, value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true)]
+    #[arg(short = 's', long, value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true, help_heading = None::<&str>)]
     observe: Option<Duration>,
 }
 
