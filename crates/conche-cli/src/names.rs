@@ -140,8 +140,13 @@ impl TypedValueParser for Papers {
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<&'static Paper, Error> {
         let name = StringValueParser::new().parse_ref(command, arg, value)?;
         Paper::by_name(&name).ok_or_else(|| {
+            // Elsewhere papers and files stand side by side.
+            let file = match Path::new(&name).exists() {
+                true => "; it is a file: `conche run` takes scenarios",
+                false => "",
+            };
             let known: Vec<_> = PAPERS.iter().map(|paper| paper.name).collect();
-            let message = format!("there is no paper `{name}`; the papers are: {}\n", known.join(", "));
+            let message = format!("there is no paper `{name}`; the papers are: {}{file}\n", known.join(", "));
             Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
         })
     }

@@ -1,4 +1,4 @@
-//! The runtime that clients and servers of the command run on.
+//! The runtime that clients and servers of the command run on, and the signals that end them.
 
 use anyhow::Context;
 use tokio::runtime::{Builder, Runtime};

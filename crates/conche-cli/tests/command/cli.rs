@@ -246,7 +246,12 @@ fn mistakes_in_the_arguments_are_told_from_other_failures() {
         (&["serve", "--demo", "--bind", "5683"], "as in 127.0.0.1:5683 or [::]:5683"),
         (&["get", "coap://127.0.0.1/", "-O", "5,x"], "option If-None-Match: 0 to 0 bytes are allowed"),
         (&["put", "coap://h/", "-e", "a", "-f", "b"], "cannot be used with"),
+        (&["get", "coap://h/", "--bind", "h"], "as in 192.0.2.1:5683"),
+        (&["get", "coap://224.0.1.187/"], "hint: this command asks one host at a time"),
         (&["serve"], "required arguments were not provided"),
+        (&["run", "anrw18"], "the paper of that name is `conche reproduce anrw18`"),
+        (&["run", "x.toml", "-j", "0"], "a whole number from 1 on was expected"),
+        (&["reproduce", "Cargo.toml"], "it is a file: `conche run` takes scenarios"),
     ] {
         let ended = ask(arguments);
         assert_eq!((ended.status, ended.stdout.as_str()), (Some(2), ""), "{arguments:?}");
@@ -292,11 +297,6 @@ fn an_interrupted_request_has_an_exit_status_of_its_own() {
     assert_eq!(client.status(), Some(130));
 }
 
-#[cfg(target_os = "linux")]
-#[test]
-fn an_interrupted_experiment_says_so_and_has_no_results() {
-    let mut process = conche();
-    let process = process.args(["reproduce", "anrw18", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
 #[cfg(unix)]
 #[test]
 fn a_request_that_is_terminated_ends_as_one_that_is_interrupted() {
@@ -307,6 +307,11 @@ fn a_request_that_is_terminated_ends_as_one_that_is_interrupted() {
     assert_eq!(client.status(), Some(130));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_experiment_says_so_and_has_no_results() {
+    let mut process = conche();
+    let process = process.args(["reproduce", "anrw18", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = Process(process.spawn().expect("the command starts"));
     process.catches_interrupts();
     process.signal("INT");
