@@ -145,9 +145,9 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
                     _ => shown.response(request.send().await?, true, false, global),
                 }
             };
+            let stop = runtime::stop_signal()?;
             tokio::select! {
                 ended = sends => ended,
-            let stop = runtime::stop_signal()?;
                 () = stop => Err(Interrupted.into()),
                 never = tell_progress(progress, args.timeout, global), if global.tells_progress() => match never {},
             }
