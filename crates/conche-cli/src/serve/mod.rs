@@ -12,6 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::ArgGroup;
 use conche::uri::{DEFAULT_PORT, DEFAULT_SECURED_PORT};
 use conche::watch::EventLog;
 use conche::{QBlock, Server};
@@ -25,12 +26,13 @@ use crate::recording::Recording;
 use crate::runtime;
 
 #[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("served").args(["directory", "demo"]).required(true))]
 pub struct Args {
     /// Serve the files below this directory. Those beyond 16 MiB are read while they are sent, block by block.
-    #[arg(value_name = "DIR", required_unless_present = "demo")]
+    #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
     /// Serve demonstration resources instead: /test, /separate and others that /.well-known/core lists.
-    #[arg(long, conflicts_with = "directory")]
+    #[arg(long)]
     demo: bool,
     /// Let clients write files of up to 16 MiB with PUT, which are stored while they come, and remove them with DELETE.
     #[arg(long, requires = "directory")]

@@ -248,7 +248,7 @@ fn mistakes_in_the_arguments_are_told_from_other_failures() {
         (&["put", "coap://h/", "-e", "a", "-f", "b"], "cannot be used with"),
         (&["get", "coap://h/", "--bind", "h"], "as in 192.0.2.1:5683"),
         (&["get", "coap://224.0.1.187/"], "hint: this command asks one host at a time"),
-        (&["serve"], "required arguments were not provided"),
+        (&["serve"], "<DIR|--demo>"),
         (&["run", "anrw18"], "the paper of that name is `conche reproduce anrw18`"),
         (&["run", "x.toml", "-j", "0"], "a whole number from 1 on was expected"),
         (&["reproduce", "Cargo.toml"], "it is a file: `conche run` takes scenarios"),
