@@ -50,8 +50,8 @@ impl Identity {
     }
 }
 
-/// For logs: that of a pre-shared key as text, with what is not ASCII escaped; a certificate by its length; one of OSCORE as
-/// [it](crate::oscore::Identity) says, in hexadecimal digits; one of EDHOC by its subject. What somebody may do goes by the identity itself, as
+/// For logs: that of a pre-shared key as text, with what is not ASCII escaped; a certificate by its length; one of OSCORE in
+/// hexadecimal digits; one of EDHOC by its subject. What somebody may do goes by the identity itself, as
 /// two of different kinds may read alike.
 impl fmt::Display for Identity {
     #[cfg_attr(not(any(feature = "dtls", feature = "oscore")), expect(unused_variables, reason = "there is nobody"))]
