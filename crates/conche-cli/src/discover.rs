@@ -60,11 +60,10 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         if let Some(timeout) = args.timeout {
             request = request.timeout(timeout);
         }
+        let stop = runtime::stop_signal()?;
         let outcome = tokio::select! {
             response = request.send() => response.and_then(Response::successful).map_err(Into::into),
-            interrupted = tokio::signal::ctrl_c() => {
-                interrupted.context("Ctrl-C cannot be caught").and_then(|()| Err(Interrupted.into()))
-            }
+            () = stop => Err(Interrupted.into()),
         };
         client.keep_paths().await;
         outcome

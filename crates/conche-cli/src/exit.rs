@@ -93,12 +93,12 @@ pub fn report(outcome: anyhow::Result<()>, json: bool) -> ExitCode {
     }
 }
 
-/// Ends what computes and waits for nothing when Ctrl-C comes, after `clear` has put standard error in order. What is kept
+/// Ends what computes and waits for nothing when Ctrl-C or SIGTERM comes, after `clear` has put standard error in order. What is kept
 /// can go on.
 pub fn on_interrupt(json: bool, is_kept: bool, clear: impl FnOnce() + Send + 'static) {
     std::thread::spawn(move || {
-        // Without a handler Ctrl-C ends the process all the same, if less tidily.
-        if runtime::start().is_ok_and(|runtime| runtime.block_on(tokio::signal::ctrl_c()).is_ok()) {
+        // Without a handler they end the process all the same, if less tidily.
+        if runtime::wait_for_stop().is_ok() {
             clear();
             let message = match is_kept {
                 true => "the experiment is not over; give the same command again, and it goes on",
@@ -169,9 +169,16 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
             "usually no server listens on that port: does it run, and are address and port right? \
                  --retry-unreachable waits for one that restarts",
         ),
-        Error::RequestTooLarge { .. } | Error::ResponseTooLarge { .. } => Some("this command's limit is 16 MiB"),
+        Error::RequestTooLarge { .. } => Some("this command's limit is 16 MiB"),
+        Error::ResponseTooLarge { .. } => Some(
+            "this command's limit is 16 MiB; with -o FILE what is larger is written while it comes, with -o - to standard output",
+        ),
+        Error::Group { .. } => Some("this command asks one host at a time"),
         Error::Send { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
             Some("usually a firewall on this machine forbids it, or it is a broadcast address")
+        }
+        Error::Handshake { source, .. } if source.is_timeout_or_unreachable() => {
+            Some("does a server of coaps listen on that port? It has another one than that of coap, usually 5684")
         }
         Error::Handshake { source, .. } => of_alert(source.alert()?),
         Error::Failed { failure: Failure::NotAuthenticated(_), .. } => Some(
@@ -225,7 +232,7 @@ fn status(error: &anyhow::Error) -> u8 {
         _ => {}
     }
     match library(error) {
-        Some(Error::Uri(_) | Error::Request(_) | Error::Config(_)) => 2,
+        Some(Error::Uri(_) | Error::Request(_) | Error::Config(_) | Error::Group { .. }) => 2,
         Some(Error::Response { code, .. }) if code.is_client_error() => 4,
         Some(Error::Response { code, .. }) if code.is_server_error() => 5,
         Some(Error::Failed { failure: Failure::NotAuthenticated(_), .. }) => 6,

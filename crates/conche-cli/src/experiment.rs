@@ -33,7 +33,7 @@ pub struct Options {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Threads; by default one for each core. Results do not depend on it.
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", value_parser = threads)]
     jobs: Option<NonZeroUsize>,
     /// Run these controllers instead of the scenario's schemes: names of those, and of `conche controllers`.
     #[arg(
@@ -226,6 +226,11 @@ impl Options {
             only: self.only.clone(),
         }
     }
+}
+
+/// Reads how many threads there shall be.
+fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "a whole number from 1 on was expected".to_owned())
 }
 
 /// Reads `PATH=VALUE`.

@@ -62,17 +62,20 @@ struct Cli {
     command: Command,
 }
 
+/// Behind all that a subcommand has of its own, in its help.
+const LAST: usize = 900;
+
 /// What every subcommand takes.
 #[derive(Debug, clap::Args)]
 struct Global {
     /// Show on standard error every message sent and received, and what was known of the path; twice for what the client does, too.
-    #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
+    #[arg(short, long, global = true, display_order = LAST, action = ArgAction::Count, conflicts_with = "quiet")]
     verbose: u8,
     /// Say nothing on standard error but errors.
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = LAST)]
     quiet: bool,
     /// Print JSON on standard output, one object a line, each with a "schema" version.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = LAST)]
     json: bool,
 }
 

@@ -14,6 +14,7 @@ use conche_lab::papers::{PAPERS, Paper};
 
 /// Which congestion control, as an argument.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Congestion control")]
 pub struct Controller {
     /// Congestion control: when a message is sent again; `conche controllers` lists the names.
     #[arg(
@@ -29,6 +30,7 @@ pub struct Controller {
 
 /// The arguments of congestion control.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Congestion control")]
 pub struct Control {
     #[command(flatten)]
     controller: Controller,
@@ -138,8 +140,13 @@ impl TypedValueParser for Papers {
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<&'static Paper, Error> {
         let name = StringValueParser::new().parse_ref(command, arg, value)?;
         Paper::by_name(&name).ok_or_else(|| {
+            // Elsewhere papers and files stand side by side.
+            let file = match Path::new(&name).exists() {
+                true => "; it is a file: `conche run` takes scenarios",
+                false => "",
+            };
             let known: Vec<_> = PAPERS.iter().map(|paper| paper.name).collect();
-            let message = format!("there is no paper `{name}`; the papers are: {}\n", known.join(", "));
+            let message = format!("there is no paper `{name}`; the papers are: {}{file}\n", known.join(", "));
             Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
         })
     }

@@ -3,7 +3,6 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use anyhow::Context;
 use conche::client::{Observation, RequestBuilder, Response};
 use conche::{Client, Code, SubscriptionEnd};
 use tokio::time::{sleep, timeout};
@@ -11,6 +10,7 @@ use tokio::time::{sleep, timeout};
 use crate::Global;
 use crate::exit::Interrupted;
 use crate::request::{self, Progress, Shown, parse_seconds, tell_progress};
+use crate::runtime;
 
 #[derive(Debug, clap::Args)]
 // The request's arguments are a group of this name, too.
@@ -19,13 +19,13 @@ pub struct Args {
     #[command(flatten)]
     request: request::Args,
     /// Stop after so many seconds; without it, with Ctrl-C.
-    #[arg(short = 's', long = "for", value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true)]
+    #[arg(short = 's', long = "for", value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true, help_heading = None::<&str>)]
     seconds: Option<Duration>,
     /// Stop after so many states, the first one included.
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = None::<&str>)]
     count: Option<u64>,
     /// How to end it: get tells the server at once; rst rejects its next notification, and waits a minute at most for that.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, help_heading = None::<&str>)]
     cancel: Cancel,
 }
 
@@ -88,6 +88,7 @@ pub async fn observe(
             }
         };
         let (mut over, mut silence) = (pin!(over), pin!(tell_progress(progress, asked, global)));
+        let mut stop = pin!(runtime::stop_signal()?);
         loop {
             tokio::select! {
                 state = observation.next() => match state {
@@ -95,10 +96,7 @@ pub async fn observe(
                     None => break End::Stream,
                 },
                 () = &mut over => break End::Enough,
-                interrupted = tokio::signal::ctrl_c() => {
-                    interrupted.context("Ctrl-C cannot be caught")?;
-                    break End::Interrupt;
-                }
+                () = &mut stop => break End::Interrupt,
                 never = &mut silence, if states == 0 && global.tells_progress() => match never {},
             }
             states += 1;
@@ -152,13 +150,14 @@ async fn reject_next(client: &Client, observation: Observation, global: &Global)
             sleep(GLANCE).await;
         }
     };
+    let stop = runtime::stop_signal()?;
     tokio::select! {
         rejected = timeout(NEXT_NOTIFICATION, rejected) => {
             if rejected.is_err() && !global.quiet {
                 crate::show::note(format_args!("no notification came that could be rejected: the server learns of the end when it notifies next"));
             }
         }
-        interrupted = tokio::signal::ctrl_c() => interrupted.context("Ctrl-C cannot be caught")?,
+        () = stop => {}
     }
     Ok(())
 }

@@ -5,7 +5,6 @@ mod statistics;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use conche::watch::EventLog;
 use conche::{Client, Course, Error};
 use serde::Serialize;
@@ -49,9 +48,10 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let outcome = runtime.block_on(async {
         let client = args.credentials.of(args.control.of(Client::builder()), &args.uri, global)?;
         let client = records.watch(client).build().map_err(Error::from)?;
+        let stop = runtime::stop_signal()?;
         let outcome = tokio::select! {
             done = ping(&client, &args, global, &mut statistics) => done,
-            stopped = tokio::signal::ctrl_c() => stopped.context("Ctrl-C cannot be caught"),
+            () = stop => Ok(()),
         };
         client.keep_paths().await;
         outcome

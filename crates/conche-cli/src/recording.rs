@@ -12,6 +12,7 @@ use crate::exit::UsageError;
 
 /// The arguments that ask for records.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Records")]
 pub struct Recording {
     /// Write an event log to this file: messages, and what congestion control makes of them, as qlog without payloads.
     #[arg(long, value_name = "FILE")]

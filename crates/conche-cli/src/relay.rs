@@ -17,7 +17,7 @@ use crate::Global;
 use crate::json;
 use crate::recording::Recording;
 use crate::runtime;
-use crate::serve::{announce, parse_bind, stop_signal};
+use crate::serve::{announce, parse_bind};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -55,7 +55,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let watch = records.told();
     let runtime = runtime::start()?;
     let outcome = runtime.block_on(async {
-        let stop = stop_signal().context("signals that end the relay cannot be caught")?;
+        let stop = runtime::stop_signal()?;
         let (bind, upstream) = (resolve(&args.bind).await?, resolve(&args.upstream).await?);
         let watch = Box::new(move |passage: &Passage<'_>| watch.iter().for_each(|recorder| tell_of(passage, recorder)));
         let relay = Relay::start_watched(bind, upstream, config, watch).await;

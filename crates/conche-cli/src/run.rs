@@ -1,9 +1,11 @@
 //! `conche run SCENARIO.toml`: an experiment of the user's own.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use conche_lab::experiment::Experiment;
+use conche_lab::papers::Paper;
 use conche_lab::scenario::ScenarioError;
 
 use crate::Global;
@@ -26,9 +28,16 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
 
 /// The experiment of a scenario file.
 pub fn read(file: &Path) -> anyhow::Result<Experiment> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| UsageError(format!("cannot read {}: {error}", file.display())))?;
+    let text = std::fs::read_to_string(file).map_err(|error| UsageError(unread(file, &error)))?;
     Ok(Experiment::read(&text, &|name| beside(file, name)).map_err(|error| diagnosis(file, &text, &error))?)
+}
+
+fn unread(file: &Path, error: &io::Error) -> String {
+    let told = format!("cannot read {}: {error}", file.display());
+    match file.to_str().and_then(Paper::by_name) {
+        Some(Paper { name, .. }) => format!("{told}; the paper of that name is `conche reproduce {name}`"),
+        None => told,
+    }
 }
 
 /// The text of a file that a scenario names, which stands beside it.

@@ -203,7 +203,7 @@ pub enum CredentialsError {
     #[error("the server's name must be a DNS name or an IP address")]
     Name,
     /// A certificate that cannot be read, or is larger than a handshake may carry.
-    #[error("the certificate is no X.509 certificate in DER of at most 8000 bytes")]
+    #[error("there is no X.509 certificate of at most 8000 bytes, in DER or PEM")]
     Certificate,
     /// A private key that cannot be read.
     #[error("the private key is no ECDSA key on P-256 or P-384 in PKCS#8 or SEC1, DER or PEM")]

@@ -85,7 +85,7 @@ pub enum StoreError {
     #[error("another conche writes into {}; wait until it is done, or name another directory", .0.display())]
     Busy(PathBuf),
     /// It cannot be written to.
-    #[error("cannot write results into {}: {error}; name a directory that can be made or written to", directory.display())]
+    #[error("cannot write results into {}: name a directory that can be made or written to", directory.display())]
     Io {
         /// The directory.
         directory: PathBuf,

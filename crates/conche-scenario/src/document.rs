@@ -167,6 +167,14 @@ impl Document {
             return Err(nothing_compared(sections));
         }
         for (axis, wanted) in &self.effort.only {
+            let of_all: BTreeSet<_> = cells.iter().flat_map(|(_, cell)| cell.labels_on(axis)).collect();
+            let is_known =
+                |label: &&String| of_all.iter().any(|known| matches_any(std::slice::from_ref(*label), known));
+            if let Some(unknown) = wanted.iter().find(|label| !is_known(label)) {
+                return Err(nothing_on(axis, std::slice::from_ref(unknown), &of_all));
+            }
+        }
+        for (axis, wanted) in &self.effort.only {
             let known: BTreeSet<_> = cells.iter().flat_map(|(_, cell)| cell.labels_on(axis)).collect();
             if !known.iter().any(|label| matches_any(wanted, label)) {
                 return Err(nothing_on(axis, wanted, &known));

@@ -359,7 +359,11 @@ fn what_is_wrong_with_a_part_names_it() {
 fn values_can_be_set_and_cells_chosen_from_outside() {
     let only = |choices: &[(&str, &str)], set: &[(&str, &str)]| {
         let pair = |(one, other): &(&str, &str)| ((*one).to_owned(), (*other).to_owned());
-        let only = choices.iter().map(pair).map(|(axis, labels)| (axis, vec![labels])).collect();
+        let only = choices
+            .iter()
+            .map(pair)
+            .map(|(axis, labels)| (axis, labels.split(',').map(str::to_owned).collect()))
+            .collect();
         let mut document = anrw18();
         document.adjust(&Effort { only, set: set.iter().map(pair).collect(), ..Effort::default() })?;
         Ok::<_, ScenarioError>(document.cells().to_vec())
@@ -373,6 +377,7 @@ fn values_can_be_set_and_cells_chosen_from_outside() {
 
     let refused = |choices, set| only(choices, set).expect_err("it should be refused").to_string();
     assert_eq!(refused(&[("clients", "3")], &[]), "clients: no run has 3; there are 1, 10, 100, 200, 400, 50");
+    assert_eq!(refused(&[("clients", "100,3")], &[]), "clients: no run has 3; there are 1, 10, 100, 200, 400, 50");
     assert_eq!(refused(&[("client", "1")], &[]), "client: no run varies it");
     assert_eq!(refused(&[], &[("links.x.wire.rate", "1")]).split(':').next(), Some("links.x.wire.rate"));
     assert!(refused(&[], &[("endpoint.retries", "1")]).contains("max_retransmit"));

@@ -76,6 +76,12 @@
 //! A client with a [`cache`](client::ClientBuilder::cache) uses a response again until its Max-Age has passed, and then validates
 //! it by its ETag (RFC 7252 §5.6). There is none unless it is asked for.
 //!
+//! # Who may talk to whom
+//!
+//! `coap` protects nothing. With the feature `dtls` a client asks `coaps` URIs and a server answers nothing else, by
+//! pre-shared keys or certificates; with `oscore` and `edhoc` requests and responses themselves are protected, through whatever they go. All of
+//! the above holds as it is. A handler or layer learns from [`security::Identity`] who asks.
+//!
 //! # Both roles on one socket
 //!
 //! [`Server::client`] sends from the server's socket, for protocols in which a node is known by one address, as in LwM2M.
@@ -99,7 +105,9 @@
 //! - ERROR: a handler panicked. Of what a peer can cause, one message a second is logged, with the number of those held
 //!   back.
 //!
-//! # Modules
+//! # Features
+//!
+//! None is on by default.
 //!
 //! | cargo feature | what it adds |
 //! |---|---|
@@ -107,22 +115,23 @@
 //! | `serde` | [`Query`](server::Query) with a struct; part of the two above |
 //! | `event-log` | [`watch::EventLog`](watch): what happens on a socket, as qlog |
 //! | `pcapng` | [`watch::Capture`](watch): its datagrams, for Wireshark |
+//! | `dtls` | `coaps` URIs, and servers that answer them: DTLS with pre-shared keys or certificates ([`security`]) |
 //! | `oscore` | `oscore`: requests and responses that only client and server can read (RFC 8613); credentials in files |
 //! | `edhoc` | `edhoc`: client and server agree on such keys over the wire (RFC 9528) |
 //! | `metrics` | [`Client::metrics`](Client), [`Server::metrics`](Server): OpenMetrics text for Prometheus |
+//!
+//! # Modules
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | [`client`] | [`Client`], requests and responses |
 //! | [`body`] | bodies that go block by block while they are made or used |
 //! | [`server`] | [`Server`], routing, handlers and what they take and return |
-//! | [`uri`] | `coap` URIs |
+//! | [`security`] | who may talk to whom over DTLS, and who asks |
+//! | `oscore`, `edhoc` | keys that protect from end to end, and how they are agreed on |
+//! | [`uri`] | `coap` and `coaps` URIs |
 //! | [`watch`] | what happens on the sockets, for logs and captures |
 //! | `driver` | the task behind each socket |
-//!
-//! # Features
-//!
-//! `json` and `cbor` (neither is on by default) read and write payloads with [`serde`](https://docs.rs/serde).
 
 #![forbid(unsafe_code)]
 

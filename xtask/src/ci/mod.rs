@@ -266,8 +266,9 @@ fn embedded(project: &Project) -> Result<()> {
 }
 
 /// Examples that bring both sides with them and fail if something is not as they say.
-const SELF_CONTAINED: [&str; 11] = [
+const SELF_CONTAINED: [&str; 15] = [
     "quickstart",
+    "authorised",
     "event_log",
     "exposed",
     "gateway",
@@ -275,9 +276,12 @@ const SELF_CONTAINED: [&str; 11] = [
     "metrics",
     "mistakes",
     "observe",
+    "oscore",
     "own_controller",
     "paths",
+    "secured",
     "shared_state",
+    "stream",
 ];
 
 /// All features, all packages and the profile of the tests, so that these compile nothing again. For the same reason the

@@ -149,11 +149,11 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     outcome(&report, &uri)
 }
 
-/// Ctrl-C ends the test, and what was measured until then is shown.
+/// Ctrl-C or SIGTERM ends the test, and what was measured until then is shown.
 fn stop_on_interrupt(stop: Arc<AtomicBool>) {
     std::thread::spawn(move || {
-        // Without a handler Ctrl-C ends the process at once.
-        if runtime::start().is_ok_and(|runtime| runtime.block_on(tokio::signal::ctrl_c()).is_ok()) {
+        // Without a handler they end the process at once.
+        if runtime::wait_for_stop().is_ok() {
             stop.store(true, Ordering::Relaxed);
         }
     });

@@ -32,7 +32,12 @@ fn party(bytes: &[u8]) -> Result<Party, String> {
     let text =
         str::from_utf8(bytes).map_err(|_| "it is no text in UTF-8: private_key, credential and peers were expected")?;
     // What toml shows of the line could be the secret.
-    let contents: Contents = toml::from_str(text).map_err(|error| error.message().to_owned())?;
+    let contents: Contents = toml::from_str(text).map_err(|error| {
+        format!(
+            "{}: private_key, credential and peers were expected, as conche keygen --edhoc writes them",
+            error.message()
+        )
+    })?;
     let bytes = |what: &str, digits: &str| {
         hexadecimal(digits).ok_or_else(|| format!("{what} must be pairs of hexadecimal digits"))
     };

@@ -346,8 +346,12 @@ fn read_believed(path: &Path, why: &str) -> anyhow::Result<Vec<u8>> {
 fn check_mode(file: &File, path: &Path, why: &str) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let told = || format!("{} cannot be read", path.display());
-    let mode = file.metadata().with_context(told)?.permissions().mode();
-    if mode & 0o077 != 0 {
+    let metadata = file.metadata().with_context(told)?;
+    // Whoever names a directory by mistake is not told to take its rights away.
+    if metadata.is_dir() {
+        bail!(wrong(format!("{} is a directory: name a file", path.display())));
+    }
+    if metadata.permissions().mode() & 0o077 != 0 {
         let path = path.display();
         bail!(wrong(format!("{path} {why}: run chmod 600 {path}")));
     }

@@ -15,12 +15,14 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Context;
 use conche::client::{Response, ResponseStream};
 use conche::watch::EventLog;
 use conche::{Client, Code, EndpointConfig, OptionNumber, QBlock, Reliability, Token};
+use conche_lab::units::Span;
 
 use crate::Global;
 use crate::credentials::Protecting;
@@ -42,7 +44,7 @@ pub struct Reading {
     #[command(flatten)]
     request: Args,
     /// Observe the resource for so many seconds: show its state, and each change of it.
-    #[arg(short = 's', long, value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true)]
+    #[arg(short = 's', long, value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true, help_heading = None::<&str>)]
     observe: Option<Duration>,
 }
 
@@ -63,7 +65,7 @@ pub struct Args {
     #[arg(short = 'B', long, value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true)]
     timeout: Option<Duration>,
     /// Send from this address and port; port 0 takes a free one.
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_local)]
     bind: Option<SocketAddr>,
     /// Go on retransmitting when the network reports the peer unreachable, as while it restarts, instead of failing at once.
     #[arg(long)]
@@ -143,12 +145,10 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
                     _ => shown.response(request.send().await?, true, false, global),
                 }
             };
+            let stop = runtime::stop_signal()?;
             tokio::select! {
                 ended = sends => ended,
-                interrupted = tokio::signal::ctrl_c() => {
-                    interrupted.context("Ctrl-C cannot be caught")?;
-                    Err(Interrupted.into())
-                }
+                () = stop => Err(Interrupted.into()),
                 never = tell_progress(progress, args.timeout, global), if global.tells_progress() => match never {},
             }
         };
@@ -244,7 +244,33 @@ pub async fn tell_progress(progress: &Progress, asked: Option<Duration>, global:
     progress.tell(progress::Limit { asked, protocol }, tell).await
 }
 
+/// Reads a number of seconds, as the commands of libcoap and ping take one, or a time with its unit.
 pub fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    seconds.filter(|span| !span.is_zero()).ok_or_else(|| "a number of seconds above 0 was expected".to_owned())
+    let span = match text.parse() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Err(_) => Span::from_str(text).ok().map(|Span(span)| span),
+    };
+    span.filter(|span| !span.is_zero())
+        .ok_or_else(|| "a number of seconds above 0 was expected, as in 5, or a time, as in 500ms".to_owned())
+}
+
+/// Reads an address of this machine.
+fn parse_local(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "an address with a port was expected, as in 192.0.2.1:5683, 0.0.0.0:0 or [::]:0".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_need_no_unit_and_may_have_one() {
+        for (text, span) in [("5", 5_000), ("0.5", 500), ("500ms", 500), ("2min", 120_000)] {
+            assert_eq!(parse_seconds(text), Ok(Duration::from_millis(span)), "{text}");
+        }
+        for wrong in ["0", "-1", "0s", "1e30", "NaN", "5 apples", ""] {
+            assert!(parse_seconds(wrong).is_err(), "{wrong}");
+        }
+    }
 }

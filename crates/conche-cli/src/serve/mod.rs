@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
+use clap::ArgGroup;
 use conche::uri::{DEFAULT_PORT, DEFAULT_SECURED_PORT};
 use conche::watch::EventLog;
 use conche::{QBlock, Server};
@@ -26,12 +26,13 @@ use crate::recording::Recording;
 use crate::runtime;
 
 #[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("served").args(["directory", "demo"]).required(true))]
 pub struct Args {
     /// Serve the files below this directory. Those beyond 16 MiB are read while they are sent, block by block.
-    #[arg(value_name = "DIR", required_unless_present = "demo")]
+    #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
     /// Serve demonstration resources instead: /test, /separate and others that /.well-known/core lists.
-    #[arg(long, conflicts_with = "directory")]
+    #[arg(long)]
     demo: bool,
     /// Let clients write files of up to 16 MiB with PUT, which are stored while they come, and remove them with DELETE.
     #[arg(long, requires = "directory")]
@@ -79,7 +80,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
             Some(directory) => (directory::router(directory, args.writable)?, LARGEST),
             None => (demo::router(), demo::LARGEST),
         };
-        let stop = stop_signal().context("signals that end the server cannot be caught")?;
+        let stop = runtime::stop_signal()?;
         let server = args.control.of(Server::builder()).router(router).body_limit(limit);
         let server = server.workers(args.workers.into());
         let server = if args.public { server.validate_sources() } else { server };
@@ -136,29 +137,4 @@ pub fn announce(listening: String, global: &Global) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "listening on {listening}")?;
     out.flush()
-}
-
-/// Ends with Ctrl-C or SIGTERM. The signals are caught from the call on.
-#[cfg(unix)]
-pub fn stop_signal() -> io::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
-}
-
-/// Ends with Ctrl-C.
-#[cfg(not(unix))]
-pub fn stop_signal() -> io::Result<impl Future<Output = ()>> {
-    Ok(async {
-        // Without a handler the server cannot be told to stop gracefully, but it serves.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    })
 }

@@ -246,7 +246,12 @@ fn mistakes_in_the_arguments_are_told_from_other_failures() {
         (&["serve", "--demo", "--bind", "5683"], "as in 127.0.0.1:5683 or [::]:5683"),
         (&["get", "coap://127.0.0.1/", "-O", "5,x"], "option If-None-Match: 0 to 0 bytes are allowed"),
         (&["put", "coap://h/", "-e", "a", "-f", "b"], "cannot be used with"),
-        (&["serve"], "required arguments were not provided"),
+        (&["get", "coap://h/", "--bind", "h"], "as in 192.0.2.1:5683"),
+        (&["get", "coap://224.0.1.187/"], "hint: this command asks one host at a time"),
+        (&["serve"], "<DIR|--demo>"),
+        (&["run", "anrw18"], "the paper of that name is `conche reproduce anrw18`"),
+        (&["run", "x.toml", "-j", "0"], "a whole number from 1 on was expected"),
+        (&["reproduce", "Cargo.toml"], "it is a file: `conche run` takes scenarios"),
     ] {
         let ended = ask(arguments);
         assert_eq!((ended.status, ended.stdout.as_str()), (Some(2), ""), "{arguments:?}");
@@ -289,6 +294,16 @@ fn an_interrupted_request_has_an_exit_status_of_its_own() {
     let client = Process(conche().args(["get", &there]).stderr(Stdio::null()).spawn().expect("the command starts"));
     silent.recv(&mut [0; 64]).expect("a request");
     client.signal("INT");
+    assert_eq!(client.status(), Some(130));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_request_that_is_terminated_ends_as_one_that_is_interrupted() {
+    let (silent, there) = silence();
+    let client = Process(conche().args(["get", &there]).stderr(Stdio::null()).spawn().expect("the command starts"));
+    silent.recv(&mut [0; 64]).expect("a request");
+    client.signal("TERM");
     assert_eq!(client.status(), Some(130));
 }
 

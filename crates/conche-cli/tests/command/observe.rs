@@ -54,16 +54,16 @@ fn get_observes_for_as_long_as_it_is_told() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_deregisters_and_is_the_way_to_end_without_a_limit() {
+fn ctrl_c_or_sigterm_deregisters_and_is_the_way_to_end_without_a_limit() {
     let (_server, address) = serve();
-    for (limit, status) in [(&[][..], 0), (&["-c", "1000000"], 130)] {
+    for (limit, signal, status) in [(&[][..], "INT", 0), (&["-c", "1000000"], "INT", 130), (&[], "TERM", 0)] {
         let mut command = conche();
         command.args(["observe", "-v", &format!("coap://{address}/obs-pumping")]).args(limit);
         let mut observer = Process(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts"));
         let mut first = String::new();
         let stdout = observer.0.stdout.take().expect("it is piped");
         BufReader::new(stdout).read_line(&mut first).expect("a state");
-        observer.signal("INT");
+        observer.signal(signal);
         let stderr = observer.0.stderr.take().expect("it is piped");
         let trace = std::io::read_to_string(stderr).expect("text");
         assert!(trace.contains("Observe: 1"), "{trace}");

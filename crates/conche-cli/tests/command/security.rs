@@ -219,6 +219,16 @@ fn a_file_of_keys_is_refused_with_the_line_and_without_the_key() {
 }
 
 #[test]
+fn a_directory_in_place_of_a_secret_keeps_its_rights() {
+    let files = Files::new();
+    let directory = files.path("keys");
+    fs::create_dir(&directory).expect("it can be made");
+    let ended = run(serving(&["--psk-keys"]).arg(&directory));
+    assert_eq!(ended.status, Some(2), "{}", ended.stderr);
+    assert_eq!(ended.stderr, format!("conche: {directory} is a directory: name a file\n"));
+}
+
+#[test]
 fn a_made_key_is_random_and_opens_a_session_and_overwrites_nothing() {
     let [one, other] = [(); 2].map(|()| ask(&["keygen"]).stdout);
     assert!(one.len() == 2 + 32 + 1 && one.starts_with("0x") && one != other, "{one:?} {other:?}");

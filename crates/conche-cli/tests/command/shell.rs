@@ -21,6 +21,30 @@ fn ask(arguments: &[&str]) -> Ended {
 }
 
 #[test]
+fn helps_are_wrapped_and_begin_with_what_a_command_has_of_its_own() {
+    for subcommand in subcommands() {
+        let help = ask(&[&subcommand, "--help"]).stdout;
+        let too_wide: Vec<_> = help.lines().filter(|line| line.chars().count() > 100).collect();
+        // Examples stand as they are to be typed.
+        assert!(too_wide.iter().all(|line| line.starts_with("  conche ")), "{subcommand}: {too_wide:?}");
+    }
+    let help = ask(&["observe", "--help"]).stdout;
+    let at = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text} in {help}"));
+    let order = [
+        "-N, --non",
+        "--cancel",
+        "-v, --verbose",
+        "Security:",
+        "--ca <FILE>",
+        "Congestion control:",
+        "--cc",
+        "Records:",
+        "--capture",
+    ];
+    assert!(order.is_sorted_by_key(|text| at(text)), "{help}");
+}
+
+#[test]
 fn completions_know_subcommands_controllers_and_papers() {
     for shell in ["bash", "zsh", "fish"] {
         let script = ask(&["completions", shell]);

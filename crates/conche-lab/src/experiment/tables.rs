@@ -9,14 +9,16 @@ use crate::report::{Table, deviation, interval, number};
 use crate::results::{Figure, Unit, Verdict};
 use crate::scenario::{self, Scenario, filled, matches_any, parsed, templates};
 
-/// The scenario's tables, or one of everything, and the claims.
+/// The scenario's tables, or one of everything if they are empty, and the claims.
 pub(super) fn tables(experiment: &Experiment, figures: &[Figure]) -> Vec<Table> {
     let scenario = experiment.scenario();
     let view = View::new(experiment.document.sections(), figures);
-    let mut tables: Vec<Table> = match scenario.tables.is_empty() {
-        true => vec![everything(figures)],
-        false => scenario.tables.iter().map(|table| view.table(table)).collect(),
-    };
+    let mut tables: Vec<Table> = scenario.tables.iter().map(|table| view.table(table)).collect();
+    tables.retain(|table| !table.rows.is_empty());
+    // What was run must show, also where it is in no table of the scenario, as a controller that the paper did not run.
+    if tables.is_empty() {
+        tables.push(everything(figures));
+    }
     tables.push(claims(experiment, figures));
     tables.retain(|table| !table.rows.is_empty());
     tables
@@ -44,7 +46,7 @@ fn claims(experiment: &Experiment, figures: &[Figure]) -> Table {
         ]
     });
     Table {
-        title: "What the paper says in words".to_owned(),
+        title: "What is said in words".to_owned(),
         header: ["claim", "compared", "measured", "95 %", ""].map(String::from).into(),
         names: 2,
         rows: rows.collect(),

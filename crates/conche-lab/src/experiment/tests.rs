@@ -276,6 +276,15 @@ fn other_controllers_get_a_table_of_their_own() {
 }
 
 #[test]
+fn what_is_in_no_table_of_the_scenario_shows_all_the_same() {
+    let experiment = anrw18(&[10], &["2500"], &["coap-b"], 1);
+    let tables = experiment.tables(&measured(&experiment));
+    let [all] = &tables[..] else { panic!("{tables:?}") };
+    assert_eq!(all.title, "What was measured of each cell, with 95 % intervals");
+    assert!(all.rows.iter().any(|row| row[0] == "coap-b/continuous/10/2500"), "{all}");
+}
+
+#[test]
 fn tables_show_every_panel_of_what_was_run() {
     let experiment = anrw18(&[2, 50], &["2500", "14100", "inf"], &["default", "cocoa", "cocoa-fb2"], 1);
     let tables = experiment.tables(&measured(&experiment));

@@ -61,10 +61,14 @@ impl Assemblies {
         }
         let announced = content.uint(OptionNumber::SIZE1).map_or(0, |size| size as usize);
         if announced.max(block.offset().saturating_add(part.len())) > most {
+            let is_next = self
+                .contexts
+                .use_of(now, key)
+                .is_some_and(|(_, joined)| joined.payload().len() == block.offset() && joined.code() == content.code());
             self.contexts.remove(key);
-            // Somewhere in the middle, what is missing is the beginning (RFC 7959 §2.9.2, §2.9.3).
-            let begins = block.num == 0 || announced > most;
-            return Part::Refused(if begins {
+            // Of a body that is not here, what is missing is the beginning (RFC 7959 §2.9.2, §2.9.3).
+            let is_known = block.num == 0 || announced > most || is_next;
+            return Part::Refused(if is_known {
                 Code::REQUEST_ENTITY_TOO_LARGE
             } else {
                 Code::REQUEST_ENTITY_INCOMPLETE

@@ -5,7 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Who sent a request, as far as keys vouch for it. As an argument of a handler it lets only requests pass of which that is known;
-/// others are answered with 4.01. What somebody may do is the program's affair.
+/// others are answered with 4.01. What somebody may do is the program's affair: of one handler, or of a layer around many, which finds
+/// it in [`Request::extension`](crate::server::Request::extension) ([`from_fn`](crate::server::from_fn) has an example).
+///
+/// A handler with this argument cannot be observed: a [`Notifier`](crate::server::Notifier) asks once for all who observe, and so for
+/// nobody in particular. A layer can look at who registers.
 ///
 /// ```
 /// use conche::security::Identity;
@@ -46,7 +50,9 @@ impl Identity {
     }
 }
 
-/// An identity as text, whatever its bytes; a certificate by its length.
+/// For logs: that of a pre-shared key as text, with what is not ASCII escaped; a certificate by its length; one of OSCORE in
+/// hexadecimal digits; one of EDHOC by its subject. What somebody may do goes by the identity itself, as
+/// two of different kinds may read alike.
 impl fmt::Display for Identity {
     #[cfg_attr(not(any(feature = "dtls", feature = "oscore")), expect(unused_variables, reason = "there is nobody"))]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -33,6 +33,30 @@ use super::{Answer, IntoResponse, Request, Response};
 ///
 /// let router: Router = Router::new().route("/floor", get(floor)).layer(from_fn(locate));
 /// ```
+///
+/// One that decides who may do what lets those pass who [observe](Request::is_for_observers): nobody asks then, and who did was asked for an
+/// [`Identity`](crate::security::Identity) when he registered. If it refuses, the observations end.
+///
+/// ```
+/// # #[cfg(feature = "dtls")] {
+/// use conche::Code;
+/// use conche::security::Identity;
+/// use conche::server::{Next, Request, Response, Router, from_fn, get};
+///
+/// /// Everybody with a key may read, and only the owner may change anything.
+/// async fn authorise(request: Request, next: Next) -> Result<Response, Code> {
+///     let may = match request.extension::<Identity>() {
+///         _ if request.is_for_observers() => true,
+///         Some(Identity::Psk(name)) => request.method() == Code::GET || &**name == b"owner",
+///         Some(_) => false,
+///         None => return Err(Code::UNAUTHORIZED),
+///     };
+///     if may { Ok(next.run(request).await) } else { Err(Code::FORBIDDEN) }
+/// }
+///
+/// let router: Router = Router::new().route("/temperature", get(async || "21.5")).layer(from_fn(authorise));
+/// # }
+/// ```
 pub fn from_fn<F>(function: F) -> FromFn<F> {
     FromFn(function)
 }

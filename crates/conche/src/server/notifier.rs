@@ -41,8 +41,10 @@ use crate::bell::Bell;
 /// slow misses states that are out of date, and gets the last one. Changes in a hurry run the handler again only when it
 /// has ended.
 ///
-/// [`Peer`](super::Peer) is then one of those who observe, and conditions and ETags of requests are left out. An answer that
-/// is an error is the last notification: it ends the observations.
+/// [`Peer`](super::Peer) is then one of those who observe, and conditions and ETags of requests are left out. There is no
+/// [`Identity`](crate::security::Identity): who may observe is decided when a client registers, and
+/// [`Request::is_for_observers`](super::Request::is_for_observers) tells a layer that this has been done. An answer that is an error is the
+/// last notification: it ends the observations.
 ///
 /// The methods return at once, and may be called from anywhere, in handlers of the resource, too.
 #[derive(Clone, Debug, Default)]

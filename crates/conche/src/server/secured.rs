@@ -2,6 +2,7 @@
 
 use conche_proto::codec::Code;
 use tower_layer::Layer;
+use tracing::warn;
 
 use super::extract::{FromRequestParts, Rejection};
 use super::routing::{RequestService, Route};
@@ -12,7 +13,7 @@ impl<S> FromRequestParts<S> for Identity {
     type Rejection = Rejection;
 
     fn from_request_parts(request: &Request, _state: &S) -> Result<Self, Rejection> {
-        request.extension().cloned().ok_or_else(unprotected)
+        request.extension().cloned().ok_or_else(|| nobody_known(request))
     }
 }
 
@@ -23,9 +24,21 @@ impl<S> FromRequestParts<S> for crate::oscore::Identity {
     fn from_request_parts(request: &Request, _state: &S) -> Result<Self, Rejection> {
         match request.extension() {
             Some(Identity::Oscore(identity)) => Ok(identity.clone()),
-            _ => Err(unprotected()),
+            _ => Err(nobody_known(request)),
         }
     }
+}
+
+/// The handler wants to know who asks, and cannot.
+fn nobody_known(request: &Request) -> Rejection {
+    if request.is_for_observers() {
+        warn!(
+            ?request,
+            "a handler that takes an identity is asked for all who observe, so that it has none: their observations end. Let a layer \
+             look at the identity of who registers"
+        );
+    }
+    unprotected()
 }
 
 /// A layer that lets only requests pass for whose sender keys vouch: those of OSCORE, or of a DTLS session in which the client has

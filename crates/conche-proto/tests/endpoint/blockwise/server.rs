@@ -149,6 +149,22 @@ fn a_body_over_the_limit_is_answered_4_13_with_size1_and_forgotten() {
     assert_eq!((occupancy.assemblies, occupancy.body_bytes), (0, 0));
 }
 
+// RFC 7959 §2.9.3 (Q132)
+#[test]
+fn a_body_that_outgrows_the_limit_without_a_word_of_its_size_is_answered_4_13() {
+    let limits = Limits { body_bytes: 128, ..Limits::default() };
+    let mut server: Direct<u32> = Direct::with_limits(limits);
+    for num in 0..2 {
+        assert_eq!(code_of(&put(&mut server, num as u16, b64(num, true), &[1; 64])), Code::CONTINUE);
+    }
+    let given = put(&mut server, 2, b64(2, true), &[1; 64]);
+    assert_eq!(code_of(&given), Code::REQUEST_ENTITY_TOO_LARGE);
+    assert_eq!(given.message().uint(OptionNumber::SIZE1), Some(128));
+    assert_eq!(server.endpoint.occupancy().assemblies, 0);
+    // Nothing is known of its beginning any more.
+    assert_eq!(code_of(&put(&mut server, 3, b64(3, true), &[1; 64])), Code::REQUEST_ENTITY_INCOMPLETE);
+}
+
 // RFC 7959 §2.4 (Q122, Q126)
 #[test]
 fn blocks_that_are_asked_for_later_are_of_the_state_that_the_first_was_of() {
