@@ -1,7 +1,8 @@
 /* The floor that `cargo xtask bench-peers` compares with: no CoAP, only its shape. What looks like a request is sent back as a
    piggybacked 2.05 with its own message ID and token and 60 bytes of payload, in batches as large as have come.
 
-   server PORT [PORTS]: on so many ports of 127.0.0.1 from this one on. */
+   server PORT [PORTS]: on so many ports of 127.0.0.1 from this one on. With several, a client has one request under way to each, so that
+   nothing comes in batches, and the calls for one datagram cost a fifth less. */
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -59,6 +60,15 @@ static int serve(int socket) {
   return came == BATCH;
 }
 
+/* The same for a datagram of a socket on which no more are expected; epoll tells of others. */
+static void serve_one(int socket) {
+  socklen_t length = sizeof(peers[0]);
+  ssize_t came = recvfrom(socket, buffers[0], ROOM, MSG_DONTWAIT, (struct sockaddr *)&peers[0], &length);
+  size_t bytes = came > 0 ? answer(buffers[0], (size_t)came) : 0;
+  if (bytes)
+    sendto(socket, buffers[0], bytes, 0, (struct sockaddr *)&peers[0], length);
+}
+
 int main(int count, char **arguments) {
   int port = count > 1 ? atoi(arguments[1]) : 5683, ports = count > 2 ? atoi(arguments[2]) : 1;
   int poll = epoll_create1(0);
@@ -77,8 +87,12 @@ int main(int count, char **arguments) {
   for (;;) {
     struct epoll_event events[64];
     int ready = epoll_wait(poll, events, 64, -1);
-    for (int i = 0; i < ready; i++)
-      while (serve(events[i].data.fd))
-        ;
+    for (int i = 0; i < ready; i++) {
+      if (ports > 1)
+        serve_one(events[i].data.fd);
+      else
+        while (serve(events[i].data.fd))
+          ;
+    }
   }
 }

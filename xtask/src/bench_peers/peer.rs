@@ -95,10 +95,10 @@ impl Peer {
         match load {
             // It waits for one answer at a time; nothing else about it is another.
             _ if self == Self::ConcheBusyPoll => load == Load::OneServer,
-            Load::Many | Load::Wide | Load::Single => true,
+            Load::Many | Load::Wide | Load::Single | Load::OneServer | Load::ManyServers => true,
             Load::Dtls | Load::Handshakes => matches!(self, Self::Conche | Self::Libcoap | Self::Californium),
             Load::Oscore => matches!(self, Self::Conche | Self::Californium | Self::Aiocoap),
-            // There is nothing in it that could grow, tell, divide or ask.
+            // There is nothing in it that could grow, tell or divide.
             _ => self != Self::Raw,
         }
     }

@@ -84,7 +84,7 @@ impl<'a> Setup<'a> {
         })
     }
 
-    /// The client of an implementation that has been built. The floor has none.
+    /// The client of an implementation that has been built.
     pub fn client(&self, peer: Peer) -> Result<&Program> {
         self.programs(peer).map(|[_, client]| client)
     }
@@ -111,7 +111,7 @@ impl<'a> Setup<'a> {
             peers::compile_c(self.project, &[&self.source(peer, &format!("{part}.c"))], &program, libraries)?;
             Ok(vec![program])
         };
-        Ok([compiled("server")?, if peer == Peer::Raw { Vec::new() } else { compiled("client")? }])
+        Ok([compiled("server")?, compiled("client")?])
     }
 
     fn californium(&self) -> Result<[Program; 2]> {

@@ -64,7 +64,9 @@ fn columns(load: Load) -> &'static [Column] {
         Load::Oscore => &[CpuOverPlain, RateOverPlain, RateOver(Peer::Californium), Rate, Cpu, P50, P99],
         Load::Handshakes => &[CpuOver(Peer::Libcoap), RateOver(Peer::Libcoap), Rate, Cpu, P50, P99, SessionBytes],
         Load::Observed | Load::Blocks => &[CpuOver(Peer::Libcoap), RateOver(Peer::Libcoap), Rate, Cpu],
-        Load::OneServer | Load::ManyServers => &[CpuOver(Peer::Libcoap), RateOver(Peer::Libcoap), Rate, Cpu],
+        Load::OneServer | Load::ManyServers => {
+            &[CpuOver(Peer::Raw), RateOver(Peer::Raw), RateOver(Peer::Libcoap), Rate, Cpu]
+        }
     }
 }
 

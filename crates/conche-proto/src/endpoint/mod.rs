@@ -84,13 +84,14 @@ use core::hint::black_box;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
+use smallvec::SmallVec;
 
 use crate::PeerKey;
 use crate::blockwise::Representations;
 use crate::codec::{Header, MessagePool};
 use crate::config::{ConfigError, SharedConfig, TransmissionParameters};
 use crate::exchange::Exchanges;
-use crate::hash::Keyed;
+use crate::hash::{Fingerprint, Keyed};
 use crate::incoming::Incoming;
 use crate::limit::Limiter;
 use crate::message::{Deduplication, Rejectable};
@@ -400,10 +401,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Reads what taking in this datagram will need beside that, for the driver that has several at once. Nothing is taken in.
     pub fn glance_at(&self, datagram: &Datagram<'_, P>) {
-        if let Some(header) = Header::of(datagram.bytes).filter(|header| header.code.is_request()) {
+        self.glance_at_all(core::iter::once(*datagram));
+    }
+
+    /// The same for datagrams that have come together. All are looked at before anything is read, so that memory is waited for once and
+    /// not for each of them.
+    pub fn glance_at_all<'a>(&self, datagrams: impl Iterator<Item = Datagram<'a, P>>) {
+        let is_request = |datagram: &Datagram<'_, P>| {
+            let header = Header::of(datagram.bytes).filter(|header| header.code.is_request())?;
             let source = Source { from: datagram.from, local: datagram.local, copy: None };
-            self.received.glance(self.fingerprint(source, self.peers.hash(&datagram.from), header.id));
-        }
+            Some(self.fingerprint(source, self.peers.hash(&datagram.from), header.id))
+        };
+        let requests: SmallVec<[Fingerprint; 32]> = datagrams.filter_map(|datagram| is_request(&datagram)).collect();
+        self.received.glance(&requests);
     }
 
     /// Counters since the start.

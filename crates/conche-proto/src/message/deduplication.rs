@@ -8,6 +8,7 @@
 //! group of sources gets its [share](crate::shares), beyond which it is refused.
 
 use alloc::boxed::Box;
+use core::hint::black_box;
 use core::time::Duration;
 
 use crate::config::SharedConfig;
@@ -203,10 +204,22 @@ impl Deduplication {
         Number::of(index).map(|index| Remembered { index, message: what.message })
     }
 
-    /// Reads what finding or entering a message will need.
+    /// Reads what finding and entering these messages will need, and what forgetting as many will where the table is full.
     #[inline]
-    pub(crate) fn glance(&self, what: Fingerprint) {
-        self.index.glance(what.short());
+    pub(crate) fn glance(&self, messages: &[Fingerprint]) {
+        messages.iter().for_each(|what| self.index.glance(what.short()));
+        if self.room(self.longest_reply) == Room::Free {
+            return;
+        }
+        let mut oldest = self.queues[0][Queue::Idempotent as usize].first;
+        for _ in messages {
+            let Some(entry) = self.entries.get(oldest) else { break };
+            self.index.glance_at_end(oldest);
+            if let Reply::Datagram(datagram) = &entry.reply {
+                black_box(datagram.first());
+            }
+            oldest = entry.next;
+        }
     }
 
     /// Enters a message that [`find`](Self::find) has just not found. `keep` is called first if others may be forgotten for

@@ -36,6 +36,7 @@ impl<C: SharedController> Driver<C> {
                 break;
             }
             consume_budget().await;
+            let is_first = !self.socket.has_more();
             let received = match self.socket.receive(&mut self.incoming) {
                 Ok(Received::Nothing) => break,
                 Ok(received) => received,
@@ -43,6 +44,13 @@ impl<C: SharedController> Driver<C> {
                 Err(error) if socket::is_about_a_peer(&error) => continue,
                 Err(error) => return Err(error),
             };
+            if is_first
+                && let Received::Datagram(first) = received
+                && self.socket.has_more()
+            {
+                let batch = [first].into_iter().chain(self.socket.more());
+                self.endpoint.glance_at_all(batch.map(|arrival| arrival.datagram(&self.incoming)));
+            }
             if let (Received::Datagram(arrival), Some(secured)) = (&received, &self.secured) {
                 let is_record = Secured::is_record(arrival.datagram(&self.incoming).bytes);
                 if is_record || !secured.takes_plaintext() {

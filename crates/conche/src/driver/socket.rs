@@ -311,6 +311,16 @@ impl Socket {
         }
     }
 
+    /// Whether the next datagrams have come already.
+    pub(super) fn has_more(&self) -> bool {
+        !self.arrived.is_empty()
+    }
+
+    /// The next datagrams, as far as they have come already.
+    pub(super) fn more(&self) -> impl Iterator<Item = Arrival> {
+        self.arrived.iter().copied()
+    }
+
     #[cfg(target_os = "linux")]
     fn unreachable(&mut self, buffer: &mut [u8]) -> io::Result<Option<Received>> {
         let Self { io, control, .. } = self;

@@ -1,7 +1,7 @@
 //! Message deduplication (RFC 7252 §4.5).
 
 use conche_proto::codec::{Code, MessageId, Type};
-use conche_proto::{Datagram, EndpointConfig, Event, Instant};
+use conche_proto::{Datagram, EndpointConfig, Event, Instant, Limits};
 
 use crate::support::direct::{Direct, con, content};
 use crate::support::{CLIENT, SERVER, STRANGER, World, at_ms, request, s, wire};
@@ -122,20 +122,28 @@ fn an_idle_server_forgets_everything() {
 
 #[test]
 fn looking_at_datagrams_before_they_are_taken_in_changes_nothing() {
-    let mut server = Direct::new(EndpointConfig::default());
-    let seen =
-        |server: &Direct<u32>| (*server.endpoint.stats(), server.endpoint.occupancy(), server.endpoint.lookup_steps());
-    let datagrams: Vec<_> = (0..300).map(|id| (id % 7, con(Code::GET, id as u16))).collect();
-    for (number, (from, bytes)) in datagrams.iter().enumerate() {
-        let before = seen(&server);
-        for (from, bytes) in &datagrams {
-            // Of a datagram that is cut short, too.
-            (0..=bytes.len()).for_each(|length| server.endpoint.glance_at(&Datagram::new(*from, &bytes[..length])));
+    // A table of 64 MiB, and one that is full soon.
+    for deduplication_bytes in [Limits::default().deduplication_bytes, 6_000] {
+        let limits = Limits { deduplication_bytes, ..Limits::default() };
+        let mut server = Direct::new(EndpointConfig { limits, ..EndpointConfig::default() });
+        let seen = |server: &Direct<u32>| {
+            (*server.endpoint.stats(), server.endpoint.occupancy(), server.endpoint.lookup_steps())
+        };
+        let datagrams: Vec<_> = (0..300).map(|id| (id % 7, con(Code::GET, id as u16))).collect();
+        for (number, (from, bytes)) in datagrams.iter().enumerate() {
+            let before = seen(&server);
+            for (from, bytes) in &datagrams {
+                // Of a datagram that is cut short, too.
+                (0..=bytes.len()).for_each(|length| server.endpoint.glance_at(&Datagram::new(*from, &bytes[..length])));
+            }
+            server.endpoint.glance_at_all(datagrams.iter().map(|(from, bytes)| Datagram::new(*from, bytes)));
+            assert_eq!(seen(&server), before);
+            let request = server.receive(*from, bytes).request();
+            server.respond(request, content("seen, and remembered for long"));
+            assert_eq!(server.endpoint.stats().requests_received, number as u64 + 1, "none was taken for a copy");
+            assert_eq!(server.receive(*from, bytes).kinds(), [(Type::Acknowledgement, Code::CONTENT)]);
         }
-        assert_eq!(seen(&server), before);
-        let request = server.receive(*from, bytes).request();
-        server.respond(request, content("seen"));
-        assert_eq!(server.endpoint.stats().requests_received, number as u64 + 1, "none was taken for a copy");
-        assert_eq!(server.receive(*from, bytes).kinds(), [(Type::Acknowledgement, Code::CONTENT)]);
+        let remembered = server.endpoint.occupancy().deduplication_entries;
+        assert_eq!(remembered < datagrams.len(), deduplication_bytes == 6_000, "{remembered}");
     }
 }
