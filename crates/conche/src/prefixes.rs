@@ -1,20 +1,22 @@
 //! [`Prefixes`]: what is said for address prefixes.
 
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// Values for address prefixes, of which the longest decides.
+/// Values for address prefixes, of which the longest decides. There may be one for each of a hundred thousand devices.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefixes<T> {
-    /// Those of IPv4 first, and the longest.
-    entries: Vec<(IpNet, T)>,
+    entries: BTreeMap<IpNet, T>,
+    /// How long the prefixes of IPv4 and of IPv6 are, the longest first.
+    lengths: [BTreeSet<Reverse<u8>>; 2],
 }
 
 impl<T> Default for Prefixes<T> {
     fn default() -> Self {
-        Self { entries: Vec::new() }
+        Self { entries: BTreeMap::new(), lengths: Default::default() }
     }
 }
 
@@ -22,15 +24,14 @@ impl<T> Prefixes<T> {
     /// Sets the value of a prefix, instead of the one that it had.
     pub(crate) fn set(&mut self, prefix: IpNet, value: T) {
         // The bits after the prefix say nothing.
-        let prefix = prefix.trunc();
-        self.entries.retain(|(other, _)| *other != prefix);
-        self.entries.push((prefix, value));
-        self.entries.sort_by_key(|(prefix, _)| (prefix.network().is_ipv6(), Reverse(prefix.prefix_len())));
+        self.entries.insert(prefix.trunc(), value);
+        self.lengths[usize::from(prefix.network().is_ipv6())].insert(Reverse(prefix.prefix_len()));
     }
 
     /// The value of the longest prefix that has this address, which is no IPv4-mapped one.
     pub(crate) fn of(&self, address: IpAddr) -> Option<&T> {
-        self.entries.iter().find(|(prefix, _)| prefix.contains(&address)).map(|(_, value)| value)
+        let mut lengths = self.lengths[usize::from(address.is_ipv6())].iter();
+        lengths.find_map(|&Reverse(length)| self.entries.get(&IpNet::new(address, length).ok()?.trunc()))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -44,7 +45,7 @@ impl<T> Prefixes<T> {
     /// The same prefixes with what is made of their values.
     pub(crate) fn try_map<U, E>(&self, mut make: impl FnMut(&T) -> Result<U, E>) -> Result<Prefixes<U>, E> {
         let made = self.entries.iter().map(|(prefix, value)| Ok((*prefix, make(value)?)));
-        Ok(Prefixes { entries: made.collect::<Result<_, E>>()? })
+        Ok(Prefixes { entries: made.collect::<Result<_, E>>()?, lengths: self.lengths.clone() })
     }
 }
 
@@ -53,5 +54,27 @@ impl<T> FromIterator<(IpNet, T)> for Prefixes<T> {
         let mut prefixes = Self::default();
         entries.into_iter().for_each(|(prefix, value)| prefixes.set(prefix, value));
         prefixes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_prefix_decides_and_a_value_is_set_anew() {
+        let net = |text: &str| text.parse::<IpNet>().expect("a prefix");
+        let mut prefixes: Prefixes<u8> = [("0.0.0.0/0", 0), ("10.9.8.7/8", 1), ("10.1.0.0/16", 2), ("::/0", 3)]
+            .map(|(prefix, value)| (net(prefix), value))
+            .into_iter()
+            .collect();
+        prefixes.set(net("10.1.2.3/32"), 4);
+        prefixes.set(net("10.0.0.0/8"), 5);
+        let of = |text: &str| prefixes.of(text.parse().expect("an address")).copied();
+        for (address, value) in [("10.1.2.3", 4), ("10.1.2.4", 2), ("10.2.0.0", 5), ("11.0.0.0", 0), ("2001:db8::1", 3)]
+        {
+            assert_eq!(of(address), Some(value), "{address}");
+        }
+        assert_eq!((prefixes.len(), Prefixes::<u8>::default().of(IpAddr::from([10, 0, 0, 1]))), (5, None));
     }
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 #[cfg(feature = "dtls")]
 use conche_dtls::ClientCredentials;
 use conche_proto::cc::AnyController;
+#[cfg(feature = "dtls")]
+use ipnet::IpNet;
 
 use super::Client;
 use super::cache::CacheLimits;
@@ -135,13 +137,42 @@ impl<C: SharedController> Builder<ClientRole, C> {
     /// # Errors
     /// If the identity or the key has no byte or too many.
     #[cfg(feature = "dtls")]
-    pub fn psk(mut self, identity: impl Into<Vec<u8>>, key: Secret) -> Result<Self, CredentialsError> {
-        self.settings.security.psk = Some(ClientCredentials::psk(identity, key)?);
+    pub fn psk(self, identity: impl Into<Vec<u8>>, key: Secret) -> Result<Self, CredentialsError> {
+        let identity = identity.into();
+        let [v4, v6] = [ipnet::Ipv4Net::default().into(), ipnet::Ipv6Net::default().into()];
+        self.psk_for(v4, identity.clone(), key.clone())?.psk_for(v6, identity, key)
+    }
+
+    /// As [`psk`](Self::psk), of the servers of a prefix, such as the one of a device. The longest prefix decides.
+    ///
+    /// ```
+    /// use conche::Client;
+    /// use conche::security::Secret;
+    ///
+    /// let devices = [("192.0.2.1/32", *b"key of device 1!"), ("192.0.2.2/32", *b"key of device 2!")];
+    /// let mut client = Client::builder();
+    /// for (prefix, key) in devices {
+    ///     client = client.psk_for(prefix.parse()?, *b"gateway", Secret::new(key))?;
+    /// }
+    /// let client = client.build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`psk`](Self::psk).
+    #[cfg(feature = "dtls")]
+    pub fn psk_for(
+        mut self,
+        prefix: IpNet,
+        identity: impl Into<Vec<u8>>,
+        key: Secret,
+    ) -> Result<Self, CredentialsError> {
+        self.settings.security.psk.set(prefix, ClientCredentials::psk(identity, key)?);
         Ok(self)
     }
 
     /// Asks servers of `coaps` URIs for a certificate that one of these vouches for, with the host of the URI in it (RFC 7252
-    /// §9.1.3.3). Where there is a [pre-shared key](Self::psk) as well, that is used instead.
+    /// §9.1.3.3). Where there is a [pre-shared key](Self::psk) for a server as well, that is used instead.
     #[cfg(feature = "dtls")]
     pub fn roots(mut self, roots: Roots) -> Self {
         self.settings.security.roots = Some(roots);

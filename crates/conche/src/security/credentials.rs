@@ -1,5 +1,6 @@
 //! What is shown, and what is believed.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use conche_dtls::{
@@ -11,6 +12,7 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
 use super::HandshakeError;
+use crate::prefixes::Prefixes;
 
 /// Certificates (DER) that are believed for themselves, and those that may stand between them and a peer's.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +65,8 @@ impl Roots {
 /// Whom a client or a server is to others, and whom it believes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Security {
-    pub(crate) psk: Option<ClientCredentials>,
+    /// What servers are shown, by their addresses.
+    pub(crate) psk: Prefixes<ClientCredentials>,
     pub(crate) roots: Option<Roots>,
     pub(crate) own: Option<OwnCertificate>,
     pub(crate) keys: Option<ServerKeys>,
@@ -75,7 +78,7 @@ pub(crate) struct Security {
 impl Security {
     /// Nothing is secured.
     pub(crate) fn is_none(&self) -> bool {
-        self.psk.is_none() && self.roots.is_none() && !self.is_server()
+        self.psk.len() == 0 && self.roots.is_none() && !self.is_server()
     }
 
     /// Bytes of the largest message that goes through a session, if there may be one: a record carries no more (RFC 5246 §6.2.1).
@@ -94,14 +97,20 @@ impl Security {
         self.keys.is_some() || self.certificate.is_some() && self.client_roots.is_some()
     }
 
-    /// There is a pre-shared key to show.
-    pub(crate) fn has_psk(&self) -> bool {
-        self.psk.is_some()
+    /// There is a pre-shared key to show to a server at this address, which is no IPv4-mapped one.
+    pub(crate) fn has_psk(&self, at: IpAddr) -> bool {
+        self.psk.of(at).is_some()
     }
 
-    /// What a server of this name is shown, and whom we believe to be it. `epoch` is the time since 1970 when the clock showed zero.
-    pub(crate) fn client_credentials(&self, name: &str, epoch: Duration) -> Result<ClientCredentials, HandshakeError> {
-        if let Some(psk) = &self.psk {
+    /// What a server of this name, at this address, is shown, and whom we believe to be it. `epoch` is the time since 1970 when the clock
+    /// showed zero.
+    pub(crate) fn client_credentials(
+        &self,
+        at: IpAddr,
+        name: &str,
+        epoch: Duration,
+    ) -> Result<ClientCredentials, HandshakeError> {
+        if let Some(psk) = self.psk.of(at) {
             return Ok(psk.clone());
         }
         let roots = self.roots.as_ref().ok_or_else(HandshakeError::none)?;

@@ -40,6 +40,25 @@ async fn one_session_carries_all_requests() {
 }
 
 #[tokio::test]
+async fn each_server_is_shown_the_key_of_its_prefix() {
+    let mut client = Client::builder().psk(*b"gateway", Secret::new(*b"of nobody")).expect("a key");
+    let mut servers = Vec::new();
+    for (host, key) in [("127.0.0.1", "one's own"), ("127.0.0.2", "the other's")] {
+        let known = move |identity: &[u8]| (identity == b"gateway").then(|| Secret::new(key));
+        let server = Server::builder().psk(known).route("/hello", get(async || "world")).bind((host, 0)).await;
+        servers.push(server.expect("a port"));
+        let prefix = format!("{host}/32").parse().expect("a prefix");
+        client = client.psk_for(prefix, *b"gateway", Secret::new(key)).expect("a key");
+    }
+    let client = client.build().expect("valid");
+    for server in &servers {
+        assert_eq!(client.get(uri(server, "/hello")).await.expect("answered").code(), Code::CONTENT);
+        let error = knowing(b"gateway", b"of nobody").get(uri(server, "/hello")).await.expect_err("another key");
+        assert!(matches!(error, Error::Handshake { .. }), "{error:?}");
+    }
+}
+
+#[tokio::test]
 async fn many_at_once_share_a_handshake() {
     let (server, client) = (server().await, client());
     let requests: Vec<_> = (0..50).map(|_| tokio::spawn(client.get(uri(&server, "/hello")).send())).collect();

@@ -170,10 +170,12 @@ impl Secured {
             return false;
         }
         let place = Place { at, local: None };
-        let begun = self.security.client_credentials(&handshake.name, self.epoch).and_then(|credentials| {
-            let begun = self.sessions.connect_controlled(now, place, &credentials);
-            begun.map_err(|error| HandshakeError::new(&error))
-        });
+        let begun = self.security.client_credentials(at.ip().to_canonical(), &handshake.name, self.epoch).and_then(
+            |credentials| {
+                let begun = self.sessions.connect_controlled(now, place, &credentials);
+                begun.map_err(|error| HandshakeError::new(&error))
+            },
+        );
         match begun {
             Ok(session) => {
                 handshake.session = Some(session);
@@ -195,7 +197,7 @@ impl<C: SharedController> Driver<C> {
             return;
         };
         // With a key it does not matter how its server is called.
-        let name = if secured.security.has_psk() { Arc::from("") } else { name };
+        let name = if secured.security.has_psk(to.canonical().ip()) { Arc::from("") } else { name };
         let Some(answer) = secured.join(to, &name, answer) else { return };
         if let Some(before) = secured.waiting.0.remove(&to.socket_addr()) {
             before.session.into_iter().for_each(|session| secured.sessions.close(session));
