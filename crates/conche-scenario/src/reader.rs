@@ -20,8 +20,11 @@ use super::ScenarioError;
 
 /// Reads from a text, of which the table is given back too. Errors have a place.
 pub(super) fn from_text<T: DeserializeOwned>(text: &str) -> Result<(T, Table), ScenarioError> {
-    let table = toml::from_str(text)?;
     let places = DeTable::parse(text)?;
+    // What is good TOML and no table has numbers that none can have.
+    let table = toml::from_str(text).map_err(|error: toml::de::Error| {
+        ScenarioError::custom("numbers go from -2^63 to 2^63 - 1, and with a decimal point to 1.7e308").at(error.span())
+    })?;
     let read = read(&table, Some(places.get_ref())).map_err(|error| error.at(Some(places.span())))?;
     Ok((read, table))
 }
@@ -59,10 +62,11 @@ impl<'de> Deserializer<'de> for Reader<'_> {
             Value::Float(number) => visitor.visit_f64(*number),
             Value::Boolean(is_so) => visitor.visit_bool(*is_so),
             Value::Datetime(_) => Err(Error::invalid_type(Unexpected::Other("date"), &visitor)),
-            Value::Array(values) => visitor.visit_seq(Items {
-                values: values.iter(),
-                places: place.and_then(DeValue::as_array).map(|places| places.iter()),
-            }),
+            Value::Array(values) => {
+                let places = place.and_then(DeValue::as_array).map(|places| places.iter());
+                let mut items = Items { values: values.iter(), places };
+                visitor.visit_seq(&mut items).and_then(|read| items.end().map(|()| read))
+            }
             Value::Table(table) => visitor.visit_map(Entries::of(table, place.and_then(DeValue::as_table))),
         };
         read.map_err(|error| error.at(self.span()))
@@ -108,6 +112,18 @@ impl<'de> Deserializer<'de> for Reader<'_> {
 struct Items<'a> {
     values: slice::Iter<'a, Value>,
     places: Option<slice::Iter<'a, Spanned<DeValue<'a>>>>,
+}
+
+impl Items<'_> {
+    /// Nothing may be left, as of an array of a fixed length.
+    fn end(mut self) -> Result<(), ScenarioError> {
+        let place = self.places.as_mut().and_then(Iterator::next).map(Spanned::span);
+        match self.values.len() {
+            0 => Ok(()),
+            1 => Err(ScenarioError::custom("one element too many").at(place)),
+            more => Err(ScenarioError::custom(format_args!("{more} elements too many")).at(place)),
+        }
+    }
 }
 
 impl<'de> SeqAccess<'de> for Items<'_> {
@@ -237,6 +253,12 @@ mod tests {
         for (text, wrong, problem) in [
             ("kinds = [{ number = 256 }]", "256", "invalid value: integer `256`, expected u8"),
             ("kinds = [{ pair = [1] }]", "[1]", "invalid length 1, expected tuple variant Kind::Pair with 2 elements"),
+            ("kinds = [{ pair = [1, true, 2, 3] }]", "2", "2 elements too many"),
+            (
+                "kinds = [{ number = 9223372036854775808 }]",
+                "9223372036854775808",
+                "numbers go from -2^63 to 2^63 - 1, and with a decimal point to 1.7e308",
+            ),
             ("kinds = [{ fields = { b = 1 } }]", "b", "unknown field `b`, expected `a`"),
             ("kinds = [{ plain = 1 }]", "1", "it has no parameters: give its name alone, as a string"),
             (

@@ -24,8 +24,10 @@ pub(crate) enum Part {
     Last,
     /// All there is: the request is whole.
     Whole,
-    /// It is refused with this code.
+    /// It is refused with this code, and so is a copy of it.
     Refused(Code),
+    /// With it the body is too large. It is gone, so that a copy would be refused for what came before it.
+    Outgrown,
 }
 
 impl Assemblies {
@@ -67,12 +69,11 @@ impl Assemblies {
                 .is_some_and(|(_, joined)| joined.payload().len() == block.offset() && joined.code() == content.code());
             self.contexts.remove(key);
             // Of a body that is not here, what is missing is the beginning (RFC 7959 §2.9.2, §2.9.3).
-            let is_known = block.num == 0 || announced > most || is_next;
-            return Part::Refused(if is_known {
-                Code::REQUEST_ENTITY_TOO_LARGE
-            } else {
-                Code::REQUEST_ENTITY_INCOMPLETE
-            });
+            return match block.num == 0 || announced > most {
+                true => Part::Refused(Code::REQUEST_ENTITY_TOO_LARGE),
+                false if is_next => Part::Outgrown,
+                false => Part::Refused(Code::REQUEST_ENTITY_INCOMPLETE),
+            };
         }
         if block.num == 0 {
             return self.begin(now, key, group, content, block, largest);

@@ -90,10 +90,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                     let options = Body::EMPTY.rewritten(|_| true, &[(OptionNumber::BLOCK1, block.encode())], b"");
                     self.answer_remembered(now, arrival, message, Code::CONTINUE, &options);
                 }
+                Part::Outgrown => {
+                    self.refuse_with_copies(now, arrival, message, (Code::REQUEST_ENTITY_TOO_LARGE, TOO_LARGE))
+                }
                 Part::Refused(code) => {
                     let why = match code {
                         Code::REQUEST_ENTITY_INCOMPLETE => "a block before this one is missing: begin anew",
-                        Code::REQUEST_ENTITY_TOO_LARGE => "the body is too large",
+                        Code::REQUEST_ENTITY_TOO_LARGE => TOO_LARGE,
                         Code::BAD_REQUEST => "the payload is not as long as the block's size says",
                         _ => "",
                     };
@@ -277,6 +280,8 @@ pub(super) struct Recipient {
 pub(super) const IN_ORDER: &str = "this body is served from its beginning, one block after the other";
 
 pub(super) const BEYOND: &str = "the body ends before this block";
+
+pub(super) const TOO_LARGE: &str = "the body is too large";
 
 /// How a request with blocks goes to the application.
 #[derive(Clone, Copy, Debug)]

@@ -58,6 +58,24 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.answer_at_once(now, arrival, message, code, &body);
     }
 
+    /// As [`refuse`](Self::refuse), where what a Confirmable one was refused for is no more: it is remembered, so that copies are
+    /// answered like it (RFC 7252 §4.5).
+    pub(super) fn refuse_with_copies(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        why: (Code, &str),
+    ) {
+        let (code, diagnostic) = why;
+        if message.ty() != Type::Confirmable || NoResponse::of(message).suppresses(code) {
+            return self.refuse(now, arrival, message, why);
+        }
+        let body = self.explanation(code, diagnostic, (message, &arrival.security));
+        let (code, body) = self.within_allowance(now, arrival, message.encoded_token_len(), (code, &body));
+        self.answer_remembered(now, arrival, message, code, &body);
+    }
+
     /// Answers a request without the application, and without remembering it.
     pub(super) fn answer_at_once(
         &mut self,

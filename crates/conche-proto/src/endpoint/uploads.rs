@@ -1,7 +1,7 @@
 //! [`Uploads`]: bodies of requests that come in sets (RFC 9177 §4.3), and what their clients are told meanwhile.
 
 use super::Endpoint;
-use super::bodies::Whole;
+use super::bodies::{TOO_LARGE, Whole};
 use super::outbox::Source;
 use super::receive::Arrival;
 use crate::PeerKey;
@@ -78,7 +78,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return None;
         };
         if bytes > self.config.limits.body_bytes {
-            self.refuse(now, arrival, message, (Code::REQUEST_ENTITY_TOO_LARGE, "the body is too large"));
+            self.refuse(now, arrival, message, (Code::REQUEST_ENTITY_TOO_LARGE, TOO_LARGE));
             return None;
         }
         let rules = self.set_rules()?;

@@ -1,5 +1,7 @@
 //! Who asks, for handlers and routes that have to know: [`Identity`] as an argument, and [`RequireSecured`].
 
+use std::sync::Once;
+
 use conche_proto::codec::Code;
 use tower_layer::Layer;
 use tracing::warn;
@@ -31,12 +33,14 @@ impl<S> FromRequestParts<S> for crate::oscore::Identity {
 
 /// The handler wants to know who asks, and cannot.
 fn nobody_known(request: &Request) -> Rejection {
+    // Said once: whoever changes what is observed would have it said as often.
+    static SAID: Once = Once::new();
     if request.is_for_observers() {
-        warn!(
+        SAID.call_once(|| warn!(
             ?request,
             "a handler that takes an identity is asked for all who observe, so that it has none: their observations end. Let a layer \
              look at the identity of who registers"
-        );
+        ));
     }
     unprotected()
 }

@@ -161,6 +161,9 @@ fn a_body_that_outgrows_the_limit_without_a_word_of_its_size_is_answered_4_13() 
     assert_eq!(code_of(&given), Code::REQUEST_ENTITY_TOO_LARGE);
     assert_eq!(given.message().uint(OptionNumber::SIZE1), Some(128));
     assert_eq!(server.endpoint.occupancy().assemblies, 0);
+    // A copy, whose answer was lost, hears the same (RFC 7252 §4.5).
+    let copy = put(&mut server, 2, b64(2, true), &[1; 64]);
+    assert_eq!(copy.message().view().as_bytes(), given.message().view().as_bytes());
     // Nothing is known of its beginning any more.
     assert_eq!(code_of(&put(&mut server, 3, b64(3, true), &[1; 64])), Code::REQUEST_ENTITY_INCOMPLETE);
 }

@@ -8,6 +8,7 @@ use conche_proto::codec::{
 };
 use conche_proto::{Request, Response};
 
+use super::Address;
 use super::script::{Bytes, METHODS, Machine, RELIABILITIES};
 
 /// What peers answer with, or claim to.
@@ -167,7 +168,7 @@ impl Machine {
         self.receive_with_options(to, (ty, code, id, sent.token()), bytes);
     }
 
-    fn receive_with_options(&mut self, from: u16, head: (Type, Code, MessageId, Token), bytes: &mut Bytes<'_>) {
+    fn receive_with_options(&mut self, from: Address, head: (Type, Code, MessageId, Token), bytes: &mut Bytes<'_>) {
         let (ty, code, id, token) = head;
         let builder = hostile(Body::builder(), bytes);
         let length = match bytes.next() % 4 {

@@ -14,4 +14,4 @@ mod streams;
 mod track;
 
 /// What names a peer in tests.
-pub type Address = u16;
+pub type Address = u32;

@@ -131,7 +131,7 @@ impl Machine {
     /// The next block of a peer's body, mostly.
     fn receive_part(&mut self, bytes: &mut Bytes<'_>) {
         let from = Self::peer(bytes);
-        let next = &mut self.streaming.uploads[usize::from(from)];
+        let next = &mut self.streaming.uploads[from as usize];
         let num = match bytes.next() % 16 {
             0 => 0,
             1 => next.saturating_sub(1),

@@ -16,7 +16,7 @@ fn confirmable() -> EndpointConfig {
 }
 
 /// Which blocks a node sent, and how.
-fn payloads<C: conche_proto::cc::Controller>(world: &World<C>, from: u16, number: OptionNumber) -> Vec<(Type, u32)> {
+fn payloads<C: conche_proto::cc::Controller>(world: &World<C>, from: u32, number: OptionNumber) -> Vec<(Type, u32)> {
     let messages = world.sent_by(from).map(|sent| sent.message());
     let with_payload = messages.filter(|message| !message.payload().is_empty());
     with_payload.filter_map(|message| Some((message.header().ty, block_of(&message, number)?.num))).collect()

@@ -111,9 +111,9 @@ fn a_confirmable_message_with_the_id_of_a_non_confirmable_one_is_rejected() {
 #[test]
 fn an_idle_server_forgets_everything() {
     let mut world = World::server();
-    for id in 0..500 {
+    for id in 0..500_u16 {
         let ty = if id % 2 == 0 { Type::Confirmable } else { Type::NonConfirmable };
-        world.inject(STRANGER + id % 50, SERVER, &wire::request(ty, Code::GET, id, &[1], "/test"));
+        world.inject(STRANGER + u32::from(id % 50), SERVER, &wire::request(ty, Code::GET, id, &[1], "/test"));
     }
     assert_eq!(world.node(SERVER).endpoint.occupancy().deduplication_entries, 500);
     world.run_to_end();
