@@ -60,7 +60,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         if let Some(timeout) = args.timeout {
             request = request.timeout(timeout);
         }
-        let stop = runtime::stop_signal()?;
+        let stop = runtime::stop_signal(runtime::GRACE)?;
         let outcome = tokio::select! {
             response = request.send() => response.and_then(Response::successful).map_err(Into::into),
             () = stop => Err(Interrupted.into()),
@@ -68,7 +68,9 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         client.keep_paths().await;
         outcome
     });
-    let response = runtime.block_on(records.finish(outcome))?;
+    let finished = runtime.block_on(records.finish(outcome));
+    runtime::end(runtime);
+    let response = finished?;
     let text = response.text().context("the server's list of resources is not UTF-8")?;
     let links = Links::read(text).collect::<Result<Vec<_>, _>>();
     let links = links.context("the server's list of resources is no link format (RFC 6690)")?;

@@ -16,6 +16,9 @@ use crate::show;
 pub const HELP: &str = "Exit status: 0 success; 1 other failure; 2 usage or configuration; 3 timeout or unreachable; \
                         4 response 4.xx; 5 response 5.xx; 6 security; 130 interrupted.";
 
+/// The status of what a signal ended.
+pub const INTERRUPTED: u8 = 130;
+
 /// A mistake in the arguments or the configuration that only showed after parsing.
 #[derive(Debug)]
 pub struct UsageError(pub String);
@@ -98,7 +101,7 @@ pub fn report(outcome: anyhow::Result<()>, json: bool) -> ExitCode {
 pub fn on_interrupt(json: bool, is_kept: bool, clear: impl FnOnce() + Send + 'static) {
     std::thread::spawn(move || {
         // Without a handler they end the process all the same, if less tidily.
-        if runtime::wait_for_stop().is_ok() {
+        if runtime::wait_for_stop(runtime::GRACE).is_ok() {
             clear();
             let message = match is_kept {
                 true => "the experiment is not over; give the same command again, and it goes on",
@@ -150,7 +153,7 @@ fn print_object(status: u8, error: &str, hint: Option<&str>) {
         3 => "timeout-or-unreachable",
         4 | 5 => "response",
         6 => "security",
-        130 => "interrupted",
+        INTERRUPTED => "interrupted",
         _ => "failure",
     };
     // Without standard output there is nobody to tell; standard error gets the text anyway.
@@ -171,7 +174,7 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
         ),
         Error::RequestTooLarge { .. } => Some("this command's limit is 16 MiB"),
         Error::ResponseTooLarge { .. } => Some(
-            "this command's limit is 16 MiB; with -o FILE what is larger is written while it comes, with -o - to standard output",
+            "this command's limit is 16 MiB; with -o FILE, and without --json and --q-block, what is larger is written while it comes, with -o - to standard output",
         ),
         Error::Group { .. } => Some("this command asks one host at a time"),
         Error::Send { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
@@ -213,7 +216,7 @@ fn status(error: &anyhow::Error) -> u8 {
         return 2;
     }
     if error.is::<Interrupted>() {
-        return 130;
+        return INTERRUPTED;
     }
     if error.is::<NoAnswer>() {
         return 3;

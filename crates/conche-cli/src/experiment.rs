@@ -118,12 +118,18 @@ impl Options {
         experiments: impl IntoIterator<Item = Experiment>,
         global: &Global,
     ) -> anyhow::Result<Prepared> {
+        let experiments: Vec<_> = experiments.into_iter().collect();
+        let is_one_of_several = experiments.len() > 1;
         let adjusted = experiments.into_iter().map(|experiment| {
             let mut adjusted = experiment.clone();
-            adjusted.adjust(&self.effort()).map_err(|error| self.refused(&experiment, &error))?;
+            adjusted.adjust(&self.effort()).map_err(|error| {
+                let UsageError(problem) = self.refused(&experiment, &error);
+                UsageError(if is_one_of_several { format!("{}: {problem}", experiment.name()) } else { problem })
+            })?;
             Ok(adjusted)
         });
         let experiments = adjusted.collect::<anyhow::Result<Vec<_>>>()?;
+        Experiment::check_labels(&experiments).map_err(|error| UsageError(error.to_string()))?;
         let store = self.saving.open(&experiments, self.jobs, global)?;
         Ok((experiments, store))
     }
@@ -241,8 +247,13 @@ fn setting(text: &str) -> Result<(String, String), String> {
 
 /// Reads `AXIS=LABEL,LABEL`.
 fn labels(text: &str) -> Result<(String, Vec<String>), String> {
-    let (axis, labels) = parted(text, "scheme=default,cocoa")?;
-    Ok((axis.to_owned(), labels.split(',').map(str::to_owned).collect()))
+    let example = "scheme=default,cocoa";
+    let (axis, labels) = parted(text, example)?;
+    let labels: Vec<_> = labels.split(',').map(|label| label.trim().to_owned()).collect();
+    match labels.iter().any(String::is_empty) {
+        true => Err(format!("between commas a label is missing; write it as in `{example}`")),
+        false => Ok((axis.to_owned(), labels)),
+    }
 }
 
 fn parted<'a>(text: &'a str, example: &str) -> Result<(&'a str, &'a str), String> {

@@ -39,6 +39,16 @@ pub enum Cancel {
     Rst,
 }
 
+impl Cancel {
+    /// How long it may take.
+    fn patience(self) -> Duration {
+        match self {
+            Self::Get => FAREWELL,
+            Self::Rst => NEXT_NOTIFICATION,
+        }
+    }
+}
+
 /// How long to go on, and how to end it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Until {
@@ -88,7 +98,7 @@ pub async fn observe(
             }
         };
         let (mut over, mut silence) = (pin!(over), pin!(tell_progress(progress, asked, global)));
-        let mut stop = pin!(runtime::stop_signal()?);
+        let mut stop = pin!(runtime::stop_signal(until.cancel.patience() + runtime::GRACE)?);
         loop {
             tokio::select! {
                 state = observation.next() => match state {
@@ -150,7 +160,7 @@ async fn reject_next(client: &Client, observation: Observation, global: &Global)
             sleep(GLANCE).await;
         }
     };
-    let stop = runtime::stop_signal()?;
+    let stop = runtime::stop_signal(runtime::GRACE)?;
     tokio::select! {
         rejected = timeout(NEXT_NOTIFICATION, rejected) => {
             if rejected.is_err() && !global.quiet {

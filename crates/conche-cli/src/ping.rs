@@ -5,14 +5,15 @@ mod statistics;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
+use conche::uri::Host;
 use conche::watch::EventLog;
-use conche::{Client, Course, Error};
+use conche::{Client, Course, Error, Uri};
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
 
 use crate::Global;
 use crate::credentials::Asking;
-use crate::exit::NoAnswer;
+use crate::exit::{Interrupted, NoAnswer};
 use crate::json;
 use crate::names::Control;
 use crate::recording::Recording;
@@ -42,27 +43,48 @@ pub struct Args {
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
+    one_host(&args.uri)?;
     let records = args.recording.start(EventLog::client())?;
     let runtime = runtime::start()?;
     let mut statistics = Statistics::default();
     let outcome = runtime.block_on(async {
         let client = args.credentials.of(args.control.of(Client::builder()), &args.uri, global)?;
         let client = records.watch(client).build().map_err(Error::from)?;
-        let stop = runtime::stop_signal()?;
+        let stop = runtime::stop_signal(runtime::GRACE)?;
         let outcome = tokio::select! {
             done = ping(&client, &args, global, &mut statistics) => done,
-            () = stop => Ok(()),
+            // That is how it is meant to end, but not while the name is looked up.
+            () = stop => match client.stats().await.datagrams_sent {
+                0 => Err(Interrupted.into()),
+                _ => Ok(()),
+            },
         };
         client.keep_paths().await;
         outcome
     });
-    runtime.block_on(records.finish(outcome))?;
+    let finished = runtime.block_on(records.finish(outcome));
+    runtime::end(runtime);
+    finished?;
     if global.json {
         json::print(&statistics.summary())?;
     } else {
         writeln!(io::stdout(), "\n--- {} ---\n{statistics}", args.uri)?;
     }
     if statistics.answered() > 0 { Ok(()) } else { Err(NoAnswer(args.uri).into()) }
+}
+
+/// Refuses the address of a group: no member of one answers a ping (RFC 7252 §4.3, §8.1).
+fn one_host(uri: &str) -> Result<(), Error> {
+    let uri: Uri = uri.parse()?;
+    let address = match uri.host() {
+        Host::Address(address) => *address,
+        Host::Scoped { address, .. } => (*address).into(),
+        _ => return Ok(()),
+    };
+    match address.to_canonical().is_multicast() {
+        true => Err(Error::Group { peer: (address, uri.port()).into() }),
+        false => Ok(()),
+    }
 }
 
 async fn ping(client: &Client, args: &Args, global: &Global, statistics: &mut Statistics) -> anyhow::Result<()> {

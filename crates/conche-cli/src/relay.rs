@@ -55,7 +55,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let watch = records.told();
     let runtime = runtime::start()?;
     let outcome = runtime.block_on(async {
-        let stop = runtime::stop_signal()?;
+        let stop = runtime::stop_signal(runtime::GRACE)?;
         let (bind, upstream) = (resolve(&args.bind).await?, resolve(&args.upstream).await?);
         let watch = Box::new(move |passage: &Passage<'_>| watch.iter().for_each(|recorder| tell_of(passage, recorder)));
         let relay = Relay::start_watched(bind, upstream, config, watch).await;

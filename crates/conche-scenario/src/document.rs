@@ -1,6 +1,6 @@
 //! A scenario as it was read, of which cells are made.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use toml::Table;
@@ -20,6 +20,8 @@ pub struct Document {
     sections: Vec<Scenario>,
     cells: Vec<Cell>,
     effort: Effort,
+    /// The labels of all cells, on the axes by which some of these are chosen.
+    offered: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Document {
@@ -31,7 +33,8 @@ impl Document {
         // Read from the text first, so that an error shows its place.
         let (scenario, mut table) = reader::from_text(text)?;
         files::resolve(&mut table, file)?;
-        let mut document = Self { scenario, table, sections: Vec::new(), cells: Vec::new(), effort: Effort::default() };
+        let (sections, cells, effort, offered) = Default::default();
+        let mut document = Self { scenario, table, sections, cells, effort, offered };
         document.reread()?;
         Ok(document)
     }
@@ -74,7 +77,7 @@ impl Document {
         Ok(changed)
     }
 
-    /// Changes how much is run, and of which schemes.
+    /// Changes how much is run, and of which schemes. One label that some cell has is enough; see [`Document::check_labels`] for the others.
     ///
     /// # Errors
     /// If a controller is unknown, if what is set or what the scenario says of a first impression makes no sense, or if
@@ -99,6 +102,30 @@ impl Document {
         &self.cells
     }
 
+    /// Refuses a label that [`Effort::only`] asks all of these for, and that no cell of any of them has.
+    ///
+    /// # Errors
+    /// The first such label, and those that there are.
+    pub fn check_labels<'a>(all: impl IntoIterator<Item = &'a Self>) -> Result<(), ScenarioError> {
+        let mut wanted = BTreeSet::new();
+        let mut offered: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        for document in all {
+            wanted.extend(
+                document.effort.only.iter().flat_map(|(axis, labels)| labels.iter().map(move |label| (axis, label))),
+            );
+            for (axis, labels) in &document.offered {
+                offered.entry(axis).or_default().extend(labels.iter().cloned());
+            }
+        }
+        for (axis, label) in wanted {
+            let (label, known) = (std::slice::from_ref(label), offered.entry(axis).or_default());
+            if !known.iter().any(|known| matches_any(label, known)) {
+                return Err(nothing_on(axis, label, known));
+            }
+        }
+        Ok(())
+    }
+
     /// Reads everything anew after the table or the effort has changed, and checks it.
     fn reread(&mut self) -> Result<(), ScenarioError> {
         self.scenario = self.adjusted(self.table.clone())?;
@@ -110,6 +137,8 @@ impl Document {
             cells.extend(self.cells_of(part.as_deref(), table, &section).map_err(within)?);
             sections.push(section);
         }
+        let of_all = |axis: &String| cells.iter().flat_map(|(_, cell)| cell.labels_on(axis)).collect();
+        self.offered = self.effort.only.iter().map(|(axis, _)| (axis.clone(), of_all(axis))).collect();
         self.cells = self.chosen(cells, &sections)?;
         self.sections = sections;
         // What is drawn comes last: an axis that is wrong is no mistake of the figures over it.
@@ -165,14 +194,6 @@ impl Document {
     fn chosen(&self, mut cells: Vec<(usize, Cell)>, sections: &[Scenario]) -> Result<Vec<Cell>, ScenarioError> {
         if self.effort.compares && cells.is_empty() {
             return Err(nothing_compared(sections));
-        }
-        for (axis, wanted) in &self.effort.only {
-            let of_all: BTreeSet<_> = cells.iter().flat_map(|(_, cell)| cell.labels_on(axis)).collect();
-            let is_known =
-                |label: &&String| of_all.iter().any(|known| matches_any(std::slice::from_ref(*label), known));
-            if let Some(unknown) = wanted.iter().find(|label| !is_known(label)) {
-                return Err(nothing_on(axis, std::slice::from_ref(unknown), &of_all));
-            }
         }
         for (axis, wanted) in &self.effort.only {
             let known: BTreeSet<_> = cells.iter().flat_map(|(_, cell)| cell.labels_on(axis)).collect();

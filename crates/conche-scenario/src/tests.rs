@@ -366,6 +366,7 @@ fn values_can_be_set_and_cells_chosen_from_outside() {
             .collect();
         let mut document = anrw18();
         document.adjust(&Effort { only, set: set.iter().map(pair).collect(), ..Effort::default() })?;
+        Document::check_labels([&document])?;
         Ok::<_, ScenarioError>(document.cells().to_vec())
     };
     let cells = only(&[("scheme", "default"), ("clients", "*00")], &[("endpoint.max_retransmit", "7")]);

@@ -119,6 +119,9 @@ enum Command {
 /// Endpoints, unless something else is said.
 const ENDPOINTS: u32 = 16;
 
+/// How long what is in flight at the end is waited for.
+const IN_FLIGHT: Duration = Duration::from_secs(5);
+
 /// How long a Non-confirmable request is waited for: nobody repeats it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -153,7 +156,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
 fn stop_on_interrupt(stop: Arc<AtomicBool>) {
     std::thread::spawn(move || {
         // Without a handler they end the process at once.
-        if runtime::wait_for_stop().is_ok() {
+        if runtime::wait_for_stop(IN_FLIGHT + runtime::GRACE).is_ok() {
             stop.store(true, Ordering::Relaxed);
         }
     });

@@ -145,7 +145,7 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
                     _ => shown.response(request.send().await?, true, false, global),
                 }
             };
-            let stop = runtime::stop_signal()?;
+            let stop = runtime::stop_signal(runtime::GRACE)?;
             tokio::select! {
                 ended = sends => ended,
                 () = stop => Err(Interrupted.into()),
@@ -156,7 +156,9 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
         client.keep_paths().await;
         outcome
     });
-    runtime.block_on(records.finish(outcome))
+    let finished = runtime.block_on(records.finish(outcome));
+    runtime::end(runtime);
+    finished
 }
 
 /// What is shown of responses, and where.

@@ -80,7 +80,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
             Some(directory) => (directory::router(directory, args.writable)?, LARGEST),
             None => (demo::router(), demo::LARGEST),
         };
-        let stop = runtime::stop_signal()?;
+        let stop = runtime::stop_signal(GRACE + runtime::GRACE)?;
         let server = args.control.of(Server::builder()).router(router).body_limit(limit);
         let server = server.workers(args.workers.into());
         let server = if args.public { server.validate_sources() } else { server };

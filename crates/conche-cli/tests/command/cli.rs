@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Stdio;
 
-use crate::common::{Ended, Process, conche, run, serve};
+use crate::common::{Ended, Process, conche, listening, run, serve};
 
 fn ask(arguments: &[&str]) -> Ended {
     run(conche().args(arguments))
@@ -248,6 +248,8 @@ fn mistakes_in_the_arguments_are_told_from_other_failures() {
         (&["put", "coap://h/", "-e", "a", "-f", "b"], "cannot be used with"),
         (&["get", "coap://h/", "--bind", "h"], "as in 192.0.2.1:5683"),
         (&["get", "coap://224.0.1.187/"], "hint: this command asks one host at a time"),
+        (&["ping", "coap://224.0.1.187"], "hint: this command asks one host at a time"),
+        (&["ping", "coap://[ff02::fd%25lo]"], "hint: this command asks one host at a time"),
         (&["serve"], "<DIR|--demo>"),
         (&["run", "anrw18"], "the paper of that name is `conche reproduce anrw18`"),
         (&["run", "x.toml", "-j", "0"], "a whole number from 1 on was expected"),
@@ -303,6 +305,23 @@ fn a_request_that_is_terminated_ends_as_one_that_is_interrupted() {
     let (silent, there) = silence();
     let client = Process(conche().args(["get", &there]).stderr(Stdio::null()).spawn().expect("the command starts"));
     silent.recv(&mut [0; 64]).expect("a request");
+    client.signal("TERM");
+    assert_eq!(client.status(), Some(130));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_client_ends_when_it_is_told_to_though_nobody_reads_its_output() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    fs::write(directory.path().join("big"), vec![b'x'; 300_000]).expect("it can be written");
+    let served = directory.path().to_str().expect("a UTF-8 path");
+    let (_server, address) = listening(conche().args(["serve", served, "--bind", "127.0.0.1:0"]));
+    let mut client = conche();
+    let client = client.args(["get", &uri(address, "/big")]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut client = Process(client.spawn().expect("the command starts"));
+    // No more than this, of more than a pipe holds.
+    let mut stdout = client.0.stdout.take().expect("it is piped");
+    stdout.read_exact(&mut [0]).expect("the beginning of it");
     client.signal("TERM");
     assert_eq!(client.status(), Some(130));
 }

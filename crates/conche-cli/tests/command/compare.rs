@@ -205,3 +205,24 @@ fn a_run_that_fails_leaves_a_gap_that_is_told() {
     assert!(ended.stdout.contains("no value in") && ended.stdout.contains("–"), "{}", ended.stdout);
     assert!(ended.stderr.contains("runs failed"), "{}", ended.stderr);
 }
+
+#[test]
+fn a_label_has_to_be_of_one_of_the_scenarios_and_each_of_them_to_have_one() {
+    let files = Files::with(SCENARIO);
+    let other = SCENARIO.replace("name = \"small\"", "name = \"other\"").replace("values = [2, 3]", "values = [3, 4]");
+    fs::write(files.path("other.toml"), other).expect("it can be written");
+    let other = files.path("other.toml").display().to_string();
+    let only = |labels: &str| {
+        files.compare(&[&other, "--json", "--runs", "1", "--controllers", "default,cocoa", "--only", labels])
+    };
+    let both = only("clients=2,4");
+    assert_eq!(both.status, Some(0), "{}", both.stderr);
+    for (labels, problem) in [
+        ("clients=2,3,5", "clients: no run has 5; there are 2, 3, 4"),
+        ("clients=2", "other: clients: no run has 2; there are 3, 4"),
+    ] {
+        let refused = only(labels);
+        assert_eq!((refused.status, refused.stdout.contains(r#""kind":"usage""#)), (Some(2), true), "{labels}");
+        assert!(refused.stderr.contains(problem), "{labels}: {}", refused.stderr);
+    }
+}

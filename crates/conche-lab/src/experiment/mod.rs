@@ -149,6 +149,14 @@ impl Experiment {
         Ok(())
     }
 
+    /// Refuses a label that [`Effort::only`] asks all of these for, and that no run of any of them has.
+    ///
+    /// # Errors
+    /// The first such label, and those that there are.
+    pub fn check_labels(all: &[Self]) -> Result<(), ScenarioError> {
+        Document::check_labels(all.iter().map(|experiment| &experiment.document))
+    }
+
     /// Where its results come from, as much of it as will be run.
     #[must_use]
     pub fn source(&self) -> Source {
