@@ -6,6 +6,12 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+/// The prefixes of all addresses, of IPv4 and of IPv6.
+#[cfg(any(feature = "dtls", feature = "oscore"))]
+pub(crate) fn everywhere() -> [IpNet; 2] {
+    [ipnet::Ipv4Net::default().into(), ipnet::Ipv6Net::default().into()]
+}
+
 /// Values for address prefixes, of which the longest decides. There may be one for each of a hundred thousand devices.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefixes<T> {

@@ -72,8 +72,24 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.refuse(now, arrival, message, why);
         }
         let body = self.explanation(code, diagnostic, (message, &arrival.security));
-        let (code, body) = self.within_allowance(now, arrival, message.encoded_token_len(), (code, &body));
+        let (code, body) = self.as_it_may_leave(now, arrival, message, (code, &body));
         self.answer_remembered(now, arrival, message, code, &body);
+    }
+
+    /// An answer to a request, or what there is allowance and room for in its place.
+    fn as_it_may_leave(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        answer: (Code, &Body),
+    ) -> (Code, Body) {
+        let token_length = message.encoded_token_len();
+        let (code, body) = self.within_allowance(now, arrival, token_length, answer);
+        // Beside the longest of tokens there is room for nothing.
+        let beside = 4 + token_length + arrival.security.response_bytes();
+        let fits = beside + body.len() <= self.config.limits.message_bytes;
+        (code, if fits { body } else { Body::EMPTY })
     }
 
     /// Answers a request without the application, and without remembering it.
@@ -85,12 +101,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         code: Code,
         body: &Body,
     ) {
-        let token_length = message.encoded_token_len();
-        let (code, body) = self.within_allowance(now, arrival, token_length, (code, body));
-        // Beside the longest of tokens there is room for nothing.
-        let beside = 4 + token_length + arrival.security.response_bytes();
-        let fits = beside + body.len() <= self.config.limits.message_bytes;
-        let body = if fits { body } else { Body::EMPTY };
+        let (code, body) = self.as_it_may_leave(now, arrival, message, (code, body));
         if arrival.security.is_plain() {
             return self.send_at_once(now, arrival, message, code, &body);
         }
@@ -99,7 +110,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.answer_remembered(now, arrival, message, code, &body);
         }
         self.remember_silence(now, arrival.what);
-        let (code, body) = self.protect(&arrival.security, token_length, (code, &body));
+        let (code, body) = self.protect(&arrival.security, message.encoded_token_len(), (code, &body));
         self.send_at_once(now, arrival, message, code, &body);
     }
 

@@ -15,6 +15,8 @@ use super::cache::CacheLimits;
 use super::sockets::Sockets;
 use crate::builder::Builder;
 use crate::driver::Binding;
+#[cfg(any(feature = "dtls", feature = "oscore"))]
+use crate::prefixes::everywhere;
 #[cfg(feature = "dtls")]
 use crate::security::{CredentialsError, OwnCertificate, Roots, Secret};
 use crate::settings::{ConfigError, Settings, SharedController};
@@ -139,7 +141,7 @@ impl<C: SharedController> Builder<ClientRole, C> {
     #[cfg(feature = "dtls")]
     pub fn psk(self, identity: impl Into<Vec<u8>>, key: Secret) -> Result<Self, CredentialsError> {
         let identity = identity.into();
-        let [v4, v6] = [ipnet::Ipv4Net::default().into(), ipnet::Ipv6Net::default().into()];
+        let [v4, v6] = everywhere();
         self.psk_for(v4, identity.clone(), key.clone())?.psk_for(v6, identity, key)
     }
 
@@ -194,7 +196,7 @@ impl<C: SharedController> Builder<ClientRole, C> {
     /// does not know the keys can say nothing else. [`oscore`](crate::oscore) has an example.
     #[cfg(feature = "oscore")]
     pub fn oscore(self, keys: crate::oscore::Keys) -> Self {
-        let [v4, v6] = [ipnet::Ipv4Net::default().into(), ipnet::Ipv6Net::default().into()];
+        let [v4, v6] = everywhere();
         self.oscore_for(v4, keys.clone()).oscore_for(v6, keys)
     }
 
@@ -202,7 +204,7 @@ impl<C: SharedController> Builder<ClientRole, C> {
     /// other response than a protected one. [`edhoc_for`](Self::edhoc_for) does it for some. [`edhoc`](crate::edhoc) has an example.
     #[cfg(feature = "edhoc")]
     pub fn edhoc(self, party: crate::edhoc::Party) -> Self {
-        let [v4, v6] = [ipnet::Ipv4Net::default().into(), ipnet::Ipv6Net::default().into()];
+        let [v4, v6] = everywhere();
         self.edhoc_for(v4, party.clone()).edhoc_for(v6, party)
     }
 
