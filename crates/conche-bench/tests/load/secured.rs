@@ -1,5 +1,4 @@
 //! Load tests over DTLS of servers that forget.
-#![allow(missing_docs, reason = "a test")]
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,8 @@
 //! Load tests of real servers on the loopback: what is counted, and what is not left out.
 #![allow(missing_docs, reason = "a test")]
 
+mod secured;
+
 use std::collections::{HashMap, HashSet};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
