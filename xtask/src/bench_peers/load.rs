@@ -34,6 +34,8 @@ pub enum Load {
     Known,
     /// One resource with 1000 observers.
     Observed,
+    /// One with 10 000.
+    Crowd,
     /// 64 KiB in blocks.
     Blocks,
     /// As `Many`, over DTLS with a pre-shared key.
@@ -50,12 +52,13 @@ pub enum Load {
 
 impl Load {
     /// In the order in which they are taken.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Many,
         Self::Wide,
         Self::Single,
         Self::Known,
         Self::Observed,
+        Self::Crowd,
         Self::Blocks,
         Self::Dtls,
         Self::Oscore,
@@ -72,6 +75,7 @@ impl Load {
             Self::Single => "One socket, one request at a time".to_owned(),
             Self::Known => "16 sockets, 8 requests at a time each, once many peers are known".to_owned(),
             Self::Observed => "1000 observers of one resource, Confirmable notifications".to_owned(),
+            Self::Crowd => "10 000 observers of one resource, Confirmable notifications".to_owned(),
             Self::Blocks => "64 KiB in blocks of 1024 bytes, 16 sockets".to_owned(),
             Self::Dtls => {
                 "Protected over plain: 16 sockets, 8 requests at a time each, over DTLS with a pre-shared key"
@@ -95,6 +99,7 @@ impl Load {
             Self::Single => "1 x 1",
             Self::Known => "16 x 8, many peers known",
             Self::Observed => "1000 observers",
+            Self::Crowd => "10 000 observers",
             Self::Blocks => "64 KiB in blocks",
             Self::Dtls => "16 x 8, DTLS",
             Self::Oscore => "16 x 8, OSCORE",
@@ -111,6 +116,7 @@ impl Load {
             Self::Wide => &["--endpoints", "1000", "--in-flight", "1"],
             Self::Single => &["--endpoints", "1", "--in-flight", "1"],
             Self::Observed => &["--endpoints", "1000", "--in-flight", "1", "--observe"],
+            Self::Crowd => &["--endpoints", "10000", "--in-flight", "1", "--observe"],
             Self::Blocks => &["--endpoints", "16", "--in-flight", "1"],
             Self::Handshakes => &["--endpoints", "16", "--in-flight", "1", "--handshakes"],
             Self::OneServer | Self::ManyServers => &[],
@@ -120,7 +126,7 @@ impl Load {
     /// What is asked for.
     pub fn path(self) -> &'static str {
         match self {
-            Self::Observed => "/tick",
+            Self::Observed | Self::Crowd => "/tick",
             Self::Blocks => "/big",
             _ => "/test",
         }
@@ -133,6 +139,11 @@ impl Load {
             Self::Oscore => Protection::Oscore,
             _ => Protection::Plain,
         }
+    }
+
+    /// Notifications are counted, and not answers.
+    pub fn is_observed(self) -> bool {
+        matches!(self, Self::Observed | Self::Crowd)
     }
 
     /// Its table has ratios to `Many`.

@@ -37,7 +37,7 @@ pub struct Extent {
 /// Measures a server.
 pub fn server(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Result<Sample> {
     let number = match (load, peer) {
-        (Load::Observed, _) => TICK_MS,
+        _ if load.is_observed() => TICK_MS,
         (_, Peer::Raw) => 1,
         _ => 0,
     };

@@ -59,7 +59,7 @@ impl Report {
             (None, _) => (self.answered, self.requests_per_s),
         };
         let good = self.codes.get("2.05").copied().unwrap_or_default();
-        let latency = self.latency_ms.as_ref().filter(|_| load != Load::Observed);
+        let latency = self.latency_ms.as_ref().filter(|_| !load.is_observed());
         Sample {
             per_s,
             cpu_us: (count > 0).then(|| server_s * 1e6 / count as f64),

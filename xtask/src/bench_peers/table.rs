@@ -63,7 +63,7 @@ fn columns(load: Load) -> &'static [Column] {
         // Debian's libcoap has none.
         Load::Oscore => &[CpuOverPlain, RateOverPlain, RateOver(Peer::Californium), Rate, Cpu, P50, P99],
         Load::Handshakes => &[CpuOver(Peer::Libcoap), RateOver(Peer::Libcoap), Rate, Cpu, P50, P99, SessionBytes],
-        Load::Observed | Load::Blocks => &[CpuOver(Peer::Libcoap), RateOver(Peer::Libcoap), Rate, Cpu],
+        Load::Observed | Load::Crowd | Load::Blocks => &[CpuOver(Peer::Libcoap), RateOver(Peer::Libcoap), Rate, Cpu],
         Load::OneServer | Load::ManyServers => {
             &[CpuOver(Peer::Raw), RateOver(Peer::Raw), RateOver(Peer::Libcoap), Rate, Cpu]
         }
@@ -73,7 +73,7 @@ fn columns(load: Load) -> &'static [Column] {
 /// What is counted, for one and for many.
 fn unit(load: Load) -> [&'static str; 2] {
     match load {
-        Load::Observed => ["notification", "notifications/s"],
+        Load::Observed | Load::Crowd => ["notification", "notifications/s"],
         Load::Blocks => ["body", "MB/s"],
         Load::Handshakes => ["session", "sessions/s"],
         _ => ["request", "requests/s"],
