@@ -247,6 +247,3 @@ impl Cost {
         (!self.cpu.is_zero()).then(|| self.events as f64 / self.cpu.as_secs_f64())
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -30,8 +30,7 @@ use super::transfers::{self, Mesh, Planned, seed_apart};
 use crate::campaign::{Ran, Replication};
 use crate::scenario::{Cell, Paths, Security};
 use crate::workload::{
-    Application, Log, Occupant, Recorded, Requester, Responder, Secured, Tally, Timeout, Timeouts, Unaware, config,
-    host,
+    Application, Log, Occupant, Requester, Responder, Secured, Tally, Timeout, Timeouts, Unaware, config, host,
 };
 
 /// What a run is to remember beside what its flows did.
@@ -278,9 +277,9 @@ impl<'a> Trial<'a> {
         let requester = is_client.then(|| Requester::new(flows, self.undone.clone()));
         let controller = self.controller(role.control);
         let timeouts = (self.wanted.timeouts && sends).then(Timeouts::default);
-        let recorded = match &timeouts {
+        let controller = match &timeouts {
             Some(timeouts) => timeouts.of(controller),
-            None => Recorded::new(controller, None),
+            None => controller,
         };
         let silent = || Responder::new(Code::CONTENT, Body::EMPTY);
         let responder = role.responder.or_else(|| (!role.unanswered.is_empty()).then(silent));
@@ -295,7 +294,7 @@ impl<'a> Trial<'a> {
         let nstart = scheme.and_then(|scheme| scheme.nstart).unwrap_or(scenario.endpoint.nstart);
         let config = config(&scenario.endpoint, nstart);
         let mut host =
-            host(node, lives, config, recorded, &self.streams, application).map_err(|error| error.to_string())?;
+            host(node, lives, config, controller, &self.streams, application).map_err(|error| error.to_string())?;
         match scheme.and_then(|scheme| scheme.paths) {
             None => {}
             Some(Paths::Hosts) => {

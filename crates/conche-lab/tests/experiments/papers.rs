@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 
-use super::*;
-use crate::campaign::RunOptions;
-use crate::results::{Figure, Unit, write_json};
-use crate::scenario::Effort;
+use conche_lab::campaign::RunOptions;
+use conche_lab::experiment::Experiment;
+use conche_lab::papers::*;
+use conche_lab::results::{Figure, Unit, write_json};
+use conche_lab::scenario::Effort;
 
 #[test]
 fn every_paper_has_its_scenario() {
