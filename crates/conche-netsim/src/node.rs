@@ -47,7 +47,9 @@ pub trait Application: Sized {
     fn leaves(&mut self, now: Instant, transmit: &Transmit<NodeId>) {}
 }
 
-/// A host that runs a CoAP endpoint.
+/// A host that runs a CoAP endpoint, under any controller: an algorithm of your own goes in as a
+/// [`DynController`](conche_proto::cc::dynamic::DynController). All nodes have the same endpoint, whatever runs on them, so it is
+/// compiled with the simulator, and not with each program that has applications.
 pub struct Node<A: Application> {
     machine: Machine,
     application: A,

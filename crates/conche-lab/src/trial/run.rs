@@ -5,7 +5,7 @@
 //! and dithering draws under every scheme.
 
 use std::cell::Cell as Shared;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -183,7 +183,9 @@ impl<'a> Trial<'a> {
         };
         let motes = trial.meshes.iter().flat_map(|mesh| &mesh.nodes);
         let ends = trial.bulk.iter().flat_map(|planned| [&planned.from, &planned.to]);
-        let hosts: BTreeSet<NodeId> = trial.roles.keys().chain(motes).chain(ends).copied().collect();
+        let mut hosts: Vec<NodeId> = trial.roles.keys().chain(motes).chain(ends).copied().collect();
+        hosts.sort_unstable();
+        hosts.dedup();
         for node in hosts {
             let host = trial.host(node, 0)?;
             trial.simulation.attach(node, host).map_err(|error| error.to_string())?;
@@ -337,7 +339,7 @@ impl<'a> Trial<'a> {
             HashMap::new()
         };
         let (mut motes, mut bulks, mut observing) = (BTreeMap::new(), BTreeMap::new(), Both::default());
-        let mut timeouts: BTreeMap<NodeId, Vec<Timeout>> = BTreeMap::new();
+        let mut timeouts: Vec<Vec<Timeout>> = vec![Vec::new(); counts.0.len()];
         for (node, host) in retired.into_iter().chain(hosts) {
             let own = roles.get(&node).into_iter().flat_map(|role| &role.flows);
             let places: Vec<usize> = own.map(|(place, _)| *place).collect();
@@ -368,7 +370,7 @@ impl<'a> Trial<'a> {
                 }
             }
             if let Some(recorded) = application.timeouts {
-                timeouts.entry(node).or_default().extend(recorded.into_log());
+                timeouts[node.index()].extend(recorded.into_log());
             }
             observing.publishers.extend(application.publisher.map(|publisher| (node, publisher)));
             observing.subscribers.extend(application.subscriber.map(|subscriber| (node, subscriber)));
@@ -391,7 +393,7 @@ impl<'a> Trial<'a> {
             let asked = role.flows.iter().map(|(place, _)| flows[*place].traffic);
             let mut traffic: Vec<usize> = asked.chain(role.topics.iter().map(|(traffic, _)| *traffic)).collect();
             traffic.dedup();
-            let timeouts = timeouts.remove(node).unwrap_or_default();
+            let timeouts = std::mem::take(&mut timeouts[node.index()]);
             let OfNode { copies, dropped } = counts.0[node.index()];
             NodeRecord { node: *node, control: role.control, traffic, timeouts, copies, dropped }
         };
