@@ -184,7 +184,7 @@ pub fn run<C: Cell>(
         ((place, replication), ran)
     };
     let mut all: Vec<_> = threads(options)?.install(|| jobs.into_iter().par_bridge().map(one).collect());
-    all.sort_by_key(|((place, replication), _)| (*place, replication.index));
+    all.sort_unstable_by_key(|((place, replication), _)| (*place, replication.index));
     let (_, mut completion) = tally.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut outcomes: Outcomes<C> = cells.iter().map(|_| Vec::new()).collect();
     for ((place, replication), ran) in all {
@@ -247,6 +247,3 @@ impl Cost {
         (!self.cpu.is_zero()).then(|| self.events as f64 / self.cpu.as_secs_f64())
     }
 }
-
-#[cfg(test)]
-mod tests;

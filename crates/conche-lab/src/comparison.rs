@@ -291,6 +291,3 @@ fn gap(of: &Standing, rows: &[Row]) -> String {
 fn cells_of(rows: &[Row]) -> impl Iterator<Item = &InCell> {
     rows.iter().filter_map(|row| if let Compared::Cell(cell) = &row.of { Some(cell) } else { None })
 }
-
-#[cfg(test)]
-mod tests;

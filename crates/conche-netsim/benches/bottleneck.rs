@@ -24,7 +24,6 @@ enum Role {
 }
 
 impl Application for Role {
-    type Controller = CoapDefault;
     type Timer = (RequestId, Option<Cause>);
 
     fn start(&mut self, context: &mut Context<'_, Self>) {

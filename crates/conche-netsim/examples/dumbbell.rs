@@ -28,7 +28,6 @@ enum Role {
 }
 
 impl Application for Role {
-    type Controller = CoapDefault;
     type Timer = ();
 
     fn start(&mut self, context: &mut Context<'_, Self>) {

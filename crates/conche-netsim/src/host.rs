@@ -59,17 +59,23 @@ pub struct Received<'a> {
 /// A host's access to the simulation.
 #[derive(Debug)]
 pub struct Port<'a, T> {
-    world: &'a mut World<T>,
+    world: &'a mut World,
+    timers: &'a mut Timers<T>,
     node: NodeId,
 }
 
 impl<'a, T> Port<'a, T> {
-    pub(crate) fn new(world: &'a mut World<T>, node: NodeId) -> Self {
-        Self { world, node }
+    pub(crate) fn new(world: &'a mut World, timers: &'a mut Timers<T>, node: NodeId) -> Self {
+        Self { world, timers, node }
     }
 
     pub(crate) fn reborrow(&mut self) -> Port<'_, T> {
-        Port { world: self.world, node: self.node }
+        Port { world: self.world, timers: self.timers, node: self.node }
+    }
+
+    /// What all hosts share.
+    pub(crate) fn world(&mut self) -> &mut World {
+        self.world
     }
 
     /// The present.
@@ -91,9 +97,7 @@ impl<'a, T> Port<'a, T> {
 
     /// Sends a datagram. `copy` and `cause` are for traces and metrics.
     pub fn send(&mut self, to: NodeId, bytes: &[u8], copy: Option<Copied>, cause: Option<Cause>) -> PacketId {
-        let (id, packet) = self.insert(to, bytes, copy, cause);
-        self.world.outbox.push(packet);
-        id
+        self.world.send(self.node, to, bytes, copy, cause)
     }
 
     /// Sends one frame over a radio network in which the node has a station, past the topology's routes: to a neighbour,
@@ -103,27 +107,14 @@ impl<'a, T> Port<'a, T> {
     /// # Panics
     /// The run panics if the radio network is of another topology.
     pub fn transmit(&mut self, radio: RadioId, to: NodeId, bytes: &[u8]) -> PacketId {
-        let (id, packet) = self.insert(to, bytes, None, None);
+        let (id, packet) = self.world.insert(self.node, to, bytes, None, None);
         self.world.frames.push((packet, radio));
         id
     }
 
-    fn insert(
-        &mut self,
-        to: NodeId,
-        bytes: &[u8],
-        copy: Option<Copied>,
-        cause: Option<Cause>,
-    ) -> (PacketId, PacketRef) {
-        let id = PacketId(self.world.sent);
-        self.world.sent += 1;
-        let meta = PacketMeta { id, from: self.node, to, sent_at: self.now(), copy, cause, duplicate: false };
-        (id, self.world.packets.insert(meta, bytes))
-    }
-
     /// Calls [`Host::timer`] after this time.
     pub fn set_timer(&mut self, after: Duration, timer: T) -> TimerId {
-        let id = self.world.timers.set(self.node, timer);
+        let id = self.timers.set(self.node, timer);
         let at = self.now() + after;
         self.world.scheduler.schedule(at, Event::Timer(id));
         id
@@ -131,12 +122,11 @@ impl<'a, T> Port<'a, T> {
 
     /// Forgets a timer; `false` if it has fired or was cancelled before.
     pub fn cancel_timer(&mut self, id: TimerId) -> bool {
-        let world = &mut *self.world;
-        let cancelled = world.timers.cancel(self.node, id);
-        if cancelled && world.timers.should_purge(world.scheduler.pending()) {
-            let timers = &world.timers;
+        let Self { world, timers, node } = self;
+        let cancelled = timers.cancel(*node, id);
+        if cancelled && timers.should_purge(world.scheduler.pending()) {
             world.scheduler.retain(|event| !matches!(event, Event::Timer(id) if !timers.is_armed(*id)));
-            world.timers.purged();
+            timers.purged();
         }
         cancelled
     }
@@ -144,22 +134,7 @@ impl<'a, T> Port<'a, T> {
     /// Calls [`Host::wake`] at this time, and at no other that was asked for before. `None` and
     /// [`Instant::FAR_FUTURE`] are never.
     pub fn wake_at(&mut self, at: Option<Instant>) {
-        if let Some(at) = self.world.wake_ups[self.node.index()].set(at) {
-            self.world.scheduler.schedule(at, Event::Wake(self.node));
-        }
-    }
-
-    /// A buffer of at least `bytes` bytes that hosts share to write what they will send.
-    pub(crate) fn take_buffer(&mut self, bytes: usize) -> Vec<u8> {
-        let mut buffer = std::mem::take(&mut self.world.buffer);
-        if buffer.len() < bytes {
-            buffer.resize(bytes, 0);
-        }
-        buffer
-    }
-
-    pub(crate) fn return_buffer(&mut self, buffer: Vec<u8>) {
-        self.world.buffer = buffer;
+        self.world.wake_at(self.node, at);
     }
 
     /// Ends the run after this event, for example when the last client has finished.
@@ -168,12 +143,11 @@ impl<'a, T> Port<'a, T> {
     }
 }
 
-/// What all hosts of a simulation share.
+/// What all hosts of a simulation share, but for their timers, whose type is theirs.
 #[derive(Debug)]
-pub(crate) struct World<T> {
+pub(crate) struct World {
     pub(crate) scheduler: Scheduler<Event>,
     pub(crate) packets: Packets,
-    pub(crate) timers: Timers<T>,
     /// When each node's host is to be woken.
     pub(crate) wake_ups: Vec<WakeUp>,
     /// Each node's own randomness.
@@ -185,6 +159,71 @@ pub(crate) struct World<T> {
     pub(crate) buffer: Vec<u8>,
     pub(crate) sent: u64,
     pub(crate) stopped: bool,
+}
+
+impl World {
+    /// The present of hosts whose randomness is this.
+    pub(crate) fn new(streams: Vec<Stream>) -> Self {
+        Self {
+            scheduler: Scheduler::new(),
+            packets: Packets::default(),
+            wake_ups: vec![WakeUp::new(); streams.len()],
+            streams,
+            outbox: Vec::new(),
+            frames: Vec::new(),
+            buffer: Vec::new(),
+            sent: 0,
+            stopped: false,
+        }
+    }
+
+    /// [`Port::send`] of a node.
+    pub(crate) fn send(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        bytes: &[u8],
+        copy: Option<Copied>,
+        cause: Option<Cause>,
+    ) -> PacketId {
+        let (id, packet) = self.insert(from, to, bytes, copy, cause);
+        self.outbox.push(packet);
+        id
+    }
+
+    fn insert(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        bytes: &[u8],
+        copy: Option<Copied>,
+        cause: Option<Cause>,
+    ) -> (PacketId, PacketRef) {
+        let id = PacketId(self.sent);
+        self.sent += 1;
+        let meta = PacketMeta { id, from, to, sent_at: self.scheduler.now(), copy, cause, duplicate: false };
+        (id, self.packets.insert(meta, bytes))
+    }
+
+    /// [`Port::wake_at`] of a node.
+    pub(crate) fn wake_at(&mut self, node: NodeId, at: Option<Instant>) {
+        if let Some(at) = self.wake_ups[node.index()].set(at) {
+            self.scheduler.schedule(at, Event::Wake(node));
+        }
+    }
+
+    /// A buffer of at least `bytes` bytes that hosts share to write what they will send.
+    pub(crate) fn take_buffer(&mut self, bytes: usize) -> Vec<u8> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        if buffer.len() < bytes {
+            buffer.resize(bytes, 0);
+        }
+        buffer
+    }
+
+    pub(crate) fn return_buffer(&mut self, buffer: Vec<u8>) {
+        self.buffer = buffer;
+    }
 }
 
 #[cfg(test)]

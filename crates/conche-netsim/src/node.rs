@@ -4,21 +4,19 @@
 //! its events go to the application. It retransmits, matches and queues nothing itself.
 
 mod causes;
-#[cfg(test)]
-mod tests;
+mod machine;
 mod underlay;
 
 use std::fmt;
-use std::hint::black_box;
 use std::time::Duration;
 
-use conche_proto::cc::Controller;
+use conche_proto::cc::AnyController;
 use conche_proto::{
-    ConfigError, Datagram, Endpoint, Event, ExchangeId, Input, NotifyError, ObserverId, Output, PeerSnapshot, Request,
-    RequestError, RequestId, RespondError, Response, SharedConfig, SubscriptionId, Transmit,
+    ConfigError, Endpoint, Event, ExchangeId, NotifyError, ObserverId, PeerSnapshot, Request, RequestError, RequestId,
+    RespondError, Response, SharedConfig, SubscriptionId, Transmit,
 };
 
-use self::causes::Causes;
+use self::machine::{Machine, Turn};
 use self::underlay::Below;
 pub use self::underlay::{Step, Underlay};
 use crate::host::{Host, Port, Received, TimerId};
@@ -28,8 +26,6 @@ use crate::{Instant, NodeId};
 
 /// What a node does with its endpoint: the client or server of a scenario.
 pub trait Application: Sized {
-    /// The congestion control of the node.
-    type Controller: Controller;
     /// What its timers carry.
     type Timer;
 
@@ -51,21 +47,18 @@ pub trait Application: Sized {
     fn leaves(&mut self, now: Instant, transmit: &Transmit<NodeId>) {}
 }
 
-/// A host that runs a CoAP endpoint.
+/// A host that runs a CoAP endpoint, under any controller: an algorithm of your own goes in as a
+/// [`DynController`](conche_proto::cc::dynamic::DynController). All nodes have the same endpoint, whatever runs on them, so it is
+/// compiled with the simulator, and not with each program that has applications.
 pub struct Node<A: Application> {
-    endpoint: Endpoint<NodeId, A::Controller>,
+    machine: Machine,
     application: A,
-    message_bytes: usize,
-    causes: Causes,
-    below: Option<Below>,
 }
 
 /// An application's access to its node.
 pub struct Context<'a, A: Application> {
     port: Port<'a, A::Timer>,
-    endpoint: &'a mut Endpoint<NodeId, A::Controller>,
-    causes: &'a mut Causes,
-    below: &'a mut Option<Below>,
+    machine: &'a mut Machine,
     /// The endpoint may have something new to say.
     touched: bool,
 }
@@ -78,20 +71,18 @@ impl<A: Application> Node<A> {
     /// If the configuration makes no sense.
     pub fn new(
         config: impl Into<SharedConfig>,
-        controller: A::Controller,
+        controller: impl Into<AnyController>,
         seed: [u8; 32],
         application: A,
     ) -> Result<Self, ConfigError> {
-        let config = config.into();
-        let message_bytes = config.limits.message_bytes;
-        let endpoint = Endpoint::new(config, controller, seed)?;
-        Ok(Self { endpoint, application, message_bytes, causes: Causes::default(), below: None })
+        Ok(Self { machine: Machine::new(config.into(), controller.into(), seed)?, application })
     }
 
     /// The same, with something between its endpoint and the network.
     #[must_use]
-    pub fn over(self, underlay: Box<dyn Underlay>) -> Self {
-        Self { below: Some(Below::new(underlay)), ..self }
+    pub fn over(mut self, underlay: Box<dyn Underlay>) -> Self {
+        self.machine.below = Some(Below::new(underlay));
+        self
     }
 
     /// The application, with what it has gathered.
@@ -108,67 +99,40 @@ impl<A: Application> Node<A> {
 
     /// The endpoint.
     #[must_use]
-    pub fn endpoint(&self) -> &Endpoint<NodeId, A::Controller> {
-        &self.endpoint
+    pub fn endpoint(&self) -> &Endpoint<NodeId, AnyController> {
+        &self.machine.endpoint
     }
 
     /// The endpoint, to give it further controllers before the run.
-    pub fn endpoint_mut(&mut self) -> &mut Endpoint<NodeId, A::Controller> {
-        &mut self.endpoint
+    pub fn endpoint_mut(&mut self) -> &mut Endpoint<NodeId, AnyController> {
+        &mut self.machine.endpoint
     }
 
     /// Lets the application act; the answer is whether the endpoint must be polled.
     #[inline(always)]
     fn act(&mut self, port: &mut Port<'_, A::Timer>, act: impl FnOnce(&mut A, &mut Context<'_, A>)) -> bool {
-        let mut context = Context {
-            port: port.reborrow(),
-            endpoint: &mut self.endpoint,
-            causes: &mut self.causes,
-            below: &mut self.below,
-            touched: false,
-        };
+        let mut context = Context { port: port.reborrow(), machine: &mut self.machine, touched: false };
         act(&mut self.application, &mut context);
         context.touched
     }
 
     /// Polls the endpoint, and what is below it, until they wait.
     fn drain(&mut self, port: &mut Port<'_, A::Timer>) {
-        let now = port.now();
-        let below = self.below.as_ref().map_or(0, |below| below.layer.buffer_bytes());
-        let mut buffer = port.take_buffer(self.message_bytes + below);
-        let (message, datagram) = buffer.split_at_mut(self.message_bytes);
+        let (now, node) = (port.now(), port.node());
+        let mut buffer = port.world().take_buffer(self.machine.buffer_bytes());
         loop {
-            match self.endpoint.poll(now, message) {
-                Output::Transmit(transmit) => {
-                    let origin = self.causes.origin_of(&transmit, port.node());
-                    let message = &message[..transmit.len];
-                    let is_lost = match &mut self.below {
-                        None => {
-                            port.send(transmit.to, message, origin.0, origin.1);
-                            false
-                        }
-                        Some(below) => !below.send(transmit.to, message, origin),
-                    };
-                    if is_lost {
-                        self.endpoint.lose_peer(now, &transmit.to);
-                    }
-                    self.application.leaves(now, &transmit);
-                }
-                Output::Event(event) if self.hear_of_handshake(now, &event) => {}
-                Output::Event(event) => {
-                    self.causes.forget_ended(&event);
-                    self.doubt(&event);
+            match self.machine.turn(port.world(), node, &mut buffer) {
+                Turn::Left(transmit) => self.application.leaves(now, &transmit),
+                Turn::Event(event) => {
                     self.act(port, |application, context| application.event(context, event));
                 }
-                Output::Wait(until) => {
-                    let Some(due) = self.step_below(port, datagram) else { continue };
-                    port.wake_at(until.into_iter().chain(due).min());
-                    break;
+                Turn::Connected(peer, is_open) => {
+                    self.act(port, |application, context| application.connected(context, peer, is_open));
                 }
+                Turn::Wait => break,
             }
         }
-        port.return_buffer(buffer);
-        self.causes.clear();
+        port.world().return_buffer(buffer);
     }
 }
 
@@ -181,13 +145,7 @@ impl<A: Application> Host for Node<A> {
     }
 
     fn receive(&mut self, port: &mut Port<'_, A::Timer>, packet: Received<'_>) {
-        self.causes.receive(packet.meta.as_cause());
-        if let Some(below) = &mut self.below {
-            below.layer.receive(port.now(), packet.meta.from, packet.bytes);
-            return self.drain(port);
-        }
-        let input = Input::datagram(packet.meta.from, packet.bytes);
-        self.endpoint.handle(port.now(), input).expect("the endpoint is drained after every input");
+        self.machine.receive(port.now(), &packet);
         self.drain(port);
     }
 
@@ -202,13 +160,11 @@ impl<A: Application> Host for Node<A> {
     }
 
     fn glance(&self) {
-        self.endpoint.glance();
-        self.causes.glance();
-        black_box(self.message_bytes);
+        self.machine.glance();
     }
 
     fn glance_at(&self, packet: Received<'_>) {
-        self.endpoint.glance_at(&Datagram::new(packet.meta.from, packet.bytes));
+        self.machine.glance_at(&packet);
     }
 }
 
@@ -233,18 +189,9 @@ impl<A: Application> Context<'_, A> {
     /// Whether the way to a peer is open, as it always is without an [`Underlay`]. If it is not, it is being opened, as soon as the endpoint's
     /// congestion control lets that begin, and [`Application::connected`] follows.
     pub fn connect(&mut self, to: NodeId) -> bool {
-        let Some(below) = &mut *self.below else { return true };
-        if below.layer.is_open(to) {
-            return true;
-        }
-        if !below.handshakes.contains_key(&to) && !below.refused.contains(&to) {
-            match self.endpoint.begin_handshake(self.port.now(), to) {
-                Ok(handshake) => drop(below.handshakes.insert(to, handshake)),
-                Err(_) => below.refused.push_back(to),
-            }
-        }
-        self.touched = true;
-        false
+        let is_open = self.machine.connect(self.port.now(), to);
+        self.touched |= !is_open;
+        is_open
     }
 
     /// Sends a request: [`Endpoint::request`].
@@ -268,7 +215,6 @@ impl<A: Application> Context<'_, A> {
     /// Cancels an exchange: [`Endpoint::cancel`].
     pub fn cancel(&mut self, exchange: ExchangeId) -> bool {
         let now = self.now();
-        self.causes.forget(exchange);
         self.touch().cancel(now, exchange)
     }
 
@@ -291,9 +237,7 @@ impl<A: Application> Context<'_, A> {
         response: Response,
     ) -> Result<Option<ExchangeId>, RespondError> {
         let now = self.now();
-        let exchange = self.touch().respond(now, request, response)?;
-        self.causes.state(cause, exchange);
-        Ok(exchange)
+        self.touch().respond(now, cause, request, response)
     }
 
     /// Acknowledges a request whose response comes later: [`Endpoint::acknowledge`].
@@ -353,19 +297,19 @@ impl<A: Application> Context<'_, A> {
     /// Forgets the congestion state of a peer: [`Endpoint::reset_path`].
     pub fn reset_path(&mut self, peer: NodeId) {
         let now = self.now();
-        self.touch().reset_path(now, &peer);
+        self.touch().reset_path(now, peer);
     }
 
     /// What the endpoint knows of a peer: [`Endpoint::snapshot`].
     #[must_use]
     pub fn snapshot(&self, peer: NodeId) -> Option<PeerSnapshot> {
-        self.endpoint.snapshot(&peer)
+        self.machine.snapshot(peer)
     }
 
     /// The packet that is being handled, as the cause of what follows from it; `None` when a timer is.
     #[must_use]
     pub fn cause(&self) -> Option<Cause> {
-        self.causes.received()
+        self.machine.causes.received()
     }
 
     /// Calls [`Application::timer`] after this time.
@@ -383,9 +327,9 @@ impl<A: Application> Context<'_, A> {
         self.port.stop();
     }
 
-    fn touch(&mut self) -> &mut Endpoint<NodeId, A::Controller> {
+    fn touch(&mut self) -> &mut Machine {
         self.touched = true;
-        self.endpoint
+        self.machine
     }
 }
 

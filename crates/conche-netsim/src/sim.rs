@@ -5,12 +5,11 @@ use std::fmt;
 
 use crate::host::{Host, Port, Received, World};
 use crate::mac::{self, Hop, RadioCounters, RadioNetwork};
-use crate::packet::{Packet, PacketRef, Packets};
+use crate::packet::{Packet, PacketRef};
 use crate::rng::{Entity, Purpose, Streams};
-use crate::scheduler::Scheduler;
 use crate::timers::{TimerId, Timers};
 use crate::trace::Observer;
-use crate::wake_up::{Fired, WakeUp};
+use crate::wake_up::Fired;
 use crate::wired::{Forwarded, Network, Surroundings, Topology, TopologyError};
 use crate::{Instant, LinkId, NodeId, RadioId};
 
@@ -19,7 +18,8 @@ use crate::{Instant, LinkId, NodeId, RadioId};
 /// `H` is what sits on the nodes, of one type so that calls are static (an enum where they differ); `O` watches.
 #[derive(Debug)]
 pub struct Simulation<H: Host, O: Observer = ()> {
-    world: World<H::Timer>,
+    world: World,
+    timers: Timers<H::Timer>,
     network: Network,
     radios: Vec<RadioNetwork>,
     hosts: Vec<Option<H>>,
@@ -125,24 +125,9 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// If the topology makes no sense.
     pub fn new(topology: &Topology, seed: u64, observer: O) -> Result<Self, TopologyError> {
         let streams = Streams::new(seed);
-        let network = topology.build(&streams)?;
-        let radios = topology.build_radios(&streams)?;
-        let nodes = topology.nodes().map(|(node, _)| node);
-        let own = nodes.map(|node| streams.stream(Entity::Node(node), Purpose::named("host"))).collect::<Vec<_>>();
-        let world = World {
-            scheduler: Scheduler::new(),
-            packets: Packets::default(),
-            timers: Timers::new(),
-            wake_ups: vec![WakeUp::new(); own.len()],
-            streams: own,
-            outbox: Vec::new(),
-            frames: Vec::new(),
-            buffer: Vec::new(),
-            sent: 0,
-            stopped: false,
-        };
-        let (hosts, arriving) = (Vec::new(), Vec::new());
-        Ok(Self { world, network, radios, hosts, observer, streams, arriving, delivered: 0, started: false })
+        let (world, network, radios) = without_hosts(topology, &streams)?;
+        let (timers, hosts, arriving) = (Timers::new(), Vec::new(), Vec::new());
+        Ok(Self { world, timers, network, radios, hosts, observer, streams, arriving, delivered: 0, started: false })
     }
 
     /// Puts a host on a node, in place of any before.
@@ -286,7 +271,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
             Event::Wake(node) => return self.wake(node),
             Event::Transmitted(radio) => return self.tell(radio),
             Event::Timer(id) => {
-                let Some((node, timer)) = self.world.timers.fire(id) else { return };
+                let Some((node, timer)) = self.timers.fire(id) else { return };
                 return self.with_host(node, |host, port| host.timer(port, timer));
             }
         };
@@ -342,7 +327,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// Lets a host act, and the network carry what it sends.
     fn with_host(&mut self, node: NodeId, act: impl FnOnce(&mut H, &mut Port<'_, H::Timer>)) {
         let Some(Some(host)) = self.hosts.get_mut(node.index()) else { return };
-        act(host, &mut Port::new(&mut self.world, node));
+        act(host, &mut Port::new(&mut self.world, &mut self.timers, node));
         // Nothing sends while the outbox is emptied: what arrives in this instant arrives in an event of its own.
         for index in 0..self.world.outbox.len() {
             let packet = self.world.outbox[index];
@@ -373,6 +358,15 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         }
         self.world.frames = frames;
     }
+}
+
+/// What a simulation is made of whatever its hosts are.
+fn without_hosts(topology: &Topology, streams: &Streams) -> Result<(World, Network, Vec<RadioNetwork>), TopologyError> {
+    let network = topology.build(streams)?;
+    let radios = topology.build_radios(streams)?;
+    let nodes = topology.nodes().map(|(node, _)| node);
+    let own = nodes.map(|node| streams.stream(Entity::Node(node), Purpose::named("host"))).collect();
+    Ok((World::new(own), network, radios))
 }
 
 impl Event {

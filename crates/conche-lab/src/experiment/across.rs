@@ -15,8 +15,8 @@ pub(super) struct Cells<'a> {
     pub(super) outcomes: &'a [Vec<Samples>],
 }
 
-/// Where a cell is on the axes that are named.
-type Labels<'a> = BTreeMap<&'a str, String>;
+/// Where a cell is on the axes that are named, of which there are few.
+type Labels<'a> = Vec<(&'a str, String)>;
 
 impl<'a> Cells<'a> {
     /// What a value is whose axes lead to other cells; `None` if it does not belong to this one, or the others are not there.
@@ -31,9 +31,8 @@ impl<'a> Cells<'a> {
         let numbers: Vec<f64> = match value.by {
             None => one.iter().filter_map(|sample| number(value.statistic, sample)).collect(),
             Some(By::Label) => {
-                let picked: f64 = of.into_values().next()?.parse().ok()?;
-                let in_run =
-                    |run: usize| self.picked(at, value, &value.of, Some(run))?.into_values().next()?.parse().ok();
+                let picked: f64 = of.first()?.1.parse().ok()?;
+                let in_run = |run: usize| self.picked(at, value, &value.of, Some(run))?.first()?.1.parse().ok();
                 let of_runs: Option<Vec<f64>> = (0..replications).map(in_run).collect();
                 let measured = of_numbers(Statistic::Mean, "", &of_runs.unwrap_or_else(|| vec![picked]), replications);
                 return Some(Measured { value: picked, ci95: None, ..measured });
@@ -68,7 +67,7 @@ impl<'a> Cells<'a> {
                 },
                 Pick::LevelsOff { gain_below_percent } => {
                     let mean = |point: &String| {
-                        let samples = self.samples(at, value, &Labels::from([(axis.as_str(), point.clone())]));
+                        let samples = self.samples(at, value, &[(axis.as_str(), point.clone())]);
                         let chosen = samples.into_iter().flatten().enumerate();
                         let chosen = chosen.filter(|(place, _)| run.is_none_or(|run| run == *place));
                         let numbers: Vec<f64> = chosen.filter_map(|(_, one)| number(value.statistic, &one)).collect();
@@ -98,9 +97,10 @@ impl<'a> Cells<'a> {
 
     /// For each replication, the samples of all cells that a value is over, as one. The cells are those of these labels,
     /// and otherwise of this cell's.
-    fn samples(self, at: View<'_>, value: &Value, labels: &Labels<'_>) -> Option<Vec<Sample>> {
+    fn samples(self, at: View<'_>, value: &Value, labels: &[(&str, String)]) -> Option<Vec<Sample>> {
         let is_meant = |other: View<'_>, axis: &str| {
-            let wanted = labels.get(axis).cloned().or_else(|| label(at, axis));
+            let wanted = labels.iter().find(|(of, _)| *of == axis).map(|(_, label)| label.clone());
+            let wanted = wanted.or_else(|| label(at, axis));
             value.over.iter().any(|over| over == axis) || label(other, axis) == wanted
         };
         let mut found: Vec<Vec<&Sample>> = Vec::new();

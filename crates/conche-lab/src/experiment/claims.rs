@@ -38,7 +38,7 @@ pub fn compared<'a>(scenario: &'a Scenario, figures: &[Figure]) -> Vec<Compared<
     let known = Known::new(&series);
     let of_claim = |claim: &'a Claim| {
         let known = &known;
-        let compared = move |labels: BTreeMap<&str, &str>| {
+        let compared = move |labels: Labels<'_>| {
             let (row, found) = operands(claim, &labels, known)?;
             Some(Compared { row, claim, of: found.iter().map(|series| series.figure.row.clone()).collect() })
         };
@@ -54,9 +54,9 @@ pub(super) fn figures(scenario: &Scenario, series: &[Series]) -> Vec<Figure> {
     for claim in &scenario.claims {
         for labels in combinations(&claim.each) {
             let place = |name: &String| {
-                let label = labels.get(name.as_str())?;
+                let label = label(&labels, name)?;
                 let all = scenario.claims.iter().filter_map(|claim| claim.each.get(name)).flatten();
-                all.enumerate().find(|(_, known)| known == label).map(|(place, _)| place)
+                all.enumerate().find(|(_, known)| *known == label).map(|(place, _)| place)
             };
             let order = scenario.claim_order.iter().map(|name| place(name).unwrap_or(usize::MAX)).collect();
             judged.extend(judge(claim, &labels, &known, &scenario.name).map(|judged| (order, judged)));
@@ -64,6 +64,13 @@ pub(super) fn figures(scenario: &Scenario, series: &[Series]) -> Vec<Figure> {
     }
     judged.sort_by(|(one, _), (other, _)| one.cmp(other));
     judged.into_iter().flat_map(|(_, judged)| judged).collect()
+}
+
+/// What the names of a claim stand for, of which there are few.
+type Labels<'a> = Vec<(&'a str, &'a str)>;
+
+fn label<'a>(labels: &Labels<'a>, name: &str) -> Option<&'a str> {
+    labels.iter().find(|(of, _)| *of == name).map(|(_, label)| *label)
 }
 
 struct Known<'a>(BTreeMap<(&'a str, &'a str), &'a Series>);
@@ -100,7 +107,7 @@ impl<'a> Known<'a> {
 }
 
 /// The row of a claim with these labels, and the values that it compares; `None` where one that it needs was not measured.
-fn operands<'a>(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'a>) -> Option<(String, Vec<&'a Series>)> {
+fn operands<'a>(claim: &Claim, labels: &Labels<'_>, known: &Known<'a>) -> Option<(String, Vec<&'a Series>)> {
     let fill = |template: &str| fill(template, labels);
     let found = match claim.compare {
         Compare::Spread | Compare::LineFrom(_) => known.all(&claim.of, &claim.column, fill),
@@ -109,13 +116,13 @@ fn operands<'a>(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'a>)
     Some((fill(&claim.row)?, found))
 }
 
-fn fill(template: &str, labels: &BTreeMap<&str, &str>) -> Option<String> {
-    filled(template, |name| labels.get(name).map(|label| (*label).into()))
+fn fill(template: &str, labels: &Labels<'_>) -> Option<String> {
+    filled(template, |name| label(labels, name).map(Into::into))
 }
 
 /// What was compared, and in the column that ends in `_holds` the verdict. `None` where a value that it needs was not
 /// measured, or where the comparison means nothing.
-fn judge(claim: &Claim, labels: &BTreeMap<&str, &str>, known: &Known<'_>, paper: &str) -> Option<[Figure; 2]> {
+fn judge(claim: &Claim, labels: &Labels<'_>, known: &Known<'_>, paper: &str) -> Option<[Figure; 2]> {
     let (row, found) = operands(claim, labels, known)?;
     let outcome = outcome(claim, &found, |template| fill(template, labels))?;
     let value = Figure {
@@ -231,14 +238,14 @@ fn explained(x: &[f64], y: &[f64]) -> Option<f64> {
 }
 
 /// All combinations of labels, the last name's changing fastest.
-fn combinations(each: &BTreeMap<String, Vec<String>>) -> Vec<BTreeMap<&str, &str>> {
-    let mut combinations: Vec<BTreeMap<&str, &str>> = vec![BTreeMap::new()];
+fn combinations(each: &BTreeMap<String, Vec<String>>) -> Vec<Labels<'_>> {
+    let mut combinations: Vec<Labels<'_>> = vec![Vec::new()];
     for (name, labels) in each {
         let mut longer = Vec::new();
         for (combination, label) in combinations.iter().flat_map(|begun| labels.iter().map(move |label| (begun, label)))
         {
             let mut combination = combination.clone();
-            combination.insert(name, label);
+            combination.push((name, label));
             longer.push(combination);
         }
         combinations = longer;

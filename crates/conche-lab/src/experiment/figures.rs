@@ -1,7 +1,5 @@
 //! What is made of the replications of a cell.
 
-use std::collections::BTreeMap;
-
 use super::across::Cells;
 use super::cells::{Samples, View};
 use super::claims::Series;
@@ -28,20 +26,25 @@ fn of_view(cells: Cells<'_>, view: View<'_>, outcomes: &[Samples], published: &P
     let runs = view.runs;
     let samples_of = |place: usize| -> Vec<&Sample> { outcomes.iter().map(|run| &view.samples(run)[place]).collect() };
     // Percentiles of one thing come from one bootstrap.
-    let mut percents: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    let mut percents: Vec<(usize, Vec<f64>)> = Vec::new();
     for value in view.values() {
         if let Statistic::Percentile(percent) = value.statistic {
-            percents.entry(runs.place(value)).or_default().push(percent);
+            let sample = runs.place(value);
+            match percents.iter_mut().find(|(of, _)| *of == sample) {
+                Some((_, percents)) => percents.push(percent),
+                None => percents.push((sample, vec![percent])),
+            }
         }
     }
     let of_sample = |(sample, percents): (usize, Vec<f64>)| {
         (sample, percentiles(&samples_of(sample), percents, runs.cell.scenario.seed))
     };
-    let found: BTreeMap<usize, Vec<(f64, Measured)>> = percents.into_iter().map(of_sample).collect();
+    let found: Vec<(usize, Vec<(f64, Measured)>)> = percents.into_iter().map(of_sample).collect();
     let of_value = |value: &Value| -> Vec<(usize, Series)> {
         let measured = match value.statistic {
             Statistic::Percentile(percent) => {
-                let of_sample = found.get(&runs.place(value)).into_iter().flatten();
+                let sample = runs.place(value);
+                let of_sample = found.iter().filter(|(of, _)| *of == sample).flat_map(|(_, found)| found);
                 of_sample.filter(|(of, _)| of.total_cmp(&percent).is_eq()).take(1).map(|(_, one)| one.clone()).collect()
             }
             _ if value.is_across_cells() => cells.measure(view, value).into_iter().collect(),

@@ -280,6 +280,3 @@ impl fmt::Display for Experiment {
 fn concerns(items: &[String], rows: &[String], figure: &Figure) -> bool {
     (items.is_empty() || items.contains(&figure.item)) && matches_any(rows, &figure.row)
 }
-
-#[cfg(test)]
-mod tests;

@@ -93,6 +93,3 @@ fn windows(run: &Record, flow: &Flow, window: Duration) -> Vec<f64> {
     }
     counts
 }
-
-#[cfg(test)]
-mod tests;

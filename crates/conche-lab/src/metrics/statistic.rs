@@ -97,7 +97,7 @@ pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Ve
     let runs: Vec<&[u64]> = each().map(|(values, _)| values.as_slice()).collect();
     let base = each().map(|(_, base)| base).next();
     let Some(base) = base.filter(|_| runs.iter().any(|values| !values.is_empty())) else { return Vec::new() };
-    percents.sort_by(f64::total_cmp);
+    percents.sort_unstable_by(f64::total_cmp);
     let shares: Vec<f64> = percents.iter().map(|percent| percent / 100.0).collect();
     let pooled = Pooled::new(runs.iter().copied());
     let intervals = pooled.intervals(&shares, RESAMPLES, seed);

@@ -40,7 +40,10 @@ pub const BDP19: Paper = Paper { name: "bdp19", scenario: include_str!("../../..
 pub const WIOPT12: Paper = Paper { name: "wiopt12", scenario: include_str!("../../../../scenarios/wiopt12.toml") };
 
 /// The files beside the scenarios of papers.
-pub(crate) fn paper_file(name: &str) -> Result<String, String> {
+///
+/// # Errors
+/// If there is none of this name.
+pub fn paper_file(name: &str) -> Result<String, String> {
     let text = match name {
         "anrw18.csv" => include_str!("../../../../scenarios/anrw18.csv"),
         "commag16.csv" => include_str!("../../../../scenarios/commag16.csv"),
@@ -68,6 +71,3 @@ impl Paper {
         Experiment::read(self.scenario, &paper_file).expect("the scenarios of papers are valid: a test reads them all")
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -116,7 +116,9 @@ mod tests {
     use conche_netsim::rng::{Entity, Purpose, Streams};
 
     use super::*;
+    use crate::campaign::Replication;
     use crate::scenario::Document;
+    use crate::trial::network::Network;
 
     #[test]
     fn the_curve_is_inverted() {
@@ -156,5 +158,23 @@ mod tests {
         let mut stream = Streams::new(1).stream(Entity::Run, Purpose::named("links"));
         let error = medium(&document.scenario().radios[0], &[Position::metres(0.0, 0.0)], &mut stream);
         assert_eq!(error.err().as_deref(), Some("measured.ratios: 0 to 1, but there are 1 stations, counted from 0"));
+    }
+
+    /// FlockLab as ETFA'14 has it: the links that were published, and a tree over them.
+    #[test]
+    fn motes_are_as_many_hops_away_as_the_paper_s_network_has() {
+        let document = Document::read(crate::papers::ETFA14.scenario, &crate::papers::paper_file).expect("valid");
+        let rows = ["coap/many/nullrdc", "coap/many/contikimac"];
+        let cells = document.cells();
+        for cell in cells.iter().filter(|cell| rows.contains(&cell.row(None, &cell.schemes[0]).as_str())) {
+            let [one, other] = [1, 2].map(|seed| {
+                let replication = Replication { index: 0, count: 1, seed };
+                let network = Network::new(&cell.scenario, replication).expect("a network");
+                network.nodes("mote").expect("a group").iter().map(|mote| network.hops[mote]).collect::<Vec<u16>>()
+            });
+            assert_eq!(one, other, "one testbed in all replications");
+            let mean = f64::from(one.iter().sum::<u16>()) / 29.0;
+            assert!((1.5..2.2).contains(&mean), "{mean} hops in the mean, {one:?}");
+        }
     }
 }

@@ -36,6 +36,3 @@ pub use queues::Standing;
 pub use record::{Control, Flow, NodeRecord, Observed, Record, Selection, Transferred};
 pub use routes::Routes;
 pub use run::{Wanted, run};
-
-#[cfg(test)]
-mod tests;

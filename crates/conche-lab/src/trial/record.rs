@@ -90,7 +90,8 @@ pub struct Transferred {
 
 impl Flow {
     /// A flow that has done nothing yet.
-    pub(crate) fn new(client: NodeId, server: NodeId) -> Self {
+    #[must_use]
+    pub fn new(client: NodeId, server: NodeId) -> Self {
         Self {
             traffic: 0,
             client,

@@ -5,7 +5,7 @@
 //! and dithering draws under every scheme.
 
 use std::cell::Cell as Shared;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +30,7 @@ use super::transfers::{self, Mesh, Planned, seed_apart};
 use crate::campaign::{Ran, Replication};
 use crate::scenario::{Cell, Paths, Security};
 use crate::workload::{
-    Application, Log, Occupant, Recorded, Requester, Responder, Secured, Tally, Timeout, Timeouts, Unaware, config,
-    host,
+    Application, Log, Occupant, Requester, Responder, Secured, Tally, Timeout, Timeouts, Unaware, config, host,
 };
 
 /// What a run is to remember beside what its flows did.
@@ -184,7 +183,9 @@ impl<'a> Trial<'a> {
         };
         let motes = trial.meshes.iter().flat_map(|mesh| &mesh.nodes);
         let ends = trial.bulk.iter().flat_map(|planned| [&planned.from, &planned.to]);
-        let hosts: BTreeSet<NodeId> = trial.roles.keys().chain(motes).chain(ends).copied().collect();
+        let mut hosts: Vec<NodeId> = trial.roles.keys().chain(motes).chain(ends).copied().collect();
+        hosts.sort_unstable();
+        hosts.dedup();
         for node in hosts {
             let host = trial.host(node, 0)?;
             trial.simulation.attach(node, host).map_err(|error| error.to_string())?;
@@ -278,9 +279,9 @@ impl<'a> Trial<'a> {
         let requester = is_client.then(|| Requester::new(flows, self.undone.clone()));
         let controller = self.controller(role.control);
         let timeouts = (self.wanted.timeouts && sends).then(Timeouts::default);
-        let recorded = match &timeouts {
+        let controller = match &timeouts {
             Some(timeouts) => timeouts.of(controller),
-            None => Recorded::new(controller, None),
+            None => controller,
         };
         let silent = || Responder::new(Code::CONTENT, Body::EMPTY);
         let responder = role.responder.or_else(|| (!role.unanswered.is_empty()).then(silent));
@@ -295,7 +296,7 @@ impl<'a> Trial<'a> {
         let nstart = scheme.and_then(|scheme| scheme.nstart).unwrap_or(scenario.endpoint.nstart);
         let config = config(&scenario.endpoint, nstart);
         let mut host =
-            host(node, lives, config, recorded, &self.streams, application).map_err(|error| error.to_string())?;
+            host(node, lives, config, controller, &self.streams, application).map_err(|error| error.to_string())?;
         match scheme.and_then(|scheme| scheme.paths) {
             None => {}
             Some(Paths::Hosts) => {
@@ -338,7 +339,7 @@ impl<'a> Trial<'a> {
             HashMap::new()
         };
         let (mut motes, mut bulks, mut observing) = (BTreeMap::new(), BTreeMap::new(), Both::default());
-        let mut timeouts: BTreeMap<NodeId, Vec<Timeout>> = BTreeMap::new();
+        let mut timeouts: Vec<Vec<Timeout>> = vec![Vec::new(); counts.0.len()];
         for (node, host) in retired.into_iter().chain(hosts) {
             let own = roles.get(&node).into_iter().flat_map(|role| &role.flows);
             let places: Vec<usize> = own.map(|(place, _)| *place).collect();
@@ -369,7 +370,7 @@ impl<'a> Trial<'a> {
                 }
             }
             if let Some(recorded) = application.timeouts {
-                timeouts.entry(node).or_default().extend(recorded.into_log());
+                timeouts[node.index()].extend(recorded.into_log());
             }
             observing.publishers.extend(application.publisher.map(|publisher| (node, publisher)));
             observing.subscribers.extend(application.subscriber.map(|subscriber| (node, subscriber)));
@@ -392,7 +393,7 @@ impl<'a> Trial<'a> {
             let asked = role.flows.iter().map(|(place, _)| flows[*place].traffic);
             let mut traffic: Vec<usize> = asked.chain(role.topics.iter().map(|(traffic, _)| *traffic)).collect();
             traffic.dedup();
-            let timeouts = timeouts.remove(node).unwrap_or_default();
+            let timeouts = std::mem::take(&mut timeouts[node.index()]);
             let OfNode { copies, dropped } = counts.0[node.index()];
             NodeRecord { node: *node, control: role.control, traffic, timeouts, copies, dropped }
         };

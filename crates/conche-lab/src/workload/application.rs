@@ -7,10 +7,10 @@ use conche_netsim::NodeId;
 use conche_netsim::mote::Arrived;
 use conche_netsim::node::{self, Node};
 use conche_netsim::rng::{Entity, Purpose, Streams};
+use conche_proto::cc::AnyController;
 use conche_proto::{ConfigError, EndpointConfig, Envelope, Event, Limits, TransmissionParameters, Transmit};
 
 use super::publisher::Publisher;
-use super::recorded::Recorded;
 use super::requester::Requester;
 use super::responder::Responder;
 use super::subscriber::Subscriber;
@@ -100,7 +100,7 @@ pub fn host(
     node: NodeId,
     lives: usize,
     config: EndpointConfig,
-    controller: Recorded,
+    controller: AnyController,
     streams: &Streams,
     application: Application,
 ) -> Result<Node<Application>, ConfigError> {
@@ -111,7 +111,6 @@ pub fn host(
 }
 
 impl node::Application for Application {
-    type Controller = Recorded;
     type Timer = Timer;
 
     fn start(&mut self, ctx: &mut Context<'_>) {

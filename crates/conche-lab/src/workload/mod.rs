@@ -35,13 +35,9 @@ pub use application::{Application, Timer, config, host};
 pub use flow::{Flow, Limit, Pace, Segment, body_of};
 pub use occupant::Occupant;
 pub use publisher::{Publisher, Topic};
-pub use recorded::Recorded;
 pub use requester::{Exchange, Requester, Tally};
 pub use responder::{Arrival, Responder};
 pub use secured::{Handshaken, Log, Secured};
 pub use subscriber::{Heard, Subscriber};
 pub use timeouts::{Timeout, Timeouts};
 pub use unaware::Unaware;
-
-#[cfg(test)]
-mod tests;

@@ -1,29 +1,37 @@
 //! A controller that tells the timeouts that it answers.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use conche_proto::cc::control::{Abandoned, Acknowledged, Admission, Expired, Load, Sent, Snapshot, Submission};
+use conche_proto::cc::dynamic::DynController;
 use conche_proto::cc::group::Group;
 use conche_proto::cc::{AnyController, Controller, Instant};
 
-/// One of conche's controllers, observed: it behaves as if alone.
-#[derive(Clone, Debug)]
-pub struct Recorded {
+/// A controller, observed: it behaves as if alone.
+#[derive(Debug)]
+struct Recorded {
     controller: AnyController,
-    last: Option<LastTimeout>,
+    last: LastTimeout,
 }
 
-/// What a controller answered last for a Confirmable message, until it is taken. Whoever sends the message takes it; both are of
-/// one thread.
-pub type LastTimeout = Rc<Cell<Option<Duration>>>;
+/// What a controller answered last for a Confirmable message, until it is taken. Whoever sends the message takes it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LastTimeout(Arc<Mutex<Option<Duration>>>);
 
-impl Recorded {
-    /// This controller, which tells its timeouts for Confirmable messages, if anybody wants to know them.
-    #[must_use]
-    pub fn new(controller: AnyController, last: Option<LastTimeout>) -> Self {
-        Self { controller, last }
+impl LastTimeout {
+    /// This controller, which leaves its timeouts for Confirmable messages here.
+    pub(super) fn of(&self, controller: AnyController) -> AnyController {
+        DynController::new(Recorded { controller, last: self.clone() }).into()
+    }
+
+    fn set(&self, after: Duration) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(after);
+    }
+
+    /// Takes it away.
+    pub(super) fn take(&self) -> Option<Duration> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -49,8 +57,8 @@ impl Controller for Recorded {
 
     fn sent(&self, peer: &mut Self::Peer, flight: &mut Self::Flight, event: &Sent) -> Duration {
         let after = self.controller.sent(peer, flight, event);
-        if let Some(last) = self.last.as_ref().filter(|_| event.confirmable) {
-            last.set(Some(after));
+        if event.confirmable {
+            self.last.set(after);
         }
         after
     }

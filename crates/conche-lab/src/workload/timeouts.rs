@@ -6,7 +6,7 @@ use conche_netsim::{Instant, NodeId};
 use conche_proto::Transmit;
 use conche_proto::cc::AnyController;
 
-use super::recorded::{LastTimeout, Recorded};
+use super::recorded::LastTimeout;
 
 /// The timeout of one copy of a Confirmable message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +31,8 @@ pub struct Timeouts {
 impl Timeouts {
     /// This controller, observed.
     #[must_use]
-    pub fn of(&self, controller: AnyController) -> Recorded {
-        Recorded::new(controller, Some(LastTimeout::clone(&self.last)))
+    pub fn of(&self, controller: AnyController) -> AnyController {
+        self.last.of(controller)
     }
 
     /// A datagram leaves. The controller has just been asked if it is a copy of a Confirmable message.

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use conche_netsim::NodeId;
 use conche_netsim::node::{Application, Context};
-use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code};
 use conche_proto::{Event, Request, Response};
 
@@ -61,7 +60,6 @@ impl Client {
 }
 
 impl Application for Host {
-    type Controller = AnyController;
     type Timer = ();
 
     fn start(&mut self, context: &mut Context<'_, Self>) {

@@ -58,7 +58,6 @@ fn body(payload: &[u8]) -> Body {
 }
 
 impl Application for Role {
-    type Controller = AnyController;
     type Timer = ();
 
     fn start(&mut self, context: &mut Context<'_, Self>) {

@@ -12,7 +12,6 @@ use super::rdc::Rdc;
 use super::station::Interface;
 use crate::packet::PacketRef;
 use crate::radio::{Air, Places, Station, Via};
-use crate::trace::Observer;
 use crate::wired::Surroundings;
 use crate::{Instant, NodeId, PacketId, sim};
 
@@ -136,11 +135,7 @@ impl RadioNetwork {
     }
 
     /// Something happens; the answer is a packet that has come to a node by it.
-    pub(crate) fn happen<O: Observer>(
-        &mut self,
-        around: &mut Surroundings<'_, O>,
-        event: Event,
-    ) -> Option<(PacketRef, NodeId)> {
+    pub(crate) fn happen(&mut self, around: &mut Surroundings<'_>, event: Event) -> Option<(PacketRef, NodeId)> {
         let at = event.station;
         let station = &mut self.stations[usize::from(at)];
         match event.what {
@@ -166,9 +161,9 @@ impl RadioNetwork {
     }
 
     /// A frame has come to the head of its queue; `after` is how the one ended that it has waited behind, if that matters.
-    pub(super) fn start<O: Observer>(
+    pub(super) fn start(
         &mut self,
-        around: &mut Surroundings<'_, O>,
+        around: &mut Surroundings<'_>,
         at: Station,
         queue: QueueIndex,
         after: Option<Outcome>,
@@ -183,7 +178,7 @@ impl RadioNetwork {
 
     /// The backoff of a queue has ended.
     #[inline]
-    fn begin<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, queue: QueueIndex) {
+    fn begin(&mut self, around: &mut Surroundings<'_>, at: Station, queue: QueueIndex) {
         self.stations[usize::from(at)].attempting = queue;
         match self.mac.rdc {
             Rdc::AlwaysOn => self.assess(around, at),
@@ -192,14 +187,14 @@ impl RadioNetwork {
     }
 
     #[inline]
-    fn step<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+    fn step(&mut self, around: &mut Surroundings<'_>, at: Station) {
         match self.mac.rdc {
             Rdc::AlwaysOn => self.step_always_on(around, at),
             Rdc::ContikiMac(config) => self.step_of_train(around, at, &config),
         }
     }
 
-    fn follow_duty_cycle<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, what: What) {
+    fn follow_duty_cycle(&mut self, around: &mut Surroundings<'_>, at: Station, what: What) {
         match (self.mac.rdc, what) {
             (Rdc::ContikiMac(config), What::Check(before)) => self.check(around, at, &config, before),
             (Rdc::ContikiMac(config), What::Doze) => self.doze(around, at, &config),
@@ -208,7 +203,7 @@ impl RadioNetwork {
     }
 
     /// An attempt has ended: what follows for its frame, and then for those that wait.
-    pub(super) fn end<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, outcome: Outcome) {
+    pub(super) fn end(&mut self, around: &mut Surroundings<'_>, at: Station, outcome: Outcome) {
         let station = &mut self.stations[usize::from(at)];
         station.step = Step::Idle;
         let (queue, stream) = (station.attempting, &mut station.stream);
@@ -234,18 +229,12 @@ impl RadioNetwork {
         }
     }
 
-    pub(super) fn wait<O: Observer>(
-        &mut self,
-        around: &mut Surroundings<'_, O>,
-        at: Station,
-        step: Step,
-        time: Duration,
-    ) {
+    pub(super) fn wait(&mut self, around: &mut Surroundings<'_>, at: Station, step: Step, time: Duration) {
         self.stations[usize::from(at)].step = step;
         self.schedule(around, around.scheduler.now() + time, at, What::Step);
     }
 
-    pub(super) fn schedule<O>(&self, around: &mut Surroundings<'_, O>, when: Instant, station: Station, what: What) {
+    pub(super) fn schedule(&self, around: &mut Surroundings<'_>, when: Instant, station: Station, what: What) {
         around.scheduler.schedule(when, sim::Event::Radio(Event { network: self.number, what, station }));
     }
 }

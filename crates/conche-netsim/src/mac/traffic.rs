@@ -6,7 +6,7 @@ use super::queue::{Frame, Load, Origin, QueueIndex, Queued};
 use crate::packet::PacketRef;
 use crate::radio::{BROADCAST, Station};
 use crate::sixlowpan::{DatagramTooLong, Sixlowpan};
-use crate::trace::{DropReason, Observer};
+use crate::trace::DropReason;
 use crate::wired::Surroundings;
 use crate::{LinkId, NodeId, PacketId, RadioId, sim};
 
@@ -18,13 +18,7 @@ enum Refused {
 
 impl RadioNetwork {
     /// Takes a packet that leaves a station over a hop.
-    pub(crate) fn send<O: Observer>(
-        &mut self,
-        around: &mut Surroundings<'_, O>,
-        packet: PacketRef,
-        hop: Hop,
-        link: LinkId,
-    ) {
+    pub(crate) fn send(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, hop: Hop, link: LinkId) {
         let payload_bytes = around.packets.get(packet).bytes().len();
         let taken = match self.mac.sixlowpan {
             Some(headers) => self.send_datagram(around, packet, hop, link, &headers),
@@ -41,9 +35,9 @@ impl RadioNetwork {
     }
 
     /// Puts the frames of a packet into their queue, all or none.
-    fn send_datagram<O: Observer>(
+    fn send_datagram(
         &mut self,
-        around: &mut Surroundings<'_, O>,
+        around: &mut Surroundings<'_>,
         packet: PacketRef,
         hop: Hop,
         link: LinkId,
@@ -63,7 +57,7 @@ impl RadioNetwork {
     }
 
     /// Takes a frame that the host of a node transmits by itself.
-    pub(crate) fn transmit<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, node: NodeId) {
+    pub(crate) fn transmit(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, node: NodeId) {
         let (id, to) = (around.packets.get(packet).meta.id, around.packets.get(packet).meta.to);
         let to = if to == NodeId::BROADCAST { Some(BROADCAST) } else { self.places.of(to) };
         let psdu_octets = self.mac.psdu_octets(around.packets.get(packet).bytes().len());
@@ -82,14 +76,14 @@ impl RadioNetwork {
     }
 
     /// Begins the control traffic, if there is any.
-    pub(crate) fn start_control<O: Observer>(&mut self, around: &mut Surroundings<'_, O>) {
+    pub(crate) fn start_control(&mut self, around: &mut Surroundings<'_>) {
         for station in 0..Station::try_from(self.stations.len()).expect("the layout is checked") {
             self.schedule_control(around, station);
         }
     }
 
     /// A station's next control frame is due. If its queue is full, it is sent in the next interval.
-    pub(super) fn send_control<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+    pub(super) fn send_control(&mut self, around: &mut Surroundings<'_>, at: Station) {
         if let Some(config) = self.mac.control {
             // A full queue refuses it: nobody misses it.
             let _ = self.enqueue(around, at, Load::Nothing, Origin::Control, BROADCAST, config.psdu_octets);
@@ -97,7 +91,7 @@ impl RadioNetwork {
         self.schedule_control(around, at);
     }
 
-    fn schedule_control<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+    fn schedule_control(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let source = &mut self.stations[usize::from(at)].control;
         if let (Some(config), Some(source)) = (self.mac.control, source) {
             let when = source.next(&config);
@@ -105,9 +99,9 @@ impl RadioNetwork {
         }
     }
 
-    fn enqueue<O: Observer>(
+    fn enqueue(
         &mut self,
-        around: &mut Surroundings<'_, O>,
+        around: &mut Surroundings<'_>,
         from: Station,
         load: Load,
         origin: Origin,
@@ -123,13 +117,7 @@ impl RadioNetwork {
     }
 
     /// A frame leaves its queue, with this outcome of its last attempt.
-    pub(super) fn leave<O: Observer>(
-        &mut self,
-        around: &mut Surroundings<'_, O>,
-        at: Station,
-        queue: QueueIndex,
-        outcome: Outcome,
-    ) {
+    pub(super) fn leave(&mut self, around: &mut Surroundings<'_>, at: Station, queue: QueueIndex, outcome: Outcome) {
         let station = &mut self.stations[usize::from(at)];
         let (frame, more) = station.queues.pop(queue);
         if let (Outcome::Sent, Some(spacing)) = (outcome, self.mac.attempt.spacing) {
@@ -163,13 +151,7 @@ impl RadioNetwork {
     }
 
     /// A packet did not go on by its frame.
-    fn dispose<O: Observer>(
-        &mut self,
-        around: &mut Surroundings<'_, O>,
-        packet: PacketRef,
-        frame: Frame,
-        outcome: Outcome,
-    ) {
+    fn dispose(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, frame: Frame, outcome: Outcome) {
         if frame.to == BROADCAST && outcome == Outcome::Sent {
             self.broadcast += 1;
             return around.packets.remove(packet);
@@ -200,12 +182,12 @@ impl RadioNetwork {
     }
 
     /// Has a host told how its frame ended, in an event of its own.
-    fn tell<O>(&mut self, around: &mut Surroundings<'_, O>, node: NodeId, frame: PacketId, outcome: Transmitted) {
+    fn tell(&mut self, around: &mut Surroundings<'_>, node: NodeId, frame: PacketId, outcome: Transmitted) {
         self.told.push_back((node, frame, outcome));
         around.scheduler.schedule(around.scheduler.now(), sim::Event::Transmitted(RadioId(self.number)));
     }
 
-    fn drop<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, reason: DropReason) {
+    fn drop(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, reason: DropReason) {
         self.dropped += 1;
         around.observer.on_dropped(around.scheduler.now(), around.packets.get(packet), reason);
         around.packets.remove(packet);

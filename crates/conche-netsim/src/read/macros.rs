@@ -36,25 +36,22 @@ macro_rules! fields {
 
                     fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                         $(let mut $key: Option<$crate::read::Patch<$of>> = None;)*
-                        let mut patches: Vec<Box<dyn FnOnce(&mut $type)>> = Vec::new();
+                        let (mut first, mut patches) = (Vec::<$crate::read::Change<$type>>::new(), Vec::new());
                         while let Some(key) = map.next_key_seed($crate::read::Key(KEYS))? {
                             $(if key == stringify!($key) {
                                 $key = Some(map.next_value_seed($crate::read::Patched::seed())?);
                             })*
                             $(if key == stringify!($field) {
                                 let patch = map.next_value_seed($crate::read::Patched::seed())?;
-                                patches.push(Box::new(|to: &mut $type| to.$field = patch(Some(to.$field.clone()))));
+                                patches.push($crate::read::of_field(patch, |of: &mut $type| &mut of.$field));
                             })*
                         }
-                        Ok(Box::new(|base| {
-                            let mut value = base.unwrap_or_else(|| $base);
-                            $(if let Some(patch) = $key {
-                                let put: fn(&mut $type, $crate::read::Patch<$of>) = $put;
-                                put(&mut value, patch);
-                            })*
-                            patches.into_iter().for_each(|patch| patch(&mut value));
-                            value
-                        }))
+                        $(if let Some(patch) = $key {
+                            let put: fn(&mut $type, $crate::read::Patch<$of>) = $put;
+                            first.push(Box::new(move |value: &mut $type| put(value, patch)));
+                        })*
+                        first.append(&mut patches);
+                        Ok($crate::read::over(|| $base, first))
                     }
                 }
                 const KEYS: &[&str] = &[$(stringify!($key),)* $(stringify!($field)),*];

@@ -34,6 +34,26 @@ use crate::units::{BitRate, Span};
 /// What was read of a value, to be put over what is there, if anything is.
 type Patch<T> = Box<dyn FnOnce(Option<T>) -> T>;
 
+/// What a patch does to one part of a value.
+type Change<T> = Box<dyn FnOnce(&mut T)>;
+
+/// The change that a patch is of a field. It is apart from what reads the field, which is compiled for each format.
+fn of_field<T: 'static, F: Clone + 'static>(patch: Patch<F>, field: fn(&mut T) -> &mut F) -> Change<T> {
+    Box::new(move |value| {
+        let field = field(value);
+        *field = patch(Some(field.clone()));
+    })
+}
+
+/// The patch that makes these changes, one after the other.
+fn over<T: 'static>(base: fn() -> T, changes: Vec<Change<T>>) -> Patch<T> {
+    Box::new(move |value| {
+        let mut value = value.unwrap_or_else(base);
+        changes.into_iter().for_each(|change| change(&mut value));
+        value
+    })
+}
+
 /// What can be read as a patch.
 trait Read: Sized + 'static {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Patch<Self>, D::Error>;

@@ -1,6 +1,5 @@
 //! What is written in the documentation of each type reads as what it says, and mistakes are told where they are.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -38,15 +37,19 @@ macro_rules! values {
     ($kind:ident $type:ident in $file:literal) => {
         example_in(include_str!($file), concat!("pub ", stringify!($kind), " ", stringify!($type)))
             .lines()
-            .map(|line| {
-                read::<BTreeMap<String, $type>>(line).into_values().next().expect("a line is a key with a value")
-            })
+            .map(value::<$type>)
             .collect::<Vec<_>>()
     };
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> T {
     toml::from_str(text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The value in a line, which is a key with a value.
+fn value<T: DeserializeOwned>(line: &str) -> T {
+    let (_, value) = line.split_once(" = ").expect("a line is a key with a value");
+    toml::de::ValueDeserializer::parse(value).and_then(T::deserialize).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// What is said of a mistake, and the text that it is said of.

@@ -34,7 +34,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
             match event {
                 Event::Arrive(Arrival { packet, .. }) => self.world.packets.glance_at_way(packet),
                 Event::Timer(timer) => {
-                    black_box(self.world.timers.owner(timer));
+                    black_box(self.timers.owner(timer));
                 }
                 Event::Wake(node) => self.world.wake_ups[node.index()].glance(),
                 _ => {}
@@ -51,7 +51,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
                     }
                 }
                 Event::Timer(timer) => {
-                    if let Some(node) = self.world.timers.owner(timer) {
+                    if let Some(node) = self.timers.owner(timer) {
                         self.glance(node);
                     }
                 }

@@ -107,7 +107,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     pub fn reboot(&mut self, node: NodeId, host: H) -> Result<Option<H>, NoSuchNode> {
         let before = self.hosts.get_mut(node.index()).and_then(Option::take);
         self.attach(node, host)?;
-        self.world.timers.cancel_all(node);
+        self.timers.cancel_all(node);
         // Events that are scheduled for it find that nobody wants to be woken.
         let _ = self.world.wake_ups[node.index()].set(None);
         if self.started {

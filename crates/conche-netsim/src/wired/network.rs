@@ -53,8 +53,9 @@ pub(crate) enum Forwarded {
     Hop(PacketRef, Hop, LinkId),
 }
 
-/// What the network needs of the simulation while it moves a packet.
-pub(crate) struct Surroundings<'a, O> {
+/// What the network needs of the simulation while it moves a packet. Radio networks, which tell their observer little, do not care
+/// what it is: they are compiled once.
+pub(crate) struct Surroundings<'a, O: ?Sized = dyn Observer + 'a> {
     pub(crate) scheduler: &'a mut Scheduler<Event>,
     pub(crate) packets: &'a mut Packets,
     pub(crate) observer: &'a mut O,

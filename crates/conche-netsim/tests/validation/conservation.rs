@@ -104,7 +104,7 @@ where
     assert_eq!(counters, sim.observer().0.0);
 }
 
-fn links() -> impl Strategy<Value = LinkConfig> {
+fn links() -> BoxedStrategy<LinkConfig> {
     let limit =
         prop_oneof![Just(Limit::Unlimited), (0..2000_u64).prop_map(Limit::Bytes), (0..20_u64).prop_map(Limit::Packets)];
     let in_service = prop_oneof![Just(InService::Excluded), Just(InService::Included)];
@@ -139,6 +139,7 @@ fn links() -> impl Strategy<Value = LinkConfig> {
                 header_bytes: 28,
             }
         })
+        .boxed()
 }
 
 /// What happens at a time.

@@ -1,5 +1,5 @@
 //! The simulator against closed forms, other simulators and Wireshark: each test opens with its topology and ends in numeric
-//! bounds. One program, since each compiles the endpoint and the simulator for itself.
+//! bounds. One program, since each compiles the simulator for its hosts.
 //!
 //! | module | what is compared |
 //! |---|---|
@@ -13,6 +13,7 @@
 //! | [`conservation`] | what is sent is delivered, dropped or in flight; equal seeds, equal runs; independent streams |
 //! | [`transfer`] | bodies block by block against stop-and-wait, and in sets against the capacity |
 //! | [`causes`] | which copy of which request a packet belongs to |
+//! | [`node`], [`underlay`] | what an application may ask of its node, and what may lie below it |
 //! | [`memory`] | how much a simulated client takes |
 //! | [`radio`] | IEEE 802.15.4 |
 //! | [`tshark`] | captures, with what Wireshark reads in them |
@@ -28,6 +29,7 @@ mod jitter;
 mod loss;
 mod managed;
 mod memory;
+mod node;
 mod plain;
 mod queueing;
 mod radio;
@@ -36,3 +38,4 @@ mod roles;
 mod scenario;
 mod transfer;
 mod tshark;
+mod underlay;

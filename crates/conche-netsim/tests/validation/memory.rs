@@ -23,7 +23,6 @@ struct Host {
 }
 
 impl Application for Host {
-    type Controller = AnyController;
     type Timer = ();
 
     fn start(&mut self, context: &mut Context<'_, Self>) {

@@ -58,7 +58,6 @@ impl Role {
 }
 
 impl Application for Role {
-    type Controller = CoapDefault;
     type Timer = Pending;
 
     fn start(&mut self, context: &mut Context<'_, Self>) {

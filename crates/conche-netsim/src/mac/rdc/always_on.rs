@@ -8,14 +8,13 @@ use crate::mac::network::{RadioNetwork, What};
 use crate::packet::PacketRef;
 use crate::radio::phy::airtime;
 use crate::radio::{BROADCAST, Station};
-use crate::trace::Observer;
 use crate::wired::Surroundings;
 use crate::{Instant, NodeId};
 
 impl RadioNetwork {
     /// Begins an attempt.
     #[inline]
-    pub(in crate::mac) fn assess<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+    pub(in crate::mac) fn assess(&mut self, around: &mut Surroundings<'_>, at: Station) {
         match self.mac.attempt.cca {
             Some(duration) => self.wait(around, at, Step::Assessing, duration),
             None => self.switch(around, at),
@@ -24,7 +23,7 @@ impl RadioNetwork {
 
     /// A step of the attempt has ended: the next one.
     #[inline]
-    pub(in crate::mac) fn step_always_on<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+    pub(in crate::mac) fn step_always_on(&mut self, around: &mut Surroundings<'_>, at: Station) {
         match self.stations[usize::from(at)].step {
             Step::Assessing if self.air.is_busy(at, around.scheduler.now()) => self.end(around, at, Outcome::Busy),
             Step::Assessing if !self.mac.attempt.preparation.is_zero() => {
@@ -38,7 +37,7 @@ impl RadioNetwork {
         }
     }
 
-    fn switch<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+    fn switch(&mut self, around: &mut Surroundings<'_>, at: Station) {
         if self.stations[usize::from(at)].reply != Reply::None {
             return self.end(around, at, Outcome::Busy);
         }
@@ -49,7 +48,7 @@ impl RadioNetwork {
         }
     }
 
-    pub(super) fn send_frame<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+    pub(super) fn send_frame(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let station = &mut self.stations[usize::from(at)];
         station.step = Step::Transmitting;
         let frame = *station.frame();
@@ -62,9 +61,9 @@ impl RadioNetwork {
 
     /// The frame is on the air no more.
     #[inline]
-    pub(in crate::mac) fn end_frame<O: Observer>(
+    pub(in crate::mac) fn end_frame(
         &mut self,
-        around: &mut Surroundings<'_, O>,
+        around: &mut Surroundings<'_>,
         at: Station,
     ) -> Option<(PacketRef, NodeId)> {
         let now = around.scheduler.now();

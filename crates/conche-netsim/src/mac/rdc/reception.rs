@@ -9,15 +9,14 @@ use crate::packet::PacketRef;
 use crate::radio::phy::{ACK_PSDU_OCTETS, airtime};
 use crate::radio::{BROADCAST, Station, Via};
 use crate::sim::Event;
-use crate::trace::Observer;
 use crate::wired::Surroundings;
 use crate::{Instant, NodeId};
 
 impl RadioNetwork {
     /// A frame ends: the stations that it is for and that received it take its packet.
-    pub(super) fn deliver<O: Observer>(
+    pub(super) fn deliver(
         &mut self,
-        around: &mut Surroundings<'_, O>,
+        around: &mut Surroundings<'_>,
         from: Station,
         frame: Frame,
     ) -> Option<(PacketRef, NodeId)> {
@@ -37,9 +36,9 @@ impl RadioNetwork {
     }
 
     /// A station received a frame that is for it.
-    fn receive<O: Observer>(
+    fn receive(
         &mut self,
-        around: &mut Surroundings<'_, O>,
+        around: &mut Surroundings<'_>,
         from: Station,
         via: Via,
         dsn: u8,
@@ -66,7 +65,7 @@ impl RadioNetwork {
     }
 
     /// A station received a broadcast, of which the sender keeps the packet for others.
-    fn receive_copy<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, from: Station, via: Via, frame: Frame) {
+    fn receive_copy(&mut self, around: &mut Surroundings<'_>, from: Station, via: Via, frame: Frame) {
         let node = self.stations[usize::from(via.station)].node;
         if self.mac.rdc != Rdc::AlwaysOn {
             self.rest(around, via.station);
@@ -91,12 +90,7 @@ impl RadioNetwork {
     }
 
     /// A packet is in a station's radio, and comes to its node when it has been read out.
-    fn hand_up<O: Observer>(
-        &mut self,
-        around: &mut Surroundings<'_, O>,
-        packet: PacketRef,
-        via: Via,
-    ) -> Option<(PacketRef, NodeId)> {
+    fn hand_up(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, via: Via) -> Option<(PacketRef, NodeId)> {
         around.packets.get_mut(packet).snr_db = self.air.snr_db(via);
         let at = self.stations[usize::from(via.station)].node;
         if self.mac.unload.is_zero() {
@@ -108,7 +102,7 @@ impl RadioNetwork {
     }
 
     /// An acknowledgment has no address: whoever waits for one looks at its number.
-    pub(in crate::mac) fn transmit_ack<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+    pub(in crate::mac) fn transmit_ack(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let (now, duration) = (around.scheduler.now(), airtime(ACK_PSDU_OCTETS));
         self.counters.acknowledgments += 1;
         let waits = |station: Station| self.stations[usize::from(station)].awaits_ack();
@@ -116,7 +110,7 @@ impl RadioNetwork {
         self.schedule(around, now + duration, at, What::FrameEnd);
     }
 
-    pub(in crate::mac) fn end_ack<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+    pub(in crate::mac) fn end_ack(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let now = around.scheduler.now();
         let Reply::Ack { dsn } = std::mem::take(&mut self.stations[usize::from(at)].reply) else { return };
         match self.mac.rdc {

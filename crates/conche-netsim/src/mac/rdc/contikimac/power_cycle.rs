@@ -5,12 +5,11 @@ use crate::Instant;
 use crate::mac::attempt::{Reply, Step};
 use crate::mac::network::{RadioNetwork, What};
 use crate::radio::{BROADCAST, Station};
-use crate::trace::Observer;
 use crate::wired::Surroundings;
 
 impl RadioNetwork {
     /// Schedules the station's next channel check if it may find something.
-    pub(super) fn schedule_check<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+    pub(super) fn schedule_check(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let duty = self.stations[usize::from(at)].duty();
         let next = duty.clock.check_after(around.scheduler.now());
         if !duty.check_scheduled && next <= duty.energy_until {
@@ -20,9 +19,9 @@ impl RadioNetwork {
     }
 
     /// One assessment of a channel check, of which `before` went before.
-    pub(in crate::mac) fn check<O: Observer>(
+    pub(in crate::mac) fn check(
         &mut self,
-        around: &mut Surroundings<'_, O>,
+        around: &mut Surroundings<'_>,
         at: Station,
         config: &ContikiMac,
         before: u8,
@@ -49,12 +48,7 @@ impl RadioNetwork {
     }
 
     /// The station has listened for a while: it goes on only while it receives something.
-    pub(in crate::mac) fn doze<O: Observer>(
-        &mut self,
-        around: &mut Surroundings<'_, O>,
-        at: Station,
-        config: &ContikiMac,
-    ) {
+    pub(in crate::mac) fn doze(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let duty = self.stations[usize::from(at)].duty();
         if duty.burst_until == now {
@@ -70,9 +64,9 @@ impl RadioNetwork {
     }
 
     /// A frame for the station alone has come from another one: if it announces a further one, the station stays on.
-    pub(in crate::mac) fn expect_burst<O: Observer>(
+    pub(in crate::mac) fn expect_burst(
         &mut self,
-        around: &mut Surroundings<'_, O>,
+        around: &mut Surroundings<'_>,
         from: Station,
         at: Station,
         config: &ContikiMac,
@@ -87,7 +81,7 @@ impl RadioNetwork {
     }
 
     /// The station has sent an acknowledgment: in a burst it goes on listening.
-    pub(in crate::mac) fn rest<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+    pub(in crate::mac) fn rest(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let now = around.scheduler.now();
         self.sleep(at);
         if self.stations[usize::from(at)].duty().burst_until > now {

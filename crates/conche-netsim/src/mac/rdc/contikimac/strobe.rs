@@ -8,7 +8,6 @@ use crate::mac::rdc::Rdc;
 use crate::packet::PacketRef;
 use crate::radio::phy::airtime;
 use crate::radio::{BROADCAST, Station};
-use crate::trace::Observer;
 use crate::wired::Surroundings;
 use crate::{Instant, NodeId};
 
@@ -35,12 +34,7 @@ pub(super) struct Train {
 
 impl RadioNetwork {
     /// Begins an attempt, now or when the neighbour is about to wake up.
-    pub(in crate::mac) fn begin_train<O: Observer>(
-        &mut self,
-        around: &mut Surroundings<'_, O>,
-        at: Station,
-        config: &ContikiMac,
-    ) {
+    pub(in crate::mac) fn begin_train(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
         let (to, queue) = (station.frame().to, station.attempting);
@@ -60,12 +54,7 @@ impl RadioNetwork {
     }
 
     /// A step of the attempt has ended: the next one.
-    pub(in crate::mac) fn step_of_train<O: Observer>(
-        &mut self,
-        around: &mut Surroundings<'_, O>,
-        at: Station,
-        config: &ContikiMac,
-    ) {
+    pub(in crate::mac) fn step_of_train(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
         let (step, to, more) = (station.step, station.frame().to, station.queues.more_wait(station.attempting));
@@ -100,16 +89,16 @@ impl RadioNetwork {
         }
     }
 
-    fn strobe<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+    fn strobe(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let station = &mut self.stations[usize::from(at)];
         station.duty().train.strobe = around.scheduler.now();
         self.air.deafen(at, Instant::FAR_FUTURE);
         self.wait(around, at, Step::Switching, self.mac.attempt.tx_turnaround);
     }
 
-    pub(in crate::mac) fn end_strobe<O: Observer>(
+    pub(in crate::mac) fn end_strobe(
         &mut self,
-        around: &mut Surroundings<'_, O>,
+        around: &mut Surroundings<'_>,
         at: Station,
         config: &ContikiMac,
     ) -> Option<(PacketRef, NodeId)> {
@@ -138,19 +127,13 @@ impl RadioNetwork {
     }
 
     /// Sends the next frame of a burst at once: the neighbour is awake, and the channel was ours.
-    pub(in crate::mac) fn continue_burst<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station) {
+    pub(in crate::mac) fn continue_burst(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let duty = self.stations[usize::from(at)].duty();
         duty.train = Train { receiver_awake: true, ..Train::default() };
         self.wait(around, at, Step::Preparing, self.mac.load);
     }
 
-    fn end_train<O: Observer>(
-        &mut self,
-        around: &mut Surroundings<'_, O>,
-        at: Station,
-        config: &ContikiMac,
-        outcome: Outcome,
-    ) {
+    fn end_train(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac, outcome: Outcome) {
         self.sleep(at);
         let station = &mut self.stations[usize::from(at)];
         let to = station.frame().to;
@@ -162,7 +145,7 @@ impl RadioNetwork {
     }
 
     /// A train begins: those who hear it will find energy when they check the channel.
-    fn announce<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, at: Station, config: &ContikiMac) {
+    fn announce(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
         let frame = *station.frame();

@@ -6,13 +6,15 @@ mod wiopt12;
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use super::*;
-use crate::campaign::Progress;
-use crate::papers::ANRW18;
-use crate::results::{Unit, write_json};
-use crate::scenario::Cell;
+use conche_lab::campaign::{self, Progress, RunOptions};
+use conche_lab::experiment::{Experiment, Measured};
+use conche_lab::papers::ANRW18;
+use conche_lab::report::Table;
+use conche_lab::results::Figure;
+use conche_lab::results::{Unit, write_json};
+use conche_lab::scenario::{Cell, Effort};
 
 /// How long one frame of a response occupies the downlink.
 const SERVICE: f64 = 94.0 * 8.0 / 30_000.0;
@@ -21,7 +23,7 @@ const LATENCY: f64 = 0.637;
 
 /// ANRW'18 with these clients, buffers (by name), schemes and replications only.
 fn anrw18(clients: &[u32], buffers: &[&str], schemes: &[&str], replications: u32) -> Experiment {
-    let whole = Experiment::read(ANRW18.scenario, &crate::papers::paper_file).expect("valid");
+    let whole = Experiment::read(ANRW18.scenario, &conche_lab::papers::paper_file).expect("valid");
     let axis = whole.document().scenario().sweep.iter().find(|axis| axis.name == "buffer").expect("an axis");
     let chosen = axis.points().into_iter().filter(|point| buffers.contains(&point.name.as_str()));
     let points: Vec<toml::Value> = chosen.map(point).collect();
@@ -36,7 +38,7 @@ fn anrw18(clients: &[u32], buffers: &[&str], schemes: &[&str], replications: u32
 }
 
 /// A point as TOML.
-fn point(point: crate::scenario::Point) -> toml::Value {
+fn point(point: conche_lab::scenario::Point) -> toml::Value {
     let value = point.value.map(|value| ("value".to_owned(), value));
     let table = [("name".to_owned(), point.name.into())].into_iter().chain(value).collect();
     toml::Value::Table(table)
@@ -62,15 +64,15 @@ fn value(figures: &[Figure], row: &str, column: &str) -> f64 {
 }
 
 /// The first replication of the first cell, as its flows saw it.
-fn run(experiment: &Experiment, seed: u64) -> crate::trial::Record {
+fn run(experiment: &Experiment, seed: u64) -> conche_lab::trial::Record {
     let cells = experiment.document().cells();
     let replication = campaign::Replication { index: 0, count: 1, seed };
-    crate::trial::run(&cells[0], crate::trial::Wanted::default(), replication, &Arc::default())
+    conche_lab::trial::run(&cells[0], conche_lab::trial::Wanted::default(), replication, &Arc::default())
         .expect("it ends")
         .outcome
 }
 
-fn completions(record: &crate::trial::Record) -> Vec<f64> {
+fn completions(record: &conche_lab::trial::Record) -> Vec<f64> {
     let mut times: Vec<f64> =
         record.flows.iter().map(|flow| (flow.tally.done.expect("each is done") - flow.start).as_secs_f64()).collect();
     times.sort_by(f64::total_cmp);

@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 
-use super::*;
-use crate::campaign::RunOptions;
-use crate::results::{Figure, Unit, write_json};
-use crate::scenario::Effort;
+use conche_lab::campaign::RunOptions;
+use conche_lab::experiment::Experiment;
+use conche_lab::papers::*;
+use conche_lab::results::{Figure, Unit, write_json};
+use conche_lab::scenario::Effort;
 
 #[test]
 fn every_paper_has_its_scenario() {
@@ -247,4 +248,62 @@ fn values_without_sense_are_refused_with_what_would_be_right() {
         let error = refused(paper, path, value);
         assert!(error.contains(expected), "{path}: {error}");
     }
+}
+
+fn figure_of(unit: Unit, published: Option<f64>, measured: f64) -> Figure {
+    Figure {
+        paper: "anrw18".to_owned(),
+        item: "table2".to_owned(),
+        row: "default/continuous".to_owned(),
+        column: "0".to_owned(),
+        unit,
+        published,
+        measured,
+        ci95: None,
+        runs: 3,
+    }
+}
+
+fn summary(figures: &[Figure]) -> Summary {
+    let text = format!("{}\n[[reasons]]\ntext = \"so it is\"\n", ANRW18.scenario);
+    let paper = Experiment::read(&text, &paper_file).expect("a scenario");
+    Summary::new(&paper, figures)
+}
+
+#[test]
+fn what_was_fitted_is_apart_from_what_is_predicted() {
+    let text = format!("{}\n[[fitted]]\nrows = [\"default/*\"]\n", ANRW18.scenario);
+    let paper = Experiment::read(&text, &paper_file).expect("a scenario");
+    let of = |row: &str, published, measured| Figure {
+        row: row.to_owned(),
+        ..figure_of(Unit::Exchanges, Some(published), measured)
+    };
+    let figures = [
+        of("default/continuous", 100.0, 114.0),
+        of("cocoa/random", 100.0, 50.0),
+        of("cocoa/random", 50.0, 100.0),
+        of("cocoa/random", 7.0, 0.0),
+        figure_of(Unit::Verdict, Some(1.0), 1.0),
+    ];
+    let Summary { fitted, predicted, .. } = Summary::new(&paper, &figures);
+    assert_eq!((fitted.within, fitted.values, predicted.within, predicted.values), (1, 1, 0, 3));
+    let is = |mean: Option<f64>, factor: f64| mean.is_some_and(|mean| (mean - factor.ln()).abs() < 1e-9);
+    assert!(is(fitted.mean_log_ratio(), 1.14) && is(predicted.mean_log_ratio(), 2.0), "{predicted:?}");
+    let table = overview(&[("anrw18", Summary::new(&paper, &figures))]).to_string();
+    assert!(table.contains("1 of 1") && table.contains("0 of 3") && table.contains("0.69"), "{table}");
+}
+
+#[test]
+fn figures_count_by_their_bar_and_claims_by_their_verdict() {
+    let summary = summary(&[
+        figure_of(Unit::Exchanges, Some(100.0), 106.0),
+        figure_of(Unit::Exchanges, Some(100.0), 108.0),
+        figure_of(Unit::Exchanges, None, 5.0),
+        figure_of(Unit::Verdict, Some(1.0), 1.0),
+        figure_of(Unit::Verdict, Some(1.0), 0.0),
+    ]);
+    assert_eq!((summary.within(), summary.promised, summary.hold(), summary.claims), (1, 2, 1, 2));
+    let table = misses("anrw18", &summary).to_string();
+    assert!(table.contains("+8.00 %") && table.contains("does not hold"), "{table}");
+    assert_eq!(table.matches("so it is").count(), 1, "one reason is told once: {table}");
 }

@@ -8,8 +8,8 @@ use conche_netsim::{Instant, NodeId, Simulation};
 use conche_proto::cc::AnyController;
 use conche_proto::codec::Code;
 
-use super::*;
-use crate::scenario::Endpoint;
+use conche_lab::scenario::Endpoint;
+use conche_lab::workload::*;
 
 fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
@@ -38,7 +38,7 @@ fn run(
     let responder = Responder::new(Code::CHANGED, body_of(20, 2));
     let answering = Application { responder: Some(responder), ..Application::default() };
     for (node, nstart, controller, application) in
-        [(client, nstart, controller.clone(), asking), (server, 1, Recorded::new(named("default"), None), answering)]
+        [(client, nstart, controller.clone(), asking), (server, 1, named("default"), answering)]
     {
         let config = config(&Endpoint { token_length: 2, ..Endpoint::default() }, nstart);
         let host = host(node, 0, config, controller, &streams, application).expect("a valid configuration");

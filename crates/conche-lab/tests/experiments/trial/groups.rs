@@ -1,7 +1,7 @@
 //! Groups of unequal size, and clients beside others.
 
 use super::*;
-use crate::trial::Selection;
+use conche_lab::trial::Selection;
 
 #[test]
 fn the_smaller_group_of_a_link_has_equal_shares_of_the_larger_one_in_their_order() {

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use super::{jobs, value};
-use crate::experiment::Experiment;
-use crate::papers::{WIOPT12, paper_file};
-use crate::results::{Figure, Unit};
-use crate::scenario::Effort;
+use conche_lab::experiment::Experiment;
+use conche_lab::papers::{WIOPT12, paper_file};
+use conche_lab::results::{Figure, Unit};
+use conche_lab::scenario::Effort;
 
 /// The paper with other values at some paths, and in few replications.
 fn with(values: &[(&str, toml::Value)], runs: u32) -> Experiment {

@@ -1,15 +1,16 @@
 //! A client and a server over a link, with what the application may ask of its node.
 
+use std::time::Duration;
+
+use conche_netsim::node::{Application, Context, Node};
+use conche_netsim::packet::{Cause, Packet, PacketMeta};
+use conche_netsim::rng::{Entity, Purpose};
+use conche_netsim::trace::Observer;
+use conche_netsim::wired::{LinkConfig, Topology};
+use conche_netsim::{Ended, Instant, NodeId, Simulation};
 use conche_proto::cc::default::CoapDefault;
 use conche_proto::codec::{Body, Code};
-use conche_proto::{EndpointConfig, Failure, Reliability};
-
-use super::*;
-use crate::packet::{Packet, PacketMeta};
-use crate::rng::{Entity, Purpose};
-use crate::trace::Observer;
-use crate::wired::{LinkConfig, Topology};
-use crate::{Ended, Simulation};
+use conche_proto::{EndpointConfig, Event, ExchangeId, Failure, Reliability, Request, RequestId, Response};
 
 const LATENCY: Duration = Duration::from_millis(100);
 
@@ -40,7 +41,6 @@ struct Scripted {
 }
 
 impl Application for Scripted {
-    type Controller = CoapDefault;
     type Timer = Due;
 
     fn start(&mut self, context: &mut Context<'_, Self>) {

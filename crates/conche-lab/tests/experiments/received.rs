@@ -1,13 +1,13 @@
 //! Values of two flows, worked out by hand.
 
+use std::time::Duration;
+
+use conche_lab::metrics::{Endpoints, Sample, statistic};
+use conche_lab::scenario::{Metric, Received, Statistic};
+use conche_lab::trial::{Flow, Record, Selection};
+use conche_lab::units::Span;
+use conche_lab::workload::{Exchange, Tally};
 use conche_netsim::{Instant, NodeId};
-
-use conche_scenario::{Metric, Statistic};
-
-use super::*;
-use crate::metrics::{Endpoints, statistic};
-use crate::units::Span;
-use crate::workload::{Exchange, Tally};
 
 fn at(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
@@ -34,7 +34,7 @@ fn record() -> Record {
 }
 
 fn measured(record: &Record, metric: Metric) -> Sample {
-    crate::metrics::sample(
+    conche_lab::metrics::sample(
         &metric,
         record,
         Selection { scheme: 0, traffic: None },

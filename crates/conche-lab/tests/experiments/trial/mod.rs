@@ -5,9 +5,9 @@ mod groups;
 mod observing;
 mod secured;
 
-use super::{Record, Routes, Wanted, run};
-use crate::campaign::Replication;
-use crate::scenario::{Document, ScenarioError};
+use conche_lab::campaign::Replication;
+use conche_lab::scenario::{Document, ScenarioError};
+use conche_lab::trial::{Record, Routes, Wanted, run};
 
 /// Two clients ask a server, each once a second, over links of 100 ms each way.
 const SMALL: &str = r#"
@@ -161,24 +161,6 @@ fn a_flow_has_as_many_exchanges_at_a_time_as_its_scheme_lets_out() {
     let four = record(&format!("{text}\nnstart = 4"));
     let [one, four] = [record(&text), four].map(|record| answered(&record.expect("it runs"))[0]);
     assert_eq!((one, four), (300, 1200));
-}
-
-/// FlockLab as ETFA'14 has it: the links that were published, and a tree over them.
-#[test]
-fn motes_are_as_many_hops_away_as_the_paper_s_network_has() {
-    let document = Document::read(crate::papers::ETFA14.scenario, &crate::papers::paper_file).expect("valid");
-    let rows = ["coap/many/nullrdc", "coap/many/contikimac"];
-    let cells = document.cells();
-    for cell in cells.iter().filter(|cell| rows.contains(&cell.row(None, &cell.schemes[0]).as_str())) {
-        let [one, other] = [1, 2].map(|seed| {
-            let replication = Replication { index: 0, count: 1, seed };
-            let network = super::network::Network::new(&cell.scenario, replication).expect("a network");
-            network.nodes("mote").expect("a group").iter().map(|mote| network.hops[mote]).collect::<Vec<u16>>()
-        });
-        assert_eq!(one, other, "one testbed in all replications");
-        let mean = f64::from(one.iter().sum::<u16>()) / 29.0;
-        assert!((1.5..2.2).contains(&mean), "{mean} hops in the mean, {one:?}");
-    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The definitions on samples whose results can be told by hand.
 
-use super::*;
+use conche_lab::comparison::{Cell, Entry, board, rows};
+use conche_lab::scenario::{Better, Unit};
+use conche_results::comparison::{Compared, InCell, Row, Standing, Tally};
 
 /// Of each controller what it was in each replication; `None` of what is missing.
 fn cell_of(paper: &str, name: &str, unit: Unit, better: Better, of: &[(&str, Option<&[f64]>)]) -> Cell {
@@ -18,11 +20,12 @@ fn cell(name: &str, better: Better, of: &[(&str, Option<&[f64]>)]) -> Cell {
 }
 
 fn in_cell<'a>(rows: &'a [Row], cell: &str, controller: &str) -> &'a InCell {
-    cells_of(rows).find(|of| of.cell == cell && of.controller == controller).expect("it is compared")
+    let mut cells = rows.iter().filter_map(|row| if let Compared::Cell(cell) = &row.of { Some(cell) } else { None });
+    cells.find(|of| of.cell == cell && of.controller == controller).expect("it is compared")
 }
 
 fn standings(rows: &[Row]) -> Vec<&Standing> {
-    rows.iter().filter_map(|row| standing(&row.of)).collect()
+    rows.iter().filter_map(|row| if let Compared::Controller(of) = &row.of { Some(of) } else { None }).collect()
 }
 
 fn of<'a>(rows: &'a [Row], controller: &str) -> &'a Standing {

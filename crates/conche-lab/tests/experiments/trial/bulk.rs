@@ -1,7 +1,7 @@
 //! A bulk transfer over wires, beside CoAP.
 
 use super::*;
-use crate::trial::Selection;
+use conche_lab::trial::Selection;
 
 /// A download of 200 segments over a link of 30 kbit/s, from where the servers are to where the clients are.
 fn downloading() -> String {

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use conche_results::{Begin, Build, Program};
-
-use super::*;
+use conche_lab::campaign::{
+    Cell, CellId, ExchangeRows, Kept, Ran, Replication, RunOptions, Sample, Store, run, seed_of,
+};
+use conche_results::{Begin, Build, Origin, Program};
 
 /// Gives the seed of each replication, but for those that it is told to fail in.
 struct Seeds {

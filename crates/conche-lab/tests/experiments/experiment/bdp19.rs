@@ -3,15 +3,15 @@
 use toml::{Table as Toml, toml};
 
 use super::*;
-use crate::metrics::{self, Endpoints, Sample};
-use crate::papers::BDP19;
-use crate::scenario::{Metric, Statistic};
-use crate::trial::{Record, Selection, Wanted};
+use conche_lab::metrics::{self, Endpoints, Sample};
+use conche_lab::papers::BDP19;
+use conche_lab::scenario::{Metric, Statistic};
+use conche_lab::trial::{Record, Selection, Wanted};
 
 const MEDIA: [&str; 3] = ["mrm31", "udgm", "sinr"];
 
 fn whole() -> Experiment {
-    Experiment::read(BDP19.scenario, &crate::papers::paper_file).expect("valid")
+    Experiment::read(BDP19.scenario, &conche_lab::papers::paper_file).expect("valid")
 }
 
 /// The paper with this workload only, on all media.
@@ -33,7 +33,7 @@ fn run_on(experiment: &Experiment, medium: &str, scheme: &str, seed: u64) -> Rec
     let cell = cells.iter().find(is_wanted).expect("a cell");
     let replication = campaign::Replication { index: 0, count: 1, seed };
     let wanted = Wanted { arrivals: true, ..Wanted::default() };
-    crate::trial::run(cell, wanted, replication, &Arc::default()).expect("it runs").outcome
+    conche_lab::trial::run(cell, wanted, replication, &Arc::default()).expect("it runs").outcome
 }
 
 /// What a metric, as a scenario has it, is of the Confirmable messages of a run.

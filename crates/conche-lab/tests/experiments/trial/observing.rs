@@ -1,7 +1,7 @@
 //! Observers and those who notify them.
 
 use super::*;
-use crate::trial::{Flow, Observed, Selection};
+use conche_lab::trial::{Flow, Observed, Selection};
 
 /// Two clients observe a server each, which changes every 10 s from the 20th on.
 fn observing(notifications: &str) -> String {

@@ -1,0 +1,284 @@
+//! What is the same of all nodes, whatever their application is: it is compiled once, with the simulator.
+
+use std::hint::black_box;
+
+use conche_proto::cc::AnyController;
+use conche_proto::cc::control::Why;
+use conche_proto::{
+    ConfigError, Datagram, Endpoint, Event, ExchangeId, Failure, Input, NotifyError, ObserverId, Output, PeerSnapshot,
+    Request, RequestError, RequestId, RespondError, Response, SharedConfig, SubscriptionId, Transmit,
+};
+
+use super::causes::Causes;
+use super::underlay::{Below, Step};
+use crate::host::{Received, World};
+use crate::packet::Cause;
+use crate::{Instant, NodeId};
+
+/// An endpoint, and what lies between it and the network.
+pub(super) struct Machine {
+    pub(super) endpoint: Endpoint<NodeId, AnyController>,
+    message_bytes: usize,
+    pub(super) causes: Causes,
+    pub(super) below: Option<Below>,
+}
+
+/// What the application is told next.
+pub(super) enum Turn {
+    /// A datagram of the endpoint has left.
+    Left(Transmit<NodeId>),
+    /// The endpoint has something to tell.
+    Event(Event<NodeId>),
+    /// The way to a peer is open, or there is none.
+    Connected(NodeId, bool),
+    /// Nothing for now.
+    Wait,
+}
+
+impl Machine {
+    pub(super) fn new(config: SharedConfig, controller: AnyController, seed: [u8; 32]) -> Result<Self, ConfigError> {
+        let message_bytes = config.limits.message_bytes;
+        let endpoint = Endpoint::new(config, controller, seed)?;
+        Ok(Self { endpoint, message_bytes, causes: Causes::default(), below: None })
+    }
+
+    /// Bytes of the buffer for [`turn`](Self::turn).
+    pub(super) fn buffer_bytes(&self) -> usize {
+        self.message_bytes + self.below.as_ref().map_or(0, |below| below.layer.buffer_bytes())
+    }
+
+    /// Lets endpoint and underlay go on until there is something for the application, or nothing to do.
+    pub(super) fn turn(&mut self, world: &mut World, node: NodeId, buffer: &mut [u8]) -> Turn {
+        let now = world.scheduler.now();
+        let (message, datagram) = buffer.split_at_mut(self.message_bytes);
+        loop {
+            match self.endpoint.poll(now, message) {
+                Output::Transmit(transmit) => {
+                    self.send(world, node, &transmit, &message[..transmit.len]);
+                    return Turn::Left(transmit);
+                }
+                Output::Event(event) => {
+                    if self.hear_of_handshake(now, &event) {
+                        continue;
+                    }
+                    self.causes.forget_ended(&event);
+                    self.doubt(&event);
+                    return Turn::Event(event);
+                }
+                Output::Wait(until) => match self.step_below(world, node, datagram) {
+                    Stepped::On => {}
+                    Stepped::Connected(peer, is_open) => return Turn::Connected(peer, is_open),
+                    Stepped::Waits(due) => {
+                        world.wake_at(node, until.into_iter().chain(due).min());
+                        self.causes.clear();
+                        return Turn::Wait;
+                    }
+                },
+            }
+        }
+    }
+
+    fn send(&mut self, world: &mut World, node: NodeId, transmit: &Transmit<NodeId>, message: &[u8]) {
+        let origin = self.causes.origin_of(transmit, node);
+        let Some(below) = &mut self.below else {
+            world.send(node, transmit.to, message, origin.0, origin.1);
+            return;
+        };
+        if !below.send(transmit.to, message, origin) {
+            self.endpoint.lose_peer(world.scheduler.now(), &transmit.to);
+        }
+    }
+
+    /// A packet arrived.
+    pub(super) fn receive(&mut self, now: Instant, packet: &Received<'_>) {
+        self.causes.receive(packet.meta.as_cause());
+        match &mut self.below {
+            Some(below) => below.layer.receive(now, packet.meta.from, packet.bytes),
+            None => self.handle(now, packet.meta.from, packet.bytes),
+        }
+    }
+
+    fn handle(&mut self, now: Instant, from: NodeId, message: &[u8]) {
+        let input = Input::datagram(from, message);
+        self.endpoint.handle(now, input).expect("the endpoint is drained after every input");
+    }
+
+    /// Reads what the next step will need.
+    pub(super) fn glance(&self) {
+        self.endpoint.glance();
+        self.causes.glance();
+        black_box(self.message_bytes);
+    }
+
+    /// The same where it is known what comes.
+    pub(super) fn glance_at(&self, packet: &Received<'_>) {
+        self.endpoint.glance_at(&Datagram::new(packet.meta.from, packet.bytes));
+    }
+}
+
+/// What became of one step below the endpoint.
+enum Stepped {
+    /// There may be more to do.
+    On,
+    /// The way to a peer is open, or there is none.
+    Connected(NodeId, bool),
+    /// Nothing is to be done before this time.
+    Waits(Option<Instant>),
+}
+
+/// The endpoint and what is below it.
+impl Machine {
+    /// Whether the way to a peer is open. If it is not, it is being opened.
+    pub(super) fn connect(&mut self, now: Instant, to: NodeId) -> bool {
+        let Some(below) = &mut self.below else { return true };
+        if below.layer.is_open(to) {
+            return true;
+        }
+        if !below.handshakes.contains_key(&to) && !below.refused.contains(&to) {
+            match self.endpoint.begin_handshake(now, to) {
+                Ok(handshake) => drop(below.handshakes.insert(to, handshake)),
+                Err(_) => below.refused.push_back(to),
+            }
+        }
+        false
+    }
+
+    /// One step of what is below the endpoint.
+    fn step_below(&mut self, world: &mut World, node: NodeId, buffer: &mut [u8]) -> Stepped {
+        let now = world.scheduler.now();
+        let Some(below) = &mut self.below else { return Stepped::Waits(None) };
+        let handshake = |peer: &NodeId| below.handshakes.get(peer).copied();
+        let refused = below.refused.pop_front().map(Step::Refused);
+        match refused.unwrap_or_else(|| below.layer.poll(now, buffer)) {
+            Step::Transmit { to, len } => {
+                let (copy, cause) = below.origin(to);
+                world.send(node, to, &buffer[..len], copy, cause);
+            }
+            Step::Received { from, len } => self.handle(now, from, &buffer[..len]),
+            Step::Left(to, flight) => {
+                if let Some(handshake) = handshake(&to) {
+                    self.endpoint.flight_left(now, handshake, &flight);
+                }
+            }
+            Step::Answered(peer, copy) => {
+                if let Some(handshake) = handshake(&peer) {
+                    self.endpoint.flight_answered(now, handshake, copy);
+                }
+            }
+            Step::Opened(peer) => {
+                if let Some(handshake) = below.handshakes.remove(&peer) {
+                    self.endpoint.handshake_over(now, handshake, None);
+                }
+                return Stepped::Connected(peer, true);
+            }
+            Step::Refused(peer) => {
+                if let Some(handshake) = below.handshakes.remove(&peer) {
+                    self.endpoint.handshake_over(now, handshake, Some(Why::GaveUp));
+                }
+                return Stepped::Connected(peer, false);
+            }
+            Step::Lost(peer) => self.endpoint.lose_peer(now, &peer),
+            Step::Wait(due) => {
+                below.settled();
+                return Stepped::Waits(due);
+            }
+        }
+        Stepped::On
+    }
+
+    /// What the endpoint says of a handshake is not for the application. `false` if it is about something else.
+    fn hear_of_handshake(&mut self, now: Instant, event: &Event<NodeId>) -> bool {
+        let Some(below) = &mut self.below else { return false };
+        let (Event::Flight { exchange, peer } | Event::Failed { exchange, peer, .. }) = event else { return false };
+        if below.handshakes.get(peer) != Some(exchange) {
+            return false;
+        }
+        match event {
+            Event::Flight { .. } => below.layer.fly(now, *peer),
+            _ => {
+                below.handshakes.remove(peer);
+                below.layer.give_up(*peer);
+            }
+        }
+        true
+    }
+
+    /// A peer that acknowledges nothing may have started anew.
+    fn doubt(&mut self, event: &Event<NodeId>) {
+        if let (Some(below), Event::Failed { peer, reason: Failure::TimedOut, course, .. }) = (&mut self.below, event)
+            && course.acknowledged_after.is_none()
+        {
+            below.layer.doubt(*peer);
+        }
+    }
+}
+
+/// What an application may ask of the endpoint, by the names that the endpoint has for it.
+impl Machine {
+    pub(super) fn request(&mut self, now: Instant, to: NodeId, request: Request) -> Result<ExchangeId, RequestError> {
+        self.endpoint.request(now, to, request)
+    }
+
+    pub(super) fn ping(&mut self, now: Instant, to: NodeId) -> Result<ExchangeId, RequestError> {
+        self.endpoint.ping(now, to)
+    }
+
+    pub(super) fn cancel(&mut self, now: Instant, exchange: ExchangeId) -> bool {
+        self.causes.forget(exchange);
+        self.endpoint.cancel(now, exchange)
+    }
+
+    /// Answers a request that came with the packet `cause`.
+    pub(super) fn respond(
+        &mut self,
+        now: Instant,
+        cause: Option<Cause>,
+        request: RequestId,
+        response: Response,
+    ) -> Result<Option<ExchangeId>, RespondError> {
+        let exchange = self.endpoint.respond(now, request, response)?;
+        self.causes.state(cause, exchange);
+        Ok(exchange)
+    }
+
+    pub(super) fn acknowledge(&mut self, now: Instant, request: RequestId) -> Result<(), RespondError> {
+        self.endpoint.acknowledge(now, request)
+    }
+
+    pub(super) fn ignore(&mut self, now: Instant, request: RequestId) {
+        self.endpoint.ignore(now, request);
+    }
+
+    pub(super) fn observe(&mut self, now: Instant, request: RequestId, topic: u64) -> Option<ObserverId> {
+        self.endpoint.observe(now, request, topic)
+    }
+
+    pub(super) fn notify(&mut self, now: Instant, topic: u64, response: Response) -> Result<usize, NotifyError> {
+        self.endpoint.notify(now, topic, response)
+    }
+
+    pub(super) fn subscribe(
+        &mut self,
+        now: Instant,
+        to: NodeId,
+        request: Request,
+    ) -> Result<(ExchangeId, SubscriptionId), RequestError> {
+        self.endpoint.subscribe(now, to, request)
+    }
+
+    pub(super) fn reregister(&mut self, now: Instant, subscription: SubscriptionId) -> Result<(), RequestError> {
+        self.endpoint.reregister(now, subscription)
+    }
+
+    pub(super) fn forget(&mut self, now: Instant, subscription: SubscriptionId) -> bool {
+        self.endpoint.forget(now, subscription)
+    }
+
+    pub(super) fn reset_path(&mut self, now: Instant, peer: NodeId) {
+        self.endpoint.reset_path(now, &peer);
+    }
+
+    pub(super) fn snapshot(&self, peer: NodeId) -> Option<PeerSnapshot> {
+        self.endpoint.snapshot(&peer)
+    }
+}
