@@ -103,7 +103,7 @@ struct World {
     client: Arc<Own>,
     known: Peers,
     server: Arc<Mutex<Server>>,
-    ends: [Endpoint<usize, AnyController>; 2],
+    ends: [Endpoint<u32, AnyController>; 2],
     begun: Vec<Begun>,
     messages: Vec<Vec<u8>>,
     /// The server's identifiers.
@@ -342,7 +342,7 @@ impl World {
         let request = Request::new(Code::POST, body).protected(context);
         // Each client has an address of its own, as nobody is answered.
         self.sent += 1;
-        if self.ends[CLIENT].request(self.now, 10 + usize::from(self.sent), request).is_err() {
+        if self.ends[CLIENT].request(self.now, 10 + u32::from(self.sent), request).is_err() {
             return;
         }
         let mut buffer = [0; 1280];
@@ -352,7 +352,7 @@ impl World {
                 let bit = usize::from(change >> 1) * 13 % (datagram.len() * 8);
                 datagram[bit / 8] ^= 1 << (bit % 8);
             }
-            let taken = self.ends[SERVER].handle(self.now, Input::datagram(CLIENT, datagram));
+            let taken = self.ends[SERVER].handle(self.now, Input::datagram(0, datagram));
             taken.expect("drained");
             self.settle(SERVER);
         }

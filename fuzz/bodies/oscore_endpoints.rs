@@ -19,6 +19,8 @@ use conche_proto::{
 const NAMES: [&[u8]; 2] = [b"client", b"srv"];
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
+/// Where the ends are.
+const ADDRESSES: [u32; 2] = [0, 1];
 const TOPIC: u64 = 1;
 const METHODS: [Code; 4] = [Code::GET, Code::POST, Code::PUT, Code::FETCH];
 /// Datagrams that somebody keeps.
@@ -36,7 +38,7 @@ pub fn run(script: &[u8]) {
 }
 
 struct End {
-    endpoint: Endpoint<usize, AnyController>,
+    endpoint: Endpoint<u32, AnyController>,
     context: ContextId,
     /// All numbers below it may have been used, as the store knows.
     kept: u64,
@@ -178,7 +180,7 @@ impl World {
         let End { endpoint, context, .. } = &mut self.ends[CLIENT];
         let request = if protected { request.protected(*context) } else { request };
         self.issued.push((protected, method));
-        if let Ok(exchange) = endpoint.request(self.now, SERVER, request) {
+        if let Ok(exchange) = endpoint.request(self.now, ADDRESSES[SERVER], request) {
             self.exchanges.insert(exchange, serial);
         }
     }
@@ -191,7 +193,7 @@ impl World {
             Some(_) => {}
             None => {
                 let request = Request::new(Code::GET, Body::builder().path("/state").build().expect("legal"));
-                let subscribed = endpoint.subscribe(self.now, SERVER, request.protected(*context));
+                let subscribed = endpoint.subscribe(self.now, ADDRESSES[SERVER], request.protected(*context));
                 if let Ok((exchange, subscription)) = subscribed {
                     (self.subscribing, self.subscription, self.newest) = (Some(exchange), Some(subscription), 0);
                 }
@@ -278,7 +280,7 @@ impl World {
         {
             self.numbers.entry(message.token().as_slice().to_vec()).or_default().insert(number_of(value));
         }
-        self.ends[to].endpoint.handle(self.now, Input::datagram(1 - to, bytes)).expect("drained");
+        self.ends[to].endpoint.handle(self.now, Input::datagram(ADDRESSES[1 - to], bytes)).expect("drained");
         self.settle();
     }
 
@@ -319,7 +321,7 @@ impl World {
         }
     }
 
-    fn server(&mut self, event: Event<usize>) {
+    fn server(&mut self, event: Event<u32>) {
         let Event::Request { id, message, .. } = event else { return };
         let query = message.option(OptionNumber::URI_QUERY).and_then(|query| str::from_utf8(query).ok());
         let serial = query.and_then(|query| query.parse::<usize>().ok());
@@ -339,7 +341,7 @@ impl World {
         self.waiting.push((id, serial, observes));
     }
 
-    fn client(&mut self, event: Event<usize>) {
+    fn client(&mut self, event: Event<u32>) {
         match event {
             Event::Response { exchange, message, .. } if self.subscribing == Some(exchange) => self.told(&message),
             Event::Response { exchange, message, .. } => {

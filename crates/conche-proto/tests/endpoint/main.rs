@@ -5,6 +5,8 @@
 
 mod allocations;
 mod blockwise;
+#[cfg(feature = "oscore")]
+mod contexts;
 mod copies;
 mod corpus;
 mod envelope;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use conche_proto::cc::AnyController;
 use conche_proto::codec::Code;
 use conche_proto::{Event, ExchangeId, Request};
 
@@ -14,7 +13,7 @@ const REQUESTERS: usize = 8;
 
 /// How many answers each of eight requesters got in 60 s beside a transfer, which is not over by then. A requester asks again
 /// when it has its answer.
-pub fn answers_beside(world: &mut World<AnyController>, transfer: Request) -> (ExchangeId, Vec<usize>) {
+pub fn answers_beside(world: &mut World, transfer: Request) -> (ExchangeId, Vec<usize>) {
     world.node(SERVER).app.as_mut().expect("the fixture").large = body(1 << 20, 1);
     let transfer = world.request(transfer);
     let mut waiting: BTreeMap<ExchangeId, usize> =

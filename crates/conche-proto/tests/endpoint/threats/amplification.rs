@@ -13,7 +13,7 @@ use crate::support::{Direct, ms, s, wire};
 
 const TOPIC: u64 = 1;
 
-fn server() -> Direct<u32> {
+fn server() -> Direct {
     let q_block = Some(QBlock::default());
     Direct::new(EndpointConfig { validate_sources: true, q_block, ..EndpointConfig::default() })
 }
@@ -26,7 +26,7 @@ fn request((ty, code, id): (Type, Code, u16), options: &[(OptionNumber, &[u8])],
     wire::message(ty, code, MessageId(id), &token, &body.expect("legal options"))
 }
 
-fn echo_of(given: &Given<u32>) -> Vec<u8> {
+fn echo_of(given: &Given) -> Vec<u8> {
     assert_eq!(given.message().code(), Code::UNAUTHORIZED);
     given.message().option(OptionNumber::ECHO).expect("a challenge").to_vec()
 }
@@ -283,7 +283,7 @@ proptest! {
     }
 }
 
-fn note(traffic: &mut BTreeMap<u32, Traffic>, now: Instant, given: &Given<u32>) {
+fn note(traffic: &mut BTreeMap<u32, Traffic>, now: Instant, given: &Given) {
     for (transmit, _) in &given.sent {
         traffic.entry(transmit.to).or_default().sent.push((now, transmit.len));
     }

@@ -9,7 +9,7 @@ use conche_proto::oscore::{Binding, EndId, Refused, Start, Unprotected};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
-use crate::support::{End, altered, credentials, message, option};
+use super::support::{End, altered, credentials, message, option};
 
 /// The two ends, which know nothing but their credentials.
 fn pair(seed: u8) -> [End; 2] {
