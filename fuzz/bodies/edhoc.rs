@@ -5,7 +5,7 @@
 //! - neither end agrees with a stranger: what the server has is what a client has,
 //! - what the server's application gets as protected is what a client has sent.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ struct Server {
     half_open: HalfOpen,
     most: usize,
     /// What clients have come to.
-    at_clients: BTreeSet<Vec<u8>>,
+    at_clients: HashSet<Vec<u8>>,
 }
 
 impl Server {
@@ -142,7 +142,7 @@ impl World {
         let knows = |credential| Peers::of([credential]).expect("one alone");
         let most = if config & 16 == 0 { 64 } else { 3 };
         let half_open = HalfOpen::new(most, LIFETIME);
-        let server = Server { own: hall, peers: knows(peer), half_open, most, at_clients: BTreeSet::new() };
+        let server = Server { own: hall, peers: knows(peer), half_open, most, at_clients: HashSet::new() };
         let server = Arc::new(Mutex::new(server));
         let validate_sources = config & 32 != 0;
         let mut ends = [CLIENT, SERVER].map(|end| {

@@ -5,7 +5,7 @@
 //! - what the server's application gets as protected is what the client's sent as that, and a POST once,
 //! - what the client's gets in answer is what the server's said to that request, and states in their order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use conche_proto::cc::AnyController;
@@ -52,17 +52,17 @@ struct World {
     datagrams: Vec<(usize, Vec<u8>)>,
     /// Requests of the client: which are protected, of which method, and by which exchange.
     issued: Vec<(bool, Code)>,
-    exchanges: BTreeMap<ExchangeId, usize>,
+    exchanges: HashMap<ExchangeId, usize>,
     subscription: Option<SubscriptionId>,
     subscribing: Option<ExchangeId>,
     newest: u32,
     /// POSTs that the server's application got.
-    posted: BTreeSet<usize>,
+    posted: HashSet<usize>,
     waiting: Vec<(RequestId, Option<usize>, bool)>,
     state: u32,
-    nonces: BTreeMap<(usize, usize, Vec<u8>), Vec<u8>>,
+    nonces: HashMap<(usize, usize, Vec<u8>), Vec<u8>>,
     /// The numbers of requests that the server got with each token.
-    numbers: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
+    numbers: HashMap<Vec<u8>, HashSet<Vec<u8>>>,
 }
 
 fn credentials(end: usize) -> Credentials {
@@ -108,15 +108,15 @@ impl World {
             ends,
             datagrams: Vec::new(),
             issued: Vec::new(),
-            exchanges: BTreeMap::new(),
+            exchanges: HashMap::new(),
             subscription: None,
             subscribing: None,
             newest: 0,
-            posted: BTreeSet::new(),
+            posted: HashSet::new(),
             waiting: Vec::new(),
             state: 0,
-            nonces: BTreeMap::new(),
-            numbers: BTreeMap::new(),
+            nonces: HashMap::new(),
+            numbers: HashMap::new(),
         };
         world.settle();
         (0..2).for_each(|end| world.store(end, true));
@@ -307,7 +307,7 @@ impl World {
             let nonce = if own.is_empty() {
                 // It answers one of these; which, is sure if there is one.
                 let numbers = self.numbers.get(message.token().as_slice()).filter(|numbers| numbers.len() == 1);
-                numbers.and_then(BTreeSet::first).map(|number| (CLIENT, number.clone()))
+                numbers.and_then(|numbers| numbers.iter().next()).map(|number| (CLIENT, number.clone()))
             } else {
                 Some((end, own))
             };

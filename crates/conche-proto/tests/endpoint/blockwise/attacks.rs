@@ -32,11 +32,7 @@ fn check_caps(server: &Direct) {
 }
 
 /// An honest client puts a body of three blocks, one each 50 ms, with whatever happens meanwhile.
-fn put_honestly(
-    server: &mut Direct,
-    from: Address,
-    mut meanwhile: impl FnMut(&mut Direct),
-) -> bool {
+fn put_honestly(server: &mut Direct, from: Address, mut meanwhile: impl FnMut(&mut Direct)) -> bool {
     let sent = body(160, 1);
     for num in 0..3_u16 {
         let range = usize::from(num) * 64..(usize::from(num) * 64 + 64).min(160);

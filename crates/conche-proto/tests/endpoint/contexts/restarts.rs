@@ -1,7 +1,7 @@
 //! A key and a nonce protect one message only, and a request is taken once only, whenever ends restart and whatever
 //! their stores do (RFC 8613 appendix B.1, D.4).
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::time::Duration;
 
 use conche_proto::Instant;
@@ -80,8 +80,8 @@ impl Device {
 #[derive(Default)]
 struct Checker {
     /// Whose key, and whose number.
-    nonces: BTreeSet<(EndId, EndId, u64)>,
-    taken: BTreeSet<u64>,
+    nonces: HashSet<(EndId, EndId, u64)>,
+    taken: HashSet<u64>,
     challenges: usize,
 }
 

@@ -1,6 +1,6 @@
 //! Who asks a group: one message, any number of responses, one end.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use conche_proto::codec::{Body, Code, Token, Type};
 use conche_proto::{
@@ -56,7 +56,7 @@ fn the_responses_of_a_hundred_members_are_told_one_by_one_and_the_end_is_told_on
         }
     }
     arrivals.sort();
-    let mut heard = BTreeSet::new();
+    let mut heard = HashSet::new();
     for (at, from, bytes) in &arrivals {
         client.run(*at - client.now);
         heard.extend(answers(&client.receive(*from, bytes), asked));
@@ -167,7 +167,7 @@ fn the_token_has_8_bytes_whatever_the_settings_are() {
 #[test]
 fn message_ids_to_groups_are_those_of_no_peer_and_are_not_used_twice_within_the_lifetime() {
     let mut client = client();
-    let mut ids = BTreeSet::new();
+    let mut ids = HashSet::new();
     // Each group is another destination, so that none of these waits for another one.
     for group in 0..1_024 {
         client.endpoint.request_group(client.now, GROUP + group, question()).expect("an ID is free");

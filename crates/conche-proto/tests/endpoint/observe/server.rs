@@ -28,11 +28,7 @@ fn answer(server: &mut Direct, request: RequestId) -> Option<ObserverId> {
     observer
 }
 
-fn notify(
-    server: &mut Direct,
-    state: &str,
-    reliability: Option<Reliability>,
-) -> crate::support::direct::Given {
+fn notify(server: &mut Direct, state: &str, reliability: Option<Reliability>) -> crate::support::direct::Given {
     let response = Response { reliability, ..content(state) };
     server.endpoint.notify(server.now, 1, response).expect("legal");
     server.drain()

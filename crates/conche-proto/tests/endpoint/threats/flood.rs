@@ -6,8 +6,8 @@ use std::time::Duration;
 use conche_proto::codec::{Code, Type};
 use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Limits, Output, Response};
 
-use crate::support::Direct;
 use crate::model::Address;
+use crate::support::Direct;
 use crate::support::direct::{address, changed, con, count_by_network, non};
 use crate::support::world::by_name;
 use crate::support::{request, s, wire};

@@ -1,6 +1,6 @@
 //! [`Uploads`]: bodies of peers' requests that come in sets, and what those are told of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 
 use conche_proto::codec::{Block, Message, OptionNumber};
@@ -16,11 +16,11 @@ pub(super) struct Uploads {
 
 #[derive(Debug, Default)]
 struct Came {
-    tokens: BTreeSet<Vec<u8>>,
+    tokens: HashSet<Vec<u8>>,
     /// Blocks of any body, each of which may be answered.
     blocks: BTreeSet<u32>,
     unsaid: usize,
-    bodies: BTreeSet<String>,
+    bodies: HashSet<String>,
     /// Lists since the last of them.
     in_vain: usize,
 }
