@@ -1,6 +1,6 @@
 //! A transfer beside other senders to the same peer: whoever has something to send takes turns.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use conche_proto::codec::Code;
 use conche_proto::{Event, ExchangeId, Request};
@@ -16,7 +16,7 @@ const REQUESTERS: usize = 8;
 pub fn answers_beside(world: &mut World, transfer: Request) -> (ExchangeId, Vec<usize>) {
     world.node(SERVER).app.as_mut().expect("the fixture").large = body(1 << 20, 1);
     let transfer = world.request(transfer);
-    let mut waiting: BTreeMap<ExchangeId, usize> =
+    let mut waiting: HashMap<ExchangeId, usize> =
         (0..REQUESTERS).map(|who| (world.request(request(Code::GET, "/test")), who)).collect();
     let mut answers = vec![0; REQUESTERS];
     let until = world.now + s(60);

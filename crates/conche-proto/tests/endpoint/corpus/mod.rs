@@ -6,7 +6,7 @@
 mod entry;
 mod reaction;
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use conche_proto::codec::{Code, MessageId, Type};
 use conche_proto::{Datagram, EndpointConfig, Event, ExchangeId, Failure, Multicast};
@@ -45,7 +45,7 @@ fn deferral(entry: &Entry) -> Option<&'static str> {
 #[test]
 fn every_datagram_gets_the_reaction_that_the_rfcs_want() {
     let corpus: Corpus = serde_json::from_str(include_str!("../../data/malformed-datagrams.json")).expect("the schema");
-    let ids: BTreeSet<_> = corpus.entries.iter().map(|entry| &entry.id).collect();
+    let ids: HashSet<_> = corpus.entries.iter().map(|entry| &entry.id).collect();
     assert_eq!((corpus.entries.len(), ids.len()), (corpus.count, corpus.count), "entries are counted and distinct");
     let mut run = Vec::new();
     for entry in &corpus.entries {

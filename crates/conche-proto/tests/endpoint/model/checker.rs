@@ -32,7 +32,7 @@ pub struct Checker {
     pub local: Option<IpAddr>,
     exchanges: BTreeMap<ExchangeId, Track>,
     /// Confirmable messages that left and were not acknowledged.
-    outstanding: BTreeMap<Address, u16>,
+    outstanding: HashMap<Address, u16>,
     /// When each message ID was first used.
     ids: HashMap<(Address, MessageId), Instant>,
     /// Confirmable messages that came: how many may still be answered with ACK or RST, and their tokens.
@@ -62,7 +62,7 @@ impl Checker {
             backoff_shows: config.envelope.monotonic_backoff,
             local: None,
             exchanges: BTreeMap::new(),
-            outstanding: BTreeMap::new(),
+            outstanding: HashMap::new(),
             ids: HashMap::new(),
             answerable: HashMap::new(),
             rejectable: Vec::new(),

@@ -1,7 +1,7 @@
 //! Requests in the name of others: what an endpoint that validates sources sends to addresses that were forged, and to those
 //! that were not.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, OwnedMessage, Token, Type};
@@ -244,7 +244,7 @@ proptest! {
         steps in prop::collection::vec((0..18_u8, any::<u8>(), 1..4_u32, any::<u8>(), any::<u16>()), 1..60),
     ) {
         let mut server = server();
-        let mut traffic: BTreeMap<u32, Traffic> = BTreeMap::new();
+        let mut traffic: HashMap<u32, Traffic> = HashMap::new();
         let mut before: Vec<Vec<u8>> = Vec::new();
         let mut waiting: Vec<RequestId> = Vec::new();
         for (number, (what, detail, from, application, pause)) in steps.into_iter().enumerate() {
@@ -283,7 +283,7 @@ proptest! {
     }
 }
 
-fn note(traffic: &mut BTreeMap<u32, Traffic>, now: Instant, given: &Given) {
+fn note(traffic: &mut HashMap<u32, Traffic>, now: Instant, given: &Given) {
     for (transmit, _) in &given.sent {
         traffic.entry(transmit.to).or_default().sent.push((now, transmit.len));
     }

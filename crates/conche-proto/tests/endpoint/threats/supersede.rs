@@ -1,6 +1,6 @@
 //! Responses that are superseded while they are on their way (RFC 7641 §4.5.2).
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use conche_proto::codec::{Code, MessageId, Type};
 use conche_proto::{
@@ -75,7 +75,7 @@ fn a_superseded_response_goes_on_under_a_new_id_with_its_timeout_and_attempts() 
     assert_eq!((&course.attempts[..], &plain.attempts), (&[0, 1, 2, 3, 4][..], &course.attempts));
     assert_eq!(course.messages[0].1, b"old");
     assert!(course.messages[1..].iter().all(|(_, payload)| payload == b"new"));
-    let ids: BTreeSet<_> = course.messages.iter().map(|(id, _)| *id).collect();
+    let ids: HashSet<_> = course.messages.iter().map(|(id, _)| *id).collect();
     assert_eq!(ids.len(), 2, "one ID for each message: {course:?}");
 }
 

@@ -1,6 +1,6 @@
 //! [`Uploads`]: bodies of peers' requests that come in sets, and what those are told of them.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 
 use conche_proto::codec::{Block, Message, OptionNumber};
@@ -11,7 +11,7 @@ use super::{Rules, asks, listed};
 /// What came of each peer.
 #[derive(Debug, Default)]
 pub(super) struct Uploads {
-    peers: BTreeMap<Address, Came>,
+    peers: HashMap<Address, Came>,
 }
 
 #[derive(Debug, Default)]
