@@ -5,7 +5,7 @@
 //! - neither end agrees with a stranger: what the server has is what a client has,
 //! - what the server's application gets as protected is what a client has sent.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ struct Server {
     half_open: HalfOpen,
     most: usize,
     /// What clients have come to.
-    at_clients: BTreeSet<Vec<u8>>,
+    at_clients: HashSet<Vec<u8>>,
 }
 
 impl Server {
@@ -103,7 +103,7 @@ struct World {
     client: Arc<Own>,
     known: Peers,
     server: Arc<Mutex<Server>>,
-    ends: [Endpoint<usize, AnyController>; 2],
+    ends: [Endpoint<u32, AnyController>; 2],
     begun: Vec<Begun>,
     messages: Vec<Vec<u8>>,
     /// The server's identifiers.
@@ -142,7 +142,7 @@ impl World {
         let knows = |credential| Peers::of([credential]).expect("one alone");
         let most = if config & 16 == 0 { 64 } else { 3 };
         let half_open = HalfOpen::new(most, LIFETIME);
-        let server = Server { own: hall, peers: knows(peer), half_open, most, at_clients: BTreeSet::new() };
+        let server = Server { own: hall, peers: knows(peer), half_open, most, at_clients: HashSet::new() };
         let server = Arc::new(Mutex::new(server));
         let validate_sources = config & 32 != 0;
         let mut ends = [CLIENT, SERVER].map(|end| {
@@ -342,7 +342,7 @@ impl World {
         let request = Request::new(Code::POST, body).protected(context);
         // Each client has an address of its own, as nobody is answered.
         self.sent += 1;
-        if self.ends[CLIENT].request(self.now, 10 + usize::from(self.sent), request).is_err() {
+        if self.ends[CLIENT].request(self.now, 10 + u32::from(self.sent), request).is_err() {
             return;
         }
         let mut buffer = [0; 1280];
@@ -352,7 +352,7 @@ impl World {
                 let bit = usize::from(change >> 1) * 13 % (datagram.len() * 8);
                 datagram[bit / 8] ^= 1 << (bit % 8);
             }
-            let taken = self.ends[SERVER].handle(self.now, Input::datagram(CLIENT, datagram));
+            let taken = self.ends[SERVER].handle(self.now, Input::datagram(0, datagram));
             taken.expect("drained");
             self.settle(SERVER);
         }

@@ -5,7 +5,7 @@
 //! - what the server's application gets as protected is what the client's sent as that, and a POST once,
 //! - what the client's gets in answer is what the server's said to that request, and states in their order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use conche_proto::cc::AnyController;
@@ -19,6 +19,8 @@ use conche_proto::{
 const NAMES: [&[u8]; 2] = [b"client", b"srv"];
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
+/// Where the ends are.
+const ADDRESSES: [u32; 2] = [0, 1];
 const TOPIC: u64 = 1;
 const METHODS: [Code; 4] = [Code::GET, Code::POST, Code::PUT, Code::FETCH];
 /// Datagrams that somebody keeps.
@@ -36,7 +38,7 @@ pub fn run(script: &[u8]) {
 }
 
 struct End {
-    endpoint: Endpoint<usize, AnyController>,
+    endpoint: Endpoint<u32, AnyController>,
     context: ContextId,
     /// All numbers below it may have been used, as the store knows.
     kept: u64,
@@ -50,17 +52,17 @@ struct World {
     datagrams: Vec<(usize, Vec<u8>)>,
     /// Requests of the client: which are protected, of which method, and by which exchange.
     issued: Vec<(bool, Code)>,
-    exchanges: BTreeMap<ExchangeId, usize>,
+    exchanges: HashMap<ExchangeId, usize>,
     subscription: Option<SubscriptionId>,
     subscribing: Option<ExchangeId>,
     newest: u32,
     /// POSTs that the server's application got.
-    posted: BTreeSet<usize>,
+    posted: HashSet<usize>,
     waiting: Vec<(RequestId, Option<usize>, bool)>,
     state: u32,
-    nonces: BTreeMap<(usize, usize, Vec<u8>), Vec<u8>>,
+    nonces: HashMap<(usize, usize, Vec<u8>), Vec<u8>>,
     /// The numbers of requests that the server got with each token.
-    numbers: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
+    numbers: HashMap<Vec<u8>, HashSet<Vec<u8>>>,
 }
 
 fn credentials(end: usize) -> Credentials {
@@ -106,15 +108,15 @@ impl World {
             ends,
             datagrams: Vec::new(),
             issued: Vec::new(),
-            exchanges: BTreeMap::new(),
+            exchanges: HashMap::new(),
             subscription: None,
             subscribing: None,
             newest: 0,
-            posted: BTreeSet::new(),
+            posted: HashSet::new(),
             waiting: Vec::new(),
             state: 0,
-            nonces: BTreeMap::new(),
-            numbers: BTreeMap::new(),
+            nonces: HashMap::new(),
+            numbers: HashMap::new(),
         };
         world.settle();
         (0..2).for_each(|end| world.store(end, true));
@@ -178,7 +180,7 @@ impl World {
         let End { endpoint, context, .. } = &mut self.ends[CLIENT];
         let request = if protected { request.protected(*context) } else { request };
         self.issued.push((protected, method));
-        if let Ok(exchange) = endpoint.request(self.now, SERVER, request) {
+        if let Ok(exchange) = endpoint.request(self.now, ADDRESSES[SERVER], request) {
             self.exchanges.insert(exchange, serial);
         }
     }
@@ -191,7 +193,7 @@ impl World {
             Some(_) => {}
             None => {
                 let request = Request::new(Code::GET, Body::builder().path("/state").build().expect("legal"));
-                let subscribed = endpoint.subscribe(self.now, SERVER, request.protected(*context));
+                let subscribed = endpoint.subscribe(self.now, ADDRESSES[SERVER], request.protected(*context));
                 if let Ok((exchange, subscription)) = subscribed {
                     (self.subscribing, self.subscription, self.newest) = (Some(exchange), Some(subscription), 0);
                 }
@@ -278,7 +280,7 @@ impl World {
         {
             self.numbers.entry(message.token().as_slice().to_vec()).or_default().insert(number_of(value));
         }
-        self.ends[to].endpoint.handle(self.now, Input::datagram(1 - to, bytes)).expect("drained");
+        self.ends[to].endpoint.handle(self.now, Input::datagram(ADDRESSES[1 - to], bytes)).expect("drained");
         self.settle();
     }
 
@@ -305,7 +307,7 @@ impl World {
             let nonce = if own.is_empty() {
                 // It answers one of these; which, is sure if there is one.
                 let numbers = self.numbers.get(message.token().as_slice()).filter(|numbers| numbers.len() == 1);
-                numbers.and_then(BTreeSet::first).map(|number| (CLIENT, number.clone()))
+                numbers.and_then(|numbers| numbers.iter().next()).map(|number| (CLIENT, number.clone()))
             } else {
                 Some((end, own))
             };
@@ -319,7 +321,7 @@ impl World {
         }
     }
 
-    fn server(&mut self, event: Event<usize>) {
+    fn server(&mut self, event: Event<u32>) {
         let Event::Request { id, message, .. } = event else { return };
         let query = message.option(OptionNumber::URI_QUERY).and_then(|query| str::from_utf8(query).ok());
         let serial = query.and_then(|query| query.parse::<usize>().ok());
@@ -339,7 +341,7 @@ impl World {
         self.waiting.push((id, serial, observes));
     }
 
-    fn client(&mut self, event: Event<usize>) {
+    fn client(&mut self, event: Event<u32>) {
         match event {
             Event::Response { exchange, message, .. } if self.subscribing == Some(exchange) => self.told(&message),
             Event::Response { exchange, message, .. } => {

@@ -5,7 +5,7 @@ use conche_proto::Instant;
 use conche_proto::codec::{Body, Code, Message, MessagePool, OptionNumber, OwnedMessage};
 use conche_proto::oscore::{Binding, ContextId, Contexts, is_protected};
 
-use crate::oscore_ends::{encode, ends};
+use super::oscore_ends::{encode, ends};
 
 /// Has a server and a client unprotect a datagram, and then protects what it says.
 pub fn run(datagram: &[u8]) {

@@ -4,7 +4,7 @@ use conche_proto::Instant;
 use conche_proto::codec::{Body, Code, MessagePool, OptionNumber};
 use conche_proto::oscore::Refused;
 
-use crate::oscore_ends::{encode, ends};
+use super::oscore_ends::{encode, ends};
 
 /// Puts this value beside what a client has encrypted, and has the server, and the client, look at that.
 pub fn run(value: &[u8]) {

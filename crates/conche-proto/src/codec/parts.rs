@@ -35,13 +35,13 @@ impl Body {
 
     /// The same with this ETag.
     pub(crate) fn with_etag(&self, etag: &[u8]) -> Self {
-        self.with_options(|_| true, &[RawOption { number: OptionNumber::ETAG, value: etag }], &self.payload())
+        self.with_options(&|_| true, &[RawOption { number: OptionNumber::ETAG, value: etag }], &self.payload())
     }
 
     /// The same with this Request-Tag in place of its own (RFC 9175 §3).
     pub(crate) fn with_request_tag(&self, tag: &[u8]) -> Self {
         const NUMBER: OptionNumber = OptionNumber::REQUEST_TAG;
-        self.with_options(|number| number != NUMBER, &[RawOption { number: NUMBER, value: tag }], &self.payload())
+        self.with_options(&|number| number != NUMBER, &[RawOption { number: NUMBER, value: tag }], &self.payload())
     }
 
     /// The same with this option of format uint, in place of what there is of its number. Clones of the answer share it.
@@ -57,12 +57,22 @@ impl Body {
         added: &[(OptionNumber, UintBytes)],
         payload: &[u8],
     ) -> Self {
+        self.with_uints(&kept, added, payload)
+    }
+
+    /// Not generic, so that it is compiled here and once, and not by each program for each choice of options.
+    fn with_uints(
+        &self,
+        kept: &dyn Fn(OptionNumber) -> bool,
+        added: &[(OptionNumber, UintBytes)],
+        payload: &[u8],
+    ) -> Self {
         let added: SmallVec<[RawOption<'_>; 4]> =
             added.iter().map(|(number, value)| RawOption { number: *number, value: value.as_slice() }).collect();
         self.with_options(kept, &added, payload)
     }
 
-    fn with_options(&self, kept: impl Fn(OptionNumber) -> bool, added: &[RawOption<'_>], payload: &[u8]) -> Self {
+    fn with_options(&self, kept: &dyn Fn(OptionNumber) -> bool, added: &[RawOption<'_>], payload: &[u8]) -> Self {
         let mut options: SmallVec<[RawOption<'_>; 16]> = SmallVec::new();
         if let Some(content) = self.content(Code::CONTENT) {
             options.extend(content.options().filter(|option| kept(option.number)));

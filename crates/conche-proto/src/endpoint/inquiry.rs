@@ -1,6 +1,7 @@
 //! Requests of ours to groups (RFC 7252 §8): sent once, answered by whoever hears them, over when their time is.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use rand_core::RngCore;
@@ -19,6 +20,7 @@ use conche_cc::{Controller, Instant};
 /// A request to a group that is not over.
 #[derive(Debug)]
 struct Inquiry {
+    token: u64,
     exchange: ExchangeId,
     /// The message ID that it leaves with.
     id: MessageId,
@@ -26,10 +28,11 @@ struct Inquiry {
     told: BTreeSet<(u64, u16)>,
 }
 
-/// All of them, by token.
+/// All of them.
 #[derive(Debug)]
 pub(super) struct Inquiries {
-    by_token: BTreeMap<u64, Inquiry>,
+    /// In the order of their tokens. They are few, as few message IDs are theirs.
+    by_token: Vec<Inquiry>,
     /// When each of the last message IDs was given out, the oldest first.
     given: VecDeque<Instant>,
     /// How many were, from a random number on.
@@ -37,7 +40,7 @@ pub(super) struct Inquiries {
 }
 
 impl Inquiries {
-    const NONE: Self = Self { by_token: BTreeMap::new(), given: VecDeque::new(), next: None };
+    const NONE: Self = Self { by_token: Vec::new(), given: VecDeque::new(), next: None };
 }
 
 impl Seldom for Inquiries {
@@ -74,13 +77,28 @@ impl Inquiries {
 
     /// A random token that no other request to a group has.
     fn token(&self, random: &mut impl RngCore) -> Token {
-        let unused = (0..64).map(|_| random.next_u64()).find(|token| !self.by_token.contains_key(token));
+        let unused = (0..64).map(|_| random.next_u64()).find(|token| self.place(*token).is_err());
         Token::from(unused.unwrap_or_else(|| random.next_u64()).to_le_bytes())
+    }
+
+    /// Where the one with this token is, or would be.
+    fn place(&self, token: u64) -> Result<usize, usize> {
+        self.by_token.binary_search_by_key(&token, |inquiry| inquiry.token)
+    }
+
+    fn insert(&mut self, inquiry: Inquiry) {
+        let (Ok(place) | Err(place)) = self.place(inquiry.token);
+        self.by_token.insert(place, inquiry);
+    }
+
+    fn get_mut(&mut self, token: &Token) -> Option<&mut Inquiry> {
+        self.place(token.as_u64()).ok().map(|place| &mut self.by_token[place])
     }
 
     #[inline]
     fn of(&self, exchange: ExchangeId, token: &Token) -> Option<&Inquiry> {
-        self.by_token.get(&token.as_u64()).filter(|inquiry| inquiry.exchange == exchange)
+        let place = self.place(token.as_u64()).ok()?;
+        Some(&self.by_token[place]).filter(|inquiry| inquiry.exchange == exchange)
     }
 
     /// What the message of this exchange leaves with, if it goes to a group.
@@ -91,8 +109,10 @@ impl Inquiries {
 
     /// An exchange is over.
     pub(super) fn forget(&mut self, exchange: ExchangeId, token: &Token) {
-        if self.of(exchange, token).is_some() {
-            self.by_token.remove(&token.as_u64());
+        if let Ok(place) = self.place(token.as_u64())
+            && self.by_token[place].exchange == exchange
+        {
+            self.by_token.remove(place);
         }
     }
 }
@@ -142,7 +162,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             ..Opening::EMPTY
         };
         let exchange = self.submit(now, peer, &mut opening)?;
-        self.inquiries.by_token.insert(token.as_u64(), Inquiry { exchange, id, told: BTreeSet::new() });
+        self.inquiries.insert(Inquiry { token: token.as_u64(), exchange, id, told: BTreeSet::new() });
         Ok(exchange)
     }
 
@@ -156,7 +176,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         message: &Message<'_>,
     ) -> bool {
         let token = message.token();
-        let asked = self.inquiries.by_token.get(&token.as_u64()).filter(|_| token.len() == Token::MAX_LENGTH);
+        let asked = self.inquiries.get_mut(&token).filter(|_| token.len() == Token::MAX_LENGTH);
         let Some(exchange) = asked.map(|inquiry| inquiry.exchange) else { return false };
         if message.unacceptable_option(&self.config.known_options).is_some() {
             self.reject(source, message);
@@ -172,7 +192,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     fn tell_group_response(&mut self, exchange: ExchangeId, (source, hash): (Source<P>, u64), message: &Message<'_>) {
         let limit = self.config.limits.group_responses;
-        let Some(inquiry) = self.inquiries.by_token.get_mut(&message.token().as_u64()) else { return };
+        let Some(inquiry) = self.inquiries.get_mut(&message.token()) else { return };
         let response = (hash, message.id().0);
         if inquiry.told.contains(&response) {
             self.stats.duplicates += 1;

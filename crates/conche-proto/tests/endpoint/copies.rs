@@ -1,6 +1,5 @@
 //! An experiment: copies of requests say which they are, and responses which copy they answer.
 
-use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code, OptionNumber, Type};
 use conche_proto::{EndpointConfig, Failure, Limits};
 
@@ -16,7 +15,7 @@ fn numbering() -> EndpointConfig {
 }
 
 /// A client under temper, which measures a copy whose answer is known, and a server.
-fn pair(client: &EndpointConfig, server: &EndpointConfig) -> World<AnyController> {
+fn pair(client: &EndpointConfig, server: &EndpointConfig) -> World {
     let mut world = World::empty();
     world.add(CLIENT, client.clone(), by_name("temper"), 7);
     world.add(SERVER, server.clone(), by_name("temper"), 9);
@@ -24,7 +23,7 @@ fn pair(client: &EndpointConfig, server: &EndpointConfig) -> World<AnyController
     world
 }
 
-fn numbers(world: &World<AnyController>, from: Address) -> Vec<Option<u32>> {
+fn numbers(world: &World, from: Address) -> Vec<Option<u32>> {
     world.sent_by(from).map(|datagram| datagram.message().uint(COPY)).collect()
 }
 

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use conche_proto::cc::AnyController;
 use conche_proto::cc::control::{
     Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
 };
+use conche_proto::cc::dynamic::DynController;
 use conche_proto::cc::group::Group;
 use conche_proto::codec::Code;
 use conche_proto::{EndpointConfig, Envelope, Failure, Instant, Reliability};
@@ -65,9 +67,15 @@ impl Controller for Stubborn {
     }
 }
 
+impl From<Stubborn> for AnyController {
+    fn from(stubborn: Stubborn) -> Self {
+        DynController::new(stubborn).into()
+    }
+}
+
 /// The spans between the copies of one request to a black hole, and its end.
 fn black_hole(config: &EndpointConfig, controller: Stubborn) -> (Vec<Duration>, Duration, Failure) {
-    let mut world = World::client_of(config, controller);
+    let mut world = World::client_of(config, controller.into());
     let asked = world.request(request(Code::GET, "/test"));
     world.run_to_end();
     let departures = world.departures(asked);
@@ -115,7 +123,7 @@ fn an_open_envelope_leaves_the_backoff_to_the_controller() {
 #[test]
 fn waiting_for_an_event_that_cannot_come_ends_at_once() {
     let waiting = Stubborn { admission: |_| Admission::OnEvent, ..HARMLESS };
-    let mut world = World::pair_of(&EndpointConfig::default(), &waiting, 1);
+    let mut world = World::pair_of(&EndpointConfig::default(), &waiting.into(), 1);
     let asked: Vec<_> = (0..10).map(|_| world.request(request(Code::GET, "/test"))).collect();
     world.run(s(1));
     for id in asked {
@@ -126,7 +134,7 @@ fn waiting_for_an_event_that_cannot_come_ends_at_once() {
 #[test]
 fn a_departure_in_the_past_is_now() {
     let past = Stubborn { admission: |_| Admission::At(Instant::ZERO), departure: |_| Instant::ZERO, ..HARMLESS };
-    let mut world = World::client_of(&EndpointConfig::default(), past);
+    let mut world = World::client_of(&EndpointConfig::default(), past.into());
     world.now = Instant::ZERO + s(1_000);
     let asked = world.request(request(Code::GET, "/test"));
     world.run_to_end();
@@ -151,7 +159,7 @@ fn a_retransmission_in_the_far_future_is_none() {
 #[test]
 fn a_delayed_retransmission_that_is_overslept_does_not_leave_outside_the_span() {
     let delayed = Stubborn { departure: |now| now + s(10), ..HARMLESS };
-    let mut world = World::client_of(&EndpointConfig::default(), delayed);
+    let mut world = World::client_of(&EndpointConfig::default(), delayed.into());
     let asked = world.request(request(Code::GET, "/test"));
     world.run(s(5));
     world.sleep(s(60));
@@ -167,7 +175,8 @@ fn a_controller_that_lets_everything_through_keeps_to_nstart_and_probing_rate() 
     let admissions: [fn(Instant) -> Admission; 3] =
         [|_| Admission::Send, |_| Admission::At(Instant::ZERO), |_| Admission::SendConfirmable];
     for admission in admissions {
-        let mut world = World::client_of(&EndpointConfig::default(), Stubborn { admission, ..HARMLESS });
+        let unbridled = Stubborn { admission, ..HARMLESS };
+        let mut world = World::client_of(&EndpointConfig::default(), unbridled.into());
         while world.now.as_millis() < WINDOW * 1_000 {
             let post = request_with_payload(Code::POST, "/t", 100).with_reliability(Reliability::NeverConfirmable);
             world.request_to(SERVER, post);

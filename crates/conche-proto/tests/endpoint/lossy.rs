@@ -1,6 +1,6 @@
 //! Two endpoints and a link that loses, duplicates and reorders, under every controller.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use conche_proto::cc::Controller;
@@ -67,7 +67,7 @@ proptest! {
                 prop_assert_eq!(response.payload(), payload);
             }
         }
-        let mut posts: BTreeMap<_, u32> = BTreeMap::new();
+        let mut posts: HashMap<_, u32> = HashMap::new();
         for (_, event) in world.events(SERVER) {
             if let Event::Request { message, .. } = event && message.code() == Code::POST {
                 *posts.entry(message.header().id).or_default() += 1;

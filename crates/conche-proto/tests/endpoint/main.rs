@@ -1,10 +1,13 @@
 //! The endpoint through its public interface, in virtual time: the corpus of malformed datagrams, RFC 7252 and RFC 7641
 //! requirement by requirement, block-wise transfer, threats, broken controllers, lossy links, scripts of arbitrary
-//! operations, and what it asks of the heap. One program, since each compiles the endpoint for itself.
+//! operations, what it asks of the heap, and the security contexts of OSCORE. One program, since each compiles the endpoint
+//! for itself.
 #![allow(clippy::cast_possible_truncation, reason = "test data is small")]
 
 mod allocations;
 mod blockwise;
+#[cfg(feature = "oscore")]
+mod contexts;
 mod copies;
 mod corpus;
 mod envelope;

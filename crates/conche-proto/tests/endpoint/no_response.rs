@@ -3,6 +3,7 @@
 use conche_proto::codec::{Body, Code, NoResponse, OptionNumber, OwnedMessage, Type};
 use conche_proto::{EndpointConfig, Event, Failure, Reliability, Request, Response};
 
+use crate::model::Address;
 use crate::support::direct::{ack_of, changed};
 use crate::support::{Direct, s, wire};
 
@@ -21,7 +22,7 @@ fn telling(unwanted: NoResponse, reliability: Reliability) -> Request {
     Request::new(Code::POST, body).with_reliability(reliability)
 }
 
-fn is_unanswered(events: &[Event<u8>]) -> bool {
+fn is_unanswered(events: &[Event<Address>]) -> bool {
     matches!(events, [Event::Unanswered { .. }])
 }
 
@@ -36,7 +37,7 @@ fn a_suppressed_class_is_not_sent_and_others_are() {
         (NoResponse::NOTHING, changed(), true),
     ] {
         let mut server = Direct::new(EndpointConfig::default());
-        let request = server.receive(1_u8, &asking(Type::NonConfirmable, 5, unwanted)).request();
+        let request = server.receive(1, &asking(Type::NonConfirmable, 5, unwanted)).request();
         assert_eq!(server.respond(request, response).sent.len(), usize::from(sent), "{unwanted:?}");
         server.run_to_end();
     }
@@ -47,7 +48,7 @@ fn a_suppressed_class_is_not_sent_and_others_are() {
 fn a_confirmable_request_gets_its_empty_ack_at_once_and_so_does_a_copy() {
     let mut server = Direct::new(EndpointConfig::default());
     let datagram = asking(Type::Confirmable, 5, NoResponse::SUCCESS);
-    let request = server.receive(1_u8, &datagram).request();
+    let request = server.receive(1, &datagram).request();
     let expected = [(Type::Acknowledgement, Code::EMPTY)];
     assert_eq!(server.respond(request, changed()).kinds(), expected);
     let again = server.receive(1, &datagram);
@@ -59,7 +60,7 @@ fn a_confirmable_request_gets_its_empty_ack_at_once_and_so_does_a_copy() {
 #[test]
 fn after_the_empty_ack_nothing_follows() {
     let mut server = Direct::new(EndpointConfig::default());
-    let request = server.receive(1_u8, &asking(Type::Confirmable, 5, NoResponse::SUCCESS)).request();
+    let request = server.receive(1, &asking(Type::Confirmable, 5, NoResponse::SUCCESS)).request();
     assert_eq!(server.run(s(1)).kinds(), [(Type::Acknowledgement, Code::EMPTY)]);
     assert!(server.respond(request, changed()).sent.is_empty());
     assert!(server.run_to_end().sent.is_empty());
@@ -69,7 +70,7 @@ fn after_the_empty_ack_nothing_follows() {
 fn what_the_endpoint_itself_refuses_is_suppressed_too() {
     let unknown: &[(u16, &[u8])] = &[(OPTION, &[NoResponse::CLIENT_ERROR.0]), (65_001, b"")];
     let mut server = Direct::new(EndpointConfig::default());
-    let refused = server.receive(1_u8, &wire::with_options(Type::Confirmable, Code::GET, 5, b"t", unknown, b""));
+    let refused = server.receive(1, &wire::with_options(Type::Confirmable, Code::GET, 5, b"t", unknown, b""));
     assert_eq!(refused.kinds(), [(Type::Acknowledgement, Code::EMPTY)]);
     server.run_to_end();
 }
@@ -87,7 +88,7 @@ fn a_confirmable_request_that_wants_nothing_ends_well_with_the_empty_ack() {
 #[test]
 fn a_confirmable_request_that_nobody_acknowledges_fails_all_the_same() {
     let mut client = Direct::new(EndpointConfig::default());
-    client.endpoint.request(client.now, 1_u8, telling(NoResponse::ALL, Reliability::Confirmable)).expect("room");
+    client.endpoint.request(client.now, 1, telling(NoResponse::ALL, Reliability::Confirmable)).expect("room");
     let events = client.run_to_end().events;
     assert!(matches!(events[..], [Event::Failed { reason: Failure::TimedOut, .. }]), "{events:?}");
 }
@@ -95,7 +96,7 @@ fn a_confirmable_request_that_nobody_acknowledges_fails_all_the_same() {
 #[test]
 fn a_non_confirmable_request_that_wants_nothing_ends_well_when_its_slot_is_free() {
     let mut client = Direct::new(EndpointConfig::default());
-    client.endpoint.request(client.now, 1_u8, telling(NoResponse::ALL, Reliability::NeverConfirmable)).expect("room");
+    client.endpoint.request(client.now, 1, telling(NoResponse::ALL, Reliability::NeverConfirmable)).expect("room");
     assert_eq!(client.drain().sent.len(), 1);
     assert!(is_unanswered(&client.run(s(10)).events));
     client.run_to_end();
@@ -106,13 +107,13 @@ fn a_request_that_wants_errors_only_waits_for_them_and_ends_well_without() {
     for error in [true, false] {
         let mut client = Direct::new(EndpointConfig::default());
         let request = telling(NoResponse::SUCCESS, Reliability::Confirmable).with_timeout(s(20));
-        client.endpoint.request(client.now, 1_u8, request).expect("room");
+        client.endpoint.request(client.now, 1, request).expect("room");
         let left = client.drain();
         let acknowledged = client.receive(1, &ack_of(left.message()));
         assert!(matches!(acknowledged.events[..], [Event::Acknowledged { .. }]), "{acknowledged:?}");
         if error {
             let late = wire::separate(left.datagram(), Type::Confirmable, Code::NOT_FOUND, 77);
-            let code = |event: &Event<u8>| match event {
+            let code = |event: &Event<Address>| match event {
                 Event::Response { message, .. } => Some(OwnedMessage::code(message)),
                 _ => None,
             };

@@ -277,7 +277,7 @@ fn peers_that_do_not_answer_hold_others_up_for_one_timer_only() {
     let (mut client, mut now) = (client(10), Instant::ZERO + s(1));
     ask_all(&mut client, now, 0..20);
     let begun = now;
-    let mut first: std::collections::BTreeMap<u32, Duration> = (0..4).map(|peer| (peer, Duration::ZERO)).collect();
+    let mut first: std::collections::HashMap<u32, Duration> = (0..4).map(|peer| (peer, Duration::ZERO)).collect();
     while first.len() < 20 {
         match client.poll(now, &mut [0; 1280]) {
             Output::Wait(until) => now = until.expect("something is left to do"),

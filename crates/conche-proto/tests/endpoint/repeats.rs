@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code, MessageId, OptionNumber, Token, Type};
 use conche_proto::{EndpointConfig, Instant, Limits};
 
@@ -19,7 +18,7 @@ fn paced() -> EndpointConfig {
 
 /// A server that is asked by hand.
 struct Asked {
-    world: World<AnyController>,
+    world: World,
     id: u16,
 }
 

@@ -6,7 +6,7 @@ use conche_proto::{Limits, Request, Survey};
 use crate::support::Direct;
 
 /// A client that has `n % 7` requests under way to peer `n`.
-fn busy(peers: u32) -> Direct<u32> {
+fn busy(peers: u32) -> Direct {
     let mut client = Direct::with_limits(Limits { queue_per_peer: 10, peers: peers as usize, ..Limits::default() });
     for peer in 0..peers {
         for number in 0..(peer % 7).max(1) {

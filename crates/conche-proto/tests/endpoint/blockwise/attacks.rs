@@ -1,32 +1,23 @@
 //! Blocks as a means of attack: first blocks of bodies that never come, transfers that go on for ever.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use conche_proto::codec::{Block, Body, Code, OptionNumber, Type};
 use conche_proto::{EndpointConfig, Instant, Limits, Response};
 
 use super::{b64, block_message};
-use crate::support::direct::changed;
+use crate::model::Address;
+use crate::support::direct::{address, changed, count_by_network};
 use crate::support::fixture::body;
 use crate::support::{Direct, ms, s};
 
 const B1: OptionNumber = OptionNumber::BLOCK1;
 const B2: OptionNumber = OptionNumber::BLOCK2;
 
-/// Sources of a /16 count as one.
-fn server() -> Direct<SocketAddr> {
+fn server() -> Direct {
     let mut server = Direct::new(EndpointConfig::default());
-    server.endpoint.set_source_groups(Box::new(|source: &SocketAddr| match source {
-        SocketAddr::V4(source) => u64::from(u32::from(*source.ip()) >> 16),
-        SocketAddr::V6(_) => u64::MAX,
-    }));
+    count_by_network(&mut server);
     server
-}
-
-fn address(network: u8, host: u16, port: u16) -> SocketAddr {
-    let [third, fourth] = host.to_be_bytes();
-    (Ipv4Addr::new(10, network, third, fourth), port).into()
 }
 
 fn put(id: u16, block: Block, payload: &[u8]) -> Vec<u8> {
@@ -34,18 +25,14 @@ fn put(id: u16, block: Block, payload: &[u8]) -> Vec<u8> {
 }
 
 /// The caps hold, with what one of their entries may be rounded up to.
-fn check_caps(server: &Direct<SocketAddr>) {
+fn check_caps(server: &Direct) {
     let (left, limits) = (server.endpoint.occupancy(), Limits::default());
     assert!(left.assemblies <= limits.transfers && left.representations <= limits.transfers, "{left:?}");
     assert!(left.body_bytes <= 2 * limits.assembly_bytes, "{left:?}");
 }
 
 /// An honest client puts a body of three blocks, one each 50 ms, with whatever happens meanwhile.
-fn put_honestly(
-    server: &mut Direct<SocketAddr>,
-    from: SocketAddr,
-    mut meanwhile: impl FnMut(&mut Direct<SocketAddr>),
-) -> bool {
+fn put_honestly(server: &mut Direct, from: Address, mut meanwhile: impl FnMut(&mut Direct)) -> bool {
     let sent = body(160, 1);
     for num in 0..3_u16 {
         let range = usize::from(num) * 64..(usize::from(num) * 64 + 64).min(160);
@@ -72,16 +59,16 @@ fn first_blocks_spoofed_from_many_sources_keep_within_the_caps_and_honest_client
         let mut spoofed = 0_u32;
         let (mut asked, mut served) = (0, 0);
         for client in 0..100 {
-            let flood = |server: &mut Direct<SocketAddr>| {
+            let flood = |server: &mut Direct| {
                 for _ in 0..100 {
                     spoofed += 1;
-                    let from = address(100 + (spoofed % networks) as u8, (spoofed >> 4) as u16, spoofed as u16);
+                    let from = address(100 + (spoofed % networks) as u8, spoofed as u16);
                     server.receive(from, &put(1, block, &[b'z'; 1024]));
                 }
                 check_caps(server);
             };
             asked += 1;
-            served += u32::from(put_honestly(&mut server, address(client % 10, u16::from(client), 5683), flood));
+            served += u32::from(put_honestly(&mut server, address(client % 10, u16::from(client)), flood));
         }
         assert!(served * 100 >= asked * 99, "{served} of {asked} beside floods from {networks} networks");
         assert!(server.endpoint.stats().overloaded > 0, "there was a flood");
@@ -99,12 +86,12 @@ fn transfers_that_go_on_for_ever_make_room_and_end() {
         server.now = start + Duration::from_millis(100) * n;
         server.run(Duration::ZERO);
         let (peer, round) = ((n % 1_000) as u16, n / 1_000);
-        let from = SocketAddr::from((Ipv4Addr::from(0x2000_0000 + (u32::from(peer) << 16)), 5683));
+        let from = 0x2000_0000 + (u32::from(peer) << 16);
         server.receive(from, &put(round as u16, b64(round, true), &[b'z'; 64]));
         check_caps(&server);
         if n % 400 == 399 {
             asked += 1;
-            served += u32::from(put_honestly(&mut server, address((n % 7) as u8, asked as u16, 5683), |_| {}));
+            served += u32::from(put_honestly(&mut server, address((n % 7) as u8, asked as u16), |_| {}));
         }
     }
     assert!(served * 100 >= asked * 99, "{served} of {asked}");
@@ -115,7 +102,7 @@ fn transfers_that_go_on_for_ever_make_room_and_end() {
 fn a_transfer_lives_no_longer_than_it_may_however_diligently_it_is_kept_up() {
     let hour = Duration::from_secs(3_600);
     let mut server = server();
-    let from = address(1, 1, 1);
+    let from = address(1, 1);
     let mut code = Code::CONTINUE;
     let mut num = 0;
     while code == Code::CONTINUE && num < 1_000 {
@@ -133,9 +120,9 @@ fn a_transfer_lives_no_longer_than_it_may_however_diligently_it_is_kept_up() {
 fn what_is_abandoned_leaves_nothing_after_its_lifetime() {
     let mut server = server();
     for n in 0..4 {
-        server.receive(address(1, n, 1), &put(n, b64(0, true), &[b'z'; 64]));
+        server.receive(address(1, n), &put(n, b64(0, true), &[b'z'; 64]));
         let get = block_message((Type::Confirmable, Code::GET, 100 + n), "/l", &[(B2, b64(0, false))], b"");
-        let asked = server.receive(address(1, n, 1), &get).request();
+        let asked = server.receive(address(1, n), &get).request();
         let large = Body::builder().payload(body(1_000, 1)).build().expect("no options");
         server.respond(asked, Response::new(Code::CONTENT, large));
     }
@@ -152,10 +139,10 @@ fn what_is_abandoned_leaves_nothing_after_its_lifetime() {
 #[test]
 fn a_peer_begins_no_more_bodies_than_its_own_bound_and_its_forgotten_ones_make_room() {
     let mut server = server();
-    let begin = |server: &mut Direct<SocketAddr>, n: u16| {
+    let begin = |server: &mut Direct, n: u16| {
         let path = format!("/{n}");
         let first = block_message((Type::Confirmable, Code::POST, n), &path, &[(B1, b64(0, true))], &[1; 64]);
-        server.receive(address(1, 1, 1), &first).message().code()
+        server.receive(address(1, 1), &first).message().code()
     };
     assert!((0..4).all(|n| begin(&mut server, n) == Code::CONTINUE));
     assert_eq!(begin(&mut server, 4), Code::SERVICE_UNAVAILABLE);
@@ -168,16 +155,16 @@ fn a_peer_begins_no_more_bodies_than_its_own_bound_and_its_forgotten_ones_make_r
 fn representations_of_many_peers_keep_within_the_caps_and_are_made_again() {
     let mut server = server();
     let get = |id, num| block_message((Type::Confirmable, Code::GET, id), "/l", &[(B2, b64(num, false))], b"");
-    let large = |server: &mut Direct<SocketAddr>, request| {
+    let large = |server: &mut Direct, request| {
         let large = Body::builder().payload(body(60_000, 1)).build().expect("no options");
         server.respond(request, Response::new(Code::CONTENT, large))
     };
     for n in 0..2_000 {
-        let asked = server.receive(address(1, n, 1), &get(1, 0)).request();
+        let asked = server.receive(address(1, n), &get(1, 0)).request();
         large(&mut server, asked);
         check_caps(&server);
     }
-    let asked = server.receive(address(1, 0, 1), &get(2, 7)).request();
+    let asked = server.receive(address(1, 0), &get(2, 7)).request();
     assert_eq!(large(&mut server, asked).message().payload(), &body(60_000, 1)[7 * 64..8 * 64]);
     server.run_to_end();
 }

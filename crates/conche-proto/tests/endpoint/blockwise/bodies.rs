@@ -1,6 +1,5 @@
 //! Whole bodies over links that lose, duplicate and reorder.
 
-use conche_proto::cc::AnyController;
 use conche_proto::cc::any::ALL;
 use conche_proto::codec::{Block, BlockSize, Body, Code, OptionNumber};
 use conche_proto::{EndpointConfig, Failure, Limits, Reliability, Request, RequestError};
@@ -22,7 +21,7 @@ fn persistent() -> EndpointConfig {
 }
 
 /// A mebibyte is fetched through a loss of 20 %.
-pub fn fetch_through_loss(mut world: World<AnyController>, seed: u64) {
+pub fn fetch_through_loss(mut world: World, seed: u64) {
     world.link = lossy_link(seed, 20, 5, 40);
     let large = body(MEBIBYTE, seed as usize);
     world.node(SERVER).app.as_mut().expect("the fixture").large.clone_from(&large);
@@ -32,7 +31,7 @@ pub fn fetch_through_loss(mut world: World<AnyController>, seed: u64) {
 }
 
 /// A mebibyte is written through a loss of 20 %, and once.
-pub fn write_through_loss(mut world: World<AnyController>, seed: u64) {
+pub fn write_through_loss(mut world: World, seed: u64) {
     world.link = lossy_link(seed, 20, 5, 40);
     let large = body(MEBIBYTE, seed as usize);
     let asked = world.request(request_with(Code::PUT, "/large-update", &large));
@@ -163,7 +162,7 @@ fn one_event_ends_a_transfer_and_its_course_counts_all_messages() {
     };
     assert_eq!((*exchange, course.transmissions), (asked, 5), "three blocks there, two more back");
     assert_eq!((course.acknowledged_after, course.elapsed), (Some(ms(20)), ms(100)));
-    let tokens: std::collections::BTreeSet<_> =
+    let tokens: std::collections::HashSet<_> =
         world.sent_by(CLIENT).map(|sent| sent.message().token().as_slice().to_vec()).collect();
     assert_eq!(tokens.len(), 5, "each message has a token of its own");
 }

@@ -1,6 +1,5 @@
 //! A client whose server is played by hand: negotiation, bodies that change, blocks that do not fit together.
 
-use conche_proto::cc::AnyController;
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, Type};
 use conche_proto::{EndpointConfig, ExchangeId, Failure, Limits, QBlock, Request};
 
@@ -14,7 +13,7 @@ const B2: OptionNumber = OptionNumber::BLOCK2;
 
 /// A client and what it asks; the server is the test.
 struct Asking {
-    world: World<AnyController>,
+    world: World,
     asked: ExchangeId,
 }
 

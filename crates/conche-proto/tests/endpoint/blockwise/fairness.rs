@@ -1,8 +1,7 @@
 //! A transfer beside other senders to the same peer: whoever has something to send takes turns.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
-use conche_proto::cc::AnyController;
 use conche_proto::codec::Code;
 use conche_proto::{Event, ExchangeId, Request};
 
@@ -14,10 +13,10 @@ const REQUESTERS: usize = 8;
 
 /// How many answers each of eight requesters got in 60 s beside a transfer, which is not over by then. A requester asks again
 /// when it has its answer.
-pub fn answers_beside(world: &mut World<AnyController>, transfer: Request) -> (ExchangeId, Vec<usize>) {
+pub fn answers_beside(world: &mut World, transfer: Request) -> (ExchangeId, Vec<usize>) {
     world.node(SERVER).app.as_mut().expect("the fixture").large = body(1 << 20, 1);
     let transfer = world.request(transfer);
-    let mut waiting: BTreeMap<ExchangeId, usize> =
+    let mut waiting: HashMap<ExchangeId, usize> =
         (0..REQUESTERS).map(|who| (world.request(request(Code::GET, "/test")), who)).collect();
     let mut answers = vec![0; REQUESTERS];
     let until = world.now + s(60);

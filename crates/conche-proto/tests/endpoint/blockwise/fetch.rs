@@ -10,18 +10,18 @@ const B1: OptionNumber = OptionNumber::BLOCK1;
 const B2: OptionNumber = OptionNumber::BLOCK2;
 
 /// A FETCH with this payload asks for block `num` of the response.
-fn fetch(server: &mut Direct<u32>, id: u16, num: u32, payload: &[u8]) -> Given<u32> {
+fn fetch(server: &mut Direct, id: u16, num: u32, payload: &[u8]) -> Given {
     server.receive(1, &block_message((Type::Confirmable, Code::FETCH, id), "/l", &[(B2, b64(num, false))], payload))
 }
 
 /// The same for the first block, which the application answers.
-fn begin(server: &mut Direct<u32>, id: u16, payload: &[u8], letter: &str) {
+fn begin(server: &mut Direct, id: u16, payload: &[u8], letter: &str) {
     let request = fetch(server, id, 0, payload).request();
     let first = server.respond(request, content(&letter.repeat(100)));
     assert_eq!(first.message().payload(), letter.repeat(64).as_bytes());
 }
 
-fn rest(given: &Given<u32>) -> &str {
+fn rest(given: &Given) -> &str {
     assert!(given.requests().is_empty(), "the application is not asked");
     std::str::from_utf8(given.message().payload()).expect("letters")
 }
@@ -29,7 +29,7 @@ fn rest(given: &Given<u32>) -> &str {
 // RFC 8132 §2.1 (Q301)
 #[test]
 fn requests_with_other_payloads_get_the_blocks_of_their_own_responses() {
-    let mut server: Direct<u32> = Direct::new(conche_proto::EndpointConfig::default());
+    let mut server = Direct::new(conche_proto::EndpointConfig::default());
     begin(&mut server, 1, b"first", "a");
     begin(&mut server, 2, b"second", "b");
     assert_eq!(rest(&fetch(&mut server, 3, 1, b"first")), "a".repeat(36));
@@ -43,7 +43,7 @@ fn requests_with_other_payloads_get_the_blocks_of_their_own_responses() {
 // RFC 8132 §2.5 (Q302)
 #[test]
 fn blocks_that_are_asked_for_without_the_payload_are_those_of_the_last_response() {
-    let mut server: Direct<u32> = Direct::new(conche_proto::EndpointConfig::default());
+    let mut server = Direct::new(conche_proto::EndpointConfig::default());
     begin(&mut server, 1, b"first", "a");
     server.now += std::time::Duration::from_secs(1);
     begin(&mut server, 2, b"second", "b");

@@ -10,7 +10,6 @@ mod server;
 mod streams;
 mod streams_script;
 
-use conche_proto::cc::AnyController;
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use conche_proto::{EndpointConfig, Event, ExchangeId, Limits, Request};
 
@@ -31,7 +30,7 @@ fn roomy() -> EndpointConfig {
 }
 
 /// A client and the fixture server of these configurations.
-fn pair(client: EndpointConfig, server: EndpointConfig, seed: u64) -> World<AnyController> {
+fn pair(client: EndpointConfig, server: EndpointConfig, seed: u64) -> World {
     let mut world = World::empty();
     world.add(CLIENT, client, by_name("default"), seed);
     world.add(SERVER, server, by_name("default"), seed ^ u64::MAX);
@@ -71,7 +70,7 @@ fn block_of(message: &OwnedMessage, number: OptionNumber) -> Option<Block> {
 }
 
 /// The values of Block1 or Block2 in all that a node sent, in order and without copies.
-fn blocks_sent(world: &World<AnyController>, from: Address, number: OptionNumber) -> Vec<String> {
+fn blocks_sent(world: &World, from: Address, number: OptionNumber) -> Vec<String> {
     let mut blocks: Vec<_> = Vec::new();
     for sent in world.sent_by(from) {
         blocks.extend(block_of(&sent.message(), number).map(|block| block.to_string()));
@@ -81,12 +80,12 @@ fn blocks_sent(world: &World<AnyController>, from: Address, number: OptionNumber
 }
 
 /// The response that an exchange ended with.
-fn response_to(world: &World<AnyController>, id: ExchangeId) -> &OwnedMessage {
+fn response_to(world: &World, id: ExchangeId) -> &OwnedMessage {
     let (_, end) = end_of(world.events(CLIENT), id).expect("it is over");
     end.expect("it ended with a response")
 }
 
 /// Requests that the server's application was given.
-fn given(world: &World<AnyController>) -> usize {
+fn given(world: &World) -> usize {
     world.events(SERVER).iter().filter(|(_, event)| matches!(event, Event::Request { .. })).count()
 }

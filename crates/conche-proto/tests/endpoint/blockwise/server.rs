@@ -11,16 +11,16 @@ use crate::support::{Direct, s, wire};
 const B1: OptionNumber = OptionNumber::BLOCK1;
 const B2: OptionNumber = OptionNumber::BLOCK2;
 
-fn server() -> Direct<u32> {
+fn server() -> Direct {
     Direct::new(EndpointConfig::default())
 }
 
 /// A Confirmable PUT with this block arrives.
-fn put(server: &mut Direct<u32>, id: u16, block: Block, payload: &[u8]) -> Given<u32> {
+fn put(server: &mut Direct, id: u16, block: Block, payload: &[u8]) -> Given {
     server.receive(1, &block_message((Type::Confirmable, Code::PUT, id), "/u", &[(B1, block)], payload))
 }
 
-fn code_of(given: &Given<u32>) -> Code {
+fn code_of(given: &Given) -> Code {
     assert!(given.requests().is_empty(), "the application is not asked");
     given.message().code()
 }
@@ -137,7 +137,7 @@ fn what_belongs_to_one_body_is_told_by_peer_resource_and_options() {
 #[test]
 fn a_body_over_the_limit_is_answered_4_13_with_size1_and_forgotten() {
     let limits = Limits { body_bytes: 100, ..Limits::default() };
-    let mut server: Direct<u32> = Direct::with_limits(limits);
+    let mut server = Direct::with_limits(limits);
     put(&mut server, 1, b64(0, true), &[1; 64]);
     assert_eq!(server.endpoint.occupancy().assemblies, 1);
     let options: &[(u16, &[u8])] = &[(11, b"u"), (27, b"\x0a"), (60, b"\x65")];
@@ -153,7 +153,7 @@ fn a_body_over_the_limit_is_answered_4_13_with_size1_and_forgotten() {
 #[test]
 fn a_body_that_outgrows_the_limit_without_a_word_of_its_size_is_answered_4_13() {
     let limits = Limits { body_bytes: 128, ..Limits::default() };
-    let mut server: Direct<u32> = Direct::with_limits(limits);
+    let mut server = Direct::with_limits(limits);
     for num in 0..2 {
         assert_eq!(code_of(&put(&mut server, num as u16, b64(num, true), &[1; 64])), Code::CONTINUE);
     }
@@ -225,7 +225,7 @@ fn small_bodies_and_errors_are_whole_whatever_block_was_asked_for() {
 #[test]
 fn messages_stay_within_their_limit_however_small_it_is() {
     for message_bytes in [64, 65, 80, 100, 128, 200, 576, 1_152] {
-        let mut server: Direct<u32> = Direct::with_limits(Limits { message_bytes, ..Limits::default() });
+        let mut server = Direct::with_limits(Limits { message_bytes, ..Limits::default() });
         let asked = server.receive(1, &block_message((Type::Confirmable, Code::GET, 1), "/l", &[], b"")).request();
         let large = Body::builder().uint(OptionNumber::MAX_AGE, 5).payload(body(3_000, 1)).build().expect("legal");
         let first = server.respond(asked, Response::new(Code::CONTENT, large));
@@ -247,7 +247,7 @@ fn messages_stay_within_their_limit_however_small_it_is() {
 #[test]
 fn the_size_of_a_size_is_that_of_the_smaller_side() {
     let block_size = BlockSize::B128;
-    let mut server: Direct<u32> = Direct::new(EndpointConfig { block_size, ..EndpointConfig::default() });
+    let mut server = Direct::new(EndpointConfig { block_size, ..EndpointConfig::default() });
     let wanted = Block { num: 1, more: false, size: BlockSize::B1024 };
     let get = block_message((Type::Confirmable, Code::GET, 1), "/l", &[(B2, wanted)], b"");
     let asked = server.receive(1, &get).request();

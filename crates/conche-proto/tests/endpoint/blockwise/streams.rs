@@ -1,6 +1,5 @@
 //! Bodies that go block by block between endpoint and application, over links that lose, and with peers that go away.
 
-use conche_proto::cc::AnyController;
 use conche_proto::codec::{Block, Body, Code, MessageId, OptionNumber, OwnedMessage, Type};
 use conche_proto::{
     EndpointConfig, Event, ExchangeId, Failure, Limits, Reliability, Request, RequestError, Response, Rest, StreamEnd,
@@ -23,7 +22,7 @@ fn small() -> EndpointConfig {
 }
 
 /// A client and a server whose bodies go block by block.
-fn pair(client: EndpointConfig, server: EndpointConfig, seed: u64) -> World<AnyController> {
+fn pair(client: EndpointConfig, server: EndpointConfig, seed: u64) -> World {
     let mut world = World::empty();
     world.add(CLIENT, client, by_name("default"), seed);
     world.add(SERVER, server, by_name("default"), seed ^ u64::MAX);
@@ -34,12 +33,12 @@ fn pair(client: EndpointConfig, server: EndpointConfig, seed: u64) -> World<AnyC
     world
 }
 
-fn streamer(world: &mut World<AnyController>, address: Address) -> &mut Streamer {
+fn streamer(world: &mut World, address: Address) -> &mut Streamer {
     world.node(address).streamer.as_mut().expect("both have one")
 }
 
 /// Writes the client's body to `/in`, in blocks of 1024 bytes.
-fn upload(world: &mut World<AnyController>, reliability: Reliability) -> ExchangeId {
+fn upload(world: &mut World, reliability: Reliability) -> ExchangeId {
     let size = u32::try_from(streamer(world, CLIENT).body.len()).ok();
     let (beginning, last) = streamer(world, CLIENT).piece(1_025);
     assert!(!last, "such a body goes as it is");
@@ -47,11 +46,11 @@ fn upload(world: &mut World<AnyController>, reliability: Reliability) -> Exchang
     world.request(Request::new(Code::PUT, body).with_rest(Rest { size }).with_reliability(reliability))
 }
 
-fn download(world: &mut World<AnyController>) -> ExchangeId {
+fn download(world: &mut World) -> ExchangeId {
     world.request(request(Code::GET, "/out").streamed())
 }
 
-fn code_of(world: &World<AnyController>, id: ExchangeId) -> Result<Code, Failure> {
+fn code_of(world: &World, id: ExchangeId) -> Result<Code, Failure> {
     end_of(world.events(CLIENT), id).expect("it is over").1.map(OwnedMessage::code)
 }
 
@@ -186,7 +185,7 @@ fn an_answer_given_between_two_blocks_is_that_to_the_next_one() {
     assert_eq!(blocks_sent(&world, CLIENT, OptionNumber::BLOCK1), ["0/1/1024", "1/1/1024"]);
 }
 
-fn request_of(world: &World<AnyController>) -> conche_proto::RequestId {
+fn request_of(world: &World) -> conche_proto::RequestId {
     let requests = world.events(SERVER).iter().rev();
     let mut ids = requests.filter_map(|(_, event)| match event {
         Event::Request { id, .. } => Some(*id),
@@ -258,7 +257,7 @@ fn a_body_that_becomes_another_one_is_no_body() {
 }
 
 /// The server, asked by hand.
-fn asked_by_hand() -> World<AnyController> {
+fn asked_by_hand() -> World {
     let mut world = World::empty();
     world.add(SERVER, with_block_size(BlockSize::B64), by_name("default"), 9);
     world.node(SERVER).streamer = Some(Streamer::with(body(300, 1)));
@@ -266,11 +265,11 @@ fn asked_by_hand() -> World<AnyController> {
     world
 }
 
-fn last_answer(world: &World<AnyController>) -> OwnedMessage {
+fn last_answer(world: &World) -> OwnedMessage {
     world.sent_by(SERVER).next_back().expect("an answer").message()
 }
 
-fn ask(world: &mut World<AnyController>, id: u16, block: Block) -> OwnedMessage {
+fn ask(world: &mut World, id: u16, block: Block) -> OwnedMessage {
     let head = (Type::Confirmable, Code::GET, id);
     world.inject(CLIENT, SERVER, &block_message(head, "/out", &[(OptionNumber::BLOCK2, block)], b""));
     last_answer(world)
@@ -325,12 +324,12 @@ fn the_middle_of_a_body_that_nobody_asked_the_beginning_of_is_refused() {
     world.run_to_end();
 }
 
-fn send(world: &mut World<AnyController>, id: u16, block: Block, payload: &[u8]) {
+fn send(world: &mut World, id: u16, block: Block, payload: &[u8]) {
     let head = (Type::Confirmable, Code::PUT, id);
     world.inject(CLIENT, SERVER, &block_message(head, "/in", &[(OptionNumber::BLOCK1, block)], payload));
 }
 
-fn put(world: &mut World<AnyController>, id: u16, block: Block, payload: &[u8]) -> OwnedMessage {
+fn put(world: &mut World, id: u16, block: Block, payload: &[u8]) -> OwnedMessage {
     send(world, id, block, payload);
     last_answer(world)
 }
@@ -374,7 +373,7 @@ fn no_peer_has_more_bodies_under_way_than_it_may_and_those_that_are_go_on() {
     let mut world = asked_by_hand();
     let most = world.node(SERVER).checker.limits().transfers_per_peer;
     let payload = body(64, 1);
-    let put_to = |world: &mut World<AnyController>, query: usize, id: usize, block: Block| {
+    let put_to = |world: &mut World, query: usize, id: usize, block: Block| {
         let mut body = Body::builder().path("/in").query(&query.to_string()).payload(payload.clone());
         body = body.option(OptionNumber::BLOCK1, block.encode().as_slice());
         let token = conche_proto::codec::Token::new(b"token678").expect("short");

@@ -137,7 +137,7 @@ pub struct Step {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {
-    pub handler_calls: Option<std::collections::BTreeMap<String, u32>>,
+    pub handler_calls: Option<std::collections::HashMap<String, u32>>,
     pub deliveries: Option<usize>,
     pub retransmissions_after: Option<usize>,
     /// Only in the group of blocks.

@@ -6,14 +6,13 @@
 mod entry;
 mod reaction;
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use conche_proto::codec::{Code, MessageId, Type};
 use conche_proto::{Datagram, EndpointConfig, Event, ExchangeId, Failure, Multicast};
 
 use crate::model::Address;
 use crate::support::{CLIENT, Direct, Fixture, SERVER, STRANGER, World, end_of, ms, request, s, wire};
-use conche_proto::cc::AnyController;
 use entry::{Address as Source, Corpus, Entry, bytes};
 use reaction::{check_absences, matches};
 
@@ -46,7 +45,7 @@ fn deferral(entry: &Entry) -> Option<&'static str> {
 #[test]
 fn every_datagram_gets_the_reaction_that_the_rfcs_want() {
     let corpus: Corpus = serde_json::from_str(include_str!("../../data/malformed-datagrams.json")).expect("the schema");
-    let ids: BTreeSet<_> = corpus.entries.iter().map(|entry| &entry.id).collect();
+    let ids: HashSet<_> = corpus.entries.iter().map(|entry| &entry.id).collect();
     assert_eq!((corpus.entries.len(), ids.len()), (corpus.count, corpus.count), "entries are counted and distinct");
     let mut run = Vec::new();
     for entry in &corpus.entries {
@@ -131,7 +130,7 @@ fn ask_server_in_steps(entry: &Entry) {
 }
 
 /// A client with the request on its way that the corpus gives: CON GET /test to the server, which is played by hand.
-fn asking_client(entry: &Entry) -> (World<AnyController>, ExchangeId) {
+fn asking_client(entry: &Entry) -> (World, ExchangeId) {
     let given = entry.given.as_ref().and_then(|given| given.get("outstanding")).expect("the client asked something");
     let expected = [("type", "CON"), ("code", "0.01"), ("path", "/test"), ("peer", "S")];
     assert!(expected.iter().all(|(field, value)| given[field] == *value), "{}: {given}", entry.id);
@@ -224,20 +223,20 @@ fn check(entry: &Entry, reaction: &[Vec<u8>]) {
 }
 
 /// What a node sends to the source of a datagram within a second, beside copies of what was on its way.
-fn reaction_to(world: &mut World<AnyController>, from: Address, to: Address, datagram: &[u8]) -> Vec<Vec<u8>> {
+fn reaction_to(world: &mut World, from: Address, to: Address, datagram: &[u8]) -> Vec<Vec<u8>> {
     let before = world.sent.len();
     world.inject(from, to, datagram);
     world.run(s(1));
     sent_to(world, before, from)
 }
 
-fn sent_to(world: &World<AnyController>, before: usize, to: Address) -> Vec<Vec<u8>> {
+fn sent_to(world: &World, before: usize, to: Address) -> Vec<Vec<u8>> {
     let sent = world.sent[before..].iter().filter(|datagram| datagram.to == to);
     sent.map(|datagram| datagram.bytes.clone()).collect()
 }
 
 /// The request is repeated when its time comes, and its response is delivered.
-fn assert_pending(world: &mut World<AnyController>, asked: ExchangeId, request: &[u8]) {
+fn assert_pending(world: &mut World, asked: ExchangeId, request: &[u8]) {
     assert!(end_of(world.events(CLIENT), asked).is_none(), "the request is over");
     world.run(s(3));
     assert_eq!(world.departures(asked).len(), 2, "the request is repeated after 2 s to 3 s");
@@ -247,7 +246,7 @@ fn assert_pending(world: &mut World<AnyController>, asked: ExchangeId, request: 
 }
 
 /// Entry E01: a ping is answered with a Reset.
-fn assert_still_alive(world: &mut World<AnyController>, node: Address) {
+fn assert_still_alive(world: &mut World, node: Address) {
     let ping = wire::bare(Type::Confirmable, Code::EMPTY, 0xe001, &[]);
     assert_eq!(reaction_to(world, STRANGER, node, &ping), [wire::reset(MessageId(0xe001))]);
 }

@@ -2,7 +2,7 @@
 
 mod settled;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -32,19 +32,19 @@ pub struct Checker {
     pub local: Option<IpAddr>,
     exchanges: BTreeMap<ExchangeId, Track>,
     /// Confirmable messages that left and were not acknowledged.
-    outstanding: BTreeMap<Address, u16>,
+    outstanding: HashMap<Address, u16>,
     /// When each message ID was first used.
-    ids: BTreeMap<(Address, MessageId), Instant>,
+    ids: HashMap<(Address, MessageId), Instant>,
     /// Confirmable messages that came: how many may still be answered with ACK or RST, and their tokens.
-    answerable: BTreeMap<(Address, MessageId), (u32, Vec<Token>)>,
+    answerable: HashMap<(Address, MessageId), (u32, Vec<Token>)>,
     /// Non-confirmable responses that left, by peer and token, hence what a peer can reject.
     rejectable: Vec<(Address, Token)>,
     /// Requests that the application was given: how long they are remembered, and whether they may be forgotten.
-    handled: BTreeMap<(Address, Option<IpAddr>, MessageId), (Instant, bool)>,
+    handled: HashMap<(Address, Option<IpAddr>, MessageId), (Instant, bool)>,
     /// Subscriptions that are not over, and the exchange that registers each.
-    subscriptions: BTreeMap<SubscriptionId, ExchangeId>,
+    subscriptions: HashMap<SubscriptionId, ExchangeId>,
     /// Observers of whom nobody said that they are gone.
-    observers: BTreeMap<ObserverId, (Address, u64)>,
+    observers: HashMap<ObserverId, (Address, u64)>,
     /// The deduplication table was full: what is idempotent may have been forgotten.
     forgetful: bool,
     /// What leaves in sets, where that is configured.
@@ -62,13 +62,13 @@ impl Checker {
             backoff_shows: config.envelope.monotonic_backoff,
             local: None,
             exchanges: BTreeMap::new(),
-            outstanding: BTreeMap::new(),
-            ids: BTreeMap::new(),
-            answerable: BTreeMap::new(),
+            outstanding: HashMap::new(),
+            ids: HashMap::new(),
+            answerable: HashMap::new(),
             rejectable: Vec::new(),
-            handled: BTreeMap::new(),
-            subscriptions: BTreeMap::new(),
-            observers: BTreeMap::new(),
+            handled: HashMap::new(),
+            subscriptions: HashMap::new(),
+            observers: HashMap::new(),
             forgetful: false,
             sets: Sets::of(config),
             flows: Flows::default(),

@@ -1,7 +1,7 @@
 //! [`Flows`]: what the checker knows of bodies that go block by block between application and endpoint: no byte of them is
 //! lost, doubled or another's.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use conche_proto::codec::{Block, Message, OptionNumber, OwnedMessage};
 use conche_proto::{Event, ExchangeId, RequestId, Unfinished};
@@ -12,13 +12,13 @@ use super::Address;
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     /// Where the next block begins of what comes.
-    requests: BTreeMap<RequestId, usize>,
-    responses: BTreeMap<ExchangeId, usize>,
+    requests: HashMap<RequestId, usize>,
+    responses: HashMap<ExchangeId, usize>,
     /// What leaves, and by which ETag it is known if it answers.
-    leaving: BTreeMap<Unfinished, Leaving>,
-    by_tag: BTreeMap<[u8; 3], Unfinished>,
+    leaving: HashMap<Unfinished, Leaving>,
+    by_tag: HashMap<[u8; 3], Unfinished>,
     /// Requests that take no part any more.
-    over: BTreeSet<RequestId>,
+    over: HashSet<RequestId>,
     /// The endpoint may answer when it has something to say, as messages that no operation opened.
     pub(super) answers: bool,
     /// The payload that came last.

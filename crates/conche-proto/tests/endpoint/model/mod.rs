@@ -13,5 +13,6 @@ mod sets;
 mod streams;
 mod track;
 
-/// What names a peer in tests.
+/// What names a peer in tests. It is one type for nearly all, as the controller is always an `AnyController`: an endpoint for
+/// another one is the whole endpoint compiled once more.
 pub type Address = u32;

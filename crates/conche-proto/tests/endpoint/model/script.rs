@@ -1,6 +1,6 @@
 //! Scripts: bytes read as operations on an endpoint, on its clock and on its network. Every byte string is a script.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ pub(super) struct Machine {
     pub(super) streaming: Streaming,
     pub(super) exchanges: Vec<ExchangeId>,
     pub(super) requests: Vec<Asked>,
-    pub(super) answered: BTreeSet<RequestId>,
+    pub(super) answered: HashSet<RequestId>,
     /// A response that must leave before the endpoint waits.
     pub(super) due: Option<(Asked, Code)>,
     pub(super) sent: Vec<(Address, Vec<u8>)>,
@@ -121,7 +121,7 @@ impl Machine {
             streaming: Streaming::default(),
             exchanges: Vec::new(),
             requests: Vec::new(),
-            answered: BTreeSet::new(),
+            answered: HashSet::new(),
             due: None,
             sent: Vec::new(),
             subscriptions: Vec::new(),

@@ -1,6 +1,6 @@
 //! Who asks a group: one message, any number of responses, one end.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use conche_proto::codec::{Body, Code, Token, Type};
 use conche_proto::{
@@ -16,12 +16,12 @@ fn question() -> Request {
     request(Code::GET, "/test").with_reliability(Reliability::NonConfirmable).with_timeout(s(20))
 }
 
-fn client() -> Direct<u32> {
+fn client() -> Direct {
     Direct::new(EndpointConfig::default())
 }
 
 /// Asks the group; the datagram that leaves.
-fn asking(client: &mut Direct<u32>) -> (ExchangeId, Vec<u8>) {
+fn asking(client: &mut Direct) -> (ExchangeId, Vec<u8>) {
     let asked = client.endpoint.request_group(client.now, GROUP, question()).expect("room");
     let given = client.drain();
     assert_eq!((given.sent[0].0.to, given.message().header().ty), (GROUP, Type::NonConfirmable));
@@ -29,7 +29,7 @@ fn asking(client: &mut Direct<u32>) -> (ExchangeId, Vec<u8>) {
 }
 
 /// Who answered, as far as it was told.
-fn answers(given: &Given<u32>, asked: ExchangeId) -> Vec<u32> {
+fn answers(given: &Given, asked: ExchangeId) -> Vec<u32> {
     let from = |event: &Event<u32>| match event {
         Event::GroupResponse { exchange, from, .. } if *exchange == asked => Some(*from),
         _ => None,
@@ -45,7 +45,7 @@ fn the_responses_of_a_hundred_members_are_told_one_by_one_and_the_end_is_told_on
     let mut arrivals = Vec::new();
     for n in 0..100_u32 {
         let config = EndpointConfig { multicast: Some(Multicast::default()), ..EndpointConfig::default() };
-        let mut member = Direct::<u32>::seeded(config, n.into());
+        let mut member = Direct::seeded(config, n.into());
         let mut datagram = Datagram::new(7, &bytes);
         datagram.multicast = true;
         let id = member.receive_datagram(datagram).request();
@@ -56,7 +56,7 @@ fn the_responses_of_a_hundred_members_are_told_one_by_one_and_the_end_is_told_on
         }
     }
     arrivals.sort();
-    let mut heard = BTreeSet::new();
+    let mut heard = HashSet::new();
     for (at, from, bytes) in &arrivals {
         client.run(*at - client.now);
         heard.extend(answers(&client.receive(*from, bytes), asked));
@@ -135,7 +135,7 @@ fn a_response_with_another_token_or_an_unknown_critical_option_is_none() {
 
 #[test]
 fn no_more_responses_are_told_than_the_limit_allows() {
-    let mut client = Direct::<u32>::with_limits(Limits { group_responses: 3, ..Limits::default() });
+    let mut client = Direct::with_limits(Limits { group_responses: 3, ..Limits::default() });
     let (asked, bytes) = asking(&mut client);
     let response = wire::separate(&bytes, Type::NonConfirmable, Code::CONTENT, 9);
     let told: Vec<_> = (1..=10).flat_map(|from| answers(&client.receive(from, &response), asked)).collect();
@@ -157,7 +157,7 @@ fn a_confirmable_request_and_a_get_with_an_etag_are_refused() {
 
 #[test]
 fn the_token_has_8_bytes_whatever_the_settings_are() {
-    let mut client = Direct::<u32>::new(EndpointConfig { token_length: 0, ..EndpointConfig::default() });
+    let mut client = Direct::new(EndpointConfig { token_length: 0, ..EndpointConfig::default() });
     let chosen = Request { token: Token::new(b"guess"), ..question() };
     client.endpoint.request_group(client.now, GROUP, chosen).expect("room");
     assert_eq!(client.drain().message().token().len(), 8);
@@ -167,7 +167,7 @@ fn the_token_has_8_bytes_whatever_the_settings_are() {
 #[test]
 fn message_ids_to_groups_are_those_of_no_peer_and_are_not_used_twice_within_the_lifetime() {
     let mut client = client();
-    let mut ids = BTreeSet::new();
+    let mut ids = HashSet::new();
     // Each group is another destination, so that none of these waits for another one.
     for group in 0..1_024 {
         client.endpoint.request_group(client.now, GROUP + group, question()).expect("an ID is free");

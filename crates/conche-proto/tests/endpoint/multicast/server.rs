@@ -13,30 +13,30 @@ fn config() -> EndpointConfig {
     EndpointConfig { multicast: Some(Multicast::default()), ..EndpointConfig::default() }
 }
 
-fn member() -> Direct<u32> {
+fn member() -> Direct {
     Direct::new(config())
 }
 
-fn to_group(server: &mut Direct<u32>, from: u32, bytes: &[u8]) -> Given<u32> {
+fn to_group(server: &mut Direct, from: u32, bytes: &[u8]) -> Given {
     let mut datagram = Datagram::new(from, bytes);
     datagram.multicast = true;
     server.receive_datagram(datagram)
 }
 
 /// A request arrives at the group and is told to the application.
-fn ask(server: &mut Direct<u32>, from: u32, id: u16) -> RequestId {
+fn ask(server: &mut Direct, from: u32, id: u16) -> RequestId {
     let given = to_group(server, from, &non(Code::GET, id));
     assert!(given.sent.is_empty(), "{given:?}");
     given.request()
 }
 
 /// Lets the server answer, and returns what it sent within two leisures, and when.
-fn answered(server: &mut Direct<u32>, request: RequestId, response: Response) -> Vec<Instant> {
+fn answered(server: &mut Direct, request: RequestId, response: Response) -> Vec<Instant> {
     assert!(server.respond(request, response).sent.is_empty(), "nobody answers a group at once");
     departures(server, s(10))
 }
 
-fn departures(server: &mut Direct<u32>, span: Duration) -> Vec<Instant> {
+fn departures(server: &mut Direct, span: Duration) -> Vec<Instant> {
     let (until, mut times) = (server.now + span, Vec::new());
     while let Some(wake) = server.wake.filter(|&wake| wake <= until) {
         server.now = wake;
@@ -55,7 +55,7 @@ fn no_response(ty: Type, id: u16, value: &[u8]) -> Vec<u8> {
 fn a_thousand_members_answer_uniformly_over_the_leisure() {
     let samples: Vec<f64> = (0..1_000_u64)
         .map(|n| {
-            let mut server = Direct::<u32>::seeded(config(), n);
+            let mut server = Direct::seeded(config(), n);
             let request = ask(&mut server, 1, 7);
             let times = answered(&mut server, request, content("here"));
             let [at] = times[..] else { panic!("one response each: {times:?}") };

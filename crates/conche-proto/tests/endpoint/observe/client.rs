@@ -12,7 +12,7 @@ use crate::support::{Direct, s, wire};
 const TOKEN: &[u8] = b"observed";
 
 /// A client of server 9, which has agreed with the number 100.
-fn subscribed() -> (Direct<u32>, SubscriptionId) {
+fn subscribed() -> (Direct, SubscriptionId) {
     let (mut client, subscription, asked) = subscribing();
     let request = asked.message().view();
     let (id, observe) = (request.id().0, [100]);
@@ -22,7 +22,7 @@ fn subscribed() -> (Direct<u32>, SubscriptionId) {
     (client, subscription)
 }
 
-fn subscribing() -> (Direct<u32>, SubscriptionId, Given<u32>) {
+fn subscribing() -> (Direct, SubscriptionId, Given) {
     let mut client = Direct::new(EndpointConfig::default());
     let request = Request { token: Token::new(TOKEN), ..get() };
     let (_, subscription) = client.endpoint.subscribe(client.now, 9, request).expect("room");
@@ -34,7 +34,7 @@ fn notification(ty: Type, id: u16, observe: u8, payload: &str) -> Vec<u8> {
     wire::with_options(ty, Code::CONTENT, id, TOKEN, &[(6, &[observe])], payload.as_bytes())
 }
 
-fn told(given: &Given<u32>) -> Vec<String> {
+fn told(given: &Given) -> Vec<String> {
     let payload = |event: &Event<u32>| match event {
         Event::Notification { message, .. } => Some(String::from_utf8_lossy(message.payload()).into_owned()),
         _ => None,
@@ -122,7 +122,7 @@ fn a_registration_that_times_out_fails_once_and_ends_the_subscription() {
 
 #[test]
 fn a_subscription_whose_registration_is_cancelled_is_over_without_a_word() {
-    let mut client: Direct<u32> = Direct::new(EndpointConfig::default());
+    let mut client = Direct::new(EndpointConfig::default());
     let (exchange, subscription) = client.endpoint.subscribe(client.now, 9, get()).expect("room");
     assert!(client.endpoint.cancel(client.now, exchange));
     assert!(!client.endpoint.forget(client.now, subscription));
@@ -168,7 +168,7 @@ fn only_get_and_fetch_can_be_observed_and_no_token_twice() {
 
 #[test]
 fn subscriptions_are_bounded_and_the_bound_is_named() {
-    let mut client: Direct<u32> = Direct::with_limits(Limits { subscriptions: 2, ..Limits::default() });
+    let mut client = Direct::with_limits(Limits { subscriptions: 2, ..Limits::default() });
     let non = || get().with_reliability(Reliability::NeverConfirmable);
     for peer in 1..3 {
         client.endpoint.subscribe(client.now, peer, non()).expect("room");
@@ -196,7 +196,7 @@ fn a_notification_that_was_on_its_way_does_not_answer_the_deregistration() {
 }
 
 /// Time passes until the subscription is stale, and it is registered again.
-fn reregistered(client: &mut Direct<u32>, subscription: SubscriptionId) -> Given<u32> {
+fn reregistered(client: &mut Direct, subscription: SubscriptionId) -> Given {
     client.run(s(80));
     client.endpoint.reregister(client.now, subscription).expect("room");
     client.drain()
@@ -219,13 +219,13 @@ fn a_repeated_registration_that_is_cancelled_ends_the_subscription_with_a_word()
 // RFC 9175 §2.3 (Q207)
 #[test]
 fn a_registration_is_repeated_without_the_echo_value_that_was_used_and_with_a_new_one_if_asked() {
-    let mut client: Direct<u32> = Direct::new(EndpointConfig::default());
+    let mut client = Direct::new(EndpointConfig::default());
     let body = get().body.to_builder().option(OptionNumber::ECHO, b"used").build().expect("legal");
     let request = Request { token: Token::new(TOKEN), body, ..get() };
     let (_, subscription) = client.endpoint.subscribe(client.now, 9, request).expect("room");
     let first = client.drain();
     assert_eq!(first.message().option(OptionNumber::ECHO), Some(&b"used"[..]));
-    let answer = |given: &Given<u32>, code, options: &[(u16, &[u8])]| {
+    let answer = |given: &Given, code, options: &[(u16, &[u8])]| {
         wire::with_options(Type::Acknowledgement, code, given.message().header().id.0, TOKEN, options, b"")
     };
     client.receive(9, &answer(&first, Code::CONTENT, &[(6, &[100])]));

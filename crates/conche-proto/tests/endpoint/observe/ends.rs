@@ -10,7 +10,7 @@ use crate::support::direct::{Given, ack_of, content};
 use crate::support::{Direct, ms, s, wire};
 
 /// A server that may have two exchanges with each client.
-fn server() -> Direct<u32> {
+fn server() -> Direct {
     let transmission = TransmissionParameters { nstart: 2, ..TransmissionParameters::default() };
     let config = EndpointConfig { transmission, ..EndpointConfig::default() };
     let mut server = Direct::new(EndpointConfig::default());
@@ -19,13 +19,13 @@ fn server() -> Direct<u32> {
     server
 }
 
-fn register(server: &mut Direct<u32>) {
+fn register(server: &mut Direct) {
     let request = server.receive(1, &registration(Type::Confirmable, 1, b"observed", 0)).request();
     server.endpoint.observe(server.now, request, 1).expect("room");
     server.respond(request, content("0"));
 }
 
-fn notify(server: &mut Direct<u32>, code: Code, state: &str, reliability: Option<Reliability>) -> Given<u32> {
+fn notify(server: &mut Direct, code: Code, state: &str, reliability: Option<Reliability>) -> Given {
     let response = Response { code, reliability, ..content(state) };
     server.endpoint.notify(server.now, 1, response).expect("legal");
     server.drain()

@@ -11,28 +11,24 @@ use crate::support::{Direct, ms, s, wire};
 
 const TOKEN: &[u8] = b"observed";
 
-fn server() -> Direct<u32> {
+fn server() -> Direct {
     Direct::new(EndpointConfig::default())
 }
 
 /// A client registers, and gets the state "0".
-fn register(server: &mut Direct<u32>, from: u32, id: u16, token: &[u8]) -> Option<ObserverId> {
+fn register(server: &mut Direct, from: u32, id: u16, token: &[u8]) -> Option<ObserverId> {
     let request = server.receive(from, &registration(Type::Confirmable, id, token, 0)).request();
     answer(server, request)
 }
 
-fn answer(server: &mut Direct<u32>, request: RequestId) -> Option<ObserverId> {
+fn answer(server: &mut Direct, request: RequestId) -> Option<ObserverId> {
     let observer = server.endpoint.observe(server.now, request, 1);
     let given = server.respond(request, content("0"));
     assert_eq!(given.message().option(OptionNumber::OBSERVE).is_some(), observer.is_some());
     observer
 }
 
-fn notify(
-    server: &mut Direct<u32>,
-    state: &str,
-    reliability: Option<Reliability>,
-) -> crate::support::direct::Given<u32> {
+fn notify(server: &mut Direct, state: &str, reliability: Option<Reliability>) -> crate::support::direct::Given {
     let response = Response { reliability, ..content(state) };
     server.endpoint.notify(server.now, 1, response).expect("legal");
     server.drain()

@@ -9,7 +9,7 @@ use crate::support::{Direct, ms, s, wire};
 
 /// A server with an observer, whose resource has this Max-Age from now on.
 struct Told {
-    server: Direct<u32>,
+    server: Direct,
     max_age: Option<u32>,
 }
 

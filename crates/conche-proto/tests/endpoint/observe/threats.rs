@@ -10,7 +10,7 @@ use crate::support::{Direct, s, wire};
 #[test]
 fn a_flood_of_forged_registrations_keeps_to_the_caps_and_an_honest_observer_is_served() {
     let limits = Limits { observers: 4_000, peers: 10_000, ..Limits::default() };
-    let mut server: Direct<u32> = Direct::new(EndpointConfig { limits, ..EndpointConfig::default() });
+    let mut server = Direct::new(EndpointConfig { limits, ..EndpointConfig::default() });
     server.endpoint.set_source_groups(Box::new(|address| u64::from(address >> 24)));
     let mut accepted = 0;
     for n in 0..100_000_u32 {
@@ -50,7 +50,7 @@ fn a_flood_of_forged_registrations_keeps_to_the_caps_and_an_honest_observer_is_s
 
 #[test]
 fn thousands_of_guessed_resets_cancel_nothing() {
-    let mut server: Direct<u32> = Direct::new(EndpointConfig::default());
+    let mut server = Direct::new(EndpointConfig::default());
     let request = server.receive(1, &registration(Type::Confirmable, 1, b"honest", 0)).request();
     server.endpoint.observe(server.now, request, 1).expect("room");
     server.respond(request, content("0"));

@@ -16,7 +16,7 @@ const KEPT: usize = 40;
 
 /// One end, and what it calls what it shares with the other.
 struct End {
-    direct: Direct<Address>,
+    direct: Direct,
     context: ContextId,
 }
 
@@ -31,7 +31,7 @@ impl End {
     }
 
     /// Keeps what is to be kept, at once.
-    fn keep(&mut self, mut given: Given<Address>) -> Given<Address> {
+    fn keep(&mut self, mut given: Given) -> Given {
         for event in &given.events {
             if let Event::Reserve(reserve) = event {
                 self.direct.endpoint.reserved(*reserve);
@@ -41,7 +41,7 @@ impl End {
         given
     }
 
-    fn receive(&mut self, from: Address, datagram: &[u8]) -> Given<Address> {
+    fn receive(&mut self, from: Address, datagram: &[u8]) -> Given {
         let given = self.direct.receive(from, datagram);
         self.keep(given)
     }
@@ -65,7 +65,7 @@ impl End {
         self.direct.endpoint.context(self.context).and_then(|context| context.window()).expect("it is known")
     }
 
-    fn is_answered(given: &Given<Address>, asked: ExchangeId) -> bool {
+    fn is_answered(given: &Given, asked: ExchangeId) -> bool {
         given.events.iter().any(|event| matches!(event, Event::Response { exchange, .. } if *exchange == asked))
     }
 }

@@ -9,7 +9,6 @@ mod observe;
 mod renewal;
 mod wire;
 
-use conche_proto::cc::AnyController;
 use conche_proto::oscore::{Context, ContextId, Credentials, EndId, Start};
 use conche_proto::{EndpointConfig, Request};
 
@@ -34,7 +33,7 @@ pub fn context(sender: &[u8], recipient: &[u8]) -> Context {
 
 /// A client and the fixture server that share a security context, and what each of them calls it.
 pub struct Pair {
-    pub world: World<AnyController>,
+    pub world: World,
     pub client: ContextId,
     pub server: ContextId,
 }

@@ -1,6 +1,5 @@
 //! Keys that both ends agree on anew, as neither stores anything (RFC 8613 appendix B.2).
 
-use conche_proto::cc::AnyController;
 use conche_proto::codec::{Code, OwnedMessage, Type};
 use conche_proto::oscore::{Context, ContextId, Start};
 use conche_proto::{EndpointConfig, Event, ExchangeId, Failure, Request, TransmissionParameters};
@@ -10,11 +9,11 @@ use crate::support::world::{by_name, lossy_link};
 use crate::support::{CLIENT, SERVER, World, end_of, ms, request, wire};
 
 /// A client and the fixture server that remember nothing, and what each of them calls their context.
-fn forgetful(seed: u64) -> (World<AnyController>, ContextId, ContextId) {
+fn forgetful(seed: u64) -> (World, ContextId, ContextId) {
     forgetful_in(World::pair_of(&EndpointConfig::default(), &by_name("default"), seed))
 }
 
-fn forgetful_in(mut world: World<AnyController>) -> (World<AnyController>, ContextId, ContextId) {
+fn forgetful_in(mut world: World) -> (World, ContextId, ContextId) {
     let mut add = |address, sender: &[u8], recipient: &[u8]| {
         let context = Context::derive(&credentials(sender, recipient), Start::Anew).expect("legal credentials");
         world.node(address).endpoint.add_context(context).expect("the first one")
@@ -41,7 +40,7 @@ fn the_first_request_takes_a_round_trip_more_and_the_application_sees_it_once() 
     let is_request = |event: &&(_, Event<_>)| matches!(event.1, Event::Request { .. });
     assert_eq!(world.events(SERVER).iter().filter(is_request).count(), 2);
     assert!(world.events(SERVER).iter().all(|(_, event)| !matches!(event, Event::Reserve(_))), "nothing is stored");
-    let context = |world: &mut World<AnyController>, address, id| {
+    let context = |world: &mut World, address, id| {
         world.node(address).endpoint.context(id).and_then(|context| context.id_context().map(<[u8]>::to_vec))
     };
     assert_eq!(context(&mut world, CLIENT, client), context(&mut world, SERVER, server));
@@ -80,7 +79,7 @@ fn a_server_that_never_has_the_keys_is_asked_four_times_at_most() {
 }
 
 /// Has the answer held back, and an error in its place that is not protected.
-fn denied(world: &mut World<AnyController>, request: Request) -> ExchangeId {
+fn denied(world: &mut World, request: Request) -> ExchangeId {
     world.link = Box::new(|sent| if sent.from == SERVER { vec![] } else { vec![ms(10)] });
     let asked = world.request(request);
     world.run(ms(100));
@@ -95,7 +94,7 @@ fn denied(world: &mut World<AnyController>, request: Request) -> ExchangeId {
 fn what_may_have_been_executed_is_not_repeated_for_an_error_that_nobody_vouches_for() {
     let (mut world, client, _) = forgetful(7);
     let post = || request(Code::POST, "/count").protected(client);
-    let end = |world: &mut World<AnyController>, asked| {
+    let end = |world: &mut World, asked| {
         world.run_to_end();
         let (_, end) = end_of(world.events(CLIENT), asked).expect("it ended");
         (end.map(OwnedMessage::code), world.app().calls["/count"])

@@ -1,6 +1,6 @@
 //! What is seen on the wire: that it tells nothing, and that no nonce protects two messages.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use conche_proto::codec::{Code, OptionNumber, OwnedMessage};
 
@@ -14,9 +14,9 @@ type Nonce = (&'static [u8], Vec<u8>);
 /// Everything that was protected: with whose key, with which nonce, and what came of it.
 #[derive(Debug, Default)]
 pub struct Recorder {
-    seen: BTreeMap<(Address, Nonce), Vec<u8>>,
+    seen: HashMap<(Address, Nonce), Vec<u8>>,
     /// Of the request with each token, its number.
-    numbers: BTreeMap<Vec<u8>, Vec<u8>>,
+    numbers: HashMap<Vec<u8>, Vec<u8>>,
     pub messages: usize,
 }
 

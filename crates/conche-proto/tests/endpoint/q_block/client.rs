@@ -1,6 +1,5 @@
 //! A client that is answered by hand, though not with the first block, so that it asks for more on its own.
 
-use conche_proto::cc::AnyController;
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, Token, Type};
 use conche_proto::{EndpointConfig, ExchangeId, QBlock};
 
@@ -21,7 +20,7 @@ fn block(ty: Type, id: MessageId, token: &Token, num: u32, etag: u8) -> Vec<u8> 
 }
 
 /// A client that got block 2 and asked for the others; its first message, and the one that asks.
-fn asking() -> (World<AnyController>, ExchangeId, [Datagram; 2]) {
+fn asking() -> (World, ExchangeId, [Datagram; 2]) {
     let mut world = World::client_of(&in_sets(), by_name("default"));
     let asked = world.request(request(Code::GET, "/large"));
     let first = world.first_copy(asked);
@@ -108,7 +107,7 @@ fn continues(ty: Type, id: MessageId, token: &Token, num: u32) -> Vec<u8> {
 }
 
 /// The last message that the client sent.
-fn last(world: &World<AnyController>) -> Datagram {
+fn last(world: &World) -> Datagram {
     world.sent_by(CLIENT).next_back().expect("it sent something").clone()
 }
 

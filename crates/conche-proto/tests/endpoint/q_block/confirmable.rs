@@ -16,7 +16,7 @@ fn confirmable() -> EndpointConfig {
 }
 
 /// Which blocks a node sent, and how.
-fn payloads<C: conche_proto::cc::Controller>(world: &World<C>, from: u32, number: OptionNumber) -> Vec<(Type, u32)> {
+fn payloads(world: &World, from: u32, number: OptionNumber) -> Vec<(Type, u32)> {
     let messages = world.sent_by(from).map(|sent| sent.message());
     let with_payload = messages.filter(|message| !message.payload().is_empty());
     with_payload.filter_map(|message| Some((message.header().ty, block_of(&message, number)?.num))).collect()
@@ -92,7 +92,7 @@ fn payload_of(tag: &[u8], id: u16, num: u32) -> Vec<u8> {
 // RFC 9177 §5 (Q179)
 #[test]
 fn confirmable_payloads_in_any_order_are_acknowledged_each_and_nothing_is_asked_for() {
-    let mut server: Direct<u32> = Direct::new(in_sets());
+    let mut server = Direct::new(in_sets());
     for (id, num) in [(1, 0), (2, 2), (2, 2)] {
         let given = server.receive(7, &payload(id, num));
         assert_eq!(given.kinds(), [(Type::Acknowledgement, Code::EMPTY)], "{num}");
@@ -105,9 +105,9 @@ fn confirmable_payloads_in_any_order_are_acknowledged_each_and_nothing_is_asked_
 
 #[test]
 fn bodies_that_their_clients_abandon_keep_within_the_caps_make_room_and_are_gone_in_the_end() {
-    let mut server: Direct<u32> = Direct::new(in_sets());
+    let mut server = Direct::new(in_sets());
     let most = in_sets().limits.transfers_per_peer as u16;
-    let begin = |server: &mut Direct<u32>, body: u16| {
+    let begin = |server: &mut Direct, body: u16| {
         let given = server.receive(7, &payload_of(&body.to_be_bytes(), body, 0));
         server.receive(7, &payload_of(&body.to_be_bytes(), 0x100 + body, 1));
         (given.message().code(), server.endpoint.occupancy().assemblies)

@@ -9,7 +9,6 @@ mod server;
 mod states;
 mod waiting;
 
-use conche_proto::cc::AnyController;
 use conche_proto::codec::{Block, Body, Code, OptionNumber, OwnedMessage};
 use conche_proto::{EndpointConfig, ExchangeId, Limits, QBlock, Request};
 
@@ -25,7 +24,7 @@ fn in_sets() -> EndpointConfig {
 }
 
 /// A client and the fixture server of these configurations.
-fn pair(client: EndpointConfig, server: EndpointConfig, controller: &str, seed: u64) -> World<AnyController> {
+fn pair(client: EndpointConfig, server: EndpointConfig, controller: &str, seed: u64) -> World {
     let mut world = World::empty();
     world.in_sets = true;
     world.add(CLIENT, client, by_name(controller), seed);
@@ -40,7 +39,7 @@ fn put(path: &str, payload: &[u8]) -> Request {
 }
 
 /// The response that an exchange ended with.
-fn response_to(world: &World<AnyController>, id: ExchangeId) -> &OwnedMessage {
+fn response_to(world: &World, id: ExchangeId) -> &OwnedMessage {
     let (_, end) = end_of(world.events(CLIENT), id).expect("it is over");
     end.expect("it ended with a response")
 }
@@ -51,7 +50,7 @@ fn block_of(message: &OwnedMessage, number: OptionNumber) -> Option<Block> {
 }
 
 /// The values of Q-Block1 or Q-Block2 in all that a node sent, in order.
-fn blocks_sent(world: &World<AnyController>, from: Address, number: OptionNumber) -> Vec<String> {
+fn blocks_sent(world: &World, from: Address, number: OptionNumber) -> Vec<String> {
     let messages = world.sent_by(from).map(|sent| sent.message());
     messages.filter_map(|message| block_of(&message, number).map(|block| block.to_string())).collect()
 }

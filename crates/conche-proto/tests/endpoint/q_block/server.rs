@@ -33,7 +33,7 @@ fn put(ty: Type, id: u16, num: u32, bytes: u32) -> Vec<u8> {
     message(ty, Code::PUT, id, body)
 }
 
-fn non_put(server: &mut Direct<u32>, id: u16, num: u32, bytes: u32) -> Given<u32> {
+fn non_put(server: &mut Direct, id: u16, num: u32, bytes: u32) -> Given {
     server.receive(PEER, &put(Type::NonConfirmable, id, num, bytes))
 }
 
@@ -43,7 +43,7 @@ fn get(ty: Type, id: u16, blocks: &[Block]) -> Vec<u8> {
 }
 
 /// A server that has given the first of 25 blocks of a response.
-fn serving() -> Direct<u32> {
+fn serving() -> Direct {
     let mut server = Direct::new(in_sets());
     let given = server.receive(PEER, &get(Type::Confirmable, 1, &[b16(0, false)]));
     let payload = Body::builder().payload(body(25 * 16, 1)).build().expect("no options");
@@ -52,11 +52,11 @@ fn serving() -> Direct<u32> {
     server
 }
 
-fn numbers(given: &Given<u32>) -> Vec<u32> {
+fn numbers(given: &Given) -> Vec<u32> {
     given.sent.iter().filter_map(|(_, message)| block_of(message, QB2)).map(|block| block.num).collect()
 }
 
-fn code(given: &Given<u32>) -> Code {
+fn code(given: &Given) -> Code {
     given.message().code()
 }
 
@@ -95,7 +95,7 @@ fn q_block_and_block_options_in_one_message_are_a_bad_option() {
 #[test]
 fn a_request_to_a_group_with_q_block2_is_ignored() {
     let multicast = Some(Multicast::default());
-    let mut server: Direct<u32> = Direct::new(EndpointConfig { multicast, ..in_sets() });
+    let mut server = Direct::new(EndpointConfig { multicast, ..in_sets() });
     let asked = get(Type::NonConfirmable, 1, &[b16(0, true)]);
     let mut datagram = Datagram::new(PEER, &asked[..]);
     datagram.multicast = true;
@@ -171,7 +171,7 @@ fn a_client_that_stops_is_asked_four_times_at_doubling_intervals_and_then_forgot
 #[test]
 fn numbers_far_ahead_and_bodies_of_every_tag_keep_within_the_caps() {
     let limits = Limits { assembly_bytes: 64 << 10, ..Limits::default() };
-    let mut server: Direct<u32> = Direct::new(EndpointConfig { limits: limits.clone(), ..in_sets() });
+    let mut server = Direct::new(EndpointConfig { limits: limits.clone(), ..in_sets() });
     for n in 0..5_000_u32 {
         let body = Body::builder()
             .option(OptionNumber::REQUEST_TAG, &n.to_be_bytes())

@@ -1,6 +1,5 @@
 //! What comes while the next set of a request's body waits for its turn, behind another request to the same destination.
 
-use conche_proto::cc::AnyController;
 use conche_proto::codec::{Block, BlockSize, Body, Code, ContentFormat, MessageId, OptionNumber, Token, Type};
 use conche_proto::{EndpointConfig, Event, ExchangeId, QBlock, Request};
 
@@ -20,7 +19,7 @@ fn configs() -> [EndpointConfig; 2] {
 }
 
 /// A client whose body's first block was acknowledged, while another request has the slot: the token, and both.
-fn waiting(config: &EndpointConfig) -> (World<AnyController>, Token, [ExchangeId; 2]) {
+fn waiting(config: &EndpointConfig) -> (World, Token, [ExchangeId; 2]) {
     let mut world = World::client_of(config, by_name("default"));
     let upload = world.request(put("/large-update", &body(3_000, 1)));
     let first = world.first_copy(upload).message();
@@ -31,7 +30,7 @@ fn waiting(config: &EndpointConfig) -> (World<AnyController>, Token, [ExchangeId
 }
 
 /// A Confirmable response arrives, and is acknowledged before anything else leaves.
-fn respond(world: &mut World<AnyController>, token: &Token, code: Code, body: &Body) {
+fn respond(world: &mut World, token: &Token, code: Code, body: &Body) {
     let before = world.sent.len();
     world.inject(SERVER, CLIENT, &wire::message(Type::Confirmable, code, MessageId(1), token, body));
     assert_eq!(world.sent[before].bytes, wire::empty_ack(MessageId(1)));

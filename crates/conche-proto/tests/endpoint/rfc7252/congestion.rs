@@ -10,7 +10,7 @@ use crate::support::{
     CLIENT, Fixture, SERVER, STRANGER, World, end_of, ms, request, request_with_payload, s, wire, with_transmission,
 };
 
-fn outstanding(world: &mut World<conche_proto::cc::AnyController>, peer: Address, node: Address) -> u16 {
+fn outstanding(world: &mut World, peer: Address, node: Address) -> u16 {
     world.node(node).endpoint.snapshot(&peer).map_or(0, |snapshot| snapshot.outstanding)
 }
 

@@ -126,9 +126,8 @@ fn looking_at_datagrams_before_they_are_taken_in_changes_nothing() {
     for deduplication_bytes in [Limits::default().deduplication_bytes, 6_000] {
         let limits = Limits { deduplication_bytes, ..Limits::default() };
         let mut server = Direct::new(EndpointConfig { limits, ..EndpointConfig::default() });
-        let seen = |server: &Direct<u32>| {
-            (*server.endpoint.stats(), server.endpoint.occupancy(), server.endpoint.lookup_steps())
-        };
+        let seen =
+            |server: &Direct| (*server.endpoint.stats(), server.endpoint.occupancy(), server.endpoint.lookup_steps());
         let datagrams: Vec<_> = (0..300).map(|id| (id % 7, con(Code::GET, id as u16))).collect();
         for (number, (from, bytes)) in datagrams.iter().enumerate() {
             let before = seen(&server);

@@ -1,6 +1,6 @@
 //! Message correlation (RFC 7252 §4.4).
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use conche_proto::codec::{Body, Code, Type};
 use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Output, Reliability, Response};
@@ -17,7 +17,7 @@ fn seventy_thousand_messages_at_full_speed_reuse_no_id_within_exchange_lifetime(
     let mut endpoint: Endpoint<Address, _> =
         Endpoint::new(config, by_name("default"), seed_of(25)).expect("legal parameters");
     let (mut now, mut buffer) = (Instant::ZERO, [0; 1152]);
-    let mut used = BTreeMap::new();
+    let mut used = HashMap::new();
     for n in 0..70_000 {
         let exchange = endpoint.request(now, SERVER, request(Code::GET, "/test")).expect("room");
         let length = loop {
@@ -58,7 +58,7 @@ fn respond_with_all_ids(config: EndpointConfig) -> (usize, usize, u64) {
     let mut endpoint: Endpoint<Address, _> =
         Endpoint::new(config, by_name("default"), seed_of(26)).expect("legal parameters");
     let (mut now, mut buffer) = (Instant::ZERO, [0; 1152]);
-    let mut used = std::collections::BTreeSet::new();
+    let mut used = std::collections::HashSet::new();
     for id in 0..=u16::MAX {
         let bytes = wire::request(Type::NonConfirmable, Code::GET, id, &[], "/test");
         endpoint.handle(now, Input::datagram(CLIENT, &bytes)).expect("drained");

@@ -153,6 +153,6 @@ fn hop_limit_is_an_affair_of_proxies() {
     let mut server = crate::support::Direct::new(conche_proto::EndpointConfig::default());
     for (id, value) in [(1, &[16][..]), (2, &[1]), (3, &[0]), (4, b"")] {
         let request = wire::with_options(Type::Confirmable, Code::GET, id, b"t", &[(16, value)], b"");
-        assert_eq!(server.receive(1_u8, &request).requests().len(), 1, "{value:?}");
+        assert_eq!(server.receive(1, &request).requests().len(), 1, "{value:?}");
     }
 }

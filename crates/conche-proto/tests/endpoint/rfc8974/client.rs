@@ -9,11 +9,11 @@ use crate::support::{CLIENT, Direct, SERVER, World, request, s, wire};
 
 const PEER: u32 = 1;
 
-fn client(token_length: usize) -> Direct<u32> {
+fn client(token_length: usize) -> Direct {
     Direct::new(EndpointConfig { token_length, longest_token: 600, ..EndpointConfig::default() })
 }
 
-fn ask(client: &mut Direct<u32>, request: Request) -> Given<u32> {
+fn ask(client: &mut Direct, request: Request) -> Given {
     client.endpoint.request(client.now, PEER, request).expect("room");
     client.drain()
 }
@@ -23,7 +23,7 @@ fn get(reliability: Reliability) -> Request {
 }
 
 /// The code of the one response.
-fn response(given: &Given<u32>) -> Option<Code> {
+fn response(given: &Given) -> Option<Code> {
     match &given.events[..] {
         [Event::Response { message, .. }] => Some(message.code()),
         _ => None,
@@ -57,7 +57,7 @@ fn a_confirmable_request_tries_a_long_token_and_what_is_answered_goes_on_with_lo
 // RFC 8974 §2.2.2 (Q407, Q408)
 #[test]
 fn a_request_whose_long_token_is_rejected_or_refused_goes_once_more_with_eight_bytes() {
-    type Refuse = fn(&Given<u32>) -> Vec<u8>;
+    type Refuse = fn(&Given) -> Vec<u8>;
     let ways: [Refuse; 3] = [
         |tried| wire::reset(tried.message().header().id),
         |tried| wire::piggybacked(tried.datagram(), Code::BAD_REQUEST),

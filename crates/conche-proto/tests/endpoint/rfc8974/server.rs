@@ -28,7 +28,7 @@ fn echoed(datagram: &[u8], token: &[u8]) -> (Type, Code) {
 #[test]
 fn a_response_has_the_long_token_of_its_request_in_whatever_message_it_comes() {
     for token in LENGTHS.map(token) {
-        let mut server: Direct<u32> = Direct::new(config(300));
+        let mut server = Direct::new(config(300));
         let request = |ty, code, id| wire::bare(ty, code, id, &token);
 
         let post = request(Type::Confirmable, Code::POST, 1);
@@ -60,7 +60,7 @@ fn a_response_has_the_long_token_of_its_request_in_whatever_message_it_comes() {
 #[test]
 fn blocks_of_a_body_come_with_the_long_token_of_each_request_and_fit_into_a_message() {
     for token in LENGTHS.map(token) {
-        let mut server: Direct<u32> = Direct::new(config(300));
+        let mut server = Direct::new(config(300));
         let asked = server.receive(1, &wire::bare(Type::Confirmable, Code::GET, 1, &token)).request();
         let first = server.respond(asked, content(&"x".repeat(2_000)));
         assert_eq!(echoed(first.datagram(), &token), (Type::Acknowledgement, Code::CONTENT));
@@ -83,7 +83,7 @@ fn blocks_of_a_body_come_with_the_long_token_of_each_request_and_fit_into_a_mess
 #[test]
 fn an_observer_with_a_long_token_is_notified_under_it_and_deregisters_with_it() {
     for token in LENGTHS.map(token) {
-        let mut server: Direct<u32> = Direct::new(config(300));
+        let mut server = Direct::new(config(300));
         let observe = |id, value: &[u8]| {
             let options = [(OptionNumber::OBSERVE.0, value)];
             wire::with_options(Type::Confirmable, Code::GET, id, &token, &options, b"")
@@ -116,7 +116,7 @@ fn an_observer_with_a_long_token_is_notified_under_it_and_deregisters_with_it() 
 // RFC 8974 §2.2.2 (Q404, Q405)
 #[test]
 fn a_token_longer_than_the_limit_is_answered_with_4_00_under_it_and_not_rejected() {
-    let mut server: Direct<u32> = Direct::new(config(12));
+    let mut server = Direct::new(config(12));
     for length in [13, 300, 1_146] {
         for ty in [Type::Confirmable, Type::NonConfirmable] {
             let token = token(length);
@@ -139,7 +139,7 @@ fn a_token_longer_than_the_limit_is_answered_with_4_00_under_it_and_not_rejected
 
 #[test]
 fn a_token_that_leaves_no_room_for_an_answer_is_a_format_error() {
-    let mut server: Direct<u32> = Direct::new(config(65_804));
+    let mut server = Direct::new(config(65_804));
     let given = server.receive(1, &wire::bare(Type::Confirmable, Code::GET, 9, &token(1_147)));
     assert_eq!(given.kinds(), [(Type::Reset, Code::EMPTY)]);
     assert!(server.receive(1, &wire::bare(Type::NonConfirmable, Code::GET, 9, &token(1_147))).sent.is_empty());
@@ -148,7 +148,7 @@ fn a_token_that_leaves_no_room_for_an_answer_is_a_format_error() {
 #[test]
 fn a_request_that_is_too_large_is_refused_in_what_fits_beside_its_token() {
     let limits = Limits { message_bytes: 64, ..Limits::default() };
-    let (mut server, token): (Direct<u32>, _) = (Direct::new(EndpointConfig { limits, ..config(300) }), token(57));
+    let (mut server, token): (Direct, _) = (Direct::new(EndpointConfig { limits, ..config(300) }), token(57));
     let refused = server.receive(1, &wire::with_options(Type::Confirmable, Code::PUT, 1, &token, &[], &[1; 64]));
     assert_eq!(echoed(refused.datagram(), &token), (Type::Acknowledgement, Code::REQUEST_ENTITY_TOO_LARGE));
     assert!(refused.datagram().len() <= 64, "{refused:?}");
@@ -156,7 +156,7 @@ fn a_request_that_is_too_large_is_refused_in_what_fits_beside_its_token() {
 
 #[test]
 fn more_than_half_of_a_message_is_never_a_token_s() {
-    let mut server: Direct<u32> = Direct::new(config(65_804));
+    let mut server = Direct::new(config(65_804));
     let given = server.receive(1, &wire::bare(Type::Confirmable, Code::GET, 1, &token(577)));
     assert_eq!(echoed(given.datagram(), &token(577)), (Type::Acknowledgement, Code::BAD_REQUEST));
     let asked = server.receive(1, &wire::bare(Type::Confirmable, Code::GET, 2, &token(576))).request();
@@ -168,13 +168,13 @@ fn more_than_half_of_a_message_is_never_a_token_s() {
 // RFC 8974 §2.1 (Q403)
 #[test]
 fn without_the_extension_every_long_token_is_a_format_error() {
-    let mut server: Direct<u32> = Direct::new(config(8));
+    let mut server = Direct::new(config(8));
     for tkl in 9..=15 {
         let con = [&[0x40 | tkl, 1, 0, 7][..], &[0; 300]].concat();
         assert_eq!(server.receive(1, &con).kinds(), [(Type::Reset, Code::EMPTY)]);
         let non = [&[0x50 | tkl, 1, 0, 7][..], &[0; 300]].concat();
         assert!(server.receive(1, &non).sent.is_empty());
-        let with_extension = Direct::<u32>::new(config(300)).receive(1, &con).kinds();
+        let with_extension = Direct::new(config(300)).receive(1, &con).kinds();
         let understood = Message::decode_extended(&con).is_ok();
         assert_eq!(with_extension == [(Type::Reset, Code::EMPTY)], !understood, "TKL {tkl}");
     }
@@ -185,9 +185,9 @@ fn without_the_extension_every_long_token_is_a_format_error() {
 fn waiting_tokens_take_no_more_memory_than_places_of_requests_and_are_told_to_come_later() {
     const PLACES: usize = 256;
     let limits = Limits { incoming: PLACES, ..Limits::default() };
-    let mut server: Direct<u32> = Direct::new(EndpointConfig { limits, ..config(500) });
+    let mut server = Direct::new(EndpointConfig { limits, ..config(500) });
     let long = token(500);
-    let fill = |server: &mut Direct<u32>, first_id: u16| {
+    let fill = |server: &mut Direct, first_id: u16| {
         let mut waiting = Vec::new();
         for source in 0..100 {
             for id in 0..8 {
@@ -204,7 +204,7 @@ fn waiting_tokens_take_no_more_memory_than_places_of_requests_and_are_told_to_co
     };
     let waiting = fill(&mut server, 0);
     assert!((10..=PLACES * 128 / 500).contains(&waiting.len()), "{} requests wait", waiting.len());
-    let places = |server: &Direct<u32>| server.endpoint.occupancy().incoming;
+    let places = |server: &Direct| server.endpoint.occupancy().incoming;
     assert_eq!(places(&server), waiting.len());
     for request in &waiting {
         server.respond(*request, changed());
@@ -224,9 +224,9 @@ fn waiting_tokens_take_no_more_memory_than_places_of_requests_and_are_told_to_co
 #[test]
 fn observers_with_long_tokens_count_as_several() {
     let limits = Limits { observers: 100, observers_per_peer: 100, ..Limits::default() };
-    let mut server: Direct<u32> = Direct::new(EndpointConfig { limits, ..config(500) });
+    let mut server = Direct::new(EndpointConfig { limits, ..config(500) });
     let options = [(OptionNumber::OBSERVE.0, &b""[..])];
-    let register = |server: &mut Direct<u32>, source: u32, id: u16, length: usize| {
+    let register = |server: &mut Direct, source: u32, id: u16, length: usize| {
         let token = [&token(length)[..], &id.to_be_bytes()].concat();
         let get = wire::with_options(Type::Confirmable, Code::GET, id, &token, &options, b"");
         let asked = server.receive(source, &get).request();
@@ -243,7 +243,7 @@ fn observers_with_long_tokens_count_as_several() {
 
 #[test]
 fn a_reset_finds_the_response_with_a_long_token_that_it_rejects() {
-    let mut server: Direct<u32> = Direct::new(config(300));
+    let mut server = Direct::new(config(300));
     let asked = server.receive(1, &wire::bare(Type::NonConfirmable, Code::GET, 1, &token(20))).request();
     let sent = server.respond(asked, content("21.5"));
     let MessageId(id) = sent.message().header().id;

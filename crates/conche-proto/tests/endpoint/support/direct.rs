@@ -1,4 +1,4 @@
-//! [`Direct`]: one endpoint by hand, whose peers may be named by anything, socket addresses for example.
+//! [`Direct`]: one endpoint by hand.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -6,15 +6,16 @@ use std::time::Duration;
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code, MessageId, OwnedMessage, Type};
 use conche_proto::{
-    Datagram, Endpoint, EndpointConfig, Event, Input, Instant, Limits, Output, PeerKey, RequestId, Response, Transmit,
+    Datagram, Endpoint, EndpointConfig, Event, Input, Instant, Limits, Output, RequestId, Response, Transmit,
 };
 
 use super::wire;
 use super::world::{by_name, seed_of};
+use crate::model::Address;
 
 /// An endpoint and its clock.
-pub struct Direct<P: PeerKey> {
-    pub endpoint: Endpoint<P, AnyController>,
+pub struct Direct {
+    pub endpoint: Endpoint<Address, AnyController>,
     pub now: Instant,
     /// What the endpoint waits for.
     pub wake: Option<Instant>,
@@ -23,14 +24,14 @@ pub struct Direct<P: PeerKey> {
 
 /// What an endpoint gave until it said to wait.
 #[derive(Debug)]
-pub struct Given<P> {
-    pub sent: Vec<(Transmit<P>, OwnedMessage)>,
+pub struct Given {
+    pub sent: Vec<(Transmit<Address>, OwnedMessage)>,
     /// The bytes of what was sent.
     pub datagrams: Vec<Vec<u8>>,
-    pub events: Vec<Event<P>>,
+    pub events: Vec<Event<Address>>,
 }
 
-impl<P: PeerKey> Direct<P> {
+impl Direct {
     pub fn new(config: EndpointConfig) -> Self {
         Self::seeded(config, 23)
     }
@@ -47,29 +48,29 @@ impl<P: PeerKey> Direct<P> {
     }
 
     /// A datagram arrives.
-    pub fn receive(&mut self, from: P, bytes: &[u8]) -> Given<P> {
+    pub fn receive(&mut self, from: Address, bytes: &[u8]) -> Given {
         self.receive_datagram(Datagram::new(from, bytes))
     }
 
     /// A datagram arrives at this address of ours.
-    pub fn receive_at(&mut self, local: IpAddr, from: P, bytes: &[u8]) -> Given<P> {
+    pub fn receive_at(&mut self, local: IpAddr, from: Address, bytes: &[u8]) -> Given {
         let mut datagram = Datagram::new(from, bytes);
         datagram.local = Some(local);
         self.receive_datagram(datagram)
     }
 
-    pub fn receive_datagram(&mut self, datagram: Datagram<'_, P>) -> Given<P> {
+    pub fn receive_datagram(&mut self, datagram: Datagram<'_, Address>) -> Given {
         self.endpoint.handle(self.now, Input::Datagram(datagram)).expect("drained");
         self.drain()
     }
 
     /// The application answers.
-    pub fn respond(&mut self, request: RequestId, response: Response) -> Given<P> {
+    pub fn respond(&mut self, request: RequestId, response: Response) -> Given {
         self.endpoint.respond(self.now, request, response).expect("the request waits");
         self.drain()
     }
 
-    pub fn drain(&mut self) -> Given<P> {
+    pub fn drain(&mut self) -> Given {
         let mut given = Given { sent: Vec::new(), datagrams: Vec::new(), events: Vec::new() };
         loop {
             match self.endpoint.poll(self.now, &mut self.buffer) {
@@ -89,7 +90,7 @@ impl<P: PeerKey> Direct<P> {
     }
 
     /// Time passes, and the endpoint is polled whenever it wants to be.
-    pub fn run(&mut self, span: Duration) -> Given<P> {
+    pub fn run(&mut self, span: Duration) -> Given {
         let until = self.now + span;
         let mut given = self.drain();
         while let Some(wake) = self.wake.filter(|&wake| wake <= until) {
@@ -104,7 +105,7 @@ impl<P: PeerKey> Direct<P> {
     }
 
     /// Time passes until nothing is left to do, and nothing is left behind.
-    pub fn run_to_end(&mut self) -> Given<P> {
+    pub fn run_to_end(&mut self) -> Given {
         let given = self.run(Duration::from_secs(100_000));
         let left = self.endpoint.occupancy();
         assert_eq!((left.exchanges, left.queued, left.incoming, left.responses), (0, 0, 0, 0), "{left:?}");
@@ -114,10 +115,10 @@ impl<P: PeerKey> Direct<P> {
     }
 }
 
-impl<P: PeerKey> Given<P> {
+impl Given {
     /// The requests that the application was given.
     pub fn requests(&self) -> Vec<RequestId> {
-        let id = |event: &Event<P>| match event {
+        let id = |event: &Event<Address>| match event {
             Event::Request { id, .. } => Some(*id),
             _ => None,
         };
@@ -146,6 +147,16 @@ impl<P: PeerKey> Given<P> {
     pub fn kinds(&self) -> Vec<(Type, Code)> {
         self.sent.iter().map(|(_, message)| (message.header().ty, message.code())).collect()
     }
+}
+
+/// Host `host` of the network 10.`network`.0.0/16.
+pub fn address(network: u8, host: u16) -> Address {
+    u32::from_be_bytes([10, network, 0, 0]) | u32::from(host)
+}
+
+/// Sources of a /16 count as one, as they do in servers on the Internet.
+pub fn count_by_network(server: &mut Direct) {
+    server.endpoint.set_source_groups(Box::new(|source| u64::from(source >> 16)));
 }
 
 /// A Confirmable request without options.

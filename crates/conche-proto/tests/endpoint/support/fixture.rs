@@ -7,7 +7,7 @@
 //! `/large-create` and `/large-post` posted to, the latter of which answers with what it got, the other way round;
 //! `/.well-known/core` tells of [`LINKS`], and `/path` of what is below it.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use conche_proto::codec::link_format::{Filter, Links};
@@ -37,7 +37,7 @@ pub struct Fixture {
     /// What came to `/large-create`.
     pub created: Option<Vec<u8>>,
     /// How often each path was asked for, by method and path.
-    pub calls: BTreeMap<String, u32>,
+    pub calls: HashMap<String, u32>,
     /// Responses that are not ready yet.
     later: Vec<(Instant, RequestId, Response)>,
 }
@@ -48,7 +48,7 @@ impl Default for Fixture {
             test: Some(b"hello".to_vec()),
             large: body(2_000, 1),
             created: None,
-            calls: BTreeMap::new(),
+            calls: HashMap::new(),
             later: Vec::new(),
         }
     }

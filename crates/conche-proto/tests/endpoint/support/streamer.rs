@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use conche_proto::cc::Controller;
+use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code, OptionNumber, OwnedMessage};
 use conche_proto::{Endpoint, Event, ExchangeId, Instant, RequestId, Response, Rest, StreamEnd, Unfinished};
 
@@ -59,7 +59,7 @@ impl Streamer {
     }
 
     /// Looks at an event, and does what it calls for, now or later.
-    pub fn event<C: Controller>(&mut self, now: Instant, endpoint: &mut Endpoint<Address, C>, event: &Event<Address>) {
+    pub fn event(&mut self, now: Instant, endpoint: &mut Endpoint<Address, AnyController>, event: &Event<Address>) {
         let action = match event {
             Event::Request { id, message, .. } if message.uri_path() == "/out" => {
                 return self.respond(now, endpoint, *id);
@@ -95,7 +95,7 @@ impl Streamer {
     }
 
     /// Does what is due.
-    pub fn due<C: Controller>(&mut self, now: Instant, endpoint: &mut Endpoint<Address, C>) {
+    pub fn due(&mut self, now: Instant, endpoint: &mut Endpoint<Address, AnyController>) {
         for (_, action) in self.later.extract_if(.., |(at, _)| *at <= now).collect::<Vec<_>>() {
             self.perform(now, endpoint, action);
         }
@@ -124,7 +124,7 @@ impl Streamer {
         }
     }
 
-    fn respond<C: Controller>(&mut self, now: Instant, endpoint: &mut Endpoint<Address, C>, id: RequestId) {
+    fn respond(&mut self, now: Instant, endpoint: &mut Endpoint<Address, AnyController>, id: RequestId) {
         self.supplied = 0;
         let body = match &self.etag {
             Some(etag) => Body::builder().option(OptionNumber::ETAG, etag).build().expect("legal"),
@@ -138,7 +138,7 @@ impl Streamer {
     }
 
     // What is over in the meantime wants nothing any more.
-    fn perform<C: Controller>(&mut self, now: Instant, endpoint: &mut Endpoint<Address, C>, action: Action) {
+    fn perform(&mut self, now: Instant, endpoint: &mut Endpoint<Address, AnyController>, action: Action) {
         match action {
             Action::Fetch(exchange) => {
                 endpoint.fetch_next(now, exchange);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use conche_proto::cc::{AnyController, Controller};
+use conche_proto::cc::AnyController;
 use conche_proto::codec::OwnedMessage;
 use conche_proto::{Endpoint, EndpointConfig, Event, ExchangeId, Input, Instant, Output, Request};
 
@@ -36,8 +36,8 @@ impl Datagram {
 pub type Link<D = Datagram> = Box<dyn FnMut(&D) -> Vec<Duration>>;
 
 /// An endpoint, what watches over it, and what it told.
-pub struct Node<C: Controller> {
-    pub endpoint: Endpoint<Address, C>,
+pub struct Node {
+    pub endpoint: Endpoint<Address, AnyController>,
     pub checker: Checker,
     /// Answers requests; without one they are only recorded.
     pub app: Option<Fixture>,
@@ -49,20 +49,20 @@ pub struct Node<C: Controller> {
 }
 
 /// Endpoints and the network between them. Datagrams to an address without a node go nowhere.
-pub struct World<C: Controller> {
+pub struct World {
     pub now: Instant,
     pub link: Link,
     /// Bodies may go in sets, the responses to which are Confirmable.
     pub in_sets: bool,
     /// All that endpoints sent, in order.
     pub sent: Vec<Datagram>,
-    nodes: BTreeMap<Address, Node<C>>,
+    nodes: BTreeMap<Address, Node>,
     arrivals: BTreeMap<(Instant, u64), Datagram>,
     sequence: u64,
     buffer: Vec<u8>,
 }
 
-impl World<AnyController> {
+impl World {
     /// A client and the fixture server with the default configuration and RFC 7252's own congestion control.
     pub fn pair() -> Self {
         Self::pair_of(&EndpointConfig::default(), &by_name("default"), 7)
@@ -80,22 +80,18 @@ impl World<AnyController> {
         world.node(SERVER).app = Some(Fixture::default());
         world
     }
-}
 
-impl<C: Controller + Clone> World<C> {
     /// A client and the fixture server.
-    pub fn pair_of(config: &EndpointConfig, controller: &C, seed: u64) -> Self {
+    pub fn pair_of(config: &EndpointConfig, controller: &AnyController, seed: u64) -> Self {
         let mut world = Self::empty();
         world.add(CLIENT, config.clone(), controller.clone(), seed);
         world.add(SERVER, config.clone(), controller.clone(), seed ^ u64::MAX);
         world.node(SERVER).app = Some(Fixture::default());
         world
     }
-}
 
-impl<C: Controller> World<C> {
     /// A client alone.
-    pub fn client_of(config: &EndpointConfig, controller: C) -> Self {
+    pub fn client_of(config: &EndpointConfig, controller: AnyController) -> Self {
         let mut world = Self::empty();
         world.add(CLIENT, config.clone(), controller, 7);
         world
@@ -116,7 +112,7 @@ impl<C: Controller> World<C> {
     }
 
     /// Adds an endpoint.
-    pub fn add(&mut self, address: Address, config: EndpointConfig, controller: C, seed: u64) {
+    pub fn add(&mut self, address: Address, config: EndpointConfig, controller: AnyController, seed: u64) {
         let checker = Checker::new(&config);
         let endpoint = Endpoint::new(config, controller, seed_of(seed)).expect("legal parameters");
         self.nodes
@@ -124,7 +120,7 @@ impl<C: Controller> World<C> {
     }
 
     /// The node at this address.
-    pub fn node(&mut self, address: Address) -> &mut Node<C> {
+    pub fn node(&mut self, address: Address) -> &mut Node {
         self.nodes.get_mut(&address).expect("there is a node at this address")
     }
 

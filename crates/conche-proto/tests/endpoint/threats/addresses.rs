@@ -11,11 +11,11 @@ use crate::support::{Direct, s, wire};
 const FIRST: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 const SECOND: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
 
-fn server() -> Direct<u32> {
+fn server() -> Direct {
     Direct::new(EndpointConfig::default())
 }
 
-fn locals(given: &Given<u32>) -> Vec<Option<IpAddr>> {
+fn locals(given: &Given) -> Vec<Option<IpAddr>> {
     given.sent.iter().map(|(transmit, _)| transmit.local).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Requests in the name of others: what an endpoint that validates sources sends to addresses that were forged, and to those
 //! that were not.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, OwnedMessage, Token, Type};
@@ -13,7 +13,7 @@ use crate::support::{Direct, ms, s, wire};
 
 const TOPIC: u64 = 1;
 
-fn server() -> Direct<u32> {
+fn server() -> Direct {
     let q_block = Some(QBlock::default());
     Direct::new(EndpointConfig { validate_sources: true, q_block, ..EndpointConfig::default() })
 }
@@ -26,7 +26,7 @@ fn request((ty, code, id): (Type, Code, u16), options: &[(OptionNumber, &[u8])],
     wire::message(ty, code, MessageId(id), &token, &body.expect("legal options"))
 }
 
-fn echo_of(given: &Given<u32>) -> Vec<u8> {
+fn echo_of(given: &Given) -> Vec<u8> {
     assert_eq!(given.message().code(), Code::UNAUTHORIZED);
     given.message().option(OptionNumber::ECHO).expect("a challenge").to_vec()
 }
@@ -244,7 +244,7 @@ proptest! {
         steps in prop::collection::vec((0..18_u8, any::<u8>(), 1..4_u32, any::<u8>(), any::<u16>()), 1..60),
     ) {
         let mut server = server();
-        let mut traffic: BTreeMap<u32, Traffic> = BTreeMap::new();
+        let mut traffic: HashMap<u32, Traffic> = HashMap::new();
         let mut before: Vec<Vec<u8>> = Vec::new();
         let mut waiting: Vec<RequestId> = Vec::new();
         for (number, (what, detail, from, application, pause)) in steps.into_iter().enumerate() {
@@ -283,7 +283,7 @@ proptest! {
     }
 }
 
-fn note(traffic: &mut BTreeMap<u32, Traffic>, now: Instant, given: &Given<u32>) {
+fn note(traffic: &mut HashMap<u32, Traffic>, now: Instant, given: &Given) {
     for (transmit, _) in &given.sent {
         traffic.entry(transmit.to).or_default().sent.push((now, transmit.len));
     }

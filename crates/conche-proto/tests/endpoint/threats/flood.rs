@@ -1,35 +1,21 @@
 //! Floods of requests with forged sources, and what they leave to others.
 
 use std::collections::HashSet;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use conche_proto::codec::{Code, Type};
 use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Limits, Output, Response};
 
+use crate::model::Address;
 use crate::support::Direct;
-use crate::support::direct::{changed, con, non};
+use crate::support::direct::{address, changed, con, count_by_network, non};
 use crate::support::world::by_name;
 use crate::support::{request, s, wire};
 
-/// Sources of a /16 of IPv4 count as one, as they do in servers on the Internet.
-fn prefix(source: &SocketAddr) -> u64 {
-    match source {
-        SocketAddr::V4(source) => u64::from(u32::from(*source.ip()) >> 16),
-        SocketAddr::V6(source) => 1 << 32 | (u128::from(*source.ip()) >> 96) as u64,
-    }
-}
-
-fn server(limits: Limits) -> Direct<SocketAddr> {
+fn server(limits: Limits) -> Direct {
     let mut server = Direct::with_limits(limits);
-    server.endpoint.set_source_groups(Box::new(prefix));
+    count_by_network(&mut server);
     server
-}
-
-/// Host `host` of the network 10.`network`.0.0/16.
-fn address(network: u8, host: u16, port: u16) -> SocketAddr {
-    let [third, fourth] = host.to_be_bytes();
-    (Ipv4Addr::new(10, network, third, fourth), port).into()
 }
 
 const CLIENTS: u32 = 100;
@@ -47,13 +33,13 @@ fn limits() -> Limits {
 struct Outcome {
     asked: u32,
     answered: u32,
-    executed: HashSet<(SocketAddr, u16)>,
+    executed: HashSet<(Address, u16)>,
     spoofed_executed: u32,
 }
 
 impl Outcome {
     /// A POST arrives and is answered at once; the code of the answer.
-    fn post(&mut self, server: &mut Direct<SocketAddr>, from: SocketAddr, id: u16) -> Option<Code> {
+    fn post(&mut self, server: &mut Direct, from: Address, id: u16) -> Option<Code> {
         let given = server.receive(from, &con(Code::POST, id));
         let mut sent = given.sent.first().map(|(_, message)| message.code());
         if let [request] = given.requests()[..] {
@@ -67,19 +53,19 @@ impl Outcome {
 
 /// 100 clients of 10 networks post once a second, and each POST arrives twice more; meanwhile POSTs pour in whose sources
 /// belong to so many other networks.
-fn flood_from(networks: u32) -> (Direct<SocketAddr>, Outcome) {
+fn flood_from(networks: u32) -> (Direct, Outcome) {
     let mut server = server(limits());
     let mut outcome = Outcome::default();
     let mut copies = std::collections::VecDeque::new();
     for n in 0..FLOOD_PER_SECOND * SECONDS {
         server.now = Instant::ZERO + Duration::from_secs(1) * n / FLOOD_PER_SECOND;
-        let source = address(100 + (n % networks) as u8, (n / networks) as u16, 5683);
+        let source = address(100 + (n % networks) as u8, (n / networks) as u16);
         let executed = outcome.executed.len();
         outcome.post(&mut server, source, (n >> 16) as u16);
         outcome.spoofed_executed += (outcome.executed.len() - executed) as u32;
         if n % (FLOOD_PER_SECOND / CLIENTS) == 0 {
             let (client, id) = (n * CLIENTS / FLOOD_PER_SECOND % CLIENTS, (n / FLOOD_PER_SECOND) as u16);
-            let from = address((client % CLIENT_NETWORKS) as u8, client as u16, 40_000);
+            let from = address((client % CLIENT_NETWORKS) as u8, client as u16);
             outcome.asked += 1;
             let answer = outcome.post(&mut server, from, id);
             outcome.answered += u32::from(answer == Some(Code::CHANGED));
@@ -102,7 +88,7 @@ fn a_flood_of_spoofed_posts_from_one_prefix_leaves_honest_clients_their_answers(
     assert_eq!(outcome.asked, CLIENTS * SECONDS);
     assert!(outcome.answered * 100 >= outcome.asked * 99, "{} of {}", outcome.answered, outcome.asked);
     let capacity = limits().deduplication_bytes;
-    let entry = Endpoint::<SocketAddr, conche_proto::cc::AnyController>::DEDUPLICATION_ENTRY_BYTES;
+    let entry = Endpoint::<Address, conche_proto::cc::AnyController>::DEDUPLICATION_ENTRY_BYTES;
     let taken = outcome.spoofed_executed as usize * entry;
     assert!(taken <= capacity / 2 + entry, "one prefix took {taken} of {capacity} bytes");
     assert!(server.endpoint.occupancy().deduplication_bytes <= capacity);
@@ -114,7 +100,7 @@ fn a_flood_from_several_prefixes_takes_their_shares_and_no_more() {
     for networks in [3, 9] {
         let (_, outcome) = flood_from(networks);
         let capacity = limits().deduplication_bytes;
-        let entry = Endpoint::<SocketAddr, conche_proto::cc::AnyController>::DEDUPLICATION_ENTRY_BYTES;
+        let entry = Endpoint::<Address, conche_proto::cc::AnyController>::DEDUPLICATION_ENTRY_BYTES;
         let (taken, share) = (outcome.spoofed_executed as usize * entry, networks as usize * capacity);
         assert!(
             taken <= share / (networks as usize + 1) + entry,
@@ -130,13 +116,13 @@ fn a_flood_of_gets_does_not_take_the_room_of_posts() {
         let mut server = server(Limits { deduplication_bytes: 1 << 20, ..Limits::default() });
         let mut outcome = Outcome::default();
         for n in 0..50_000_u32 {
-            let given = server.receive(address(100, 7, 5683 + (n >> 16) as u16), &datagram(Code::GET, n as u16));
+            let given = server.receive(address(100, 7), &datagram(Code::GET, n as u16));
             for request in given.requests() {
                 server.respond(request, changed());
             }
             if n % 100 == 0 {
                 outcome.asked += 1;
-                let answer = outcome.post(&mut server, address(1, (n / 100) as u16, 5683), 1);
+                let answer = outcome.post(&mut server, address(1, (n / 100) as u16), 1);
                 outcome.answered += u32::from(answer == Some(Code::CHANGED));
             }
         }
@@ -153,19 +139,19 @@ fn a_table_that_one_reply_would_fill_is_refused() {
 
 fn limits_refused(limits: Limits) -> String {
     let config = EndpointConfig { limits, ..EndpointConfig::default() };
-    Endpoint::<u32, _>::new(config, by_name("default"), [1; 32]).expect_err("it must be refused").to_string()
+    Endpoint::<Address, _>::new(config, by_name("default"), [1; 32]).expect_err("it must be refused").to_string()
 }
 
 #[test]
 fn waiting_requests_of_one_prefix_leave_half_of_the_room_to_others() {
     let mut server = server(Limits { incoming: 1_000, ..Limits::default() });
     for n in 0..5_000 {
-        server.receive(address(100, n, 5683), &con(Code::GET, 1));
-        server.receive(address(100, n, 5683), &non(Code::GET, 2));
+        server.receive(address(100, n), &con(Code::GET, 1));
+        server.receive(address(100, n), &non(Code::GET, 2));
     }
     assert_eq!(server.endpoint.occupancy().incoming, 500);
     for n in 0..100 {
-        let given = server.receive(address(n as u8 % 10, n, 5683), &con(Code::GET, 1));
+        let given = server.receive(address(n as u8 % 10, n), &con(Code::GET, 1));
         let answer = server.respond(given.request(), changed());
         assert_eq!(answer.kinds(), [(Type::Acknowledgement, Code::CHANGED)]);
     }
@@ -180,8 +166,7 @@ fn sources_that_became_peers_leave_room_for_others_and_for_requests_of_ours() {
     for (name, flood) in floods {
         let mut server = server(Limits { peers: 1_000, ..Limits::default() });
         for n in 0..5_000 {
-            // One address is enough: each of its ports is a peer.
-            let given = server.receive(address(100, 7, n), &flood(n));
+            let given = server.receive(address(100, n), &flood(n));
             for request in given.requests() {
                 if name == "CON, slow" {
                     let _ = server.endpoint.acknowledge(server.now, request);
@@ -194,16 +179,16 @@ fn sources_that_became_peers_leave_room_for_others_and_for_requests_of_ours() {
         }
         assert_eq!(server.endpoint.occupancy().peers, 500, "{name}");
         for n in 0..100 {
-            let given = server.receive(address(n as u8 % 10, n, 5683), &non(Code::POST, 1));
+            let given = server.receive(address(n as u8 % 10, n), &non(Code::POST, 1));
             let answer = server.respond(given.request(), changed());
             assert_eq!(answer.kinds(), [(Type::NonConfirmable, Code::CHANGED)], "{name}");
-            let asked = server.endpoint.request(server.now, address(50, n, 5683), request(Code::GET, "/t"));
+            let asked = server.endpoint.request(server.now, address(50, n), request(Code::GET, "/t"));
             assert!(asked.is_ok(), "{name}: {asked:?}");
         }
         // And the flooding network itself is served again when its peers have been idle for long enough.
         server.run(s(300));
         for n in 0..500 {
-            let given = server.receive(address(100, 8, n), &non(Code::POST, 1));
+            let given = server.receive(address(100, 10_000 + n), &non(Code::POST, 1));
             server.respond(given.request(), changed());
         }
     }
@@ -215,7 +200,7 @@ fn the_flood_over_the_room_is_there_again() {
     for round in 0..3 {
         let mut outcome = Outcome::default();
         for n in 0..20_000 {
-            outcome.post(&mut server, address(100, n, 5683), round);
+            outcome.post(&mut server, address(100, n), round);
         }
         assert!(outcome.executed.len() > 500, "round {round}: {}", outcome.executed.len());
         server.run(s(300));
@@ -230,7 +215,7 @@ fn a_machine_that_slept_for_weeks_takes_no_old_message_for_the_new_one() {
     for days in [1, 12, 14, 20, 27, 40, 51, 60, 100] {
         let mut server = server(Limits::default());
         let mut outcome = Outcome::default();
-        let (mut buffer, from, post) = ([0; 1152], address(1, 1, 1), con(Code::POST, 1));
+        let (mut buffer, from, post) = ([0; 1152], address(1, 1), con(Code::POST, 1));
         outcome.post(&mut server, from, 1);
         let now = Instant::ZERO + DAY * days;
         server.endpoint.handle(now, Input::datagram(from, &post)).expect("drained");

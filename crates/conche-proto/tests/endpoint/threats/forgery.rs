@@ -100,7 +100,7 @@ fn requests_complete_under_a_spray_of_all_empty_acks() {
 #[test]
 fn empty_acks_are_distrusted_after_sixteen_wrong_ones_until_the_peer_was_idle() {
     let mut world = World::client();
-    let copies_after_an_empty_ack = |world: &mut World<AnyController>| {
+    let copies_after_an_empty_ack = |world: &mut World| {
         let asked = world.request(request(Code::GET, "/test"));
         world.inject(SERVER, CLIENT, &wire::empty_ack(world.first_copy(asked).message().header().id));
         world.run(s(50));
@@ -142,7 +142,7 @@ fn a_thousand_acks_after_a_tenth_of_a_millisecond_do_not_collapse_the_timeout() 
         let one_way = Rc::new(Cell::new(Duration::from_micros(50)));
         let delay = Rc::clone(&one_way);
         world.link = Box::new(move |_| vec![delay.get()]);
-        let exchange = |world: &mut World<AnyController>| {
+        let exchange = |world: &mut World| {
             let asked = world.request(request(Code::GET, "/test"));
             while end_of(world.events(CLIENT), asked).is_none() {
                 assert!(world.step(), "the request ends");

@@ -1,6 +1,5 @@
 //! Slots and table entries that must come free, however an exchange ends.
 
-use conche_proto::cc::AnyController;
 use conche_proto::codec::{Code, Type};
 use conche_proto::{EndpointConfig, Event, ExchangeId, Failure, Reliability};
 
@@ -8,7 +7,7 @@ use crate::support::direct::{con, content, non};
 use crate::support::world::World;
 use crate::support::{CLIENT, Direct, SERVER, end_of, ms, request, s, wire};
 
-type Ending = fn(&mut World<AnyController>, ExchangeId);
+type Ending = fn(&mut World, ExchangeId);
 
 /// The ways in which an exchange that is outstanding ends.
 const ENDINGS: &[(&str, Ending)] = &[

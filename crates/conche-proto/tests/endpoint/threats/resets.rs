@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use conche_proto::cc::AnyController;
 use conche_proto::codec::{Code, MessageId, Type};
 use conche_proto::{EndpointConfig, Event, Failure, Input, Reliability};
 
@@ -11,7 +10,7 @@ use crate::support::world::by_name;
 use crate::support::{CLIENT, SERVER, STRANGER, World, acknowledged_at, end_of, request, s, wire};
 
 /// Somebody sends a datagram with each message ID to `to` in the name of `from`, starting with this one.
-fn spray(world: &mut World<AnyController>, from: Address, to: Address, first: u16, forge: fn(MessageId) -> Vec<u8>) {
+fn spray(world: &mut World, from: Address, to: Address, first: u16, forge: fn(MessageId) -> Vec<u8>) {
     let now = world.now;
     for n in 0..=u16::MAX {
         let bytes = forge(MessageId(first.wrapping_add(n)));
@@ -21,7 +20,7 @@ fn spray(world: &mut World<AnyController>, from: Address, to: Address, first: u1
 }
 
 /// A client of its own seed that has asked the server.
-fn asking(seed: u64) -> (World<AnyController>, conche_proto::ExchangeId) {
+fn asking(seed: u64) -> (World, conche_proto::ExchangeId) {
     let mut world = World::empty();
     world.add(CLIENT, EndpointConfig::default(), by_name("default"), seed);
     let asked = world.request(request(Code::GET, "/test"));
@@ -100,7 +99,7 @@ fn an_empty_ack_that_was_not_believed_does_not_keep_out_a_response_after_100_sec
 }
 
 /// A server that has answered a Non-confirmable GET of a stranger, and the message ID of that response.
-fn answered_non() -> (World<AnyController>, MessageId) {
+fn answered_non() -> (World, MessageId) {
     let mut world = World::server();
     world.inject(STRANGER, SERVER, &wire::request(Type::NonConfirmable, Code::GET, 5, b"tok", "/test"));
     let response = world.sent[0].message();
@@ -108,7 +107,7 @@ fn answered_non() -> (World<AnyController>, MessageId) {
     (world, response.header().id)
 }
 
-fn rejected(world: &World<AnyController>) -> usize {
+fn rejected(world: &World) -> usize {
     let is_rejection = |event: &Event<Address>| match event {
         Event::Rejected { from, token } => {
             assert_eq!((*from, token.as_slice()), (STRANGER, &b"tok"[..]));

@@ -11,7 +11,7 @@ use crate::support::{Direct, s, wire};
 const LEAST: usize = 64;
 const TOKEN: &[u8] = b"12345678";
 
-fn server(incoming: usize) -> Direct<u32> {
+fn server(incoming: usize) -> Direct {
     Direct::with_limits(Limits { message_bytes: LEAST, incoming, ..Limits::default() })
 }
 
@@ -45,7 +45,7 @@ fn every_answer_of_the_endpoint_itself_fits_the_smallest_message() {
 fn a_refusal_for_want_of_room_fits_the_smallest_message() {
     let retry_after = s(u64::from(u32::MAX));
     let limits = Limits { message_bytes: LEAST, incoming: 1, ..Limits::default() };
-    let mut server: Direct<u32> = Direct::new(EndpointConfig { limits, retry_after, ..EndpointConfig::default() });
+    let mut server = Direct::new(EndpointConfig { limits, retry_after, ..EndpointConfig::default() });
     let waiting = server.receive(1, &con(Code::GET, 1)).request();
     let refused = server.receive(1, &con(Code::GET, 2));
     assert_eq!(refused.message().code(), Code::SERVICE_UNAVAILABLE);
@@ -102,7 +102,7 @@ fn an_endpoint_with_the_least_of_everything_serves_one_request_after_the_other()
         paced_peers: 1,
         outputs: 1,
     };
-    let mut server: Direct<u32> = Direct::with_limits(limits);
+    let mut server = Direct::with_limits(limits);
     for n in 0..1_000 {
         let given = server.receive(n, &con(Code::GET, n as u16));
         assert_eq!(server.respond(given.request(), changed()).kinds(), [(Type::Acknowledgement, Code::CHANGED)]);
@@ -116,7 +116,7 @@ fn an_endpoint_with_the_least_of_everything_serves_one_request_after_the_other()
 fn what_was_answered_leaves_although_the_table_forgets_it_before_it_is_polled() {
     for payload in ["short", "a reply that has memory of its own"] {
         let limits = Limits { message_bytes: LEAST, deduplication_bytes: 1024, ..Limits::default() };
-        let mut server: Direct<u32> = Direct::with_limits(limits);
+        let mut server = Direct::with_limits(limits);
         let request = server.receive(1, &con(Code::GET, 1)).request();
         server.endpoint.respond(server.now, request, content(payload)).expect("the request waits");
         for n in 2..30 {
@@ -137,7 +137,7 @@ fn what_was_answered_leaves_although_the_table_forgets_it_before_it_is_polled() 
 #[test]
 fn the_largest_message_there_is_is_sent_and_taken() {
     let limits = Limits { message_bytes: 65_535, ..Limits::default() };
-    let mut server: Direct<u32> = Direct::with_limits(limits);
+    let mut server = Direct::with_limits(limits);
     let room = 65_535 - 4 - TOKEN.len() - 1;
     let datagram = wire::message(
         Type::Confirmable,

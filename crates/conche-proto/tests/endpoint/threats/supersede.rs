@@ -1,6 +1,6 @@
 //! Responses that are superseded while they are on their way (RFC 7641 §4.5.2).
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use conche_proto::codec::{Code, MessageId, Type};
 use conche_proto::{
@@ -11,13 +11,13 @@ use crate::support::direct::{Given, ack_of, con, content};
 use crate::support::{Direct, request, s, wire};
 
 /// A server that has answered a request of client 1 with a separate response, and what left.
-fn responding() -> (Direct<u32>, ExchangeId, Given<u32>) {
+fn responding() -> (Direct, ExchangeId, Given) {
     let mut server = Direct::new(EndpointConfig::default());
     let (exchange, given) = respond_late(&mut server, 1, "old");
     (server, exchange, given)
 }
 
-fn respond_late(server: &mut Direct<u32>, id: u16, payload: &str) -> (ExchangeId, Given<u32>) {
+fn respond_late(server: &mut Direct, id: u16, payload: &str) -> (ExchangeId, Given) {
     let request = server.receive(1, &con(Code::GET, id)).request();
     server.endpoint.acknowledge(server.now, request).expect("it waits");
     server.drain();
@@ -35,7 +35,7 @@ struct Course {
 }
 
 impl Course {
-    fn add(&mut self, now: Instant, given: &Given<u32>, exchange: ExchangeId) {
+    fn add(&mut self, now: Instant, given: &Given, exchange: ExchangeId) {
         for (transmit, message) in &given.sent {
             assert_eq!(transmit.exchange, Some(exchange));
             self.times.push(now);
@@ -75,7 +75,7 @@ fn a_superseded_response_goes_on_under_a_new_id_with_its_timeout_and_attempts() 
     assert_eq!((&course.attempts[..], &plain.attempts), (&[0, 1, 2, 3, 4][..], &course.attempts));
     assert_eq!(course.messages[0].1, b"old");
     assert!(course.messages[1..].iter().all(|(_, payload)| payload == b"new"));
-    let ids: BTreeSet<_> = course.messages.iter().map(|(id, _)| *id).collect();
+    let ids: HashSet<_> = course.messages.iter().map(|(id, _)| *id).collect();
     assert_eq!(ids.len(), 2, "one ID for each message: {course:?}");
 }
 

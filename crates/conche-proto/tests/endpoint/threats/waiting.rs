@@ -7,7 +7,7 @@ use crate::support::direct::{Given, ack_of, changed, con, content, non};
 use crate::support::{Direct, ms, request, s, wire};
 
 /// Hands in the ACK of every Confirmable message that is sent until there are no more; the tokens of all responses.
-fn acknowledge_all(server: &mut Direct<u32>, client: u32, given: Given<u32>) -> Vec<Vec<u8>> {
+fn acknowledge_all(server: &mut Direct, client: u32, given: Given) -> Vec<Vec<u8>> {
     let mut tokens = Vec::new();
     let mut sent = given.sent;
     while !sent.is_empty() {

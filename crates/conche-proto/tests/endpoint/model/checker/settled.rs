@@ -1,6 +1,6 @@
 //! What must hold whenever an endpoint waits: all that it has is within its bounds.
 
-use conche_proto::cc::Controller;
+use conche_proto::cc::AnyController;
 use conche_proto::{Endpoint, Instant, PeerSnapshot};
 
 use super::super::Address;
@@ -13,7 +13,7 @@ const ROOM_FOR_ONE_MORE: usize = 16 << 10;
 
 impl Checker {
     /// The endpoint was polled until it said to wait until `wake`.
-    pub fn settled<C: Controller>(&mut self, now: Instant, endpoint: &Endpoint<Address, C>, wake: Option<Instant>) {
+    pub fn settled(&mut self, now: Instant, endpoint: &Endpoint<Address, AnyController>, wake: Option<Instant>) {
         assert!(wake.is_none_or(|wake| wake > now), "to wait until {wake:?} at {now:?} is a busy loop: {endpoint:?}");
         let (occupancy, limits) = (endpoint.occupancy(), &self.config.limits);
         assert!(occupancy.peers <= limits.peers, "{occupancy:?}");

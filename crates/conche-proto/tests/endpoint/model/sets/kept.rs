@@ -1,6 +1,6 @@
 //! [`Kept`]: responses that leave in sets, as they are asked for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use conche_proto::codec::{Block, Message, OptionNumber};
 use conche_proto::{ExchangeId, Instant};
@@ -11,19 +11,19 @@ use super::{Rules, blocks, end_of_set};
 /// What peers asked for, and what of it left.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    peers: BTreeMap<Address, Asked>,
-    leaving: BTreeMap<ExchangeId, Leaving>,
+    peers: HashMap<Address, Asked>,
+    leaving: HashMap<ExchangeId, Leaving>,
 }
 
 /// What one peer asked for.
 #[derive(Debug, Default)]
 struct Asked {
-    tokens: BTreeSet<Vec<u8>>,
+    tokens: HashSet<Vec<u8>>,
     /// How often each block may still leave.
-    blocks: BTreeMap<u32, usize>,
+    blocks: HashMap<u32, usize>,
     /// How often whole bodies were asked for, and how often each of their blocks left for that.
     all: usize,
-    left_of_all: BTreeMap<u32, usize>,
+    left_of_all: HashMap<u32, usize>,
     /// What came since anything left.
     heard: bool,
     /// Whole states of what is observed that it may have been sent.

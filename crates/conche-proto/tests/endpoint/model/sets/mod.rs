@@ -5,7 +5,7 @@ mod requests;
 mod states;
 mod uploads;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 
 use conche_proto::codec::{Block, Code, Message, MessageId, OptionNumber, Token, Type};
@@ -32,7 +32,7 @@ struct Rules {
 pub struct Sets {
     rules: Rules,
     /// IDs of messages that came and may be remembered.
-    ids: BTreeSet<(Address, MessageId)>,
+    ids: HashSet<(Address, MessageId)>,
     requests: BTreeMap<ExchangeId, Request>,
     kept: Kept,
     uploads: Uploads,
@@ -51,7 +51,7 @@ impl Sets {
         };
         Some(Self {
             rules,
-            ids: BTreeSet::new(),
+            ids: HashSet::new(),
             requests: BTreeMap::new(),
             kept: Kept::default(),
             uploads: Uploads::default(),

@@ -1,6 +1,6 @@
 //! [`Request`]: one of ours whose body leaves, or whose response comes, in sets.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use conche_proto::Instant;
 use conche_proto::codec::{Block, Code, Message, MessageId, OptionNumber, Token, Type};
@@ -19,7 +19,7 @@ pub(super) struct Request {
     token: Token,
     asks: (Code, Vec<(u16, Vec<u8>)>),
     /// Numbers of tokens that left, if they are numbered.
-    tokens: BTreeSet<Vec<u8>>,
+    tokens: HashSet<Vec<u8>>,
     /// Messages that left beside the first.
     left: usize,
     /// Something answered it.
@@ -78,7 +78,7 @@ impl Request {
             id: message.id(),
             token: message.token(),
             asks: asks(message),
-            tokens: BTreeSet::new(),
+            tokens: HashSet::new(),
             left: 0,
             answered: false,
             refused: false,

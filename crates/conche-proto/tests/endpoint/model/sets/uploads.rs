@@ -1,6 +1,6 @@
 //! [`Uploads`]: bodies of peers' requests that come in sets, and what those are told of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 
 use conche_proto::codec::{Block, Message, OptionNumber};
@@ -11,16 +11,16 @@ use super::{Rules, asks, listed};
 /// What came of each peer.
 #[derive(Debug, Default)]
 pub(super) struct Uploads {
-    peers: BTreeMap<Address, Came>,
+    peers: HashMap<Address, Came>,
 }
 
 #[derive(Debug, Default)]
 struct Came {
-    tokens: BTreeSet<Vec<u8>>,
+    tokens: HashSet<Vec<u8>>,
     /// Blocks of any body, each of which may be answered.
     blocks: BTreeSet<u32>,
     unsaid: usize,
-    bodies: BTreeSet<String>,
+    bodies: HashSet<String>,
     /// Lists since the last of them.
     in_vain: usize,
 }

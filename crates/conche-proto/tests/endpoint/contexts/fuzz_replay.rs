@@ -1,15 +1,17 @@
 //! The seeds of the fuzz targets, replayed.
 
 #[cfg(feature = "edhoc")]
-#[path = "../../../../fuzz/bodies/edhoc.rs"]
+#[path = "../../../../../fuzz/bodies/edhoc.rs"]
 mod edhoc;
-#[path = "../../../../fuzz/bodies/oscore_endpoints.rs"]
+#[path = "../../../../../fuzz/bodies/oscore_endpoints.rs"]
 mod oscore_endpoints;
-#[path = "../../../../fuzz/bodies/oscore_message.rs"]
+#[path = "../../../../../fuzz/bodies/oscore_ends.rs"]
+mod oscore_ends;
+#[path = "../../../../../fuzz/bodies/oscore_message.rs"]
 mod oscore_message;
-#[path = "../../../../fuzz/bodies/oscore_option.rs"]
+#[path = "../../../../../fuzz/bodies/oscore_option.rs"]
 mod oscore_option;
-#[path = "../common/replay.rs"]
+#[path = "../../common/replay.rs"]
 mod replay;
 
 use proptest::prelude::*;

@@ -3,7 +3,7 @@
 use conche_proto::codec::{Body, Code, OptionNumber, OwnedMessage};
 use conche_proto::oscore::{Binding, Refused};
 
-use crate::support::{End, option, pair};
+use super::support::{End, option, pair};
 
 fn registration() -> Body {
     Body::builder().path("/temperature").uint(OptionNumber::OBSERVE, 0).build().expect("legal")

@@ -1,7 +1,7 @@
 //! A key and a nonce protect one message only, and a request is taken once only, whenever ends restart and whatever
 //! their stores do (RFC 8613 appendix B.1, D.4).
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::time::Duration;
 
 use conche_proto::Instant;
@@ -10,7 +10,7 @@ use conche_proto::oscore::{Credentials, EndId, ProtectError, Refused, ReplayWind
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
-use crate::support::{End, credentials, option, pair};
+use super::support::{End, credentials, option, pair};
 
 /// What survives a power cut.
 #[derive(Clone, Copy, Default)]
@@ -80,8 +80,8 @@ impl Device {
 #[derive(Default)]
 struct Checker {
     /// Whose key, and whose number.
-    nonces: BTreeSet<(EndId, EndId, u64)>,
-    taken: BTreeSet<u64>,
+    nonces: HashSet<(EndId, EndId, u64)>,
+    taken: HashSet<u64>,
     challenges: usize,
 }
 
@@ -204,7 +204,7 @@ fn answer(
     let Some((code, body)) = response else { return Ok(None) };
     let option = body.option(OptionNumber::OSCORE).expect("it is protected");
     checker.response(&server.end, number, option)?;
-    let response = crate::support::message(conche_proto::codec::Type::NonConfirmable, code, &body);
+    let response = super::support::message(conche_proto::codec::Type::NonConfirmable, code, &body);
     let heard = client.end.hear(&mut binding, &response).expect("authentic");
     Ok(heard.message.option(OptionNumber::ECHO).map(Vec::from))
 }
@@ -250,7 +250,7 @@ fn a_server_that_has_restarted_takes_nothing_before_an_echo_and_nothing_older_af
     let (code, body) = server.contexts.refusal(Instant::ZERO, &refused).expect("numbers are reserved");
     assert_eq!(body.option(OptionNumber::OSCORE), Some(&b"\x02\x03\xe8"[..]), "a number of its own: 1000");
     assert_eq!(code, Code::CHANGED);
-    let challenge = crate::support::message(conche_proto::codec::Type::NonConfirmable, code, &body);
+    let challenge = super::support::message(conche_proto::codec::Type::NonConfirmable, code, &body);
     let heard = client.hear(&mut binding, &challenge).expect("authentic").message;
     assert_eq!(heard.code(), Code::UNAUTHORIZED);
     let echo = heard.option(OptionNumber::ECHO).expect("a challenge").to_vec();
@@ -279,7 +279,7 @@ fn a_server_that_has_restarted_takes_nothing_before_an_echo_and_nothing_older_af
 fn altered_outside(request: &OwnedMessage, echo: &[u8]) -> OwnedMessage {
     let body = Body::builder().option(OptionNumber::OSCORE, option(request)).option(OptionNumber::ECHO, echo);
     let body = body.payload(request.payload().to_vec()).build().expect("legal");
-    crate::support::message(request.header().ty, request.code(), &body)
+    super::support::message(request.header().ty, request.code(), &body)
 }
 
 // RFC 8613 appendix B.1: after a power cut this end would take itself for new once more

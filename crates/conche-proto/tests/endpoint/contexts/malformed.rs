@@ -7,7 +7,7 @@ use conche_proto::oscore::{
     Start,
 };
 
-use crate::support::{End, altered, credentials, id, message, option, pair};
+use super::support::{End, altered, credentials, id, message, option, pair};
 
 // RFC 8613 §6.1
 #[test]

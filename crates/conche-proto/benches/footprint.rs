@@ -1,7 +1,7 @@
 //! What an endpoint holds: its own bytes, bytes of an idle peer, of a deduplication entry, of a request that waits and of an observer, and a million
 //! peers in one endpoint, counted at the allocator, with the longest that making one of them took.
 //!
-//! `cargo run --release -p conche-proto --example footprint`
+//! `cargo bench -p conche-proto --bench footprint`
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant as Clock};

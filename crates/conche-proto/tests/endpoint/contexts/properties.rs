@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-use crate::support::{End, altered, credentials, option, pair, said};
+use super::support::{End, altered, credentials, option, pair, said};
 
 /// Options that travel encrypted, seen, or as both; known ones with legal values and unknown ones.
 fn body() -> impl Strategy<Value = Body> {

@@ -1,6 +1,6 @@
 //! Contexts that are derived anew with random numbers of both ends (RFC 8613 appendix B.2).
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::time::Duration;
 
 use conche_proto::Instant;
@@ -9,7 +9,7 @@ use conche_proto::oscore::{Binding, EndId, Refused, Start, Unprotected};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
-use crate::support::{End, altered, credentials, message, option};
+use super::support::{End, altered, credentials, message, option};
 
 /// The two ends, which know nothing but their credentials.
 fn pair(seed: u8) -> [End; 2] {
@@ -81,7 +81,7 @@ fn a_replayed_proposal_costs_nothing_and_gives_another_offer_each_time() {
     let (request, _) = agree(&mut client, &mut server, at(0));
     let asked = server.receive_at(at(5), &request).expect("agreed");
     let before = server.context().id_context().map(<[u8]>::to_vec);
-    let mut offers = BTreeSet::new();
+    let mut offers = HashSet::new();
     for round in 0..1000 {
         let offer = offered(&mut server, at(10 + round / 100), &proposal);
         assert!(offers.insert(option(&offer).to_vec()));
@@ -166,9 +166,9 @@ fn proposals_and_offers_that_are_forged_or_make_no_sense_change_nothing() {
 /// Each message that was protected: with whose key of which ID context, and with whose number.
 #[derive(Default)]
 struct Checker {
-    nonces: BTreeSet<(EndId, Vec<u8>, EndId, u64)>,
+    nonces: HashSet<(EndId, Vec<u8>, EndId, u64)>,
     agreed: usize,
-    taken: BTreeSet<(Vec<u8>, u64)>,
+    taken: HashSet<(Vec<u8>, u64)>,
 }
 
 impl Checker {

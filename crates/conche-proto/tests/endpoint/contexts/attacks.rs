@@ -4,7 +4,7 @@ use conche_proto::Instant;
 use conche_proto::codec::{Body, Code, OptionNumber, OwnedMessage, Type};
 use conche_proto::oscore::{Credentials, ProtectError, Refused, Start};
 
-use crate::support::{End, altered, credentials, message, option, pair};
+use super::support::{End, altered, credentials, message, option, pair};
 
 // draft-ietf-core-attacks-on-coap, response delay and mismatch
 #[test]

@@ -3,7 +3,7 @@
 use conche_proto::codec::{Body, Code, ContentFormat, OptionNumber, OwnedMessage};
 use conche_proto::oscore::{Credentials, ReplayWindow, Start};
 
-use crate::support::{End, id, option};
+use super::support::{End, id, option};
 
 /// Those of a client `client` and a server `server`, of RFC 8613's master secret and salt.
 fn credentials(sender: &[u8], recipient: &[u8]) -> Credentials {

@@ -3,7 +3,7 @@
 use allocation_counter::measure;
 use conche_proto::codec::{Body, Code};
 
-use crate::support::pair;
+use super::support::pair;
 
 #[test]
 fn unprotecting_allocates_far_less_often_than_messages_come() {
