@@ -45,7 +45,7 @@ pub struct Args {
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let records = args.recording.start(EventLog::client())?;
     let runtime = runtime::start()?;
-    let outcome = runtime.block_on(async {
+    let outcome = runtime::run(&runtime, async {
         let client = args.credentials.of(args.control.of(Client::builder()), &args.uri, global)?;
         let client = client.body_limit(LARGEST);
         let client = records.watch(client).build().map_err(Error::from)?;
@@ -62,13 +62,13 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         }
         let stop = runtime::stop_signal(runtime::GRACE)?;
         let outcome = tokio::select! {
-            response = request.send() => response.and_then(Response::successful).map_err(Into::into),
+            response = request.into_future() => response.and_then(Response::successful).map_err(Into::into),
             () = stop => Err(Interrupted.into()),
         };
         client.keep_paths().await;
         outcome
     });
-    let finished = runtime.block_on(records.finish(outcome));
+    let finished = runtime::run(&runtime, records.finish(outcome));
     runtime::end(runtime);
     let response = finished?;
     let text = response.text().context("the server's list of resources is not UTF-8")?;

@@ -47,7 +47,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let records = args.recording.start(EventLog::client())?;
     let runtime = runtime::start()?;
     let mut statistics = Statistics::default();
-    let outcome = runtime.block_on(async {
+    let outcome = runtime::run(&runtime, async {
         let client = args.credentials.of(args.control.of(Client::builder()), &args.uri, global)?;
         let client = records.watch(client).build().map_err(Error::from)?;
         let stop = runtime::stop_signal(runtime::GRACE)?;
@@ -62,7 +62,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         client.keep_paths().await;
         outcome
     });
-    let finished = runtime.block_on(records.finish(outcome));
+    let finished = runtime::run(&runtime, records.finish(outcome));
     runtime::end(runtime);
     finished?;
     if global.json {

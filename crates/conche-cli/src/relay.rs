@@ -54,7 +54,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let records = args.recording.start(EventLog::network())?;
     let watch = records.told();
     let runtime = runtime::start()?;
-    let outcome = runtime.block_on(async {
+    let outcome = runtime::run(&runtime, async {
         let stop = runtime::stop_signal(runtime::GRACE)?;
         let (bind, upstream) = (resolve(&args.bind).await?, resolve(&args.upstream).await?);
         let watch = Box::new(move |passage: &Passage<'_>| watch.iter().for_each(|recorder| tell_of(passage, recorder)));
@@ -64,7 +64,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         stop.await;
         anyhow::Ok(relay.counts())
     });
-    let counts = runtime.block_on(records.finish(outcome))?;
+    let counts = runtime::run(&runtime, records.finish(outcome))?;
     tell(counts, global)
 }
 

@@ -1,5 +1,6 @@
 //! The runtime that clients and servers of the command run on, and the signals that end them.
 
+use std::pin::{Pin, pin};
 use std::process::exit;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -26,6 +27,16 @@ pub fn start() -> anyhow::Result<Runtime> {
     Builder::new_current_thread().enable_all().build().context("the event loop cannot be started")
 }
 
+/// Runs a future to its end. All that a runtime does for that is compiled once, whatever the future.
+pub fn run<T>(runtime: &Runtime, future: impl Future<Output = T>) -> T {
+    fn drive(runtime: &Runtime, future: Pin<&mut dyn Future<Output = ()>>) {
+        runtime.block_on(future);
+    }
+    let mut outcome = None;
+    drive(runtime, pin!(async { outcome = Some(future.await) }));
+    outcome.expect("it has ended")
+}
+
 /// Ends a runtime, without waiting for a name that is still looked up: nothing stops the resolver.
 pub fn end(runtime: Runtime) {
     runtime.shutdown_timeout(FILES);
@@ -33,7 +44,7 @@ pub fn end(runtime: Runtime) {
 
 /// Waits for [`stop_signal`] in a thread that has nothing else to do.
 pub fn wait_for_stop(grace: Duration) -> anyhow::Result<()> {
-    start()?.block_on(async {
+    run(&start()?, async {
         stop_signal(grace)?.await;
         Ok(())
     })
@@ -62,7 +73,7 @@ pub fn stop_signal(grace: Duration) -> anyhow::Result<impl Future<Output = ()>> 
         }
     };
     let thread = thread::Builder::new().name("signals".to_owned());
-    thread.spawn(move || runtime.block_on(watch)).context("no thread can be started that waits for signals")?;
+    thread.spawn(move || run(&runtime, watch)).context("no thread can be started that waits for signals")?;
     Ok(async {
         // It is only dropped when the process ends.
         let _ = told.await;

@@ -49,7 +49,13 @@ pub use frame::UdpDatagram;
 
 /// A capture file that is being written, with times in nanoseconds.
 pub struct CaptureFile<W: Write> {
-    writer: PcapNgWriter<W>,
+    writer: W,
+    blocks: Blocks,
+}
+
+/// What comes next in a file. Each block is made in memory, so that how that is done is compiled once, whatever writes the file.
+struct Blocks {
+    encoder: PcapNgWriter<Vec<u8>>,
     frame: Vec<u8>,
 }
 
@@ -100,8 +106,53 @@ impl<W: Write> CaptureFile<W> {
         interfaces: impl IntoIterator<Item = Interface<'a>>,
         names: impl IntoIterator<Item = (Ipv4Addr, &'a str)>,
     ) -> io::Result<Self> {
+        let blocks = Blocks::begin(interfaces.into_iter().collect(), names.into_iter().collect())?;
+        let mut file = Self { writer, blocks };
+        file.write()?;
+        Ok(file)
+    }
+
+    /// Writes a packet.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn record(&mut self, packet: &Packet<'_>) -> io::Result<()> {
+        self.blocks.packet(packet)?;
+        self.write()
+    }
+
+    /// Flushes what was written.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+
+    /// Ends the file and gives back the writer, flushed.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn finish(self) -> io::Result<W> {
+        let Self { mut writer, .. } = self;
+        writer.flush()?;
+        Ok(writer)
+    }
+
+    /// Writes the blocks that were made.
+    fn write(&mut self) -> io::Result<()> {
+        let blocks = self.blocks.encoder.get_mut();
+        let written = self.writer.write_all(blocks);
+        blocks.clear();
+        written
+    }
+}
+
+impl Blocks {
+    /// The beginning of a file.
+    fn begin<'a>(interfaces: Vec<Interface<'a>>, names: Vec<(Ipv4Addr, &'a str)>) -> io::Result<Self> {
         // Little endian everywhere, so that the same packets give the same file.
-        let mut writer = PcapNgWriter::with_endianness(writer, Endianness::Little).map_err(into_io)?;
+        let mut encoder = PcapNgWriter::with_endianness(Vec::new(), Endianness::Little).map_err(into_io)?;
         for Interface { name, description } in interfaces {
             let options = vec![
                 InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
@@ -110,7 +161,7 @@ impl<W: Write> CaptureFile<W> {
                 InterfaceDescriptionOption::IfTsResol(9),
             ];
             let block = InterfaceDescriptionBlock { linktype: DataLink::RAW, snaplen: 0, options };
-            writer.write_pcapng_block(block).map_err(into_io)?;
+            encoder.write_pcapng_block(block).map_err(into_io)?;
         }
         let named = |(address, name): (Ipv4Addr, &'a str)| {
             let ip_addr = Cow::Owned(address.octets().to_vec());
@@ -118,17 +169,14 @@ impl<W: Write> CaptureFile<W> {
         };
         let records: Vec<_> = names.into_iter().map(named).collect();
         if !records.is_empty() {
-            writer.write_pcapng_block(NameResolutionBlock { records, options: vec![] }).map_err(into_io)?;
+            encoder.write_pcapng_block(NameResolutionBlock { records, options: vec![] }).map_err(into_io)?;
         }
-        Ok(Self { writer, frame: Vec::new() })
+        Ok(Self { encoder, frame: Vec::new() })
     }
 
-    /// Writes a packet.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn record(&mut self, packet: &Packet<'_>) -> io::Result<()> {
-        let Self { writer, frame } = self;
+    /// A packet.
+    fn packet(&mut self, packet: &Packet<'_>) -> io::Result<()> {
+        let Self { encoder, frame } = self;
         packet.datagram.encapsulate(frame);
         let comment = packet.comment.map(|comment| EnhancedPacketOption::Comment(Cow::Borrowed(comment)));
         let lost = Some(packet.lost).filter(|lost| *lost > 0).map(EnhancedPacketOption::DropCount);
@@ -140,25 +188,7 @@ impl<W: Write> CaptureFile<W> {
             data: Cow::Borrowed(frame),
             options: comment.into_iter().chain([flags]).chain(lost).collect(),
         };
-        writer.write_pcapng_block(block).map(drop).map_err(into_io)
-    }
-
-    /// Flushes what was written.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn flush(&mut self) -> io::Result<()> {
-        self.writer.get_mut().flush()
-    }
-
-    /// Ends the file and gives back the writer, flushed.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn finish(self) -> io::Result<W> {
-        let mut writer = self.writer.into_inner();
-        writer.flush()?;
-        Ok(writer)
+        encoder.write_pcapng_block(block).map(drop).map_err(into_io)
     }
 }
 

@@ -2,18 +2,19 @@
 //!
 //! What serde derives is compiled anew for everything that it can read from. A scenario has a hundred types and is read from
 //! its text, for errors that show their place, and from tables, for each cell. `toml` has three readers of tables, and each has
-//! code for numbers beyond 64 bits, dates and places: with this one all becomes little more than half as much code.
+//! code for numbers beyond 64 bits, dates and places: with this one all becomes little more than half as much code. So it does
+//! where a type says what it is made of, and is not asked what it would make of anything else.
 
 use std::ops::Range;
 use std::slice;
 
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{
-    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer, MapAccess, SeqAccess,
-    Unexpected, VariantAccess, Visitor,
+    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error, Expected, IntoDeserializer, MapAccess,
+    SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 use toml::{Spanned, Table, Value, map};
 
 use super::ScenarioError;
@@ -45,31 +46,135 @@ struct Reader<'a> {
     place: Option<&'a Spanned<DeValue<'a>>>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     fn span(&self) -> Option<Range<usize>> {
         self.place.map(Spanned::span)
     }
+
+    /// The same, with an error at this place if it has none.
+    fn here<T>(&self, read: Result<T, ScenarioError>) -> Result<T, ScenarioError> {
+        match read {
+            Ok(read) => Ok(read),
+            Err(error) => Err(self.wrong(error)),
+        }
+    }
+
+    fn wrong(&self, error: ScenarioError) -> ScenarioError {
+        error.at(self.span())
+    }
+
+    /// It is not what was wanted.
+    fn other_than(&self, wanted: &dyn Expected) -> ScenarioError {
+        let found = match self.value {
+            Value::String(text) => Unexpected::Str(text),
+            Value::Integer(number) => Unexpected::Signed(*number),
+            Value::Float(number) => Unexpected::Float(*number),
+            Value::Boolean(is_so) => Unexpected::Bool(*is_so),
+            Value::Datetime(_) => Unexpected::Other("date"),
+            Value::Array(_) => Unexpected::Seq,
+            Value::Table(_) => Unexpected::Map,
+        };
+        self.wrong(Error::invalid_type(found, wanted))
+    }
+
+    fn items(&self, values: &'a [Value]) -> Items<'a> {
+        let places = self.place.map(Spanned::get_ref).and_then(DeValue::as_array);
+        Items { values: values.iter(), places: places.map(|places| places.iter()) }
+    }
+
+    fn entries(&self, table: &'a Table) -> Entries<'a> {
+        Entries::of(table, self.place.map(Spanned::get_ref).and_then(DeValue::as_table))
+    }
+}
+
+/// Reads what numbers of that kind are made of.
+macro_rules! integers {
+    ($($method:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
+            match self.value {
+                Value::Integer(number) => self.here(visitor.visit_i64(*number)),
+                _ => Err(self.other_than(&visitor)),
+            }
+        }
+    )*};
 }
 
 impl<'de> Deserializer<'de> for Reader<'_> {
     type Error = ScenarioError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
-        let place = self.place.map(Spanned::get_ref);
-        let read = match self.value {
-            Value::String(text) => visitor.visit_str(text),
-            Value::Integer(number) => visitor.visit_i64(*number),
-            Value::Float(number) => visitor.visit_f64(*number),
-            Value::Boolean(is_so) => visitor.visit_bool(*is_so),
-            Value::Datetime(_) => Err(Error::invalid_type(Unexpected::Other("date"), &visitor)),
-            Value::Array(values) => {
-                let places = place.and_then(DeValue::as_array).map(|places| places.iter());
-                let mut items = Items { values: values.iter(), places };
-                visitor.visit_seq(&mut items).and_then(|read| items.end().map(|()| read))
-            }
-            Value::Table(table) => visitor.visit_map(Entries::of(table, place.and_then(DeValue::as_table))),
-        };
-        read.map_err(|error| error.at(self.span()))
+        match self.value {
+            Value::String(text) => self.here(visitor.visit_str(text)),
+            Value::Integer(number) => self.here(visitor.visit_i64(*number)),
+            Value::Float(number) => self.here(visitor.visit_f64(*number)),
+            Value::Boolean(is_so) => self.here(visitor.visit_bool(*is_so)),
+            Value::Datetime(_) => Err(self.other_than(&visitor)),
+            Value::Array(_) => self.deserialize_seq(visitor),
+            Value::Table(_) => self.deserialize_map(visitor),
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
+        match self.value {
+            Value::Boolean(is_so) => self.here(visitor.visit_bool(*is_so)),
+            _ => Err(self.other_than(&visitor)),
+        }
+    }
+
+    integers! {
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
+        match self.value {
+            Value::Integer(number) => self.here(visitor.visit_i64(*number)),
+            Value::Float(number) => self.here(visitor.visit_f64(*number)),
+            _ => Err(self.other_than(&visitor)),
+        }
+    }
+
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
+        self.deserialize_f64(visitor)
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
+        match self.value {
+            Value::String(text) => self.here(visitor.visit_str(text)),
+            _ => Err(self.other_than(&visitor)),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
+        let Value::Array(values) = self.value else { return Err(self.other_than(&visitor)) };
+        let mut items = self.items(values);
+        let read = self.here(visitor.visit_seq(&mut items))?;
+        match items.end() {
+            None => Ok(read),
+            Some(error) => Err(self.wrong(error)),
+        }
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, _length: usize, visitor: V) -> Result<V::Value, ScenarioError> {
+        self.deserialize_seq(visitor)
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
+        let Value::Table(table) = self.value else { return Err(self.other_than(&visitor)) };
+        self.here(visitor.visit_map(self.entries(table)))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ScenarioError> {
+        self.deserialize_map(visitor)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
@@ -81,7 +186,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         _name: &'static str,
         visitor: V,
     ) -> Result<V::Value, ScenarioError> {
-        visitor.visit_newtype_struct(self).map_err(|error| error.at(self.span()))
+        self.here(visitor.visit_newtype_struct(self))
     }
 
     /// A variant by its name or, with parameters, as a table of one.
@@ -93,19 +198,14 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     ) -> Result<V::Value, ScenarioError> {
         let read = match self.value {
             Value::String(name) => visitor.visit_enum(name.as_str().into_deserializer()),
-            Value::Table(table) if table.len() == 1 => {
-                visitor.visit_enum(Entries::of(table, self.place.and_then(|place| place.get_ref().as_table())))
-            }
+            Value::Table(table) if table.len() == 1 => visitor.visit_enum(self.entries(table)),
             Value::Table(table) => Err(Error::invalid_length(table.len(), &"one key, the name of what is meant")),
             _ => Err(Error::custom("wanted string or table")),
         };
-        read.map_err(|error| error.at(self.span()))
+        self.here(read)
     }
 
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
-        tuple_struct map struct identifier ignored_any
-    }
+    forward_to_deserialize_any! { char bytes byte_buf unit unit_struct tuple_struct identifier ignored_any }
 }
 
 /// What is left to be read of an array.
@@ -114,15 +214,20 @@ struct Items<'a> {
     places: Option<slice::Iter<'a, Spanned<DeValue<'a>>>>,
 }
 
-impl Items<'_> {
+impl<'a> Items<'a> {
     /// Nothing may be left, as of an array of a fixed length.
-    fn end(mut self) -> Result<(), ScenarioError> {
+    fn end(mut self) -> Option<ScenarioError> {
         let place = self.places.as_mut().and_then(Iterator::next).map(Spanned::span);
         match self.values.len() {
-            0 => Ok(()),
-            1 => Err(ScenarioError::custom("one element too many").at(place)),
-            more => Err(ScenarioError::custom(format_args!("{more} elements too many")).at(place)),
+            0 => None,
+            1 => Some(ScenarioError::custom("one element too many").at(place)),
+            more => Some(ScenarioError::custom(format_args!("{more} elements too many")).at(place)),
         }
+    }
+
+    fn next(&mut self) -> Option<Reader<'a>> {
+        let place = self.places.as_mut().and_then(Iterator::next);
+        self.values.next().map(|value| Reader { value, place })
     }
 }
 
@@ -130,8 +235,10 @@ impl<'de> SeqAccess<'de> for Items<'_> {
     type Error = ScenarioError;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, ScenarioError> {
-        let place = self.places.as_mut().and_then(Iterator::next);
-        self.values.next().map(|value| seed.deserialize(Reader { value, place })).transpose()
+        match self.next() {
+            Some(reader) => seed.deserialize(reader).map(Some),
+            None => Ok(None),
+        }
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -143,13 +250,27 @@ impl<'de> SeqAccess<'de> for Items<'_> {
 struct Entries<'a> {
     entries: map::Iter<'a, String, Value>,
     places: Option<&'a DeTable<'a>>,
-    /// That of the key that was read last.
+    /// The place and the value of the key that was read last.
+    name: Option<&'a Spanned<DeString<'a>>>,
     value: Option<Reader<'a>>,
 }
 
 impl<'a> Entries<'a> {
     fn of(table: &'a Table, places: Option<&'a DeTable<'a>>) -> Self {
-        Self { entries: table.iter(), places, value: None }
+        Self { entries: table.iter(), places, name: None, value: None }
+    }
+
+    fn key(&mut self) -> Option<&'a str> {
+        let (key, value) = self.entries.next()?;
+        let (name, place) = self.places.and_then(|places| places.get_key_value(key.as_str())).unzip();
+        self.name = name;
+        self.value = Some(Reader { value, place });
+        Some(key)
+    }
+
+    /// An error at the key that was read last.
+    fn misnamed(&self, error: ScenarioError) -> ScenarioError {
+        error.at(self.name.map(Spanned::span))
     }
 
     fn value(&mut self) -> Result<Reader<'a>, ScenarioError> {
@@ -161,16 +282,16 @@ impl<'de> MapAccess<'de> for Entries<'_> {
     type Error = ScenarioError;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, ScenarioError> {
-        let Some((key, value)) = self.entries.next() else { return Ok(None) };
-        let (name, place) = self.places.and_then(|places| places.get_key_value(key.as_str())).unzip();
-        self.value = Some(Reader { value, place });
-        let read = seed.deserialize(StrDeserializer::new(key));
-        read.map(Some).map_err(|error: ScenarioError| error.at(name.map(Spanned::span)))
+        let Some(key) = self.key() else { return Ok(None) };
+        match seed.deserialize(StrDeserializer::<ScenarioError>::new(key)) {
+            Ok(key) => Ok(Some(key)),
+            Err(error) => Err(self.misnamed(error)),
+        }
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, ScenarioError> {
         let value = self.value()?;
-        seed.deserialize(value).map_err(|error| error.at(value.span()))
+        value.here(seed.deserialize(value))
     }
 }
 
@@ -200,7 +321,7 @@ impl<'de> VariantAccess<'de> for Reader<'_> {
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _length: usize, visitor: V) -> Result<V::Value, ScenarioError> {
-        self.deserialize_any(visitor)
+        self.deserialize_seq(visitor)
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -208,7 +329,7 @@ impl<'de> VariantAccess<'de> for Reader<'_> {
         _fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ScenarioError> {
-        self.deserialize_any(visitor)
+        self.deserialize_map(visitor)
     }
 }
 

@@ -7,9 +7,10 @@ use conche_proto::codec::BlockSize;
 use conche_proto::{EndpointConfig, QBlock};
 use ipnet::IpNet;
 
+use crate::controllers::{Controllers, Setup, SharedController};
 use crate::driver::Waiting;
 use crate::paths::PathStore;
-use crate::settings::{Settings, SharedController};
+use crate::settings::Settings;
 use crate::watch::Watcher;
 
 /// What makes a client or a server, with the settings that both have. What only one of them has stands with
@@ -27,13 +28,14 @@ use crate::watch::Watcher;
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder<R, C = AnyController> {
-    pub(crate) settings: Settings<C>,
+    pub(crate) settings: Settings,
+    controllers: Controllers<C>,
     pub(crate) role: R,
 }
 
 impl<R: Default> Default for Builder<R> {
     fn default() -> Self {
-        Self { settings: Settings::default(), role: R::default() }
+        Self { settings: Settings::default(), controllers: Controllers::default(), role: R::default() }
     }
 }
 
@@ -41,13 +43,13 @@ impl<R, C: SharedController> Builder<R, C> {
     /// Congestion control toward all destinations for which no other is set. That of a server governs separate responses
     /// and the requests of its [`client`](crate::Server::client).
     pub fn controller(mut self, controller: impl Into<C>) -> Self {
-        self.settings.controller = controller.into();
+        self.controllers.controller = controller.into();
         self
     }
 
     /// Congestion control toward the destinations of a prefix. The longest prefix decides.
     pub fn controller_for(mut self, prefix: IpNet, controller: impl Into<C>) -> Self {
-        self.settings.set_controller_for(prefix, controller.into());
+        self.controllers.set_for(prefix, controller.into());
         self
     }
 
@@ -63,7 +65,12 @@ impl<R, C: SharedController> Builder<R, C> {
     /// # Ok::<(), conche::ConfigError>(())
     /// ```
     pub fn own_controller<D: SharedController>(self, controller: D) -> Builder<R, D> {
-        Builder { settings: self.settings.with_controller(controller), role: self.role }
+        Builder { settings: self.settings, controllers: Controllers::new(controller), role: self.role }
+    }
+
+    /// What the settings of both are for, and those of one.
+    pub(crate) fn setup(self) -> (Setup, R) {
+        (self.controllers.with(self.settings), self.role)
     }
 
     /// Whether a peer of which nothing is known starts from what others of its path have found out: how long a round trip takes, and how

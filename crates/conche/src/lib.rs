@@ -139,6 +139,7 @@ mod bell;
 pub mod body;
 mod builder;
 pub mod client;
+mod controllers;
 mod driver;
 #[cfg(feature = "edhoc")]
 pub mod edhoc;
@@ -164,8 +165,9 @@ pub use conche_proto::{
     ControllerId, Course, Ecn, EndpointConfig, Envelope, Failure, Limits, Multicast, PeerSnapshot, QBlock, Reliability,
     RequestError, ResponseLimit, Stats, StreamEnd, SubscriptionEnd, TransmissionParameters,
 };
+pub use controllers::SharedController;
 pub use ipnet::IpNet;
 pub use problem::Problem;
 pub use server::Server;
-pub use settings::{ConfigError, SharedController};
+pub use settings::ConfigError;
 pub use uri::{Uri, UriError};

@@ -15,43 +15,68 @@ pub(crate) fn everywhere() -> [IpNet; 2] {
 /// Values for address prefixes, of which the longest decides. There may be one for each of a hundred thousand devices.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefixes<T> {
-    entries: BTreeMap<IpNet, T>,
+    /// In the order in which they were set first.
+    values: Vec<T>,
+    places: Places,
+}
+
+/// Where the values of prefixes are. It is the same for all types of values, and so compiled once.
+#[derive(Clone, Debug, Default)]
+struct Places {
+    by_prefix: BTreeMap<IpNet, usize>,
     /// How long the prefixes of IPv4 and of IPv6 are, the longest first.
     lengths: [BTreeSet<Reverse<u8>>; 2],
 }
 
+impl Places {
+    /// That of a prefix, which is the next one if it has none.
+    fn of_prefix(&mut self, prefix: IpNet) -> usize {
+        let next = self.by_prefix.len();
+        self.lengths[usize::from(prefix.network().is_ipv6())].insert(Reverse(prefix.prefix_len()));
+        // The bits after the prefix say nothing.
+        *self.by_prefix.entry(prefix.trunc()).or_insert(next)
+    }
+
+    /// That of the longest prefix that has this address.
+    fn of(&self, address: IpAddr) -> Option<usize> {
+        let mut lengths = self.lengths[usize::from(address.is_ipv6())].iter();
+        lengths.find_map(|&Reverse(length)| self.by_prefix.get(&IpNet::new(address, length).ok()?.trunc()).copied())
+    }
+}
+
 impl<T> Default for Prefixes<T> {
     fn default() -> Self {
-        Self { entries: BTreeMap::new(), lengths: Default::default() }
+        Self { values: Vec::new(), places: Places::default() }
     }
 }
 
 impl<T> Prefixes<T> {
     /// Sets the value of a prefix, instead of the one that it had.
     pub(crate) fn set(&mut self, prefix: IpNet, value: T) {
-        // The bits after the prefix say nothing.
-        self.entries.insert(prefix.trunc(), value);
-        self.lengths[usize::from(prefix.network().is_ipv6())].insert(Reverse(prefix.prefix_len()));
+        let place = self.places.of_prefix(prefix);
+        match self.values.get_mut(place) {
+            Some(old) => *old = value,
+            None => self.values.push(value),
+        }
     }
 
     /// The value of the longest prefix that has this address, which is no IPv4-mapped one.
     pub(crate) fn of(&self, address: IpAddr) -> Option<&T> {
-        let mut lengths = self.lengths[usize::from(address.is_ipv6())].iter();
-        lengths.find_map(|&Reverse(length)| self.entries.get(&IpNet::new(address, length).ok()?.trunc()))
+        self.values.get(self.places.of(address)?)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+        self.values.len()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (IpNet, &T)> {
-        self.entries.iter().map(|(prefix, value)| (*prefix, value))
+        self.places.by_prefix.iter().filter_map(|(prefix, place)| Some((*prefix, self.values.get(*place)?)))
     }
 
     /// The same prefixes with what is made of their values.
-    pub(crate) fn try_map<U, E>(&self, mut make: impl FnMut(&T) -> Result<U, E>) -> Result<Prefixes<U>, E> {
-        let made = self.entries.iter().map(|(prefix, value)| Ok((*prefix, make(value)?)));
-        Ok(Prefixes { entries: made.collect::<Result<_, E>>()?, lengths: self.lengths.clone() })
+    pub(crate) fn try_map<U, E>(&self, make: impl FnMut(&T) -> Result<U, E>) -> Result<Prefixes<U>, E> {
+        let values = self.values.iter().map(make).collect::<Result<_, E>>()?;
+        Ok(Prefixes { values, places: self.places.clone() })
     }
 }
 

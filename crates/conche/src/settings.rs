@@ -1,41 +1,28 @@
-//! What client and server have in common: the endpoint's configuration, and which controller is for whom.
+//! What client and server have in common, but for their controllers.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
-use conche_proto::cc::temper::Temper;
-use conche_proto::cc::{AnyController, Controller};
-use conche_proto::{Endpoint, EndpointConfig};
+use conche_proto::EndpointConfig;
 use ipnet::IpNet;
 use thiserror::Error;
-use tokio::task::JoinHandle;
-use tracing::warn;
 
-use crate::driver::{Address, Binding, Company, Driver, Handle, Handlers, Protecting, Role, Socket, Start, Waiting};
+use crate::controllers::MOST_PREFIXES;
+use crate::driver::Waiting;
 #[cfg(feature = "edhoc")]
-use crate::edhoc::{Party, Responding};
+use crate::edhoc::Party;
 #[cfg(feature = "oscore")]
 use crate::oscore::Keys;
 use crate::paths::{PathStore, Sharing};
+#[cfg(feature = "oscore")]
 use crate::prefixes::Prefixes;
 use crate::security::Security;
-use crate::server::Router;
 use crate::watch::Watchers;
 
-/// A controller that a client or a server can have: any [`Controller`] that other threads may use. There is nothing to
-/// implement.
-pub trait SharedController: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static {}
-
-impl<C: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static> SharedController for C {}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Settings<C = AnyController> {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
     pub(crate) config: EndpointConfig,
-    pub(crate) controller: C,
-    /// Controllers for prefixes.
-    prefixes: Prefixes<C>,
     pub(crate) sharing: Sharing,
     pub(crate) store: Option<PathStore>,
     pub(crate) waiting: Waiting,
@@ -87,59 +74,10 @@ pub(crate) struct Protection {
     pub(crate) only: bool,
 }
 
-impl Default for Settings {
-    /// temper: of all that adapt, it loses least over what was measured, and does least harm to those beside it.
-    fn default() -> Self {
-        Self {
-            config: EndpointConfig::default(),
-            controller: Temper::default().into(),
-            prefixes: Prefixes::default(),
-            sharing: Sharing::default(),
-            store: None,
-            waiting: Waiting::default(),
-            interface: None,
-            groups: Vec::new(),
-            retry_unreachable: false,
-            busy_poll: Duration::ZERO,
-            watchers: Watchers::default(),
-            security: Security::default(),
-            #[cfg(feature = "oscore")]
-            oscore: Protection::default(),
-            #[cfg(feature = "edhoc")]
-            edhoc: Agreement::default(),
-        }
-    }
-}
-
-impl<C> Settings<C> {
-    /// The same settings with a controller of another type; those for prefixes are forgotten.
-    pub(crate) fn with_controller<D>(self, controller: D) -> Settings<D> {
-        let Self { config, sharing, store, waiting, interface, groups, security, .. } = self;
-        let (retry_unreachable, busy_poll, watchers) = (self.retry_unreachable, self.busy_poll, self.watchers);
-        let prefixes = Prefixes::default();
-        Settings {
-            config,
-            controller,
-            prefixes,
-            sharing,
-            store,
-            waiting,
-            interface,
-            groups,
-            retry_unreachable,
-            busy_poll,
-            watchers,
-            security,
-            #[cfg(feature = "oscore")]
-            oscore: self.oscore,
-            #[cfg(feature = "edhoc")]
-            edhoc: self.edhoc,
-        }
-    }
-
+impl Settings {
     /// Whether there are OSCORE keys for a destination.
     #[cfg(feature = "oscore")]
-    pub(crate) fn keys_toward(&self) -> impl Fn(SocketAddr) -> bool + Send + Sync + use<C> {
+    pub(crate) fn keys_toward(&self) -> impl Fn(SocketAddr) -> bool + Send + Sync + use<> {
         let toward = self.oscore.toward.clone();
         #[cfg(feature = "edhoc")]
         let agreed = self.edhoc.toward.clone();
@@ -155,21 +93,12 @@ impl<C> Settings<C> {
     /// There are none.
     #[cfg(not(feature = "oscore"))]
     #[expect(clippy::unused_self, reason = "as with the feature")]
-    pub(crate) fn keys_toward(&self) -> impl Fn(SocketAddr) -> bool + Send + Sync + use<C> {
+    pub(crate) fn keys_toward(&self) -> impl Fn(SocketAddr) -> bool + Send + Sync + use<> {
         |_| false
     }
 
-    pub(crate) fn set_controller_for(&mut self, prefix: IpNet, controller: C) {
-        self.prefixes.set(prefix, controller);
-    }
-}
-
-impl<C: SharedController> Settings<C> {
-    /// Why no endpoint could be made, if so.
+    /// Why no endpoint could be made with any controllers, if so.
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
-        if self.prefixes.len() > MOST_PREFIXES {
-            return Err(ConfigError::TooManyPrefixes { count: self.prefixes.len() });
-        }
         if let Some((prefix, length)) = self.sharing.impossible() {
             return Err(ConfigError::PathLength { prefix, length });
         }
@@ -180,11 +109,6 @@ impl<C: SharedController> Settings<C> {
         #[cfg(feature = "oscore")]
         if self.oscore.only && !self.has_keys() && !self.security.names_clients() {
             return Err(ConfigError::NobodyHasKeys);
-        }
-        for controller in self.prefixes.iter().map(|(_, controller)| controller).chain([&self.controller]) {
-            for warning in self.config.validate_with(controller)? {
-                warn!("{warning}");
-            }
         }
         Ok(())
     }
@@ -198,104 +122,7 @@ impl<C: SharedController> Settings<C> {
         }
         !self.oscore.served.is_empty()
     }
-
-    /// Opens a socket and starts to drive an endpoint on it.
-    pub(crate) fn start(
-        &self,
-        binding: Binding,
-        role: Role,
-        router: Router,
-        handlers: Handlers,
-    ) -> Result<(Handle, JoinHandle<()>), StartError> {
-        self.validate()?;
-        self.drive((self.open(&binding, role)?, Company::default()), role, router, handlers)
-    }
-
-    /// Opens a socket.
-    pub(crate) fn open(&self, binding: &Binding, role: Role) -> io::Result<Socket> {
-        Socket::open(binding, self.interface.as_deref(), role)
-    }
-
-    /// Starts to drive an endpoint on a socket, which is closed together with those of its company.
-    pub(crate) fn drive(
-        &self,
-        (socket, company): (Socket, Company),
-        role: Role,
-        router: Router,
-        handlers: Handlers,
-    ) -> Result<(Handle, JoinHandle<()>), StartError> {
-        let sharing = Arc::new(self.sharing.clone());
-        #[cfg_attr(not(feature = "oscore"), expect(unused_mut, reason = "it gets keys with the feature"))]
-        let mut endpoint = self.endpoint(&sharing)?;
-        #[cfg(feature = "oscore")]
-        let protecting = {
-            let mut protecting = Protecting::new(self.oscore.toward.clone(), self.oscore.only);
-            for keys in &self.oscore.served {
-                let taken = protecting.take(&mut endpoint, keys);
-                taken
-                    .map_err(|error| ConfigError::Keys { peer: keys.peer().to_string(), problem: error.to_string() })?;
-            }
-            #[cfg(feature = "edhoc")]
-            let protecting = {
-                let validated = self.config.validate_sources;
-                let responding = self.edhoc.served.clone().map(|us| Responding::new(us, validated)).transpose();
-                let responding = responding.map_err(|error| ConfigError::NoRandomness(error.to_string()))?;
-                if let Some(responding) = responding.clone() {
-                    endpoint.agree_on_keys(Box::new(move |now, c_r, message_3, add| {
-                        responding.combined(now, c_r, message_3, add)
-                    }));
-                }
-                protecting.with_edhoc(responding, &self.edhoc)
-            };
-            protecting
-        };
-        #[cfg(not(feature = "oscore"))]
-        let protecting = Protecting;
-        let start = Start {
-            socket,
-            company,
-            security: Arc::new(self.security.clone()),
-            groups: self.groups.clone(),
-            role,
-            router,
-            handlers,
-            waiting: self.waiting,
-            retry_unreachable: self.retry_unreachable,
-            busy_poll: self.busy_poll,
-            watchers: self.watchers.clone(),
-            protecting,
-            store: self.store.clone().filter(|_| sharing.on),
-            sharing,
-            limits: self.config.limits.clone(),
-            queue_lifetime: self.config.queue_lifetime,
-        };
-        Ok(Driver::start(start, endpoint)?)
-    }
-
-    /// An endpoint whose randomness comes from the operating system.
-    fn endpoint(&self, sharing: &Arc<Sharing>) -> Result<Endpoint<Address, C>, ConfigError> {
-        let mut seed = [0; 32];
-        getrandom::fill(&mut seed).map_err(|error| ConfigError::NoRandomness(error.to_string()))?;
-        let mut config = self.config.clone();
-        if !self.groups.is_empty() {
-            config.multicast.get_or_insert_default();
-        }
-        let mut endpoint = Endpoint::new(config, self.controller.clone(), seed)?;
-        let controllers = self.prefixes.try_map(|controller| endpoint.add_controller(controller.clone()))?;
-        endpoint.choose_controller(Box::new(move |peer: &Address| {
-            controllers.of(peer.canonical().ip()).copied().unwrap_or_default()
-        }));
-        if sharing.on {
-            let sharing = Arc::clone(sharing);
-            endpoint.share_paths(Box::new(move |peer| sharing.path(peer)));
-        }
-        endpoint.set_source_groups(Box::new(|peer: &Address| peer.prefix()));
-        Ok(endpoint)
-    }
 }
-
-/// The endpoint tells 256 controllers apart, one of which is for what no prefix covers.
-const MOST_PREFIXES: usize = 255;
 
 /// Why no driver could be started.
 #[derive(Debug, Error)]
@@ -353,39 +180,4 @@ pub enum ConfigError {
     /// The operating system has no randomness, without which tokens could be guessed.
     #[error("the operating system gives no random bytes: {0}")]
     NoRandomness(String),
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use conche_proto::{Instant, Request, codec::Body, codec::Code};
-
-    #[test]
-    fn a_prefix_that_is_set_again_has_the_last_controller_whatever_follows_its_bits() {
-        let mut settings = Settings::default();
-        for prefix in ["10.1.2.3/8", "10.0.0.0/8"] {
-            let controller = AnyController::by_name("default").expect("a known name");
-            settings.set_controller_for(prefix.parse().expect("a prefix"), controller);
-        }
-        assert_eq!(settings.prefixes.len(), 1);
-    }
-
-    #[test]
-    fn the_longest_prefix_chooses_the_controller_also_for_mapped_addresses() {
-        let by_name = |name| AnyController::by_name(name).expect("a known name");
-        let mut settings = Settings::default();
-        settings.set_controller_for("10.0.0.0/8".parse().expect("a prefix"), by_name("default"));
-        settings.set_controller_for("10.1.0.0/16".parse().expect("a prefix"), by_name("cocoa-s"));
-        settings.set_controller_for("2001:db8::/32".parse().expect("a prefix"), by_name("cocoa2014"));
-        let mut endpoint = settings.endpoint(&Arc::default()).expect("legal settings");
-        let mut controller = |peer: &str| {
-            let peer = Address::from(peer.parse::<SocketAddr>().expect("an address"));
-            endpoint.request(Instant::ZERO, peer, Request::new(Code::GET, Body::EMPTY)).expect("there is room");
-            endpoint.snapshot(&peer).expect("there is a peer").controller
-        };
-        let ids = ["192.0.2.1:1", "10.2.0.1:1", "10.1.2.3:1", "[2001:db8::7]:1"].map(&mut controller);
-        assert_eq!(ids.iter().collect::<std::collections::HashSet<_>>().len(), 4, "{ids:?}");
-        assert_eq!(controller("[::ffff:10.1.9.9]:1"), ids[2]);
-        assert_eq!(controller("[2001:db9::7]:1"), ids[0]);
-    }
 }

@@ -92,7 +92,7 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
     let payload = message.payload.read(message.q_block)?;
     let records = args.recording.start(EventLog::client())?;
     let runtime = runtime::start()?;
-    let outcome = runtime.block_on(async {
+    let outcome = runtime::run(&runtime, async {
         let client = args.credentials.of(args.control.of(Client::builder()), &args.uri, global)?;
         let client = client.retry_unreachable(args.retry_unreachable);
         let mut client = client.body_limit(LARGEST).block_size(message.block.unwrap_or_default());
@@ -142,7 +142,7 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
                     (None, Some(path)) if !global.json && !message.q_block => {
                         shown.save(request.stream().await?, path, global).await
                     }
-                    _ => shown.response(request.send().await?, true, false, global),
+                    _ => shown.response(request.await?, true, false, global),
                 }
             };
             let stop = runtime::stop_signal(runtime::GRACE)?;
@@ -156,7 +156,7 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
         client.keep_paths().await;
         outcome
     });
-    let finished = runtime.block_on(records.finish(outcome));
+    let finished = runtime::run(&runtime, records.finish(outcome));
     runtime::end(runtime);
     finished
 }

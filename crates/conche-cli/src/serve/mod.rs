@@ -75,7 +75,7 @@ struct Listening {
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let records = args.recording.start(EventLog::server())?;
     let runtime = runtime::start()?;
-    let outcome = runtime.block_on(async {
+    let outcome = runtime::run(&runtime, async {
         let (router, limit) = match &args.directory {
             Some(directory) => (directory::router(directory, args.writable)?, LARGEST),
             None => (demo::router(), demo::LARGEST),
@@ -98,7 +98,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         }
         Ok(())
     });
-    runtime.block_on(records.finish(outcome))
+    runtime::run(&runtime, records.finish(outcome))
 }
 
 /// The bytes of a body that is in memory as a whole, at most: 16 MiB. Four of them may be under way in each direction. What is

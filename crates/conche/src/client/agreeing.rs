@@ -11,7 +11,7 @@ use conche_proto::{Course, Failure, Request, RequestError};
 use tokio::time::timeout_at;
 
 use super::ready::{CHALLENGES, challenged, response};
-use super::{Client, Error, Response, Way};
+use super::{Client, Error, Rare, Response, Way};
 use crate::driver::{Hold, NewKeys, Opening, Turn};
 use crate::edhoc::{CID_EDHOC, Error as Failed, NO_ID, PATH, Party, generate, random_id};
 use crate::prefixes::Prefixes;
@@ -54,7 +54,7 @@ impl Agreeing {
 
 impl Client {
     /// A client that agrees on keys as a server's settings say.
-    pub(crate) fn agreeing<C>(self, settings: &Settings<C>) -> Self {
+    pub(crate) fn agreeing(self, settings: &Settings) -> Self {
         self.agreeing_toward(settings.edhoc.toward.clone())
     }
 
@@ -65,31 +65,33 @@ impl Client {
 
     /// Sees to it that there are keys for a destination, where they are to be agreed on. The request has to hold them until it is opened, or
     /// has to bring them: keys that nobody else has before it has come.
-    pub(super) async fn agree(&self, way: &Way<'_>) -> Result<(Option<Box<NewKeys>>, Option<Hold>), Error> {
-        let Some(party) = self.agreeing.party(way) else { return Ok((None, None)) };
-        if way.to.ip().to_canonical().is_multicast() {
-            return Err(Error::Refused(RequestError::ProtectedToGroup));
-        }
-        let turn = self.agreeing.turn(way).await?;
-        let (handle, address) = self.sockets.toward(way.to)?;
-        // Whoever had the turn before has agreed on some.
-        if let Some(hold) = handle.hold_agreed(address).await.ok_or(Error::Stopped)?? {
-            return Ok((None, Some(hold)));
-        }
-        let failed = |source| Error::Edhoc { peer: way.to, source };
-        let (ephemeral, c_i) = (generate().map_err(failed)?, random_id::<C_I_LENGTH>().map_err(failed)?);
-        let (initiator, message_1) = Initiator::begin(Arc::clone(&party.own), c_i, ephemeral).map_err(failed)?;
-        let message_2 = self.tell(way, [&[NO_ID], message_1.as_slice()].concat()).await?;
-        let (agreed, message_3) = initiator.finish(message_2.payload(), &party.peers).map_err(failed)?;
-        let context = Context::agreed(&agreed.credentials).map_err(|_| failed(Failed::SameIds))?;
-        if party.combined && way.brings {
-            return Ok((Some(Box::new(NewKeys { context, message_3, turn })), None));
-        }
-        // Its answer is message_4, if anything: that to the first request shows as well that the server has the keys.
-        self.tell(way, with_id(agreed.credentials.sender_id, &message_3)).await?;
-        let kept = handle.agreed(address, context).await.ok_or(Error::Stopped)?;
-        let hold = kept.map_err(|error| Error::exchange(way.to, error, handle.body_limit()))?;
-        Ok((None, Some(hold)))
+    pub(super) fn agree<'a>(&'a self, way: &'a Way<'_>) -> Rare<'a, (Option<Box<NewKeys>>, Option<Hold>)> {
+        Box::pin(async move {
+            let Some(party) = self.agreeing.party(way) else { return Ok((None, None)) };
+            if way.to.ip().to_canonical().is_multicast() {
+                return Err(Error::Refused(RequestError::ProtectedToGroup));
+            }
+            let turn = self.agreeing.turn(way).await?;
+            let (handle, address) = self.sockets.toward(way.to)?;
+            // Whoever had the turn before has agreed on some.
+            if let Some(hold) = handle.hold_agreed(address).await.ok_or(Error::Stopped)?? {
+                return Ok((None, Some(hold)));
+            }
+            let failed = |source| Error::Edhoc { peer: way.to, source };
+            let (ephemeral, c_i) = (generate().map_err(failed)?, random_id::<C_I_LENGTH>().map_err(failed)?);
+            let (initiator, message_1) = Initiator::begin(Arc::clone(&party.own), c_i, ephemeral).map_err(failed)?;
+            let message_2 = self.tell(way, [&[NO_ID], message_1.as_slice()].concat()).await?;
+            let (agreed, message_3) = initiator.finish(message_2.payload(), &party.peers).map_err(failed)?;
+            let context = Context::agreed(&agreed.credentials).map_err(|_| failed(Failed::SameIds))?;
+            if party.combined && way.brings {
+                return Ok((Some(Box::new(NewKeys { context, message_3, turn })), None));
+            }
+            // Its answer is message_4, if anything: that to the first request shows as well that the server has the keys.
+            self.tell(way, with_id(agreed.credentials.sender_id, &message_3)).await?;
+            let kept = handle.agreed(address, context).await.ok_or(Error::Stopped)?;
+            let hold = kept.map_err(|error| Error::exchange(way.to, error, handle.body_limit()))?;
+            Ok((None, Some(hold)))
+        })
     }
 
     /// Sends a message of EDHOC; the answer is what comes back, which is no error.

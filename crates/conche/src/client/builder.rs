@@ -14,12 +14,13 @@ use super::Client;
 use super::cache::CacheLimits;
 use super::sockets::Sockets;
 use crate::builder::Builder;
+use crate::controllers::{Setup, SharedController};
 use crate::driver::Binding;
 #[cfg(any(feature = "dtls", feature = "oscore"))]
 use crate::prefixes::everywhere;
 #[cfg(feature = "dtls")]
 use crate::security::{CredentialsError, OwnCertificate, Roots, Secret};
-use crate::settings::{ConfigError, Settings, SharedController};
+use crate::settings::ConfigError;
 
 /// Makes a [`Client`].
 pub type ClientBuilder<C = AnyController> = Builder<ClientRole, C>;
@@ -47,10 +48,10 @@ impl ClientRole {
         Self { cache, ..Self::default() }
     }
 
-    pub(super) fn client<C: SharedController>(self, settings: Settings<C>) -> Client {
+    pub(super) fn client(self, setup: Setup) -> Client {
         #[cfg(feature = "edhoc")]
-        let toward = settings.edhoc.toward.clone();
-        let client = Client::with(Sockets::own(settings, self.v4, self.v6), self.cache);
+        let toward = setup.settings.edhoc.toward.clone();
+        let client = Client::with(Sockets::own(setup, self.v4, self.v6), self.cache);
         #[cfg(feature = "edhoc")]
         let client = client.agreeing_toward(toward);
         client
@@ -213,8 +214,9 @@ impl<C: SharedController> Builder<ClientRole, C> {
     /// # Errors
     /// If the settings contradict each other.
     pub fn build(self) -> Result<Client, ConfigError> {
-        self.settings.validate()?;
-        Ok(self.role.client(self.settings))
+        let (setup, role) = self.setup();
+        setup.validate()?;
+        Ok(role.client(setup))
     }
 
     fn slot(&mut self, address: SocketAddr) -> &mut Binding {

@@ -35,9 +35,9 @@ use conche_proto::codec::Code;
 use conche_proto::{Course, Failure, PeerSnapshot, Stats};
 use tokio::time::{Instant, timeout_at};
 
+use crate::controllers::Setup;
 use crate::driver::{Address, Exchange, ExchangeError, Handle, Opening, Outcome, Patience, Place};
 use crate::security::HandshakeError;
-use crate::settings::{Settings, SharedController};
 use crate::uri::{Uri, UriError};
 use cache::Cache;
 use sockets::Sockets;
@@ -110,8 +110,8 @@ impl Client {
     }
 
     /// A client with the settings of a server, but with sockets of its own.
-    pub(crate) fn beside_server<C: SharedController>(settings: Settings<C>, cache: Option<CacheLimits>) -> Self {
-        ClientRole::caching(cache).client(settings)
+    pub(crate) fn beside_server(setup: Setup, cache: Option<CacheLimits>) -> Self {
+        ClientRole::caching(cache).client(setup)
     }
 
     /// GET: reads a resource (RFC 7252 §5.8.1).
@@ -261,21 +261,19 @@ impl Client {
     ) -> Result<Begun, Error> {
         #[cfg(feature = "edhoc")]
         let (keys, _hold) = match needs_keys && self.agreeing.has(way) {
-            // Few have that, and all would have its memory.
-            true => Box::pin(self.agree(way)).await?,
+            true => self.agree(way).await?,
             false => (None, None),
         };
         let Way { to, deadline, patience, .. } = *way;
         let (handle, mut address) = self.sockets.toward(to)?;
         if let Some(name) = way.name {
-            // Of many that wait few do so for this, or for their turn, and all would have its memory.
-            address = Box::pin(session(&handle, address, name, way)).await?;
+            address = session(&handle, address, name, way).await?;
         }
         let mut place = handle.join(address, patience)?;
         let mut waited = Duration::ZERO;
         if !place.is_next() {
             let start = Instant::now();
-            Box::pin(wait_for_turn(&mut place, to, deadline, handle.queue_lifetime())).await?;
+            wait_for_turn(&mut place, to, deadline, handle.queue_lifetime()).await?;
             waited = start.elapsed();
         }
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -334,32 +332,39 @@ impl Default for Client {
     }
 }
 
-async fn wait_for_turn(
+/// What few requests wait for: it has memory of its own, or all of them would have that, and is compiled once for all kinds of requests.
+type Rare<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+fn wait_for_turn(
     place: &mut Place,
     peer: SocketAddr,
     deadline: Option<Instant>,
     queue_lifetime: Duration,
-) -> Result<(), Error> {
-    let start = Instant::now();
-    let expiry = start.checked_add(queue_lifetime);
-    let Some(end) = [deadline, expiry].into_iter().flatten().min() else {
-        place.turn().await;
-        return Ok(());
-    };
-    timeout_at(end, place.turn()).await.map_err(|_| {
-        let failure = if Some(end) == deadline { Failure::Deadline } else { Failure::QueueExpired };
-        Error::Failed { peer, failure, course: Course { queued: start.elapsed(), ..Course::default() } }
+) -> Rare<'_, ()> {
+    Box::pin(async move {
+        let start = Instant::now();
+        let expiry = start.checked_add(queue_lifetime);
+        let Some(end) = [deadline, expiry].into_iter().flatten().min() else {
+            place.turn().await;
+            return Ok(());
+        };
+        timeout_at(end, place.turn()).await.map_err(|_| {
+            let failure = if Some(end) == deadline { Failure::Deadline } else { Failure::QueueExpired };
+            Error::Failed { peer, failure, course: Course { queued: start.elapsed(), ..Course::default() } }
+        })
     })
 }
 
 /// The session with a server.
-async fn session(handle: &Handle, address: Address, name: &Arc<str>, way: &Way<'_>) -> Result<Address, Error> {
-    let opening = handle.secure(address, Arc::clone(name));
-    let opened = match way.deadline {
-        Some(deadline) => timeout_at(deadline, opening).await.unwrap_or_else(|_| Some(Err(HandshakeError::late()))),
-        None => opening.await,
-    };
-    opened.ok_or(Error::Stopped)?.map_err(|source| Error::Handshake { peer: way.to, source })
+fn session<'a>(handle: &'a Handle, address: Address, name: &'a Arc<str>, way: &'a Way<'_>) -> Rare<'a, Address> {
+    Box::pin(async move {
+        let opening = handle.secure(address, Arc::clone(name));
+        let opened = match way.deadline {
+            Some(deadline) => timeout_at(deadline, opening).await.unwrap_or_else(|_| Some(Err(HandshakeError::late()))),
+            None => opening.await,
+        };
+        opened.ok_or(Error::Stopped)?.map_err(|source| Error::Handshake { peer: way.to, source })
+    })
 }
 
 /// The addresses that a URI's host has, in the order of preference that the operating system gives them.

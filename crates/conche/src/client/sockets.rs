@@ -8,9 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tracing::debug;
 
 use super::Error;
+use crate::controllers::Setup;
 use crate::driver::{Address, Binding, Handle, Handlers, Role};
 use crate::server::Router;
-use crate::settings::{Settings, SharedController};
 
 /// The sockets of a client.
 #[derive(Debug)]
@@ -51,23 +51,26 @@ struct Open {
 /// Sockets of one IP version: enough for 16 000 messages a second to one destination.
 const MOST: usize = 64;
 
-/// How drivers are started, whatever their controller.
+/// How drivers are started.
 pub(super) struct Start {
-    start: Box<dyn Fn(Binding) -> Result<Handle, Error> + Send + Sync>,
+    setup: Setup,
     /// For which destinations there is one only: its keys are in no other (OSCORE, RFC 8613).
     stays: Box<dyn Fn(SocketAddr) -> bool + Send + Sync>,
 }
 
+impl Start {
+    fn start(&self, binding: &Binding) -> Result<Handle, Error> {
+        // Whatever requests arrive, an empty router answers with 4.04.
+        let (handle, _task) = self.setup.start(binding, Role::Client, (Router::new(), Handlers::default()))?;
+        Ok(handle)
+    }
+}
+
 impl Sockets {
-    pub(super) fn own<C: SharedController>(settings: Settings<C>, v4: Binding, v6: Binding) -> Self {
-        let stays = settings.keys_toward();
-        let start = move |binding| {
-            // Whatever requests arrive, an empty router answers with 4.04.
-            let (handle, _task) = settings.start(binding, Role::Client, Router::new(), Handlers::default())?;
-            Ok(handle)
-        };
+    pub(super) fn own(setup: Setup, v4: Binding, v6: Binding) -> Self {
+        let stays = setup.settings.keys_toward();
         let [v4, v6] = [v4, v6].map(|binding| Slot { binding, open: Mutex::default() });
-        Self::Own(Box::new(Own { start: Start { start: Box::new(start), stays: Box::new(stays) }, v4, v6 }))
+        Self::Own(Box::new(Own { start: Start { setup, stays: Box::new(stays) }, v4, v6 }))
     }
 
     /// The driver for a destination, started if there is none, and what it calls that destination.
@@ -134,7 +137,7 @@ impl Slot {
             None => before,
         };
         if chosen == count {
-            match (start.start)(self.binding.clone()) {
+            match start.start(&self.binding) {
                 Ok(handle) => handles.push(handle),
                 Err(error) if count == 0 => return Err(error),
                 Err(error) => {
@@ -148,7 +151,7 @@ impl Slot {
         }
         let handle = &mut handles[chosen];
         if handle.is_stopped() {
-            *handle = (start.start)(self.binding.clone())?;
+            *handle = start.start(&self.binding)?;
         }
         Ok(handle.clone())
     }

@@ -13,11 +13,11 @@ use super::handle::ExchangeError;
 use super::serving::unavailable;
 use super::turns::{Busy, Full};
 use super::{Address, Driver};
+use crate::controllers::SharedController;
 use crate::edhoc::{Answer, CID_EDHOC, EDHOC, PATH, Party, Responding};
 use crate::prefixes::Prefixes;
 use crate::security::Identity;
 use crate::server::Response;
-use crate::settings::SharedController;
 
 /// Keys that a request brings to the other end (RFC 9668).
 #[derive(Debug)]

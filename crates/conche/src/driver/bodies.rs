@@ -12,8 +12,8 @@ use super::handle::{Command, OfBody, Told};
 use super::serving::unavailable;
 use super::{Driver, Memory};
 use crate::body::{Piece, Source};
+use crate::controllers::SharedController;
 use crate::server::Response;
-use crate::settings::SharedController;
 
 /// The bodies of requests that come to handlers, and of responses that are made by streams.
 #[derive(Debug)]

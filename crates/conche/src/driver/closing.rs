@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Driver;
-use crate::settings::SharedController;
+use crate::controllers::SharedController;
 
 /// Of the time for a shutdown, one part in so many is left for telling those whose handlers have not ended.
 const FAREWELL_PART: u32 = 4;

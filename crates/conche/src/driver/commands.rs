@@ -13,9 +13,9 @@ use super::exchanges::Waiting;
 use super::handle::{Asked, Command, ExchangeError, Opening};
 use super::turns::Busy;
 use super::{Address, BATCH, Driver};
+use crate::controllers::SharedController;
 #[cfg(feature = "metrics")]
 use crate::metrics::Report;
-use crate::settings::SharedController;
 
 /// Peers that a search for the busiest looks at before other commands and datagrams have a turn.
 #[cfg(feature = "metrics")]

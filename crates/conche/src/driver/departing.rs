@@ -9,7 +9,7 @@ use super::handle::ExchangeError;
 use super::secured::Secured;
 use super::socket::is_passing;
 use super::{Address, Driver};
-use crate::settings::SharedController;
+use crate::controllers::SharedController;
 
 impl<C: SharedController> Driver<C> {
     /// A datagram is to leave.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Address, Driver};
-use crate::settings::SharedController;
+use crate::controllers::SharedController;
 
 /// For how long after a request has left its answer is looked for, and until when that is of the last one.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 use tracing::debug;
 
 use super::{Address, Driver};
+use crate::controllers::SharedController;
 use crate::paths::PathStore;
-use crate::settings::SharedController;
 
 /// So much of what was learnt is lost at most if a program does not end by itself.
 const EACH: Duration = Duration::from_secs(60);

@@ -64,10 +64,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
+use crate::controllers::SharedController;
 use crate::paths::{PathStore, Sharing};
 use crate::security::{Identity, Security};
 use crate::server::{Response, Router, unprotected};
-use crate::settings::SharedController;
 use crate::watch::Watchers;
 use bodies::Bodies;
 use clock::Clock;

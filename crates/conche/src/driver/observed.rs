@@ -12,9 +12,9 @@ use tracing::warn;
 
 use super::serving::unavailable;
 use super::{Address, BATCH, Driver};
+use crate::controllers::SharedController;
 use crate::server::notifier::{Ask, Changes, Mailbox};
 use crate::server::{Notifier, Request, Response, Router};
-use crate::settings::SharedController;
 
 /// The Observe option of a request that registers (RFC 7641 §2).
 const REGISTER: u32 = 0;

@@ -12,7 +12,7 @@ use super::feed::Teller;
 use super::handle::{ExchangeError, Farewell};
 use super::reply::Reply;
 use super::{Address, Driver};
-use crate::settings::SharedController;
+use crate::controllers::SharedController;
 
 /// When the endpoint has no room for a registration, it is tried again after this time.
 const ANOTHER_TRY: Duration = Duration::from_secs(1);

@@ -17,12 +17,12 @@ mod with {
     use tokio::time::{Instant, timeout_at};
     use tracing::{debug, warn};
 
+    use crate::controllers::SharedController;
     use crate::driver::handle::{Asked, ExchangeError, Opening};
     use crate::driver::{Address, Driver};
     use crate::oscore::{self, Keys, KeysError, Lease};
     use crate::prefixes::Prefixes;
     use crate::security::Identity;
-    use crate::settings::SharedController;
 
     /// So long a request waits for keys that another socket has. That one may have ended, and be about to give them back.
     const PATIENCE: Duration = Duration::from_secs(2);
@@ -296,10 +296,10 @@ mod with {
 mod without {
     use conche_proto::{Request, RequestId};
 
+    use crate::controllers::SharedController;
     use crate::driver::handle::Asked;
     use crate::driver::{Address, Driver};
     use crate::security::Identity;
-    use crate::settings::SharedController;
 
     /// Nothing is protected.
     #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use tracing::{debug, warn};
 use super::secured::Secured;
 use super::socket::{self, Received};
 use super::{BATCH, Driver, PAUSE};
-use crate::settings::SharedController;
+use crate::controllers::SharedController;
 
 impl<C: SharedController> Driver<C> {
     pub(super) async fn receive(&mut self, ready: io::Result<()>) {

@@ -18,9 +18,9 @@ use tracing::{Instrument, Span, debug_span, error, warn};
 use super::bodies::Inlet;
 use super::throttle::Throttle;
 use super::{Address, Driver};
+use crate::controllers::SharedController;
 use crate::security::Identity;
 use crate::server::{Dispatch, Notifier, Request, Response, Router};
-use crate::settings::SharedController;
 
 /// A client that is told to come back later does so after this time (RFC 7252 §5.9.3.4).
 pub(crate) const RETRY_AFTER_SECONDS: u32 = 2;

@@ -16,7 +16,7 @@ use tracing::{Level, enabled, trace};
 
 use super::Address;
 use super::clock::Clock;
-use crate::settings::SharedController;
+use crate::controllers::SharedController;
 use crate::watch::{DropReason, ExchangeState, Fact, Notice, Watchers};
 
 /// Tells of one socket.

@@ -3,7 +3,7 @@
 //! Most handlers wait for nothing. So a handler's future runs up to where it has to wait for something as soon as it is called, in
 //! memory that the last one of its type has left, and gets memory of its own only if it does wait.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
@@ -19,7 +19,8 @@ pub struct Answer(State);
 enum State {
     /// `None` once it was given.
     Ready(Option<Response>),
-    Waiting(Pin<Box<dyn Future<Output = Response> + Send>>),
+    /// Where it began.
+    Waiting(Place),
 }
 
 impl Answer {
@@ -29,16 +30,21 @@ impl Answer {
     }
 
     /// Begins to run a future: it is polled once, without anybody to wake, and again when somebody waits for the answer.
-    pub fn begin(future: impl Future<Output = Response> + Send + 'static) -> Self {
-        let mut place = Places::take();
-        place.as_mut().set(Some(future));
-        match poll(place.as_mut(), &mut Context::from_waker(Waker::noop())) {
+    pub fn begin<F: Future<Output = Response> + Send + 'static>(future: F) -> Self {
+        Self::begin_in(TypeId::of::<F>(), || Box::pin(None::<F>), &mut Some(future))
+    }
+
+    /// The same for any type of futures, which is compiled once, and not for each handler.
+    fn begin_in(kind: TypeId, new: fn() -> Place, future: &mut dyn Any) -> Self {
+        let mut place = Places::take(kind).unwrap_or_else(new);
+        place.as_mut().put(future);
+        match place.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(response) => {
-                place.as_mut().set(None);
-                Places::give_back(place);
+                place.as_mut().empty();
+                Places::give_back(kind, place);
                 Self::ready(response)
             }
-            Poll::Pending => Self(State::Waiting(Box::pin(Begun(place)))),
+            Poll::Pending => Self(State::Waiting(place)),
         }
     }
 }
@@ -49,7 +55,7 @@ impl Future for Answer {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
         match &mut self.0 {
             State::Ready(response) => response.take().map_or(Poll::Pending, Poll::Ready),
-            State::Waiting(future) => future.as_mut().poll(context),
+            State::Waiting(place) => place.as_mut().poll(context),
         }
     }
 }
@@ -64,30 +70,34 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// Where a future runs; empty between two of them.
-type Place<F> = Pin<Box<Option<F>>>;
+/// Where futures of one type run, one after the other.
+type Place = Pin<Box<dyn Runs + Send>>;
 
-fn poll<F: Future>(place: Pin<&mut Option<F>>, context: &mut Context<'_>) -> Poll<F::Output> {
-    match place.as_pin_mut() {
-        Some(future) => future.poll(context),
-        None => Poll::Pending,
-    }
+/// A place for a future, empty between two of them.
+trait Runs {
+    /// Takes a future of its type, an `Option`, out of there.
+    fn put(self: Pin<&mut Self>, future: &mut dyn Any);
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response>;
+    fn empty(self: Pin<&mut Self>);
 }
 
-/// A future that has to wait, in the place where it began.
-struct Begun<F>(Place<F>);
+impl<F: Future<Output = Response> + 'static> Runs for Option<F> {
+    fn put(mut self: Pin<&mut Self>, future: &mut dyn Any) {
+        self.set(future.downcast_mut().and_then(Self::take));
+    }
 
-impl<F: Future> Future for Begun<F> {
-    type Output = F::Output;
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
+        self.as_pin_mut().map_or(Poll::Pending, |future| future.poll(context))
+    }
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        poll(self.0.as_mut(), context)
+    fn empty(mut self: Pin<&mut Self>) {
+        self.set(None);
     }
 }
 
 /// Empty places that futures have left on this thread, one for each type of future: the one that is used most comes first.
 #[derive(Default)]
-struct Places(Vec<Box<dyn Any>>);
+struct Places(Vec<(TypeId, Option<Place>)>);
 
 /// So many types have a place at most.
 const MOST: usize = 16;
@@ -97,37 +107,37 @@ thread_local! {
 }
 
 impl Places {
-    /// A place for a future, a new one if there is none.
-    fn take<F: 'static>() -> Place<F> {
-        let left = PLACES.try_with(|places| places.try_borrow_mut().ok()?.of::<F>()?.take());
-        left.ok().flatten().unwrap_or_else(|| Box::pin(None))
+    /// A place for a future of this type, if one is left.
+    fn take(kind: TypeId) -> Option<Place> {
+        let left = PLACES.try_with(|places| places.try_borrow_mut().ok()?.of(kind)?.take());
+        left.ok().flatten()
     }
 
     /// Keeps an empty place, unless there are enough.
-    fn give_back<F: 'static>(place: Place<F>) {
+    fn give_back(kind: TypeId, place: Place) {
         // A thread that ends keeps nothing.
         let _ = PLACES.try_with(|places| {
             let Ok(mut places) = places.try_borrow_mut() else { return };
-            match places.of::<F>() {
+            match places.of(kind) {
                 Some(kept) => *kept = Some(place),
-                None => places.keep(Box::new(Some(place))),
+                None => places.keep(kind, place),
             }
         });
     }
 
     /// Where the place of such futures is kept, or was, which comes one nearer to the front.
-    fn of<F: 'static>(&mut self) -> Option<&mut Option<Place<F>>> {
+    fn of(&mut self, kind: TypeId) -> Option<&mut Option<Place>> {
         let Self(places) = self;
-        let found = places.iter().position(|place| place.is::<Option<Place<F>>>())?;
+        let found = places.iter().position(|(of, _)| *of == kind)?;
         let nearer = found.saturating_sub(1);
         places.swap(found, nearer);
-        places.get_mut(nearer)?.downcast_mut()
+        places.get_mut(nearer).map(|(_, place)| place)
     }
 
-    fn keep(&mut self, place: Box<dyn Any>) {
+    fn keep(&mut self, kind: TypeId, place: Place) {
         let Self(places) = self;
         places.truncate(MOST - 1);
-        places.push(place);
+        places.push((kind, Some(place)));
     }
 }
 

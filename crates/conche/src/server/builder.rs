@@ -14,10 +14,11 @@ use super::workers::Workers;
 use super::{Resource, RouteError, Router, Server};
 use crate::builder::Builder;
 use crate::client::{CacheLimits, Client};
+use crate::controllers::{Setup, SharedController};
 use crate::driver::{Binding, Handlers};
 #[cfg(feature = "dtls")]
 use crate::security::{Keys, OwnCertificate, Roots};
-use crate::settings::{ConfigError, SharedController, StartError};
+use crate::settings::{ConfigError, StartError};
 
 /// Makes a [`Server`].
 pub type ServerBuilder<C = AnyController> = Builder<ServerRole, C>;
@@ -236,9 +237,10 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// # Errors
     /// If a route or a setting makes no sense, or the address cannot be bound.
     pub async fn bind(self, address: impl ToSocketAddrs) -> Result<Server, BindError> {
+        let (setup, role) = self.setup();
         let mut failure = None;
         for address in tokio::net::lookup_host(address).await.map_err(BindError::Resolve)? {
-            match self.start(Binding::Address(address), address) {
+            match role.start(&setup, &Binding::Address(address), address) {
                 Err(error @ BindError::Socket { .. }) => failure = Some(error),
                 started => return started,
             }
@@ -253,24 +255,27 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// If a route or a setting makes no sense, or the socket cannot be used.
     pub async fn socket(self, socket: UdpSocket) -> Result<Server, BindError> {
         let address = socket.local_addr().map_err(BindError::Resolve)?;
-        self.start(Binding::Socket(Arc::new(socket)), address)
+        let (setup, role) = self.setup();
+        role.start(&setup, &Binding::Socket(Arc::new(socket)), address)
     }
+}
 
-    fn start(&self, binding: Binding, address: SocketAddr) -> Result<Server, BindError> {
-        let ServerRole { router, handlers, client_cache, more_workers } = &self.role;
+impl ServerRole {
+    fn start(&self, setup: &Setup, binding: &Binding, address: SocketAddr) -> Result<Server, BindError> {
+        let Self { router, handlers, client_cache, more_workers } = self;
         let (router, handlers) = (router.clone().ready()?, *handlers);
         #[cfg(feature = "edhoc")]
-        let router = match self.settings.edhoc.served {
+        let router = match setup.settings.edhoc.served {
             Some(_) => router.or_route(crate::edhoc::PATH, crate::edhoc::resource()),
             None => router,
         };
-        let started = match (more_workers, &binding) {
-            (0, _) => Workers::one(&self.settings, binding, (router, handlers)),
+        let started = match (more_workers, binding) {
+            (0, _) => Workers::one(setup, binding, (router, handlers)),
             (_, Binding::Socket(_)) => return Err(BindError::Workers(WorkersError::Socket)),
             #[cfg(feature = "oscore")]
-            _ if self.settings.has_keys() => return Err(BindError::Workers(WorkersError::Keys)),
-            _ if !self.settings.groups.is_empty() => return Err(BindError::Workers(WorkersError::Group)),
-            (more, _) => Workers::several(&self.settings, address, (&router, handlers), more.saturating_add(1)),
+            _ if setup.settings.has_keys() => return Err(BindError::Workers(WorkersError::Keys)),
+            _ if !setup.settings.groups.is_empty() => return Err(BindError::Workers(WorkersError::Group)),
+            (more, _) => Workers::several(setup, address, (&router, handlers), more.saturating_add(1)),
         };
         let workers = started.map_err(|error| match error {
             StartError::Config(error) => error.into(),
@@ -278,10 +283,10 @@ impl<C: SharedController> Builder<ServerRole, C> {
         })?;
         let client = match more_workers {
             #[cfg(feature = "edhoc")]
-            0 => Client::of_server(workers.first().clone(), *client_cache).agreeing(&self.settings),
+            0 => Client::of_server(workers.first().clone(), *client_cache).agreeing(&setup.settings),
             #[cfg(not(feature = "edhoc"))]
             0 => Client::of_server(workers.first().clone(), *client_cache),
-            _ => Client::beside_server(self.settings.clone(), *client_cache),
+            _ => Client::beside_server(setup.clone(), *client_cache),
         };
         Ok(Server::new(workers, client))
     }

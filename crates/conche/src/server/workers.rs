@@ -13,8 +13,9 @@ use tokio::runtime::{Builder, EnterGuard, Runtime};
 use tokio::task::JoinHandle;
 
 use super::{Router, Stopped};
+use crate::controllers::Setup;
 use crate::driver::{Binding, Company, Handle, Handlers, Role, Socket, could_have_alone};
-use crate::settings::{Settings, SharedController, StartError};
+use crate::settings::StartError;
 
 /// All drivers of a server. Dropping them stops them at once.
 #[derive(Debug)]
@@ -34,36 +35,33 @@ impl Drop for Workers {
 
 impl Workers {
     /// A single one, on the runtime of the caller.
-    pub(super) fn one<C: SharedController>(
-        settings: &Settings<C>,
-        binding: Binding,
-        (router, handlers): (Router, Handlers),
-    ) -> Result<Self, StartError> {
-        let (first, task) = settings.start(binding, Role::Server, router, handlers)?;
+    pub(super) fn one(setup: &Setup, binding: &Binding, serves: (Router, Handlers)) -> Result<Self, StartError> {
+        let (first, task) = setup.start(binding, Role::Server, serves)?;
         Ok(Self { first, others: Vec::new(), tasks: vec![task] })
     }
 
     /// So many, each on a thread of its own, which share out the limits.
-    pub(super) fn several<C: SharedController>(
-        settings: &Settings<C>,
+    pub(super) fn several(
+        setup: &Setup,
         address: SocketAddr,
         (router, handlers): (&Router, Handlers),
         count: usize,
     ) -> Result<Self, StartError> {
-        settings.validate()?;
-        let mut settings = settings.clone();
-        settings.config.limits = share(&settings.config.limits, count);
+        setup.validate()?;
+        let mut setup = setup.clone();
+        let limits = &mut setup.settings.config.limits;
+        *limits = share(limits, count);
         let handlers = Handlers { most: handlers.most.div_ceil(count), ..handlers };
         // Another server that shares the address would take a part of the clients, and nobody would be told.
-        could_have_alone(address, settings.interface.as_deref())?;
+        could_have_alone(address, setup.settings.interface.as_deref())?;
         // Each socket that is opened makes the kernel hand out clients anew, so that a copy of a request may come to another one than the
         // request did: none is served before all are there, and what came before that is lost, as if the server had started later.
-        let first = Seat::open(&settings, address)?;
+        let first = Seat::open(&setup, address)?;
         let address = first.socket.local();
-        let others = (1..count).map(|_| Seat::open(&settings, address)).collect::<io::Result<Vec<_>>>()?;
+        let others = (1..count).map(|_| Seat::open(&setup, address)).collect::<io::Result<Vec<_>>>()?;
         others.iter().chain([&first]).for_each(|seat| seat.socket.forget_arrived());
         let company = Company::default();
-        let start = |index, seat: Seat| seat.start(&settings, index, company.clone(), (router.clone(), handlers));
+        let start = |index, seat: Seat| seat.start(&setup, index, company.clone(), (router.clone(), handlers));
         let (first, task) = start(0, first)?;
         // From here on, an error stops those that run.
         let mut workers = Self { first, others: Vec::new(), tasks: vec![task] };
@@ -119,27 +117,27 @@ struct Seat {
 
 impl Seat {
     /// A socket at an address that it shares, on a runtime of its own.
-    fn open<C: SharedController>(settings: &Settings<C>, address: SocketAddr) -> io::Result<Self> {
+    fn open(setup: &Setup, address: SocketAddr) -> io::Result<Self> {
         let runtime = Background(Some(Builder::new_current_thread().enable_all().build()?));
         let socket = {
             let _entered = runtime.enter();
-            settings.open(&Binding::OneOfSeveral(address), Role::Server)?
+            setup.open(&Binding::OneOfSeveral(address), Role::Server)?
         };
         Ok(Self { socket, runtime })
     }
 
     /// Starts a driver on a thread of its own, which ends with it.
-    fn start<C: SharedController>(
+    fn start(
         self,
-        settings: &Settings<C>,
+        setup: &Setup,
         index: usize,
         company: Company,
-        (router, handlers): (Router, Handlers),
+        serves: (Router, Handlers),
     ) -> Result<(Handle, JoinHandle<()>), StartError> {
         let Self { socket, runtime } = self;
         let (handle, task) = {
             let _entered = runtime.enter();
-            settings.drive((socket, company), Role::Server, router, handlers)?
+            setup.drive((socket, company), Role::Server, serves)?
         };
         let of_thread = handle.clone();
         let run = move || runtime.run(&of_thread);
@@ -231,6 +229,6 @@ mod tests {
     async fn a_worker_whose_address_is_taken_is_an_error_on_a_runtime_as_well() {
         let taken = std::net::UdpSocket::bind("127.0.0.1:0").expect("the loopback can be bound");
         let address = taken.local_addr().expect("it is bound");
-        assert!(Seat::open(&Settings::default(), address).is_err());
+        assert!(Seat::open(&crate::Server::builder().setup().0, address).is_err());
     }
 }

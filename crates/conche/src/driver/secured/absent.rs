@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 
 use super::socket::Arrival;
 use super::{Address, Driver};
+use crate::controllers::SharedController;
 use crate::security::{HandshakeError, Identity, Security};
-use crate::settings::SharedController;
 
 /// A session, or why there is none.
 pub(super) type Opened = Result<Address, HandshakeError>;

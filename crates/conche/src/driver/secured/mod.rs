@@ -17,8 +17,8 @@ use tracing::debug;
 use super::address::SessionNumber;
 use super::socket::Arrival;
 use super::{Address, Driver};
+use crate::controllers::SharedController;
 use crate::security::{Identity, Security};
-use crate::settings::SharedController;
 pub(super) use waiting::Opened;
 use waiting::Waiting;
 

@@ -10,9 +10,9 @@ use conche_proto::{Event, ExchangeId, Failure as ExchangeFailure, Instant};
 use tokio::sync::oneshot;
 
 use super::{Place, Secured, is_of, remember};
+use crate::controllers::SharedController;
 use crate::driver::{Address, Driver};
 use crate::security::HandshakeError;
-use crate::settings::SharedController;
 
 /// A session, or why there is none.
 pub(in crate::driver) type Opened = Result<Address, HandshakeError>;

@@ -1,0 +1,244 @@
+//! Which controller is for whom, and the drivers that run with them.
+
+use std::io;
+use std::sync::Arc;
+
+use conche_proto::Endpoint;
+use conche_proto::cc::temper::Temper;
+use conche_proto::cc::{AnyController, Controller};
+use ipnet::IpNet;
+use tokio::task::JoinHandle;
+use tracing::warn;
+
+use crate::driver::{Address, Binding, Company, Driver, Handle, Handlers, Protecting, Role, Socket, Start};
+#[cfg(feature = "edhoc")]
+use crate::edhoc::Responding;
+use crate::paths::Sharing;
+use crate::prefixes::Prefixes;
+use crate::server::Router;
+use crate::settings::{ConfigError, Settings, StartError};
+
+/// A controller that a client or a server can have: any [`Controller`] that other threads may use. There is nothing to
+/// implement.
+pub trait SharedController: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static {}
+
+impl<C: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static> SharedController for C {}
+
+/// The controllers of a client or a server.
+#[derive(Clone, Debug)]
+pub(crate) struct Controllers<C> {
+    /// For whom there is no other.
+    pub(crate) controller: C,
+    prefixes: Prefixes<C>,
+    /// A driver is compiled for a type of controllers where this is named, which for this crate's own is here: programs that only
+    /// call it have no part of the driver to compile.
+    drivers: fn(Self) -> Arc<dyn Drivers>,
+}
+
+impl Default for Controllers<AnyController> {
+    /// temper: of all that adapt, it loses least over what was measured, and does least harm to those beside it.
+    fn default() -> Self {
+        Self::new(Temper::default().into())
+    }
+}
+
+impl<C: SharedController> Controllers<C> {
+    pub(crate) fn new(controller: C) -> Self {
+        Self { controller, prefixes: Prefixes::default(), drivers: |controllers| Arc::new(controllers) }
+    }
+
+    pub(crate) fn set_for(&mut self, prefix: IpNet, controller: C) {
+        self.prefixes.set(prefix, controller);
+    }
+
+    /// Together with all other settings.
+    pub(crate) fn with(self, settings: Settings) -> Setup {
+        Setup { settings, drivers: (self.drivers)(self) }
+    }
+
+    /// An endpoint whose randomness comes from the operating system.
+    fn endpoint(&self, settings: &Settings, sharing: &Arc<Sharing>) -> Result<Endpoint<Address, C>, ConfigError> {
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(|error| ConfigError::NoRandomness(error.to_string()))?;
+        let mut config = settings.config.clone();
+        if !settings.groups.is_empty() {
+            config.multicast.get_or_insert_default();
+        }
+        let mut endpoint = Endpoint::new(config, self.controller.clone(), seed)?;
+        let controllers = self.prefixes.try_map(|controller| endpoint.add_controller(controller.clone()))?;
+        endpoint.choose_controller(Box::new(move |peer: &Address| {
+            controllers.of(peer.canonical().ip()).copied().unwrap_or_default()
+        }));
+        if sharing.on {
+            let sharing = Arc::clone(sharing);
+            endpoint.share_paths(Box::new(move |peer| sharing.path(peer)));
+        }
+        endpoint.set_source_groups(Box::new(|peer: &Address| peer.prefix()));
+        Ok(endpoint)
+    }
+}
+
+/// What drivers run with, whatever the type of their controllers.
+trait Drivers: Send + Sync {
+    /// Why no endpoint could be made, if so.
+    fn validate(&self, settings: &Settings) -> Result<(), ConfigError>;
+
+    /// Starts to drive an endpoint on a socket, which is closed together with those of its company.
+    fn drive(
+        &self,
+        settings: &Settings,
+        on: (Socket, Company),
+        role: Role,
+        serves: (Router, Handlers),
+    ) -> Result<(Handle, JoinHandle<()>), StartError>;
+}
+
+impl<C: SharedController> Drivers for Controllers<C> {
+    fn validate(&self, settings: &Settings) -> Result<(), ConfigError> {
+        if self.prefixes.len() > MOST_PREFIXES {
+            return Err(ConfigError::TooManyPrefixes { count: self.prefixes.len() });
+        }
+        settings.validate()?;
+        for controller in self.prefixes.iter().map(|(_, controller)| controller).chain([&self.controller]) {
+            for warning in settings.config.validate_with(controller)? {
+                warn!("{warning}");
+            }
+        }
+        Ok(())
+    }
+
+    fn drive(
+        &self,
+        settings: &Settings,
+        (socket, company): (Socket, Company),
+        role: Role,
+        (router, handlers): (Router, Handlers),
+    ) -> Result<(Handle, JoinHandle<()>), StartError> {
+        let sharing = Arc::new(settings.sharing.clone());
+        #[cfg_attr(not(feature = "oscore"), expect(unused_mut, reason = "it gets keys with the feature"))]
+        let mut endpoint = self.endpoint(settings, &sharing)?;
+        #[cfg(feature = "oscore")]
+        let protecting = {
+            let mut protecting = Protecting::new(settings.oscore.toward.clone(), settings.oscore.only);
+            for keys in &settings.oscore.served {
+                let taken = protecting.take(&mut endpoint, keys);
+                taken
+                    .map_err(|error| ConfigError::Keys { peer: keys.peer().to_string(), problem: error.to_string() })?;
+            }
+            #[cfg(feature = "edhoc")]
+            let protecting = {
+                let validated = settings.config.validate_sources;
+                let responding = settings.edhoc.served.clone().map(|us| Responding::new(us, validated)).transpose();
+                let responding = responding.map_err(|error| ConfigError::NoRandomness(error.to_string()))?;
+                if let Some(responding) = responding.clone() {
+                    endpoint.agree_on_keys(Box::new(move |now, c_r, message_3, add| {
+                        responding.combined(now, c_r, message_3, add)
+                    }));
+                }
+                protecting.with_edhoc(responding, &settings.edhoc)
+            };
+            protecting
+        };
+        #[cfg(not(feature = "oscore"))]
+        let protecting = Protecting;
+        let start = Start {
+            socket,
+            company,
+            security: Arc::new(settings.security.clone()),
+            groups: settings.groups.clone(),
+            role,
+            router,
+            handlers,
+            waiting: settings.waiting,
+            retry_unreachable: settings.retry_unreachable,
+            busy_poll: settings.busy_poll,
+            watchers: settings.watchers.clone(),
+            protecting,
+            store: settings.store.clone().filter(|_| sharing.on),
+            sharing,
+            limits: settings.config.limits.clone(),
+            queue_lifetime: settings.config.queue_lifetime,
+        };
+        Ok(Driver::start(start, endpoint)?)
+    }
+}
+
+/// The endpoint tells 256 controllers apart, one of which is for what no prefix covers.
+pub(crate) const MOST_PREFIXES: usize = 255;
+
+/// All settings of a client or a server.
+#[derive(Clone)]
+pub(crate) struct Setup {
+    pub(crate) settings: Settings,
+    drivers: Arc<dyn Drivers>,
+}
+
+impl Setup {
+    /// Why no endpoint could be made, if so.
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        self.drivers.validate(&self.settings)
+    }
+
+    /// Opens a socket.
+    pub(crate) fn open(&self, binding: &Binding, role: Role) -> io::Result<Socket> {
+        Socket::open(binding, self.settings.interface.as_deref(), role)
+    }
+
+    /// Opens a socket and starts to drive an endpoint on it.
+    pub(crate) fn start(
+        &self,
+        binding: &Binding,
+        role: Role,
+        serves: (Router, Handlers),
+    ) -> Result<(Handle, JoinHandle<()>), StartError> {
+        self.validate()?;
+        self.drive((self.open(binding, role)?, Company::default()), role, serves)
+    }
+
+    /// Starts to drive an endpoint on a socket, which is closed together with those of its company.
+    pub(crate) fn drive(
+        &self,
+        on: (Socket, Company),
+        role: Role,
+        serves: (Router, Handlers),
+    ) -> Result<(Handle, JoinHandle<()>), StartError> {
+        self.drivers.drive(&self.settings, on, role, serves)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+    use conche_proto::{Instant, Request, codec::Body, codec::Code};
+
+    #[test]
+    fn a_prefix_that_is_set_again_has_the_last_controller_whatever_follows_its_bits() {
+        let mut controllers = Controllers::default();
+        for prefix in ["10.1.2.3/8", "10.0.0.0/8"] {
+            let controller = AnyController::by_name("default").expect("a known name");
+            controllers.set_for(prefix.parse().expect("a prefix"), controller);
+        }
+        assert_eq!(controllers.prefixes.len(), 1);
+    }
+
+    #[test]
+    fn the_longest_prefix_chooses_the_controller_also_for_mapped_addresses() {
+        let by_name = |name| AnyController::by_name(name).expect("a known name");
+        let mut controllers = Controllers::default();
+        controllers.set_for("10.0.0.0/8".parse().expect("a prefix"), by_name("default"));
+        controllers.set_for("10.1.0.0/16".parse().expect("a prefix"), by_name("cocoa-s"));
+        controllers.set_for("2001:db8::/32".parse().expect("a prefix"), by_name("cocoa2014"));
+        let mut endpoint = controllers.endpoint(&Settings::default(), &Arc::default()).expect("legal settings");
+        let mut controller = |peer: &str| {
+            let peer = Address::from(peer.parse::<SocketAddr>().expect("an address"));
+            endpoint.request(Instant::ZERO, peer, Request::new(Code::GET, Body::EMPTY)).expect("there is room");
+            endpoint.snapshot(&peer).expect("there is a peer").controller
+        };
+        let ids = ["192.0.2.1:1", "10.2.0.1:1", "10.1.2.3:1", "[2001:db8::7]:1"].map(&mut controller);
+        assert_eq!(ids.iter().collect::<std::collections::HashSet<_>>().len(), 4, "{ids:?}");
+        assert_eq!(controller("[::ffff:10.1.9.9]:1"), ids[2]);
+        assert_eq!(controller("[2001:db9::7]:1"), ids[0]);
+    }
+}
