@@ -1,7 +1,7 @@
 //! Which controller is for whom, and the drivers that run with them.
 
-use std::io;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use conche_proto::Endpoint;
 use conche_proto::cc::temper::Temper;
@@ -25,7 +25,7 @@ pub trait SharedController: Controller<Peer: Send, Flight: Send> + Clone + Send 
 impl<C: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static> SharedController for C {}
 
 /// The controllers of a client or a server.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Controllers<C> {
     /// For whom there is no other.
     pub(crate) controller: C,
@@ -33,6 +33,14 @@ pub(crate) struct Controllers<C> {
     /// A driver is compiled for a type of controllers where this is named, which for this crate's own is here: programs that only
     /// call it have no part of the driver to compile.
     drivers: fn(Self) -> Arc<dyn Drivers>,
+}
+
+/// Without where code lies in this process, which is nobody else's business.
+impl<C: fmt::Debug> fmt::Debug for Controllers<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { controller, prefixes, drivers: _ } = self;
+        f.debug_struct("Controllers").field("controller", controller).field("prefixes", prefixes).finish()
+    }
 }
 
 impl Default for Controllers<AnyController> {

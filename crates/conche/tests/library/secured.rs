@@ -72,14 +72,14 @@ async fn the_first_request_knows_its_path_from_the_handshake() {
     let (server, plain) = (server().await, Server::builder().bind("127.0.0.1:0").await.expect("a port"));
     let blind = Client::new().get(format!("coap://{}/", plain.local_addr())).await.expect("answered");
     assert!(blind.course().timeout >= Duration::from_secs(2), "{:?}", blind.course());
-    // A machine that has other things to do may take long for a handshake, though not for each.
-    for _ in 0..10 {
+    // A machine that has other things to do may take long for a handshake, though not for most.
+    let mut known = Vec::new();
+    for _ in 0..5 {
         let answer = client().get(uri(&server, "/hello")).await.expect("answered");
-        if answer.course().timeout < Duration::from_secs(2) {
-            return;
-        }
+        known.push(answer.course().timeout);
     }
-    panic!("no handshake has told how long the path is");
+    known.sort_unstable();
+    assert!(known[2] < Duration::from_secs(2), "{known:?}");
 }
 
 #[tokio::test]
