@@ -3,7 +3,7 @@
 //!
 //! | module | what it refuses |
 //! |---|---|
-//! | [`shape`] | a Rust file without `//!`, or over 500 lines |
+//! | [`shape`] | a Rust file without `//!` |
 //! | [`invariants`] | floating point, `std`, clocks and random sources where they must not be |
 //! | [`hash_order`] | iteration over a hash map where its order could be seen |
 //! | [`layers`] | a crate that looks where ARCHITECTURE.md does not let it |
