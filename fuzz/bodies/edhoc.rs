@@ -131,6 +131,24 @@ fn id(number: u64, length: u8) -> EndId {
     EndId::new(&number.to_le_bytes()[..usize::from(length.clamp(1, 7))]).expect("seven at most")
 }
 
+/// A plaintext of message_3 with a key ID of 0 to 23 bytes, and external authorization data.
+fn plaintext_3(kid: u8, ead_length: u8) -> Vec<u8> {
+    let kid = usize::from(kid % 24);
+    [&[0x40 | kid as u8][..], &vec![0x55; kid], &[0x48], &[0; 8], &ead(ead_length)].concat()
+}
+
+/// Non-critical external authorization data of `length` bytes.
+fn ead(length: u8) -> Vec<u8> {
+    let padding = usize::from(length).min(3);
+    let value = usize::from(length) - padding;
+    let head = match value {
+        0 => vec![0; padding],
+        1..24 => vec![0, 1, 0x40 | value as u8],
+        _ => vec![1, 0x58, value as u8],
+    };
+    [head, vec![0xa5; value]].concat()
+}
+
 impl World {
     fn new(config: u8) -> Self {
         let long = if config & 1 == 0 { "lamp-7" } else { "a lamp with a name that is as long as they get in a hall" };
@@ -176,7 +194,7 @@ impl World {
 
     fn operate(&mut self, what: u8, script: &mut Script<'_>) {
         let argument = script.byte();
-        match what % 14 {
+        match what % 16 {
             0 => self.begin(argument),
             1 => self.message_1(argument, script.byte()),
             2 => self.message_2(argument, script.byte()),
@@ -193,6 +211,11 @@ impl World {
             10 => self.now += Duration::from_secs(argument.into()),
             11 => self.combined(argument, script.byte()),
             12 => self.combined_of(argument, script.bytes()),
+            14 => self.forge_3(argument, &plaintext_3(script.byte(), script.byte())),
+            15 => {
+                let message = [&self.message(argument)[..], &ead(script.byte())].concat();
+                self.keep(message);
+            }
             _ => {
                 // A whole exchange.
                 self.begin(argument);

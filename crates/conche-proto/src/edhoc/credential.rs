@@ -107,12 +107,6 @@ impl Credential {
         self.subject.as_deref()
     }
 
-    /// There is room for external authorization data of so many bytes beside it in what is authenticated, of which `lakers` writes the length
-    /// in one byte: with identifier, key ID and transcript hash.
-    pub(super) fn leaves_room_for(&self, ead: usize) -> bool {
-        8 + (3 + self.kid.len()) + 34 + self.bytes.len() + ead <= 255
-    }
-
     /// As `lakers` has it.
     pub(super) fn for_lakers(&self) -> Result<lakers::Credential, Error> {
         let bytes = lakers::BufferCred::new_from_slice(&self.bytes).map_err(|_| Error::Malformed)?;

@@ -54,7 +54,7 @@ impl Initiator {
             return Err(Error::SameIds);
         }
         let peer = peers.get(sealed.kid).ok_or(Error::UnknownCredential)?;
-        if !peer.leaves_room_for(sealed.ead) {
+        if !peers.leave_room_for(sealed.kid.len(), sealed.ead) {
             return Err(Error::Ead);
         }
         // As lakers writes it.

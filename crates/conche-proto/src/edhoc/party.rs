@@ -35,12 +35,19 @@ impl Own {
     }
 }
 
-/// Whom an end knows, by the IDs of their keys.
+/// The credentials of the peers an end accepts, by key ID.
 #[derive(Clone, Debug, Default)]
-pub struct Peers(BTreeMap<Vec<u8>, Arc<Credential>>);
+pub struct Peers {
+    by_kid: BTreeMap<Vec<u8>, Arc<Credential>>,
+    /// Bytes of the longest credential.
+    longest: usize,
+}
+
+/// The most bytes of context (RFC 9528 §4.4.1) for which `lakers` encodes the length correctly.
+const LONGEST_CONTEXT: usize = 255;
 
 impl Peers {
-    /// All of these.
+    /// Creates a set of these credentials.
     ///
     /// # Errors
     /// [`CredentialError::SameKid`] if two of them have the same ID.
@@ -50,27 +57,39 @@ impl Peers {
         Ok(peers)
     }
 
-    /// One more.
+    /// Adds a credential.
     ///
     /// # Errors
-    /// [`CredentialError::SameKid`] if another one has the same ID: they could not be told apart.
+    /// [`CredentialError::SameKid`] if another credential has the same ID.
     pub fn add(&mut self, credential: Credential) -> Result<(), CredentialError> {
         let kid = credential.kid().to_vec();
-        if self.0.get(&kid).is_some_and(|known| **known != credential) {
+        if self.by_kid.get(&kid).is_some_and(|known| **known != credential) {
             return Err(CredentialError::SameKid);
         }
-        self.0.insert(kid, Arc::new(credential));
+        self.longest = self.longest.max(credential.as_slice().len());
+        self.by_kid.insert(kid, Arc::new(credential));
         Ok(())
     }
 
-    /// One of them.
+    /// Returns some credential of the set.
     pub(super) fn any(&self) -> Option<&Arc<Credential>> {
-        self.0.values().next()
+        self.by_kid.values().next()
     }
 
-    /// The one with this ID.
+    /// Returns the credential with this key ID.
     #[must_use]
     pub fn get(&self, kid: &[u8]) -> Option<&Arc<Credential>> {
-        self.0.get(kid)
+        self.by_kid.get(kid)
+    }
+
+    /// Returns whether the context of MAC_2 or MAC_3 (RFC 9528 §5.3.2, §5.4.2) fits into the buffer of
+    /// `lakers`, which panics otherwise. `kid` and `ead` are the lengths in bytes of the key ID in the
+    /// message, known or not, and of the encoded external authorization data.
+    ///
+    /// Uses the longest credential of the set for each peer: the limit must not reveal which key IDs
+    /// exist.
+    pub(super) fn leave_room_for(&self, kid: usize, ead: usize) -> bool {
+        let (c_r, id_cred, transcript_hash) = (8, 3 + kid, 34);
+        c_r + id_cred + transcript_hash + self.longest + ead <= LONGEST_CONTEXT
     }
 }

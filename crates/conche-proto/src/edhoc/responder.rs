@@ -71,23 +71,25 @@ impl Responder {
         self.c_r
     }
 
-    /// Takes message_3, and ends the exchange if it is of somebody whom this end knows; the bytes are message_4, for who wants to know that this
-    /// end has the keys before anything is protected with them.
+    /// Processes message_3 and completes the exchange if a known peer sent it. The returned bytes are
+    /// message_4, which confirms the keys to a peer that waits for it.
     ///
     /// # Errors
-    /// The first of what [`Error`] lists; the exchange is over.
+    /// Any [`Error`] of a message. The exchange is over.
     pub fn finish(self, message_3: &[u8], peers: &Peers) -> Result<(Agreed, Vec<u8>), Error> {
-        // As lakers writes it.
+        // lakers reads one encoding of a byte string only.
         let message_3 = wire::write_bytes(wire::only_bytes(message_3)?);
         let message_3 = BufferMessage3::new_from_slice(&message_3).map_err(|_| Error::Malformed)?;
         let (processing, id, ead) = self.waiting.parse_message_3(&message_3)?;
-        let known = peers.get(wire::kid(id.as_full_value())?);
-        // For somebody unknown as much is computed, so that the time does not tell who is known.
-        let peer = known.or_else(|| peers.any()).ok_or(Error::UnknownCredential)?;
-        // Its label takes a byte.
-        if !peer.leaves_room_for(ead.map_or(0, |ead| 1 + ead.value.map_or(0, |value| value.len))) {
+        let kid = wire::kid(id.as_full_value())?;
+        // The label of external authorization data takes one byte.
+        let ead = ead.map_or(0, |ead| 1 + ead.value.map_or(0, |value| value.len));
+        if !peers.leave_room_for(kid.len(), ead) {
             return Err(Error::Ead);
         }
+        let known = peers.get(kid);
+        // An unknown key ID takes the same computation: the time must not reveal which ones exist.
+        let peer = known.or_else(|| peers.any()).ok_or(Error::UnknownCredential)?;
         let verified = processing.verify_message_3(peer.for_lakers()?);
         known.ok_or(Error::UnknownCredential)?;
         let (processed, _) = verified?;

@@ -5,8 +5,15 @@ use core::time::Duration;
 use std::format;
 use std::prelude::v1::*;
 
+use aes::Aes128Enc;
+use ccm::Ccm;
+use ccm::aead::{AeadInOut, KeyInit};
+use ccm::consts::{U8, U13};
 use conche_cc::Instant;
+use sha2::{Digest, Sha256};
 
+use super::backend::{extract, kdf};
+use super::keys::PublicKey;
 use super::*;
 use crate::oscore::EndId;
 use crate::shares::Group;
@@ -253,4 +260,102 @@ fn half_open_exchanges_are_few_do_not_last_and_come_once() {
     );
     let much_later = later + Duration::from_secs(45);
     begin(&mut half_open, much_later, 10, 200).expect("what it held was given back");
+}
+
+/// Encrypts any plaintext as message_3 to a responder, with nothing but its public credential.
+struct Stranger {
+    key: [u8; 16],
+    nonce: [u8; 13],
+    th_3: [u8; 32],
+}
+
+impl Stranger {
+    /// For the responder of the trace, which has answered `message_1` of the ephemeral key X.
+    fn new(message_1: &[u8], message_2: &[u8]) -> Self {
+        let hash = |parts: &[&[u8]]| -> [u8; 32] { Sha256::digest(parts.concat()).into() };
+        let (g_y, ciphertext_2) = wire::message_2(message_2).expect("the responder wrote it");
+        let x = key(trace::X);
+        let th_2 = hash(&[&wire::write_bytes(g_y), &wire::write_bytes(&hash(&[message_1]))]);
+        let prk_2e = extract(&th_2, &*x.agree(&PublicKey::new(g_y).expect("a point")));
+        let mut plaintext_2 = vec![0; ciphertext_2.len()];
+        kdf(&prk_2e, 0, &th_2, &mut plaintext_2);
+        plaintext_2.iter_mut().zip(ciphertext_2).for_each(|(byte, sealed)| *byte ^= sealed);
+        let mut salt = [0; 32];
+        kdf(&prk_2e, 1, &th_2, &mut salt);
+        let [g_r, _] = key(trace::SK_R).public();
+        let prk_3e2m = extract(&salt, &*x.agree(&PublicKey::new(&g_r).expect("a point")));
+        let th_3 = hash(&[&wire::write_bytes(&th_2), &plaintext_2, &hex(trace::CRED_R)]);
+        let (mut key, mut nonce) = ([0; 16], [0; 13]);
+        kdf(&prk_3e2m, 3, &th_3, &mut key);
+        kdf(&prk_3e2m, 4, &th_3, &mut nonce);
+        Self { key, nonce, th_3 }
+    }
+
+    fn message_3(&self, plaintext: &[u8]) -> Vec<u8> {
+        let cipher = Ccm::<Aes128Enc, U8, U13>::new(&self.key.into());
+        let beside = [&b"\x83\x68Encrypt0\x40"[..], &wire::write_bytes(&self.th_3)].concat();
+        let mut sealed = plaintext.to_vec();
+        let tag = cipher.encrypt_inout_detached(&self.nonce.into(), &beside, sealed.as_mut_slice().into());
+        sealed.extend(tag.expect("short"));
+        wire::write_bytes(&sealed)
+    }
+}
+
+/// Non-critical external authorization data of `length` bytes, with padding (RFC 9528 §3.8.1) where one
+/// item cannot have this length.
+fn ead(length: usize) -> Vec<u8> {
+    let value = match length {
+        0 => return vec![],
+        1 => vec![],
+        2..26 => wire::write_bytes(&vec![0xa5; length - 2]),
+        26 => [&[0][..], &wire::write_bytes(&[0xa5; 23])].concat(),
+        _ => wire::write_bytes(&vec![0xa5; length - 3]),
+    };
+    let bytes = [&[1][..], &value].concat();
+    assert_eq!(bytes.len(), length);
+    bytes
+}
+
+#[test]
+fn a_strangers_message_3_with_any_key_id_and_ead_ends_its_own_exchange_only() {
+    let (_, message_1) = begun();
+    let (_, message_2) = answered(&message_1).expect("the trace's");
+    let stranger = Stranger::new(&message_1, &message_2);
+    let longest = Credential::of(&key(trace::SK_I), b"\x2b", &"x".repeat(107)).expect("short enough");
+    assert_eq!(longest.as_slice().len(), Credential::LONGEST);
+    let credentials = [hex(trace::CRED_I), longest.as_slice().to_vec()];
+    for (of_credential, kid) in (0..=23).flat_map(|kid| [(0, kid), (1, kid)]) {
+        let credential = Credential::parse(&credentials[of_credential]).expect("a credential");
+        // The longest credential leaves no room beside the longest key IDs.
+        let room = 255_usize.checked_sub(45 + kid + credential.as_slice().len());
+        let fits = 192 - 2 - 8 - 9 - 1 - kid;
+        for ead_length in 0..=255 {
+            // Each of these takes milliseconds: lengths around the limits, and all with the longest key ID.
+            let is_edge = [room.unwrap_or_default(), fits].iter().any(|edge| edge.abs_diff(ead_length) <= 1);
+            if !(is_edge || ead_length % 85 == 0 || (kid, of_credential) == (23, 0)) {
+                continue;
+            }
+            // 0x55 is not an encoded integer, so that a key ID of one byte stays a byte string.
+            let id = wire::write_bytes(&vec![0x55; kid]);
+            let message_3 = stranger.message_3(&[&id[..], &[0x48], &[0; 8], &ead(ead_length)].concat());
+            let (responder, _) = answered(&message_1).expect("the trace's");
+            let peers = Peers::of([credential.clone()]).expect("one alone");
+            let expected = match message_3.len() {
+                193.. => Error::Malformed,
+                _ if room.is_none_or(|room| ead_length > room) => Error::Ead,
+                _ => Error::UnknownCredential,
+            };
+            let refused = responder.finish(&message_3, &peers).map(drop);
+            assert_eq!(refused, Err(expected), "key ID of {kid} bytes, EAD of {ead_length}");
+        }
+    }
+}
+
+#[test]
+fn message_1_is_answered_or_refused_with_ead_of_any_length() {
+    let (_, message_1) = begun();
+    for length in 0..=255 {
+        let message = [&message_1[..], &ead(length)].concat();
+        assert_eq!(answered(&message).is_ok(), message.len() <= 192, "EAD of {length} bytes");
+    }
 }
