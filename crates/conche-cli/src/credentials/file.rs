@@ -72,8 +72,10 @@ pub enum Keying {
 pub struct Found {
     /// The file, if there is one.
     pub file: Option<PathBuf>,
-    /// The entry that says most of the URI.
+    /// The most specific entry that matches the URI.
     pub entry: Option<Entry>,
+    /// The user's default file, if this process may not read it.
+    unreadable: Option<PathBuf>,
 }
 
 impl Entry {
@@ -95,8 +97,14 @@ impl Found {
             (None, None) => return Ok(Self::default()),
             (None, Some(file)) => match read_believed(&file, WHY) {
                 Ok(bytes) => (file, bytes),
-                Err(error) if is_missing(&error) => return Ok(Self::default()),
-                Err(error) => return Err(error),
+                // The default file is optional. Containers often run as a user who cannot read HOME.
+                Err(error) => match open_error(&error) {
+                    Some(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(Self::default()),
+                    Some(io::ErrorKind::PermissionDenied) => {
+                        return Ok(Self { unreadable: Some(file), ..Self::default() });
+                    }
+                    _ => return Err(error),
+                },
             },
         };
         let told = file.display();
@@ -108,11 +116,14 @@ impl Found {
         let for_it = entries.into_iter().filter(|entry| entry.pattern.matches(uri));
         // Two cannot say as much, or they would be the same pattern.
         let entry = for_it.max_by(|a, b| a.pattern.by_precision(&b.pattern));
-        Ok(Self { file: Some(file), entry })
+        Ok(Self { file: Some(file), entry, unreadable: None })
     }
 
-    /// Which entry it was, for whoever wonders.
-    pub fn told(&self) -> Option<String> {
+    /// Returns the note of `-v`: the entry that applies, or the default file that cannot be read.
+    pub fn note(&self) -> Option<String> {
+        if let Some(file) = &self.unreadable {
+            return Some(format!("* {} is not used: permission denied", file.display()));
+        }
         let (Some(file), Some(entry)) = (&self.file, &self.entry) else { return None };
         Some(format!("* credentials for {} from line {} of {}", show::escape(&entry.text), entry.line, file.display()))
     }
@@ -120,9 +131,9 @@ impl Found {
 
 const WHY: &str = "says whose keys and certificates are believed, and others than its owner may read or change it";
 
-fn is_missing(error: &anyhow::Error) -> bool {
-    let cause = error.downcast_ref::<io::Error>();
-    cause.is_some_and(|error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))
+/// Returns why a file could not be opened or read.
+fn open_error(error: &anyhow::Error) -> Option<io::ErrorKind> {
+    error.downcast_ref::<io::Error>().map(io::Error::kind)
 }
 
 /// The user's own file (XDG Base Directory Specification 0.8), wherever the command runs: a path that is not absolute does not count.

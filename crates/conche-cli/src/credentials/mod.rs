@@ -126,9 +126,9 @@ impl Asking {
     fn find(&self, uri: &Uri, global: &Global) -> anyhow::Result<Found> {
         let found = Found::of(uri, self.config.as_deref())?;
         if global.verbose > 0
-            && let Some(told) = found.told()
+            && let Some(note) = found.note()
         {
-            show::note(told);
+            show::note(note);
         }
         Ok(found)
     }

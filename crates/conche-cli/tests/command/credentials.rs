@@ -4,6 +4,8 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use crate::common::{Ended, conche, run};
 use crate::security::{Files, KEY, ask, lamp, serve};
@@ -60,6 +62,53 @@ fn the_most_precise_entry_is_taken_but_not_before_what_is_typed_or_in_the_enviro
     let environment = [("CONCHE_PSK_IDENTITY", "lamp"), ("CONCHE_PSK_KEY_FILE", &right), ("CONCHE_CONFIG", &file)];
     let got = run(conche().args(["get", &format!("{exact}/test")]).envs(environment));
     assert_eq!(got.stdout, "hello", "{}", got.stderr);
+}
+
+/// Containers run as a user who cannot read the HOME that the image names.
+#[test]
+fn a_default_file_that_cannot_be_read_is_no_error_and_a_named_one_is() {
+    let (_server, address) = crate::common::serve();
+    let files = Files::new();
+    fs::create_dir(files.path("conche")).expect("it can be made");
+    let file = files.secret("conche/conche.toml", "[[credentials]]\nuri = \"coap://*:*\"\noscore = \"missing\"\n");
+    let uri = format!("coap://{address}/test");
+    let as_nobody = |arguments: &[&str]| {
+        let mut command = conche();
+        command.args(arguments).env("XDG_CONFIG_HOME", files.path(""));
+        unprivileged(&files, &mut command)
+    };
+    fs::set_permissions(files.path("conche"), fs::Permissions::from_mode(0o000)).expect("it is ours");
+    let ended = as_nobody(&["get", &uri, "-v"]);
+    assert_eq!((ended.status, ended.stdout.as_str()), (Some(0), "hello"), "{}", ended.stderr);
+    assert!(ended.stderr.contains(&format!("* {file} is not used: permission denied\n")), "{}", ended.stderr);
+    let named = as_nobody(&["get", &uri, "--config", &file]);
+    assert_eq!(named.status, Some(1), "{}", named.stderr);
+    assert!(named.stderr.contains(&file), "{}", named.stderr);
+    // So that the directory can be removed.
+    fs::set_permissions(files.path("conche"), fs::Permissions::from_mode(0o700)).expect("it is ours");
+}
+
+/// Runs a command as a user without privileges: root reads whatever its mode is.
+fn unprivileged(files: &Files, command: &mut Command) -> Ended {
+    if !nix::unistd::geteuid().is_root() {
+        return run(command);
+    }
+    const NOBODY: u32 = 65_534;
+    // The user may have no way to where the command was built.
+    let program = files.path("program");
+    if !fs::exists(&program).expect("the directory can be read") {
+        fs::copy(command.get_program(), &program).expect("it can be copied");
+        fs::set_permissions(files.path(""), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    }
+    let mut other = Command::new(program);
+    other.args(command.get_args()).current_dir("/").uid(NOBODY).gid(NOBODY);
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => other.env(name, value),
+            None => other.env_remove(name),
+        };
+    }
+    run(&mut other)
 }
 
 #[test]
