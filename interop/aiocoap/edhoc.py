@@ -1,6 +1,6 @@
 """A server and a client of aiocoap that agree on OSCORE keys (EDHOC, RFC 9528), for crates/conche/tests/library/edhoc_aiocoap.rs.
 
-    edhoc.py server PORT PRIVATE_KEY CREDENTIAL PEER
+    edhoc.py server HOST PORT PRIVATE_KEY CREDENTIAL PEER
     edhoc.py client URI PRIVATE_KEY CREDENTIAL PEER (combined|separate)
 
 Keys and credentials are hexadecimal digits. The server says "ready"; the client prints the payload of the response.
@@ -36,18 +36,18 @@ class Who(aiocoap.resource.Resource):
         return aiocoap.Message(payload=",".join(map(str, claims)).encode())
 
 
-async def server(port, key, credential, other):
+async def server(host, port, key, credential, other):
     site = aiocoap.resource.Site()
     site.add_resource(["who"], Who())
     credentials = CredentialsMap()
     credentials.load_from_dict(
         {
-            f"coap://127.0.0.1:{port}/*": {"edhoc-oscore": own(key, credential)},
+            f"coap://{host}:{port}/*": {"edhoc-oscore": own(key, credential)},
             ":lamp": {"edhoc-oscore": {"suite": 2, "method": 3, **peer(other)}},
         }
     )
     context = await aiocoap.Context.create_server_context(
-        OscoreSiteWrapper(site, credentials), bind=("127.0.0.1", int(port)), server_credentials=credentials
+        OscoreSiteWrapper(site, credentials), bind=(host, int(port)), server_credentials=credentials
     )
     print("ready", flush=True)
     await asyncio.get_running_loop().create_future()

@@ -15,10 +15,11 @@
 mod coaps;
 mod common;
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use common::own_address::own_address;
 use common::{Process, conche, run, serve};
 use conche::client::Response;
 use conche::{Client, Code, Reliability};
@@ -37,10 +38,9 @@ const CONTENT: &str = "made by a test";
 
 /// libcoap's server on a free port of the loopback, once it answers, with [`RESOURCE`] on it.
 async fn libcoap_server() -> (Process, SocketAddr) {
-    let port = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port();
-    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let address = own_address();
     let mut command = Command::new(SERVER);
-    command.args(["-A", "127.0.0.1", "-d", "10", "-p", &port.to_string()]);
+    command.args(["-A", &address.ip().to_string(), "-d", "10", "-p", &address.port().to_string()]);
     let server = Process(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect(WITHOUT_TOOLS));
     let client = Client::new();
     let uri = format!("coap://{address}{RESOURCE}");

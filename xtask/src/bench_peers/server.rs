@@ -105,14 +105,18 @@ impl Server {
     }
 }
 
-/// The first of so many ports that nobody has.
+/// Returns the first of `ports` consecutive ports that are free.
+///
+/// They lie below the ephemeral range, so that no client socket takes one before the server binds it.
 fn free_port(ports: u32) -> Result<u16> {
-    for _ in 0..100 {
-        let first = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-        let others = (0..ports.max(1)).map(|at| u16::try_from(u32::from(first) + at).ok());
-        if others.into_iter().all(|port| port.is_some_and(|port| UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok()))
-        {
-            return Ok(first);
+    const LOWEST: u32 = 10_000;
+    const SPAN: u32 = 22_000;
+    let ports = ports.max(1);
+    let starts = (0..100).map(|attempt| LOWEST + (std::process::id() + attempt) * ports % (SPAN - ports));
+    for start in starts {
+        let is_free = |port| u16::try_from(port).is_ok_and(|port| UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok());
+        if (start..start + ports).all(is_free) {
+            return Ok(u16::try_from(start)?);
         }
     }
     bail!("there are no {DESTINATIONS} free ports in a row")

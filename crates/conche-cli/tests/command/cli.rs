@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Stdio;
 
+use crate::common::own_address::own_address;
 use crate::common::{Ended, Process, conche, listening, run, serve};
 
 fn ask(arguments: &[&str]) -> Ended {
@@ -185,15 +186,14 @@ fn what_the_operating_system_does_not_send_is_no_timeout() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_server_that_restarts_is_waited_for_on_request() {
-    let (closed, there) = silence();
-    let address = closed.local_addr().expect("it is bound");
-    drop(closed);
+    let address = own_address();
+    let there = uri(address, "/");
     let mut client = conche();
     let client = client.args(["get", &there, "-vv", "-B", "60", "--retry-unreachable"]);
     let mut client = client.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command starts");
     let mut stderr = BufReader::new(client.stderr.take().expect("it is piped")).lines();
     assert!(stderr.any(|line| line.is_ok_and(|line| line.contains("reports the peer unreachable"))));
-    let server = UdpSocket::bind(address).expect("the port is still free");
+    let server = UdpSocket::bind(address).expect("the address is this test's own");
     let mut request = [0; 64];
     let (_, from) = server.recv_from(&mut request).expect("a retransmission");
     // A piggybacked 2.05 with the request's message ID and token, which is 8 bytes long.

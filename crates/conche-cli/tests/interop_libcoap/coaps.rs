@@ -2,7 +2,7 @@
 //! observation, in both roles.
 
 use std::fs;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::WITHOUT_TOOLS;
+use crate::common::own_address::own_addresses;
 use crate::common::{Process, conche, listening, run};
 
 /// What libcoap is built on, which its programs have in their names.
@@ -41,15 +42,11 @@ fn secret(path: &Path, text: &str) {
 
 /// libcoap's server with our key, and its address for `coaps`, which is the port after the one that it is told.
 fn libcoap_server(library: &str) -> (Process, SocketAddr) {
-    // Two ports in a row that are free now.
-    let port = (0..100)
-        .map(|_| UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port())
-        .find(|port| port.checked_add(1).is_some_and(|next| UdpSocket::bind(("127.0.0.1", next)).is_ok()))
-        .expect("two free ports in a row");
+    let plain = own_addresses(2);
     let mut command = Command::new(format!("coap-server-{library}"));
-    command.args(["-A", "127.0.0.1", "-d", "10", "-k", KEY, "-h", "hint", "-p", &port.to_string()]);
+    command.args(["-A", &plain.ip().to_string(), "-d", "10", "-k", KEY, "-h", "hint", "-p", &plain.port().to_string()]);
     let server = Process(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect(WITHOUT_TOOLS));
-    (server, SocketAddr::from(([127, 0, 0, 1], port + 1)))
+    (server, SocketAddr::new(plain.ip(), plain.port() + 1))
 }
 
 #[test]

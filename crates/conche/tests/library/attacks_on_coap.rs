@@ -5,12 +5,14 @@
 //! None of them hinders somebody from keeping everything back (§2.1), nor tells where the other end is: whoever relays all at once is no
 //! other than a network (§2.5).
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use conche::client::RequestBuilder;
 use conche::oscore::{Credentials, EndId, Keys};
 use conche::security::Secret;
 use conche::server::{Query, RequireFresh, Router, get, put};
@@ -39,6 +41,10 @@ async fn by_each(attack: impl AsyncFn(By)) {
 
 /// So long a client waits whose request, or its answer, is held back.
 const SHORT: Duration = Duration::from_millis(300);
+/// The same where the request has to reach the server first, on a loaded machine.
+const LONGER: Duration = Duration::from_secs(3);
+/// For so long a request to the door is fresh.
+const FRESH: Duration = Duration::from_secs(2);
 
 /// A client, somebody on the path, and a server with a lock, a door that opens to fresh requests only, and a place for bodies.
 struct Path {
@@ -86,14 +92,25 @@ impl Path {
     }
 
     fn put(&self, path: &str, body: impl Into<Bytes>) -> impl Future<Output = Result<conche::client::Response, Error>> {
-        self.client.put(self.uri(path)).payload(ContentFormat::OCTET_STREAM, body).timeout(LONG).send()
+        self.put_body(path, body).timeout(LONG).send()
     }
 
     /// The same, for which the client soon waits no more.
     async fn give_up_on(&self, path: &str, body: impl Into<Bytes>) {
-        let put = self.client.put(self.uri(path)).payload(ContentFormat::OCTET_STREAM, body);
-        let error = put.timeout(SHORT).await.expect_err("it is held back");
+        let error = self.put_body(path, body).timeout(SHORT).await.expect_err("it is held back");
         assert!(error.is_timeout_or_unreachable(), "{:?}: {error}", self.by);
+    }
+
+    /// Sends a request and cancels it once a datagram in this direction is held.
+    async fn cancel_when_held(&self, toward: Toward, request: RequestBuilder) {
+        tokio::select! {
+            answer = request.timeout(LONG).send() => panic!("{:?}: {answer:?}", self.by),
+            () = self.foe.holds(toward, 1) => {}
+        }
+    }
+
+    fn put_body(&self, path: &str, body: impl Into<Bytes>) -> RequestBuilder {
+        self.client.put(self.uri(path)).payload(ContentFormat::OCTET_STREAM, body)
     }
 
     /// The server has seen so many requests more than it had.
@@ -120,7 +137,7 @@ fn router(done: &Done) -> Router {
         }
     };
     let said = async |Query(arguments): Query| arguments.iter().map(|(name, _)| name).collect::<String>();
-    let fresh = RequireFresh::within(Duration::from_millis(200)).expect("the system has random numbers");
+    let fresh = RequireFresh::within(FRESH).expect("the system has random numbers");
     let router = Router::new().route("/say", get(said)).route("/lock", put(doing()));
     router.route("/body", put(doing())).route("/door", put(doing()).layer(fresh))
 }
@@ -155,8 +172,7 @@ async fn a_delayed_request_is_executed_once_at_most() {
     by_each(async |by| {
         let path = Path::new(by).await;
         path.foe.act(Toward::Server, 0, Act::Hold);
-        path.give_up_on("/lock", "unlock").await;
-        path.foe.holds(Toward::Server, 1).await;
+        path.cancel_when_held(Toward::Server, path.put_body("/lock", "unlock")).await;
         path.foe.act(Toward::Server, usize::MAX, Act::Pass);
         assert!(path.put("/lock", "lock").await.is_ok());
         let held = path.foe.take(Toward::Server);
@@ -179,10 +195,10 @@ async fn a_delayed_request_is_stale_where_it_has_to_be_fresh() {
         assert!(path.put("/door", "open").await.is_ok());
         // What asks for a challenge passes, and what answers it is held.
         path.foe.act(Toward::Server, 1, Act::Hold);
-        path.give_up_on("/door", "open late").await;
-        path.foe.holds(Toward::Server, 1).await;
+        path.cancel_when_held(Toward::Server, path.put_body("/door", "open late")).await;
         path.foe.act(Toward::Server, usize::MAX, Act::Pass);
         let (held, before) = (path.foe.take(Toward::Server), path.server.stats().await.datagrams_received);
+        tokio::time::sleep(FRESH).await;
         path.foe.release(Toward::Server, &held[..1]).await;
         path.server_sees(before + 1).await;
         assert!(path.put("/door", "close").await.is_ok());
@@ -203,7 +219,7 @@ async fn a_delayed_response_is_no_answer_to_a_later_request() {
             if by != By::Dtls { request.token(Token::from(*b"the same")) } else { request }
         };
         path.foe.act(Toward::Client, 0, Act::Hold);
-        let error = ask("first").timeout(SHORT).await.expect_err("its answer is held back");
+        let error = ask("first").timeout(LONGER).await.expect_err("its answer is held back");
         assert!(error.is_timeout_or_unreachable(), "{error}");
         path.foe.holds(Toward::Client, 1).await;
         let earlier = path.foe.take(Toward::Client);
@@ -231,10 +247,16 @@ async fn a_delayed_response_is_no_answer_to_a_later_request() {
 async fn no_two_requests_of_a_session_have_the_same_token() {
     let mut server = crate::between::Hand::server().await;
     let client = Client::builder().psk(*b"lamp", Secret::new(*b"sesame")).expect("a key").build().expect("legal");
-    let mut seen = std::collections::BTreeSet::new();
+    let (mut seen, mut ids) = (BTreeSet::new(), BTreeSet::new());
     for number in 0..100 {
         let asking = tokio::spawn(client.get(format!("coaps://{}/", server.address())).send());
-        let request = server.receive().await;
+        // A retransmission has the token of its request.
+        let request = loop {
+            let request = server.receive().await;
+            if ids.insert([request[2], request[3]]) {
+                break request;
+            }
+        };
         let length = usize::from(request[0] & 15);
         assert!(seen.insert(request[4..4 + length].to_vec()), "request {number} has the token of an earlier one");
         server.send(&[&[0x60 | request[0] & 15, 0x45], &request[2..4 + length]].concat()).await;
@@ -252,8 +274,7 @@ fn bodies() -> [Bytes; 2] {
 async fn a_block_of_an_earlier_body_comes_between(by: By, withheld: usize, bodies: [Bytes; 2]) -> Path {
     let (path, [first, second]) = (Path::new(by).await, bodies);
     path.foe.act(Toward::Server, withheld, Act::Hold);
-    path.give_up_on("/body", first).await;
-    path.foe.holds(Toward::Server, 1).await;
+    path.cancel_when_held(Toward::Server, path.put_body("/body", first)).await;
     let earlier = path.foe.take(Toward::Server);
 
     path.foe.act(Toward::Server, 1, Act::Hold);

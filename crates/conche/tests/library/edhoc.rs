@@ -14,6 +14,8 @@ use conche_proto::edhoc::{Initiator, Peers, with_id};
 use conche_proto::oscore::EndId;
 use tokio::sync::Semaphore;
 
+use crate::own_address::own_address;
+
 pub(crate) fn own(kid: &[u8], name: &str) -> Own {
     let key = generate().expect("there is randomness");
     let credential = Credential::of(&key, kid, name).expect("short");
@@ -33,7 +35,7 @@ pub(crate) async fn server(party: Party) -> Server {
     let router =
         Router::new().route("/who", get(who)).route("/size", post(async |body: String| body.len().to_string()));
     let server = Server::builder().edhoc(party).router(router).route("/open", get(async || "open"));
-    server.bind("127.0.0.1:0").await.expect("the loopback can be bound")
+    server.bind(own_address()).await.expect("the loopback can be bound")
 }
 
 /// A server at the address of another, which has forgotten everything.

@@ -3,13 +3,14 @@
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, UdpSocket};
 use std::process::{Child, Command, Stdio};
 
 use conche::edhoc::{Credential, Own, Party, generate};
 use conche::security::Identity;
 use conche::server::get;
 use conche::{Client, Server};
+
+use crate::own_address::own_address;
 
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../interop/aiocoap/edhoc.py");
 
@@ -74,9 +75,10 @@ async fn aiocoap_agrees_with_our_server_in_both_ways() {
 async fn our_client_agrees_with_aiocoap_in_both_ways() {
     for combined in [true, false] {
         let (ours, theirs) = (own(b"\x2b", "lamp-7"), own(b"\x32", "hall"));
-        let port = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port();
+        let address = own_address();
         let [key, credential, other] = told(&theirs, &ours);
-        let mut command = aiocoap(&["server", &port.to_string(), &key, &credential, &other]);
+        let mut command =
+            aiocoap(&["server", &address.ip().to_string(), &address.port().to_string(), &key, &credential, &other]);
         let mut server = Process(command.stdout(Stdio::piped()).spawn().expect("it starts"));
         let mut line = String::new();
         let stdout = server.0.stdout.take().expect("it is piped");
@@ -84,7 +86,7 @@ async fn our_client_agrees_with_aiocoap_in_both_ways() {
         assert_eq!(line, "ready\n");
         let party = Party::new(ours).with_peer(theirs.credential().clone()).expect("one alone").combined(combined);
         let client = Client::builder().edhoc(party).build().expect("legal settings");
-        let uri = format!("coap://{}/who", SocketAddr::from(([127, 0, 0, 1], port)));
+        let uri = format!("coap://{address}/who");
         for _ in 0..3 {
             assert_eq!(client.get(&uri).await.expect("an answer").text().expect("a text"), ":lamp", "{combined}");
         }

@@ -32,6 +32,8 @@ mod multicast;
 mod observe;
 #[cfg(feature = "oscore")]
 mod oscore;
+#[path = "../common/own_address.rs"]
+mod own_address;
 mod paths;
 #[cfg(feature = "dtls")]
 mod secured;

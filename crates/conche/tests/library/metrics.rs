@@ -101,15 +101,16 @@ async fn a_session_is_told_under_its_address_and_once_after_another_has_followed
     use std::net::SocketAddr;
     use std::time::Duration;
 
+    use crate::own_address::own_address;
+
     let at = async |address: SocketAddr| {
         let builder = Server::builder().psk(|_: &[u8]| Some(Secret::new(*b"sesame"))).route("/", get(async || "open"));
         builder.bind(address).await.expect("loopback can be bound")
     };
     let client = Client::builder().psk(*b"lamp", Secret::new(*b"sesame")).expect("a key").build().expect("valid");
-    let mut there = SocketAddr::from(([127, 0, 0, 1], 0));
+    let there = own_address();
     for _ in 0..2 {
         let server = at(there).await;
-        there = server.local_addr();
         // The first try may be what tells that the session before is over.
         while client.get(format!("coaps://{there}/")).await.is_err() {}
         let text = client.metrics(9).await;

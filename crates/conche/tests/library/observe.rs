@@ -9,6 +9,9 @@ use std::time::Duration;
 use conche::client::{Observation, Response as Answer};
 use conche::server::{Notifier, Path, Query, Resource, Response, Router, get};
 use conche::{Client, Code, EndpointConfig, Error, Limits, OptionNumber, Server, SubscriptionEnd};
+use tokio::net::ToSocketAddrs;
+
+use crate::own_address::own_address;
 
 const LOCALHOST: &str = "127.0.0.1:0";
 
@@ -49,7 +52,7 @@ impl Counter {
         }
     }
 
-    async fn serve(&self, address: &str) -> Server {
+    async fn serve(&self, address: impl ToSocketAddrs) -> Server {
         Server::builder().route("/n", self.resource()).bind(address).await.expect("it starts")
     }
 }
@@ -235,15 +238,15 @@ async fn queries_are_told_apart_and_one_path_of_many_can_be_notified() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_was_restarted_is_registered_at_again() {
     let counter = Counter::default();
-    let server = counter.serve(LOCALHOST).await;
-    let address = server.local_addr().to_string();
+    let address = own_address();
+    let server = counter.serve(address).await;
     let mut observation = Client::new().observe(uri(&server, "/n"));
     assert_eq!(next_text(&mut observation).await, "0");
     drop(server);
     counter.is_observed_by(0).await;
     let again = Counter::default();
     again.value.store(8, Ordering::Relaxed);
-    let _server = again.serve(&address).await;
+    let _server = again.serve(address).await;
     // After Max-Age, 60 s, and some more.
     assert_eq!(next_text(&mut observation).await, "8");
     again.set(9);

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -9,6 +10,8 @@ use std::time::Duration;
 use conche::oscore::{Credentials, EndId, Identity, Keys, KeysError, NumberStore, ReplayWindow, Start};
 use conche::server::{BindError, Notifier, RequireSecured, Router, get, put};
 use conche::{Client, Code, ConfigError, ContentFormat, Error, Failure, Server};
+
+use crate::own_address::own_address;
 
 const CLIENT: &[u8] = b"c";
 const SERVER: &[u8] = b"s";
@@ -374,17 +377,17 @@ async fn keys_that_are_agreed_on_anew_outlive_both_ends_without_a_store() {
     let anew = |own, other| Keys::anew(credentials(own, other)).expect("legal credentials");
     let (of_client, of_server) = (anew(CLIENT, SERVER), anew(SERVER, CLIENT));
     let client = || Client::builder().oscore(of_client.clone()).build().expect("legal settings");
-    let bind = async |at: String| {
+    let bind = async |at: SocketAddr| {
         let server = Server::builder().oscore(of_server.clone()).route("/who", get(who));
         server.bind(at).await.expect("the loopback can be bound")
     };
-    let mut server = bind("127.0.0.1:0".to_owned()).await;
+    let mut server = bind(own_address()).await;
     let first = client();
     let uri = format!("coap://{}/who", server.local_addr());
     for _ in 0..3 {
         assert_eq!(first.get(&uri).await.expect("an answer").text().expect("a text"), "63");
     }
-    let address = server.local_addr().to_string();
+    let address = server.local_addr();
     server.shutdown(Duration::from_secs(1)).await;
     server = bind(address).await;
     assert_eq!(first.get(&uri).await.expect("an answer").text().expect("a text"), "63");

@@ -12,6 +12,8 @@ use conche::server::{BindError, Notifier, Response, Router, ServerBuilder, State
 use conche::{Client, Code, EndpointConfig, Error, Limits, Reliability, Server};
 use tokio::net::UdpSocket;
 
+use crate::own_address::own_address;
+
 const WORKERS: usize = 4;
 
 /// So many clients that not all of them come to one worker, but once in 2^126 times.
@@ -84,7 +86,7 @@ async fn a_copy_of_a_request_is_answered_by_the_worker_that_remembers_it() {
 async fn a_request_whose_copies_come_while_the_server_starts_is_served_once() {
     let counter = Arc::new(AtomicUsize::new(0));
     let router = Router::new().route("/count", post(count)).with_state(Arc::clone(&counter));
-    let address = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("one is free");
+    let address = own_address();
     let (serves, started) = (Arc::new(AtomicBool::new(false)), Arc::new(Barrier::new(2)));
     let clients = thread::spawn({
         let (serves, started) = (Arc::clone(&serves), Arc::clone(&started));
@@ -154,7 +156,7 @@ async fn observers_at_different_workers_all_hear_of_a_change() {
 
 #[tokio::test]
 async fn a_server_that_is_shut_down_serves_nobody_any_more_and_leaves_the_address() {
-    let server = builder().route("/worker", get(worker)).bind("127.0.0.1:0").await.expect("it starts");
+    let server = builder().route("/worker", get(worker)).bind(own_address()).await.expect("it starts");
     let (address, uri) = (server.local_addr(), uri(&server, "worker"));
     let clients = [(); CLIENTS].map(|()| Client::new());
     for client in &clients {
@@ -170,7 +172,7 @@ async fn a_server_that_is_shut_down_serves_nobody_any_more_and_leaves_the_addres
 
 #[tokio::test]
 async fn a_server_that_is_dropped_leaves_the_address() {
-    let server = builder().bind("127.0.0.1:0").await.expect("it starts");
+    let server = builder().bind(own_address()).await.expect("it starts");
     let address = server.local_addr();
     drop(server);
     // Its threads end when they notice.

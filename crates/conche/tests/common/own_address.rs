@@ -1,0 +1,33 @@
+//! Loopback addresses for servers that a test binds, closes and binds again.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicU16, Ordering};
+
+/// The first port tried. Ports from here on lie below the ephemeral range, from which the operating system serves
+/// port 0 (Linux: 32768 to 60999), so that no other socket takes one while it is closed.
+const FIRST_PORT: u16 = 16_384;
+
+/// Returns an address of 127.0.0.0/8 that no other process or test uses, in this process or another.
+///
+/// The host is that of this process on Linux, where the whole block is the loopback, and 127.0.0.1 elsewhere.
+pub fn own_address() -> SocketAddr {
+    own_addresses(1)
+}
+
+/// Returns the first of `ports` addresses with consecutive ports, each as [`own_address`] has one.
+pub fn own_addresses(ports: u16) -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(FIRST_PORT);
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    // A process ID of Linux has at most 22 bits; 127.64.0.0/10 keeps clear of 127.0.0.1.
+    let host = match cfg!(target_os = "linux") {
+        true => Ipv4Addr::new(127, 64 | (high & 0x3f), middle, low),
+        false => Ipv4Addr::LOCALHOST,
+    };
+    loop {
+        let first = NEXT.fetch_add(ports, Ordering::Relaxed);
+        let is_free = |port| UdpSocket::bind((host, port)).is_ok();
+        if (first..first + ports).all(is_free) {
+            return (host, first).into();
+        }
+    }
+}
