@@ -24,6 +24,7 @@ use dimpl::{
 use rand_chacha::ChaCha12Rng;
 use rand_core::{RngCore, SeedableRng};
 
+use super::client_hello::Rewriter;
 use super::provider::{self, during};
 use super::{Engine, Engines, Failure, Opening, Step};
 use crate::config::{Config, ConfigError};
@@ -67,7 +68,14 @@ pub struct DimplEngines {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Wanted {
     Key { identity: Vec<u8>, key: Secret },
-    Certificate { of_clients: bool },
+    Certificate(Role),
+}
+
+/// The end of a handshake that shows a certificate, or wants to see one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Client,
+    Server { asks_clients: bool },
 }
 
 impl DimplEngines {
@@ -90,7 +98,7 @@ impl DimplEngines {
             engines.psk = Some(engines.with_keys(keys)?);
         }
         if let Some(certificate) = certificate {
-            engines.made(Wanted::Certificate { of_clients: certificate.clients.is_some() })?;
+            engines.made(Wanted::Certificate(Role::Server { asks_clients: certificate.clients.is_some() }))?;
             engines.certificate = Some(certificate);
         }
         Ok(engines)
@@ -113,12 +121,16 @@ impl DimplEngines {
         let settings = built(match wanted.clone() {
             Wanted::Key { identity, key } => {
                 let resolver = Arc::new(Resolver::new(Arc::new(move |_: &[u8]| Some(key.clone()))));
-                let builder = self.settings().with_crypto_provider(provider::for_keys());
+                let builder = self.settings().with_crypto_provider(provider::for_client(provider::for_keys()));
                 builder.with_psk_client(identity, resolver)
             }
-            Wanted::Certificate { of_clients } => {
+            Wanted::Certificate(Role::Client) => {
+                let provider = provider::for_client(provider::for_certificates());
+                self.settings().with_crypto_provider(provider).require_client_certificate(false)
+            }
+            Wanted::Certificate(Role::Server { asks_clients }) => {
                 let builder = self.settings().with_crypto_provider(provider::for_certificates());
-                builder.require_client_certificate(of_clients)
+                builder.require_client_certificate(asks_clients)
             }
         })?;
         self.last = Some((wanted, Arc::clone(&settings)));
@@ -148,7 +160,8 @@ impl DimplEngines {
     /// A client's; a server's knows more.
     fn association(&self, dtls: Dtls, clock: Clock) -> Dimpl {
         let key_log = self.config.key_log.clone();
-        Dimpl { dtls, clock, due: None, shift: 0, cookie: None, resolver: None, identity: None, key_log }
+        let rewriter = Rewriter::default();
+        Dimpl { dtls, rewriter, clock, due: None, shift: 0, cookie: None, resolver: None, identity: None, key_log }
     }
 }
 
@@ -164,7 +177,7 @@ impl Engines for DimplEngines {
                 Dtls::new_12_psk(settings, clock)
             }
             ClientCredentials::Certificate { own, .. } => {
-                let settings = self.made(Wanted::Certificate { of_clients: false })?;
+                let settings = self.made(Wanted::Certificate(Role::Client))?;
                 Dtls::new_12(settings, shown(own.as_ref()), clock)
             }
         };
@@ -196,8 +209,8 @@ impl Engines for DimplEngines {
             (Dtls::new_12_psk(Arc::clone(settings), clock), Some(Arc::clone(resolver)))
         } else {
             let Some(certificate) = self.certificate.clone() else { return Err(Failure::Suite) };
-            let of_clients = certificate.clients.is_some();
-            let settings = self.made(Wanted::Certificate { of_clients }).map_err(broken)?;
+            let role = Role::Server { asks_clients: certificate.clients.is_some() };
+            let settings = self.made(Wanted::Certificate(role)).map_err(broken)?;
             (Dtls::new_12(settings, shown(Some(&certificate.own)), clock), None)
         };
         let cookie = opening.cookie.try_into().ok();
@@ -220,6 +233,8 @@ const CERTIFICATE_SUITES: [Dtls12CipherSuite; 3] = [
 /// One association of dimpl's.
 pub struct Dimpl {
     dtls: Dtls,
+    /// Takes a client's ClientHello before it leaves.
+    rewriter: Rewriter,
     /// What its clock shows, and what it waits for.
     clock: Clock,
     due: Option<Clock>,
@@ -261,7 +276,11 @@ impl Engine for Dimpl {
 
     fn poll(&mut self, buffer: &mut [u8]) -> Result<Step, Failure> {
         loop {
+            if let Some(len) = self.rewriter.next(buffer) {
+                return Ok(Step::Transmit(len));
+            }
             let step = match self.dtls.poll_output(buffer) {
+                Output::Packet(datagram) if self.rewriter.takes(datagram) => continue,
                 Output::Packet(datagram) => Step::Transmit(datagram.len()),
                 Output::Connected => {
                     self.cookie = None;
@@ -277,7 +296,7 @@ impl Engine for Dimpl {
                 Output::BufferTooSmall { needed } => {
                     return Err(Failure::Protocol(format!("a record of {needed} bytes, more than the buffer holds")));
                 }
-                // Such as keys for SRTP, which nobody has asked for.
+                // SRTP keys, for which a peer's client may ask.
                 _ => continue,
             };
             if let Step::Transmit(len) = step {

@@ -3,6 +3,7 @@
 //! Everything else is [`Sessions`](crate::Sessions)' own: cookies, bounds, who is who. What an engine is fed are single
 //! records whose bounds have been checked; what it wants it says when it is polled.
 
+mod client_hello;
 mod dimpl;
 mod provider;
 

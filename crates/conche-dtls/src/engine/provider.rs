@@ -13,6 +13,7 @@ use dimpl::CryptoError;
 use dimpl::crypto::{Buf, CryptoProvider, HashAlgorithm, HmacProvider, rust_crypto};
 use zeroize::Zeroizing;
 
+use super::client_hello;
 use crate::cookie::COOKIE;
 use crate::credentials::Secret;
 
@@ -84,6 +85,11 @@ pub(super) fn for_keys() -> CryptoProvider {
     let of_keys = suites.iter().position(|suite| suite.suite().is_psk());
     let suites = of_keys.map_or(suites, |at| &suites[at..=at]);
     CryptoProvider { cipher_suites: suites, kx_groups: &[], ..all }
+}
+
+/// The same provider for the client's end of a handshake, whose ClientHello loses an extension.
+pub(super) fn for_client(provider: CryptoProvider) -> CryptoProvider {
+    CryptoProvider { hash_provider: client_hello::hashes(), key_provider: client_hello::keys(), ..provider }
 }
 
 /// The engine's signature of a message, with the hash function of the key's size; `None` if it cannot sign with this key.

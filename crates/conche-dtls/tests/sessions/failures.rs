@@ -153,12 +153,17 @@ pub fn with_certificate() -> Config {
     certified(own(data!("server.der"), data!("server.key")), None)
 }
 
-fn that_asks() -> Config {
+pub fn that_asks() -> Config {
     certified(own(data!("server.der"), data!("server.key")), Some(root()))
 }
 
 pub fn trusting() -> ClientCredentials {
     ClientCredentials::certificate(None, root(), "coap.example").unwrap()
+}
+
+/// A client that shows the certificate for which the server's root vouches.
+pub fn presenting() -> ClientCredentials {
+    shown(data!("client.der"), data!("client.key"))
 }
 
 fn shown(certificate: &[u8], key: &[u8]) -> ClientCredentials {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use conche_dtls::{Config, Ended, Failure, Identity, KeyLog};
 
+use crate::failures::{presenting, that_asks, trusting, with_certificate};
 use crate::wire::{CLIENT, Faults, SERVER, Wire, at, client, known, psk_server};
 
 /// Handshakes and an exchange of data under these faults, one for each seed. How many were completed.
@@ -175,6 +176,50 @@ fn keys_go_with_the_suite_that_all_have() {
     let is_server_hello = |datagram: &&Vec<u8>| datagram[0] == 22 && datagram[13] == 2;
     let answer = wire.ends[0].told.sent.iter().find(is_server_hello).expect("it answered");
     assert_eq!(answer[after_session(answer)..][..2], TLS_PSK_WITH_AES_128_CCM_8);
+}
+
+/// The types of a ClientHello's extensions. The hello is whole in its datagram.
+fn extensions(hello: &[u8]) -> Vec<u16> {
+    let long = |at: usize| usize::from(u16::from_be_bytes([hello[at], hello[at + 1]]));
+    let mut at = 13 + 12 + 2 + 32;
+    at += 1 + usize::from(hello[at]);
+    at += 1 + usize::from(hello[at]);
+    at += 2 + long(at);
+    at += 1 + usize::from(hello[at]);
+    assert_eq!(at + 2 + long(at), hello.len());
+    at += 2;
+    let mut types = Vec::new();
+    while at < hello.len() {
+        types.push(long(at) as u16);
+        at += 4 + long(at + 2);
+    }
+    types
+}
+
+/// pion, and so each server on go-coap, ends such a handshake. The server's Finished shows that both ends hash the same hello.
+#[test]
+fn a_client_offers_no_srtp_whatever_its_credentials_and_the_handshake_is_done() {
+    const USE_SRTP: u16 = 14;
+    const EXTENDED_MASTER_SECRET: u16 = 23;
+    for (server, credentials) in
+        [(psk_server(1), known()), (with_certificate(), trusting()), (that_asks(), presenting())]
+    {
+        let mut wire = Wire::new(server.clone(), client(1), 3, Faults::default());
+        assert!(wire.handshake(&credentials));
+        let is_hello = |datagram: &&Vec<u8>| datagram[0] == 22 && datagram[13] == 1;
+        let hellos: Vec<_> = wire.client().told.sent.iter().filter(is_hello).map(|hello| extensions(hello)).collect();
+        assert_eq!(hellos.len(), 2);
+        for types in hellos {
+            assert!(!types.contains(&USE_SRTP) && types.contains(&EXTENDED_MASTER_SECRET), "{types:?}");
+        }
+        wire.assert_nothing_is_left();
+
+        // In fragments, some of which are lost and repeated.
+        let small = |config| Config { mtu: 127, ..config };
+        let mut wire = Wire::new(small(server), small(client(1)), 3, Faults { loss: 5, ..Faults::default() });
+        assert!(wire.handshake(&credentials));
+        wire.assert_nothing_is_left();
+    }
 }
 
 /// A client's own identity is nobody else's.
