@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use conche_proto::config::ResponseLimit;
+
 use crate::credentials::{CredentialsError, ServerCredentials};
 use crate::key_log::KeyLog;
 use crate::x509::Trust;
@@ -32,6 +34,12 @@ pub struct Config {
     /// Handshakes that go on at once. One group of sources has no more than what is free for all others, and in it a host no more than its share
     /// once others of the group want theirs.
     pub max_handshakes: usize,
+    /// Handshakes that clients of one host may begin without finishing them: by default 128 at once, and 16 a second. Those that are completed do
+    /// not count. What exceeds it is dropped as if it had been lost, so that a client repeats its hello. It bounds what a host can have computed:
+    /// a handshake that is begun costs a server some 0.2 ms with a key, and 0.5 ms with a certificate.
+    pub unfinished_per_host: ResponseLimit,
+    /// The same for a group of sources: by default 512 at once, and 128 a second.
+    pub unfinished_per_group: ResponseLimit,
     /// Bytes of the largest handshake message that a peer may send, which bounds what a certificate takes.
     pub max_message: usize,
     /// Is told the secrets of sessions, so that captures of them can be read.
@@ -50,6 +58,8 @@ impl Default for Config {
             max_sessions: 10_000,
             max_sessions_per_identity: None,
             max_handshakes: 256,
+            unfinished_per_host: ResponseLimit { per_second: 16, burst: 128 },
+            unfinished_per_group: ResponseLimit { per_second: 128, burst: 512 },
             max_message: 8192,
             key_log: None,
             seed: None,

@@ -6,6 +6,9 @@
 //! the round trip. Keys are changed every [`LIFETIME`]; the one before stays valid for as
 //! long again. The reply is never longer than the request.
 //!
+//! A cookie begins one handshake. Whoever records a ClientHello and sends it again is asked for a cookie that is newer than any with which the
+//! address has begun a handshake, and gets it only by receiving at that address.
+//!
 //! What is hashed has to be in the fragment that begins the ClientHello. A fragment that holds less is dropped: to keep it
 //! until the rest comes would be state for whoever sends fragments. 97 bytes and two for each cipher suite are enough.
 
@@ -14,6 +17,7 @@ use core::time::Duration;
 
 use conche_proto::Instant;
 use rand_core::RngCore;
+use siphasher::sip::SipHasher13;
 use siphasher::sip128::{Hasher128, SipHasher24};
 use subtle::ConstantTimeEq;
 
@@ -21,6 +25,10 @@ use crate::wire::{self, HANDSHAKE_HEADER, RECORD_HEADER, Reader, Record, content
 
 /// For how long a key makes cookies. Each is valid for as long again.
 const LIFETIME: Duration = Duration::from_secs(60);
+/// Milliseconds for which a cookie is valid at most, and one more.
+const LONGEST_VALID: u32 = 120_001;
+/// Cells in each of the two rows that remember spent cookies.
+const CELLS: usize = 4096;
 /// Bytes of a cookie: as many as engines make themselves, so that one can be had to accept it.
 pub(crate) const COOKIE: usize = COOKIE_LENGTH as usize;
 const COOKIE_LENGTH: u8 = 32;
@@ -79,12 +87,19 @@ impl<'a> Hello<'a> {
 /// What the gate has to say of a ClientHello.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It comes from where it says, this long after it was asked for its cookie.
-    Welcome(Duration),
+    /// Its sender receives what is sent to its address, and got its cookie at this time.
+    Welcome(Issued),
     /// Send this, and forget it.
     Reply([u8; REPLY]),
     /// Leave it: the reply would be longer.
     Ignore,
+}
+
+/// When a cookie was made, as the cookie tells it, and how long ago that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Issued {
+    stamp: u32,
+    pub(crate) age: Duration,
 }
 
 /// Two keys for the two halves of a cookie.
@@ -95,11 +110,12 @@ pub(crate) struct Gate {
     current: Keys,
     previous: Keys,
     changed: Instant,
+    spent: Spent,
 }
 
 impl Gate {
     pub(crate) fn new(now: Instant, random: &mut impl RngCore) -> Self {
-        Self { current: keys(random), previous: keys(random), changed: now }
+        Self { current: keys(random), previous: keys(random), changed: now, spent: Spent::new(now, random) }
     }
 
     /// Judges a ClientHello that came in a datagram of so many bytes.
@@ -115,19 +131,34 @@ impl Gate {
         if hello.number >= MOST_HELLOS {
             return Verdict::Ignore;
         }
-        let now = stamp(now);
         // A hello's own number is 0 as long as it has not been asked for a cookie.
         if let Some(&then) = hello.cookie.last_chunk().filter(|_| hello.number > 0) {
             let valid = |keys| bool::from(cookie(keys, from, hello, then)[..].ct_eq(hello.cookie));
             if valid(&self.current) || valid(&self.previous) {
-                let age = u32::from_be_bytes(now).wrapping_sub(u32::from_be_bytes(then));
-                return Verdict::Welcome(Duration::from_millis(age.into()));
+                let stamp = u32::from_be_bytes(then);
+                let age = Duration::from_millis(millis(now).wrapping_sub(stamp).into());
+                return Verdict::Welcome(Issued { stamp, age });
             }
         }
+        self.ask(now, from, hello, bytes)
+    }
+
+    /// Asks the sender of a ClientHello for a new cookie. The keys are those that [`judge`](Self::judge) has left.
+    pub(crate) fn ask(&self, now: Instant, from: &impl Hash, hello: &Hello<'_>, bytes: usize) -> Verdict {
         if bytes < REPLY {
             return Verdict::Ignore;
         }
-        Verdict::Reply(verify_request(hello, &cookie(&self.current, from, hello, now)))
+        Verdict::Reply(verify_request(hello, &cookie(&self.current, from, hello, millis(now).to_be_bytes())))
+    }
+
+    /// Whether a cookie may still begin a handshake: no cookie of this address that was made at the same time or later has begun one.
+    pub(crate) fn is_unspent(&self, now: Instant, from: &impl Hash, issued: Issued) -> bool {
+        self.spent.admits(now, from, issued.stamp)
+    }
+
+    /// A cookie begins a handshake. None of this address that is as old does so again.
+    pub(crate) fn spend(&mut self, now: Instant, from: &impl Hash, issued: Issued) {
+        self.spent.record(now, from, issued.stamp);
     }
 
     fn change_keys(&mut self, now: Instant, random: &mut impl RngCore) {
@@ -141,14 +172,56 @@ impl Gate {
     }
 }
 
+/// The newest cookie of each address that has begun a handshake, in memory that does not grow.
+///
+/// An address counts in one cell of each of two rows, chosen by a keyed hash, and a cookie is spent if both cells hold a time that is not before
+/// it. So a client is asked for a newer cookie than its own only if others with both cells have begun handshakes while its hello was on its way.
+#[derive(Debug)]
+struct Spent {
+    key: [u64; 2],
+    cells: Box<[[u32; 2]; CELLS]>,
+}
+
+impl Spent {
+    fn new(now: Instant, random: &mut impl RngCore) -> Self {
+        let never = millis(now).wrapping_sub(LONGEST_VALID);
+        Self { key: [random.next_u64(), random.next_u64()], cells: Box::new([[never; 2]; CELLS]) }
+    }
+
+    fn cells(&self, from: &impl Hash) -> [usize; 2] {
+        let mut hasher = SipHasher13::new_with_keys(self.key[0], self.key[1]);
+        from.hash(&mut hasher);
+        let hash = hasher.finish();
+        // A remainder of CELLS fits.
+        [hash, hash >> 32].map(|bits| usize::try_from(bits % CELLS as u64).unwrap_or_default())
+    }
+
+    fn admits(&self, now: Instant, from: &impl Hash, stamp: u32) -> bool {
+        let (now, [first, second]) = (millis(now), self.cells(from));
+        // Ages are compared, as times begin anew every seven weeks. What is older than any valid cookie restricts none.
+        let age = now.wrapping_sub(self.cells[first][0]).max(now.wrapping_sub(self.cells[second][1]));
+        now.wrapping_sub(stamp) < age.min(LONGEST_VALID)
+    }
+
+    fn record(&mut self, now: Instant, from: &impl Hash, stamp: u32) {
+        let now = millis(now);
+        for (row, cell) in self.cells(from).into_iter().enumerate() {
+            let newest = &mut self.cells[cell][row];
+            if now.wrapping_sub(stamp) < now.wrapping_sub(*newest) {
+                *newest = stamp;
+            }
+        }
+    }
+}
+
 fn keys(random: &mut impl RngCore) -> Keys {
     core::array::from_fn(|_| core::array::from_fn(|_| random.next_u64()))
 }
 
 /// Milliseconds that are counted anew every seven weeks: no cookie is valid for as long.
-fn stamp(now: Instant) -> [u8; STAMP] {
+fn millis(now: Instant) -> u32 {
     let [.., a, b, c, d] = now.as_millis().to_be_bytes();
-    [a, b, c, d]
+    u32::from_be_bytes([a, b, c, d])
 }
 
 fn cookie(keys: &Keys, from: &impl Hash, hello: &Hello<'_>, stamp: [u8; STAMP]) -> [u8; COOKIE] {

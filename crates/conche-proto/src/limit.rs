@@ -49,6 +49,13 @@ impl Limiter {
         }
         admitted
     }
+
+    /// One of what `source` had does not count any more.
+    pub fn give_back(&mut self, source: Group) {
+        for (row, cell) in self.rows.iter_mut().zip(source.cells()) {
+            row[cell] = row[cell] - self.interval;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -78,6 +85,17 @@ mod tests {
         let later = (1..=1_000).map(|ms| admitted(&mut limiter, 1, start + Duration::from_millis(ms), 1));
         assert_eq!(later.sum::<usize>(), 10);
         assert_eq!(admitted(&mut limiter, 1, start + Duration::from_secs(60), 100), 5);
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_had_again_and_no_more_than_that() {
+        let mut limiter = limiter();
+        let start = Instant::from_millis(5_000);
+        assert_eq!(admitted(&mut limiter, 1, start, 100), 5);
+        (0..2).for_each(|_| limiter.give_back(source(1)));
+        assert_eq!(admitted(&mut limiter, 1, start, 100), 2);
+        (0..100).for_each(|_| limiter.give_back(source(1)));
+        assert_eq!(admitted(&mut limiter, 1, start, 100), 5);
     }
 
     #[test]

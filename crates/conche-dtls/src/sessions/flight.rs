@@ -33,6 +33,8 @@ pub(super) struct Flights {
     /// What has left of a copy that is leaving.
     leaving: Option<Flight>,
     is_answered: bool,
+    /// The peer has repeated what the last copy answers.
+    is_asked_again: bool,
     /// What was found out of the last answer, if nobody has been told: which copy it is of.
     answer: Option<Option<u8>>,
 }
@@ -69,6 +71,7 @@ impl Flights {
             copies: Vec::new(),
             leaving: None,
             is_answered: true,
+            is_asked_again: false,
             answer: None,
         };
         if let Some(round_trip) = round_trip {
@@ -172,10 +175,17 @@ impl Flights {
 
     /// The time has come: the last flight is to be repeated.
     pub(super) fn take_due(&mut self, now: Instant) -> bool {
-        match &mut self.timer {
+        let is_due = match &mut self.timer {
             Timer::Ours { due, .. } => due.take_if(|due| *due <= now).is_some(),
             Timer::Elsewhere => false,
-        }
+        };
+        self.is_asked_again &= !is_due;
+        is_due
+    }
+
+    /// The peer repeats what the last flight answers. `true` if that may leave once more for it: once between two timeouts.
+    pub(super) fn takes_copy(&mut self) -> bool {
+        !core::mem::replace(&mut self.is_asked_again, true)
     }
 
     /// The RTO after a first sample (RFC 6298 §2.2).

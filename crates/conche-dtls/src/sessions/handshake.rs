@@ -19,6 +19,8 @@ pub(super) struct Handshake {
     pub(super) proved: Option<Identity>,
     pub(super) early: Early,
     expected: Expected,
+    /// A server has asked for a cookie: its messages have numbers that are higher by one.
+    is_asked: bool,
     /// The peer's last message.
     last: u16,
     pub(super) flights: Flights,
@@ -41,7 +43,7 @@ impl Handshake {
             Expected::Server { .. } => 0,
             Expected::Client { hello, .. } => hello,
         };
-        Self { source, proved: None, early: Early::default(), expected, last, flights, alert: None }
+        Self { source, proved: None, early: Early::default(), expected, is_asked: false, last, flights, alert: None }
     }
 
     /// Whether the engine should see an unprotected record. What cannot come in this handshake would stay in its queue, before what can.
@@ -62,13 +64,14 @@ impl Handshake {
     fn admits_messages(&mut self, now: Instant, record: &Record<'_>) -> bool {
         let mut last = None;
         for message in wire::handshakes(record.fragment) {
-            if !self.expected.admits(&message) {
+            if !self.expected.admits(&message, self.is_asked) {
                 return false;
             }
             last = last.max(Some((message.number, message.message)));
         }
         let Some((last, what)) = last else { return false };
         let asks = what == message::HELLO_VERIFY_REQUEST && self.flights.asks_for_cookie();
+        self.is_asked |= what == message::HELLO_VERIFY_REQUEST;
         if last > self.last || asks {
             self.last = self.last.max(last);
             self.goes_on();
@@ -115,22 +118,25 @@ impl Expected {
         matches!(self, Self::Server { with_keys: true })
     }
 
-    /// A message of this type can have this number, and this length.
-    fn admits(self, found: &Message<'_>) -> bool {
+    /// A message of this type can have this number, and this length. What answers a hello that has not been sent yet would be of another handshake.
+    fn admits(self, found: &Message<'_>, is_asked: bool) -> bool {
         let within = |range: RangeInclusive<u16>| range.contains(&found.number);
+        let follows = |range: RangeInclusive<u16>| {
+            found.number.checked_sub(u16::from(is_asked)).is_some_and(|number| range.contains(&number))
+        };
         let length = found.length;
         match (self, found.message) {
             // Version and a cookie.
             (Self::Server { .. }, message::HELLO_VERIFY_REQUEST) => within(0..=0) && (3..=258).contains(&length),
-            // From here on all are one later if there was a request for a cookie. Version, random, session ID, suite, compression.
-            (Self::Server { .. }, message::SERVER_HELLO) => within(0..=1) && length >= 38,
-            (Self::Server { with_keys: false }, message::CERTIFICATE) => within(1..=2) && length >= 3,
-            (Self::Server { with_keys: false }, message::SERVER_KEY_EXCHANGE) => within(2..=3) && length >= 4,
-            (Self::Server { with_keys: false }, message::CERTIFICATE_REQUEST) => within(3..=4) && length >= 5,
-            (Self::Server { with_keys: false }, message::SERVER_HELLO_DONE) => within(3..=5) && length == 0,
+            // Version, random, session ID, suite, compression.
+            (Self::Server { .. }, message::SERVER_HELLO) => follows(0..=0) && length >= 38,
+            (Self::Server { with_keys: false }, message::CERTIFICATE) => follows(1..=1) && length >= 3,
+            (Self::Server { with_keys: false }, message::SERVER_KEY_EXCHANGE) => follows(2..=2) && length >= 4,
+            (Self::Server { with_keys: false }, message::CERTIFICATE_REQUEST) => follows(3..=3) && length >= 5,
+            (Self::Server { with_keys: false }, message::SERVER_HELLO_DONE) => follows(3..=4) && length == 0,
             // A hint, which is optional.
-            (Self::Server { with_keys: true }, message::SERVER_KEY_EXCHANGE) => within(1..=2) && length >= 2,
-            (Self::Server { with_keys: true }, message::SERVER_HELLO_DONE) => within(1..=3) && length == 0,
+            (Self::Server { with_keys: true }, message::SERVER_KEY_EXCHANGE) => follows(1..=1) && length >= 2,
+            (Self::Server { with_keys: true }, message::SERVER_HELLO_DONE) => follows(1..=2) && length == 0,
             // The rest of a hello; its beginning comes by the gate or not at all.
             (Self::Client { hello, .. }, message::CLIENT_HELLO) => found.offset > 0 && within(hello..=hello),
             (Self::Client { hello, certificate: true }, message::CERTIFICATE) => {

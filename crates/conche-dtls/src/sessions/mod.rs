@@ -13,7 +13,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use conche_proto::shares::{Group, Shares};
-use conche_proto::{Instant, PeerKey};
+use conche_proto::{Instant, Limiter, PeerKey};
 use rand_chacha::ChaCha12Rng;
 use rand_core::{RngCore, SeedableRng};
 use siphasher::sip::SipHasher13;
@@ -49,6 +49,7 @@ pub struct Sessions<P, E: Engines = DimplEngines> {
     table: Table<P, E::Engine>,
     /// Handshakes that go on, by groups of sources.
     shares: Shares,
+    unfinished: Unfinished,
     group_key: [u64; 2],
     groups: Option<Sources<P>>,
     hosts: Option<Sources<P>>,
@@ -56,6 +57,13 @@ pub struct Sessions<P, E: Engines = DimplEngines> {
     replies: VecDeque<Reply<P>>,
     ended: VecDeque<Output<P>>,
     stats: Stats,
+}
+
+/// Handshakes that clients have begun and not finished, by the second.
+#[derive(Debug)]
+struct Unfinished {
+    hosts: Limiter,
+    groups: Limiter,
 }
 
 /// A datagram that belongs to no session.
@@ -101,9 +109,14 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let gate = Gate::new(now, &mut random);
         let mut keys = || [random.next_u64(), random.next_u64()];
         let (table, group_key) = (keys(), keys());
+        let unfinished = Unfinished {
+            hosts: Limiter::new(config.unfinished_per_host),
+            groups: Limiter::new(config.unfinished_per_group),
+        };
         Ok(Self {
             config,
             engines,
+            unfinished,
             gate,
             table: Table::new(table),
             shares: Shares::default(),
@@ -303,6 +316,24 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             self.stats.evicted += 1;
             self.retire(idlest, Ended::Evicted);
         }
+    }
+
+    /// The host of this peer, and its group of sources, may begin one more handshake, which counts until it is [forgiven](Self::forgive_unfinished).
+    fn admit_unfinished(&mut self, now: Instant, peer: &P) -> bool {
+        let (host, group) = (Group::of(self.host_of(peer)), Group::of(self.source_of(peer)));
+        let admitted = self.unfinished.hosts.admits(now, host);
+        if admitted && !self.unfinished.groups.admits(now, group) {
+            self.unfinished.hosts.give_back(host);
+            return false;
+        }
+        admitted
+    }
+
+    /// A handshake of this peer was finished, or not begun after all.
+    fn forgive_unfinished(&mut self, peer: &P) {
+        let (host, group) = (Group::of(self.host_of(peer)), Group::of(self.source_of(peer)));
+        self.unfinished.hosts.give_back(host);
+        self.unfinished.groups.give_back(group);
     }
 
     /// There is room for a handshake that this peer wants to begin, or is made by another of its group of sources that gives way.

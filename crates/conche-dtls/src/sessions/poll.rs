@@ -131,6 +131,9 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             return None;
         }
         self.release(place, role, source);
+        if role == Role::Server {
+            self.forgive_unfinished(&peer);
+        }
         if let Some(before) = self.table.pair(&peer).open {
             self.finish(before, Ended::Replaced);
         }

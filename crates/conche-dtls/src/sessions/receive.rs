@@ -1,7 +1,5 @@
 //! The way in: each record of a datagram to the gate, to a handshake, or to the open session.
 
-use core::time::Duration;
-
 use conche_proto::{Instant, PeerKey};
 
 use super::event::{Role, SessionId};
@@ -9,7 +7,7 @@ use super::flight::Flights;
 use super::handshake::{Early, Expected};
 use super::table::{Began, Pair, State};
 use super::{Reply, Sessions};
-use crate::cookie::{Hello, Verdict};
+use crate::cookie::{Hello, Issued, Verdict};
 use crate::engine::{Engine, Engines, Failure, Opening};
 use crate::wire::{self, HANDSHAKE_HEADER, Record, alert, content, message};
 
@@ -41,16 +39,16 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 self.stats.asked += 1;
                 self.reply(Reply { to: from, bytes, len: bytes.len() });
             }
-            Verdict::Welcome(round_trip) => self.welcome(now, from, hello, record, round_trip),
+            Verdict::Welcome(issued) => self.welcome(now, from, hello, record, issued, bytes),
         }
     }
 
     /// A client at this address wants a session. One that it has stays open until the new one is (RFC 6347 §4.2.8).
-    fn welcome(&mut self, now: Instant, from: P, hello: &Hello<'_>, record: &Record<'_>, round_trip: Duration) {
+    fn welcome(&mut self, now: Instant, from: P, hello: &Hello<'_>, record: &Record<'_>, issued: Issued, bytes: usize) {
         let Pair { open, pending } = self.table.pair(&from);
         match self.began(now, pending, hello) {
             // A copy of what this handshake began with.
-            Some((place, Role::Server, true)) => return self.feed(place, record.bytes),
+            Some((place, Role::Server, true)) => return self.copy_of_hello(place, record),
             // We are asking this peer ourselves: whoever asked first gets an answer first.
             Some((_, Role::Client, _)) => {
                 self.stats.refused += 1;
@@ -62,14 +60,30 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             self.stats.dropped += 1;
             return;
         }
+        if !self.gate.is_unspent(now, &from, issued) {
+            return match self.gate.ask(now, &from, hello, bytes) {
+                // The client goes on with a later hello than this one.
+                Verdict::Reply(bytes) if pending.is_none() => {
+                    self.stats.asked += 1;
+                    self.reply(Reply { to: from, bytes, len: bytes.len() });
+                }
+                _ => self.stats.dropped += 1,
+            };
+        }
+        if !self.admit_unfinished(now, &from) {
+            self.stats.refused += 1;
+            return;
+        }
         // It has begun anew once more.
         if let Some(before) = pending {
             self.finish(before, Failure::Silence.into());
         }
         if !self.has_room_for_handshake(now, &from) {
+            self.forgive_unfinished(&from);
             self.stats.refused += 1;
             return;
         }
+        self.gate.spend(now, &from, issued);
         let opening = Opening {
             sequence: hello.sequence,
             number: hello.number,
@@ -83,7 +97,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 let began = Began::ByPeer { random: *hello.random };
                 let certificate = self.config.trusted_clients().is_some();
                 let expected = Expected::Client { hello: hello.number, certificate };
-                let flights = Flights::new(self.config.flight_timeout, Some(round_trip), false);
+                let flights = Flights::new(self.config.flight_timeout, Some(issued.age), false);
                 let SessionId { place, .. } = self.begin(now, from, engine, began, expected, flights);
                 self.feed(place, record.bytes);
             }
@@ -92,6 +106,17 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 let description = failure.alert().unwrap_or(alert::HANDSHAKE_FAILURE);
                 self.reply(Reply::alert(from, hello.sequence, description));
             }
+        }
+    }
+
+    /// The hello that began a handshake has come again. The engine answers one copy, and one more for each time that the flight was repeated.
+    fn copy_of_hello(&mut self, place: u32, record: &Record<'_>) {
+        let Some(session) = self.table.at(place) else { return };
+        let State::Pending(handshake) = &mut session.state else { return };
+        if handshake.flights.takes_copy() {
+            self.feed(place, record.bytes);
+        } else {
+            self.stats.dropped += 1;
         }
     }
 

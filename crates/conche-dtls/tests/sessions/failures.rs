@@ -153,6 +153,11 @@ pub fn with_certificate() -> Config {
     certified(own(data!("server.der"), data!("server.key")), None)
 }
 
+/// With a certificate of 1889 bytes, on P-384.
+pub fn with_large_certificate() -> Config {
+    certified(own(data!("large.der"), data!("large.key")), None)
+}
+
 pub fn that_asks() -> Config {
     certified(own(data!("server.der"), data!("server.key")), Some(root()))
 }

@@ -10,4 +10,5 @@ mod flights;
 mod forged;
 mod fuzz_replay;
 mod handshakes;
+mod replayed_hellos;
 mod wire;

@@ -153,7 +153,7 @@ impl Wire {
     }
 
     /// Goes on until `done`, or until nothing happens before `until`. Says whether it is done.
-    pub fn run(&mut self, until: Instant, done: impl Fn(&mut Self) -> bool) -> bool {
+    pub fn run(&mut self, until: Instant, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         loop {
             let next = self.poll();
             if done(self) {
