@@ -25,8 +25,8 @@ pub struct Config {
     /// For how long a handshake may last, and flights are repeated: by default 93 seconds, as long as a CoAP client waits for a message to be
     /// acknowledged (MAX_TRANSMIT_WAIT, RFC 7252 §4.8.2).
     pub handshake_timeout: Duration,
-    /// Sessions that are open at once. For a new one another is closed: of the group of sources that holds most of them the one
-    /// that was silent for longest.
+    /// Maximum number of open sessions: 10 000 by default. Beyond it, a new session closes the
+    /// idlest session of the host with most sessions, in the group of sources with most sessions.
     pub max_sessions: usize,
     /// Sessions that are open at once of clients that know the key of one identity; for a new one the one of them that was silent for
     /// longest is closed. `None`, the default, for as many as there may be at all: a key may be that of many.
@@ -34,11 +34,12 @@ pub struct Config {
     /// Handshakes that go on at once. One group of sources has no more than what is free for all others, and in it a host no more than its share
     /// once others of the group want theirs.
     pub max_handshakes: usize,
-    /// Handshakes that clients of one host may begin without finishing them: by default 128 at once, and 16 a second. Those that are completed do
-    /// not count. What exceeds it is dropped as if it had been lost, so that a client repeats its hello. It bounds what a host can have computed:
-    /// a handshake that is begun costs a server some 0.2 ms with a key, and 0.5 ms with a certificate.
+    /// Unfinished handshakes that the clients of one host may begin: by default 128 at once and 16
+    /// a second. A completed handshake does not count. A ClientHello above the limit is dropped,
+    /// and its client retransmits it. The limit bounds the CPU time that a host can cause: a
+    /// handshake costs a server about 0.2 ms with a pre-shared key and 0.5 ms with a certificate.
     pub unfinished_per_host: ResponseLimit,
-    /// The same for a group of sources: by default 512 at once, and 128 a second.
+    /// The same limit for a group of sources: by default 512 at once and 128 a second.
     pub unfinished_per_group: ResponseLimit,
     /// Bytes of the largest handshake message that a peer may send, which bounds what a certificate takes.
     pub max_message: usize,

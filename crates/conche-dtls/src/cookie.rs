@@ -6,8 +6,10 @@
 //! the round trip. Keys are changed every [`LIFETIME`]; the one before stays valid for as
 //! long again. The reply is never longer than the request.
 //!
-//! A cookie begins one handshake. Whoever records a ClientHello and sends it again is asked for a cookie that is newer than any with which the
-//! address has begun a handshake, and gets it only by receiving at that address.
+//! A cookie begins one handshake. A ClientHello with a cookie not newer than the last one that
+//! began a handshake from the same address is answered by a HelloVerifyRequest, as one without a
+//! cookie is. An attacker that replays a recorded ClientHello cannot read that answer unless it
+//! receives at the address.
 //!
 //! What is hashed has to be in the fragment that begins the ClientHello. A fragment that holds less is dropped: to keep it
 //! until the rest comes would be state for whoever sends fragments. 97 bytes and two for each cipher suite are enough.
@@ -25,7 +27,7 @@ use crate::wire::{self, HANDSHAKE_HEADER, RECORD_HEADER, Reader, Record, content
 
 /// For how long a key makes cookies. Each is valid for as long again.
 const LIFETIME: Duration = Duration::from_secs(60);
-/// Milliseconds for which a cookie is valid at most, and one more.
+/// Maximum age of a valid cookie in milliseconds, plus one.
 const LONGEST_VALID: u32 = 120_001;
 /// Cells in each of the two rows that remember spent cookies.
 const CELLS: usize = 4096;
@@ -87,7 +89,7 @@ impl<'a> Hello<'a> {
 /// What the gate has to say of a ClientHello.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Its sender receives what is sent to its address, and got its cookie at this time.
+    /// The cookie is valid: the sender receives at its address.
     Welcome(Issued),
     /// Send this, and forget it.
     Reply([u8; REPLY]),
@@ -95,7 +97,7 @@ pub(crate) enum Verdict {
     Ignore,
 }
 
-/// When a cookie was made, as the cookie tells it, and how long ago that is.
+/// When a cookie was made, and its age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Issued {
     stamp: u32,
@@ -143,7 +145,7 @@ impl Gate {
         self.ask(now, from, hello, bytes)
     }
 
-    /// Asks the sender of a ClientHello for a new cookie. The keys are those that [`judge`](Self::judge) has left.
+    /// Answers a ClientHello by a HelloVerifyRequest with a new cookie.
     pub(crate) fn ask(&self, now: Instant, from: &impl Hash, hello: &Hello<'_>, bytes: usize) -> Verdict {
         if bytes < REPLY {
             return Verdict::Ignore;
@@ -151,12 +153,13 @@ impl Gate {
         Verdict::Reply(verify_request(hello, &cookie(&self.current, from, hello, millis(now).to_be_bytes())))
     }
 
-    /// Whether a cookie may still begin a handshake: no cookie of this address that was made at the same time or later has begun one.
+    /// Whether a cookie may begin a handshake: no cookie of this address made at the same time or
+    /// later has begun one.
     pub(crate) fn is_unspent(&self, now: Instant, from: &impl Hash, issued: Issued) -> bool {
         self.spent.admits(now, from, issued.stamp)
     }
 
-    /// A cookie begins a handshake. None of this address that is as old does so again.
+    /// Records that a cookie begins a handshake.
     pub(crate) fn spend(&mut self, now: Instant, from: &impl Hash, issued: Issued) {
         self.spent.record(now, from, issued.stamp);
     }
@@ -174,8 +177,9 @@ impl Gate {
 
 /// The newest cookie of each address that has begun a handshake, in memory that does not grow.
 ///
-/// An address counts in one cell of each of two rows, chosen by a keyed hash, and a cookie is spent if both cells hold a time that is not before
-/// it. So a client is asked for a newer cookie than its own only if others with both cells have begun handshakes while its hello was on its way.
+/// A keyed hash maps an address to one cell in each of two rows. A cookie is spent if both cells
+/// hold its time or a later one. A false positive needs other addresses that share both cells and
+/// begin handshakes while the client's ClientHello is under way.
 #[derive(Debug)]
 struct Spent {
     key: [u64; 2],
@@ -198,7 +202,8 @@ impl Spent {
 
     fn admits(&self, now: Instant, from: &impl Hash, stamp: u32) -> bool {
         let (now, [first, second]) = (millis(now), self.cells(from));
-        // Ages are compared, as times begin anew every seven weeks. What is older than any valid cookie restricts none.
+        // Ages are compared because the times wrap every seven weeks. A cell older than any valid
+        // cookie restricts none.
         let age = now.wrapping_sub(self.cells[first][0]).max(now.wrapping_sub(self.cells[second][1]));
         now.wrapping_sub(stamp) < age.min(LONGEST_VALID)
     }

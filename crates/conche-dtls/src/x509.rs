@@ -13,7 +13,11 @@ use rustls_pki_types::{
     AlgorithmIdentifier, CertificateDer, InvalidSignature, PrivateKeyDer, ServerName, SignatureVerificationAlgorithm,
     TrustAnchor, UnixTime, alg_id,
 };
-use webpki::{EndEntityCert, KeyUsage};
+use webpki::{EndEntityCert, KeyUsage, VerifiedPath};
+use x509_cert::certificate::{CertificateInner, Raw};
+use x509_cert::der::Decode;
+use x509_cert::der::oid::ObjectIdentifier;
+use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage};
 
 use crate::credentials::{CredentialsError, Secret};
 
@@ -68,71 +72,191 @@ impl OwnCertificate {
     }
 }
 
-/// Whose certificates are believed.
+/// Certificates that peers are authenticated by: of authorities, and of single peers.
 #[derive(Clone)]
 pub struct Trust {
     anchors: Arc<[TrustAnchor<'static>]>,
+    /// How many intermediates may follow the anchor at the same index.
+    path_lengths: Arc<[Option<u8>]>,
+    /// Certificates of peers themselves, in DER.
+    pinned: Arc<[Vec<u8>]>,
     intermediates: Arc<[CertificateDer<'static>]>,
+    clock: WallClock,
+}
+
+/// Where the time of validity comes from.
+#[derive(Clone)]
+enum WallClock {
     /// The time since 1970 at [`Instant`] zero.
-    epoch: Duration,
+    Since(Duration),
+    /// Returns the time since 1970.
+    Read(Arc<dyn Fn() -> Duration + Send + Sync>),
 }
 
 impl Trust {
-    /// Certificates (DER) that are believed for themselves. `epoch` is what the time since 1970-01-01T00:00Z was when
-    /// [`Instant`] was zero: validity is checked against it.
+    /// Trusts these certificates (DER).
+    ///
+    /// A certificate with `cA` in its basic constraints and `keyCertSign` in its key usage, if
+    /// present, is an authority: it authenticates peers through the certificates that it issued,
+    /// within its `pathLenConstraint` (RFC 5280 §4.2.1.9). Any other certificate is pinned: it
+    /// authenticates only a peer that presents this very certificate.
+    ///
+    /// `epoch` is the time from 1970-01-01T00:00Z to [`Instant`] zero. Validity is checked against
+    /// it.
     ///
     /// # Errors
     ///
-    /// One of them cannot be read.
+    /// A certificate cannot be read.
     pub fn new<'a>(roots: impl IntoIterator<Item = &'a [u8]>, epoch: Duration) -> Result<Self, CredentialsError> {
-        let anchor = |root: &'a [u8]| {
+        let (mut anchors, mut path_lengths, mut pinned) = (Vec::new(), Vec::new(), Vec::new());
+        for root in roots {
+            let constraints = Constraints::read(root).ok_or(CredentialsError::Certificate)?;
             let certificate = CertificateDer::from(root);
-            webpki::anchor_from_trusted_cert(&certificate).map(|anchor| anchor.to_owned())
-        };
-        let anchors: Result<Vec<_>, _> = roots.into_iter().map(anchor).collect();
-        let anchors = anchors.map_err(|_| CredentialsError::Certificate)?;
-        Ok(Self { anchors: anchors.into(), intermediates: Arc::new([]), epoch })
+            if constraints.may_issue() {
+                let anchor = webpki::anchor_from_trusted_cert(&certificate);
+                anchors.push(anchor.map_err(|_| CredentialsError::Certificate)?.to_owned());
+                path_lengths.push(constraints.path_length);
+            } else {
+                EndEntityCert::try_from(&certificate).map_err(|_| CredentialsError::Certificate)?;
+                pinned.push(root.to_vec());
+            }
+        }
+        Ok(Self {
+            anchors: anchors.into(),
+            path_lengths: path_lengths.into(),
+            pinned: pinned.into(),
+            intermediates: Arc::new([]),
+            clock: WallClock::Since(epoch),
+        })
     }
 
-    /// Certificates (DER) that may stand between a root and a peer's.
+    /// Adds intermediate authorities (DER). Certificates without the right to issue certificates
+    /// are ignored.
     #[must_use]
     pub fn with_intermediates<'a>(mut self, certificates: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        self.intermediates = certificates.into_iter().map(|bytes| CertificateDer::from(bytes.to_vec())).collect();
+        let may_issue = |der: &&[u8]| Constraints::read(der).is_some_and(|constraints| constraints.may_issue());
+        let issuers = certificates.into_iter().filter(may_issue);
+        self.intermediates = issuers.map(|der| CertificateDer::from(der.to_vec())).collect();
         self
     }
 
-    /// The certificate is one of a server with this name, now.
+    /// Checks validity against `clock`, which returns the time since 1970-01-01T00:00Z. It is read
+    /// for each peer certificate, so a change of the system's clock takes effect at once.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+        self.clock = WallClock::Read(Arc::new(clock));
+        self
+    }
+
+    /// Checks that a certificate authenticates the server of this name now.
     pub(crate) fn check_server(&self, now: Instant, certificate: &[u8], name: &str) -> Result<(), CertificateError> {
         let der = CertificateDer::from(certificate);
-        let certificate = self.check(now, &der, KeyUsage::server_auth())?;
+        let certificate = self.check(now, &der, SERVER_AUTH, KeyUsage::server_auth())?;
         let name = ServerName::try_from(name).map_err(|_| CertificateError::Name)?;
         certificate.verify_is_valid_for_subject_name(&name).map_err(|_| CertificateError::Name)
     }
 
-    /// The certificate is one of a client, now.
+    /// Checks that a certificate authenticates a client now.
     pub(crate) fn check_client(&self, now: Instant, certificate: &[u8]) -> Result<(), CertificateError> {
         let der = CertificateDer::from(certificate);
-        self.check(now, &der, KeyUsage::client_auth()).map(drop)
+        self.check(now, &der, CLIENT_AUTH, KeyUsage::client_auth()).map(drop)
     }
 
     fn check<'a>(
         &self,
         now: Instant,
         der: &'a CertificateDer<'_>,
+        purpose: ObjectIdentifier,
         usage: KeyUsage,
     ) -> Result<EndEntityCert<'a>, CertificateError> {
         let certificate = EndEntityCert::try_from(der).map_err(|_| CertificateError::Unreadable)?;
-        let time = UnixTime::since_unix_epoch(self.epoch.saturating_add(Duration::from_nanos(now.as_nanos())));
+        let constraints = Constraints::read(der).ok_or(CertificateError::Unreadable)?;
+        // The suites have both ends sign (RFC 8422 §2.2).
+        if !constraints.may_sign() {
+            return Err(CertificateError::Unusable);
+        }
+        let time = match &self.clock {
+            WallClock::Since(epoch) => epoch.saturating_add(Duration::from_nanos(now.as_nanos())),
+            WallClock::Read(clock) => clock(),
+        };
+        if self.pinned.iter().any(|pinned| pinned[..] == **der) {
+            constraints.check(time, purpose)?;
+            return Ok(certificate);
+        }
+        let within_length = |path: &VerifiedPath<'_>| self.allows_length(path);
+        let time = UnixTime::since_unix_epoch(time);
         certificate
-            .verify_for_usage(ALGORITHMS, &self.anchors, &self.intermediates, time, usage, None, None)
+            .verify_for_usage(ALGORITHMS, &self.anchors, &self.intermediates, time, usage, None, Some(&within_length))
             .map_err(|error| CertificateError::of(&error))?;
         Ok(certificate)
+    }
+
+    /// Checks the path length constraint of the root. `webpki` checks the constraints of
+    /// intermediates.
+    fn allows_length(&self, path: &VerifiedPath<'_>) -> Result<(), webpki::Error> {
+        let is_counted = |between: &&webpki::Cert<'_>| between.issuer() != between.subject();
+        let between = path.intermediate_certificates().filter(is_counted).count();
+        let (root, mut roots) = (path.anchor(), self.anchors.iter().zip(&*self.path_lengths));
+        let allowed = roots.any(|(anchor, most)| {
+            anchor.subject == root.subject
+                && anchor.subject_public_key_info == root.subject_public_key_info
+                && most.is_none_or(|most| between <= usize::from(most))
+        });
+        if allowed { Ok(()) } else { Err(webpki::Error::PathLenConstraintViolated) }
+    }
+}
+
+const SERVER_AUTH: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.1");
+const CLIENT_AUTH: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.2");
+
+/// Validity and usage constraints of a certificate (RFC 5280 §4.1.2.5, §4.2.1).
+struct Constraints {
+    is_authority: bool,
+    path_length: Option<u8>,
+    key_usage: Option<x509_cert::ext::pkix::KeyUsage>,
+    purposes: Option<ExtendedKeyUsage>,
+    validity: (Duration, Duration),
+}
+
+impl Constraints {
+    fn read(der: &[u8]) -> Option<Self> {
+        let certificate = CertificateInner::<Raw>::from_der(der).ok()?;
+        let certificate = certificate.tbs_certificate();
+        // The first of each pair is whether the extension is critical.
+        let basic = certificate.get_extension::<BasicConstraints>().ok()?.map(|(_, basic)| basic);
+        let validity = certificate.validity();
+        Some(Self {
+            is_authority: basic.as_ref().is_some_and(|basic| basic.ca),
+            path_length: basic.and_then(|basic| basic.path_len_constraint),
+            key_usage: certificate.get_extension().ok()?.map(|(_, usage)| usage),
+            purposes: certificate.get_extension().ok()?.map(|(_, purposes)| purposes),
+            validity: (validity.not_before.to_unix_duration(), validity.not_after.to_unix_duration()),
+        })
+    }
+
+    fn may_issue(&self) -> bool {
+        self.is_authority && self.key_usage.is_none_or(|usage| usage.key_cert_sign())
+    }
+
+    fn may_sign(&self) -> bool {
+        self.key_usage.is_none_or(|usage| usage.digital_signature())
+    }
+
+    /// Whether a pinned certificate may be used at this time, for this purpose.
+    fn check(&self, time: Duration, purpose: ObjectIdentifier) -> Result<(), CertificateError> {
+        let (from, until) = self.validity;
+        if !(from..=until).contains(&time) {
+            return Err(CertificateError::Time);
+        }
+        let serves = self.purposes.as_ref().is_none_or(|purposes| purposes.0.contains(&purpose));
+        if serves { Ok(()) } else { Err(CertificateError::Unusable) }
     }
 }
 
 impl fmt::Debug for Trust {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Trust").field("roots", &self.anchors.len()).finish_non_exhaustive()
+        let roots = self.anchors.len() + self.pinned.len();
+        f.debug_struct("Trust").field("roots", &roots).finish_non_exhaustive()
     }
 }
 

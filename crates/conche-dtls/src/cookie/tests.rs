@@ -54,7 +54,7 @@ impl Bench {
 
 const SUITES: [u8; 2] = [0xc0, 0xa8];
 
-/// The verdict on a cookie that was made at this second, so many seconds later.
+/// The verdict on a cookie made at second `made`, after `age` seconds.
 fn welcome(made: u32, age: u64) -> Verdict {
     Verdict::Welcome(Issued { stamp: made * 1000, age: Duration::from_secs(age) })
 }

@@ -1,12 +1,14 @@
 //! Removes the extension `use_srtp` (RFC 5764 §4.1.1) from dimpl's ClientHello.
 //!
-//! dimpl is made for WebRTC and offers SRTP profiles in every ClientHello. CoAP has no use for them, and servers that support SRTP but have no
-//! profile in common may end the handshake, as pion does (alert 71). dimpl has no setting for it.
+//! dimpl is made for WebRTC and offers SRTP profiles in every ClientHello. CoAP has no use for
+//! them, and a server that supports SRTP without a common profile may abort the handshake, as pion
+//! does (alert 71). dimpl has no setting for it.
 //!
-//! The extension leaves two places: the datagrams, by [`Rewriter`], and the transcript that both ends authenticate, by [`hashes`] and
-//! [`keys`]. dimpl hashes the transcript for the extended master secret (RFC 7627 §4) and both Finished messages, and signs it in
-//! CertificateVerify; each time it passes the whole transcript, which begins with the ClientHello. Servers hash what they
-//! received and use neither.
+//! [`Rewriter`] removes the extension from datagrams. [`hashes`] and [`keys`] remove it from the
+//! transcript: dimpl hashes the transcript for the extended master secret (RFC 7627 §4) and for
+//! both Finished messages, and signs it in CertificateVerify. Each call passes the whole
+//! transcript, which begins with the ClientHello. Server engines hash the ClientHello as received
+//! and use neither.
 
 use std::collections::VecDeque;
 
@@ -20,7 +22,7 @@ use crate::wire::{self, HANDSHAKE_HEADER, RECORD_HEADER, Reader, content, messag
 /// The type of the extension (RFC 5764 §9).
 const USE_SRTP: [u8; 2] = [0, 14];
 
-/// Rewrites the datagrams of a client's ClientHello, whose fragments dimpl sends in order.
+/// Rewrites the datagrams of a client's ClientHello. dimpl sends its fragments in order.
 #[derive(Debug, Default)]
 pub(super) struct Rewriter {
     /// The body of the ClientHello, as far as its fragments have come.
@@ -31,7 +33,8 @@ pub(super) struct Rewriter {
 }
 
 impl Rewriter {
-    /// Takes a datagram that dimpl sends. `false` if it carries no ClientHello, and may leave as it is.
+    /// Takes a datagram of dimpl's. Returns `false` if it carries no ClientHello and may be sent
+    /// unchanged.
     pub(super) fn takes(&mut self, datagram: &[u8]) -> bool {
         let mut took = false;
         for record in wire::records(datagram) {
@@ -63,7 +66,8 @@ impl Rewriter {
         Some(datagram.len())
     }
 
-    /// Writes the ClientHello again, in fragments as long as dimpl's: there are at most as many, so that each record has a number of its own.
+    /// Writes the ClientHello in fragments of dimpl's length. There are no more fragments than
+    /// dimpl's, so record numbers stay unique.
     fn write(&mut self, number: u16) {
         let body = without_use_srtp(&self.body).unwrap_or_else(|| self.body.clone());
         let (sequence, longest) = self.first;
@@ -83,7 +87,7 @@ impl Rewriter {
     }
 }
 
-/// The body of a ClientHello without the extension; `None` if it has none.
+/// Removes the extension from the body of a ClientHello. `None` if it has none.
 fn without_use_srtp(body: &[u8]) -> Option<Vec<u8>> {
     let mut reader = Reader(body);
     let _version: &[u8; 2] = reader.array()?;
@@ -106,7 +110,8 @@ fn without_use_srtp(body: &[u8]) -> Option<Vec<u8>> {
     (rewritten.len() < body.len()).then_some(rewritten)
 }
 
-/// A transcript of handshake messages without the extension of its ClientHello, the first; `None` if it has none.
+/// Removes the extension from the ClientHello that begins a transcript. `None` if there is nothing
+/// to remove.
 fn transcript_without_use_srtp(transcript: &[u8]) -> Option<Vec<u8>> {
     let hello = wire::handshakes(transcript).next()?;
     if hello.message != message::CLIENT_HELLO {
@@ -232,7 +237,7 @@ mod tests {
         assert_eq!(transcript_without_use_srtp(&rest), None);
     }
 
-    /// Datagrams of a ClientHello in fragments of so many bytes, from a record number on.
+    /// Datagrams of a ClientHello in fragments of `longest` bytes, numbered from `sequence` on.
     fn datagrams(body: &[u8], longest: usize, mut sequence: u64) -> Vec<Vec<u8>> {
         let mut offset = 0_usize;
         body.chunks(longest)

@@ -256,10 +256,6 @@ impl core::fmt::Debug for Dimpl {
 
 impl Engine for Dimpl {
     fn receive(&mut self, record: &[u8]) -> Result<(), Failure> {
-        // All servers' associations share it: an earlier one may have panicked after it asked.
-        if let Some(resolver) = &self.resolver {
-            resolver.asked();
-        }
         let dtls = &mut self.dtls;
         let (fed, master) = during(self.cookie, self.key_log.is_some(), || dtls.handle_packet(record));
         if let (Some(log), Some(master)) = (&self.key_log, master) {
@@ -300,7 +296,7 @@ impl Engine for Dimpl {
                 Output::BufferTooSmall { needed } => {
                     return Err(Failure::Protocol(format!("a record of {needed} bytes, more than the buffer holds")));
                 }
-                // SRTP keys, for which a peer's client may ask.
+                // SRTP keys, if the client of a peer offers SRTP.
                 _ => continue,
             };
             if let Step::Transmit(len) = step {

@@ -40,19 +40,9 @@ struct Feeding {
 
 /// Has this cookie be valid while `feed` runs, and listens for the master secret if it shall.
 pub(super) fn during<T>(cookie: Option<[u8; COOKIE]>, listens: bool, feed: impl FnOnce() -> T) -> (T, Option<Master>) {
-    /// Resets the thread's state after a record, even if the engine panics.
-    struct Fed;
-
-    impl Drop for Fed {
-        fn drop(&mut self) {
-            NOW.set(Feeding { cookie: None, listens: false, heard: None });
-        }
-    }
-
     NOW.set(Feeding { cookie, listens, heard: None });
-    let _fed = Fed;
     let fed = feed();
-    (fed, NOW.with_borrow_mut(|now| now.heard.take()))
+    (fed, NOW.replace(Feeding { cookie: None, listens: false, heard: None }).heard)
 }
 
 #[derive(Debug)]
@@ -97,7 +87,7 @@ pub(super) fn for_keys() -> CryptoProvider {
     CryptoProvider { cipher_suites: suites, kx_groups: &[], ..all }
 }
 
-/// The same provider for the client's end of a handshake, whose ClientHello loses an extension.
+/// The same provider for clients. It hashes and signs the ClientHello without `use_srtp`.
 pub(super) fn for_client(provider: CryptoProvider) -> CryptoProvider {
     CryptoProvider { hash_provider: client_hello::hashes(), key_provider: client_hello::keys(), ..provider }
 }

@@ -33,7 +33,7 @@ pub(super) struct Flights {
     /// What has left of a copy that is leaving.
     leaving: Option<Flight>,
     is_answered: bool,
-    /// The peer has repeated what the last copy answers.
+    /// The peer has retransmitted since the last timeout.
     is_asked_again: bool,
     /// What was found out of the last answer, if nobody has been told: which copy it is of.
     answer: Option<Option<u8>>,
@@ -183,7 +183,8 @@ impl Flights {
         is_due
     }
 
-    /// The peer repeats what the last flight answers. `true` if that may leave once more for it: once between two timeouts.
+    /// The peer retransmits the flight before ours. Returns whether ours may be sent again for it:
+    /// once between two timeouts.
     pub(super) fn takes_copy(&mut self) -> bool {
         !core::mem::replace(&mut self.is_asked_again, true)
     }

@@ -118,7 +118,8 @@ impl Expected {
         matches!(self, Self::Server { with_keys: true })
     }
 
-    /// A message of this type can have this number, and this length. What answers a hello that has not been sent yet would be of another handshake.
+    /// Whether a message of this type can have this number and length. A message that answers a
+    /// later ClientHello than the last one belongs to another handshake.
     fn admits(self, found: &Message<'_>, is_asked: bool) -> bool {
         let within = |range: RangeInclusive<u16>| range.contains(&found.number);
         let follows = |range: RangeInclusive<u16>| {

@@ -21,12 +21,11 @@ use siphasher::sip::SipHasher13;
 pub use self::event::{ConnectError, Ended, Output, Progress, Role, SendError, SessionId, Stats};
 use self::flight::Flights;
 use self::handshake::{Expected, Handshake};
-use self::silence::Share;
 use self::table::{Began, State, Table};
 use crate::config::{Config, ConfigError};
 use crate::cookie::{Gate, REPLY};
 use crate::credentials::{ClientCredentials, Identity};
-use crate::engine::{DimplEngines, Engine, Engines, Failure, Fence};
+use crate::engine::{DimplEngines, Engine, Engines, Failure};
 use crate::wire::{self, content};
 
 /// Answers of one datagram each that wait to be polled. More are dropped: a driver polls after each datagram.
@@ -46,7 +45,7 @@ pub struct Sessions<P, E: Engines = DimplEngines> {
     engines: E,
     random: ChaCha12Rng,
     gate: Gate,
-    table: Table<P, Fence<E::Engine>>,
+    table: Table<P, E::Engine>,
     /// Handshakes that go on, by groups of sources.
     shares: Shares,
     unfinished: Unfinished,
@@ -59,7 +58,7 @@ pub struct Sessions<P, E: Engines = DimplEngines> {
     stats: Stats,
 }
 
-/// Handshakes that clients have begun and not finished, by the second.
+/// Limits of unfinished handshakes per second.
 #[derive(Debug)]
 struct Unfinished {
     hosts: Limiter,
@@ -136,8 +135,9 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         self.groups = Some(groups);
     }
 
-    /// Which of the sources that count as one are one host: those that this maps to the same number, for example all ports of an address. Of the
-    /// handshakes of a group a host has no more than its share, once others of the group want theirs. Without it, each peer is a host.
+    /// Sets the function that maps peers to hosts, for example all ports of an address to one
+    /// number. Under contention, the hosts of a group get equal shares of its handshakes and
+    /// sessions. By default each peer is a host.
     pub fn set_hosts(&mut self, hosts: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
         self.hosts = Some(hosts);
     }
@@ -270,7 +270,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         self.stats.handshakes += 1;
         let deadline = now + self.config.handshake_timeout;
         let handshake = Handshake::new(source, expected, flights);
-        let id = self.table.insert(now, peer, Fence::new(engine), began, State::Pending(handshake), deadline);
+        let id = self.table.insert(now, peer, engine, began, State::Pending(handshake), deadline);
         // What we ask for ourselves is nobody's share.
         if role == Role::Server {
             self.shares.take(Group::of(source), 1);
@@ -303,12 +303,13 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     }
 
     /// Sees to it that there is room for one more open session of these shares.
-    fn make_room(&mut self, group: Share, identity: Share) {
+    fn make_room(&mut self, shares: table::Shares) {
+        let identity = shares.identity;
         let bound = self.config.max_sessions_per_identity;
         let idlest = if bound.is_some_and(|bound| identity.is_some() && self.table.sessions_of(identity) >= bound) {
             self.table.idlest_of(identity)
         } else if self.stats.sessions >= self.config.max_sessions {
-            self.table.idlest(group)
+            self.table.idlest(shares)
         } else {
             None
         };
@@ -318,7 +319,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// The host of this peer, and its group of sources, may begin one more handshake, which counts until it is [forgiven](Self::forgive_unfinished).
+    /// Counts one more unfinished handshake for the host and the group of this peer. Returns
+    /// `false` if either is at its limit.
     fn admit_unfinished(&mut self, now: Instant, peer: &P) -> bool {
         let (host, group) = (Group::of(self.host_of(peer)), Group::of(self.source_of(peer)));
         let admitted = self.unfinished.hosts.admits(now, host);
@@ -329,7 +331,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         admitted
     }
 
-    /// A handshake of this peer was finished, or not begun after all.
+    /// Uncounts a handshake that was completed, or not begun after all.
     fn forgive_unfinished(&mut self, peer: &P) {
         let (host, group) = (Group::of(self.host_of(peer)), Group::of(self.source_of(peer)));
         self.unfinished.hosts.give_back(host);
@@ -360,9 +362,6 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
 
     /// An engine cannot go on. Its peer is told why, if it can be told.
     fn fail(&mut self, place: u32, failure: Failure) {
-        if failure == Failure::Panicked {
-            self.stats.panicked += 1;
-        }
         let Some(session) = self.table.at(place) else { return };
         let to = session.peer;
         let (failure, pending) = match &session.state {

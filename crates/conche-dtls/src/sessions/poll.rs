@@ -5,11 +5,11 @@ use rand_core::RngCore;
 
 use super::event::{Ended, Output, Progress, Role};
 use super::flight::Echo;
-use super::table::{Began, State};
+use super::table::{Began, Shares, State};
 use super::{Reply, Sessions};
 use crate::BUFFER;
 use crate::credentials::{ClientCredentials, Identity};
-use crate::engine::{Engine, Engines, Failure, Step, catch_panic};
+use crate::engine::{Engine, Engines, Failure, Step};
 
 impl<P: PeerKey, E: Engines> Sessions<P, E> {
     /// What there is to do next.
@@ -79,7 +79,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             }
             Step::Certificate(len) => {
                 let certificate = buffer.get(..len)?.to_vec();
-                if let Err(failure) = catch_panic(|| self.check_certificate(now, place, &certificate)) {
+                if let Err(failure) = self.check_certificate(now, place, &certificate) {
                     self.fail(place, failure);
                 }
                 None
@@ -137,14 +137,16 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         if let Some(before) = self.table.pair(&peer).open {
             self.finish(before, Ended::Replaced);
         }
-        let group = (role == Role::Server).then_some(source);
+        let of_client = role == Role::Server;
+        let (group, host) = (of_client.then_some(source), of_client.then(|| self.host_of(&peer)));
         let bounded = self.config.max_sessions_per_identity.and(Some(&identity));
-        let key = match bounded {
+        let identity_share = match bounded {
             Some(Identity::Psk(identity)) => Some(self.hash(identity)),
             _ => None,
         };
-        self.make_room(group, key);
-        self.table.promote(now, place, group, key);
+        let shares = Shares { group, host, identity: identity_share };
+        self.make_room(shares);
+        self.table.promote(now, place, shares);
         self.stats.sessions += 1;
         self.stats.established += 1;
         Some(Output::Established { session: id, peer, role, identity })

@@ -8,7 +8,7 @@ use super::handshake::{Early, Expected};
 use super::table::{Began, Pair, State};
 use super::{Reply, Sessions};
 use crate::cookie::{Hello, Issued, Verdict};
-use crate::engine::{Engine, Engines, Failure, Opening, catch_panic};
+use crate::engine::{Engine, Engines, Failure, Opening};
 use crate::wire::{self, HANDSHAKE_HEADER, Record, alert, content, message};
 
 impl<P: PeerKey, E: Engines> Sessions<P, E> {
@@ -62,7 +62,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
         if !self.gate.is_unspent(now, &from, issued) {
             return match self.gate.ask(now, &from, hello, bytes) {
-                // The client goes on with a later hello than this one.
+                // Without a running handshake: a reply would disturb it.
                 Verdict::Reply(bytes) if pending.is_none() => {
                     self.stats.asked += 1;
                     self.reply(Reply { to: from, bytes, len: bytes.len() });
@@ -92,7 +92,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             suites: hello.suites,
             compression: hello.compression,
         };
-        match catch_panic(|| self.engines.accept(now, &opening)) {
+        match self.engines.accept(now, &opening) {
             Ok(engine) => {
                 let began = Began::ByPeer { random: *hello.random };
                 let certificate = self.config.trusted_clients().is_some();
@@ -103,14 +103,14 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             }
             Err(failure) => {
                 self.stats.failed += 1;
-                self.stats.panicked += u64::from(failure == Failure::Panicked);
                 let description = failure.alert().unwrap_or(alert::HANDSHAKE_FAILURE);
                 self.reply(Reply::alert(from, hello.sequence, description));
             }
         }
     }
 
-    /// The hello that began a handshake has come again. The engine answers one copy, and one more for each time that the flight was repeated.
+    /// Takes a retransmission of the ClientHello that began a handshake. The engine answers one
+    /// between two timeouts.
     fn copy_of_hello(&mut self, place: u32, record: &Record<'_>) {
         let Some(session) = self.table.at(place) else { return };
         let State::Pending(handshake) = &mut session.state else { return };

@@ -57,6 +57,11 @@ impl Silence {
         self.placed.get(&place).map_or(0, |(share, _)| self.size(*share))
     }
 
+    /// The share of the session at this place.
+    pub(super) fn share_of(&self, place: u32) -> Option<Share> {
+        self.placed.get(&place).map(|(share, _)| *share)
+    }
+
     /// The share that holds most, and the newcomer's own if that would hold more.
     fn fullest(&self, newcomer: Share) -> Share {
         match self.order.last() {
@@ -73,6 +78,11 @@ impl Silence {
     /// The session that makes room for one more of this share.
     pub(super) fn idlest_for(&mut self, newcomer: Share, heard: impl Fn(u32) -> Option<Instant>) -> Option<u32> {
         self.first(|silence| silence.fullest(newcomer), heard)
+    }
+
+    /// The session of the fullest share that was silent for longest.
+    pub(super) fn idlest_of_fullest(&mut self, heard: impl Fn(u32) -> Option<Instant>) -> Option<u32> {
+        self.first(|silence| silence.order.last().and_then(|(_, _, share)| *share), heard)
     }
 
     fn first(&mut self, of: impl Fn(&Self) -> Share, heard: impl Fn(u32) -> Option<Instant>) -> Option<u32> {

@@ -68,6 +68,14 @@ pub(super) struct Pair {
     pub(super) pending: Option<u32>,
 }
 
+/// The shares that an open session counts in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shares {
+    pub(super) group: Share,
+    pub(super) host: Share,
+    pub(super) identity: Share,
+}
+
 #[derive(Debug)]
 pub(super) struct Table<P, E> {
     /// Each in a box: an engine has kilobytes, and most places may be free.
@@ -80,6 +88,8 @@ pub(super) struct Table<P, E> {
     handshakes: BTreeMap<u64, Silence>,
     /// Open sessions by groups of sources.
     groups: Silence,
+    /// Open sessions of each group by its hosts.
+    hosts: BTreeMap<Share, Silence>,
     /// Open sessions of those who were let in by a key, by identity; only where these are bounded.
     identities: Silence,
     ready: VecDeque<u32>,
@@ -95,6 +105,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
             timers: BTreeSet::new(),
             handshakes: BTreeMap::new(),
             groups: Silence::default(),
+            hosts: BTreeMap::new(),
             identities: Silence::default(),
             ready: VecDeque::new(),
         }
@@ -166,11 +177,13 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
     }
 
     /// A handshake is done: it is the open session with its peer now, and counts in these shares.
-    pub(super) fn promote(&mut self, now: Instant, place: u32, group: Share, identity: Share) {
+    pub(super) fn promote(&mut self, now: Instant, place: u32, shares: Shares) {
+        let Shares { group, host, identity } = shares;
         let Some(session) = self.at(place) else { return };
         session.state = State::Open;
         let peer = session.peer;
         self.groups.insert(group, now, place);
+        self.hosts.entry(group).or_default().insert(host, now, place);
         if identity.is_some() {
             self.identities.insert(identity, now, place);
         }
@@ -188,16 +201,29 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         self.identities.idlest_of(identity, |place| heard(places, place))
     }
 
-    /// The open session that makes room for one of this group.
-    pub(super) fn idlest(&mut self, newcomer: Share) -> Option<u32> {
+    /// Returns the open session to close for a newcomer: the idlest of the host with most sessions,
+    /// in the group with most sessions.
+    pub(super) fn idlest(&mut self, newcomer: Shares) -> Option<u32> {
         let places = &self.places;
-        self.groups.idlest_for(newcomer, |place| heard(places, place))
+        let heard = |place| heard(places, place);
+        let idlest = self.groups.idlest_for(newcomer.group, heard)?;
+        let group = self.groups.share_of(idlest)?;
+        let hosts = self.hosts.get_mut(&group)?;
+        if group == newcomer.group { hosts.idlest_for(newcomer.host, heard) } else { hosts.idlest_of_fullest(heard) }
     }
 
     /// It is neither what its peer is known by any more, nor to be evicted.
     pub(super) fn detach(&mut self, place: u32) {
         let Some(session) = self.at(place) else { return };
         let peer = session.peer;
+        if let Some(group) = self.groups.share_of(place)
+            && let Some(hosts) = self.hosts.get_mut(&group)
+        {
+            hosts.remove(place);
+            if hosts.is_empty() {
+                self.hosts.remove(&group);
+            }
+        }
         self.groups.remove(place);
         self.identities.remove(place);
         let Some(pair) = self.peers.get_mut(&peer) else { return };
@@ -284,6 +310,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
             && self.timers.is_empty()
             && self.handshakes.is_empty()
             && self.groups.is_empty()
+            && self.hosts.is_empty()
             && self.identities.is_empty()
     }
 }

@@ -266,6 +266,31 @@ fn a_group_with_many_sessions_drives_out_its_own_and_no_others() {
 }
 
 #[test]
+fn a_host_that_opens_many_sessions_closes_its_own_and_none_of_its_neighbours() {
+    let mut wire = wire(Config { max_sessions: 20, ..psk_server(1) });
+    wire.server().sessions.set_source_groups(Box::new(|_| 1));
+    wire.server().sessions.set_hosts(Box::new(|address| u64::from(address / 100)));
+    let left = |wire: &Wire, hosts: std::ops::Range<Address>| {
+        let ends = wire.ends[2..].iter().filter(|end| hosts.contains(&(end.address / 100)));
+        ends.map(|end| end.sessions.stats().sessions).sum::<usize>()
+    };
+    // Ten hosts with a session each, and then one with many.
+    crowd(&mut wire, (5000..6000).step_by(100));
+    soon(&mut wire);
+    for address in 6000..6040 {
+        crowd(&mut wire, std::iter::once(address));
+        soon(&mut wire);
+    }
+    assert_eq!((left(&wire, 50..60), left(&wire, 60..61)), (10, 10));
+    // A neighbour takes its place from the host with most.
+    crowd(&mut wire, 6100..6103);
+    soon(&mut wire);
+    assert_eq!((left(&wire, 50..60), left(&wire, 60..61), left(&wire, 61..62)), (10, 7, 3));
+    wire.ends.truncate(2);
+    wire.assert_nothing_is_left();
+}
+
+#[test]
 fn an_identity_has_no_more_sessions_than_it_may() {
     let mut wire = wire(Config { max_sessions_per_identity: Some(3), ..psk_server(1) });
     for address in 11..21 {

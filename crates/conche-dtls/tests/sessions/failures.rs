@@ -166,7 +166,7 @@ pub fn trusting() -> ClientCredentials {
     ClientCredentials::certificate(None, root(), "coap.example").unwrap()
 }
 
-/// A client that shows the certificate for which the server's root vouches.
+/// A client with a certificate issued by the server's root.
 pub fn presenting() -> ClientCredentials {
     shown(data!("client.der"), data!("client.key"))
 }

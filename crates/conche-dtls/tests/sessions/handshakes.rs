@@ -196,7 +196,8 @@ fn extensions(hello: &[u8]) -> Vec<u16> {
     types
 }
 
-/// pion, and so each server on go-coap, ends such a handshake. The server's Finished shows that both ends hash the same hello.
+/// pion, and so each server on go-coap, aborts a handshake that offers SRTP. Finished messages
+/// verify that both ends hash the same ClientHello.
 #[test]
 fn a_client_offers_no_srtp_whatever_its_credentials_and_the_handshake_is_done() {
     const USE_SRTP: u16 = 14;
@@ -214,7 +215,7 @@ fn a_client_offers_no_srtp_whatever_its_credentials_and_the_handshake_is_done() 
         }
         wire.assert_nothing_is_left();
 
-        // In fragments, some of which are lost and repeated.
+        // In fragments, under loss.
         let small = |config| Config { mtu: 127, ..config };
         let mut wire = Wire::new(small(server), small(client(1)), 3, Faults { loss: 5, ..Faults::default() });
         assert!(wire.handshake(&credentials));

@@ -6,10 +6,10 @@
 mod abuse;
 mod company;
 mod failures;
-mod fence;
 mod flights;
 mod forged;
 mod fuzz_replay;
 mod handshakes;
+mod issuers;
 mod replayed_hellos;
 mod wire;
