@@ -50,9 +50,6 @@ pub struct Stats {
     pub responses_expired: u64,
     /// Reset messages sent.
     pub resets_sent: u64,
-    /// Panics that the driver caught in code that serves one peer, such as a handler. The endpoint
-    /// itself leaves this at 0.
-    pub panics: u64,
 }
 
 /// Adds up the counters of several endpoints.
@@ -80,7 +77,6 @@ impl core::ops::AddAssign for Stats {
             challenged,
             responses_expired,
             resets_sent,
-            panics,
         } = other;
         self.datagrams_received += datagrams_received;
         self.datagrams_sent += datagrams_sent;
@@ -103,6 +99,5 @@ impl core::ops::AddAssign for Stats {
         self.challenged += challenged;
         self.responses_expired += responses_expired;
         self.resets_sent += resets_sent;
-        self.panics += panics;
     }
 }

@@ -266,6 +266,7 @@ impl Error {
                 Self::ResponseTooLarge { peer, limit: body_limit, course }
             }
             ExchangeError::Failed { failure, course } => Self::Failed { peer, failure, course },
+            ExchangeError::SessionOver { course } => Self::Failed { peer, failure: Failure::Unreachable, course },
             ExchangeError::Send { source, transmissions } => Self::Send { peer, source, transmissions },
             ExchangeError::Unprotected => Self::Handshake { peer, source: HandshakeError::unprotected() },
             #[cfg(feature = "oscore")]

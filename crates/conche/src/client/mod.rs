@@ -298,6 +298,13 @@ struct Way<'a> {
     brings: bool,
 }
 
+/// Why an exchange in a session did not end well.
+enum InSession {
+    /// The session ended before a response came.
+    Over(Course),
+    Failed(Error),
+}
+
 /// An exchange that is under way.
 #[must_use]
 struct Begun {
@@ -314,15 +321,29 @@ impl Begun {
         poll_fn(|context| self.poll_end(context)).await
     }
 
+    /// Waits for its end, where the session may end before it.
+    async fn end_in_session(mut self) -> Result<Outcome, InSession> {
+        let (to, body_limit) = (self.to, self.body_limit);
+        poll_fn(|context| self.poll_exchange(context)).await.map_err(|error| match error {
+            ExchangeError::SessionOver { course } => InSession::Over(course),
+            error => InSession::Failed(Error::exchange(to, error, body_limit)),
+        })
+    }
+
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Result<Outcome, Error>> {
-        let Self { exchange, to, waited, body_limit, .. } = self;
+        let outcome = ready!(self.poll_exchange(context));
+        Poll::Ready(outcome.map_err(|error| Error::exchange(self.to, error, self.body_limit)))
+    }
+
+    fn poll_exchange(&mut self, context: &mut Context<'_>) -> Poll<Result<Outcome, ExchangeError>> {
+        let Self { exchange, waited, .. } = self;
         let mut outcome = ready!(Pin::new(exchange).poll(context));
         if let Ok(Outcome::Response { course, .. } | Outcome::Pong { course } | Outcome::Unanswered { course })
-        | Err(ExchangeError::Failed { course, .. }) = &mut outcome
+        | Err(ExchangeError::Failed { course, .. } | ExchangeError::SessionOver { course }) = &mut outcome
         {
             course.queued += *waited;
         }
-        Poll::Ready(outcome.map_err(|error| Error::exchange(*to, error, *body_limit)))
+        Poll::Ready(outcome)
     }
 }
 

@@ -9,7 +9,7 @@ use conche_proto::{Course, Failure, Reliability, Request};
 use tokio::time::Instant;
 
 use super::cache::{Passage, Read, destination};
-use super::{Client, Error, Response, Way};
+use super::{Client, Error, InSession, Response, Way};
 use crate::driver::{Address, Feed, Opening, Outcome, Patience, Subscription};
 
 /// A request of which only the address is left open.
@@ -29,7 +29,7 @@ pub(super) struct Ready {
     pub(super) name: Option<Arc<str>>,
 }
 
-/// How many sessions may end before a request is sent, until another one is opened no more.
+/// Sessions that may end before a request is answered. It fails with the next one.
 const SESSIONS: usize = 2;
 
 /// How often a request is repeated for a server that asks with Echo: whether its address is no forged one, and whether it
@@ -142,20 +142,31 @@ impl Ready {
         response(to, self.client.open(&self.way(to), request).await?)
     }
 
+    /// Sends a request through a session, and again through the next one if the session ends before
+    /// the response. A server deduplicates within a session only, so a request that may have been
+    /// executed is sent again only if its method is idempotent.
     async fn exchange_in_session(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
-        let mut sessions = 0;
-        loop {
+        for _ in 0..SESSIONS {
             let request = |timeout| Opening::Request(self.request(body.clone(), timeout));
-            match self.client.open(&self.way(to), request).await {
-                // Its session was over before its turn came.
-                Err(Error::Failed { failure: Failure::Unreachable, course, .. })
-                    if course.transmissions == 0 && sessions < SESSIONS =>
-                {
-                    sessions += 1;
+            match self.client.begin(&self.way(to), request).await?.end_in_session().await {
+                Err(InSession::Over(course)) if self.may_be_sent_again(&course) => {}
+                // It was not sent.
+                Err(InSession::Failed(Error::Failed { failure: Failure::Unreachable, course, .. }))
+                    if course.transmissions == 0 => {}
+                Err(InSession::Failed(error)) => return Err(error),
+                Err(InSession::Over(course)) => {
+                    return Err(Error::Failed { peer: to, failure: Failure::Unreachable, course });
                 }
-                outcome => return response(to, outcome?),
+                Ok(outcome) => return response(to, outcome),
             }
         }
+        let request = |timeout| Opening::Request(self.request(body, timeout));
+        response(to, self.client.open(&self.way(to), request).await?)
+    }
+
+    /// Whether the request was not sent, or is idempotent (RFC 7252 §5.1) and not acknowledged.
+    fn may_be_sent_again(&self, course: &Course) -> bool {
+        course.transmissions == 0 || self.method.is_idempotent() && course.acknowledged_after.is_none()
     }
 
     async fn subscribe(&self, to: SocketAddr, body: Body) -> Result<(Response, Subscription), Error> {

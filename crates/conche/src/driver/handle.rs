@@ -25,7 +25,6 @@ use super::secured::Opened;
 use super::turns::{Busy, Patience, Place, Turns};
 use crate::bell::Bell;
 use crate::body::{BoxError, Piece};
-use crate::fence::Fence;
 #[cfg(feature = "metrics")]
 use crate::metrics::Report;
 #[cfg(feature = "edhoc")]
@@ -162,6 +161,8 @@ pub(crate) enum ExchangeError {
     Refused(RequestError),
     /// It failed.
     Failed { failure: Failure, course: Course },
+    /// Its session ended before the response.
+    SessionOver { course: Course },
     /// The operating system would not send its datagram, after so many were sent.
     Send { source: io::Error, transmissions: u16 },
     /// The socket is one of a server with keys, and the request was to go without a session.
@@ -187,7 +188,6 @@ struct Shared {
     cancelled: Arc<Cancelled>,
     turns: Arc<Turns>,
     scarcity: Arc<Scarcity>,
-    fence: Fence,
     local: SocketAddr,
     /// The socket reaches IPv4, be it by mapped addresses.
     reaches_v4: bool,
@@ -200,7 +200,7 @@ struct Shared {
 impl Handle {
     pub(super) fn new(
         commands: mpsc::UnboundedSender<Command>,
-        (cancelled, turns, scarcity, fence): (Arc<Cancelled>, Arc<Turns>, Arc<Scarcity>, Fence),
+        (cancelled, turns, scarcity): (Arc<Cancelled>, Arc<Turns>, Arc<Scarcity>),
         (local, reaches_v4): (SocketAddr, bool),
         (queue_lifetime, body_limit): (Duration, usize),
     ) -> Self {
@@ -209,7 +209,6 @@ impl Handle {
             cancelled,
             turns,
             scarcity,
-            fence,
             local,
             reaches_v4,
             tickets,
@@ -222,12 +221,6 @@ impl Handle {
 
     pub(crate) fn local(&self) -> SocketAddr {
         self.shared.local
-    }
-
-    /// Around code that serves one peer, for panics outside the driver's task.
-    #[cfg(feature = "edhoc")]
-    pub(crate) fn fence(&self) -> &Fence {
-        &self.shared.fence
     }
 
     /// Waits until the driver has ended.

@@ -34,6 +34,7 @@ mod secured;
 mod secured;
 mod serving;
 mod socket;
+mod throttle;
 mod traffic;
 mod turns;
 
@@ -64,11 +65,9 @@ use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use crate::controllers::SharedController;
-use crate::fence::Fence;
 use crate::paths::{PathStore, Sharing};
 use crate::security::{Identity, Security};
 use crate::server::{Response, Router, unprotected};
-use crate::throttle::Throttle;
 use crate::watch::Watchers;
 use bodies::Bodies;
 use clock::Clock;
@@ -83,6 +82,7 @@ use outbox::Outbox;
 use scarcity::Scarcity;
 use secured::Secured;
 use serving::{Asker, Serving};
+use throttle::Throttle;
 use traffic::Traffic;
 use turns::Turns;
 
@@ -120,8 +120,6 @@ pub(crate) struct Driver<C: SharedController> {
     protecting: Protecting,
     retry_unreachable: bool,
     closing: Option<Closing>,
-    /// Around code that serves one peer.
-    fence: Fence,
     company: Company,
     incoming: Box<[u8]>,
     outgoing: Outbox,
@@ -151,8 +149,6 @@ pub(crate) struct Start {
     pub(crate) sharing: Arc<Sharing>,
     /// The keys of the endpoint.
     pub(crate) protecting: Protecting,
-    /// Around code that serves one peer.
-    pub(crate) fence: Fence,
     /// What keeps what is known of paths.
     pub(crate) store: Option<PathStore>,
     /// Those of the endpoint.
@@ -178,8 +174,7 @@ impl<C: SharedController> Driver<C> {
             let router = Arc::clone(&router);
             endpoint.stream_requests(Box::new(move |message| router.takes_stream(&OwnedMessage::from(*message))));
         }
-        let fence = start.fence;
-        let shared = (Arc::clone(&cancelled), Arc::clone(&turns), Arc::clone(&scarcity), fence.clone());
+        let shared = (Arc::clone(&cancelled), Arc::clone(&turns), Arc::clone(&scarcity));
         let handle = Handle::new(sender, shared, local, bounds);
         let clock = Clock::start();
         let secured = Secured::start(clock.now(), &start.security, start.limits.peers)?;
@@ -188,13 +183,13 @@ impl<C: SharedController> Driver<C> {
         let topics = Topics::new(&router);
         let keeping = start.store.map(|store| Keeping::new(store, start.limits.paths, clock.now()));
         let driver = Self {
-            traffic: Traffic { watchers: start.watchers, socket: socket.local(), clock, fence: fence.clone() },
+            traffic: Traffic { watchers: start.watchers, socket: socket.local(), clock },
             socket,
             endpoint,
             secured,
             clock,
             now: clock.now(),
-            serving: Serving::new(router, start.handlers, fence.clone()),
+            serving: Serving::new(router, start.handlers),
             commands,
             cancelled,
             turns,
@@ -209,7 +204,6 @@ impl<C: SharedController> Driver<C> {
             protecting: start.protecting,
             retry_unreachable: start.retry_unreachable,
             closing: None,
-            fence,
             company: start.company,
             incoming: socket::buffer(start.role),
             outgoing: Outbox::new(socket::at_once(start.role), place),
@@ -344,10 +338,7 @@ impl<C: SharedController> Driver<C> {
             }
             Event::Wanted { body, bytes } => self.body_wanted(body, bytes),
             Event::Part { request, message, last } => self.bodies.part(request, &message, last),
-            Event::StreamOver { request, reason } => {
-                self.bodies.over(request, reason);
-                self.registration_answered(request);
-            }
+            Event::StreamOver { request, reason } => self.bodies.over(request, reason),
             Event::GroupResponse { exchange, from, message } => self.exchanges.group_response(exchange, from, message),
             Event::GroupOver { exchange, responses, course, .. } => {
                 self.exchanges.end(exchange, format_args!("{responses} responses"), course, |_| {
@@ -365,8 +356,13 @@ impl<C: SharedController> Driver<C> {
                 if failure == Failure::TimedOut && course.acknowledged_after.is_none() {
                     self.doubt_session(peer);
                 }
+                let session_over = failure == Failure::Unreachable && peer.is_secured() && !self.is_open(peer);
                 self.exchanges.end(exchange, format_args!("{failure}"), course, |_| {
-                    Err(ExchangeError::Failed { failure, course })
+                    Err(if session_over {
+                        ExchangeError::SessionOver { course }
+                    } else {
+                        ExchangeError::Failed { failure, course }
+                    })
                 });
             }
             Event::ObserverGone { from, topic, reason, .. } => {

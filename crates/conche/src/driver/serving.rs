@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -12,15 +13,14 @@ use conche_proto::codec::{Code, OptionNumber, OwnedMessage};
 use conche_proto::shares::{Group, Shares};
 use tokio::task::{Id, JoinError, JoinSet, unconstrained};
 use tokio::time::Instant;
-use tracing::{Instrument, Span, debug_span, warn};
+use tracing::{Instrument, Span, debug_span, error, warn};
 
 use super::bodies::Inlet;
+use super::throttle::Throttle;
 use super::{Address, Driver};
 use crate::controllers::SharedController;
-use crate::fence::Fence;
 use crate::security::Identity;
 use crate::server::{Dispatch, Notifier, Request, Response, Router};
-use crate::throttle::Throttle;
 
 /// A client that is told to come back later does so after this time (RFC 7252 §5.9.3.4).
 pub(crate) const RETRY_AFTER_SECONDS: u32 = 2;
@@ -67,8 +67,7 @@ pub(super) struct Serving {
     hash: RandomState,
     refusing: bool,
     refusals: Throttle,
-    /// Around handlers.
-    fence: Fence,
+    panics: Throttle,
 }
 
 impl<C: SharedController> Driver<C> {
@@ -98,7 +97,7 @@ impl<C: SharedController> Driver<C> {
 }
 
 impl Serving {
-    pub(super) fn new(router: Arc<Router>, handlers: Handlers, fence: Fence) -> Self {
+    pub(super) fn new(router: Arc<Router>, handlers: Handlers) -> Self {
         Self {
             router,
             handlers,
@@ -109,7 +108,7 @@ impl Serving {
             hash: RandomState::new(),
             refusing: false,
             refusals: Throttle::default(),
-            fence,
+            panics: Throttle::default(),
         }
     }
 
@@ -239,7 +238,7 @@ impl Serving {
     ) -> Option<Response> {
         let entered = span.enter();
         // A panic leaves nothing behind here: the router is not changed, and the handler's future is dropped.
-        let first = self.fence.run(HANDLER, || match dispatch(&self.router) {
+        let first = catch_unwind(AssertUnwindSafe(|| match dispatch(&self.router) {
             Dispatch::Reply(response) => Ok(response),
             // It has no other chance, so that tokio must not take its turn from it although it has to wait for nothing. It
             // is dropped in here because that may panic too.
@@ -251,16 +250,16 @@ impl Serving {
                 Poll::Ready(response) => Ok(response),
                 Poll::Pending => Err(Some(answer)),
             },
-        });
+        }));
         drop(entered);
         match first {
-            Some(Ok(response)) => Some(response),
-            Some(Err(None)) => Some(self.full()),
-            Some(Err(Some(answer))) => {
+            Ok(Ok(response)) => Some(response),
+            Ok(Err(None)) => Some(self.full()),
+            Ok(Err(Some(answer))) => {
                 self.run(id, source, answer.instrument(span));
                 None
             }
-            None => Some(panicked()),
+            Err(_) => Some(self.panicked()),
         }
     }
 
@@ -294,11 +293,7 @@ impl Serving {
             Some(group) => self.shares.give_back(group, 1),
             None => self.topics -= 1,
         }
-        let response = response.unwrap_or_else(|| {
-            self.fence.count(HANDLER, 1);
-            panicked()
-        });
-        Some((asker, response))
+        Some((asker, response.unwrap_or_else(|| self.panicked())))
     }
 
     fn full(&mut self) -> Response {
@@ -311,14 +306,13 @@ impl Serving {
         }
         unavailable()
     }
-}
 
-/// Name of handlers, for the log.
-const HANDLER: &str = "a handler";
-
-/// The answer to a request whose handler panicked.
-fn panicked() -> Response {
-    Response::new(Code::INTERNAL_SERVER_ERROR)
+    fn panicked(&mut self) -> Response {
+        if let Some(held_back) = self.panics.passes(Instant::now()) {
+            error!(held_back, "a handler panicked; its request is answered with 5.00");
+        }
+        Response::new(Code::INTERNAL_SERVER_ERROR)
+    }
 }
 
 /// What a client is answered that shall come back later (RFC 7252 §5.9.3.4).

@@ -9,6 +9,9 @@ impl Security {
         None
     }
 
+    #[expect(clippy::unused_self, reason = "as with the feature")]
+    pub(crate) fn share(&mut self, _drivers: usize) {}
+
     #[cfg(feature = "oscore")]
     #[expect(clippy::unused_self, reason = "as with the feature")]
     pub(crate) fn names_clients(&self) -> bool {

@@ -1,7 +1,7 @@
 //! What is shown, and what is believed.
 
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use conche_dtls::{
     ClientCredentials, CredentialsError, KeyLog, OwnCertificate, ServerCertificate, ServerCredentials, ServerKeys,
@@ -14,7 +14,11 @@ use rustls_pki_types::pem::PemObject;
 use super::HandshakeError;
 use crate::prefixes::Prefixes;
 
-/// Certificates (DER) that are believed for themselves, and those that may stand between them and a peer's.
+/// Trusted certificates (DER), and intermediate authorities.
+///
+/// A certificate of an authority (`cA` in the basic constraints, and `keyCertSign` in the key usage
+/// if present) authenticates peers through the certificates that it issued. Any other certificate
+/// authenticates only a peer that presents this very certificate.
 #[derive(Clone, Debug, Default)]
 pub struct Roots {
     roots: Vec<Vec<u8>>,
@@ -60,6 +64,13 @@ impl Roots {
         let trust = Trust::new(self.roots.iter().map(Vec::as_slice), epoch)?;
         Ok(trust.with_intermediates(self.intermediates.iter().map(Vec::as_slice)))
     }
+
+    /// The same with the system's clock, read for each peer certificate: the clock may be set while
+    /// a socket is open.
+    fn trust_now(&self) -> Result<Trust, CredentialsError> {
+        let since_1970 = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Ok(self.trust(Duration::ZERO)?.with_clock(since_1970))
+    }
 }
 
 /// Whom a client or a server is to others, and whom it believes.
@@ -73,6 +84,9 @@ pub(crate) struct Security {
     pub(crate) certificate: Option<OwnCertificate>,
     pub(crate) client_roots: Option<Roots>,
     pub(crate) key_log: Option<KeyLog>,
+    /// Sessions of a server's clients that are open at once; `None` for the default.
+    pub(crate) max_sessions: Option<usize>,
+    pub(crate) max_sessions_per_identity: Option<usize>,
 }
 
 impl Security {
@@ -84,6 +98,12 @@ impl Security {
     /// Bytes of the largest message that goes through a session, if there may be one: a record carries no more (RFC 5246 §6.2.1).
     pub(crate) fn longest_message(&self) -> Option<usize> {
         (!self.is_none()).then_some(1 << 14)
+    }
+
+    /// Divides the session limit among the drivers of a server.
+    pub(crate) fn share(&mut self, drivers: usize) {
+        let all = self.max_sessions.unwrap_or(conche_dtls::Config::default().max_sessions);
+        self.max_sessions = Some(all.div_ceil(drivers.max(1)));
     }
 
     /// Clients have to have a session.
@@ -102,28 +122,22 @@ impl Security {
         self.psk.of(at).is_some()
     }
 
-    /// What a server of this name, at this address, is shown, and whom we believe to be it. `epoch` is the time since 1970 when the clock
-    /// showed zero.
-    pub(crate) fn client_credentials(
-        &self,
-        at: IpAddr,
-        name: &str,
-        epoch: Duration,
-    ) -> Result<ClientCredentials, HandshakeError> {
+    /// Returns the credentials for a server of this name at this address.
+    pub(crate) fn client_credentials(&self, at: IpAddr, name: &str) -> Result<ClientCredentials, HandshakeError> {
         if let Some(psk) = self.psk.of(at) {
             return Ok(psk.clone());
         }
         let roots = self.roots.as_ref().ok_or_else(HandshakeError::none)?;
-        let trust = roots.trust(epoch).map_err(|error| HandshakeError::new(&error))?;
+        let trust = roots.trust_now().map_err(|error| HandshakeError::new(&error))?;
         ClientCredentials::certificate(self.own.clone(), trust, name).map_err(|error| HandshakeError::new(&error))
     }
 
-    /// What clients are let in by.
-    pub(crate) fn server_credentials(&self, epoch: Duration) -> Result<Option<ServerCredentials>, CredentialsError> {
+    /// Returns what clients are authenticated by; `None` for a client.
+    pub(crate) fn server_credentials(&self) -> Result<Option<ServerCredentials>, CredentialsError> {
         if !self.is_server() {
             return Ok(None);
         }
-        let clients = self.client_roots.as_ref().map(|roots| roots.trust(epoch)).transpose()?;
+        let clients = self.client_roots.as_ref().map(|roots| roots.trust_now()).transpose()?;
         let certificate = self.certificate.clone().map(|own| ServerCertificate { own, clients });
         Ok(Some(ServerCredentials { psk: self.keys.clone(), certificate }))
     }

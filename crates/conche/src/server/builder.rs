@@ -178,7 +178,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// whether the identity or the key was wrong. See [`security`](crate::security).
     #[cfg(feature = "dtls")]
     pub fn psk(mut self, keys: impl Keys + 'static) -> Self {
-        self.settings.security.keys = Some(ServerKeys::new(keys));
+        self.settings.security.keys = Some(ServerKeys::new(caught(keys)));
         self
     }
 
@@ -194,6 +194,26 @@ impl<C: SharedController> Builder<ServerRole, C> {
     #[cfg(feature = "dtls")]
     pub fn client_roots(mut self, roots: Roots) -> Self {
         self.settings.security.client_roots = Some(roots);
+        self
+    }
+
+    /// Sets the maximum number of open DTLS sessions: 10 000 by default, divided among
+    /// [workers](Self::workers). An idle session takes about 8 kB with a pre-shared key and 10 kB
+    /// with a certificate. Beyond the limit, a new session closes the idlest session of the host
+    /// (IPv4 address, IPv6 /64) with most sessions, in the network (IPv4 /16, IPv6 /32) with most
+    /// sessions. [`bind`](Self::bind) rejects 0.
+    #[cfg(feature = "dtls")]
+    pub fn max_sessions(mut self, sessions: usize) -> Self {
+        self.settings.security.max_sessions = Some(sessions);
+        self
+    }
+
+    /// Sets the maximum number of open DTLS sessions per pre-shared key identity and
+    /// [worker](Self::workers): unlimited by default. Beyond the limit, a new session closes the
+    /// idlest one of the identity. [`bind`](Self::bind) rejects 0.
+    #[cfg(feature = "dtls")]
+    pub fn max_sessions_per_identity(mut self, sessions: usize) -> Self {
+        self.settings.security.max_sessions_per_identity = Some(sessions);
         self
     }
 
@@ -289,6 +309,17 @@ impl ServerRole {
             _ => Client::beside_server(setup.clone(), *client_cache),
         };
         Ok(Server::new(workers, client))
+    }
+}
+
+/// A function of the program's that shall not end the server.
+#[cfg(feature = "dtls")]
+fn caught(keys: impl Keys + 'static) -> impl Keys + 'static {
+    move |identity: &[u8]| {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| keys.key(identity))).unwrap_or_else(|_| {
+            tracing::error!("looking for the key of an identity panicked; there is none");
+            None
+        })
     }
 }
 

@@ -51,6 +51,7 @@ impl Workers {
         let mut setup = setup.clone();
         let limits = &mut setup.settings.config.limits;
         *limits = share(limits, count);
+        setup.settings.security.share(count);
         let handlers = Handlers { most: handlers.most.div_ceil(count), ..handlers };
         // Another server that shares the address would take a part of the clients, and nobody would be told.
         could_have_alone(address, setup.settings.interface.as_deref())?;

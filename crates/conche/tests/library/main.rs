@@ -36,6 +36,8 @@ mod oscore;
 mod own_address;
 mod paths;
 #[cfg(feature = "dtls")]
+mod rebinding;
+#[cfg(feature = "dtls")]
 mod secured;
 #[cfg(feature = "dtls")]
 mod secured_rfc7252;

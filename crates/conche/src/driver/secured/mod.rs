@@ -7,7 +7,6 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use conche_dtls::{BUFFER, Config, Ended, Output, Progress, Role, SessionId, Sessions};
 use conche_proto::cc::control::Why;
@@ -39,8 +38,6 @@ struct Place {
 pub(super) struct Secured {
     sessions: Sessions<Place>,
     security: Arc<Security>,
-    /// What was the time since 1970 when the driver's clock showed zero.
-    epoch: Duration,
     open: HashMap<SessionId, Open>,
     by_number: HashMap<SessionNumber, SessionId>,
     /// The session that was opened last with who is there.
@@ -54,8 +51,6 @@ pub(super) struct Secured {
     buffer: Box<[u8]>,
     /// When the sessions have something to do.
     due: Option<Instant>,
-    /// Panics of sessions, as counted last.
-    panicked: u64,
 }
 
 /// A session whose handshake is done.
@@ -71,10 +66,40 @@ struct Open {
 struct Ours {
     /// The name that its server was asked for.
     name: Arc<str>,
-    /// A request got no answer: the server may have forgotten the session, and can say so to nobody.
+    /// The server may have lost the session. New requests use another one until a record arrives.
     doubted: bool,
+    /// Message IDs of Confirmable messages sent since the last record arrived, [`REMEMBERED`] at
+    /// most.
+    unanswered: Vec<u16>,
     /// The datagram that was sent last, by which an ICMP error is known.
     sent: Vec<u8>,
+}
+
+/// Message IDs kept to recognize retransmissions.
+const REMEMBERED: usize = 16;
+
+impl Ours {
+    fn new(name: Arc<str>) -> Self {
+        Self { name, doubted: false, unanswered: Vec::new(), sent: Vec::new() }
+    }
+
+    /// Takes a message that is sent. Returns whether it is a retransmission, and no record arrived
+    /// since its first transmission.
+    fn is_silent(&mut self, message: &[u8]) -> bool {
+        const CONFIRMABLE: u8 = 0;
+        let &[first, _, high, low, ..] = message else { return false };
+        if first >> 4 & 3 != CONFIRMABLE {
+            return false;
+        }
+        let id = u16::from_be_bytes([high, low]);
+        if self.unanswered.contains(&id) {
+            return true;
+        }
+        if self.unanswered.len() < REMEMBERED {
+            self.unanswered.push(id);
+        }
+        false
+    }
 }
 
 /// Something for the endpoint.
@@ -115,21 +140,20 @@ impl Secured {
         }
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(io::Error::other)?;
-        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let epoch = since_1970.saturating_sub(now - Instant::ZERO);
-        let server = security.server_credentials(epoch).map_err(io::Error::other)?;
+        let server = security.server_credentials().map_err(io::Error::other)?;
         let mut config = Config { server, mtu: MTU, key_log: security.key_log.clone(), ..Config::default() };
         if !security.is_server() {
             // Whom a client talks to is its own choice, and how many at once its callers'.
             (config.max_sessions, config.max_handshakes) = (peers, peers);
         }
+        config.max_sessions = security.max_sessions.unwrap_or(config.max_sessions);
+        config.max_sessions_per_identity = security.max_sessions_per_identity;
         let mut sessions = Sessions::new(now, config, seed).map_err(io::Error::other)?;
         sessions.set_source_groups(Box::new(|place: &Place| Address::from(place.at).prefix()));
         sessions.set_hosts(Box::new(|place: &Place| Address::from(place.at).host()));
         Ok(Some(Self {
             sessions,
             security: Arc::clone(security),
-            epoch,
             open: HashMap::new(),
             by_number: HashMap::new(),
             by_address: HashMap::new(),
@@ -139,7 +163,6 @@ impl Secured {
             held: VecDeque::new(),
             buffer: vec![0; BUFFER].into(),
             due: None,
-            panicked: 0,
         }))
     }
 
@@ -199,6 +222,24 @@ impl Secured {
         self.open.get_mut(self.by_number.get(&number)?)?.ours.as_mut()
     }
 
+    /// Takes note of a record of a session. Returns the handshake of a parallel session, to be
+    /// cancelled.
+    fn heard(&mut self, session: SessionId) -> Option<ExchangeId> {
+        let open = self.open.get_mut(&session)?;
+        let ours = open.ours.as_mut()?;
+        ours.unanswered.clear();
+        if !ours.doubted || self.by_address.get(&open.place.at) != Some(&open.number) {
+            return None;
+        }
+        ours.doubted = false;
+        let address = Address::from(open.place.at).secured(open.number);
+        let (exchange, begun) = self.waiting.answered_by(open.place.at, address)?;
+        if let Some(begun) = begun {
+            self.sessions.close(begun);
+        }
+        Some(exchange)
+    }
+
     /// A datagram of ours leaves. An ICMP error may quote it.
     fn remember_sent(&mut self, transmit: &Transmit<Address>, len: usize) {
         let datagram = &self.buffer[..len];
@@ -225,7 +266,7 @@ impl Secured {
             Role::Client => self.waiting.opened(place.at, address).unzip(),
             Role::Server => (None, None),
         };
-        let ours = name.map(|name| Ours { name, doubted: false, sent: Vec::new() });
+        let ours = name.map(Ours::new);
         debug!(peer = %address, %session, ?role, "a session is open");
         self.by_number.insert(number, session);
         self.by_address.insert(place.at, number);
@@ -310,10 +351,10 @@ impl<C: SharedController> Driver<C> {
                     self.outgoing.push(self.now, transmit);
                 }
                 Output::Received { session, len } => {
-                    let Some(open) = secured.open.get_mut(&session) else { continue };
-                    if let Some(ours) = &mut open.ours {
-                        ours.doubted = false;
+                    if let Some(exchange) = secured.heard(session) {
+                        self.endpoint.handshake_over(self.now, exchange, Some(Why::Cancelled));
                     }
+                    let Some(open) = secured.open.get_mut(&session) else { continue };
                     let from = Address::from(open.place.at).secured(open.number);
                     let mut datagram = Datagram::new(from, &secured.buffer[..len]);
                     datagram.local = open.place.local;
@@ -346,11 +387,6 @@ impl<C: SharedController> Driver<C> {
                     // What was protected has come out, or its session has failed.
                     secured.sealed.clear();
                     secured.due = due;
-                    let panicked = secured.sessions.stats().panicked;
-                    let before = std::mem::replace(&mut secured.panicked, panicked);
-                    if panicked > before {
-                        self.fence.count("a DTLS session", panicked - before);
-                    }
                     return;
                 }
             }
@@ -363,10 +399,33 @@ impl<C: SharedController> Driver<C> {
         let message = &self.outgoing.room()[..transmit.len];
         if secured.seal(transmit, message) {
             self.traffic.departed(self.now, &transmit, message, &Ok(()));
+            if secured.ours(transmit.to).is_some_and(|ours| ours.is_silent(message)) {
+                self.open_beside(transmit.to);
+            }
         } else {
             let over = !secured.knows(transmit.to);
             let held = if over { Held::Over(transmit.to) } else { Held::Unreachable(transmit.to) };
             secured.held.push_back(held);
+        }
+    }
+
+    /// Opens a second session in parallel with one that does not answer. The server may have
+    /// restarted, or a NAT may have rebound this socket to another address. The session that
+    /// answers first is used.
+    fn open_beside(&mut self, session: Address) {
+        let Some(secured) = &mut self.secured else { return };
+        let Some(name) = secured.ours(session).map(|ours| Arc::clone(&ours.name)) else { return };
+        let at = session.socket_addr();
+        if secured.waiting.has(at) || self.session_with(session) != Some(session) {
+            return;
+        }
+        if let Ok(exchange) = self.endpoint.begin_handshake(self.now, Address::from(at))
+            && let Some(secured) = &mut self.secured
+        {
+            secured.waiting.begin_beside(at, exchange, name);
+            if let Some(ours) = secured.ours(session) {
+                ours.doubted = true;
+            }
         }
     }
 

@@ -31,11 +31,31 @@ struct Handshake {
     /// The beginning of the datagram that was sent last.
     sent: Vec<u8>,
     waiting: Vec<oneshot::Sender<Opened>>,
+    /// It replaces an open session that does not answer, even without requests that wait for it.
+    is_beside: bool,
 }
 
 impl Waiting {
     pub(super) fn has(&self, at: SocketAddr) -> bool {
         self.0.contains_key(&at)
+    }
+
+    /// Adds a handshake in parallel with an open session.
+    pub(super) fn begin_beside(&mut self, at: SocketAddr, exchange: ExchangeId, name: Arc<str>) {
+        let handshake =
+            Handshake { exchange, session: None, name, sent: Vec::new(), waiting: Vec::new(), is_beside: true };
+        self.0.insert(at, handshake);
+    }
+
+    /// Ends a parallel handshake because the open session has answered. Requests that wait use the
+    /// open session.
+    pub(super) fn answered_by(&mut self, at: SocketAddr, session: Address) -> Option<(ExchangeId, Option<SessionId>)> {
+        self.0.get(&at).filter(|handshake| handshake.is_beside)?;
+        let Handshake { exchange, session: begun, waiting, .. } = self.0.remove(&at)?;
+        for answer in waiting {
+            let _ = answer.send(Ok(session));
+        }
+        Some((exchange, begun))
     }
 
     /// The session is open. The answer is whose it is, and which handshake is done.
@@ -150,7 +170,7 @@ impl Secured {
             return None;
         }
         // One that nobody waits for may have waited for long, and would go on to wait before it tries again.
-        if handshake.waiting.is_empty() {
+        if handshake.waiting.is_empty() && !handshake.is_beside {
             return Some(answer);
         }
         handshake.waiting.push(answer);
@@ -165,17 +185,15 @@ impl Secured {
             return true;
         }
         // It may have waited for its turn longer than anybody has for it.
-        if handshake.waiting.iter().all(oneshot::Sender::is_closed) {
+        if !handshake.is_beside && handshake.waiting.iter().all(oneshot::Sender::is_closed) {
             self.waiting.0.remove(&at);
             return false;
         }
         let place = Place { at, local: None };
-        let begun = self.security.client_credentials(at.ip().to_canonical(), &handshake.name, self.epoch).and_then(
-            |credentials| {
-                let begun = self.sessions.connect_controlled(now, place, &credentials);
-                begun.map_err(|error| HandshakeError::new(&error))
-            },
-        );
+        let begun = self.security.client_credentials(at.ip().to_canonical(), &handshake.name).and_then(|credentials| {
+            let begun = self.sessions.connect_controlled(now, place, &credentials);
+            begun.map_err(|error| HandshakeError::new(&error))
+        });
         match begun {
             Ok(session) => {
                 handshake.session = Some(session);
@@ -205,7 +223,14 @@ impl<C: SharedController> Driver<C> {
         }
         match self.endpoint.begin_handshake(self.now, to) {
             Ok(exchange) => {
-                let handshake = Handshake { exchange, session: None, name, sent: Vec::new(), waiting: vec![answer] };
+                let handshake = Handshake {
+                    exchange,
+                    session: None,
+                    name,
+                    sent: Vec::new(),
+                    waiting: vec![answer],
+                    is_beside: false,
+                };
                 secured.waiting.0.insert(to.socket_addr(), handshake);
             }
             Err(error) => {
