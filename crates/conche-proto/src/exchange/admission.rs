@@ -235,7 +235,7 @@ impl<C: Controller> Exchanges<C> {
     /// controller says.
     fn postpone(&mut self, index: u32, turn: &Turn) {
         let exchange = &mut self.slots[index];
-        let longest = exchange.submitted + self.config.times().longest_pause;
+        let longest = exchange.pause_ends(self.config.times());
         let at = match *turn {
             Turn::Until(at) => at.min(longest),
             // It waits for others as long as it would for a controller.

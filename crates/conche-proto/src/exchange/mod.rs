@@ -51,6 +51,7 @@ use smallvec::SmallVec;
 
 use crate::PeerKey;
 use crate::codec::{Body, Code, MessageId, NoResponse, OptionNumber, Token, Type};
+use crate::config::Times;
 use crate::peer::{Fate, Peers, Queue};
 use crate::security::Security;
 use crate::shares::Group;
@@ -262,6 +263,16 @@ impl<C: Controller> Exchange<C> {
     /// It is a notification.
     pub(crate) fn notifies(&self) -> bool {
         matches!(self.purpose, Purpose::Notification(_))
+    }
+
+    /// Returns when the controller has held back a queued message for too long. A notification that expired would be
+    /// opened again at once with the same state, so it waits for EXCHANGE_LIFETIME at least.
+    fn pause_ends(&self, times: &Times) -> Instant {
+        let longest = match self.notifies() {
+            true => times.longest_pause.max(times.exchange_lifetime),
+            false => times.longest_pause,
+        };
+        self.submitted + longest
     }
 
     /// It is known when to ask again whether it may leave.

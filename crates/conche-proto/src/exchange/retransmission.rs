@@ -84,9 +84,7 @@ impl<C: Controller> Exchanges<C> {
         match exchange.state {
             State::Departing | State::AwaitingAck if exchange.sends_sets() => self.set_due(now, peers, index),
             State::AwaitingResponse if exchange.receives_sets() => Next::Ask,
-            State::Queued if now >= exchange.submitted + self.config.times().longest_pause => {
-                Next::Fail(exchange.expired())
-            }
+            State::Queued if now >= exchange.pause_ends(self.config.times()) => Next::Fail(exchange.expired()),
             State::Queued if exchange.asks_again() => {
                 exchange.ask_again = Instant::FAR_FUTURE;
                 let wake = exchange.wake();
@@ -171,7 +169,7 @@ impl<C: Controller> Exchanges<C> {
         exchange.free_slot(peers);
         self.unidentify(index);
         self.replace(peers, index);
-        let patience = self.config.times().response_timeout;
+        let patience = self.patience(self.slots[index].purpose);
         let exchange = &mut self.slots[index];
         exchange.state = State::Queued;
         exchange.state_until = now + patience;

@@ -16,6 +16,7 @@ use crate::store::{Arena, Index, Links, Timers};
 use conche_cc::{Controller, Instant};
 use core::hint::black_box;
 use core::net::IpAddr;
+use core::time::Duration;
 
 /// An exchange to open.
 pub(crate) struct Opening {
@@ -115,11 +116,7 @@ impl<C: Controller> Exchanges<C> {
         let in_sets = purpose != Purpose::Request && opening.reliability != Reliability::Confirmable;
         let set = opening.transfer.as_ref().filter(|_| in_sets);
         let bytes = set.and_then(|transfer| transfer.set_bytes(alone)).unwrap_or(alone);
-        // A response has until its request is given up; what waits for it there is not ours to shorten.
-        let patience = match purpose {
-            Purpose::Response(_) | Purpose::Notification(_) => self.config.times().response_timeout,
-            Purpose::Request | Purpose::State(_) | Purpose::Ping | Purpose::Handshake => self.config.queue_lifetime,
-        };
+        let patience = self.patience(purpose);
         let generation = self.generation;
         let exchange = || Exchange {
             generation,
@@ -166,6 +163,19 @@ impl<C: Controller> Exchanges<C> {
         }
         peers.hold(peer);
         Some(ExchangeId { index, generation: self.generation })
+    }
+
+    /// Returns how long a message of an exchange with this purpose waits in its peer's queue.
+    ///
+    /// A response has until its request is given up, since only its client knows how long it waits. A notification that
+    /// expired would be opened again at once with the same state, so it waits for EXCHANGE_LIFETIME at least.
+    pub(super) fn patience(&self, purpose: Purpose) -> Duration {
+        let times = self.config.times();
+        match purpose {
+            Purpose::Response(_) => times.response_timeout,
+            Purpose::Notification(_) => times.response_timeout.max(times.exchange_lifetime),
+            Purpose::Request | Purpose::State(_) | Purpose::Ping | Purpose::Handshake => self.config.queue_lifetime,
+        }
     }
 
     /// What has just been opened was not admitted at once: from now on it waits.
