@@ -1,9 +1,10 @@
-//! [`Limiter`]: so much a second for each source, as of a server's responses (RFC 7252 §4.7), in memory that does not grow.
+//! [`Limiter`]: a rate limit for each source, as for a server's responses (RFC 7252 §4.7), in memory that does not grow.
 //!
-//! Each source has one bucket in each of two rows, as its [`Group`] says, and is served while one of them has room. So a
-//! source that overdoes it holds back another only where both buckets coincide, in one of 2^20 pairs of sources. A
-//! bucket is a virtual scheduling time (the generic cell rate algorithm): the time until which its responses would take
-//! at the average rate.
+//! Each source has a bucket of its own, which is a virtual scheduling time (the generic cell rate algorithm): the time
+//! until which its requests would take at the average rate. A source needs its bucket only while that time is ahead, so the
+//! table holds those that asked lately, in sets of [`WAYS`] places. If all places of a set are in use, the bucket that is
+//! closest to empty makes room. So a source that keeps below its rate is not refused because of others, and a source that
+//! exceeds it keeps its bucket. Two sources share a bucket where their [`Group`]s are equal, in one of 2^20 pairs.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -13,47 +14,59 @@ use crate::config::ResponseLimit;
 use crate::shares::{Group, ROW};
 use conche_cc::Instant;
 
-/// What each group of sources had lately, and whether it may have more.
+/// Places in a set. There are as many sets as a [`Group`] has cells to choose from.
+const WAYS: usize = 4;
+
+/// The bucket of a source.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    source: Group,
+    /// The virtual scheduling time. The bucket is empty from then on.
+    until: Instant,
+}
+
+/// The buckets of the sources that asked lately: 4096 of them, in 64 KiB.
 #[derive(Debug)]
 pub struct Limiter {
     /// Between two requests at the average rate.
     interval: Duration,
     /// How far ahead of now a bucket may be and still have room.
     tolerance: Duration,
-    rows: [Box<[Instant]>; 2],
+    sets: Box<[[Bucket; WAYS]]>,
 }
 
 impl Limiter {
-    /// Nobody has had anything yet.
+    /// Creates a limiter with no source in it.
     #[must_use]
     pub fn new(limit: ResponseLimit) -> Self {
         let interval = Duration::from_secs(1) / limit.per_second.max(1);
+        let empty = Bucket { source: Group::NOBODY, until: Instant::ZERO };
         Self {
             interval,
             tolerance: interval.saturating_mul(limit.burst.max(1) - 1),
-            rows: [(); 2].map(|()| vec![Instant::ZERO; ROW as usize].into_boxed_slice()),
+            sets: vec![[empty; WAYS]; ROW as usize].into_boxed_slice(),
         }
     }
 
-    /// `source` may have one more, which counts.
+    /// Counts one more request of a source, unless that exceeds its limit.
     pub fn admits(&mut self, now: Instant, source: Group) -> bool {
-        let full = now + self.tolerance;
-        let [first, second] = source.cells();
-        let [row, other] = &mut self.rows;
-        let (first, second) = (&mut row[first], &mut other[second]);
-        let admitted = (*first).min(*second) <= full;
+        let Some(set) = self.sets.get_mut(source.cells()[0]) else { return true };
+        let known = set.iter().position(|bucket| bucket.source == source && bucket.until > now);
+        let emptiest = || set.iter().enumerate().min_by_key(|(_, bucket)| bucket.until).map(|(way, _)| way);
+        let Some(way) = known.or_else(emptiest) else { return true };
+        let until = if known.is_some() { set[way].until } else { now };
+        let admitted = until <= now + self.tolerance;
         if admitted {
-            for bucket in [first, second] {
-                *bucket = ((*bucket).max(now) + self.interval).min(full + self.interval);
-            }
+            set[way] = Bucket { source, until: until + self.interval };
         }
         admitted
     }
 
-    /// One of what `source` had does not count any more.
+    /// Takes back one request of a source that was counted.
     pub fn give_back(&mut self, source: Group) {
-        for (row, cell) in self.rows.iter_mut().zip(source.cells()) {
-            row[cell] = row[cell] - self.interval;
+        let set = self.sets.get_mut(source.cells()[0]);
+        if let Some(bucket) = set.and_then(|set| set.iter_mut().find(|bucket| bucket.source == source)) {
+            bucket.until = bucket.until - self.interval;
         }
     }
 }
@@ -99,11 +112,35 @@ mod tests {
     }
 
     #[test]
-    fn others_are_served_while_a_hundred_sources_overdo_it() {
+    fn sources_that_exceed_their_limit_hold_back_no_others() {
         let mut limiter = limiter();
-        let overdone = (0..100).filter(|&source| admitted(&mut limiter, source, Instant::ZERO, 1_000) >= 1).count();
-        assert!(overdone >= 95, "{overdone} of 100 were served at all");
+        let exceeding = (0..100).map(|source| admitted(&mut limiter, source, Instant::ZERO, 1_000));
+        assert!(exceeding.min() >= Some(5), "each has its burst");
         let served = (1_000..2_000).filter(|&source| limiter.admits(Instant::ZERO, self::source(source))).count();
-        assert!(served >= 980, "{served} of 1000 others were served");
+        assert_eq!(served, 1_000);
+    }
+
+    #[test]
+    fn no_source_that_keeps_to_a_tenth_of_its_limit_is_refused_however_many_there_are() {
+        const SOURCES: u32 = 20_000;
+        let mut limiter = limiter();
+        for round in 0..5 {
+            for source in 0..SOURCES {
+                let now = Instant::from_millis(5_000) + Duration::from_secs(1) * (round * SOURCES + source) / SOURCES;
+                assert!(limiter.admits(now, self::source(source)), "source {source} in second {round}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_source_that_exceeds_its_limit_is_held_to_it_among_twenty_thousand_others() {
+        const SOURCES: u32 = 20_000;
+        let (mut limiter, mut served) = (limiter(), 0);
+        for n in 0..5 * SOURCES {
+            let now = Instant::from_millis(5_000) + Duration::from_secs(1) * n / SOURCES;
+            limiter.admits(now, source(1 + n % SOURCES));
+            served += admitted(&mut limiter, 0, now, 1);
+        }
+        assert!(served <= 100, "{served} in 5 s at 10 a second");
     }
 }

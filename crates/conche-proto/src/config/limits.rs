@@ -22,11 +22,14 @@ pub struct Limits {
     /// admitted once is answered. When it is full, what arrives is answered with 5.03 and Max-Age. No group of sources
     /// holds more of it than is free for others, so that a flood from one prefix leaves half of it.
     pub incoming: usize,
-    /// Requests to groups that wait for their response, and responses to them that wait for their time. Each takes a leisure of
-    /// its own, 5 s by default, so this is how late the last one may come as well. What comes beyond is ignored. No group of
-    /// sources holds more of it than is free for others.
+    /// Requests to groups that wait for their response, and responses to them that wait for their time. Requests beyond are
+    /// ignored. No group of sources holds more of it than is free for others.
+    ///
+    /// Each response takes a leisure of its own, 5 s by default, and groups of sources take turns: a response leaves within
+    /// two leisures, and one more for each other group that has responses waiting. So the default of 16 bounds the delay to 85 s.
     pub group_requests: usize,
-    /// Responses to one request of ours to a group that are told.
+    /// Responses to one group request of ours that are delivered. No sender has more of them than are left for others, so
+    /// one that answers without end has half.
     pub group_responses: usize,
     /// Observers, over all topics (RFC 7641 §4.1). Beyond, a registration is answered like a plain GET. No group of sources
     /// holds more of them than is free for others.

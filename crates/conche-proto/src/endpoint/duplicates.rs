@@ -25,8 +25,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.stats.duplicates += 1;
         let (id, confirmable) = (message.id(), message.ty() == Type::Confirmable);
         match self.received.reply(remembered) {
-            // A Confirmable message is no copy of a Non-confirmable one: its sender reused the ID, and has to learn it.
-            Some(Reply::Silence) => self.reject(to, message),
             Some(reply) if !allows(allowance, reply.len()) => {}
             Some(Reply::Pending) => {}
             Some(reply) if confirmable => {

@@ -46,7 +46,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.stats.limited += 1;
             return;
         }
-        let what = self.fingerprint(source, hash, message.id());
+        let what = self.fingerprint(source, hash, message);
         if self.received.find(now, what).is_some() {
             self.stats.duplicates += 1;
             return;

@@ -1,6 +1,6 @@
 //! Requests of ours to groups (RFC 7252 §8): sent once, answered by whoever hears them, over when their time is.
 
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -24,8 +24,36 @@ struct Inquiry {
     exchange: ExchangeId,
     /// The message ID that it leaves with.
     id: MessageId,
-    /// The responses that were told, by their senders' hashes and their message IDs.
-    told: BTreeSet<(u64, u16)>,
+    /// The message IDs of the responses that were delivered, by the hashes of their senders.
+    delivered: BTreeMap<u64, Vec<u16>>,
+    /// How many were.
+    responses: usize,
+}
+
+/// What becomes of a response to a group request.
+enum Verdict {
+    Deliver,
+    Duplicate,
+    /// There is no room for it.
+    Drop,
+}
+
+impl Inquiry {
+    /// Enters a response with this message ID. A sender may have as many as are left for all others, so that one member
+    /// of the group does not keep the others out.
+    fn enter(&mut self, sender: u64, id: MessageId, limit: usize) -> Verdict {
+        let ids = self.delivered.get(&sender).map_or(&[][..], Vec::as_slice);
+        let left = limit.saturating_sub(self.responses);
+        match ids.binary_search(&id.0) {
+            Ok(_) => Verdict::Duplicate,
+            Err(_) if ids.len() >= left => Verdict::Drop,
+            Err(place) => {
+                self.delivered.entry(sender).or_default().insert(place, id.0);
+                self.responses += 1;
+                Verdict::Deliver
+            }
+        }
+    }
 }
 
 /// All of them.
@@ -162,7 +190,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             ..Opening::EMPTY
         };
         let exchange = self.submit(now, peer, &mut opening)?;
-        self.inquiries.insert(Inquiry { token: token.as_u64(), exchange, id, told: BTreeSet::new() });
+        self.inquiries.insert(Inquiry {
+            token: token.as_u64(),
+            exchange,
+            id,
+            delivered: BTreeMap::new(),
+            responses: 0,
+        });
         Ok(exchange)
     }
 
@@ -193,18 +227,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn tell_group_response(&mut self, exchange: ExchangeId, (source, hash): (Source<P>, u64), message: &Message<'_>) {
         let limit = self.config.limits.group_responses;
         let Some(inquiry) = self.inquiries.get_mut(&message.token()) else { return };
-        let response = (hash, message.id().0);
-        if inquiry.told.contains(&response) {
-            self.stats.duplicates += 1;
-        } else if inquiry.told.len() >= limit {
-            self.stats.group_overflow += 1;
-        } else {
-            inquiry.told.insert(response);
-            // A group that somebody answers for is not silent.
-            let group = self.exchanges.get(exchange.index).peer;
-            self.peers.get_mut(group).heard();
-            let (from, message) = (source.from, OwnedMessage::from(*message));
-            self.announce(Event::GroupResponse { exchange, from, message });
+        match inquiry.enter(hash, message.id(), limit) {
+            Verdict::Duplicate => self.stats.duplicates += 1,
+            Verdict::Drop => self.stats.group_overflow += 1,
+            Verdict::Deliver => {
+                // A group that somebody answers for is not silent.
+                let group = self.exchanges.get(exchange.index).peer;
+                self.peers.get_mut(group).heard();
+                let (from, message) = (source.from, OwnedMessage::from(*message));
+                self.announce(Event::GroupResponse { exchange, from, message });
+            }
         }
     }
 
@@ -216,7 +248,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if !in_time || exchange.sent.is_empty() {
             return None;
         }
-        let responses = inquiry.told.len();
+        let responses = inquiry.responses;
         let (exchange, group, course) = self.exchanges.told(now, &self.peers, index);
         Some(Event::GroupOver { exchange, group, responses, course })
     }

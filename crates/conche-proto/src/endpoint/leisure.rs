@@ -6,8 +6,12 @@
 //!              │   the first leaves    │     the next one leaves
 //! ```
 //!
-//! No period begins before the one before is over. So however many requests come, a group of G members answers at the
-//! rate that the leisure was chosen for, and the times are in order: the queue is one.
+//! Periods do not overlap. So however many requests come, a group of G members answers at the rate that the leisure was
+//! chosen for.
+//!
+//! Which response has the next period is decided when the one before is over. Groups of sources take turns
+//! (self-clocked fair queueing, Golestani, INFOCOM 1994), so a response waits for one response of each other group, and
+//! not for all that one host has asked for.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -23,7 +27,11 @@ use conche_cc::Instant;
 /// A response that waits for its time.
 #[derive(Debug)]
 pub(super) struct Leisurely<P> {
-    at: Instant,
+    /// Its place in the order of service: the least is next.
+    turn: u64,
+    leisure: Duration,
+    /// When it leaves, from the beginning of its period on.
+    offset: Duration,
     pub(super) waiting: Waiting<P>,
     pub(super) code: Code,
     pub(super) body: Body,
@@ -32,9 +40,15 @@ pub(super) struct Leisurely<P> {
 /// All of them.
 #[derive(Debug)]
 pub(super) struct Leisure<P> {
+    /// The response whose period it is, and when it leaves.
+    current: Option<(Instant, Leisurely<P>)>,
+    /// Those without a period yet, in the order in which they came.
     queue: VecDeque<Leisurely<P>>,
     /// When the last period ends.
     over: Instant,
+    /// The turn and the group of the response that had a period last.
+    turn: u64,
+    last: Group,
     /// Of requests to groups from their arrival on, by source, so that what is taken in can be answered.
     shares: Shares,
 }
@@ -55,7 +69,14 @@ impl<P> Seldom for Leisure<P> {
 }
 
 impl<P> Leisure<P> {
-    const NONE: Self = Self { queue: VecDeque::new(), over: Instant::ZERO, shares: Shares::new() };
+    const NONE: Self = Self {
+        current: None,
+        queue: VecDeque::new(),
+        over: Instant::ZERO,
+        turn: 0,
+        last: Group::NOBODY,
+        shares: Shares::new(),
+    };
 
     /// There is room for the response to a request of this group of sources, of `capacity` in all.
     pub(super) fn admits(&self, sources: Group, capacity: usize) -> bool {
@@ -72,7 +93,7 @@ impl<P> Leisure<P> {
         self.shares.give_back(sources, 1);
     }
 
-    /// A request is answered: at a random point of the next period, whose length is `leisure`.
+    /// Takes the answer to a request, to leave at a random point of a period of this length.
     pub(super) fn push(
         &mut self,
         now: Instant,
@@ -80,26 +101,43 @@ impl<P> Leisure<P> {
         random: &mut impl RngCore,
         (waiting, code, body): (Waiting<P>, Code, Body),
     ) {
-        let start = self.over.max(now);
-        self.over = start + leisure;
         let nanos = u64::try_from(leisure.as_nanos()).unwrap_or(u64::MAX);
         // The upper half of the product is uniform over [0, nanos).
         let point = u64::try_from((u128::from(random.next_u64()) * u128::from(nanos)) >> 64).unwrap_or(nanos);
-        self.queue.push_back(Leisurely { at: start + Duration::from_nanos(point), waiting, code, body });
+        let same_group = self.queue.iter().filter(|queued| queued.waiting.group == waiting.group);
+        let before = same_group.map(|queued| queued.turn).fold(self.turn, u64::max);
+        let (turn, offset) = (before.saturating_add(1), Duration::from_nanos(point));
+        self.queue.push_back(Leisurely { turn, leisure, offset, waiting, code, body });
+        if self.current.is_none() && self.over <= now {
+            self.begin_period(now);
+        }
     }
 
-    /// When the first of them leaves.
+    /// When the first of them leaves, or the next period begins.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        self.queue.front().map(|first| first.at)
+        let begins = || (!self.queue.is_empty()).then_some(self.over);
+        self.current.as_ref().map(|(at, _)| *at).or_else(begins)
     }
 
     /// The response whose time has come. Its share must be given back.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<Leisurely<P>> {
-        self.next_due().filter(|&at| at <= now)?;
-        self.queue.pop_front()
+        if self.current.is_none() && self.over <= now {
+            self.begin_period(self.over);
+        }
+        self.current.take_if(|(at, _)| *at <= now).map(|(_, response)| response)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.queue.len()
+        self.queue.len() + usize::from(self.current.is_some())
+    }
+
+    /// Gives the period that begins now to the next response, preferably of another group than the one before.
+    fn begin_period(&mut self, start: Instant) {
+        let order = |(_, queued): &(usize, &Leisurely<P>)| (queued.turn, queued.waiting.group == self.last);
+        let next = self.queue.iter().enumerate().min_by_key(order).map(|(place, _)| place);
+        let Some(next) = next.and_then(|place| self.queue.remove(place)) else { return };
+        (self.turn, self.last) = (next.turn, next.waiting.group);
+        self.over = start + next.leisure;
+        self.current = Some((start + next.offset, next));
     }
 }

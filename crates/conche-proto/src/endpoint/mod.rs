@@ -88,7 +88,7 @@ use smallvec::SmallVec;
 
 use crate::PeerKey;
 use crate::blockwise::Representations;
-use crate::codec::{Header, MessagePool};
+use crate::codec::MessagePool;
 use crate::config::{ConfigError, SharedConfig, TransmissionParameters};
 use crate::exchange::Exchanges;
 use crate::hash::{Fingerprint, Keyed};
@@ -407,12 +407,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// The same for datagrams that have come together. All are looked at before anything is read, so that memory is waited for once and
     /// not for each of them.
     pub fn glance_at_all<'a>(&self, datagrams: impl Iterator<Item = Datagram<'a, P>>) {
-        let is_request = |datagram: &Datagram<'_, P>| {
-            let header = Header::of(datagram.bytes).filter(|header| header.code.is_request())?;
+        let request = |datagram: Datagram<'_, P>| {
             let source = Source { from: datagram.from, local: datagram.local, copy: None };
-            Some(self.fingerprint(source, self.peers.hash(&datagram.from), header.id))
+            self.fingerprint_of_request(source, datagram.bytes)
         };
-        let requests: SmallVec<[Fingerprint; 32]> = datagrams.filter_map(|datagram| is_request(&datagram)).collect();
+        let requests: SmallVec<[Fingerprint; 32]> = datagrams.filter_map(request).collect();
         self.received.glance(&requests);
     }
 

@@ -9,7 +9,9 @@ use super::outbox::{Source, encoded};
 use super::{Datagram, Endpoint, Event, Known};
 use crate::PeerKey;
 use crate::blockwise::sets::lists_missing_blocks;
-use crate::codec::{Body, Code, Message, MessageId, OptionNumber, OwnedMessage, Token, Type, copy_of};
+use crate::codec::{
+    Body, Code, Header, Message, MessageId, NoResponse, OptionNumber, OwnedMessage, Token, Type, copy_of,
+};
 use crate::exchange::{ExchangeId, Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
 use crate::incoming::{Came, RequestId, Waiting};
@@ -104,7 +106,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         match message.ty() {
             Type::Confirmable | Type::NonConfirmable if code.is_request() => {
-                self.receive_request(now, source, hash, message)
+                self.receive_request(now, source, (hash, peer), message)
             }
             Type::Confirmable | Type::NonConfirmable if code.is_response() => {
                 self.receive_separate_response(now, source, hash, peer, message);
@@ -174,15 +176,25 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A request: new, a copy of one that is remembered (RFC 7252 §4.5), or one that is refused. What is taken in has room
     /// for its response, however long that takes.
     #[inline]
-    fn receive_request(&mut self, now: Instant, source: Source<P>, hash: u64, message: &Message<'_>) {
+    fn receive_request(
+        &mut self,
+        now: Instant,
+        source: Source<P>,
+        (hash, peer): (u64, Option<u32>),
+        message: &Message<'_>,
+    ) {
         if self.limiter.as_mut().is_some_and(|limiter| !limiter.admits(now, Group::of(hash))) {
             self.stats.limited += 1;
             return;
         }
         let allowance = self.allowance(now, &source, hash, message);
-        let what = self.fingerprint(source, hash, message.id());
+        let what = self.fingerprint(source, hash, message);
         if let Some(remembered) = self.received.find(now, what) {
             return self.receive_copy(now, (source, hash), message, remembered, allowance);
+        }
+        if message.ty() == Type::NonConfirmable && peer.is_some_and(|peer| self.lacks_ids(now, peer, message)) {
+            self.stats.overloaded += 1;
+            return;
         }
         if message.ty() == Type::Confirmable
             && let Some(repeats) = Known::repeats(&mut self.known)
@@ -199,6 +211,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.receive_protected(now, arrival, message);
         }
         self.receive_arrived(now, &arrival, message);
+    }
+
+    /// The message IDs toward a peer run out, and this Non-confirmable request needs one for its response.
+    ///
+    /// Such a request is dropped on arrival. Otherwise its response would wait for a message ID for up to
+    /// EXCHANGE_LIFETIME, and hold the share of its group of sources. The last 1024 IDs are left for what the server
+    /// itself begins: separate responses, notifications and pings.
+    fn lacks_ids(&self, now: Instant, peer: u32, message: &Message<'_>) -> bool {
+        let scarce = self.peers.get(peer).ids.scarce_until(now, self.config.times().exchange_lifetime).is_some();
+        scarce && !NoResponse::of(message).suppresses(Code::CONTENT)
     }
 
     /// A request that is no copy, behind its protection if it came with one.
@@ -310,7 +332,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         message: &Message<'_>,
     ) {
         let confirmable = message.ty() == Type::Confirmable;
-        let what = self.fingerprint(source, hash, message.id());
+        let what = self.fingerprint(source, hash, message);
         let refuses_sets = self.sets.is_some() && !confirmable && message.code() == Code::BAD_OPTION;
         if (confirmable || refuses_sets)
             && let Some(remembered) = self.received.find(now, what)
@@ -443,7 +465,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A Reset ends what it rejects, as far as its message ID is believed. For a ping it is the answer.
+    /// Handles a Reset: it answers a ping, and ends any other exchange if the peer's message IDs are trusted.
     fn receive_reset(&mut self, now: Instant, source: Source<P>, hash: u64, peer: Option<u32>, message: &Message<'_>) {
         let trusted = peer.is_none_or(|peer| self.peers.get_mut(peer).trust.is_given(now));
         if trusted
@@ -469,7 +491,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let Some(index) = self.exchange_with_id(now, peer, message) else { return };
         let purpose = self.exchanges.get(index).purpose;
-        if !trusted {
+        // A Reset is the only answer to a ping, so it counts as an Empty ACK of a response does.
+        if !trusted && purpose != Purpose::Ping {
             return;
         }
         self.exchanges.abandon(now, &mut self.peers, index, Why::Reset);
@@ -484,10 +507,27 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Stands for a message: who sent it, to which of our addresses, and its ID.
-    pub(super) fn fingerprint(&self, source: Source<P>, hash: u64, id: MessageId) -> Fingerprint {
+    /// Returns what a message is remembered by: its sender, our address, its message ID, type and token.
+    ///
+    /// A retransmission is the same message, so it has the type and token of the first copy. With both in the
+    /// fingerprint, forged messages that use up the message IDs of a client do not make its own ones duplicates.
+    pub(super) fn fingerprint(&self, source: Source<P>, hash: u64, message: &Message<'_>) -> Fingerprint {
+        let ty = u8::from(message.ty() == Type::Confirmable);
+        self.fingerprint_of(source, hash, (ty, message.id(), message.token_bytes()))
+    }
+
+    /// The same of the first bytes of a datagram, if it looks like a request with a token of at most 8 bytes.
+    pub(super) fn fingerprint_of_request(&self, source: Source<P>, datagram: &[u8]) -> Option<Fingerprint> {
+        let header = Header::of(datagram).filter(|header| header.code.is_request())?;
+        let length = usize::from(datagram.first()? & 0x0f);
+        let token = datagram.get(4..4 + length).filter(|token| token.len() <= Token::MAX_LENGTH)?;
+        let ty = u8::from(header.ty == Type::Confirmable);
+        Some(self.fingerprint_of(source, self.peers.hash(&source.from), (ty, header.id, token)))
+    }
+
+    fn fingerprint_of(&self, source: Source<P>, hash: u64, (ty, id, token): (u8, MessageId, &[u8])) -> Fingerprint {
         let local = source.local.map_or(0, |local| self.hash.hash(&local));
-        Keyed::fingerprint(hash, local, id.0)
+        Keyed::fingerprint(hash, local ^ self.hash.digest(ty, token), id.0)
     }
 
     /// Whose share a source counts in.

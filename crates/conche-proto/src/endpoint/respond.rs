@@ -240,8 +240,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.outbox.push_back(Departure::forgotten(to, id, forgotten));
     }
 
-    /// A response as a message of its own. A Non-confirmable one leaves at once: the peer's requests set its pace, and each
-    /// of them is a sign of life. It waits only if all message IDs are in use.
+    /// Sends a response as a message of its own. A Non-confirmable one leaves at once: the peer's requests set its pace, and
+    /// each of them is a sign of life. It waits only if all message IDs are in use, and is dropped if as many messages wait
+    /// for the peer as [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) allows.
     fn respond_separately(
         &mut self,
         now: Instant,
@@ -267,6 +268,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.observers.answer_left(now, observer, id);
             }
             self.send_rejectable(waiting, id, code, &body);
+            self.answered(now, waiting);
+            return None;
+        }
+        if !confirmable && self.peers.get(peer).work().queued as usize >= self.config.limits.queue_per_peer {
+            self.stats.responses_expired += 1;
             self.answered(now, waiting);
             return None;
         }

@@ -31,7 +31,7 @@ pub struct Stats {
     /// Responses, acknowledgements and resets that match nothing.
     pub unmatched: u64,
     /// Requests refused on arrival, with 5.03 if they were Confirmable, because something that they need was full or their
-    /// source had its share of it.
+    /// source had its share of it. Non-confirmable ones of a peer that uses up its message IDs count here as well.
     pub overloaded: u64,
     /// Datagrams to a group that were dropped: no group is served, or they were no Non-confirmable requests.
     pub multicast: u64,
@@ -39,14 +39,15 @@ pub struct Stats {
     /// [`Limits::group_requests`](crate::Limits::group_requests) allows, or their source had its share of it.
     pub no_leisure: u64,
     /// Responses to requests of ours to groups that were dropped, beyond
-    /// [`Limits::group_responses`](crate::Limits::group_responses).
+    /// [`Limits::group_responses`](crate::Limits::group_responses) or the share of their sender.
     pub group_overflow: u64,
     /// Requests dropped because their source exceeded [`ResponseLimit`](crate::config::ResponseLimit).
     pub limited: u64,
     /// Requests answered with 4.01, because their source has to be
     /// [validated](crate::EndpointConfig::validate_sources) first.
     pub challenged: u64,
-    /// Non-confirmable responses that never left, because all message IDs stayed in use for as long as their clients wait.
+    /// Non-confirmable responses that never left: all message IDs stayed in use for as long as their clients wait, or
+    /// [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) messages waited for one already.
     pub responses_expired: u64,
     /// Reset messages sent.
     pub resets_sent: u64,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use conche_proto::codec::{Code, Header, Message, MessageId, OptionNumber, Token, Type};
+use conche_proto::codec::{Code, Header, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use conche_proto::{
     Course, EndpointConfig, Event, ExchangeId, Instant, Limits, ObserverId, SubscriptionId, Transmit, Unfinished,
 };
@@ -18,6 +18,9 @@ use super::track::{Sent, Track};
 
 /// No message is remembered for longer, whatever the parameters: 13 days.
 const LONGEST_MEMORY: Duration = Duration::from_nanos(1 << 50);
+
+/// What tells requests apart: sender, our address, message ID, type and token.
+type Handled = (Address, Option<IpAddr>, MessageId, Type, Token);
 
 /// The invariants of one endpoint, checked on all that it sends and tells.
 #[derive(Debug)]
@@ -40,7 +43,7 @@ pub struct Checker {
     /// Non-confirmable responses that left, by peer and token, hence what a peer can reject.
     rejectable: Vec<(Address, Token)>,
     /// Requests that the application was given: how long they are remembered, and whether they may be forgotten.
-    handled: HashMap<(Address, Option<IpAddr>, MessageId), (Instant, bool)>,
+    handled: HashMap<Handled, (Instant, bool)>,
     /// Subscriptions that are not over, and the exchange that registers each.
     subscriptions: HashMap<SubscriptionId, ExchangeId>,
     /// Observers of whom nobody said that they are gone.
@@ -281,7 +284,7 @@ impl Checker {
             Event::Request { from, message, .. } => {
                 let ty = message.header().ty;
                 assert!(message.code().is_request() && matches!(ty, Type::Confirmable | Type::NonConfirmable));
-                self.request_handled(now, *from, message.header().id, ty, message.code());
+                self.request_handled(now, *from, message, ty);
             }
             Event::Response { exchange, from, message, course } => {
                 let track = &self.exchanges[exchange];
@@ -451,13 +454,14 @@ impl Checker {
         }
     }
 
-    fn request_handled(&mut self, now: Instant, from: Address, id: MessageId, ty: Type, code: Code) {
+    fn request_handled(&mut self, now: Instant, from: Address, message: &OwnedMessage, ty: Type) {
+        let (id, code) = (message.header().id, message.code());
         let transmission = &self.config.transmission;
         let lifetime =
             if ty == Type::Confirmable { transmission.exchange_lifetime() } else { transmission.non_lifetime() };
         let lifetime = lifetime.min(LONGEST_MEMORY);
         let request = (now + lifetime, code.is_idempotent());
-        if let Some((until, idempotent)) = self.handled.insert((from, self.local, id), request) {
+        if let Some((until, idempotent)) = self.handled.insert((from, self.local, id, ty, message.token()), request) {
             let excused = self.forgetful && idempotent;
             assert!(until <= now || excused, "{code:?} {id} of {from} is handled twice within its lifetime");
         }

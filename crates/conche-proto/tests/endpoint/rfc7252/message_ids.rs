@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use conche_proto::codec::{Body, Code, Type};
-use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Output, Reliability, Response};
+use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Limits, Output, Reliability, Response};
 
 use crate::model::Address;
 use crate::support::statistics::uniform_chi_square_z;
@@ -52,26 +52,38 @@ fn responses_for_which_no_id_comes_free_in_time_are_counted() {
     assert!(expired > 0);
 }
 
-/// Answers as many Non-confirmable requests of a peer as there are message IDs: how many responses wait for one, and how
-/// many of them leave or expire.
+/// Answers Non-confirmable requests of a peer until its message IDs run out, 4096 of them last: how many responses wait for
+/// one, and how many of them leave or expire.
 fn respond_with_all_ids(config: EndpointConfig) -> (usize, usize, u64) {
+    let limits = Limits { queue_per_peer: 4096, ..Limits::default() };
     let mut endpoint: Endpoint<Address, _> =
-        Endpoint::new(config, by_name("default"), seed_of(26)).expect("legal parameters");
+        Endpoint::new(EndpointConfig { limits, ..config }, by_name("default"), seed_of(26)).expect("legal parameters");
     let (mut now, mut buffer) = (Instant::ZERO, [0; 1152]);
-    let mut used = std::collections::HashSet::new();
-    for id in 0..=u16::MAX {
-        let bytes = wire::request(Type::NonConfirmable, Code::GET, id, &[], "/test");
+    let (mut used, mut last) = (std::collections::HashSet::new(), Vec::new());
+    let mut taken_in = 0;
+    for n in 0..70_000_u32 {
+        let bytes = wire::request(Type::NonConfirmable, Code::GET, n as u16, &n.to_be_bytes(), "/test");
         endpoint.handle(now, Input::datagram(CLIENT, &bytes)).expect("drained");
-        let Output::Event(Event::Request { id, .. }) = endpoint.poll(now, &mut buffer) else { panic!("a request") };
+        let Output::Event(Event::Request { id, .. }) = endpoint.poll(now, &mut buffer) else { break };
+        taken_in += 1;
+        if last.len() < 4096 {
+            last.push(id);
+            continue;
+        }
+        endpoint.respond(now, id, Response::new(Code::CONTENT, Body::EMPTY)).expect("it leaves");
+        let Output::Transmit(transmit) = endpoint.poll(now, &mut buffer) else { panic!("it leaves") };
+        assert!(used.insert(wire::decode(&buffer[..transmit.len]).id()), "an ID is used twice");
+    }
+    for id in last {
         endpoint.respond(now, id, Response::new(Code::CONTENT, Body::EMPTY)).expect("it leaves or waits");
         if let Output::Transmit(transmit) = endpoint.poll(now, &mut buffer) {
             assert!(used.insert(wire::decode(&buffer[..transmit.len]).id()), "an ID is used twice");
         }
     }
     let waiting = endpoint.occupancy().responses;
-    // The 1024 that are for requests to groups are no one peer's, and others become free in blocks of 1024.
-    assert!((1025..=2048).contains(&waiting), "{waiting} responses wait");
-    assert_eq!(used.len() + waiting, 65_536);
+    // The last 1024 IDs are left for the server's own messages as long as requests arrive.
+    assert!((3072..=4096).contains(&waiting), "{waiting} responses wait");
+    assert_eq!(used.len() + waiting, taken_in);
     let mut later = 0;
     while endpoint.occupancy().responses > 0 {
         match endpoint.poll(now, &mut buffer) {

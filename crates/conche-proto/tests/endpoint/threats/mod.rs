@@ -4,6 +4,7 @@ mod addresses;
 mod amplification;
 mod clock;
 mod exhaustion;
+mod fairness;
 mod flood;
 mod forgery;
 mod hashing;
