@@ -372,7 +372,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     #[must_use]
     pub fn ids_scarce_until(&self, now: Instant, peer: &P) -> Option<Instant> {
         let peer = self.peers.get(self.peers.peek(peer)?);
-        peer.ids.scarce_until(now, self.config.times().exchange_lifetime)
+        peer.ids_scarce_until(now, self.config.times().exchange_lifetime)
     }
 
     /// What is known of so many peers, those with the most exchanges in flight and messages in the queue first. Looks at

@@ -103,7 +103,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub fn lose_peer(&mut self, now: Instant, peer: &P) {
         let Some(peer) = self.peers.peek(peer) else { return };
         self.peers.lose(peer);
-        self.all_unreachable(now, self.exchanges.with(peer));
+        let exchanges = self.exchanges.with(&self.peers, peer);
+        self.all_unreachable(now, exchanges);
         while let Some(observer) = self.observers.made().and_then(|observers| observers.of_peer(peer)) {
             self.lose_observer(now, observer, ObserverEnd::Failed(Failure::Unreachable));
         }

@@ -146,7 +146,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn unreachable(&mut self, now: Instant, peer: P, quoted: Option<&[u8]>) {
         let Some(peer) = self.peers.peek(&peer) else { return };
         let failed = match quoted {
-            None => self.exchanges.outstanding(peer),
+            None => self.exchanges.outstanding(&self.peers, peer),
             Some(quoted) => self.quoted_exchange(peer, quoted).into_iter().collect(),
         };
         self.all_unreachable(now, failed);
@@ -219,7 +219,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// EXCHANGE_LIFETIME, and hold the share of its group of sources. The last 1024 IDs are left for what the server
     /// itself begins: separate responses, notifications and pings.
     fn lacks_ids(&self, now: Instant, peer: u32, message: &Message<'_>) -> bool {
-        let scarce = self.peers.get(peer).ids.scarce_until(now, self.config.times().exchange_lifetime).is_some();
+        let scarce = self.peers.get(peer).ids_scarce_until(now, self.config.times().exchange_lifetime).is_some();
         scarce && !NoResponse::of(message).suppresses(Code::CONTENT)
     }
 
@@ -388,7 +388,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.stats.unmatched += 1;
             if let Some(peer) = peer {
                 let state = self.peers.get_mut(peer);
-                state.trust.guessed(now, message.id(), &state.ids);
+                state.trust.guessed(now, message.id(), state.next_id);
             }
         }
         found

@@ -116,7 +116,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A message ID that no message to this peer has had lately, or else when there will be one.
     #[inline]
     pub(super) fn message_id(&mut self, now: Instant, peer: u32) -> Result<MessageId, Instant> {
-        self.peers.get_mut(peer).ids.allocate(now, self.config.times().exchange_lifetime)
+        self.peers.get_mut(peer).allocate_id(now, self.config.times().exchange_lifetime)
     }
 
     /// Opens an exchange of the application's, within its limits.

@@ -148,7 +148,7 @@ impl<C: Controller> Exchanges<C> {
             return Turn::OnEvent;
         }
         if exchange.purpose != Purpose::Handshake
-            && let Some(free) = state.ids.blocked_until(now, self.config.times().exchange_lifetime)
+            && let Some(free) = state.ids_blocked_until(now, self.config.times().exchange_lifetime)
         {
             return Turn::Until(free);
         }
@@ -226,7 +226,7 @@ impl<C: Controller> Exchanges<C> {
         if exchange.purpose == Purpose::Handshake {
             return name;
         }
-        let id = state.ids.allocate(now, self.config.times().exchange_lifetime).unwrap_or(exchange.id);
+        let id = state.allocate_id(now, self.config.times().exchange_lifetime).unwrap_or(exchange.id);
         self.identify(index, id);
         name
     }

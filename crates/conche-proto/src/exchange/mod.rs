@@ -148,12 +148,13 @@ pub(crate) struct Exchange<C: Controller> {
     /// The copy, from 1 on, that the peer says it answers.
     pub(crate) told_copy: Option<NonZeroU8>,
     pub(crate) flight: C::Flight,
-    in_queue: Links,
+    /// In its peer's queue while it waits there, and else among its peer's other exchanges.
+    of_peer: Links,
 }
 
 impl<C: Controller> Linked<Queue> for Exchange<C> {
     fn links(&mut self) -> &mut Links {
-        &mut self.in_queue
+        &mut self.of_peer
     }
 }
 

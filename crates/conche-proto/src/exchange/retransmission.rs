@@ -210,7 +210,7 @@ impl<C: Controller> Exchanges<C> {
     fn take_new_id<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) {
         let exchange = &self.slots[index];
         if exchange.successor.is_some()
-            && let Ok(id) = peers.get_mut(exchange.peer).ids.allocate(now, self.config.times().exchange_lifetime)
+            && let Ok(id) = peers.get_mut(exchange.peer).allocate_id(now, self.config.times().exchange_lifetime)
         {
             self.unidentify(index);
             self.replace(peers, index);

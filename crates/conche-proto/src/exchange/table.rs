@@ -149,7 +149,7 @@ impl<C: Controller> Exchanges<C> {
             acknowledged: None,
             told_copy: None,
             flight: C::Flight::default(),
-            in_queue: Links::default(),
+            of_peer: Links::default(),
         };
         let index = self.slots.insert_with(exchange)?;
         if matches!(purpose, Purpose::Request | Purpose::State(_)) {
@@ -162,6 +162,7 @@ impl<C: Controller> Exchanges<C> {
             Purpose::Notification(_) => {}
         }
         peers.hold(peer);
+        peers.get_mut(peer).exchanges.push(&mut self.slots, index);
         Some(ExchangeId { index, generation: self.generation })
     }
 
@@ -204,6 +205,7 @@ impl<C: Controller> Exchanges<C> {
         if state == State::Queued {
             self.dequeue(peers, index);
         }
+        peers.get_mut(peer).exchanges.remove(&mut self.slots, index);
         if transfers {
             self.free_transfer(index);
         }
@@ -274,17 +276,38 @@ impl<C: Controller> Exchanges<C> {
         })
     }
 
-    /// The exchanges with a peer whose message is on its way. Looks at all exchanges: it is for sockets with one peer.
-    pub(crate) fn outstanding(&self, peer: u32) -> smallvec::SmallVec<[ExchangeId; 2]> {
-        let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.state == State::AwaitingAck;
-        self.slots.iter().filter(|(_, exchange)| is_it(exchange)).map(|(index, exchange)| exchange.id(index)).collect()
+    /// Returns the exchanges with a peer whose message is on its way.
+    pub(crate) fn outstanding<P: PeerKey>(
+        &mut self,
+        peers: &Peers<P, C>,
+        peer: u32,
+    ) -> smallvec::SmallVec<[ExchangeId; 2]> {
+        self.of_peer(peers, peer, |exchange| exchange.state == State::AwaitingAck)
     }
 
-    /// All exchanges with a peer but handshakes, which begin anew what others end with. Looks at all there are.
-    pub(crate) fn with(&self, peer: u32) -> smallvec::SmallVec<[ExchangeId; 2]> {
-        let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.purpose != Purpose::Handshake;
-        let with = self.slots.iter().filter(|(_, exchange)| is_it(exchange));
-        with.map(|(index, exchange)| exchange.id(index)).collect()
+    /// Returns all exchanges with a peer but handshakes, which begin anew what others end with.
+    pub(crate) fn with<P: PeerKey>(&mut self, peers: &Peers<P, C>, peer: u32) -> smallvec::SmallVec<[ExchangeId; 2]> {
+        self.of_peer(peers, peer, |exchange| exchange.purpose != Purpose::Handshake)
+    }
+
+    /// Returns the exchanges with a peer for which this holds, in the order of their places.
+    fn of_peer<P: PeerKey>(
+        &mut self,
+        peers: &Peers<P, C>,
+        peer: u32,
+        is_it: impl Fn(&Exchange<C>) -> bool,
+    ) -> smallvec::SmallVec<[ExchangeId; 2]> {
+        let peer = peers.get(peer);
+        let mut found = smallvec::SmallVec::new();
+        let mut pass = |index, exchange: &Exchange<C>| {
+            if is_it(exchange) {
+                found.push(exchange.id(index));
+            }
+        };
+        peer.exchanges.for_each(&mut self.slots, &mut pass);
+        peer.work().queue.for_each(&mut self.slots, &mut pass);
+        found.sort_unstable_by_key(|exchange: &ExchangeId| exchange.index);
+        found
     }
 
     /// How an exchange went so far, and with whom. Always inlined, so that it is written into the event that tells it.
@@ -358,7 +381,9 @@ impl<C: Controller> Exchanges<C> {
         let exchange = &self.slots[index];
         self.queued += 1;
         self.queued_requests += usize::from(exchange.is_asked_for());
-        let work = peers.get_mut(exchange.peer).work_mut();
+        let peer = peers.get_mut(exchange.peer);
+        peer.exchanges.remove(&mut self.slots, index);
+        let work = peer.work_mut();
         work.queued += 1;
         if last {
             work.queue.push_back(&mut self.slots, index);
@@ -372,9 +397,11 @@ impl<C: Controller> Exchanges<C> {
         let exchange = &self.slots[index];
         self.queued -= 1;
         self.queued_requests -= usize::from(exchange.is_asked_for());
-        let work = peers.get_mut(exchange.peer).work_mut();
+        let peer = peers.get_mut(exchange.peer);
+        let work = peer.work_mut();
         work.queued -= 1;
         work.queue.remove(&mut self.slots, index);
+        peer.exchanges.push(&mut self.slots, index);
     }
 
     /// The next message of an exchange has this ID, in place of the one before.

@@ -23,54 +23,62 @@ const BLOCKS: usize = END as usize / BLOCK as usize;
 /// take either for a copy of the other (RFC 7252 §8.1).
 pub(crate) const GROUP_IDS: RangeInclusive<u16> = END..=u16::MAX;
 
-/// The message IDs toward one peer.
-#[derive(Clone, Debug)]
-pub(crate) struct MessageIds {
-    next: u16,
-    /// When the last ID of each block was handed out; `None` before the first block is used up.
-    left: Option<Box<[Option<Instant>; BLOCKS]>>,
-}
+/// The message ID that a peer gets next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NextId(u16);
 
-impl MessageIds {
+impl NextId {
     pub(crate) fn starting_at(first: u16) -> Self {
-        Self { next: first % END, left: None }
+        Self(first % END)
     }
 
+    /// `id` is one of the last 256 handed out: an acknowledgement of it may be a late duplicate.
+    pub(crate) fn is_recent(self, id: MessageId) -> bool {
+        let (next, end) = (u32::from(self.0), u32::from(END));
+        id.0 < END && (1..=256).contains(&((next + end - u32::from(id.0)) % end))
+    }
+}
+
+/// The message IDs that one peer had: when the last ID of each block was handed out, `None` before the first block is used
+/// up. Apart from [`NextId`], so that a peer has no gap between both.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UsedIds(Option<Box<[Option<Instant>; BLOCKS]>>);
+
+impl UsedIds {
     /// When the next ID is free; `None` if it is.
-    pub(crate) fn blocked_until(&self, now: Instant, lifetime: Duration) -> Option<Instant> {
-        if !self.next.is_multiple_of(BLOCK) {
+    pub(crate) fn blocked_until(&self, next: NextId, now: Instant, lifetime: Duration) -> Option<Instant> {
+        if !next.0.is_multiple_of(BLOCK) {
             return None;
         }
-        let left = (*self.left.as_ref()?)[usize::from(self.next / BLOCK)]?;
+        let left = (*self.0.as_ref()?)[usize::from(next.0 / BLOCK)]?;
         let free = left + lifetime;
         (free > now).then_some(free)
     }
 
     /// When more IDs are free than those of the block that is being used up; `None` if some are.
-    pub(crate) fn scarce_until(&self, now: Instant, lifetime: Duration) -> Option<Instant> {
-        let following = (usize::from(self.next / BLOCK) + 1) % BLOCKS;
-        let free = (*self.left.as_ref()?)[following]? + lifetime;
+    pub(crate) fn scarce_until(&self, next: NextId, now: Instant, lifetime: Duration) -> Option<Instant> {
+        let following = (usize::from(next.0 / BLOCK) + 1) % BLOCKS;
+        let free = (*self.0.as_ref()?)[following]? + lifetime;
         (free > now).then_some(free)
     }
 
     /// Hands out the next ID, or says when it will be free.
     #[inline]
-    pub(crate) fn allocate(&mut self, now: Instant, lifetime: Duration) -> Result<MessageId, Instant> {
-        if let Some(free) = self.blocked_until(now, lifetime) {
+    pub(crate) fn allocate(
+        &mut self,
+        next: &mut NextId,
+        now: Instant,
+        lifetime: Duration,
+    ) -> Result<MessageId, Instant> {
+        if let Some(free) = self.blocked_until(*next, now, lifetime) {
             return Err(free);
         }
-        let id = self.next;
-        self.next = (id + 1) % END;
-        if self.next.is_multiple_of(BLOCK) {
-            self.left.get_or_insert_with(|| Box::new([None; BLOCKS]))[usize::from(id / BLOCK)] = Some(now);
+        let id = next.0;
+        next.0 = (id + 1) % END;
+        if next.0.is_multiple_of(BLOCK) {
+            self.0.get_or_insert_with(|| Box::new([None; BLOCKS]))[usize::from(id / BLOCK)] = Some(now);
         }
         Ok(MessageId(id))
-    }
-
-    /// `id` is one of the last 256 handed out: an acknowledgement of it may be a late duplicate.
-    pub(crate) fn is_recent(&self, id: MessageId) -> bool {
-        let (next, end) = (u32::from(self.next), u32::from(END));
-        id.0 < END && (1..=256).contains(&((next + end - u32::from(id.0)) % end))
     }
 }
 
@@ -80,6 +88,27 @@ mod tests {
     use alloc::vec;
 
     const LIFETIME: Duration = Duration::from_secs(247);
+
+    /// Both parts of a peer's IDs.
+    struct MessageIds(NextId, UsedIds);
+
+    impl MessageIds {
+        fn starting_at(first: u16) -> Self {
+            Self(NextId::starting_at(first), UsedIds::default())
+        }
+
+        fn allocate(&mut self, now: Instant, lifetime: Duration) -> Result<MessageId, Instant> {
+            self.1.allocate(&mut self.0, now, lifetime)
+        }
+
+        fn scarce_until(&self, now: Instant, lifetime: Duration) -> Option<Instant> {
+            self.1.scarce_until(self.0, now, lifetime)
+        }
+
+        fn is_recent(&self, id: MessageId) -> bool {
+            self.0.is_recent(id)
+        }
+    }
 
     // RFC 7252 §4.4 (Q25)
     #[test]

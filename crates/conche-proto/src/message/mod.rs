@@ -7,5 +7,5 @@ mod ids;
 mod rejectable;
 
 pub(crate) use deduplication::{Deduplication, Received, Remembered, Reply};
-pub(crate) use ids::{GROUP_IDS, MessageIds};
+pub(crate) use ids::{GROUP_IDS, NextId, UsedIds};
 pub(crate) use rejectable::Rejectable;

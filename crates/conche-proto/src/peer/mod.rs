@@ -19,10 +19,13 @@ pub use survey::Survey;
 pub(crate) use table::{Peers, PeersFull};
 pub(crate) use usage::Queue;
 
-use crate::message::MessageIds;
+use crate::codec::MessageId;
+use crate::message::{NextId, UsedIds};
 use crate::shares::Group;
+use crate::store::Chain;
 use conche_cc::control::{Load, Snapshot};
 use conche_cc::{Controller, Instant};
+use core::time::Duration;
 use non::NonSent;
 use trust::Trust;
 use usage::Usage;
@@ -33,12 +36,15 @@ pub(crate) struct Peer<P, C: Controller> {
     pub(crate) key: P,
     pub(crate) controller: ControllerId,
     pub(crate) control: C::Peer,
-    pub(crate) ids: MessageIds,
+    pub(crate) next_id: NextId,
+    pub(crate) used_ids: UsedIds,
     pub(crate) non: NonSent,
     pub(crate) marks: Marks,
     /// Since when a slot has been free and nothing waited for it; [`Instant::FAR_FUTURE`] if that is not so.
     pub(crate) starved_since: Instant,
     pub(crate) trust: Trust,
+    /// The exchanges with it that do not wait for admission.
+    pub(crate) exchanges: Chain<Queue>,
     /// Whose share it is of; nobody's if we wanted something of it first.
     group: Group,
     usage: Usage,
@@ -62,6 +68,22 @@ impl<P, C: Controller> Peer<P, C> {
     pub(crate) fn load_without(&self, bytes: u32) -> Load {
         let load = self.load(self.work().queued);
         Load { exchanges: load.exchanges.saturating_sub(1), bytes: load.bytes.saturating_sub(bytes), ..load }
+    }
+
+    /// Hands out the next message ID, or says when it will be free.
+    #[inline]
+    pub(crate) fn allocate_id(&mut self, now: Instant, lifetime: Duration) -> Result<MessageId, Instant> {
+        self.used_ids.allocate(&mut self.next_id, now, lifetime)
+    }
+
+    /// When the next message ID is free; `None` if it is.
+    pub(crate) fn ids_blocked_until(&self, now: Instant, lifetime: Duration) -> Option<Instant> {
+        self.used_ids.blocked_until(self.next_id, now, lifetime)
+    }
+
+    /// When more than the last 1024 message IDs are free; `None` if they are.
+    pub(crate) fn ids_scarce_until(&self, now: Instant, lifetime: Duration) -> Option<Instant> {
+        self.used_ids.scarce_until(self.next_id, now, lifetime)
     }
 
     /// A message from the peer arrived that is not malformed.

@@ -18,9 +18,9 @@ use super::usage::Usage;
 use super::{ControllerId, Controllers, Idle, Mark, Marks, PathKey, Peer, PeerSnapshot};
 use crate::PeerKey;
 use crate::hash::Keyed;
-use crate::message::MessageIds;
+use crate::message::{NextId, UsedIds};
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Index, List, NIL};
+use crate::store::{Arena, Chain, Index, List, NIL};
 use conche_cc::control::{Abandoned, AckKind, AckedCopy, Acknowledged};
 use conche_cc::group::Group as PathGroup;
 use conche_cc::{Controller, Instant};
@@ -180,11 +180,13 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             key,
             controller,
             control,
-            ids: MessageIds::starting_at(u16::from_le_bytes([first_id[0], first_id[1]])),
+            next_id: NextId::starting_at(u16::from_le_bytes([first_id[0], first_id[1]])),
+            used_ids: UsedIds::default(),
             non: NonSent::default(),
             marks,
             starved_since: Instant::FAR_FUTURE,
             trust: Trust::default(),
+            exchanges: Chain::new(),
             group,
             usage: Usage::idle(now),
         };

@@ -2,7 +2,7 @@
 //! send all 65 536 of them.
 
 use crate::codec::MessageId;
-use crate::message::MessageIds;
+use crate::message::NextId;
 use conche_cc::Instant;
 use conche_cc::units::Stamp;
 
@@ -28,8 +28,8 @@ pub(crate) struct Trust {
 impl Trust {
     /// An Empty ACK or a Reset came that fits no message that waits for one. One of the last IDs may be a late duplicate
     /// and does not count.
-    pub(crate) fn guessed(&mut self, now: Instant, id: MessageId, ids: &MessageIds) {
-        if ids.is_recent(id) {
+    pub(crate) fn guessed(&mut self, now: Instant, id: MessageId, next: NextId) {
+        if next.is_recent(id) {
             return;
         }
         self.forgive(now);
@@ -61,14 +61,14 @@ mod tests {
 
     #[test]
     fn distrust_begins_with_the_sixteenth_guess_and_ends_196_seconds_after_the_last() {
-        let (mut trust, ids) = (Trust::default(), MessageIds::starting_at(0x8000));
+        let (mut trust, next) = (Trust::default(), NextId::starting_at(0x8000));
         let mut now = Instant::from_millis(77_777);
         for _ in 0..15 {
-            trust.guessed(now, MessageId(5), &ids);
+            trust.guessed(now, MessageId(5), next);
             assert!(trust.is_given(now));
         }
         for _ in 0..65_536 {
-            trust.guessed(now, MessageId(5), &ids);
+            trust.guessed(now, MessageId(5), next);
             assert!(!trust.is_given(now));
         }
         now += Duration::from_secs(191);
@@ -79,10 +79,10 @@ mod tests {
 
     #[test]
     fn a_guess_every_few_seconds_costs_no_trust() {
-        let (mut trust, ids) = (Trust::default(), MessageIds::starting_at(0x8000));
+        let (mut trust, next) = (Trust::default(), NextId::starting_at(0x8000));
         for n in 0..1_000 {
             let now = Instant::from_millis(n * 4_100);
-            trust.guessed(now, MessageId(5), &ids);
+            trust.guessed(now, MessageId(5), next);
             assert!(trust.is_given(now));
         }
     }

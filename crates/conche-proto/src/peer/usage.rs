@@ -8,7 +8,7 @@ use super::{Idle, Peer};
 use crate::store::{Linked, Links, List};
 use conche_cc::{Controller, Instant};
 
-/// The kind of the queues of senders that wait for admission.
+/// The kind of the lists of a peer's exchanges: those that wait for admission, and the others.
 #[derive(Debug)]
 pub(crate) struct Queue;
 

@@ -16,6 +16,6 @@ mod wheel;
 
 pub(crate) use arena::{Arena, NIL, Number};
 pub(crate) use index::Index;
-pub(crate) use list::{Linked, Links, List};
+pub(crate) use list::{Chain, Linked, Links, List};
 pub(crate) use on_demand::{OnDemand, Seldom};
 pub(crate) use timers::Timers;
