@@ -49,11 +49,61 @@ pub(crate) struct Waiting<P> {
     /// Where copies of it find what was answered.
     pub(crate) remembered: Option<Remembered>,
     pub(crate) group: Group,
-    /// The responses that the client has no use for.
-    pub(crate) unwanted: NoResponse,
+    pub(crate) rules: ResponseRules,
     pub(crate) asked: Asked,
     /// The bytes that may answer it; `None` without such a limit.
     pub(crate) allowance: Option<NonZeroU16>,
+}
+
+/// The responses that a client has no use for, and how the body of one is kept. It takes one byte.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ResponseRules(u8);
+
+impl ResponseRules {
+    /// The bits of [`NoResponse`] that name classes of responses.
+    const UNWANTED: u8 = (1 << 5) - 1;
+    const RESERVED: u8 = 1 << 6;
+    const ONCE: u8 = 1 << 7;
+
+    #[inline]
+    pub(crate) const fn new(unwanted: NoResponse, keeping: Keeping) -> Self {
+        Self(unwanted.0 & Self::UNWANTED).with(keeping)
+    }
+
+    #[inline]
+    pub(crate) const fn unwanted(self) -> NoResponse {
+        NoResponse(self.0 & Self::UNWANTED)
+    }
+
+    #[inline]
+    pub(crate) const fn keeping(self) -> Keeping {
+        match self.0 & (Self::RESERVED | Self::ONCE) {
+            0 => Keeping::IfRoom,
+            Self::RESERVED => Keeping::Reserved,
+            _ => Keeping::Once,
+        }
+    }
+
+    #[inline]
+    const fn with(self, keeping: Keeping) -> Self {
+        let flag = match keeping {
+            Keeping::IfRoom => 0,
+            Keeping::Reserved => Self::RESERVED,
+            Keeping::Once => Self::ONCE,
+        };
+        Self(self.0 & Self::UNWANTED | flag)
+    }
+}
+
+/// By what right the body of a response is kept that goes in blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// If there is room. Otherwise the response is refused, and the client asks again later: the method is safe.
+    IfRoom,
+    /// A place is reserved for it.
+    Reserved,
+    /// It is the response to a method that is not safe, which must not be repeated.
+    Once,
 }
 
 /// How a request came.
@@ -120,6 +170,8 @@ pub(crate) struct Incoming<P> {
     timers: usize,
     /// Requests and separate responses, by source.
     shares: Shares,
+    /// Requests with a place [reserved](Keeping::Reserved) for the body of their response, by source.
+    reserved: Shares,
     /// How those are protected that are. Most are not, and have no room for it.
     #[cfg(feature = "oscore")]
     protected: BTreeMap<u32, Security>,
@@ -149,6 +201,7 @@ impl<P> Incoming<P> {
             unacknowledged: List::new(),
             timers: 0,
             shares: Shares::new(),
+            reserved: Shares::new(),
             #[cfg(feature = "oscore")]
             protected: BTreeMap::new(),
         }
@@ -207,11 +260,27 @@ impl<P: Copy> Incoming<P> {
         let index = self.slots.insert_with(slot)?;
         let request = &self.slots[index].request;
         self.shares.take(request.group, request.token.places());
+        if request.rules.keeping() == Keeping::Reserved {
+            self.reserved.take(request.group, 1);
+        }
         if request.is_timed() {
             self.unacknowledged.push_back(&mut self.slots, index);
             self.timers += 1;
         }
         Some(RequestId { index, generation })
+    }
+
+    /// The places that are reserved for the bodies of responses, by source.
+    #[inline]
+    pub(crate) fn reserved(&self) -> &Shares {
+        &self.reserved
+    }
+
+    /// A request has no place reserved any more, if it had one.
+    fn release(&mut self, keeping: Keeping, group: Group) {
+        if keeping == Keeping::Reserved {
+            self.reserved.give_back(group, 1);
+        }
     }
 
     #[inline]
@@ -235,8 +304,10 @@ impl<P: Copy> Incoming<P> {
         if request.is_timed() {
             self.disarm(id.index);
         }
+        self.release(request.rules.keeping(), request.group);
         let paused = &mut self.slots[id.index].request;
         (paused.came, paused.peer, paused.allowance) = (Came::Between, None, None);
+        paused.rules = paused.rules.with(Keeping::IfRoom);
         Some(request)
     }
 
@@ -244,9 +315,13 @@ impl<P: Copy> Incoming<P> {
     pub(crate) fn go_on(&mut self, now: Instant, id: RequestId, request: Waiting<P>) {
         let Some(before) = self.get(id) else { return };
         // Each token takes what its length takes.
-        let (group, places) = (before.group, before.token.places());
+        let (group, places, keeping) = (before.group, before.token.places(), before.rules.keeping());
         self.shares.give_back(group, places);
+        self.release(keeping, group);
         self.shares.take(request.group, 2 * request.token.places());
+        if request.rules.keeping() == Keeping::Reserved {
+            self.reserved.take(request.group, 1);
+        }
         let is_timed = request.is_timed();
         self.slots[id.index].request = Waiting { generation: id.generation, ..request };
         if is_timed {
@@ -273,7 +348,9 @@ impl<P: Copy> Incoming<P> {
         if !self.protected.is_empty() {
             self.protected.remove(&id.index);
         }
-        self.slots.take(id.index).map(|slot| slot.request)
+        let request = self.slots.take(id.index)?.request;
+        self.release(request.rules.keeping(), request.group);
+        Some(request)
     }
 
     /// A request that waits, or its next message, was protected like this.

@@ -86,6 +86,12 @@ impl Shares {
         self.total = self.total.saturating_sub(amount);
     }
 
+    /// What all groups hold together.
+    #[inline]
+    pub(crate) const fn total(&self) -> usize {
+        self.total
+    }
+
     /// What a group holds.
     #[inline]
     pub(crate) fn held(&self, group: Group) -> usize {

@@ -3,7 +3,7 @@
 //! Blocks come in order, since a client waits for the answer to each; what fits nowhere is 4.08, and the client begins
 //! anew with the block of number 0, which replaces what was there.
 
-use super::contexts::{Bounds, Contexts, Full, Key};
+use super::contexts::{Bounds, Claim, Contexts, Full, Key};
 use super::cut::is_ours;
 use crate::codec::{Block, BlockSize, Code, Content, Joined, OptionNumber};
 use crate::shares::Group;
@@ -129,7 +129,7 @@ impl Assemblies {
         let mut joined = Joined::new(content, |number| !is_ours(number));
         joined.push(content.payload(), 0);
         let bytes = joined.capacity();
-        match self.contexts.insert(now, key, group, (joined, bytes), false) {
+        match self.contexts.insert(now, key, group, (joined, bytes), Claim::SHARE) {
             Ok(()) => Part::Kept(Block { size: block.size.min(largest), ..block }),
             Err(Full) => Part::Refused(Code::SERVICE_UNAVAILABLE),
         }

@@ -1,9 +1,14 @@
 //! [`Contexts`]: what the blocks of peers belong to, bounded in number and bytes, for each peer and in total.
 //!
-//! Whatever has not been used for its lifetime is dropped. When a bound is reached, what has been idle longest makes room,
-//! if it has been so for a while: a client that comes back with the next block in time finds what it began, and one that
-//! sends a block now and then keeps nobody else out. Beyond that the newcomer is refused, which leaves its
-//! [share](crate::shares) to each group of sources.
+//! A context is dropped when it has not been used for its lifetime. When a bound is reached, these make room, and else the
+//! newcomer is refused:
+//!
+//! 1. a context that is finished: all of its blocks have left;
+//! 2. the one that has been idle longest of those that are stale, if it belongs to the newcomer's group of sources or to
+//!    one that holds more than that.
+//!
+//! A context that is in use makes no room for others, so whatever is admitted can finish. A group of sources cannot evict
+//! what belongs to a smaller one, however much it sends, and beyond its [share](crate::shares) its newcomers are refused.
 
 use core::cell::Cell;
 use core::time::Duration;
@@ -38,8 +43,10 @@ pub(crate) struct Bounds {
     pub(crate) idle: Duration,
     /// What is so old is dropped, used or not.
     pub(crate) longest: Duration,
-    /// What has been idle for so long makes room for others.
+    /// What has been idle for so long is stale, and may make room for others.
     pub(crate) stale: Duration,
+    /// What has been idle for so long may make room for what the same peer begins.
+    pub(crate) own_stale: Duration,
 }
 
 impl Bounds {
@@ -52,8 +59,28 @@ impl Bounds {
         idle: Duration::ZERO,
         longest: Duration::ZERO,
         stale: Duration::ZERO,
+        own_stale: Duration::ZERO,
     };
 }
+
+/// By what right a new context takes its place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Claim<'a> {
+    /// The share of its group, beside the places that are [reserved](Contexts::reserve), by source.
+    Share(&'a Shares),
+    /// A place is reserved for it.
+    Reserved,
+    /// As a share; and since it cannot be made again, the oldest context of its group makes room, in use or not.
+    Irreplaceable(&'a Shares),
+}
+
+impl Claim<'static> {
+    /// A share of a table in which nothing is reserved.
+    pub(crate) const SHARE: Self = Self::Share(const { &Shares::new() });
+}
+
+/// At most so many contexts are looked at to find one that may make room.
+const LOOKED_AT: usize = 256;
 
 /// There is no room for another context, or for so many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +94,8 @@ struct Context<T> {
     begun: Instant,
     used: Instant,
     value: T,
+    /// All of its blocks have left: it is in the list of those that are finished.
+    finished: bool,
     by_use: Links,
 }
 
@@ -85,8 +114,9 @@ pub(crate) struct Contexts<T> {
     slots: Arena<Context<T>>,
     by_key: Index,
     by_peer: Index,
-    /// Used longest ago first, so that the first expires first.
+    /// Those in use, and those that are finished: used longest ago first, so that the first expires first.
     by_use: List<ByUse>,
+    finished: List<ByUse>,
     /// Contexts and bytes, by source.
     counts: Shares,
     shares: Shares,
@@ -101,6 +131,7 @@ impl<T> Contexts<T> {
             by_key: Index::new(),
             by_peer: Index::new(),
             by_use: List::new(),
+            finished: List::new(),
             counts: Shares::new(),
             shares: Shares::new(),
             bytes: 0,
@@ -127,11 +158,19 @@ impl<T> Contexts<T> {
             self.take(index);
             return None;
         }
-        self.by_use.remove(&mut self.slots, index);
+        self.unlink(index);
         self.by_use.push_back(&mut self.slots, index);
         let context = self.slots.get_mut(index)?;
-        context.used = now;
+        (context.used, context.finished) = (now, false);
         Some((index, &mut context.value))
+    }
+
+    /// The context of this key is finished: it stays as long as nobody needs its place.
+    pub(crate) fn finish(&mut self, key: Key) {
+        let Some(index) = self.find(key) else { return };
+        self.unlink(index);
+        self.finished.push_back(&mut self.slots, index);
+        self.slots[index].finished = true;
     }
 
     /// The context of this key, which does not count as used.
@@ -159,24 +198,29 @@ impl<T> Contexts<T> {
         found.and_then(|index| self.slots.get(index)).map(|context| context.key)
     }
 
-    /// A new context, in place of the one with the same key. `evictable`: room may be made at any time, since nothing is
-    /// lost but time.
+    /// Enters a new context, in place of the one with the same key.
     pub(crate) fn insert(
         &mut self,
         now: Instant,
         key: Key,
         group: Group,
         (value, bytes): (T, usize),
-        evictable: bool,
+        claim: Claim<'_>,
     ) -> Result<(), Full> {
         self.remove(key);
-        let stale = if evictable { Duration::ZERO } else { self.bounds.stale };
-        while self.of_peer(key.from).0 >= self.bounds.per_peer {
-            let oldest = self.of_peer(key.from).1.ok_or(Full)?;
-            self.evict(now, oldest, stale)?;
+        while let (count, oldest) = self.of_peer(key.from)
+            && count >= self.bounds.per_peer
+        {
+            let oldest = oldest.ok_or(Full)?;
+            let context = &self.slots[oldest];
+            if !context.finished && now - context.used < self.bounds.own_stale {
+                return Err(Full);
+            }
+            self.take(oldest);
         }
-        self.make_room(now, group, (1, bytes), stale, None)?;
-        let context = Context { key, group, bytes, begun: now, used: now, value, by_use: Links::default() };
+        self.make_room(now, group, (1, bytes), claim, None)?;
+        let (finished, by_use) = (false, Links::default());
+        let context = Context { key, group, bytes, begun: now, used: now, value, finished, by_use };
         let index = self.slots.insert(context).ok_or(Full)?;
         self.by_key.insert(hash_of(key), index);
         self.by_peer.insert(key.from, index);
@@ -187,12 +231,34 @@ impl<T> Contexts<T> {
         Ok(())
     }
 
+    /// Makes room for a context of about so many bytes that will be entered later as [`Claim::Reserved`], beside those
+    /// that others have reserved. The caller counts it among these.
+    pub(crate) fn reserve(
+        &mut self,
+        now: Instant,
+        key: Key,
+        group: Group,
+        bytes: usize,
+        reserved: &Shares,
+    ) -> Result<(), Full> {
+        // It will take the place of the one with the same key.
+        if self.find(key).is_some() {
+            return Ok(());
+        }
+        self.make_room(now, group, (1, bytes), Claim::Share(reserved), None)
+    }
+
+    /// A context of so many bytes can be entered at all.
+    pub(crate) const fn can_hold(&self, bytes: usize) -> bool {
+        self.bounds.per_peer > 0 && self.bounds.total > 0 && bytes <= self.bounds.bytes
+    }
+
     /// A context takes so many bytes from now on, which are more than before.
     pub(crate) fn grow(&mut self, now: Instant, index: u32, bytes: usize) -> Result<(), Full> {
         let context = self.slots.get(index).ok_or(Full)?;
-        let (group, more) = (context.group, bytes.saturating_sub(context.bytes));
+        let (key, group, more) = (context.key, context.group, bytes.saturating_sub(context.bytes));
         if more > 0 {
-            self.make_room(now, group, (0, more), self.bounds.stale, Some(index))?;
+            self.make_room(now, group, (0, more), Claim::SHARE, Some(key))?;
             self.shares.take(group, more);
             self.bytes += more;
             self.slots[index].bytes = bytes;
@@ -227,7 +293,7 @@ impl<T> Contexts<T> {
 
     /// Drops what is over.
     pub(crate) fn purge(&mut self, now: Instant) {
-        while let Some(index) = self.by_use.first().filter(|&index| self.expiry(index) <= now) {
+        while let Some(index) = self.first_to_expire().filter(|&index| self.expiry(index) <= now) {
             self.take(index);
         }
         if self.slots.len() == 0 && self.slots.places() > 0 {
@@ -243,7 +309,12 @@ impl<T> Contexts<T> {
 
     /// When something is over next.
     pub(crate) fn next_purge(&self) -> Option<Instant> {
-        self.by_use.first().map(|index| self.expiry(index))
+        self.first_to_expire().map(|index| self.expiry(index))
+    }
+
+    fn first_to_expire(&self) -> Option<u32> {
+        let firsts = [self.by_use.first(), self.finished.first()];
+        firsts.into_iter().flatten().min_by_key(|&index| self.expiry(index))
     }
 
     fn expiry(&self, index: u32) -> Instant {
@@ -254,16 +325,16 @@ impl<T> Contexts<T> {
         self.by_key.find(&self.slots, hash_of(key), |context: &Context<T>| context.key == key)
     }
 
-    /// How many contexts a peer has, and the one that was used longest ago.
+    /// How many contexts a peer has, and the one to go first: one that is finished, or else that was used longest ago.
     fn of_peer(&self, from: u64) -> (usize, Option<u32>) {
         let (count, oldest) = (Cell::new(0), Cell::new(None));
         // A search that finds nothing looks at all of them.
         self.by_peer.peek(&self.slots, from, |context: &Context<T>| {
             if context.key.from == from {
                 count.set(count.get() + 1);
-                let older = |&(used, _): &(Instant, Key)| used <= context.used;
-                if oldest.get().as_ref().is_none_or(|oldest| !older(oldest)) {
-                    oldest.set(Some((context.used, context.key)));
+                let age = (!context.finished, context.used);
+                if oldest.get().is_none_or(|(before, _)| age < before) {
+                    oldest.set(Some((age, context.key)));
                 }
             }
             false
@@ -274,40 +345,75 @@ impl<T> Contexts<T> {
         (count.get(), index)
     }
 
-    /// Makes room for so many contexts and bytes of a group, at the expense of what is stale, `except` this.
+    /// Makes room for so many contexts and bytes of a group, `except` at the expense of this one.
     fn make_room(
         &mut self,
         now: Instant,
         group: Group,
         (count, bytes): (usize, usize),
-        stale: Duration,
-        except: Option<u32>,
+        claim: Claim<'_>,
+        except: Option<Key>,
     ) -> Result<(), Full> {
-        let admits = |this: &Self| {
-            (count == 0 || this.counts.admits(group, count, this.bounds.total))
-                && this.shares.admits(group, bytes, this.bounds.bytes)
-        };
-        if bytes > self.bounds.bytes {
+        if bytes > self.bounds.bytes || count > self.bounds.total {
             // Nobody has to go for what would not fit even then.
             return Err(Full);
         }
-        while !admits(self) {
-            let oldest = self.by_use.first().filter(|&index| Some(index) != except).ok_or(Full)?;
-            self.evict(now, oldest, stale)?;
+        loop {
+            let counts = self.admits_count(group, count, claim);
+            if counts && self.admits_bytes(group, bytes, claim) {
+                return Ok(());
+            }
+            let held = if counts { &self.shares } else { &self.counts };
+            let least = held.held(group);
+            let stale = |context: &Context<T>| now - context.used >= self.bounds.stale;
+            let may_go = |context: &Context<T>| {
+                let gains = context.group == group || held.held(context.group) > least;
+                gains && Some(context.key) != except
+            };
+            let mut first_of = |is_over: &dyn Fn(&Context<T>) -> bool, is_it: &dyn Fn(&Context<T>) -> bool| {
+                let mut looked_at = 0;
+                let found = self.by_use.find(&mut self.slots, |context| {
+                    looked_at += 1;
+                    looked_at > LOOKED_AT || is_over(context) || is_it(context)
+                });
+                found.filter(|&index| !is_over(&self.slots[index]) && is_it(&self.slots[index]))
+            };
+            let finished = self.finished.first();
+            let victim = finished.or_else(|| first_of(&|context| !stale(context), &may_go));
+            let victim = victim.or_else(|| match claim {
+                Claim::Irreplaceable(_) => first_of(&|_| false, &|context| context.group == group),
+                Claim::Share(_) | Claim::Reserved => None,
+            });
+            self.take(victim.ok_or(Full)?);
         }
-        Ok(())
     }
 
-    fn evict(&mut self, now: Instant, index: u32, stale: Duration) -> Result<(), Full> {
-        if now - self.slots[index].used < stale {
-            return Err(Full);
+    fn admits_count(&self, group: Group, count: usize, claim: Claim<'_>) -> bool {
+        let left = self.bounds.total.saturating_sub(self.counts.total());
+        match claim {
+            _ if count == 0 => true,
+            Claim::Reserved => count <= left,
+            Claim::Share(reserved) | Claim::Irreplaceable(reserved) => {
+                let held = self.counts.held(group) + reserved.held(group);
+                held.saturating_add(count) <= left.saturating_sub(reserved.total())
+            }
         }
-        self.take(index);
-        Ok(())
+    }
+
+    fn admits_bytes(&self, group: Group, bytes: usize, claim: Claim<'_>) -> bool {
+        let left = self.bounds.bytes.saturating_sub(self.bytes);
+        match claim {
+            Claim::Reserved => bytes <= left,
+            // Nobody knows how large the bodies are for which others have reserved a place: as large as this one.
+            Claim::Share(reserved) | Claim::Irreplaceable(reserved) => {
+                let held = self.shares.held(group).saturating_add(reserved.held(group).saturating_mul(bytes));
+                held.saturating_add(bytes) <= left.saturating_sub(reserved.total().saturating_mul(bytes))
+            }
+        }
     }
 
     fn take(&mut self, index: u32) -> Option<T> {
-        self.by_use.remove(&mut self.slots, index);
+        self.unlink(index);
         self.by_key.remove(index);
         self.by_peer.remove(index);
         let Context { group, bytes, value, .. } = self.slots.take(index)?;
@@ -315,6 +421,11 @@ impl<T> Contexts<T> {
         self.shares.give_back(group, bytes);
         self.bytes -= bytes;
         Some(value)
+    }
+
+    fn unlink(&mut self, index: u32) {
+        let list = if self.slots[index].finished { &mut self.finished } else { &mut self.by_use };
+        list.remove(&mut self.slots, index);
     }
 }
 
@@ -334,6 +445,7 @@ mod tests {
         idle: Duration::from_secs(247),
         longest: Duration::from_secs(3_600),
         stale: Duration::from_secs(9),
+        own_stale: Duration::from_secs(9),
     };
 
     fn at(seconds: u64) -> Instant {
@@ -349,7 +461,7 @@ mod tests {
     }
 
     fn insert(contexts: &mut Contexts<u64>, now: u64, from: u64, what: u64) -> Result<(), Full> {
-        contexts.insert(at(now), key(from, what), group(from), (what, 10), false)
+        contexts.insert(at(now), key(from, what), group(from), (what, 10), Claim::SHARE)
     }
 
     #[test]
@@ -378,14 +490,83 @@ mod tests {
     #[test]
     fn a_group_cannot_take_all_and_growing_is_bounded() {
         let mut contexts = Contexts::new(BOUNDS);
-        let taken = (0..100).filter(|&n| contexts.insert(at(0), key(n, 1), group(7), (n, 0), false).is_ok()).count();
+        let taken =
+            (0..100).filter(|&n| contexts.insert(at(0), key(n, 1), group(7), (n, 0), Claim::SHARE).is_ok()).count();
         assert_eq!(taken, BOUNDS.total / 2);
         assert_eq!(insert(&mut contexts, 0, 200, 1), Ok(()));
         let (index, _) = contexts.use_of(at(0), key(200, 1)).expect("just inserted");
         assert_eq!((contexts.grow(at(0), index, 500), contexts.grow(at(0), index, 501)), (Ok(()), Err(Full)));
         assert_eq!(contexts.bytes(), 500);
-        // What can be made again has no claim to its place.
-        assert_eq!(contexts.insert(at(0), key(300, 1), group(300), (1, 600), true), Ok(()));
+    }
+
+    /// Fills a table with one context for each of eight peers of groups of their own.
+    fn full() -> Contexts<u64> {
+        let mut contexts = Contexts::new(BOUNDS);
+        (0..8).for_each(|from| insert(&mut contexts, 0, from, 1).expect("room"));
+        contexts
+    }
+
+    #[test]
+    fn what_is_in_use_makes_no_room_and_what_is_finished_does() {
+        let mut contexts = full();
+        assert_eq!(insert(&mut contexts, 8, 100, 1), Err(Full));
+        contexts.finish(key(3, 1));
+        contexts.finish(key(2, 1));
+        assert_eq!([100, 101, 102].map(|from| insert(&mut contexts, 8, from, 1)), [Ok(()), Ok(()), Err(Full)]);
+        assert!(contexts.use_of(at(8), key(3, 1)).is_none() && contexts.use_of(at(8), key(2, 1)).is_none());
+        contexts.finish(key(4, 1));
+        assert!(contexts.use_of(at(8), key(4, 1)).is_some(), "it is asked for once more");
+        assert_eq!(insert(&mut contexts, 8, 102, 1), Err(Full), "and in use again");
+    }
+
+    #[test]
+    fn a_group_takes_one_stale_place_of_smaller_ones_and_not_two() {
+        let mut contexts = full();
+        let mut taken = 0;
+        for n in 0..100 {
+            taken += usize::from(contexts.insert(at(20), key(100 + n, 1), group(100), (n, 10), Claim::SHARE).is_ok());
+        }
+        assert_eq!(taken, 1);
+        assert_eq!((0..8).filter(|&from| contexts.use_of(at(20), key(from, 1)).is_some()).count(), 7);
+    }
+
+    #[test]
+    fn stale_places_of_the_largest_group_go_to_newcomers() {
+        let mut contexts = Contexts::new(BOUNDS);
+        (0..4).for_each(|n| contexts.insert(at(0), key(n, 1), group(50), (n, 10), Claim::SHARE).expect("room"));
+        (4..8).for_each(|from| insert(&mut contexts, 1, from, 1).expect("room"));
+        let newcomers = [(100, 1), (101, 1)].map(|(from, what)| insert(&mut contexts, 20, from, what));
+        assert_eq!(newcomers, [Ok(()), Ok(())]);
+        assert_eq!((4..8).filter(|&from| contexts.use_of(at(20), key(from, 1)).is_some()).count(), 4);
+    }
+
+    #[test]
+    fn a_reserved_place_is_there_when_it_is_needed_and_no_other_takes_it() {
+        let mut contexts = Contexts::new(BOUNDS);
+        let mut reserved = Shares::new();
+        for from in 0..8 {
+            assert_eq!(contexts.reserve(at(0), key(from, 1), group(from), 10, &reserved), Ok(()));
+            reserved.take(group(from), 1);
+        }
+        assert_eq!(contexts.reserve(at(0), key(8, 1), group(8), 10, &reserved), Err(Full));
+        let other = contexts.insert(at(0), key(9, 1), group(9), (9, 10), Claim::Share(&reserved));
+        assert_eq!(other, Err(Full));
+        for from in 0..8 {
+            assert_eq!(contexts.insert(at(0), key(from, 1), group(from), (from, 10), Claim::Reserved), Ok(()));
+            reserved.give_back(group(from), 1);
+        }
+        assert_eq!(contexts.len(), 8);
+    }
+
+    #[test]
+    fn what_cannot_be_made_again_takes_the_oldest_place_of_its_own_group() {
+        let mut contexts = full();
+        let none = Shares::new();
+        let again = contexts.insert(at(1), key(200, 1), group(3), (1, 10), Claim::Irreplaceable(&none));
+        assert_eq!(again, Ok(()));
+        assert!(contexts.use_of(at(1), key(3, 1)).is_none());
+        let stranger = contexts.insert(at(1), key(201, 1), group(201), (1, 10), Claim::Irreplaceable(&none));
+        assert_eq!(stranger, Err(Full), "no group has another one's place");
     }
 
     #[test]
@@ -393,7 +574,7 @@ mod tests {
         let mut contexts = Contexts::new(BOUNDS);
         insert(&mut contexts, 0, 1, 1).expect("room");
         let late = at(100);
-        assert_eq!(contexts.insert(late, key(2, 1), group(2), (2, BOUNDS.bytes + 1), true), Err(Full));
+        assert_eq!(contexts.insert(late, key(2, 1), group(2), (2, BOUNDS.bytes + 1), Claim::SHARE), Err(Full));
         assert_eq!((contexts.len(), contexts.bytes()), (1, 10));
     }
 }

@@ -36,7 +36,7 @@ pub(crate) mod sets;
 mod transfer;
 
 pub(crate) use assembly::{Assemblies, Part};
-pub(crate) use contexts::{Bounds, Contexts, Full, Key};
+pub(crate) use contexts::{Bounds, Claim, Contexts, Full, Key};
 pub(crate) use cut::Asked;
 pub(crate) use outflow::Missing;
 pub(crate) use representations::{Cut, Mark, NoBlock, Representation, Representations};

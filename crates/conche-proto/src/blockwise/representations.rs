@@ -1,18 +1,23 @@
 //! [`Representations`]: bodies of responses that did not fit into one message, of which a client asks for block after
 //! block (RFC 7959 §2.4).
 //!
-//! What is kept here is what the first block was cut out of, so that all blocks are of one state of the resource whatever
-//! happens to that in the meantime. It is no more than memory: a request for a block that cannot be answered from here
-//! goes to the application again, if repeating it does no harm, and the block is cut out of the new response. So each
-//! newcomer may take the place of what was used longest ago.
+//! The first block was cut out of what is kept here, so all blocks are of one state of the resource, whatever happens to that
+//! in the meantime. A request for a block that cannot be answered from here goes to the application again, if repeating it
+//! does no harm, and the block is cut out of the new response.
+//!
+//! A body stays until its last block has left, or its client has been silent for a while. When the table is full, a new
+//! response is refused rather than an old one dropped: otherwise all downloads of more clients than there are places would
+//! fail. To refuse before the application has made the response, the table remembers which requests had a response of how many
+//! bytes last, and such a request [reserves](Representations::reserve) a place on arrival.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::contexts::{Bounds, Contexts, Key};
+use super::contexts::{Bounds, Claim, Contexts, Full, Key};
 use super::cut::{cut, is_ours, largest_fitting};
 use super::outflow::{Missing, Outflow};
 use crate::codec::{Block, BlockSize, Body, Code, OptionNumber, UintBytes, encode_uint};
-use crate::shares::Group;
+use crate::shares::{Group, Shares};
 use conche_cc::Instant;
 
 /// A response with a body of any size.
@@ -165,15 +170,38 @@ const BLOCK: usize = 2 + 3;
 /// The same of Size1 and Size2.
 const SIZE: usize = 2 + 4;
 
+/// Requests whose last response is remembered to have had a large body; each has one place in that table.
+const REMEMBERED: usize = 256;
+
+/// A request that was answered with a large body.
+#[derive(Clone, Copy, Debug, Default)]
+struct Large {
+    /// Half of what stands for the request.
+    tag: u32,
+    /// The bytes of its response, 0 in an empty place.
+    bytes: u32,
+}
+
+impl Large {
+    /// The tag of a request and its place in the table.
+    fn place(what: u64) -> (u32, usize) {
+        let mixed = what.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let [a, b, c, d, _, _, _, place] = mixed.rotate_left(8).to_be_bytes();
+        (u32::from_be_bytes([a, b, c, d]), place.into())
+    }
+}
+
 /// Response bodies of which blocks may be asked for.
 #[derive(Debug)]
 pub(crate) struct Representations {
     contexts: Contexts<Representation>,
+    /// Made for the first response with a large body.
+    large: Option<Box<[Large; REMEMBERED]>>,
 }
 
 impl Representations {
     pub(crate) const fn new(bounds: Bounds) -> Self {
-        Self { contexts: Contexts::new(bounds) }
+        Self { contexts: Contexts::new(bounds), large: None }
     }
 
     pub(crate) fn contexts(&self) -> &Contexts<Representation> {
@@ -196,15 +224,50 @@ impl Representations {
         self.contexts.idle(now, key)
     }
 
-    /// Keeps it, as long as there is room for it.
-    pub(crate) fn keep(&mut self, now: Instant, key: Key, group: Group, representation: Representation) {
-        let bytes = representation.bytes();
-        // What finds no room is made again when it is asked for.
-        let _ = self.contexts.insert(now, key, group, (representation, bytes), true);
+    /// Reserves a place for the response to a request, if the last one was large. `Ok(false)`: it was not, or nobody knows.
+    /// The caller counts the places that are reserved, by source.
+    pub(crate) fn reserve(&mut self, now: Instant, key: Key, group: Group, reserved: &Shares) -> Result<bool, Full> {
+        let (tag, place) = Large::place(key.what);
+        let large = self.large.as_ref().and_then(|large| large.get(place)).filter(|large| large.tag == tag);
+        match large.map_or(0, |large| large.bytes as usize) {
+            bytes if bytes > 0 && self.contexts.can_hold(bytes) => {
+                self.contexts.reserve(now, key, group, bytes, reserved).map(|()| true)
+            }
+            _ => Ok(false),
+        }
     }
 
-    /// The response to this request is another one now.
+    /// Keeps a response of which a block leaves. `Err(Full)` if there is no room, and would be with fewer others.
+    pub(crate) fn keep(
+        &mut self,
+        now: Instant,
+        key: Key,
+        group: Group,
+        representation: Representation,
+        claim: Claim<'_>,
+    ) -> Result<(), Full> {
+        let bytes = representation.bytes();
+        let (tag, place) = Large::place(key.what);
+        let large = self.large.get_or_insert_with(|| Box::new([Large::default(); REMEMBERED]));
+        if let Some(large) = large.get_mut(place) {
+            *large = Large { tag, bytes: u32::try_from(bytes).unwrap_or(u32::MAX) };
+        }
+        let kept = self.contexts.insert(now, key, group, (representation, bytes), claim);
+        if self.contexts.can_hold(bytes) { kept } else { Ok(()) }
+    }
+
+    /// The last block of a response has left: its place is free for another one.
+    pub(crate) fn finish(&mut self, key: Key) {
+        self.contexts.finish(key);
+    }
+
+    /// The response to this request is another one now, which goes whole.
     pub(crate) fn forget(&mut self, key: Key) {
         self.contexts.remove(key);
+        let (tag, place) = Large::place(key.what);
+        if let Some(large) = self.large.as_mut().and_then(|large| large.get_mut(place)).filter(|large| large.tag == tag)
+        {
+            *large = Large::default();
+        }
     }
 }

@@ -54,14 +54,21 @@ pub struct Limits {
     /// is not concerned, nor are bodies that go [block by block](crate::Request::streamed) between endpoint and application.
     pub body_bytes: usize,
     /// Bodies of one peer's requests that are put together from blocks at the same time, and as many bodies of responses
-    /// to it of which blocks may be asked for, and as many bodies that go block by block between endpoint and application.
+    /// to it of which blocks may be asked for, and as many bodies that go block by block between endpoint and application. What
+    /// a peer has left for 4.5 times ACK_TIMEOUT (9 s) makes room for what it begins, and its downloads at any time.
     pub transfers_per_peer: usize,
-    /// The same over all peers. What has been idle longest makes room, request bodies only after 4.5 times ACK_TIMEOUT;
-    /// beyond that a first block is answered with 5.03 and Max-Age. Bodies that go block by block between endpoint and
-    /// application make no room before EXCHANGE_LIFETIME is over. No group of sources holds more than is free for others.
+    /// The same over all peers. No group of sources holds more than is free for others.
+    ///
+    /// A transfer that is in use makes no room for others, so what is admitted can finish. A response whose last block has
+    /// left makes room, and so does a body that nobody went on with for 4.5 times ACK_TIMEOUT (9 s), if its group of sources
+    /// holds more than the newcomer's. Beyond that, a first block of an upload is answered with 5.03 and Max-Age, and
+    /// so is a safe request whose last response had a large body, before the application sees it. If the size was not known,
+    /// it is the response that is replaced. Bodies that go block by block between endpoint and application
+    /// make no room before EXCHANGE_LIFETIME is over.
     pub transfers: usize,
     /// Bytes of the bodies that are put together from blocks: for those of peers' requests, for those of responses kept
-    /// for peers that ask for their blocks, and for those of responses to us, each.
+    /// for peers that ask for their blocks, and for those of responses to us, each. Those of requests and of kept responses have
+    /// the rules of `transfers`.
     pub assembly_bytes: usize,
     /// Paths whose peers [share](crate::Endpoint::share_paths) what they find out. The one that has not been heard of for longest makes
     /// room.
@@ -90,7 +97,7 @@ impl Default for Limits {
             message_bytes: 1152,
             body_bytes: 64 << 10,
             transfers_per_peer: 4,
-            transfers: 256,
+            transfers: 4096,
             assembly_bytes: 16 << 20,
             paths: 16_384,
             paced_peers: 4096,

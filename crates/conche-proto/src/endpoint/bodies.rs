@@ -2,21 +2,24 @@
 //! that are cut up and kept.
 
 use super::leaving::What;
+use super::options::Said;
 use super::outbox::Source;
 use super::receive::Arrival;
 use super::respond::OBSERVE_BYTES;
+use super::validation::allows;
 use super::{Endpoint, NotifyError, RespondError};
 use crate::PeerKey;
-use crate::blockwise::{Asked, Bounds, Key, Missing, NoBlock, Part, Representation, Representations};
-use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, OwnedMessage, Token};
+use crate::blockwise::{Asked, Bounds, Claim, Cut, Full, Key, Missing, NoBlock, Part, Representation, Representations};
+use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, OwnedMessage, Token, Type};
 use crate::config::SharedConfig;
 use crate::exchange::{Content, Response};
-use crate::incoming::Waiting;
+use crate::incoming::{Keeping, Waiting};
 use crate::observe::Notification;
 use crate::security::Security;
 use crate::shares::Group;
 use crate::store::Seldom;
 use conche_cc::{Controller, Instant};
+use core::time::Duration;
 
 impl Seldom for Representations {
     type Recipe = SharedConfig;
@@ -26,13 +29,16 @@ impl Seldom for Representations {
     }
 
     fn make(config: &SharedConfig) -> Self {
-        Self::new(bounds(config))
+        // A peer that begins a download may give up another one for it.
+        Self::new(Bounds { own_stale: Duration::ZERO, ..bounds(config) })
     }
 }
 
 /// The bounds of what is kept of peers' transfers.
 pub(super) fn bounds(config: &SharedConfig) -> Bounds {
     let (limits, transmission) = (&config.limits, &config.transmission);
+    // Two copies in a row were lost: 1.5 (1 + 2) times ACK_TIMEOUT.
+    let stale = transmission.ack_timeout.saturating_mul(9) / 2;
     Bounds {
         per_peer: limits.transfers_per_peer,
         total: limits.transfers,
@@ -40,8 +46,8 @@ pub(super) fn bounds(config: &SharedConfig) -> Bounds {
         body_bytes: limits.body_bytes,
         idle: config.times().exchange_lifetime,
         longest: config.transfer_lifetime,
-        // Two copies in a row were lost: 1.5 (1 + 2) times ACK_TIMEOUT.
-        stale: transmission.ack_timeout.saturating_mul(9) / 2,
+        stale,
+        own_stale: stale,
     }
 }
 
@@ -115,14 +121,59 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         let code = kept.code;
         match kept.block(Some(block), None, Some(wanted), others, limit) {
-            // Nothing has to be remembered: a copy finds the same block.
-            Ok(cut) => self.answer_at_once(now, arrival, message, code, &cut.body),
+            Ok(cut) => self.answer_block(now, (arrival, message), key, (code, cut)),
             Err(NoBlock::Missing(Missing::Gone)) => {
                 self.refuse(now, arrival, message, (Code::REQUEST_ENTITY_INCOMPLETE, IN_ORDER));
             }
             Err(_) => self.refuse(now, arrival, message, (Code::BAD_REQUEST, BEYOND)),
         }
         None
+    }
+
+    /// Answers a request for a block. With the last block the response gives up its place, so that is remembered for copies;
+    /// a copy of any other request finds the same block.
+    fn answer_block(
+        &mut self,
+        now: Instant,
+        (arrival, message): (&Arrival<P>, &Message<'_>),
+        key: Key,
+        (code, cut): (Code, Cut),
+    ) {
+        let bytes = 4 + message.encoded_token_len() + cut.body.len();
+        let is_last = cut.block.is_some_and(|block| !block.more) && allows(arrival.allowance, bytes);
+        if !is_last || message.ty() != Type::Confirmable {
+            return self.answer_at_once(now, arrival, message, code, &cut.body);
+        }
+        self.representations.finish(key);
+        self.answer_remembered(now, arrival, message, code, &cut.body);
+    }
+
+    /// What a request says, with a place for the body of its response if the last one was large.
+    pub(super) fn with_place(&mut self, now: Instant, arrival: &Arrival<P>, said: Said) -> Result<Said, Full> {
+        if self.representations.made().is_none() {
+            return Ok(said);
+        }
+        let key = self.key(arrival.hash, arrival.source, &said.asked);
+        let reserves = self.representations.reserve(now, key, arrival.group, self.incoming.reserved())?;
+        Ok(if reserves { Said { keeping: Keeping::Reserved, ..said } } else { said })
+    }
+
+    /// Keeps a response of which the first block leaves, for `to` to ask for the others. `Err`: there is no room, and this
+    /// is the answer instead.
+    pub(super) fn keep(&mut self, now: Instant, to: &Recipient, whole: Representation) -> Result<(), Response> {
+        let success = whole.code.is_success();
+        let claim = match to.keeping {
+            Some(Keeping::Reserved) => Claim::Reserved,
+            Some(Keeping::Once) => Claim::Irreplaceable(self.incoming.reserved()),
+            Some(Keeping::IfRoom) | None => Claim::Share(self.incoming.reserved()),
+        };
+        let kept = self.representations.keep(now, to.key, to.group, whole, claim);
+        let can_be_repeated = matches!(to.keeping, Some(Keeping::IfRoom | Keeping::Reserved));
+        if kept == Err(Full) && can_be_repeated && success {
+            self.stats.overloaded += 1;
+            return Err(Response::new(Code::SERVICE_UNAVAILABLE, self.try_later()));
+        }
+        Ok(())
     }
 
     /// Under which key the response is kept of which this request asks for more.
@@ -162,7 +213,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn recipient(&self, waiting: &Waiting<P>, beside: usize) -> Recipient {
         let source = Source { from: waiting.from, local: waiting.local, copy: None };
         let key = self.key(self.peers.hash(&waiting.from), source, &waiting.asked);
-        Recipient { key, group: waiting.group, asked: waiting.asked, beside }
+        let keeping = Some(waiting.rules.keeping()).filter(|_| !waiting.is_to_group());
+        Recipient { key, group: waiting.group, asked: waiting.asked, beside, keeping }
     }
 
     /// A response as the peer gets it: all of it, or the block that it wants, of which the rest is kept.
@@ -202,7 +254,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         match whole.block(block2, block1, largest, others, limits.message_bytes) {
             Ok(cut) => {
                 if cut.block.is_some() {
-                    self.representations.keep(now, to.key, to.group, whole);
+                    if let Err(refusal) = self.keep(now, to, whole) {
+                        return Ok(refusal);
+                    }
                 } else {
                     self.representations.forget(to.key);
                 }
@@ -251,7 +305,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let body = content.body.rewritten(|number| number != OptionNumber::OBSERVE, &[], &payload);
         let source = Source { from: self.peers.get(place.peer).key, local: place.local, copy: None };
         let key = self.key(self.peers.hash(&source.from), source, &asked);
-        let to = Recipient { key, group, asked, beside: beside + OBSERVE_BYTES };
+        let to = Recipient { key, group, asked, beside: beside + OBSERVE_BYTES, keeping: None };
         // Its size was looked at when the application handed it over.
         let Ok(cut) = self.cut_response(now, &to, Response::new(code, body)) else { return (content, None) };
         let rest = self.behind_first(now, &to, sequence, &cut);
@@ -273,6 +327,8 @@ pub(super) struct Recipient {
     pub(super) asked: Asked,
     /// The bytes of the token and what else is beside the body.
     pub(super) beside: usize,
+    /// By what right its body is kept; `None` for a notification and for what answers a group, which are never refused.
+    pub(super) keeping: Option<Keeping>,
 }
 
 /// Of a body that is made while it is asked for, RFC 7959 §2.9.2 has the code nearest to this: blocks that did not come "in the

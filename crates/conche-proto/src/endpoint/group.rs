@@ -90,7 +90,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         match waiting.came {
             Came::ToGroup(Interest::Unsaid) if response.even_to_group => false,
             Came::ToGroup(Interest::Unsaid) => !response.code.is_success() || response.body.payload().is_empty(),
-            _ => waiting.unwanted.suppresses(response.code),
+            _ => waiting.rules.unwanted().suppresses(response.code),
         }
     }
 

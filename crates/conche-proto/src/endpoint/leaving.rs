@@ -406,10 +406,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Ok(response);
         }
         match whole.block_of_set(block.num, size, others, limits.message_bytes) {
-            Some(body) => {
-                self.representations.keep(now, to.key, to.group, whole);
-                Ok(Response { body, ..response })
-            }
+            Some(body) => match self.keep(now, to, whole) {
+                Ok(()) => Ok(Response { body, ..response }),
+                Err(refusal) => Ok(refusal),
+            },
             None => {
                 let body = Body::builder().payload(BEYOND).build().unwrap_or_default();
                 Ok(Response { code: Code::BAD_REQUEST, body, ..response })

@@ -8,6 +8,7 @@ use super::Endpoint;
 use crate::PeerKey;
 use crate::blockwise::Asked;
 use crate::codec::{Block, Code, Message, NoResponse, OptionNumber, RawOption};
+use crate::incoming::Keeping;
 use crate::security::Security;
 use conche_cc::Controller;
 
@@ -19,6 +20,7 @@ type Refusal = (Code, &'static str);
 pub(super) struct Said {
     pub(super) asked: Asked,
     pub(super) unwanted: NoResponse,
+    pub(super) keeping: Keeping,
 }
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
@@ -48,7 +50,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let payload = Some(message.payload()).filter(|payload| !payload.is_empty());
             asked.fetches(payload.map(|payload| self.hash.digest(Code::FETCH.0, payload)));
         }
-        Ok(Said { asked, unwanted })
+        let keeping = if message.code().is_safe() { Keeping::IfRoom } else { Keeping::Once };
+        Ok(Said { asked, unwanted, keeping })
     }
 
     /// Stands for how a request is protected: what came for one context is nothing to another, nor to who has none.

@@ -8,13 +8,14 @@ use super::options::Said;
 use super::outbox::{Source, encoded};
 use super::{Datagram, Endpoint, Event, Known};
 use crate::PeerKey;
+use crate::blockwise::Full;
 use crate::blockwise::sets::lists_missing_blocks;
 use crate::codec::{
     Body, Code, Header, Message, MessageId, NoResponse, OptionNumber, OwnedMessage, Token, Type, copy_of,
 };
 use crate::exchange::{ExchangeId, Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
-use crate::incoming::{Came, RequestId, Waiting};
+use crate::incoming::{Came, RequestId, ResponseRules, Waiting};
 use crate::message::{Deduplication, Received, Remembered, Reply};
 use crate::security::Security;
 use crate::shares::Group;
@@ -63,9 +64,9 @@ impl<P: PeerKey> Arrival<P> {
             peer: taken.peer,
             remembered: taken.remembered,
             group: self.group,
-            unwanted: said.unwanted,
             asked: said.asked,
             allowance: self.allowance,
+            rules: ResponseRules::new(said.unwanted, said.keeping),
         }
     }
 }
@@ -249,7 +250,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 None => return,
             }
         }
-        let Some(id) = self.take_in(now, arrival, message, said) else {
+        let taken_in = match self.with_place(now, arrival, *said) {
+            Ok(said) => self.take_in(now, arrival, message, &said),
+            Err(Full) => None,
+        };
+        let Some(id) = taken_in else {
             self.stats.overloaded += 1;
             if let Whole::Received(key) = whole {
                 self.drop_upload(key);

@@ -6,7 +6,7 @@ use crate::PeerKey;
 use crate::codec::{Block, Body, Code, MessageId, OptionNumber, Type};
 use crate::exchange::{Content, Exchange, ExchangeId, Opening, Purpose, Reliability, Response};
 use crate::hash::Keyed;
-use crate::incoming::{Came, RequestId, Waiting};
+use crate::incoming::{Came, Keeping, RequestId, Waiting};
 use crate::message::Reply;
 use crate::security::Security;
 use crate::store::Number;
@@ -36,6 +36,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
         let (token_length, plain) = (waiting.token.encoded_len(), waiting.asked.is_plain());
+        let reserved = waiting.rules.keeping() == Keeping::Reserved;
         let token_length = token_length + self.incoming.security(request).response_bytes();
         if Self::is_unwanted(waiting, &response) {
             self.ignore(now, request);
@@ -52,6 +53,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
             let to = self.recipient(waiting, beside);
             response = self.cut_response(now, &to, response)?;
+        } else if reserved {
+            let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
+            let key = self.recipient(waiting, beside).key;
+            self.representations.forget(key);
         }
         if let Some(observer) = observer {
             response.body = self.first_response(now, observer, &response);

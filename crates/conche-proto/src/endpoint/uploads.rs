@@ -6,7 +6,7 @@ use super::outbox::Source;
 use super::receive::Arrival;
 use crate::PeerKey;
 use crate::blockwise::sets::{Receiver, Reply, Shape};
-use crate::blockwise::{Asked, Bounds, Contexts, Full, Key};
+use crate::blockwise::{Asked, Bounds, Claim, Contexts, Full, Key};
 use crate::codec::{
     Block, Body, Code, ContentFormat, Message, MessageId, OptionNumber, OwnedMessage, Token, Type,
     encode_missing_blocks,
@@ -137,7 +137,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let bytes = receiver.bytes_with(message.payload().len()) + token.heap_bytes();
             let (group, from) = (arrival.group, arrival.source);
             let upload = Upload { receiver, key, group, from, token, asked: None };
-            uploads.contexts.insert(now, key, group, (upload, bytes), false)?;
+            uploads.contexts.insert(now, key, group, (upload, bytes), Claim::SHARE)?;
         }
         let (index, upload) = uploads.contexts.use_of(now, key).ok_or(Full)?;
         let token = message.token();

@@ -172,28 +172,61 @@ impl Drop for Background {
     }
 }
 
-/// What each of so many endpoints may hold, so that all of them together hold no more than one did, as
-/// long as a part is not too little for anything; the limits are legal ones. What is for each peer stays, as a
-/// peer is served by the same one as long as all run; so does what is known of paths, which each finds out by itself.
+/// Divides limits among so many endpoints, so that all of them together hold no more than one did, as long as a part is not
+/// too little for anything; the limits are legal ones.
+///
+/// These stay whole: limits of one peer or one request, as a peer is served by the same endpoint as long as all run; paths,
+/// which each endpoint measures by itself; requests to groups, which arrive at one socket; and outputs, which wait only
+/// until the driver polls.
 fn share(limits: &Limits, count: usize) -> Limits {
+    // Without `..`, so that a new limit has to be decided on here.
+    let &Limits {
+        peers,
+        queue_per_peer,
+        queue,
+        exchanges,
+        incoming,
+        group_requests,
+        group_responses,
+        observers,
+        observers_per_peer,
+        subscriptions,
+        deduplication_bytes,
+        message_bytes,
+        body_bytes,
+        transfers_per_peer,
+        transfers,
+        assembly_bytes,
+        paths,
+        paced_peers,
+        outputs,
+    } = limits;
     let part = |whole: usize| whole.div_ceil(count);
     // As many as a few replies or bodies take, or nothing could be remembered or put together.
-    let replies = limits.deduplication_bytes.min(4 * (limits.message_bytes + 128));
-    let bodies = limits.assembly_bytes.min(limits.body_bytes.saturating_mul(4));
+    let replies = deduplication_bytes.min(4 * (message_bytes + 128));
+    let bodies = assembly_bytes.min(body_bytes.saturating_mul(4));
     // As many as a few requests take that come in parts, with the longest token, or none of these would ever be served.
-    let requests = limits.incoming.min(8 * (1 + limits.message_bytes.div_ceil(128)));
+    let requests = incoming.min(8 * (1 + message_bytes.div_ceil(128)));
     Limits {
-        peers: part(limits.peers),
-        queue: part(limits.queue),
-        exchanges: part(limits.exchanges),
-        incoming: part(limits.incoming).max(requests),
-        observers: part(limits.observers),
-        subscriptions: part(limits.subscriptions),
-        deduplication_bytes: part(limits.deduplication_bytes).max(replies),
-        transfers: part(limits.transfers),
-        assembly_bytes: part(limits.assembly_bytes).max(bodies),
-        paced_peers: part(limits.paced_peers),
-        ..limits.clone()
+        peers: part(peers),
+        queue_per_peer,
+        queue: part(queue),
+        exchanges: part(exchanges),
+        incoming: part(incoming).max(requests),
+        group_requests,
+        group_responses,
+        observers: part(observers),
+        observers_per_peer,
+        subscriptions: part(subscriptions),
+        deduplication_bytes: part(deduplication_bytes).max(replies),
+        message_bytes,
+        body_bytes,
+        transfers_per_peer,
+        transfers: part(transfers),
+        assembly_bytes: part(assembly_bytes).max(bodies),
+        paths,
+        paced_peers: part(paced_peers),
+        outputs,
     }
 }
 

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use super::StreamEnd;
 use super::table::{Coming, Fit, Phase, Stream};
 use crate::PeerKey;
-use crate::blockwise::Key;
+use crate::blockwise::{Claim, Key};
 use crate::codec::{Block, Body, Code, Message, OptionNumber, OwnedMessage};
 use crate::endpoint::options::Said;
 use crate::endpoint::receive::Arrival;
@@ -137,7 +137,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.incoming.protect(id, &arrival.security);
         let coming = Coming::begun(message.code(), message.payload().len(), digest);
         let stream = Stream { request: id, phase: Phase::Coming(coming) };
-        if self.parts.streams.contexts.insert(now, key, arrival.group, (stream, 0), false).is_err() {
+        if self.parts.streams.contexts.insert(now, key, arrival.group, (stream, 0), Claim::SHARE).is_err() {
             self.stats.overloaded += 1;
             let body = self.try_later();
             // It waits, and fits.

@@ -8,7 +8,7 @@ use rand_core::RngCore;
 use super::table::{Leaving, Phase, Stream};
 use super::{NotWanted, StreamEnd, Unfinished};
 use crate::PeerKey;
-use crate::blockwise::{Key, Missing, NoBlock, Representation};
+use crate::blockwise::{Claim, Key, Missing, NoBlock, Representation};
 use crate::codec::{Block, Body, Code, Message};
 use crate::endpoint::bodies::{BEYOND, IN_ORDER};
 use crate::endpoint::options::Said;
@@ -71,7 +71,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                     self.end_stream(now, key, StreamEnd::BegunAnew);
                 }
                 let stream = Stream { request, phase };
-                let entered = self.parts.streams.contexts.insert(now, key, waiting.group, (stream, 0), false);
+                let entered = self.parts.streams.contexts.insert(now, key, waiting.group, (stream, 0), Claim::SHARE);
                 entered.map_err(|_| RespondError::TooManyStreams { limit })?;
                 self.incoming.keep_place(request);
             }
@@ -197,7 +197,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let (Phase::Leaving(leaving), Some(group)) = (stream.phase, group)
             && leaving.served > 0
         {
-            self.representations.keep(now, key, group, leaving.whole);
+            // If there is no room, its client asks the application once more.
+            let claim = Claim::Share(self.incoming.reserved());
+            let _ = self.representations.keep(now, key, group, leaving.whole, claim);
+            self.representations.finish(key);
         }
         self.give_up_place(now, stream.request);
     }

@@ -159,11 +159,20 @@ fn representations_of_many_peers_keep_within_the_caps_and_are_made_again() {
         let large = Body::builder().payload(body(60_000, 1)).build().expect("no options");
         server.respond(request, Response::new(Code::CONTENT, large))
     };
+    let mut refused = 0;
     for n in 0..2_000 {
-        let asked = server.receive(address(1, n), &get(1, 0)).request();
-        large(&mut server, asked);
+        let given = server.receive(address(1, n), &get(1, 0));
+        match given.requests()[..] {
+            [asked] => drop(large(&mut server, asked)),
+            _ => {
+                assert_eq!(given.message().code(), Code::SERVICE_UNAVAILABLE);
+                refused += 1;
+            }
+        }
         check_caps(&server);
     }
+    assert!(refused > 1_500, "{refused} beyond the share of one network");
+    server.run(s(300));
     let asked = server.receive(address(1, 0), &get(2, 7)).request();
     assert_eq!(large(&mut server, asked).message().payload(), &body(60_000, 1)[7 * 64..8 * 64]);
     server.run_to_end();

@@ -6,6 +6,7 @@ mod client;
 mod etsi;
 pub mod fairness;
 mod fetch;
+mod overload;
 mod server;
 mod streams;
 mod streams_script;

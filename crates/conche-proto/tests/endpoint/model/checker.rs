@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use conche_proto::codec::{Code, Header, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
+use conche_proto::codec::{Header, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use conche_proto::{
     Course, EndpointConfig, Event, ExchangeId, Instant, Limits, ObserverId, SubscriptionId, Transmit, Unfinished,
 };

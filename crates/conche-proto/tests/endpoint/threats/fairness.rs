@@ -5,7 +5,7 @@ use std::time::Duration;
 use conche_proto::codec::{Code, MessageId, Type};
 use conche_proto::config::ResponseLimit;
 use conche_proto::{
-    Datagram, EndpointConfig, Event, Instant, Limits, Multicast, Reliability, Request, Response, TransmissionParameters,
+    Datagram, EndpointConfig, Event, ExchangeId, Failure, Instant, Limits, Multicast, Reliability, Request, Response,
 };
 
 use crate::model::Address;
@@ -257,4 +257,31 @@ fn twenty_thousand_clients_that_keep_below_the_response_limit_are_all_served() {
         given.requests().into_iter().for_each(|request| drop(server.respond(request, content("x"))));
     }
     assert_eq!(server.endpoint.stats().limited, 0);
+}
+
+#[test]
+fn a_peer_that_is_lost_takes_its_own_exchanges_along_and_no_others() {
+    let mut client = Direct::new(EndpointConfig::default());
+    let ask = |client: &mut Direct, peer: Address| {
+        (0..3).map(|_| client.endpoint.request(client.now, peer, request(Code::GET, "/test")).expect("room")).collect()
+    };
+    // One of the three is on its way, and two wait in the queue.
+    let (lost, kept): (Vec<_>, Vec<_>) = (ask(&mut client, 1), ask(&mut client, 2));
+    let sent = client.drain().sent;
+    assert_eq!(sent.iter().map(|(transmit, _)| transmit.to).collect::<Vec<_>>(), [1, 2]);
+    client.endpoint.lose_peer(client.now, &1);
+    let failed: Vec<_> = client.drain().events.iter().filter_map(end_of_request).collect();
+    assert_eq!(failed, lost);
+    client.receive(2, &wire::empty_ack(sent[1].1.header().id));
+    client.endpoint.lose_peer(client.now, &2);
+    let failed: Vec<_> = client.drain().events.iter().filter_map(end_of_request).collect();
+    assert_eq!(failed, kept);
+    assert_eq!(client.endpoint.occupancy().exchanges, 0);
+}
+
+fn end_of_request(event: &Event<Address>) -> Option<ExchangeId> {
+    match event {
+        Event::Failed { exchange, reason: Failure::Unreachable, .. } => Some(*exchange),
+        _ => None,
+    }
 }
