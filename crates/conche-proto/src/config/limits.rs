@@ -3,6 +3,26 @@
 use super::ConfigError;
 
 /// A bound for every table and queue that can grow; what exceeds one is refused with an error.
+///
+/// No source can keep the others out of a table that peers fill. Sources count in [groups](crate::Endpoint::set_source_groups),
+/// and a group may hold no more than is free for all others: one that takes all it can get has half.
+///
+/// | limit | filled by | when a share or the whole is used up |
+/// |---|---|---|
+/// | `peers` | peers with shares, and requests of ours | the peer that has been idle longest, for 255 s at least, makes room; else as for `incoming` |
+/// | `queue_per_peer`, `queue`, `exchanges`, `subscriptions` | the application | an error; what answers peers is bounded by their own limits |
+/// | `incoming` | peers, shares | 5.03 and Max-Age; a Non-confirmable request is dropped |
+/// | `group_requests` | peers, shares | the request is ignored; groups take turns for what waits |
+/// | `group_responses` | members of a group, a share for each of them | the response is dropped |
+/// | `observers`, `observers_per_peer` | peers, shares | the request is answered without an observation |
+/// | `deduplication_bytes` | peers, shares for requests that are not idempotent | 5.03; of idempotent ones the oldest is forgotten, and a copy is handled again |
+/// | `transfers`, `assembly_bytes` | peers, shares | finished and stale bodies make room, of the own group or larger ones; else 5.03 |
+/// | `transfers_per_peer` | one peer | its stale bodies and its oldest download make room; else 5.03 |
+/// | `paths` | peers | the path that was used least lately is forgotten |
+/// | `paced_peers` | peers, by duplicates | the peer that sent none for longest is paced no longer |
+/// | `outputs` | the application, by not polling | nothing is taken in |
+///
+/// Message IDs toward one peer are no limit of these, but can be used up too: see [`Stats::overloaded`](crate::Stats::overloaded).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Peers with congestion state or message IDs: those that we send to, and those whose requests need a response of its
