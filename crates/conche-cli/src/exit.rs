@@ -240,7 +240,7 @@ fn status(error: &anyhow::Error) -> u8 {
         Some(Error::Response { code, .. }) if code.is_server_error() => 5,
         Some(Error::Failed { failure: Failure::NotAuthenticated(_), .. }) => 6,
         Some(Error::Handshake { source, .. }) if !source.is_timeout_or_unreachable() => 6,
-        Some(Error::Edhoc { .. }) => 6,
+        Some(Error::Edhoc { .. } | Error::UnexpectedPeer { .. }) => 6,
         Some(error) if error.is_timeout_or_unreachable() => 3,
         _ => 1,
     }

@@ -94,6 +94,12 @@ impl ServerKeys {
         Ok(self)
     }
 
+    /// Looks up the key of an identity.
+    #[must_use]
+    pub fn key(&self, identity: &[u8]) -> Option<Secret> {
+        self.keys.key(identity).filter(is_key)
+    }
+
     pub(crate) fn hint(&self) -> Option<&[u8]> {
         self.hint.as_deref()
     }

@@ -58,6 +58,7 @@ mod cookie;
 mod credentials;
 pub mod engine;
 mod key_log;
+mod names;
 mod sessions;
 mod wire;
 mod x509;
@@ -68,6 +69,7 @@ pub use credentials::{
 };
 pub use engine::Failure;
 pub use key_log::KeyLog;
+pub use names::CertificateNames;
 pub use sessions::{ConnectError, Ended, Output, Progress, Role, SendError, SessionId, Sessions, Stats};
 pub use x509::{CertificateError, OwnCertificate, Trust};
 

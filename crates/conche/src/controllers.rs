@@ -127,7 +127,7 @@ impl<C: SharedController> Drivers for Controllers<C> {
         let mut endpoint = self.endpoint(settings, &sharing)?;
         #[cfg(feature = "oscore")]
         let protecting = {
-            let mut protecting = Protecting::new(settings.oscore.toward.clone(), settings.oscore.only);
+            let mut protecting = Protecting::new(settings.oscore.toward.clone());
             for keys in &settings.oscore.served {
                 let taken = protecting.take(&mut endpoint, keys);
                 taken
@@ -162,6 +162,7 @@ impl<C: SharedController> Drivers for Controllers<C> {
             busy_poll: settings.busy_poll,
             watchers: settings.watchers.clone(),
             protecting,
+            secured_only: settings.secured_only,
             store: settings.store.clone().filter(|_| sharing.on),
             sharing,
             limits: settings.config.limits.clone(),

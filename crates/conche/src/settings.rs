@@ -35,8 +35,10 @@ pub(crate) struct Settings {
     /// For how long a client looks for answers without sleeping.
     pub(crate) busy_poll: Duration,
     pub(crate) watchers: Watchers,
-    /// What is secured, and by what.
+    /// The credentials of DTLS sessions.
     pub(crate) security: Security,
+    /// A server refuses requests that no keys authenticate.
+    pub(crate) secured_only: bool,
     #[cfg(feature = "oscore")]
     pub(crate) oscore: Protection,
     #[cfg(feature = "edhoc")]
@@ -70,8 +72,6 @@ pub(crate) struct Protection {
     pub(crate) served: Vec<Keys>,
     /// Those for destinations.
     pub(crate) toward: Prefixes<Keys>,
-    /// A server answers no others.
-    pub(crate) only: bool,
 }
 
 impl Settings {
@@ -106,8 +106,10 @@ impl Settings {
         if let Some(longest) = self.security.longest_message().filter(|longest| bytes > *longest) {
             return Err(ConfigError::SecuredMessage { bytes, longest });
         }
-        #[cfg(feature = "oscore")]
-        if self.oscore.only && !self.has_keys() && !self.security.names_clients() {
+        #[cfg(feature = "dtls")]
+        self.security.validate()?;
+        #[cfg(any(feature = "dtls", feature = "oscore"))]
+        if self.secured_only && !self.has_keys() && !self.security.names_peers() {
             return Err(ConfigError::NobodyHasKeys);
         }
         Ok(())
@@ -121,6 +123,12 @@ impl Settings {
             return true;
         }
         !self.oscore.served.is_empty()
+    }
+
+    #[cfg(all(feature = "dtls", not(feature = "oscore")))]
+    #[expect(clippy::unused_self, reason = "as with the feature")]
+    pub(crate) fn has_keys(&self) -> bool {
+        false
     }
 }
 
@@ -171,12 +179,37 @@ pub enum ConfigError {
         /// Why.
         problem: String,
     },
-    /// Only who has keys is answered, and nobody has.
-    #[cfg(feature = "oscore")]
+    /// A server with [`secured_only`](crate::server::ServerBuilder::secured_only) has no credentials that authenticate a client.
+    #[cfg(any(feature = "dtls", feature = "oscore"))]
     #[error(
-        "secured_only answers nobody without keys: add some with ServerBuilder::oscore, edhoc or psk, or client_roots to a certificate"
+        "secured_only refuses every request, as no credentials authenticate a client: add some with ServerBuilder::oscore, edhoc, psk, \
+         outgoing_psk or outgoing_roots, or client_roots to a certificate"
     )]
     NobodyHasKeys,
+    /// [`client_roots`](crate::server::ServerBuilder::client_roots) without the server's certificate: clients are authenticated only
+    /// in handshakes with that.
+    #[cfg(feature = "dtls")]
+    #[error(
+        "client_roots has no effect without ServerBuilder::certificate. The roots of servers that Server::client asks are outgoing_roots"
+    )]
+    ClientRootsWithoutCertificate,
+    /// A client's certificate without roots: it is shown only to servers that roots authenticate.
+    #[cfg(feature = "dtls")]
+    #[error(
+        "a client's certificate has no effect without the roots of servers: add ClientBuilder::roots, or ServerBuilder::outgoing_roots \
+         to outgoing_certificate"
+    )]
+    CertificateWithoutRoots,
+    /// The same PSK identity has one key for sessions that clients open and another one for sessions that the program opens, so that
+    /// the identity of a request's sender would mean two peers.
+    #[cfg(feature = "dtls")]
+    #[error(
+        "the PSK identity \"{identity}\" has one key in ServerBuilder::psk and another in outgoing_psk: use one key, or two identities"
+    )]
+    TwoKeys {
+        /// The identity, with bytes that are not printable ASCII escaped.
+        identity: String,
+    },
     /// The operating system has no randomness, without which tokens could be guessed.
     #[error("the operating system gives no random bytes: {0}")]
     NoRandomness(String),

@@ -13,8 +13,9 @@ use tokio::time::timeout_at;
 use super::ready::{CHALLENGES, challenged, response};
 use super::{Client, Error, Rare, Response, Way};
 use crate::driver::{Hold, NewKeys, Opening, Turn};
-use crate::edhoc::{CID_EDHOC, Error as Failed, NO_ID, PATH, Party, generate, random_id};
+use crate::edhoc::{CID_EDHOC, Error as Failed, Identity, NO_ID, PATH, Party, generate, random_id};
 use crate::prefixes::Prefixes;
+use crate::security::{self, PeerMismatch};
 use crate::settings::Settings;
 
 /// Bytes of our identifiers, which nothing but the keys of a response has to be found by.
@@ -82,13 +83,22 @@ impl Client {
             let (initiator, message_1) = Initiator::begin(Arc::clone(&party.own), c_i, ephemeral).map_err(failed)?;
             let message_2 = self.tell(way, [&[NO_ID], message_1.as_slice()].concat()).await?;
             let (agreed, message_3) = initiator.finish(message_2.payload(), &party.peers).map_err(failed)?;
+            let peer = Identity(Arc::clone(&agreed.peer));
+            // Before message_3, which reveals this end's credential.
+            if let Some(expected) = way.expected {
+                let authenticated = security::Identity::Edhoc(peer.clone());
+                if **expected != authenticated {
+                    let mismatch = PeerMismatch::new(Some(Arc::clone(expected)), Some(authenticated));
+                    return Err(Error::UnexpectedPeer { peer: way.to, mismatch });
+                }
+            }
             let context = Context::agreed(&agreed.credentials).map_err(|_| failed(Failed::SameIds))?;
             if party.combined && way.brings {
-                return Ok((Some(Box::new(NewKeys { context, message_3, turn })), None));
+                return Ok((Some(Box::new(NewKeys { context, peer, message_3, turn })), None));
             }
             // Its answer is message_4, if anything: that to the first request shows as well that the server has the keys.
             self.tell(way, with_id(agreed.credentials.sender_id, &message_3)).await?;
-            let kept = handle.agreed(address, context).await.ok_or(Error::Stopped)?;
+            let kept = handle.agreed(address, context, peer).await.ok_or(Error::Stopped)?;
             let hold = kept.map_err(|error| Error::exchange(way.to, error, handle.body_limit()))?;
             Ok((None, Some(hold)))
         })
@@ -114,6 +124,8 @@ impl Client {
 
     async fn tell_once(&self, way: &Way<'_>, body: Body) -> Result<Response, Error> {
         let opening = |timeout| Opening::Request(Request { timeout, ..Request::new(Code::POST, body) });
-        response(way.to, self.begin_with(way, false, opening).await?.end().await?)
+        // Nothing authenticates the peer yet.
+        let way = Way { expected: None, ..*way };
+        response(way.to, self.begin_with(&way, false, opening).await?.end().await?)
     }
 }

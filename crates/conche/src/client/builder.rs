@@ -182,7 +182,7 @@ impl<C: SharedController> Builder<ClientRole, C> {
         self
     }
 
-    /// Shows this certificate to servers that ask for one.
+    /// The certificate that servers are shown which [`roots`](Self::roots) authenticate, if they ask for one.
     #[cfg(feature = "dtls")]
     pub fn certificate(mut self, own: OwnCertificate) -> Self {
         self.settings.security.own = Some(own);

@@ -24,6 +24,7 @@ use tokio::time::Instant;
 
 use super::Response;
 use crate::driver::Address;
+use crate::security::Identity;
 use store::{Answer, Key, Store};
 
 /// What the cache of a client may hold. What was used longest ago makes room for what is new.
@@ -74,10 +75,10 @@ impl Cache {
     }
 
     /// What a request is that goes to an address.
-    pub(super) fn admit(self: &Arc<Self>, to: Address, method: Code, body: &Body) -> Passage {
+    pub(super) fn admit(self: &Arc<Self>, to: Destination, method: Code, body: &Body) -> Passage {
         if !method.is_safe() {
-            let resource = self.resource(to, path(body));
-            return Passage::Change(Change { cache: Arc::clone(self), to, resource });
+            let resource = self.resource(to.address, path(body));
+            return Passage::Change(Change { cache: Arc::clone(self), to: to.address, resource });
         }
         self.key(to, method, body).map_or(Passage::Aside, |key| Passage::Read(self.read(key)))
     }
@@ -85,7 +86,7 @@ impl Cache {
     /// A notification has come, which answers this request (RFC 7641 §3.3).
     pub(super) fn notified(
         self: &Arc<Self>,
-        (to, method, body): (Address, Code, &Body),
+        (to, method, body): (Destination, Code, &Body),
         response: &Response,
         received: Instant,
     ) {
@@ -97,11 +98,11 @@ impl Cache {
 
     /// What the response to a request is found by: all but the options that are no part of the cache key (RFC 7252 §5.6),
     /// and the payload, which matters to FETCH (RFC 8132 §2.1). `None` if the request passes by.
-    fn key(&self, to: Address, method: Code, body: &Body) -> Option<Key> {
+    fn key(&self, to: Destination, method: Code, body: &Body) -> Option<Key> {
         if body.options().any(|option| passes_by(option.number)) {
             return None;
         }
-        let resource = self.resource(to, path(body));
+        let resource = self.resource(to.address, path(body));
         let counts = |option: &RawOption<'_>| !option.number.is_no_cache_key();
         let body = if body.options().all(|option| counts(&option)) {
             body.clone()
@@ -136,10 +137,20 @@ impl fmt::Debug for Cache {
     }
 }
 
-/// One address for each destination, however it is written. What comes through sessions is apart from what does not.
-pub(super) fn destination(to: SocketAddr, secured: bool) -> Address {
-    let to = Address::from(Address::from(to).canonical());
-    if secured { to.of_any_session() } else { to }
+/// A destination, as part of a cache key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Destination {
+    /// One address for each destination, however it is written. Responses that came through sessions are apart from others.
+    pub(super) address: Address,
+    /// The peer that a request names: a response of another one is none to it.
+    expected: Option<Arc<Identity>>,
+}
+
+impl Destination {
+    pub(super) fn new(to: SocketAddr, secured: bool, expected: Option<Arc<Identity>>) -> Self {
+        let to = Address::from(Address::from(to).canonical());
+        Self { address: if secured { to.of_any_session() } else { to }, expected }
+    }
 }
 
 fn path(body: &Body) -> impl Iterator<Item = &[u8]> {
@@ -203,7 +214,7 @@ impl Read {
         let stored = self.stored.as_ref().filter(|stored| valid.etag().is_some() && valid.etag() == stored.etag())?;
         let message = renewed(&stored.message, valid.message())?;
         let max_age = message.content().max_age();
-        let answer = Answer { message, from: valid.from(), received, max_age, changed: false };
+        let answer = Answer { message, from: valid.sender().clone(), received, max_age, changed: false };
         let response = tell(&answer, *valid.course());
         self.replace(Some(answer).filter(|_| !max_age.is_zero()));
         Some(response)
@@ -262,7 +273,7 @@ fn answer(response: &Response, received: Instant) -> Option<Answer> {
         code => code.is_client_error() || code.is_server_error(),
     };
     let message = Some(message).filter(|_| is_cacheable && !max_age.is_zero()).and_then(on_its_own)?;
-    Some(Answer { message, from: response.from(), received, max_age, changed: false })
+    Some(Answer { message, from: response.sender().clone(), received, max_age, changed: false })
 }
 
 /// The message without Observe (RFC 7641 §2), in memory that it shares with no other.
@@ -293,5 +304,5 @@ fn with_body(message: &OwnedMessage, body: &Body) -> Option<OwnedMessage> {
 }
 
 fn tell(stored: &Answer, course: Course) -> Response {
-    Response::new(stored.from, stored.message.clone(), course).aged(stored.age())
+    Response::new(stored.from.clone(), stored.message.clone(), course).aged(stored.age())
 }

@@ -12,7 +12,7 @@ use crate::body::BoxError;
 use crate::driver::{Busy, ExchangeError, is_unreachable};
 #[cfg(feature = "oscore")]
 use crate::oscore::KeysError;
-use crate::security::HandshakeError;
+use crate::security::{HandshakeError, PeerMismatch};
 use crate::settings::{ConfigError, StartError};
 use crate::uri::UriError;
 
@@ -146,6 +146,15 @@ pub enum Error {
         /// Why.
         source: HandshakeError,
     },
+    /// The peer is another one than the request expects. It was not sent. See
+    /// [`expect_peer`](super::RequestBuilder::expect_peer).
+    #[error("{peer}: {mismatch}")]
+    UnexpectedPeer {
+        /// The address that the request was for.
+        peer: SocketAddr,
+        /// The identities.
+        mismatch: PeerMismatch,
+    },
     /// The keys that would protect the request cannot be used. It was not sent.
     #[cfg(feature = "oscore")]
     #[error("{peer}: the request cannot be protected")]
@@ -269,6 +278,7 @@ impl Error {
             ExchangeError::SessionOver { course } => Self::Failed { peer, failure: Failure::Unreachable, course },
             ExchangeError::Send { source, transmissions } => Self::Send { peer, source, transmissions },
             ExchangeError::Unprotected => Self::Handshake { peer, source: HandshakeError::unprotected() },
+            ExchangeError::UnexpectedPeer(mismatch) => Self::UnexpectedPeer { peer, mismatch },
             #[cfg(feature = "oscore")]
             ExchangeError::Keys(source) => Self::Keys { peer, source },
             ExchangeError::Stopped => Self::Stopped,

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{Client, Error, Response, Way};
-use crate::driver::{Exchange, Opening, Patience};
+use crate::driver::{Exchange, Opening};
 
 /// The responses of a group's members, each with its sender, as they come in: a [`Stream`] that ends when the request's
 /// [`timeout`](super::RequestBuilder::timeout) has passed. Dropping it ends the request.
@@ -41,7 +41,7 @@ impl GroupResponses {
         // No more are told than `Limits::group_responses`, so the channel needs no bound of its own.
         let (sender, responses) = mpsc::unbounded_channel();
         let opening = |timeout| Opening::Group { request: Request { timeout, ..request }, responses: sender };
-        let way = Way { to: group, name: None, deadline, patience: Patience::Wait, brings: false };
+        let way = Way { deadline, ..Way::to(group) };
         let begun = client.begin(&way, opening).await?;
         Ok(Self { group, responses, body_limit: begun.body_limit, exchange: Some(begun.exchange) })
     }
@@ -62,7 +62,7 @@ impl Stream for GroupResponses {
         // The driver lets go of the channel before it tells the end.
         if let Some((from, message)) = ready!(self.responses.poll_recv(context)) {
             let course = Course { transmissions: 1, ..Course::default() };
-            return Poll::Ready(Some(Ok((from, Response::new(from, message, course)))));
+            return Poll::Ready(Some(Ok((from, Response::new(from.into(), message, course)))));
         }
         let Some(exchange) = &mut self.exchange else { return Poll::Ready(None) };
         let ended = ready!(Pin::new(exchange).poll(context));

@@ -36,8 +36,10 @@ use conche_proto::{Course, Failure, PeerSnapshot, Stats};
 use tokio::time::{Instant, timeout_at};
 
 use crate::controllers::Setup;
-use crate::driver::{Address, Exchange, ExchangeError, Handle, Opening, Outcome, Patience, Place};
-use crate::security::HandshakeError;
+use crate::driver::{
+    Address, Exchange, ExchangeError, Handle, OpenError, Opening, Outcome, Patience, Place, Submission,
+};
+use crate::security::{HandshakeError, Identity};
 use crate::uri::{Uri, UriError};
 use cache::Cache;
 use sockets::Sockets;
@@ -175,7 +177,7 @@ impl Client {
         let mut failure = None;
         for address in resolve(&uri).await? {
             let name = uri.server_name();
-            let way = Way { to: address, name: name.as_ref(), deadline: None, patience: Patience::Wait, brings: false };
+            let way = Way { name: name.as_ref(), ..Way::to(address) };
             // It is nothing that could be protected.
             let begun = self.begin_with(&way, false, |_| Opening::Ping).await;
             let outcome = match begun {
@@ -278,10 +280,15 @@ impl Client {
         }
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let body_limit = handle.body_limit();
-        #[cfg(feature = "edhoc")]
-        let exchange = handle.open(place, what(left), keys);
-        #[cfg(not(feature = "edhoc"))]
-        let exchange = handle.open(place, what(left));
+        let exchange = handle.open(
+            place,
+            Submission {
+                what: what(left),
+                expected: way.expected.cloned(),
+                #[cfg(feature = "edhoc")]
+                keys,
+            },
+        );
         Ok(Begun { exchange, to, waited, body_limit })
     }
 }
@@ -292,10 +299,19 @@ struct Way<'a> {
     to: SocketAddr,
     /// The server's, if it is asked through a session.
     name: Option<&'a Arc<str>>,
+    /// The only peer that it may go to, if it names one.
+    expected: Option<&'a Arc<Identity>>,
     deadline: Option<Instant>,
     patience: Patience,
     /// The request may bring the last message of EDHOC: it is acknowledged, and leaves without waiting for a body.
     brings: bool,
+}
+
+impl Way<'_> {
+    /// To an address, without a session.
+    fn to(to: SocketAddr) -> Self {
+        Self { to, name: None, expected: None, deadline: None, patience: Patience::Wait, brings: false }
+    }
 }
 
 /// Why an exchange in a session did not end well.
@@ -379,12 +395,17 @@ fn wait_for_turn(
 /// The session with a server.
 fn session<'a>(handle: &'a Handle, address: Address, name: &'a Arc<str>, way: &'a Way<'_>) -> Rare<'a, Address> {
     Box::pin(async move {
-        let opening = handle.secure(address, Arc::clone(name));
+        let opening = handle.secure(address, Arc::clone(name), way.expected.cloned());
+        let late = |_| Some(Err(OpenError::Handshake(HandshakeError::late())));
         let opened = match way.deadline {
-            Some(deadline) => timeout_at(deadline, opening).await.unwrap_or_else(|_| Some(Err(HandshakeError::late()))),
+            Some(deadline) => timeout_at(deadline, opening).await.unwrap_or_else(late),
             None => opening.await,
         };
-        opened.ok_or(Error::Stopped)?.map_err(|source| Error::Handshake { peer: way.to, source })
+        let peer = way.to;
+        opened.ok_or(Error::Stopped)?.map_err(|error| match error {
+            OpenError::Handshake(source) => Error::Handshake { peer, source },
+            OpenError::Peer(mismatch) => Error::UnexpectedPeer { peer, mismatch },
+        })
     })
 }
 

@@ -8,9 +8,10 @@ use conche_proto::codec::{Body, Code, OptionNumber, Token};
 use conche_proto::{Course, Failure, Reliability, Request};
 use tokio::time::Instant;
 
-use super::cache::{Passage, Read, destination};
+use super::cache::{Destination, Passage, Read};
 use super::{Client, Error, InSession, Response, Way};
-use crate::driver::{Address, Feed, Opening, Outcome, Patience, Subscription};
+use crate::driver::{Feed, Opening, Outcome, Patience, Subscription};
+use crate::security::Identity;
 
 /// A request of which only the address is left open.
 #[derive(Clone)]
@@ -27,6 +28,8 @@ pub(super) struct Ready {
     pub(super) patience: Patience,
     /// The server's name, if it is asked through a session.
     pub(super) name: Option<Arc<str>>,
+    /// The only peer that it may go to, if it names one.
+    pub(super) expected: Option<Arc<Identity>>,
 }
 
 /// Sessions that may end before a request is answered. It fails with the next one.
@@ -38,13 +41,20 @@ pub(super) const CHALLENGES: usize = 2;
 
 impl Ready {
     /// What the cache calls a destination.
-    pub(super) fn cached(&self, to: SocketAddr) -> Address {
-        destination(to, self.name.is_some())
+    pub(super) fn cached(&self, to: SocketAddr) -> Destination {
+        Destination::new(to, self.name.is_some(), self.expected.clone())
     }
 
     pub(super) fn way(&self, to: SocketAddr) -> Way<'_> {
         let brings = self.reliability == Reliability::Confirmable;
-        Way { to, name: self.name.as_ref(), deadline: self.deadline, patience: self.patience, brings }
+        Way {
+            to,
+            name: self.name.as_ref(),
+            expected: self.expected.as_ref(),
+            deadline: self.deadline,
+            patience: self.patience,
+            brings,
+        }
     }
 
     /// Sends it, unless the cache has the response.

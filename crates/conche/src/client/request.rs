@@ -4,6 +4,7 @@ use std::future::{Future, IntoFuture};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::ready::Ready;
 use super::{Client, Error, GroupResponses, Observation, Response, resolve};
 use crate::driver::{End, Patience, Subscription};
+use crate::security::{Identity, PeerMismatch};
 use crate::uri::{Uri, UriError};
 
 /// A request that is being put together; awaiting it sends it.
@@ -45,6 +47,7 @@ pub struct RequestBuilder {
     token: Option<Token>,
     whole: bool,
     fresh: bool,
+    expected: Option<Arc<Identity>>,
     /// What is wrong with the payload, to be told when it is sent.
     mistake: Option<Mistake>,
 }
@@ -69,6 +72,7 @@ impl RequestBuilder {
             token: None,
             whole: true,
             fresh: false,
+            expected: None,
             mistake: None,
         }
     }
@@ -159,6 +163,31 @@ impl RequestBuilder {
         Self { token: Some(token), ..self }
     }
 
+    /// Sends the request only to the peer of this identity: through a DTLS session that authenticates it, or protected with its
+    /// OSCORE keys. If keys authenticate another peer at the address, nothing is sent and the error is
+    /// [`Error::UnexpectedPeer`], with both identities. Notifications of an observation come from the same peer.
+    ///
+    /// Without it a request expects the peer that its URI and the client's credentials name: `coaps` requests go through sessions that this
+    /// program has opened, with a certificate for the URI's host or the pre-shared key for its address. So a request of
+    /// [`Server::client`](crate::Server::client) through a session that the peer has opened needs `expect_peer`: whatever client has a session
+    /// from that address may be there.
+    ///
+    /// ```no_run
+    /// use conche::Server;
+    /// use conche::security::Identity;
+    /// use conche::server::Peer;
+    ///
+    /// /// Reads the manufacturer of an LwM2M device that has registered, with the address and the identity of its registration.
+    /// async fn manufacturer(server: &Server, Peer(device): Peer, identity: Identity) -> Result<String, conche::Error> {
+    ///     let request = server.client().get(format!("coaps://{device}/3/0/0"));
+    ///     let response = request.expect_peer(identity).await?.successful()?;
+    ///     Ok(String::from_utf8_lossy(response.payload()).into_owned())
+    /// }
+    /// ```
+    pub fn expect_peer(self, identity: Identity) -> Self {
+        Self { expected: Some(Arc::new(identity)), ..self }
+    }
+
     /// Has the server asked even if the client's [cache](super::ClientBuilder::cache) has an answer that may still be used.
     /// If the server says that it is valid, with a 2.03, it is the response after all.
     pub fn fresh(self) -> Self {
@@ -212,7 +241,7 @@ impl RequestBuilder {
     /// # Errors
     /// If the URI names no group, or there is no room for the request. What else is wrong is told by the responses.
     pub async fn multicast(self) -> Result<GroupResponses, Error> {
-        let (Ready { client, method, body, deadline, .. }, uri) = self.ready(Patience::Wait)?;
+        let (Ready { client, method, body, deadline, expected, .. }, uri) = self.ready(Patience::Wait)?;
         if uri.is_secured() {
             return Err(Error::SecuredGroup);
         }
@@ -220,6 +249,9 @@ impl RequestBuilder {
         let group = found.next().ok_or_else(|| Error::NoAddress { host: uri.host().to_string() })?;
         if !is_group(group) {
             return Err(Error::NoGroup { peer: group });
+        }
+        if let Some(expected) = expected {
+            return Err(Error::UnexpectedPeer { peer: group, mismatch: PeerMismatch::new(Some(expected), None) });
         }
         let request = Request::new(method, body).with_reliability(Reliability::NeverConfirmable);
         GroupResponses::begin(&client, group, request, deadline).await
@@ -291,9 +323,9 @@ impl RequestBuilder {
         let uri = self.uri?;
         let body = uri.body(self.body)?;
         let deadline = end_of(self.timeout);
-        let Self { client, method, reliability, token, whole, fresh, .. } = self;
+        let Self { client, method, reliability, token, whole, fresh, expected, .. } = self;
         let name = uri.server_name();
-        Ok((Ready { client, method, body, reliability, token, whole, fresh, deadline, patience, name }, uri))
+        Ok((Ready { client, method, body, reliability, token, whole, fresh, deadline, patience, name, expected }, uri))
     }
 }
 

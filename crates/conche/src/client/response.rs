@@ -11,18 +11,20 @@ use conche_proto::codec::{Block, Code, ContentFormat, OptionNumber, OwnedMessage
 
 use super::Error;
 use crate::Problem;
+use crate::driver::Sender;
+use crate::security::Identity;
 
 /// The response to a request, whatever its code.
 #[derive(Clone)]
 pub struct Response {
-    from: SocketAddr,
+    from: Sender,
     message: OwnedMessage,
     course: Course,
     age: Option<Duration>,
 }
 
 impl Response {
-    pub(super) fn new(from: SocketAddr, message: OwnedMessage, course: Course) -> Self {
+    pub(super) fn new(from: Sender, message: OwnedMessage, course: Course) -> Self {
         Self { from, message, course, age: None }
     }
 
@@ -36,10 +38,40 @@ impl Response {
         self.course = course;
     }
 
-    /// Who sent it.
+    /// The address that it came from.
     #[must_use]
     pub fn from(&self) -> SocketAddr {
-        self.from
+        self.from.address
+    }
+
+    /// The peer that sent it, as OSCORE keys or a DTLS session authenticate it. `None` over plain `coap`.
+    /// [`expect_peer`](super::RequestBuilder::expect_peer) sends a request to one identity only.
+    ///
+    /// ```
+    /// # #[cfg(feature = "dtls")] {
+    /// use conche::security::{Identity, Secret};
+    /// use conche::server::get;
+    /// use conche::{Client, Server};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let keys = |identity: &[u8]| (identity == b"lamp-7").then(|| Secret::new(*b"sesame"));
+    /// let server = Server::builder().psk(keys).route("/hello", get(async || "world")).bind("127.0.0.1:0").await?;
+    ///
+    /// let client = Client::builder().psk(*b"lamp-7", Secret::new(*b"sesame"))?.build()?;
+    /// let response = client.get(format!("coaps://{}/hello", server.local_addr())).await?;
+    /// assert_eq!(response.peer_identity(), Some(&Identity::psk(b"lamp-7")));
+    /// # Ok(())
+    /// # }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn peer_identity(&self) -> Option<&Identity> {
+        self.from.identity.as_deref()
+    }
+
+    pub(super) fn sender(&self) -> &Sender {
+        &self.from
     }
 
     /// Its code, such as [`Code::CONTENT`].
@@ -188,6 +220,6 @@ impl Response {
 
 impl fmt::Debug for Response {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} from {}", self.message, self.from)
+        write!(f, "{} from {}", self.message, self.from.address)
     }
 }

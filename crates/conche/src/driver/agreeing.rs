@@ -14,7 +14,7 @@ use super::serving::unavailable;
 use super::turns::{Busy, Full};
 use super::{Address, Driver};
 use crate::controllers::SharedController;
-use crate::edhoc::{Answer, CID_EDHOC, EDHOC, PATH, Party, Responding};
+use crate::edhoc::{self, Answer, CID_EDHOC, EDHOC, PATH, Party, Responding};
 use crate::prefixes::Prefixes;
 use crate::security::Identity;
 use crate::server::Response;
@@ -23,6 +23,8 @@ use crate::server::Response;
 #[derive(Debug)]
 pub(crate) struct NewKeys {
     pub(crate) context: Context,
+    /// The other end.
+    pub(crate) peer: edhoc::Identity,
     pub(crate) message_3: Vec<u8>,
     pub(crate) turn: Turn,
 }
@@ -38,6 +40,7 @@ pub(crate) type Hold = Arc<()>;
 struct Bringing {
     to: Address,
     context: ContextId,
+    peer: edhoc::Identity,
     /// Others for this destination have to wait: what overtook it would be refused.
     _turn: Turn,
     has_left: bool,
@@ -68,6 +71,7 @@ pub(super) struct Agreeing {
 #[derive(Debug)]
 struct Agreed {
     context: ContextId,
+    peer: edhoc::Identity,
     /// By which use it was used last.
     used: u64,
     hold: Hold,
@@ -92,6 +96,12 @@ impl Agreeing {
     pub(super) fn context(&self, to: Address) -> Option<ContextId> {
         let opening = self.opening.as_ref().map(|opening| opening.context);
         opening.or_else(|| self.toward.get(&to).map(|agreed| agreed.context))
+    }
+
+    /// The peer that has the [`context`](Self::context) for the next request to a destination.
+    pub(super) fn peer(&self, to: Address) -> Option<&edhoc::Identity> {
+        let opening = self.opening.as_ref().map(|opening| &opening.peer);
+        opening.or_else(|| self.toward.get(&to).map(|agreed| &agreed.peer))
     }
 
     /// The request that brings keys has become an exchange.
@@ -187,9 +197,14 @@ impl<C: SharedController> Driver<C> {
     }
 
     /// Has requests to a destination protected with what was agreed on there.
-    pub(super) fn agreed(&mut self, to: Address, context: Context) -> Result<Hold, ExchangeError> {
+    pub(super) fn agreed(
+        &mut self,
+        to: Address,
+        context: Context,
+        peer: edhoc::Identity,
+    ) -> Result<Hold, ExchangeError> {
         let context = self.add_agreed(context)?;
-        Ok(self.use_agreed(to, context))
+        Ok(self.use_agreed(to, context, peer))
     }
 
     fn add_agreed(&mut self, context: Context) -> Result<ContextId, ExchangeError> {
@@ -197,21 +212,21 @@ impl<C: SharedController> Driver<C> {
         self.endpoint.add_context(context).map_err(|error| ExchangeError::Keys(error.into()))
     }
 
-    fn use_agreed(&mut self, to: Address, context: ContextId) -> Hold {
+    fn use_agreed(&mut self, to: Address, context: ContextId, peer: edhoc::Identity) -> Hold {
         self.forget_agreed(to);
         let agreeing = &mut self.protecting.agreeing;
         agreeing.uses += 1;
         let (used, hold) = (agreeing.uses, Hold::default());
-        agreeing.toward.insert(to, Agreed { context, used, hold: Arc::clone(&hold) });
+        agreeing.toward.insert(to, Agreed { context, peer, used, hold: Arc::clone(&hold) });
         hold
     }
 
     /// Has the request that is opened next bring keys.
     pub(super) fn bring(&mut self, to: Address, keys: NewKeys) -> Result<(), ExchangeError> {
-        let NewKeys { context, message_3, turn } = keys;
+        let NewKeys { context, peer, message_3, turn } = keys;
         let context = self.add_agreed(context)?;
         self.endpoint.send_message_3(context, message_3);
-        self.protecting.agreeing.opening = Some(Bringing { to, context, _turn: turn, has_left: false });
+        self.protecting.agreeing.opening = Some(Bringing { to, context, peer, _turn: turn, has_left: false });
         Ok(())
     }
 
@@ -234,8 +249,8 @@ impl<C: SharedController> Driver<C> {
 
     /// The other end has the keys that an exchange has brought: they are for all requests.
     fn have_arrived(&mut self, exchange: ExchangeId) {
-        if let Some(Bringing { to, context, .. }) = self.protecting.agreeing.bringing.remove(&exchange) {
-            self.use_agreed(to, context);
+        if let Some(Bringing { to, context, peer, .. }) = self.protecting.agreeing.bringing.remove(&exchange) {
+            self.use_agreed(to, context, peer);
         }
     }
 

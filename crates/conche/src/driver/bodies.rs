@@ -130,7 +130,7 @@ impl<C: SharedController> Driver<C> {
     /// More of a body is wanted.
     pub(super) fn body_wanted(&mut self, body: Unfinished, bytes: usize) {
         match body {
-            Unfinished::Request(exchange) => self.exchanges.tell(exchange, Told::Wanted(bytes)),
+            Unfinished::Request(exchange) => self.exchanges.tell(exchange, |_| Told::Wanted(bytes)),
             Unfinished::Response(request) => {
                 if let Some(outlet) = self.bodies.leaving.get(&request) {
                     // Its task ends with the body's last piece, after which nothing is wanted.

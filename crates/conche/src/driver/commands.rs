@@ -1,6 +1,7 @@
 //! What a driver does of what it is told.
 
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 
 #[cfg(feature = "metrics")]
@@ -11,11 +12,13 @@ use tracing::{debug, debug_span};
 use super::closing::Closing;
 use super::exchanges::Waiting;
 use super::handle::{Asked, Command, ExchangeError, Opening};
+use super::observing::Observed;
 use super::turns::Busy;
-use super::{Address, BATCH, Driver};
+use super::{Address, BATCH, Driver, Sender};
 use crate::controllers::SharedController;
 #[cfg(feature = "metrics")]
 use crate::metrics::Report;
+use crate::security::PeerMismatch;
 
 /// Peers that a search for the busiest looks at before other commands and datagrams have a turn.
 #[cfg(feature = "metrics")]
@@ -63,14 +66,14 @@ impl<C: SharedController> Driver<C> {
             Command::Open(asked) => self.open(asked),
             Command::Unsubscribe { observed, ticket, outcome } => self.unsubscribe(observed, ticket, outcome),
             Command::Body(what) => self.go_on_with_body(what),
-            Command::Secure { to, name, answer } => self.secure(to, name, answer),
+            Command::Secure(wanted) => self.secure(wanted),
             #[cfg(feature = "edhoc")]
             Command::HoldAgreed { to, answer } => {
                 let _ = answer.send(self.hold_agreed(to));
             }
             #[cfg(feature = "edhoc")]
-            Command::Agreed { to, context, answer } => {
-                let _ = answer.send(self.agreed(to, *context));
+            Command::Agreed { to, context, peer, answer } => {
+                let _ = answer.send(self.agreed(to, *context, peer));
             }
             Command::Stats { answer } => {
                 let _ = answer.send(*self.endpoint.stats());
@@ -144,6 +147,18 @@ impl<C: SharedController> Driver<C> {
         {
             return outcome.send(Err(error));
         }
+        let identities = self.peer_identities(to);
+        if let Some(expected) = asked.expected
+            && !identities.iter().flatten().any(|identity| *identity == *expected)
+        {
+            #[cfg(feature = "edhoc")]
+            self.not_brought();
+            let authenticated = identities.into_iter().flatten().next();
+            let mismatch = PeerMismatch::new(Some(expected), authenticated);
+            return outcome.send(Err(ExchangeError::UnexpectedPeer(mismatch)));
+        }
+        let identity = identities.into_iter().flatten().next().map(Arc::new);
+        let peer = Sender { address: to.canonical(), identity };
         // Logs count from 1, as people do.
         let id = ticket + 1;
         let (mut responses, mut told) = (None, None);
@@ -166,7 +181,8 @@ impl<C: SharedController> Driver<C> {
                 let span = debug_span!("observation", peer = %to, code = ?request.code, id);
                 let subscribed = self.opened(to, request, Endpoint::subscribe);
                 let opened = subscribed.map(|(exchange, subscription)| {
-                    self.observations.insert(subscription, ticket, to, teller);
+                    let observed = Observed { ticket, peer: to, sender: peer.clone(), teller };
+                    self.observations.insert(subscription, observed);
                     exchange
                 });
                 (opened, false, span)
@@ -177,8 +193,7 @@ impl<C: SharedController> Driver<C> {
             Ok(exchange) => {
                 #[cfg(feature = "edhoc")]
                 self.protecting.agreeing.opened(exchange);
-                let waiting =
-                    Waiting { ticket, ping, responses, told, outcome, place: Some(place), peer: to.canonical(), span };
+                let waiting = Waiting { ticket, ping, responses, told, outcome, place: Some(place), peer, span };
                 self.exchanges.insert(exchange, waiting);
                 let scarce = self.endpoint.ids_scarce_until(self.now, &to);
                 if let Some(until) = scarce.and_then(|until| self.clock.wake_up(until)) {

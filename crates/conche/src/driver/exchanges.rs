@@ -8,11 +8,11 @@ use conche_proto::{Course, ExchangeId, Transmit};
 use tokio::sync::mpsc;
 use tracing::{Level, Span, debug, enabled};
 
-use super::Address;
 use super::handle::{ExchangeError, Outcome, Told};
 use super::numbered::Numbered;
 use super::reply::Reply;
 use super::turns::Place;
+use super::{Address, Sender};
 
 /// All exchanges of a driver that somebody waits for.
 #[derive(Debug, Default)]
@@ -37,7 +37,8 @@ pub(super) struct Waiting {
     pub(super) outcome: Reply,
     /// Held until the first datagram leaves.
     pub(super) place: Option<Place>,
-    pub(super) peer: SocketAddr,
+    /// The peer as its response authenticates it.
+    pub(super) peer: Sender,
     pub(super) span: Span,
 }
 
@@ -72,7 +73,7 @@ impl Exchanges {
         exchange: ExchangeId,
         told: impl fmt::Debug,
         course: Course,
-        outcome: impl FnOnce(SocketAddr) -> Result<Outcome, ExchangeError>,
+        outcome: impl FnOnce(Sender) -> Result<Outcome, ExchangeError>,
     ) {
         let Some(waiting) = self.remove(exchange) else { return };
         waiting.span.in_scope(|| {
@@ -115,10 +116,12 @@ impl Exchanges {
     }
 
     /// Something is to be known of a body that goes block by block.
-    pub(super) fn tell(&self, exchange: ExchangeId, what: Told) {
-        if let Some(told) = self.waiting.get(&exchange).and_then(|waiting| waiting.told.as_ref()) {
+    pub(super) fn tell(&self, exchange: ExchangeId, what: impl FnOnce(Sender) -> Told) {
+        if let Some(waiting) = self.waiting.get(&exchange)
+            && let Some(told) = &waiting.told
+        {
             // If the receiver is gone, the cancellation is on its way.
-            let _ = told.send(what);
+            let _ = told.send(what(waiting.peer.clone()));
         }
     }
 

@@ -1,13 +1,14 @@
 //! [`Feed`]: from a driver to whoever observes something elsewhere. It holds one state, the newest: what comes in a hurry
 //! takes no room, and who is slow misses what is out of date.
 
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use conche_proto::codec::OwnedMessage;
 use conche_proto::{RequestError, SubscriptionEnd};
 use tokio::time::Instant;
+
+use super::Sender;
 
 /// The end of a feed from which news are taken.
 #[derive(Debug, Default)]
@@ -34,7 +35,7 @@ pub(crate) enum News {
 /// A state of what is observed.
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) from: SocketAddr,
+    pub(crate) from: Sender,
     pub(crate) message: OwnedMessage,
     /// When it came: it may be taken much later.
     pub(crate) received: Instant,
@@ -77,7 +78,7 @@ impl Feed {
 
 impl Teller {
     /// A new state, in the place of one that nobody has taken yet.
-    pub(super) fn tell(&self, from: SocketAddr, message: OwnedMessage) {
+    pub(super) fn tell(&self, from: Sender, message: OwnedMessage) {
         let state = State { from, message, received: Instant::now() };
         self.change(|inner| inner.newest = Some(state));
     }

@@ -15,22 +15,26 @@ use conche_proto::codec::OwnedMessage;
 use conche_proto::{Course, Failure, PeerSnapshot, Request, RequestError, RequestId, Stats};
 use tokio::sync::{mpsc, oneshot};
 
-use super::Address;
 #[cfg(feature = "edhoc")]
 use super::agreeing::{Hold, NewKeys};
 use super::feed::{Feed, News, Teller};
 use super::reply::{Awaited, Replies, Reply};
 use super::scarcity::Scarcity;
-use super::secured::Opened;
+pub(crate) use super::secured::OpenError;
+use super::secured::{Opened, Secure};
 use super::turns::{Busy, Patience, Place, Turns};
+use super::{Address, Sender};
 use crate::bell::Bell;
 use crate::body::{BoxError, Piece};
+#[cfg(feature = "edhoc")]
+use crate::edhoc::Identity as EdhocIdentity;
 #[cfg(feature = "metrics")]
 use crate::metrics::Report;
 #[cfg(feature = "edhoc")]
 use crate::oscore::Context as SecurityContext;
 #[cfg(feature = "oscore")]
 use crate::oscore::KeysError;
+use crate::security::{Identity, PeerMismatch};
 
 /// What a driver is told.
 #[derive(Debug)]
@@ -41,14 +45,19 @@ pub(super) enum Command {
     Unsubscribe { observed: u64, ticket: u64, outcome: Reply },
     /// Go on with a body that goes block by block.
     Body(OfBody),
-    /// Open a session with a server of this name, or tell the one that is open.
-    Secure { to: Address, name: Arc<str>, answer: oneshot::Sender<Opened> },
+    /// Open a session, or return the one that is open.
+    Secure(Secure),
     /// Hold what was agreed on with a destination, if anything was.
     #[cfg(feature = "edhoc")]
     HoldAgreed { to: Address, answer: oneshot::Sender<Result<Option<Hold>, Busy>> },
     /// Protect requests to a destination with what was agreed on.
     #[cfg(feature = "edhoc")]
-    Agreed { to: Address, context: Box<SecurityContext>, answer: oneshot::Sender<Result<Hold, ExchangeError>> },
+    Agreed {
+        to: Address,
+        context: Box<SecurityContext>,
+        peer: EdhocIdentity,
+        answer: oneshot::Sender<Result<Hold, ExchangeError>>,
+    },
     /// Tell the counters.
     Stats { answer: oneshot::Sender<Stats> },
     /// Go on with a search for the busiest peers; at its end tell what is known of them, and everything that can be counted.
@@ -71,9 +80,22 @@ pub(super) struct Asked {
     pub(super) ticket: u64,
     pub(super) place: Place,
     pub(super) outcome: Reply,
+    /// The only peer that it may go to.
+    pub(super) expected: Option<Arc<Identity>>,
     /// What it brings.
     #[cfg(feature = "edhoc")]
     pub(super) keys: Option<Box<NewKeys>>,
+}
+
+/// An exchange to open when its turn has come.
+#[derive(Debug)]
+pub(crate) struct Submission {
+    pub(crate) what: Opening,
+    /// The only peer that it may go to.
+    pub(crate) expected: Option<Arc<Identity>>,
+    /// OSCORE keys that it brings to the peer.
+    #[cfg(feature = "edhoc")]
+    pub(crate) keys: Option<Box<NewKeys>>,
 }
 
 /// An exchange to open.
@@ -113,7 +135,7 @@ impl Opening {
 #[derive(Debug)]
 pub(crate) enum Told {
     /// A block of the response came; it waits to be taken.
-    Block { from: SocketAddr, message: OwnedMessage, course: Course },
+    Block { from: Sender, message: OwnedMessage, course: Course },
     /// So many bytes of the request are wanted next.
     Wanted(usize),
 }
@@ -135,7 +157,7 @@ pub(super) enum OfBody {
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Response {
-        from: SocketAddr,
+        from: Sender,
         message: OwnedMessage,
         course: Course,
     },
@@ -167,6 +189,8 @@ pub(crate) enum ExchangeError {
     Send { source: io::Error, transmissions: u16 },
     /// The socket is one of a server with keys, and the request was to go without a session.
     Unprotected,
+    /// The keys toward its destination authenticate another peer than the one that it expects.
+    UnexpectedPeer(PeerMismatch),
     /// The keys that would protect it cannot be used.
     #[cfg(feature = "oscore")]
     Keys(KeysError),
@@ -267,20 +291,16 @@ impl Handle {
     }
 
     /// Opens an exchange whose turn it is. Dropping the future cancels it.
-    pub(crate) fn open(
-        self,
-        place: Place,
-        what: Opening,
-        #[cfg(feature = "edhoc")] keys: Option<Box<NewKeys>>,
-    ) -> Exchange {
+    pub(crate) fn open(self, place: Place, submission: Submission) -> Exchange {
         self.begin(|ticket, outcome| {
             Command::Open(Asked {
-                what,
+                what: submission.what,
                 ticket,
                 place,
                 outcome,
+                expected: submission.expected,
                 #[cfg(feature = "edhoc")]
-                keys,
+                keys: submission.keys,
             })
         })
     }
@@ -293,9 +313,10 @@ impl Handle {
         Exchange { ticket, receiver, over: false, handle: self }
     }
 
-    /// The session with a server of this name, which is opened if there is none; `None` if the driver is gone.
-    pub(crate) async fn secure(&self, to: Address, name: Arc<str>) -> Option<Opened> {
-        self.ask(|answer| Command::Secure { to, name, answer }).await
+    /// Returns a session with the server of this name and with the expected peer, after a handshake if necessary; `None` if the
+    /// driver is gone.
+    pub(crate) async fn secure(&self, to: Address, name: Arc<str>, expected: Option<Arc<Identity>>) -> Option<Opened> {
+        self.ask(|answer| Command::Secure(Secure { to, name, expected, answer })).await
     }
 
     /// Holds the context for requests to a destination that was agreed on with it, if there is one, or says whether there is room; `None` if the driver is gone.
@@ -306,8 +327,13 @@ impl Handle {
 
     /// Has requests to a destination protected with this context; `None` if the driver is gone.
     #[cfg(feature = "edhoc")]
-    pub(crate) async fn agreed(&self, to: Address, context: SecurityContext) -> Option<Result<Hold, ExchangeError>> {
-        self.ask(|answer| Command::Agreed { to, context: Box::new(context), answer }).await
+    pub(crate) async fn agreed(
+        &self,
+        to: Address,
+        context: SecurityContext,
+        peer: EdhocIdentity,
+    ) -> Option<Result<Hold, ExchangeError>> {
+        self.ask(|answer| Command::Agreed { to, context: Box::new(context), peer, answer }).await
     }
 
     /// The counters of the endpoint; `None` if the driver is gone.

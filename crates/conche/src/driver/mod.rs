@@ -32,6 +32,7 @@ mod secured;
 #[cfg(not(feature = "dtls"))]
 #[path = "secured/absent.rs"]
 mod secured;
+mod sender;
 mod serving;
 mod socket;
 mod throttle;
@@ -44,8 +45,9 @@ pub(crate) use agreeing::{Hold, NewKeys, Turn};
 pub(crate) use bodies::Inlet;
 pub(crate) use company::Company;
 pub(crate) use feed::{End, Feed, News, State};
-pub(crate) use handle::{Exchange, ExchangeError, Handle, Opening, Outcome, Subscription, Told};
+pub(crate) use handle::{Exchange, ExchangeError, Handle, OpenError, Opening, Outcome, Submission, Subscription, Told};
 pub(crate) use protecting::Protecting;
+pub(crate) use sender::Sender;
 pub(crate) use serving::Handlers;
 #[cfg(feature = "edhoc")]
 pub(crate) use serving::RETRY_AFTER_SECONDS;
@@ -118,6 +120,8 @@ pub(crate) struct Driver<C: SharedController> {
     sharing: Arc<Sharing>,
     keeping: Option<Keeping>,
     protecting: Protecting,
+    /// Requests that no keys authenticate are refused.
+    secured_only: bool,
     retry_unreachable: bool,
     closing: Option<Closing>,
     company: Company,
@@ -149,6 +153,8 @@ pub(crate) struct Start {
     pub(crate) sharing: Arc<Sharing>,
     /// The keys of the endpoint.
     pub(crate) protecting: Protecting,
+    /// Requests that no keys authenticate are refused.
+    pub(crate) secured_only: bool,
     /// What keeps what is known of paths.
     pub(crate) store: Option<PathStore>,
     /// Those of the endpoint.
@@ -202,6 +208,7 @@ impl<C: SharedController> Driver<C> {
             sharing: start.sharing,
             keeping,
             protecting: start.protecting,
+            secured_only: start.secured_only,
             retry_unreachable: start.retry_unreachable,
             closing: None,
             company: start.company,
@@ -332,9 +339,8 @@ impl<C: SharedController> Driver<C> {
                 let code = message.code();
                 self.exchanges.end(exchange, code, course, |from| Ok(Outcome::Response { from, message, course }));
             }
-            Event::Block { exchange, from, message, course } => {
-                let from = from.canonical();
-                self.exchanges.tell(exchange, Told::Block { from, message, course });
+            Event::Block { exchange, message, course, .. } => {
+                self.exchanges.tell(exchange, |from| Told::Block { from, message, course });
             }
             Event::Wanted { body, bytes } => self.body_wanted(body, bytes),
             Event::Part { request, message, last } => self.bodies.part(request, &message, last),
@@ -369,7 +375,7 @@ impl<C: SharedController> Driver<C> {
                 debug!(peer = %from, %reason, "an observer is gone");
                 self.count_observers(topic);
             }
-            Event::Notification { subscription, from, message } => self.observations.tell(subscription, from, message),
+            Event::Notification { subscription, message, .. } => self.observations.tell(subscription, message),
             Event::Stale { subscription, .. } => self.refresh(subscription),
             Event::SubscriptionOver { subscription, from, reason, .. } => {
                 debug!(peer = %from, %reason, "an observation is over");
@@ -388,7 +394,12 @@ impl<C: SharedController> Driver<C> {
     /// Who has sent a request: whom its own protection names, or its session. Or what it is answered if nobody vouches for it.
     fn identify(&self, request: RequestId, from: Address) -> Result<Option<Identity>, Response> {
         let identity = self.identify_protected(request).or_else(|| self.secured.as_ref()?.identity(from));
-        if identity.is_none() && self.wants_identity() { Err(unprotected().into()) } else { Ok(identity) }
+        if identity.is_none() && self.secured_only { Err(unprotected().into()) } else { Ok(identity) }
+    }
+
+    /// The identities that authenticate responses from this destination: by OSCORE keys, and by the session.
+    fn peer_identities(&self, to: Address) -> [Option<Identity>; 2] {
+        [self.protecting.identity_toward(to), self.secured.as_ref().and_then(|secured| secured.identity(to))]
     }
 
     fn respond(&mut self, request: RequestId, response: Response) {

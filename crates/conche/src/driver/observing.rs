@@ -11,7 +11,7 @@ use super::exchanges::Waiting;
 use super::feed::Teller;
 use super::handle::{ExchangeError, Farewell};
 use super::reply::Reply;
-use super::{Address, Driver};
+use super::{Address, Driver, Sender};
 use crate::controllers::SharedController;
 
 /// When the endpoint has no room for a registration, it is tried again after this time.
@@ -28,29 +28,34 @@ pub(super) struct Observations {
     again: Option<Instant>,
 }
 
+/// An observation of a resource of a peer.
 #[derive(Debug)]
-struct Observed {
-    ticket: u64,
-    peer: Address,
-    teller: Teller,
+pub(super) struct Observed {
+    pub(super) ticket: u64,
+    #[cfg_attr(not(any(feature = "dtls", feature = "edhoc")), expect(dead_code, reason = "no peer loses its keys"))]
+    pub(super) peer: Address,
+    /// The peer as its notifications authenticate it.
+    pub(super) sender: Sender,
+    pub(super) teller: Teller,
 }
 
 impl Observations {
-    pub(super) fn insert(&mut self, subscription: SubscriptionId, ticket: u64, peer: Address, teller: Teller) {
-        self.tickets.insert(ticket, subscription);
-        self.observed.insert(subscription, Observed { ticket, peer, teller });
+    pub(super) fn insert(&mut self, subscription: SubscriptionId, observed: Observed) {
+        self.tickets.insert(observed.ticket, subscription);
+        self.observed.insert(subscription, observed);
     }
 
     /// Nobody observes it any more.
-    fn remove(&mut self, ticket: u64) -> Option<(SubscriptionId, Address)> {
+    fn remove(&mut self, ticket: u64) -> Option<(SubscriptionId, Sender)> {
         let subscription = self.tickets.remove(&ticket)?;
         let observed = self.observed.remove(&subscription)?;
-        Some((subscription, observed.peer))
+        Some((subscription, observed.sender))
     }
 
-    pub(super) fn tell(&self, subscription: SubscriptionId, from: Address, message: OwnedMessage) {
+    /// Hands a notification to the observer.
+    pub(super) fn tell(&self, subscription: SubscriptionId, message: OwnedMessage) {
         if let Some(observed) = self.observed.get(&subscription) {
-            observed.teller.tell(from.canonical(), message);
+            observed.teller.tell(observed.sender.clone(), message);
         }
     }
 
@@ -126,8 +131,7 @@ impl<C: SharedController> Driver<C> {
         let refusal = match self.observations.remove(observed) {
             Some((subscription, peer)) => match self.endpoint.unsubscribe(self.now, subscription) {
                 Ok(exchange) => {
-                    let span = debug_span!("deregistration", %peer, id = ticket + 1);
-                    let peer = peer.canonical();
+                    let span = debug_span!("deregistration", peer = %peer.address, id = ticket + 1);
                     let waiting =
                         Waiting { ticket, ping: false, responses: None, told: None, outcome, place: None, peer, span };
                     return self.exchanges.insert(exchange, waiting);

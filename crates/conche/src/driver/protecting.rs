@@ -33,8 +33,6 @@ mod with {
         held: Vec<Held>,
         /// For requests to destinations.
         toward: Prefixes<Keys>,
-        /// Plain requests are refused.
-        pub(in crate::driver) only: bool,
         doing: JoinSet<Done>,
         /// Keys that are agreed on over the wire.
         #[cfg(feature = "edhoc")]
@@ -78,8 +76,8 @@ mod with {
     }
 
     impl Protecting {
-        pub(crate) fn new(toward: Prefixes<Keys>, only: bool) -> Self {
-            Self { toward, only, ..Self::default() }
+        pub(crate) fn new(toward: Prefixes<Keys>) -> Self {
+            Self { toward, ..Self::default() }
         }
 
         /// With answers to clients that agree on keys, and those that are to be agreed on before requests to a prefix.
@@ -121,6 +119,16 @@ mod with {
                 Some(held) => request.protected(held.context),
                 None => request,
             }
+        }
+
+        /// The peer that has the keys which [`protect`](Self::protect) uses toward a destination.
+        pub(in crate::driver) fn identity_toward(&self, to: Address) -> Option<Identity> {
+            #[cfg(feature = "edhoc")]
+            if let Some(peer) = self.agreeing.peer(to) {
+                return Some(Identity::Edhoc(peer.clone()));
+            }
+            let held = self.toward.of(to.canonical().ip()).and_then(|keys| self.held(keys))?;
+            Some(Identity::Oscore(held.peer.clone()))
         }
 
         /// Has a request wait for keys that another socket has.
@@ -273,11 +281,6 @@ mod with {
             identity
         }
 
-        /// Requests are answered only if somebody vouches for them.
-        pub(in crate::driver) const fn wants_identity(&self) -> bool {
-            self.protecting.only
-        }
-
         /// Gives all keys back.
         pub(in crate::driver) async fn give_keys_back(&mut self) {
             for Held { lease, context, .. } in self.protecting.held.drain(..) {
@@ -311,6 +314,11 @@ mod without {
             request
         }
 
+        #[expect(clippy::unused_self, reason = "as with the feature")]
+        pub(in crate::driver) fn identity_toward(&self, _: Address) -> Option<Identity> {
+            None
+        }
+
         pub(in crate::driver) async fn done(&mut self) {
             std::future::pending().await
         }
@@ -328,11 +336,6 @@ mod without {
         #[expect(clippy::unused_self, reason = "as with the feature")]
         pub(in crate::driver) fn identify_protected(&self, _: RequestId) -> Option<Identity> {
             None
-        }
-
-        #[expect(clippy::unused_self, reason = "as with the feature")]
-        pub(in crate::driver) const fn wants_identity(&self) -> bool {
-            false
         }
 
         pub(in crate::driver) async fn give_keys_back(&mut self) {}

@@ -122,11 +122,17 @@ impl Party {
     }
 }
 
-/// Who sent a request, as the credential of its key says.
+/// The holder of a credential's private key: the sender of a request or of a response.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Identity(pub(crate) Arc<Credential>);
 
 impl Identity {
+    /// The holder of this credential's private key.
+    #[must_use]
+    pub fn of(credential: Credential) -> Self {
+        Self(Arc::new(credential))
+    }
+
     /// The credential.
     #[must_use]
     pub fn credential(&self) -> &Credential {

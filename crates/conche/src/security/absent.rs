@@ -14,7 +14,7 @@ impl Security {
 
     #[cfg(feature = "oscore")]
     #[expect(clippy::unused_self, reason = "as with the feature")]
-    pub(crate) fn names_clients(&self) -> bool {
+    pub(crate) fn names_peers(&self) -> bool {
         false
     }
 }

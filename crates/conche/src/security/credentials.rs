@@ -11,8 +11,9 @@ use conche_dtls::{
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
-use super::HandshakeError;
+use super::{HandshakeError, Identity};
 use crate::prefixes::Prefixes;
+use crate::settings::ConfigError;
 
 /// Trusted certificates (DER), and intermediate authorities.
 ///
@@ -73,13 +74,15 @@ impl Roots {
     }
 }
 
-/// Whom a client or a server is to others, and whom it believes.
+/// The credentials of a socket, in both directions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Security {
-    /// What servers are shown, by their addresses.
+    /// For the sessions that this program opens: pre-shared keys by the servers' addresses, the roots that authenticate other
+    /// servers, and the certificate that they are shown.
     pub(crate) psk: Prefixes<ClientCredentials>,
     pub(crate) roots: Option<Roots>,
     pub(crate) own: Option<OwnCertificate>,
+    /// For the sessions that clients open.
     pub(crate) keys: Option<ServerKeys>,
     pub(crate) certificate: Option<OwnCertificate>,
     pub(crate) client_roots: Option<Roots>,
@@ -93,6 +96,24 @@ impl Security {
     /// Nothing is secured.
     pub(crate) fn is_none(&self) -> bool {
         self.psk.len() == 0 && self.roots.is_none() && !self.is_server()
+    }
+
+    /// Checks that no credential is set that would never be used, and that none means two things.
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        if self.client_roots.is_some() && self.certificate.is_none() {
+            return Err(ConfigError::ClientRootsWithoutCertificate);
+        }
+        if self.own.is_some() && self.roots.is_none() {
+            return Err(ConfigError::CertificateWithoutRoots);
+        }
+        for (_, credentials) in self.psk.iter() {
+            let ClientCredentials::Psk { identity, key, .. } = credentials else { continue };
+            let incoming = self.keys.as_ref().and_then(|keys| keys.key(identity));
+            if incoming.is_some_and(|incoming| incoming != *key) {
+                return Err(ConfigError::TwoKeys { identity: identity.escape_ascii().to_string() });
+            }
+        }
+        Ok(())
     }
 
     /// Bytes of the largest message that goes through a session, if there may be one: a record carries no more (RFC 5246 §6.2.1).
@@ -111,15 +132,23 @@ impl Security {
         self.keys.is_some() || self.certificate.is_some()
     }
 
-    /// Clients show who they are.
-    #[cfg(feature = "oscore")]
-    pub(crate) fn names_clients(&self) -> bool {
-        self.keys.is_some() || self.certificate.is_some() && self.client_roots.is_some()
+    /// Sessions may authenticate the sender of a request.
+    pub(crate) fn names_peers(&self) -> bool {
+        let names_clients = self.keys.is_some() || self.certificate.is_some() && self.client_roots.is_some();
+        names_clients || self.psk.len() > 0 || self.roots.is_some()
     }
 
-    /// There is a pre-shared key to show to a server at this address, which is no IPv4-mapped one.
-    pub(crate) fn has_psk(&self, at: IpAddr) -> bool {
-        self.psk.of(at).is_some()
+    /// A session can be opened with a server at this address, which is no IPv4-mapped one.
+    pub(crate) fn has_client_credentials(&self, at: IpAddr) -> bool {
+        self.psk.of(at).is_some() || self.roots.is_some()
+    }
+
+    /// The identity of the pre-shared key for a server at this address, which is no IPv4-mapped one.
+    pub(crate) fn psk_identity(&self, at: IpAddr) -> Option<Identity> {
+        match self.psk.of(at)? {
+            ClientCredentials::Psk { identity, .. } => Some(Identity::psk(identity)),
+            _ => None,
+        }
     }
 
     /// Returns the credentials for a server of this name at this address.

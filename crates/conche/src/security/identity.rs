@@ -1,12 +1,17 @@
-//! [`Identity`]: who asks, as far as keys vouch for it.
+//! [`Identity`]: a peer, as keys authenticate it.
 
 use std::fmt;
 #[cfg(feature = "dtls")]
 use std::sync::Arc;
 
-/// Who sent a request, as far as keys vouch for it. As an argument of a handler it lets only requests pass of which that is known;
-/// others are answered with 4.01. What somebody may do is the program's affair: of one handler, or of a layer around many, which finds
-/// it in [`Request::extension`](crate::server::Request::extension) ([`from_fn`](crate::server::from_fn) has an example).
+#[cfg(feature = "dtls")]
+use super::Certificate;
+
+/// A peer, as keys authenticate it: the sender of a request, or of a [`Response`](crate::client::Response::peer_identity).
+///
+/// As an argument of a handler it admits only requests of an authenticated sender; others are answered with 4.01. The program decides what
+/// that sender may do: in one handler, or in a layer around many, which finds the identity in
+/// [`Request::extension`](crate::server::Request::extension) ([`from_fn`](crate::server::from_fn) has an example).
 ///
 /// A handler with this argument cannot be observed: a [`Notifier`](crate::server::Notifier) asks once for all who observe, and so for
 /// nobody in particular. A layer can look at who registers.
@@ -24,35 +29,63 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Identity {
-    /// Who knows the pre-shared key of this identity, in a DTLS session.
+    /// The holder of the pre-shared key of this identity, in a DTLS session (RFC 4279). In a session that this program has opened
+    /// it is the identity that this program has sent: the server there has proved to have the same key.
     #[cfg(feature = "dtls")]
     Psk(Arc<[u8]>),
-    /// Who knows the private key of this certificate (DER), for which one of the server's roots vouches, in a DTLS session.
+    /// The holder of the private key of this certificate, which the trusted roots authenticate, in a DTLS session.
     #[cfg(feature = "dtls")]
-    Certificate(Arc<[u8]>),
-    /// Who knows these OSCORE keys, through whatever the request came.
+    Certificate(Certificate),
+    /// The holder of these OSCORE keys (RFC 8613), over any transport.
     #[cfg(feature = "oscore")]
     Oscore(crate::oscore::Identity),
-    /// Who knows the private key of this credential, with which OSCORE keys were agreed on (EDHOC), through whatever the request came.
+    /// The holder of this credential's private key, after EDHOC (RFC 9528), over any transport.
     #[cfg(feature = "edhoc")]
     Edhoc(crate::edhoc::Identity),
 }
 
 impl Identity {
-    /// Whom a session is with; nobody in particular if the client has shown nothing.
+    /// The holder of the pre-shared key of this identity.
+    #[cfg(feature = "dtls")]
+    #[must_use]
+    pub fn psk(identity: impl AsRef<[u8]>) -> Self {
+        Self::Psk(identity.as_ref().into())
+    }
+
+    /// A DTLS session authenticates it, and not each message.
+    #[cfg(feature = "dtls")]
+    pub(crate) fn is_of_session(&self) -> bool {
+        matches!(self, Self::Psk(_) | Self::Certificate(_))
+    }
+
+    /// The identity with its kind, for errors.
+    pub(crate) fn long(&self) -> String {
+        match *self {
+            #[cfg(feature = "dtls")]
+            Self::Psk(_) => format!("the PSK identity {self}"),
+            #[cfg(feature = "dtls")]
+            Self::Certificate(_) => format!("the certificate of {self}"),
+            #[cfg(feature = "oscore")]
+            Self::Oscore(_) => format!("the OSCORE keys of {self}"),
+            #[cfg(feature = "edhoc")]
+            Self::Edhoc(_) => format!("the EDHOC credential of {self}"),
+        }
+    }
+
+    /// The peer of a session; `None` if it has shown no identity.
     #[cfg(feature = "dtls")]
     pub(crate) fn of_session(proved: conche_dtls::Identity) -> Option<Self> {
         match proved {
             conche_dtls::Identity::Psk(identity) => Some(Self::Psk(identity.into())),
-            conche_dtls::Identity::Certificate(der) => Some(Self::Certificate(der.into())),
+            conche_dtls::Identity::Certificate(der) => Some(Self::Certificate(Certificate::from_der(der))),
             _ => None,
         }
     }
 }
 
-/// For logs: that of a pre-shared key as text, with what is not ASCII escaped; a certificate by its length; one of OSCORE in
-/// hexadecimal digits; one of EDHOC by its subject. What somebody may do goes by the identity itself, as
-/// two of different kinds may read alike.
+/// For logs: a PSK identity as text, with bytes that are not printable ASCII escaped; a certificate by its subject; OSCORE keys by
+/// their ID in hexadecimal digits; an EDHOC credential by its subject. Two identities of different kinds may read alike, so that
+/// decisions need the identity itself.
 impl fmt::Display for Identity {
     #[cfg_attr(not(any(feature = "dtls", feature = "oscore")), expect(unused_variables, reason = "there is nobody"))]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -60,7 +93,7 @@ impl fmt::Display for Identity {
             #[cfg(feature = "dtls")]
             Self::Psk(ref identity) => write!(f, "{}", identity.escape_ascii()),
             #[cfg(feature = "dtls")]
-            Self::Certificate(ref der) => write!(f, "a certificate of {} bytes", der.len()),
+            Self::Certificate(ref certificate) => certificate.fmt(f),
             #[cfg(feature = "oscore")]
             Self::Oscore(ref identity) => identity.fmt(f),
             #[cfg(feature = "edhoc")]

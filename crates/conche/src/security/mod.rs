@@ -21,6 +21,15 @@
 //! # }
 //! ```
 //!
+//! Credentials have a direction. Those for sessions that clients open are [`ServerBuilder::psk`](crate::server::ServerBuilder::psk),
+//! `certificate` and `client_roots`; those for sessions that the program opens itself are
+//! [`ClientBuilder::psk`](crate::client::ClientBuilder::psk), `roots` and `certificate`, and on a server
+//! [`outgoing_psk`](crate::server::ServerBuilder::outgoing_psk), `outgoing_roots` and `outgoing_certificate`.
+//!
+//! Keys authenticate an [`Identity`]: the sender of a request or of a
+//! [`Response`](crate::client::Response::peer_identity). A request goes only to the peer that its URI and the credentials for
+//! it name, or that [`expect_peer`](crate::client::RequestBuilder::expect_peer) names.
+//!
 //! A session is opened for the first request to a server and used by all that follow, with congestion control of its own. An exchange
 //! never goes on in another session than it has begun in. When a request was never acknowledged, the next one begins a
 //! new session, as a server that has restarted cannot say that it has forgotten the old one; what goes on in that goes on.
@@ -31,8 +40,11 @@
 #[cfg(not(feature = "dtls"))]
 mod absent;
 #[cfg(feature = "dtls")]
+mod certificate;
+#[cfg(feature = "dtls")]
 mod credentials;
 mod identity;
+mod peer_mismatch;
 
 use std::fmt;
 use std::sync::Arc;
@@ -40,12 +52,15 @@ use std::sync::Arc;
 #[cfg(not(feature = "dtls"))]
 pub(crate) use absent::Security;
 #[cfg(feature = "dtls")]
+pub use certificate::Certificate;
+#[cfg(feature = "dtls")]
 pub use conche_dtls::{CredentialsError, KeyLog, Keys, OwnCertificate, Secret};
 #[cfg(feature = "dtls")]
 pub use credentials::Roots;
 #[cfg(feature = "dtls")]
 pub(crate) use credentials::Security;
 pub use identity::Identity;
+pub use peer_mismatch::PeerMismatch;
 
 /// Why there is no session with a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

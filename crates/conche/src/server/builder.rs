@@ -5,8 +5,10 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 #[cfg(feature = "dtls")]
-use conche_dtls::ServerKeys;
+use conche_dtls::{ClientCredentials, ServerKeys};
 use conche_proto::cc::AnyController;
+#[cfg(feature = "dtls")]
+use ipnet::IpNet;
 use thiserror::Error;
 use tokio::net::ToSocketAddrs;
 
@@ -17,7 +19,9 @@ use crate::client::{CacheLimits, Client};
 use crate::controllers::{Setup, SharedController};
 use crate::driver::{Binding, Handlers};
 #[cfg(feature = "dtls")]
-use crate::security::{Keys, OwnCertificate, Roots};
+use crate::prefixes::everywhere;
+#[cfg(feature = "dtls")]
+use crate::security::{CredentialsError, Keys, OwnCertificate, Roots, Secret};
 use crate::settings::{ConfigError, StartError};
 
 /// Makes a [`Server`].
@@ -146,7 +150,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// - [`Limits`](crate::Limits) and [`concurrency`](Self::concurrency) are shared out evenly among workers; clients are not, if they are
     ///   few. What is for each peer stays as it is, and each worker finds out paths by itself, up to [`Limits::paths`](crate::Limits::paths);
     ///   a [`path_store`](Self::path_store) brings that together for the next start.
-    /// - [`Server::client`] has sockets of its own. Who needs both roles at one address, as LwM2M does, has one worker.
+    /// - [`Server::client`] has sockets of its own, and requests that come to these find no resource. A program that needs both roles
+    ///   at one address, as LwM2M does, has one worker.
     /// - Groups cannot be [joined](Self::join_group): each worker would answer.
     /// - Any other program of the same user could bind the address, too, if it asks for SO_REUSEPORT, and would get a part of the
     ///   clients. A server that finds the address in use when it starts says so.
@@ -172,25 +177,28 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Lets in only clients that have a session with a pre-shared key, over DTLS (RFC 7252 §9.1.3.1): this server answers `coaps`, and
-    /// nothing that is not protected. `coaps` URIs that name no port mean 5684. The function finds the key of an identity, whose bytes any stranger
-    /// may choose, while all others wait; if it panics there is none. A client is not told
-    /// whether the identity or the key was wrong. See [`security`](crate::security).
+    /// Serves clients in DTLS sessions that they open with a pre-shared key (RFC 7252 §9.1.3.1), and nothing that is not protected: this
+    /// server answers `coaps`, by default at port 5684. The function returns the key of an identity. It runs on the
+    /// task that drives the socket, for any bytes that an unauthenticated client sends; a panic counts as `None`. A client does not
+    /// learn whether its identity or its key was wrong. See [`security`](crate::security).
+    ///
+    /// [`outgoing_psk`](Self::outgoing_psk) sets the key for sessions that this program opens.
     #[cfg(feature = "dtls")]
     pub fn psk(mut self, keys: impl Keys + 'static) -> Self {
         self.settings.security.keys = Some(ServerKeys::new(caught(keys)));
         self
     }
 
-    /// The same for clients that ask for a certificate: this one is shown to them (RFC 7252 §9.1.3.3). With
-    /// [pre-shared keys](Self::psk) as well, clients choose.
+    /// Serves clients in DTLS sessions that they open with a certificate of the server (RFC 7252 §9.1.3.3), which this is, and nothing that
+    /// is not protected. With [`psk`](Self::psk) as well, clients choose.
     #[cfg(feature = "dtls")]
     pub fn certificate(mut self, own: OwnCertificate) -> Self {
         self.settings.security.certificate = Some(own);
         self
     }
 
-    /// Lets in only those clients without a pre-shared key that show a certificate for which one of these vouches.
+    /// Requires a certificate of clients in handshakes with the server's [`certificate`](Self::certificate): one that these roots
+    /// authenticate.
     #[cfg(feature = "dtls")]
     pub fn client_roots(mut self, roots: Roots) -> Self {
         self.settings.security.client_roots = Some(roots);
@@ -217,6 +225,76 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
+    /// Opens DTLS sessions with a pre-shared key for `coaps` requests of the server's [`client`](Server::client), as
+    /// [`ClientBuilder::psk`](crate::client::ClientBuilder::psk) does for other clients. Servers know the key by this identity of 1 to 1024 bytes.
+    ///
+    /// The peer may send requests through such a session, too, and the server's routes answer them: so an LwM2M device registers at
+    /// its server and is then managed through the same session. Their [`Identity`](crate::security::Identity) is the one given here.
+    ///
+    /// This opens no way in: clients open sessions only with the credentials of [`psk`](Self::psk) and [`certificate`](Self::certificate).
+    /// Without these two the server answers `coap` as well, unless [`secured_only`](Self::secured_only) forbids it.
+    ///
+    /// ```
+    /// use conche::Server;
+    /// use conche::security::Secret;
+    /// use conche::server::get;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let device = Server::builder()
+    ///     .outgoing_psk(*b"lamp-7", Secret::new(*b"sesame"))?
+    ///     .secured_only()
+    ///     .route("/3/0/0", get(async || "Example Lamps"))
+    ///     .bind("127.0.0.1:0")
+    ///     .await?;
+    /// let requests = device.client();
+    /// # let _ = requests;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the identity or the key is empty or too long.
+    #[cfg(feature = "dtls")]
+    pub fn outgoing_psk(self, identity: impl Into<Vec<u8>>, key: Secret) -> Result<Self, CredentialsError> {
+        let identity = identity.into();
+        let [v4, v6] = everywhere();
+        self.outgoing_psk_for(v4, identity.clone(), key.clone())?.outgoing_psk_for(v6, identity, key)
+    }
+
+    /// As [`outgoing_psk`](Self::outgoing_psk), for the servers of a prefix. The longest prefix decides. Keys of several peers need several
+    /// identities, as requests and responses name their sender by its identity alone.
+    ///
+    /// # Errors
+    /// As [`outgoing_psk`](Self::outgoing_psk).
+    #[cfg(feature = "dtls")]
+    pub fn outgoing_psk_for(
+        mut self,
+        prefix: IpNet,
+        identity: impl Into<Vec<u8>>,
+        key: Secret,
+    ) -> Result<Self, CredentialsError> {
+        self.settings.security.psk.set(prefix, ClientCredentials::psk(identity, key)?);
+        Ok(self)
+    }
+
+    /// Opens DTLS sessions with servers that show a certificate, for `coaps` requests of the server's [`client`](Server::client), as
+    /// [`ClientBuilder::roots`](crate::client::ClientBuilder::roots) does for other clients: these roots must authenticate the certificate, and it must
+    /// contain the host of the URI. An [`outgoing_psk`](Self::outgoing_psk) for the same server is used instead. Requests
+    /// from the peer are served as there.
+    #[cfg(feature = "dtls")]
+    pub fn outgoing_roots(mut self, roots: Roots) -> Self {
+        self.settings.security.roots = Some(roots);
+        self
+    }
+
+    /// The certificate that servers are shown which [`outgoing_roots`](Self::outgoing_roots) authenticate, if they ask for one.
+    #[cfg(feature = "dtls")]
+    pub fn outgoing_certificate(mut self, own: OwnCertificate) -> Self {
+        self.settings.security.own = Some(own);
+        self
+    }
+
     /// Serves a client that has these keys, whose requests and responses are protected (OSCORE, RFC 8613). To be called for each of
     /// them; their IDs differ, or their ID contexts. A handler learns by [`Identity`](crate::oscore::Identity) who asks. Requests that are not
     /// protected are served as well, except behind [`RequireSecured`](super::RequireSecured) or with
@@ -236,11 +314,11 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Answers requests for whose sender nothing vouches with 4.01, whatever they ask for: neither OSCORE keys, nor what a client has
-    /// shown in its DTLS session. A server for which nobody can have either is refused.
-    #[cfg(feature = "oscore")]
+    /// Answers a request with 4.01 unless OSCORE keys or a DTLS session authenticate its sender. Without credentials that
+    /// authenticate clients the server fails to start, with a [`ConfigError`](crate::ConfigError).
+    #[cfg(any(feature = "dtls", feature = "oscore"))]
     pub fn secured_only(mut self) -> Self {
-        self.settings.oscore.only = true;
+        self.settings.secured_only = true;
         self
     }
 

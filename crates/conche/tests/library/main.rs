@@ -35,6 +35,8 @@ mod oscore;
 #[path = "../common/own_address.rs"]
 mod own_address;
 mod paths;
+#[cfg(all(feature = "dtls", feature = "edhoc"))]
+mod peer_identity;
 #[cfg(feature = "dtls")]
 mod rebinding;
 #[cfg(feature = "dtls")]

@@ -254,7 +254,8 @@ async fn the_client_of_a_server_with_keys_asks_through_sessions_alone() {
     let device = Client::builder().psk(*b"lamp", Secret::new(*b"sesame")).expect("a key").socket(socket);
     let device = device.build().expect("valid");
     assert!(device.get(uri(&server, "/hello")).await.is_ok());
-    let answer = server.client().get(format!("coaps://{at}/anything")).await.expect("answered");
+    let asked = server.client().get(format!("coaps://{at}/anything")).expect_peer(Identity::psk(b"lamp"));
+    let answer = asked.await.expect("answered");
     assert_eq!(answer.code(), Code::NOT_FOUND, "it has no resources, but answers");
 }
 

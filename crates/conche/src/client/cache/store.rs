@@ -1,15 +1,14 @@
 //! [`Store`]: answers by what was asked, bounded in bytes and number. What was used longest ago makes room.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use conche_proto::codec::{Body, Code, OptionNumber, OwnedMessage};
 use tokio::time::Instant;
 
-use super::CacheLimits;
-use crate::driver::Address;
+use super::{CacheLimits, Destination};
+use crate::driver::Sender;
 
 /// What an entry takes beyond the bytes of request and response, rounded up: its parts and its places in the indexes.
 const OVERHEAD: usize = 512;
@@ -17,7 +16,7 @@ const OVERHEAD: usize = 512;
 /// What an answer is found by.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
-    pub(super) to: Address,
+    pub(super) to: Destination,
     pub(super) method: Code,
     pub(super) body: Body,
     /// Stands for destination and path, which the rest of the key tells exactly.
@@ -28,7 +27,7 @@ pub(super) struct Key {
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) message: OwnedMessage,
-    pub(super) from: SocketAddr,
+    pub(super) from: Sender,
     /// When it came, or was found valid last.
     pub(super) received: Instant,
     pub(super) max_age: Duration,
@@ -128,7 +127,7 @@ impl Store {
             return;
         }
         while !self.total.admits(cost, self.limits, 1) {
-            let Some(oldest) = self.oldest(key.to.prefix(), cost) else { return };
+            let Some(oldest) = self.oldest(key.to.address.prefix(), cost) else { return };
             self.forget(&oldest);
         }
         self.insert(Arc::clone(key), answer, cost);
@@ -149,7 +148,7 @@ impl Store {
     }
 
     fn insert(&mut self, key: Arc<Key>, answer: Answer, cost: usize) {
-        let (prefix, used) = (key.to.prefix(), self.uses);
+        let (prefix, used) = (key.to.address.prefix(), self.uses);
         self.uses += 1;
         for held in [&mut self.total, self.held.entry(prefix).or_default()] {
             *held = Held { bytes: held.bytes + cost, entries: held.entries + 1 };
@@ -162,7 +161,7 @@ impl Store {
 
     fn take(&mut self, key: &Key) -> Option<(Arc<Key>, Entry)> {
         let (key, entry) = self.entries.remove_entry(key)?;
-        let prefix = key.to.prefix();
+        let prefix = key.to.address.prefix();
         for held in [Some(&mut self.total), self.held.get_mut(&prefix)].into_iter().flatten() {
             *held = Held { bytes: held.bytes - entry.cost, entries: held.entries - 1 };
         }

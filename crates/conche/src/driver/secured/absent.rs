@@ -10,10 +10,28 @@ use tokio::sync::oneshot;
 use super::socket::Arrival;
 use super::{Address, Driver};
 use crate::controllers::SharedController;
-use crate::security::{HandshakeError, Identity, Security};
+use crate::security::{HandshakeError, Identity, PeerMismatch, Security};
+
+/// A session that a request needs.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "dtls"), expect(dead_code, reason = "there are no sessions"))]
+pub(super) struct Secure {
+    pub(super) to: Address,
+    pub(super) name: Arc<str>,
+    pub(super) expected: Option<Arc<Identity>>,
+    pub(super) answer: oneshot::Sender<Opened>,
+}
+
+/// Why a request has no session.
+#[derive(Clone, Debug)]
+pub(crate) enum OpenError {
+    Handshake(HandshakeError),
+    #[expect(dead_code, reason = "as with the feature")]
+    Peer(PeerMismatch),
+}
 
 /// A session, or why there is none.
-pub(super) type Opened = Result<Address, HandshakeError>;
+pub(super) type Opened = Result<Address, OpenError>;
 
 pub(super) struct Secured(Infallible);
 
@@ -59,9 +77,9 @@ impl<C: SharedController> Driver<C> {
 
     pub(super) async fn close_sessions(&mut self) {}
 
-    pub(super) fn secure(&mut self, _: Address, _: Arc<str>, answer: oneshot::Sender<Opened>) {
-        // Nobody may wait any more.
-        let _ = answer.send(Err(HandshakeError::none()));
+    pub(super) fn secure(&mut self, wanted: Secure) {
+        // An error means that the request was cancelled.
+        let _ = wanted.answer.send(Err(OpenError::Handshake(HandshakeError::none())));
     }
 
     pub(super) fn is_open(&self, _: Address) -> bool {

@@ -18,8 +18,9 @@ use super::socket::Arrival;
 use super::{Address, Driver};
 use crate::controllers::SharedController;
 use crate::security::{Identity, Security};
-pub(super) use waiting::Opened;
-use waiting::Waiting;
+pub(crate) use waiting::OpenError;
+use waiting::{Done, Waiting};
+pub(super) use waiting::{Opened, Secure};
 
 /// What protects a message is no longer: header of a record, nonce and tag (RFC 5246 §6.2.3.3).
 const OVERHEAD: usize = 64;
@@ -233,7 +234,7 @@ impl Secured {
         }
         ours.doubted = false;
         let address = Address::from(open.place.at).secured(open.number);
-        let (exchange, begun) = self.waiting.answered_by(open.place.at, address)?;
+        let (exchange, begun) = self.waiting.answered_by(open.place.at, address, open.identity.as_ref())?;
         if let Some(begun) = begun {
             self.sessions.close(begun);
         }
@@ -262,11 +263,14 @@ impl Secured {
         self.last_number = self.last_number.checked_add(1).unwrap_or(1);
         let number = SessionNumber(self.last_number);
         let address = Address::from(place.at).secured(number);
-        let (name, done) = match role {
-            Role::Client => self.waiting.opened(place.at, address).unzip(),
-            Role::Server => (None, None),
+        let done = match role {
+            Role::Client => self.waiting.opened(place.at, address, identity.clone()),
+            Role::Server => None,
         };
-        let ours = name.map(Ours::new);
+        let (ours, identity, done) = match done {
+            Some(Done { name, identity, exchange }) => (Some(Ours::new(name)), identity, Some(exchange)),
+            None => (None, identity, None),
+        };
         debug!(peer = %address, %session, ?role, "a session is open");
         self.by_number.insert(number, session);
         self.by_address.insert(place.at, number);
@@ -422,7 +426,8 @@ impl<C: SharedController> Driver<C> {
         if let Ok(exchange) = self.endpoint.begin_handshake(self.now, Address::from(at))
             && let Some(secured) = &mut self.secured
         {
-            secured.waiting.begin_beside(at, exchange, name);
+            let psk = secured.security.psk_identity(session.canonical().ip());
+            secured.waiting.begin_beside(at, exchange, name, psk);
             if let Some(ours) = secured.ours(session) {
                 ours.doubted = true;
             }

@@ -12,10 +12,66 @@ use tokio::sync::oneshot;
 use super::{Place, Secured, is_of, remember};
 use crate::controllers::SharedController;
 use crate::driver::{Address, Driver};
-use crate::security::HandshakeError;
+use crate::security::{HandshakeError, Identity, PeerMismatch};
+
+/// A session that a request needs.
+#[derive(Debug)]
+pub(in crate::driver) struct Secure {
+    pub(in crate::driver) to: Address,
+    /// The name of the server, from the request's URI.
+    pub(in crate::driver) name: Arc<str>,
+    /// The identity that the peer must have, if the request names one.
+    pub(in crate::driver) expected: Option<Arc<Identity>>,
+    pub(in crate::driver) answer: oneshot::Sender<Opened>,
+}
+
+impl Secure {
+    /// A session with a peer of this identity may carry the request. OSCORE and EDHOC authenticate the peer of each message
+    /// by themselves.
+    fn accepts(&self, identity: Option<&Identity>) -> bool {
+        match self.expected.as_deref() {
+            Some(expected) if expected.is_of_session() => identity == Some(expected),
+            _ => true,
+        }
+    }
+
+    /// Hands out a session, unless its peer is not the one that the request expects.
+    fn answer(self, session: Address, identity: Option<&Identity>) {
+        // An error means that the request was cancelled.
+        let _ = match self.accepts(identity) {
+            true => self.answer.send(Ok(session)),
+            false => self.answer.send(Err(PeerMismatch::new(self.expected, identity.cloned()).into())),
+        };
+    }
+
+    fn refuse(self, why: impl Into<OpenError>) {
+        let _ = self.answer.send(Err(why.into()));
+    }
+}
+
+/// Why a request has no session.
+#[derive(Clone, Debug)]
+pub(crate) enum OpenError {
+    /// The handshake failed, or no credentials are configured for it.
+    Handshake(HandshakeError),
+    /// The session is with another peer than the request expects.
+    Peer(PeerMismatch),
+}
+
+impl From<HandshakeError> for OpenError {
+    fn from(error: HandshakeError) -> Self {
+        Self::Handshake(error)
+    }
+}
+
+impl From<PeerMismatch> for OpenError {
+    fn from(mismatch: PeerMismatch) -> Self {
+        Self::Peer(mismatch)
+    }
+}
 
 /// A session, or why there is none.
-pub(in crate::driver) type Opened = Result<Address, HandshakeError>;
+pub(in crate::driver) type Opened = Result<Address, OpenError>;
 
 /// Handshakes of ours that go on, and who waits for their end.
 #[derive(Debug, Default)]
@@ -28,11 +84,20 @@ struct Handshake {
     /// Once its first flight may leave.
     session: Option<SessionId>,
     name: Arc<str>,
+    /// The identity of the pre-shared key, which the server proves to have. DTLS has no other name for it.
+    psk: Option<Identity>,
     /// The beginning of the datagram that was sent last.
     sent: Vec<u8>,
-    waiting: Vec<oneshot::Sender<Opened>>,
+    waiting: Vec<Secure>,
     /// It replaces an open session that does not answer, even without requests that wait for it.
     is_beside: bool,
+}
+
+/// A handshake of ours that is done.
+pub(super) struct Done {
+    pub(super) name: Arc<str>,
+    pub(super) identity: Option<Identity>,
+    pub(super) exchange: ExchangeId,
 }
 
 impl Waiting {
@@ -41,31 +106,32 @@ impl Waiting {
     }
 
     /// Adds a handshake in parallel with an open session.
-    pub(super) fn begin_beside(&mut self, at: SocketAddr, exchange: ExchangeId, name: Arc<str>) {
-        let handshake =
-            Handshake { exchange, session: None, name, sent: Vec::new(), waiting: Vec::new(), is_beside: true };
+    pub(super) fn begin_beside(&mut self, at: SocketAddr, exchange: ExchangeId, name: Arc<str>, psk: Option<Identity>) {
+        let (sent, waiting) = (Vec::new(), Vec::new());
+        let handshake = Handshake { exchange, session: None, name, psk, sent, waiting, is_beside: true };
         self.0.insert(at, handshake);
     }
 
     /// Ends a parallel handshake because the open session has answered. Requests that wait use the
     /// open session.
-    pub(super) fn answered_by(&mut self, at: SocketAddr, session: Address) -> Option<(ExchangeId, Option<SessionId>)> {
+    pub(super) fn answered_by(
+        &mut self,
+        at: SocketAddr,
+        session: Address,
+        identity: Option<&Identity>,
+    ) -> Option<(ExchangeId, Option<SessionId>)> {
         self.0.get(&at).filter(|handshake| handshake.is_beside)?;
         let Handshake { exchange, session: begun, waiting, .. } = self.0.remove(&at)?;
-        for answer in waiting {
-            let _ = answer.send(Ok(session));
-        }
+        waiting.into_iter().for_each(|wanted| wanted.answer(session, identity));
         Some((exchange, begun))
     }
 
-    /// The session is open. The answer is whose it is, and which handshake is done.
-    pub(super) fn opened(&mut self, at: SocketAddr, session: Address) -> Option<(Arc<str>, ExchangeId)> {
-        let Handshake { name, waiting, exchange, .. } = self.0.remove(&at)?;
-        for answer in waiting {
-            // Nobody may wait any more.
-            let _ = answer.send(Ok(session));
-        }
-        Some((name, exchange))
+    /// The session is open, and its peer has this identity if it has shown a certificate. Returns the handshake that is done.
+    pub(super) fn opened(&mut self, at: SocketAddr, session: Address, identity: Option<Identity>) -> Option<Done> {
+        let Handshake { name, psk, waiting, exchange, .. } = self.0.remove(&at)?;
+        let identity = identity.or(psk);
+        waiting.into_iter().for_each(|wanted| wanted.answer(session, identity.as_ref()));
+        Some(Done { name, identity, exchange })
     }
 
     /// The session is over before it was open. The answer is which handshake has failed, and what the congestion control learns of it.
@@ -107,9 +173,7 @@ impl Waiting {
     /// There will be no session.
     fn refuse(&mut self, at: SocketAddr, why: &HandshakeError) -> Option<(ExchangeId, Option<SessionId>)> {
         let Handshake { exchange, session, waiting, .. } = self.0.remove(&at)?;
-        for answer in waiting {
-            let _ = answer.send(Err(why.clone()));
-        }
+        waiting.into_iter().for_each(|wanted| wanted.refuse(why.clone()));
         Some((exchange, session))
     }
 }
@@ -140,40 +204,47 @@ mod alert {
 }
 
 impl Secured {
-    /// A session that is open, with a server of this name: one that we have opened, or one that a client of ours has, of which we know who it is.
-    fn usable(&self, to: Address, name: &Arc<str>) -> Option<Address> {
-        let number = self.by_address.get(&to.socket_addr())?;
-        let open = self.open.get(self.by_number.get(number)?)?;
-        let usable = match &open.ours {
-            Some(ours) => ours.name == *name && !ours.doubted,
-            None => open.identity.is_some(),
-        };
-        usable.then(|| to.secured(*number))
-    }
-
-    /// The session with a server of this name, now or later; back comes who waits for one that somebody has to begin.
-    fn join(
-        &mut self,
-        to: Address,
-        name: &Arc<str>,
-        answer: oneshot::Sender<Opened>,
-    ) -> Option<oneshot::Sender<Opened>> {
-        if let Some(session) = self.usable(to, name) {
-            let _ = answer.send(Ok(session));
+    /// Hands out the session that may carry a request, now or when its handshake is done. Returns the request if it needs a
+    /// new handshake.
+    ///
+    /// A request without an expected identity expects the peer that its URI and our credentials name. Only sessions that we
+    /// have opened, with these credentials, authenticate that peer. Any client may open a session from any address: only its
+    /// identity names it.
+    fn join(&mut self, wanted: Secure) -> Option<Secure> {
+        let (at, number) = (wanted.to.socket_addr(), self.by_address.get(&wanted.to.socket_addr()));
+        let found = number.and_then(|number| Some((*number, self.open.get(self.by_number.get(number)?)?)));
+        let authenticated = found.and_then(|(_, open)| open.identity.as_ref());
+        if let Some((number, open)) = found {
+            let usable = match &open.ours {
+                Some(ours) => ours.name == wanted.name && !ours.doubted,
+                None => wanted.expected.is_some() && authenticated == wanted.expected.as_deref(),
+            };
+            if usable {
+                let session = wanted.to.secured(number);
+                wanted.answer(session, authenticated);
+                return None;
+            }
+        }
+        let ip = wanted.to.canonical().ip();
+        let psk = self.security.psk_identity(ip);
+        let has_other_psk = psk.is_some() && !wanted.accepts(psk.as_ref());
+        if has_other_psk || found.is_some() && !self.security.has_client_credentials(ip) {
+            let mismatch = PeerMismatch::new(wanted.expected.clone(), authenticated.cloned().or(psk));
+            wanted.refuse(mismatch);
             return None;
         }
-        let Some(handshake) = self.waiting.0.get_mut(&to.socket_addr()) else { return Some(answer) };
+        let Some(handshake) = self.waiting.0.get_mut(&at) else { return Some(wanted) };
         // Those who have given up are not kept.
-        handshake.waiting.retain(|answer| !answer.is_closed());
-        if handshake.name != *name {
-            let _ = answer.send(Err(HandshakeError::new(&ConnectError::Busy)));
+        handshake.waiting.retain(|wanted| !wanted.answer.is_closed());
+        if handshake.name != wanted.name {
+            wanted.refuse(HandshakeError::new(&ConnectError::Busy));
             return None;
         }
         // One that nobody waits for may have waited for long, and would go on to wait before it tries again.
         if handshake.waiting.is_empty() && !handshake.is_beside {
-            return Some(answer);
+            return Some(wanted);
         }
-        handshake.waiting.push(answer);
+        handshake.waiting.push(wanted);
         None
     }
 
@@ -185,7 +256,7 @@ impl Secured {
             return true;
         }
         // It may have waited for its turn longer than anybody has for it.
-        if !handshake.is_beside && handshake.waiting.iter().all(oneshot::Sender::is_closed) {
+        if !handshake.is_beside && handshake.waiting.iter().all(|wanted| wanted.answer.is_closed()) {
             self.waiting.0.remove(&at);
             return false;
         }
@@ -208,34 +279,29 @@ impl Secured {
 }
 
 impl<C: SharedController> Driver<C> {
-    /// Opens a session with a server, or tells the one that is open.
-    pub(in crate::driver) fn secure(&mut self, to: Address, name: Arc<str>, answer: oneshot::Sender<Opened>) {
-        let Some(secured) = &mut self.secured else {
-            let _ = answer.send(Err(HandshakeError::none()));
-            return;
-        };
-        // With a key it does not matter how its server is called.
-        let name = if secured.security.has_psk(to.canonical().ip()) { Arc::from("") } else { name };
-        let Some(answer) = secured.join(to, &name, answer) else { return };
+    /// Opens a session for a request, or hands out the one that is open.
+    pub(in crate::driver) fn secure(&mut self, mut wanted: Secure) {
+        let Some(secured) = &mut self.secured else { return wanted.refuse(HandshakeError::none()) };
+        let to = wanted.to;
+        let psk = secured.security.psk_identity(to.canonical().ip());
+        // A pre-shared key authenticates its server whatever its name.
+        if psk.is_some() {
+            wanted.name = Arc::from("");
+        }
+        let Some(wanted) = secured.join(wanted) else { return };
         if let Some(before) = secured.waiting.0.remove(&to.socket_addr()) {
             before.session.into_iter().for_each(|session| secured.sessions.close(session));
             self.endpoint.handshake_over(self.now, before.exchange, Some(Why::Cancelled));
         }
         match self.endpoint.begin_handshake(self.now, to) {
             Ok(exchange) => {
-                let handshake = Handshake {
-                    exchange,
-                    session: None,
-                    name,
-                    sent: Vec::new(),
-                    waiting: vec![answer],
-                    is_beside: false,
-                };
+                let name = Arc::clone(&wanted.name);
+                let waiting = vec![wanted];
+                let handshake =
+                    Handshake { exchange, session: None, name, psk, sent: Vec::new(), waiting, is_beside: false };
                 secured.waiting.0.insert(to.socket_addr(), handshake);
             }
-            Err(error) => {
-                let _ = answer.send(Err(HandshakeError::new(&error)));
-            }
+            Err(error) => wanted.refuse(HandshakeError::new(&error)),
         }
     }
 

@@ -20,7 +20,7 @@ impl Bench {
         let body = Body::builder().payload(payload).build().expect("no options");
         let message = OwnedMessage::encode(Type::Confirmable, Code::CONTENT, MessageId(0), &Token::EMPTY, &body);
         let (message, max_age) = (message.expect("it is legal"), Duration::from_secs(60));
-        let from = ([192, 0, 2, 1], 5683).into();
+        let from = std::net::SocketAddr::from(([192, 0, 2, 1], 5683)).into();
         let answer = Answer { message, from, received: Instant::now(), max_age, changed: false };
         self.store.put(&Arc::new(key(host, n)), answer);
     }
@@ -41,7 +41,8 @@ impl Bench {
 }
 
 fn key(host: &str, n: u8) -> Key {
-    let to = Address::from(std::net::SocketAddr::new(host.parse().expect("an address"), 5683));
+    let to = std::net::SocketAddr::new(host.parse().expect("an address"), 5683);
+    let to = Destination::new(to, false, None);
     // Of 4 bytes; the message has 5 beside its payload.
     let body = Body::builder().query(&format!("{n:02x}")).build().expect("a legal option");
     Key { to, method: Code::GET, body, resource: 0 }

@@ -1,0 +1,54 @@
+//! [`PeerMismatch`]: a request found another peer than it expects.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Identity;
+
+/// The peer at a destination is not the one that a request expects, so that the request was not sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerMismatch {
+    expected: Option<Arc<Identity>>,
+    authenticated: Option<Identity>,
+}
+
+impl PeerMismatch {
+    pub(crate) fn new(expected: Option<Arc<Identity>>, authenticated: Option<Identity>) -> Self {
+        Self { expected, authenticated }
+    }
+
+    /// The identity that the request expects: that of [`expect_peer`](crate::client::RequestBuilder::expect_peer). `None` if the
+    /// request names none, and the session is one that the peer has opened, which only a request that names its identity may use.
+    #[must_use]
+    pub fn expected(&self) -> Option<&Identity> {
+        self.expected.as_deref()
+    }
+
+    /// The identity that the session or the keys for the destination authenticate. `None` if there are none, or if they
+    /// authenticate nobody by name.
+    #[must_use]
+    pub fn authenticated(&self) -> Option<&Identity> {
+        self.authenticated.as_ref()
+    }
+}
+
+impl fmt::Display for PeerMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.expected, &self.authenticated) {
+            (Some(expected), Some(found)) => {
+                write!(f, "the request expects {}, but its keys there authenticate {}", expected.long(), found.long())
+            }
+            (Some(expected), None) => {
+                write!(f, "the request expects {}, but nothing authenticates the peer there", expected.long())
+            }
+            (None, Some(found)) => write!(
+                f,
+                "the peer has opened the session and authenticated as {}: a request to it names that identity with expect_peer",
+                found.long()
+            ),
+            (None, None) => {
+                f.write_str("the peer has opened the session without an identity, so that no request may use it")
+            }
+        }
+    }
+}
