@@ -266,13 +266,14 @@ fn embedded(project: &Project) -> Result<()> {
 }
 
 /// Examples that bring both sides with them and fail if something is not as they say.
-const SELF_CONTAINED: [&str; 15] = [
+const SELF_CONTAINED: [&str; 16] = [
     "quickstart",
     "authorised",
     "event_log",
     "exposed",
     "gateway",
     "large_body",
+    "lwm2m_device",
     "metrics",
     "mistakes",
     "observe",
