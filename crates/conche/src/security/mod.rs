@@ -30,9 +30,14 @@
 //! [`Response`](crate::client::Response::peer_identity). A request goes only to the peer that its URI and the credentials for
 //! it name, or that [`expect_peer`](crate::client::RequestBuilder::expect_peer) names.
 //!
-//! A session is opened for the first request to a server and used by all that follow, with congestion control of its own. An exchange
-//! never goes on in another session than it has begun in. When a request was never acknowledged, the next one begins a
-//! new session, as a server that has restarted cannot say that it has forgotten the old one; what goes on in that goes on.
+//! A session is opened for the first request to a server and used by the requests that follow, with
+//! congestion control of its own. When a message is retransmitted and no record has arrived since
+//! its first transmission, a second session is opened in parallel: the server may have restarted, or
+//! a NAT may have rebound the socket to another address. The session that answers first is used. If
+//! that is the second one, the first is closed, and idempotent requests without an acknowledgement
+//! are sent again through the second. Other requests fail with
+//! [`Failure::Unreachable`](crate::Failure::Unreachable): the server may have executed them, and
+//! recognizes duplicates only within a session.
 //!
 //! DTLS 1.2 (RFC 6347) with TLS_PSK_WITH_AES_128_CCM_8 for keys, and with ECDHE_ECDSA and AES-GCM or ChaCha20-Poly1305 for certificates.
 //! [`conche_dtls`](https://docs.rs/conche-dtls) says what is bounded, and what costs a server nothing.
