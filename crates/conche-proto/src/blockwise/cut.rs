@@ -3,7 +3,7 @@
 use core::num::NonZeroU32;
 use core::ops::Range;
 
-use crate::codec::{Block, BlockSize, OptionNumber, decode_uint, encode_uint};
+use crate::codec::{Block, BlockSize, OptionNumber, Overhead, decode_uint, encode_uint};
 
 /// The half of what stands for a FETCH that stands for its payload.
 pub(super) const PAYLOAD: u64 = u32::MAX as u64;
@@ -132,9 +132,9 @@ pub(crate) fn cut(body_bytes: usize, offset: usize, size: BlockSize) -> Option<(
     Some((offset..end, Block::at(offset, end < body_bytes, size)?))
 }
 
-/// The largest blocks of `wanted` at most that fit into messages of `limit` bytes beside `others`.
-pub(crate) fn largest_fitting(wanted: BlockSize, others: usize, limit: usize) -> Option<BlockSize> {
-    BlockSize::fitting(limit.checked_sub(others)?).map(|size| size.min(wanted))
+/// The largest blocks of `wanted` at most that fit into messages of `limit` bytes with this overhead.
+pub(crate) fn largest_fitting(wanted: BlockSize, overhead: Overhead, limit: usize) -> Option<BlockSize> {
+    BlockSize::fitting(overhead.room(limit)?).map(|size| size.min(wanted))
 }
 
 #[cfg(test)]
@@ -163,10 +163,12 @@ mod tests {
 
     #[test]
     fn blocks_are_as_large_as_messages_allow() {
-        let wanted = BlockSize::B1024;
-        assert_eq!(largest_fitting(wanted, 100, 1152), Some(BlockSize::B1024));
-        assert_eq!(largest_fitting(wanted, 129, 1152), Some(BlockSize::B512));
-        assert_eq!(largest_fitting(BlockSize::B64, 0, 1152), Some(BlockSize::B64));
-        assert_eq!((largest_fitting(wanted, 49, 64), largest_fitting(wanted, 65, 64)), (None, None));
+        let fitting = |wanted, others, limit| {
+            largest_fitting(wanted, Overhead::of_token_length(0).with(others), limit).map(BlockSize::bytes)
+        };
+        assert_eq!(fitting(BlockSize::B1024, 96, 1152), Some(1024));
+        assert_eq!(fitting(BlockSize::B1024, 125, 1152), Some(512));
+        assert_eq!(fitting(BlockSize::B64, 0, 1152), Some(64));
+        assert_eq!([45, 61].map(|others| fitting(BlockSize::B1024, others, 64)), [None, None]);
     }
 }

@@ -16,7 +16,9 @@ use core::time::Duration;
 use super::contexts::{Bounds, Claim, Contexts, Full, Key};
 use super::cut::{cut, is_ours, largest_fitting};
 use super::outflow::{Missing, Outflow};
-use crate::codec::{Block, BlockSize, Body, Code, OptionNumber, UintBytes, encode_uint};
+use crate::codec::{
+    BLOCK_BYTES, Block, BlockSize, Body, Code, MARKER_BYTES, OptionNumber, Overhead, SIZE_BYTES, UintBytes, encode_uint,
+};
 use crate::shares::{Group, Shares};
 use conche_cc::Instant;
 
@@ -64,25 +66,25 @@ impl Representation {
     }
 
     /// The block that was asked for; the first one if none was. `largest` is the largest size of blocks, of which the peer
-    /// may want smaller ones; without it all goes into one message, whose size was looked at before. `others` what header and token take, `limit` the largest message, `block1` what the response
+    /// may want smaller ones; without it the whole body goes into one message if it fits. `others` is the overhead of the message, `limit` the largest message, `block1` what the response
     /// says of the request's blocks.
     pub(crate) fn block(
         &self,
         asked: Option<Block>,
         block1: Option<Block>,
         largest: Option<BlockSize>,
-        others: usize,
+        others: Overhead,
         limit: usize,
     ) -> Result<Cut, NoBlock> {
-        let others = others + self.head.len() + block1.map_or(0, |_| BLOCK) + 1;
-        if largest.is_none() && others + self.payload().len() <= limit {
+        let others = others.with(self.head.len() + block1.map_or(0, |_| BLOCK_BYTES) + MARKER_BYTES);
+        if largest.is_none() && others.and(self.payload().len()) <= limit {
             let added = block1.map(|block1| (OptionNumber::BLOCK1, block1.encode()));
             let body = self.head.rewritten(|_| true, added.as_slice(), self.payload());
             return Ok(Cut { body, block: None });
         }
         let largest = largest.unwrap_or_default();
         let wanted = asked.map_or(largest, |asked| asked.size.min(largest));
-        let size = largest_fitting(wanted, others + BLOCK + SIZE, limit).ok_or(NoBlock::NoRoom)?;
+        let size = largest_fitting(wanted, others.with(BLOCK_BYTES + SIZE_BYTES), limit).ok_or(NoBlock::NoRoom)?;
         let offset = asked.map_or(0, Block::offset);
         let (payload, block) = self.payload.block(offset, size)?;
         let mut added: smallvec::SmallVec<[(OptionNumber, UintBytes); 3]> = smallvec::SmallVec::new();
@@ -112,8 +114,8 @@ impl Representation {
 
     /// Block `number` of a body that goes in sets (RFC 9177 §4.4): each says how large the body is (§4.6). `None` if there is no
     /// such block, or if blocks of this size do not fit beside so many other bytes.
-    pub(crate) fn block_of_set(&self, number: u32, size: BlockSize, others: usize, limit: usize) -> Option<Body> {
-        if largest_fitting(size, others + self.head.len() + BLOCK + SIZE + 1, limit)? < size {
+    pub(crate) fn block_of_set(&self, number: u32, size: BlockSize, others: Overhead, limit: usize) -> Option<Body> {
+        if self.size_in_sets(size, others, limit)? < size {
             return None;
         }
         let payload = self.payload();
@@ -124,8 +126,9 @@ impl Representation {
     }
 
     /// The largest size of blocks that fit, of those that are wanted.
-    pub(crate) fn size_in_sets(&self, wanted: BlockSize, others: usize, limit: usize) -> Option<BlockSize> {
-        largest_fitting(wanted, others + self.head.len() + BLOCK + SIZE + 1, limit)
+    pub(crate) fn size_in_sets(&self, wanted: BlockSize, others: Overhead, limit: usize) -> Option<BlockSize> {
+        let added = BLOCK_BYTES + SIZE_BYTES + MARKER_BYTES;
+        largest_fitting(wanted, others.with(self.head.len() + added), limit)
     }
 
     fn bytes(&self) -> usize {
@@ -163,12 +166,6 @@ impl From<Missing> for NoBlock {
         Self::Missing(missing)
     }
 }
-
-/// The most that a Block option takes, whatever stands before it: two bytes and its value.
-const BLOCK: usize = 2 + 3;
-
-/// The same of Size1 and Size2.
-const SIZE: usize = 2 + 4;
 
 /// Requests whose last response is remembered to have had a large body; each has one place in that table.
 const REMEMBERED: usize = 256;

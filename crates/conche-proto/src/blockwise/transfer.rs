@@ -9,7 +9,8 @@ use super::cut::{is_ours, largest_fitting};
 use super::download::Download;
 use super::outflow::{Missing, Outflow};
 use crate::codec::{
-    Block, BlockSize, Body, Code, Header, Message, OptionNumber, OwnedMessage, Token, UintBytes, encode_uint,
+    BLOCK_BYTES, Block, BlockSize, Body, Code, Header, MARKER_BYTES, Message, OptionNumber, Overhead, OwnedMessage,
+    SIZE_BYTES, UintBytes, encode_uint,
 };
 
 /// What transfers live by.
@@ -17,8 +18,9 @@ use crate::codec::{
 pub(crate) struct Rules {
     /// The largest blocks to send and to ask for.
     pub(crate) block_size: BlockSize,
-    /// The largest message.
+    /// The largest message, and what each has beside its options and payload.
     pub(crate) message_bytes: usize,
+    pub(crate) overhead: Overhead,
     /// The largest body.
     pub(crate) body_bytes: usize,
 }
@@ -121,8 +123,7 @@ impl Transfer {
 
     /// The largest blocks of the request's body that fit into messages.
     fn largest_size(&self, rules: &Rules) -> Option<BlockSize> {
-        // Block1, Size1 and the payload marker.
-        let others = 4 + Token::MAX_LENGTH + self.head.len() + 5 + 6 + 1;
+        let others = rules.overhead.with(self.head.len() + BLOCK_BYTES + SIZE_BYTES + MARKER_BYTES);
         largest_fitting(rules.block_size, others, rules.message_bytes)
     }
 
@@ -321,7 +322,7 @@ impl Transfer {
         // An observation is registered with the first block, and not once more with each (RFC 7959 §2.6).
         let kept = |number| number != OptionNumber::OBSERVE;
         let body = self.head.rewritten(kept, &[(OptionNumber::BLOCK2, block.encode())], payload);
-        if 4 + Token::MAX_LENGTH + body.len() > rules.message_bytes {
+        if !rules.overhead.fits(&body, rules.message_bytes) {
             return Step::Failed(Trouble::TooLarge);
         }
         Step::Next(body)

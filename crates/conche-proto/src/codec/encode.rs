@@ -1,10 +1,13 @@
 //! [`Encoder`]: writes a message into the caller's buffer (RFC 7252 §3).
 
+use alloc::vec::Vec;
+
+use smallvec::SmallVec;
 use thiserror::Error;
 
 use super::header::HEADER_LENGTH;
 use super::wire::{OptionHeader, PAYLOAD_MARKER};
-use super::{Body, Code, Header, MAX_OPTION_LENGTH, MessageId, OptionNumber, Token, Type, encode_uint};
+use super::{Body, Code, Header, MAX_OPTION_LENGTH, MessageId, OptionNumber, Overhead, Token, Type, encode_uint};
 
 /// Writes one message: framing and token at once, then options in ascending order, then the payload.
 ///
@@ -76,10 +79,7 @@ impl<'b> Encoder<'b> {
     /// Writes the rest of a token's length and the token (RFC 8974 §2.1).
     #[cold]
     fn write_extended(&mut self, token: &Token) -> Result<(), EncodeError> {
-        if let Some(field) = token.length_field() {
-            let extension = field.extension.to_be_bytes();
-            self.write(extension.get(extension.len() - usize::from(field.extension_bits / 8)..).unwrap_or_default())?;
-        }
+        self.write(&length_extension(token))?;
         self.write(token.as_slice())
     }
 
@@ -197,6 +197,41 @@ impl<'b> Encoder<'b> {
 #[must_use]
 pub fn encode_empty(ty: Type, id: MessageId) -> [u8; HEADER_LENGTH] {
     Header { ty, code: Code::EMPTY, id }.to_bytes(0)
+}
+
+/// The length of a token of 13 bytes or more, as encoded between header and token (RFC 8974 §2.1).
+fn length_extension(token: &Token) -> SmallVec<[u8; 8]> {
+    token.length_field().map_or_else(SmallVec::new, |field| {
+        let extension = field.extension.to_be_bytes();
+        let length = usize::from(field.extension_bits / 8);
+        extension.get(extension.len().saturating_sub(length)..).unwrap_or_default().into()
+    })
+}
+
+/// Encodes a message into a new buffer, without clearing the buffer first. An Empty message is its header (RFC 7252 §4.1).
+#[inline]
+pub(crate) fn encode_to_vec(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Vec<u8> {
+    if code.is_empty() {
+        return encode_empty(ty, id).to_vec();
+    }
+    let header = Header { ty, code, id }.to_bytes(token.tkl());
+    let mut datagram = Vec::with_capacity(Overhead::of(token).message(body));
+    match token.padded() {
+        Some((bytes, length)) => {
+            let mut front = [0; HEADER_LENGTH + Token::MAX_LENGTH];
+            let (first, rest) = front.split_at_mut(HEADER_LENGTH);
+            first.copy_from_slice(&header);
+            rest.copy_from_slice(&bytes);
+            datagram.extend_from_slice(front.get(..HEADER_LENGTH + usize::from(length)).unwrap_or(&front));
+        }
+        None => {
+            datagram.extend_from_slice(&header);
+            datagram.extend_from_slice(&length_extension(token));
+            datagram.extend_from_slice(token.as_slice());
+        }
+    }
+    datagram.extend_from_slice(body.as_bytes());
+    datagram
 }
 
 /// A message could not be encoded.

@@ -166,11 +166,14 @@ impl Token {
     pub fn encoded_len(&self) -> usize {
         match &self.0 {
             Bytes::Short { length, .. } => usize::from(length.get()),
-            Bytes::Long(long) => {
-                let length = long.bytes.len();
-                length + usize::from(length >= 13) + usize::from(length >= 269)
-            }
+            Bytes::Long(long) => Self::encoded_len_of(long.bytes.len()),
         }
+    }
+
+    /// The bytes that a token of `length` bytes takes in a message.
+    #[inline]
+    pub(crate) const fn encoded_len_of(length: usize) -> usize {
+        length + (length >= 13) as usize + (length >= 269) as usize
     }
 
     /// What the token length field of a message with this token says: TKL.

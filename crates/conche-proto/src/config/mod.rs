@@ -209,12 +209,9 @@ impl EndpointConfig {
         }
     }
 
-    /// The bytes that the longest token that the endpoint itself chooses takes in a message.
+    /// The longest token that the endpoint itself chooses, in bytes.
     pub(crate) fn longest_own_token(&self) -> usize {
-        match self.token_length {
-            ..=Token::MAX_LENGTH => Token::MAX_LENGTH,
-            longer => longer + 2,
-        }
+        self.token_length.max(Token::MAX_LENGTH)
     }
 
     /// Checks everything, with the controller that arms the timers.

@@ -5,12 +5,14 @@ use super::leaving::What;
 use super::options::Said;
 use super::outbox::Source;
 use super::receive::Arrival;
-use super::respond::OBSERVE_BYTES;
 use super::validation::allows;
 use super::{Endpoint, NotifyError, RespondError};
 use crate::PeerKey;
 use crate::blockwise::{Asked, Bounds, Claim, Cut, Full, Key, Missing, NoBlock, Part, Representation, Representations};
-use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, OwnedMessage, Token, Type};
+use crate::codec::{
+    BLOCK_BYTES, Block, BlockSize, Body, Code, Message, OBSERVE_BYTES, OptionNumber, Overhead, OwnedMessage,
+    SIZE_BYTES, Token, Type,
+};
 use crate::config::SharedConfig;
 use crate::exchange::{Content, Response};
 use crate::incoming::{Keeping, Waiting};
@@ -53,13 +55,12 @@ pub(super) fn bounds(config: &SharedConfig) -> Bounds {
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Whether a message goes out as it is: all but those that are too large, if no smaller blocks are wished for.
-    pub(super) fn goes_whole(&self, beside: usize, body: &Body) -> bool {
+    pub(super) fn goes_whole(&self, beside: Overhead, body: &Body) -> bool {
         let smallest_cut = match self.config.block_size {
             BlockSize::B1024 => usize::MAX,
             size => size.bytes(),
         };
-        let bytes = 4 + beside + body.len();
-        bytes <= self.config.limits.message_bytes && body.len() <= smallest_cut
+        beside.fits(body, self.config.limits.message_bytes) && body.len() <= smallest_cut
     }
 
     /// Drops bodies that nobody has asked for or gone on with for long; when to look again.
@@ -114,7 +115,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let Some(block) = asked.block2().filter(|block| block.num > 0) else { return Some(Whole::AsItIs) };
         let (wanted, limit) = (self.config.block_size, self.config.limits.message_bytes);
-        let others = 4 + message.encoded_token_len() + arrival.security.response_bytes();
+        let others = Overhead::of_response_to(message).with(arrival.security.response_bytes());
         let key = self.kept_key(key, message);
         let Some(kept) = self.representations.get(now, key) else {
             return self.not_kept(now, arrival, message);
@@ -139,7 +140,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         key: Key,
         (code, cut): (Code, Cut),
     ) {
-        let bytes = 4 + message.encoded_token_len() + cut.body.len();
+        let bytes = Overhead::of_response_to(message).message(&cut.body);
         let is_last = cut.block.is_some_and(|block| !block.more) && allows(arrival.allowance, bytes);
         if !is_last || message.ty() != Type::Confirmable {
             return self.answer_at_once(now, arrival, message, code, &cut.body);
@@ -197,7 +198,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (bytes, payload) = (message.as_bytes().len(), message.payload().len());
         let limits = &self.config.limits;
         // With Block1, Size1 and a token of the full length.
-        let others = bytes - payload + Token::MAX_LENGTH + 5 + 6 + security.request_bytes();
+        let others = bytes - payload + Token::MAX_LENGTH + BLOCK_BYTES + SIZE_BYTES + security.request_bytes();
         let size = BlockSize::fitting(limits.message_bytes.checked_sub(others)?)?.min(self.config.block_size);
         let cut = bytes > limits.message_bytes && payload > size.bytes() && payload <= limits.body_bytes;
         cut.then_some(Block { num: 0, more: false, size })
@@ -209,8 +210,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         joined.finish(message.header(), &message.token())
     }
 
-    /// Who gets the response to this request. Beside its body that has a token and other things of so many bytes.
-    pub(super) fn recipient(&self, waiting: &Waiting<P>, beside: usize) -> Recipient {
+    /// The recipient of the response to this request, and the overhead of that response.
+    pub(super) fn recipient(&self, waiting: &Waiting<P>, beside: Overhead) -> Recipient {
         let source = Source { from: waiting.from, local: waiting.local, copy: None };
         let key = self.key(self.peers.hash(&waiting.from), source, &waiting.asked);
         let keeping = Some(waiting.rules.keeping()).filter(|_| !waiting.is_to_group());
@@ -231,7 +232,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Ok(response);
         }
         // Errors are no part of what was asked for: they go in blocks if they have to.
-        if code.is_success() && to.asked.response_in_sets().is_some() {
+        if code.is_success() && code != Code::VALID && to.asked.response_in_sets().is_some() {
             return self.cut_response_for_sets(now, to, response);
         }
         let mut whole = Representation::new(code, &response.body);
@@ -248,10 +249,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let hash = self.hash;
             whole.tag(|payload| hash.hash(&payload).to_be_bytes());
         }
-        let others = 4 + to.beside;
         // A body that was not asked for in blocks and fits into a message stays whole.
         let largest = if goes_whole && block2.is_none() { None } else { Some(self.config.block_size) };
-        match whole.block(block2, block1, largest, others, limits.message_bytes) {
+        match whole.block(block2, block1, largest, to.beside, limits.message_bytes) {
             Ok(cut) => {
                 if cut.block.is_some() {
                     if let Err(refusal) = self.keep(now, to, whole) {
@@ -272,7 +272,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A notification that can be sent: with an ETag for its blocks, if it has to be cut for everybody.
     pub(super) fn notifiable(&self, response: Response) -> Result<Response, NotifyError> {
-        let beside = self.config.longest_accepted_token() + OBSERVE_BYTES + self.most_protection();
+        let longest_token = Overhead::of_token_length(self.config.longest_accepted_token());
+        let beside = longest_token.with(OBSERVE_BYTES).with(self.most_protection());
         if self.goes_whole(beside, &response.body) {
             return Ok(response);
         }
@@ -282,10 +283,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(NotifyError::BodyTooLarge { bytes, limit: limits.body_bytes });
         }
         whole.tag(|payload| self.hash.hash(&payload).to_be_bytes());
-        let (beside, limit) = (4 + beside, limits.message_bytes);
+        let limit = limits.message_bytes;
         match whole.block(None, None, Some(self.config.block_size), beside, limit) {
             Ok(_) => Ok(Response { body: whole.into_body(), ..response }),
-            Err(_) => Err(NotifyError::TooLarge { bytes: beside + response.body.len(), limit }),
+            Err(_) => Err(NotifyError::TooLarge { bytes: beside.message(&response.body), limit }),
         }
     }
 
@@ -294,7 +295,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// if the observer asked for that.
     pub(super) fn cut_notification(&mut self, now: Instant, notification: Notification) -> (Content, Option<What>) {
         let Notification { place, group, asked, security, content, .. } = notification;
-        let beside = place.token.encoded_len() + security.response_bytes();
+        let beside = Overhead::of(&place.token).with(security.response_bytes());
         let (code, payload) = (content.code, content.body.payload());
         let wanted = asked.response_in_sets().or(asked.block2());
         let fits = wanted.is_none_or(|block| payload.len() <= block.size.bytes());
@@ -305,7 +306,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let body = content.body.rewritten(|number| number != OptionNumber::OBSERVE, &[], &payload);
         let source = Source { from: self.peers.get(place.peer).key, local: place.local, copy: None };
         let key = self.key(self.peers.hash(&source.from), source, &asked);
-        let to = Recipient { key, group, asked, beside: beside + OBSERVE_BYTES, keeping: None };
+        let to = Recipient { key, group, asked, beside: beside.with(OBSERVE_BYTES), keeping: None };
         // Its size was looked at when the application handed it over.
         let Ok(cut) = self.cut_response(now, &to, Response::new(code, body)) else { return (content, None) };
         let rest = self.behind_first(now, &to, sequence, &cut);
@@ -325,8 +326,8 @@ pub(super) struct Recipient {
     pub(super) key: Key,
     pub(super) group: Group,
     pub(super) asked: Asked,
-    /// The bytes of the token and what else is beside the body.
-    pub(super) beside: usize,
+    /// The message beside its body.
+    pub(super) beside: Overhead,
     /// By what right its body is kept; `None` for a notification and for what answers a group, which are never refused.
     pub(super) keeping: Option<Keeping>,
 }

@@ -6,10 +6,11 @@ use super::outbox::{Departure, Source, encode, write};
 use super::{Ecn, Endpoint, Event, Transmit};
 use crate::PeerKey;
 use crate::codec::{Type, encode_empty, number_copy};
-use crate::exchange::{ExchangeId, Purpose, State};
+use crate::exchange::{ExchangeId, Failure, Purpose, State};
 use crate::hash::Keyed;
 use crate::message::Reply;
 use crate::observe::Place;
+use conche_cc::control::Why;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
@@ -19,7 +20,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Departure::Exchange(exchange) => return self.depart_exchange(now, exchange, buf),
             Departure::Remembered { to, id, remembered } => match self.received.reply(remembered)? {
                 Reply::Datagram(datagram) => (to, write(datagram, buf)),
-                Reply::Short { length, bytes } => (to, write(&bytes[..usize::from(*length)], buf)),
+                Reply::Short { length, bytes } => (to, write(bytes.get(..usize::from(*length)).unwrap_or(bytes), buf)),
                 Reply::EmptyAck => (to, write(&encode_empty(Type::Acknowledgement, id), buf)),
                 Reply::Silence | Reply::Pending => return None,
             },
@@ -30,6 +31,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Departure::Message { to, datagram } => (to, write(&datagram, buf)),
         };
         let Source { from, local, copy } = to;
+        let Some(len) = len else {
+            self.stats.oversized += 1;
+            return None;
+        };
         let len = copy.map_or(len, |copy| self.number_copy(buf, len, copy));
         Some(Transmit { to: from, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 })
     }
@@ -61,7 +66,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let (ty, content) = (exchange.message_type(), &exchange.content);
         let message_id = self.inquiries.id_of(id, token).unwrap_or(exchange.id);
-        let len = encode(buf, ty, content.code, message_id, token, &content.body);
+        let Some(len) = encode(buf, ty, content.code, message_id, token, &content.body) else {
+            self.fail_oversized(now, id.index);
+            return None;
+        };
         let len = match u8::try_from(exchange.sent.len()) {
             Ok(before) if self.config.number_copies && ty == Type::Confirmable && content.code.is_request() => {
                 self.number_copy(buf, len, NonZeroU8::MIN.saturating_add(before))
@@ -88,5 +96,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         self.stats.retransmissions += u64::from(attempt > 0);
         Some(Transmit { exchange: Some(id), attempt, ..transmit })
+    }
+
+    /// The message of an exchange does not fit into a datagram: that exchange fails, and no other.
+    #[cold]
+    pub(super) fn fail_oversized(&mut self, now: Instant, index: u32) {
+        self.stats.oversized += 1;
+        self.exchanges.abandon(now, &mut self.peers, index, Why::Cancelled);
+        self.fail(now, index, Failure::MessageTooLarge);
     }
 }

@@ -8,12 +8,11 @@ use core::time::Duration;
 use super::bodies::{BEYOND, Recipient, Whole};
 use super::outbox::{Source, encode};
 use super::receive::Arrival;
-use super::respond::OBSERVE_BYTES;
 use super::{Ecn, Endpoint, RespondError, Transmit};
 use crate::PeerKey;
 use crate::blockwise::sets::{Follows, Sender, SetRules};
 use crate::blockwise::{Asked, Key, Mark, Representation};
-use crate::codec::{Block, Body, Code, Message, OptionNumber, Token, Type};
+use crate::codec::{Block, Body, Code, Message, OBSERVE_BYTES, OptionNumber, Overhead, Token, Type};
 use crate::exchange::{ExchangeId, Kept, Left, Opening, Purpose, Reliability, Response, Transferring, Work};
 use crate::incoming::Waiting;
 use crate::shares::Group;
@@ -54,7 +53,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.observers.payload_left(now, observer, message_id, begins);
         }
         let to = self.peers.get(peer).key;
-        let len = encode(buf, Type::NonConfirmable, code, message_id, &token, &body);
+        let Some(len) = encode(buf, Type::NonConfirmable, code, message_id, &token, &body) else {
+            self.fail_oversized(now, id.index);
+            return None;
+        };
         let bytes = u32::try_from(len).unwrap_or(u32::MAX);
         let left = self.exchanges.payload_left(now, &mut self.peers, id.index, (first, bytes), &mut self.random);
         let attempt = self.exchanges.get(id.index).attempt();
@@ -86,7 +88,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 // What was missing of a state is an answer to who asked for it, and no notification (RFC 9177 §4.5).
                 let token = kept.asked.clone().filter(|_| again).unwrap_or(base);
                 let sequence = kept.sequence.filter(|_| !again);
-                let others = 4 + token.encoded_len() + kept.sequence.map_or(0, |_| OBSERVE_BYTES);
+                let others = Overhead::of(&token).with(kept.sequence.map_or(0, |_| OBSERVE_BYTES));
                 let whole = self.representations.get(now, kept.key).filter(|whole| whole.mark() == kept.mark)?;
                 let body = whole.block_of_set(number, sender.size, others, self.config.limits.message_bytes)?;
                 let body = match sequence {
@@ -124,7 +126,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let key = self.key(arrival.hash, arrival.source, asked);
         let key = self.kept_key(key, message);
         let max_payloads = u32::from(self.set_rules()?.max_payloads);
-        let others = 4 + message.encoded_token_len();
+        let others = Overhead::of_response_to(message);
         // Since it was last asked for, a round trip has passed at least.
         let round_trip = self.representations.idle(now, key).map(|time| time.max(self.config.envelope.timeout_floor));
         let Some(kept) = self.representations.get(now, key) else {
@@ -159,7 +161,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         observer: Option<(u32, u32)>,
     ) {
         let Some(SetRules { max_payloads, .. }) = self.set_rules() else { return };
-        let Recipient { key, group, .. } = self.recipient(waiting, waiting.token.encoded_len());
+        let Recipient { key, group, .. } = self.recipient(waiting, Overhead::of(&waiting.token));
         let Some(kept) = self.representations.get(now, key) else { return };
         let (bytes, mark) = (kept.payload().len(), kept.mark());
         let what = What { key, mark, bytes, block, sequence: observer.map(|(_, sequence)| sequence) };
@@ -382,7 +384,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         response: Response,
     ) -> Result<Response, RespondError> {
         let code = response.code;
-        let block = to.asked.response_in_sets().filter(|_| code != Code::VALID);
+        let block = to.asked.response_in_sets();
         if to.asked.q_block2().is_none() && self.goes_whole(to.beside, &response.body) {
             // Nobody asked for smaller blocks.
             self.representations.forget(to.key);
@@ -390,7 +392,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let mut whole = Representation::new(code, &response.body);
         let (bytes, limits) = (whole.payload().len(), &self.config.limits);
-        let (Some(block), others) = (block, 4 + to.beside) else { return Ok(response) };
+        let (Some(block), others) = (block, to.beside) else { return Ok(response) };
         if bytes > limits.body_bytes {
             return Err(RespondError::BodyTooLarge { bytes, limit: limits.body_bytes });
         }

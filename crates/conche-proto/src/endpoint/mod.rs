@@ -278,6 +278,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.config.limits.message_bytes,
             buf.len()
         );
+        // No message is larger, however long the buffer is.
+        let buf = buf.get_mut(..self.config.limits.message_bytes).unwrap_or_default();
         loop {
             if let Some(departure) = self.outbox.pop_front() {
                 if let Some(transmit) = self.depart(now, departure, buf) {

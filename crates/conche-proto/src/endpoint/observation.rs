@@ -3,7 +3,7 @@
 use super::leaving::What;
 use super::{Endpoint, Event, NotifyError};
 use crate::PeerKey;
-use crate::codec::{Body, Code, Message, MessageId, OptionNumber};
+use crate::codec::{Body, Code, Message, MessageId, OptionNumber, Overhead};
 use crate::exchange::{Content, ExchangeId, Failure, Opening, Purpose, Reliability, Response, State};
 use crate::incoming::{RequestId, Waiting};
 use crate::observe::{
@@ -246,12 +246,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         observer: u32,
         message: Notification,
     ) -> Option<(Content, Option<What>)> {
-        let (security, token_length) = (message.security.clone(), message.place.token.encoded_len());
+        let (security, overhead) = (message.security.clone(), Overhead::of(&message.place.token));
         let (content, rest) = self.cut_notification(now, message);
         if security.is_plain() {
             return Some((content, rest));
         }
-        match self.try_protect(&security, token_length, (content.code, &content.body)) {
+        match self.try_protect(&security, overhead, (content.code, &content.body)) {
             Some((code, body)) => Some((Content { code, body }, rest)),
             None => {
                 match self.never_protects(&security) {

@@ -2,12 +2,11 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::num::NonZeroU8;
 
 use super::repeats::Repeat;
-use crate::codec::{Body, Code, Encoder, MessageId, Token, Type, encode_empty};
+use crate::codec::{Body, Code, Encoder, MessageId, Token, Type, encode_empty, encode_to_vec};
 use crate::exchange::ExchangeId;
 use crate::message::{Deduplication, Remembered, Reply};
 
@@ -38,7 +37,9 @@ impl<P> Departure<P> {
     pub(super) fn forgotten(to: Source<P>, id: MessageId, reply: Reply) -> Self {
         match reply {
             Reply::Datagram(datagram) => Self::Message { to, datagram },
-            Reply::Short { length, bytes } => Self::Message { to, datagram: bytes[..usize::from(length)].into() },
+            Reply::Short { length, bytes } => {
+                Self::Message { to, datagram: bytes.get(..usize::from(length)).unwrap_or(&bytes).into() }
+            }
             Reply::EmptyAck | Reply::Silence | Reply::Pending => Self::Empty { to, ty: Type::Acknowledgement, id },
         }
     }
@@ -101,36 +102,25 @@ pub(super) fn reserve_first<T>(outputs: &mut VecDeque<T>) {
     }
 }
 
-/// Copies `datagram` to the front of `buf`.
+/// Copies `datagram` to the front of `buf`; `None` if it does not fit.
 #[inline]
-pub(super) fn write(datagram: &[u8], buf: &mut [u8]) -> usize {
-    buf[..datagram.len()].copy_from_slice(datagram);
-    datagram.len()
+pub(super) fn write(datagram: &[u8], buf: &mut [u8]) -> Option<usize> {
+    buf.get_mut(..datagram.len())?.copy_from_slice(datagram);
+    Some(datagram.len())
 }
 
-/// Encodes a message whose size was checked when it was submitted.
+/// Encodes a message at the front of `buf`; `None` if it does not fit.
 #[inline]
-pub(super) fn encode(buf: &mut [u8], ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> usize {
+pub(super) fn encode(buf: &mut [u8], ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Option<usize> {
     if code.is_empty() {
         return write(&encode_empty(ty, id), buf);
     }
-    Encoder::new(buf, ty, code, id, token)
-        .and_then(|mut encoder| encoder.body(body).map(|encoder| encoder.finish()))
-        .expect("the size of the message was checked against Limits::message_bytes, and poll's buffer against that")
+    let mut encoder = Encoder::new(buf, ty, code, id, token).ok()?;
+    encoder.body(body).ok().map(|encoder| encoder.finish())
 }
 
-/// The same in memory of its own, which is filled from its start: clearing it first would cost as much as the rest.
+/// The same in memory of its own.
 #[inline]
 pub(super) fn encoded(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Box<[u8]> {
-    let mut datagram = Vec::with_capacity(4 + token.encoded_len() + body.len());
-    if token.is_extended() {
-        datagram.resize(4 + token.encoded_len(), 0);
-        encode(&mut datagram, ty, code, id, token, &Body::EMPTY);
-    } else {
-        let mut front = [0; 4 + Token::MAX_LENGTH];
-        let length = encode(&mut front, ty, code, id, token, &Body::EMPTY);
-        datagram.extend_from_slice(&front[..length]);
-    }
-    datagram.extend_from_slice(body.as_bytes());
-    datagram.into_boxed_slice()
+    encode_to_vec(ty, code, id, token, body).into_boxed_slice()
 }

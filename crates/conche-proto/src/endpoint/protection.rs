@@ -27,7 +27,7 @@ use super::outbox::Source;
 use super::receive::Arrival;
 use super::{Endpoint, Event, Known, RequestError};
 use crate::PeerKey;
-use crate::codec::{Body, Code, Message, MessagePool, OptionNumber, OwnedMessage, Type};
+use crate::codec::{Body, Code, Message, MessagePool, OptionNumber, Overhead, OwnedMessage, Type};
 use crate::exchange::{Failure, Opening, Request};
 use crate::hash::Fingerprint;
 use crate::incoming::RequestId;
@@ -242,13 +242,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn protect_next(&mut self, index: u32, body: Body) -> Result<Body, Failure> {
         let exchange = self.exchanges.get(index);
         let Some(context) = exchange.security.context() else { return Ok(body) };
-        let token_length = exchange.token.encoded_len().max(self.config.longest_own_token());
+        let overhead = self.longest_overhead(&exchange.token);
         let said = (exchange.said().0, body);
         let (binding, (code, body)) = self.protect_request(context, &said).map_err(Failure::NotProtected)?;
         let exchange = self.exchanges.get_mut(index);
         exchange.security.bind(binding, said);
         exchange.content.code = code;
-        let fits = 4 + token_length + body.len() <= self.config.limits.message_bytes;
+        let fits = overhead.fits(&body, self.config.limits.message_bytes);
         if fits { Ok(body) } else { Err(Failure::NotProtected(ProtectError::TooLong)) }
     }
 
@@ -270,24 +270,24 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if self.has_contexts() { Security::RESPONSE_BYTES } else { 0 }
     }
 
-    /// Protects what answers a request, beside a token of so many bytes; `None` if that cannot be done.
+    /// Protects what answers a request, in a message with this overhead; `None` if that cannot be done.
     pub(super) fn try_protect(
         &mut self,
         security: &Security,
-        token_length: usize,
+        overhead: Overhead,
         (code, body): (Code, &Body),
     ) -> Option<(Code, Body)> {
         let Some(binding) = security.binding() else { return Some((code, body.clone())) };
         let protected = Known::protection(&mut self.known)?.contexts.protect_response(binding, code, body);
         self.ask_to_reserve();
         let protected = protected.ok()?;
-        let fits = 4 + token_length + protected.body.len() <= self.config.limits.message_bytes;
+        let fits = overhead.fits(&protected.body, self.config.limits.message_bytes);
         fits.then_some((protected.code, protected.body))
     }
 
     /// The same, or an error without protection that says no more than to come back later.
-    pub(super) fn protect(&mut self, security: &Security, token_length: usize, content: (Code, &Body)) -> (Code, Body) {
-        let protected = self.try_protect(security, token_length, content);
+    pub(super) fn protect(&mut self, security: &Security, overhead: Overhead, content: (Code, &Body)) -> (Code, Body) {
+        let protected = self.try_protect(security, overhead, content);
         protected.unwrap_or_else(|| (Code::SERVICE_UNAVAILABLE, self.try_later()))
     }
 

@@ -6,7 +6,9 @@ use super::Endpoint;
 use super::outbox::{Departure, Source, encoded};
 use super::receive::Arrival;
 use crate::PeerKey;
-use crate::codec::{Body, Code, Message, MessageId, NoResponse, OptionNumber, Type};
+use crate::codec::{
+    BLOCK_BYTES, Body, Code, MARKER_BYTES, Message, MessageId, NoResponse, OptionNumber, Overhead, SIZE_BYTES, Type,
+};
 use crate::hash::Fingerprint;
 use crate::message::{Received, Reply};
 use crate::security::Security;
@@ -84,11 +86,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         message: &Message<'_>,
         answer: (Code, &Body),
     ) -> (Code, Body) {
-        let token_length = message.encoded_token_len();
-        let (code, body) = self.within_allowance(now, arrival, token_length, answer);
+        let (code, body) = self.within_allowance(now, arrival, Overhead::of_response_to(message), answer);
         // Beside the longest of tokens there is room for nothing.
-        let beside = 4 + token_length + arrival.security.response_bytes();
-        let fits = beside + body.len() <= self.config.limits.message_bytes;
+        let overhead = Overhead::of_response_to(message).with(arrival.security.response_bytes());
+        let fits = overhead.fits(&body, self.config.limits.message_bytes);
         (code, if fits { body } else { Body::EMPTY })
     }
 
@@ -110,7 +111,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.answer_remembered(now, arrival, message, code, &body);
         }
         self.remember_silence(now, arrival.what);
-        let (code, body) = self.protect(&arrival.security, message.encoded_token_len(), (code, &body));
+        let (code, body) = self.protect(&arrival.security, Overhead::of_response_to(message), (code, &body));
         self.send_at_once(now, arrival, message, code, &body);
     }
 
@@ -131,7 +132,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.answer_at_once(now, arrival, message, code, body);
         }
         let (id, token) = (message.id(), message.token());
-        let (code, body) = self.protect(&arrival.security, token.encoded_len(), (code, body));
+        let (code, body) = self.protect(&arrival.security, Overhead::of(&token), (code, body));
         let datagram = encoded(Type::Acknowledgement, code, id, &token, &body);
         let received = Received { what: arrival.what, confirmable: true, idempotent: Ok(()) };
         match self.remember(now, received, Reply::Datagram(datagram)) {
@@ -182,10 +183,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let largest = if by_message { limits.message_bytes } else { limits.body_bytes };
             body = body.uint(OptionNumber::SIZE1, u32::try_from(largest).unwrap_or(u32::MAX));
         }
-        // Header, Block1 and Size1 in full length, payload marker.
-        let room = limits
-            .message_bytes
-            .saturating_sub(4 + message.encoded_token_len() + 5 + 6 + 1 + security.response_bytes());
+        let added = BLOCK_BYTES + SIZE_BYTES + MARKER_BYTES + security.response_bytes();
+        let room = Overhead::of_response_to(message).with(added).room(limits.message_bytes).unwrap_or_default();
         let text = &diagnostic[..diagnostic.floor_char_boundary(room)];
         body.payload(String::from(text)).build().unwrap_or_default()
     }

@@ -3,7 +3,7 @@
 use super::outbox::{Departure, Source, encode, encoded};
 use super::{Endpoint, Known, RespondError, StreamEnd, SupersedeError};
 use crate::PeerKey;
-use crate::codec::{Block, Body, Code, MessageId, OptionNumber, Type};
+use crate::codec::{Block, Body, Code, MessageId, OBSERVE_BYTES, OptionNumber, Overhead, Type};
 use crate::exchange::{Content, Exchange, ExchangeId, Opening, Purpose, Reliability, Response};
 use crate::hash::Keyed;
 use crate::incoming::{Came, Keeping, RequestId, Waiting};
@@ -11,9 +11,6 @@ use crate::message::Reply;
 use crate::security::Security;
 use crate::store::Number;
 use conche_cc::{Controller, Instant};
-
-/// What the Observe option takes at most: its head and a number of 24 bits.
-pub(super) const OBSERVE_BYTES: usize = 4;
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Answers a request. The response is piggybacked on the ACK if none was sent yet; otherwise it is a message of its
@@ -35,9 +32,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(RespondError::NotPending);
         }
         let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
-        let (token_length, plain) = (waiting.token.encoded_len(), waiting.asked.is_plain());
+        let plain = waiting.asked.is_plain();
         let reserved = waiting.rules.keeping() == Keeping::Reserved;
-        let token_length = token_length + self.incoming.security(request).response_bytes();
+        let overhead = Overhead::of(&waiting.token).with(self.incoming.security(request).response_bytes());
         if Self::is_unwanted(waiting, &response) {
             self.ignore(now, request);
             return Ok(None);
@@ -48,7 +45,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let observer = self.registered(request);
         // The Observe option is added to the block that is cut out, and not to those that follow (RFC 7959 §2.6).
-        let beside = token_length + if observer.is_some() { OBSERVE_BYTES } else { 0 };
+        let beside = overhead.with(if observer.is_some() { OBSERVE_BYTES } else { 0 });
         if !plain || !self.goes_whole(beside, &response.body) {
             let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
             let to = self.recipient(waiting, beside);
@@ -61,7 +58,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Some(observer) = observer {
             response.body = self.first_response(now, observer, &response);
         }
-        self.check(&response, token_length)?;
+        self.check(&response, overhead)?;
         let rest = if plain { None } else { self.rest_in_sets(request, observer, &response) };
         let security = self.incoming.security(request).clone();
         let waiting = self.incoming.remove(request).ok_or(RespondError::NotPending)?;
@@ -156,11 +153,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if !matches!(found.purpose, Purpose::Response(_)) {
             return Err(SupersedeError::NotOutstanding);
         }
-        let token_length = found.token.encoded_len();
+        let overhead = Overhead::of(&found.token);
         let security = found.security.clone();
         self.check_code(&response)?;
-        self.check(&response, token_length + security.response_bytes())?;
-        let (code, body) = self.protect(&security, token_length, (response.code, &response.body));
+        self.check(&response, overhead.with(security.response_bytes()))?;
+        let (code, body) = self.protect(&security, overhead, (response.code, &response.body));
         let content = Content { code, body };
         self.exchanges.supersede(&mut self.peers, exchange.index, content);
         Ok(())
@@ -195,8 +192,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if response.code.is_response() { Ok(()) } else { Err(RespondError::NotAResponse(response.code)) }
     }
 
-    fn check(&self, response: &Response, token_length: usize) -> Result<(), RespondError> {
-        let bytes = 4 + token_length + response.body.len();
+    fn check(&self, response: &Response, overhead: Overhead) -> Result<(), RespondError> {
+        let bytes = overhead.message(&response.body);
         let limit = self.config.limits.message_bytes;
         if bytes > limit { Err(RespondError::TooLarge { bytes, limit }) } else { Ok(()) }
     }
@@ -208,19 +205,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (code, body) = if security.is_plain() {
             (&response.code, &response.body)
         } else {
-            let token_length = waiting.token.encoded_len();
-            protected = self.protect(security, token_length, (response.code, &response.body));
+            let overhead = Overhead::of(&waiting.token);
+            protected = self.protect(security, overhead, (response.code, &response.body));
             (&protected.0, &protected.1)
         };
         let (ty, id, token) = (Type::Acknowledgement, waiting.id, &waiting.token);
-        let length = 4 + token.encoded_len() + body.len();
-        let reply = match u8::try_from(length) {
-            Ok(short) if length <= Reply::SHORT => {
-                let mut bytes = [0; Reply::SHORT];
-                encode(&mut bytes, ty, *code, id, token, body);
-                Reply::Short { length: short, bytes }
-            }
-            _ => Reply::Datagram(encoded(ty, *code, id, token, body)),
+        let mut bytes = [0; Reply::SHORT];
+        let short = match Overhead::of(token).fits(body, Reply::SHORT) {
+            true => encode(&mut bytes, ty, *code, id, token, body).and_then(|length| u8::try_from(length).ok()),
+            false => None,
+        };
+        let reply = match short {
+            Some(length) => Reply::Short { length, bytes },
+            None => Reply::Datagram(encoded(ty, *code, id, token, body)),
         };
         if let Some(remembered) = waiting.remembered
             && let Some(repeats) = Known::repeats(&mut self.known)
@@ -258,7 +255,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         // The answer to a body in sets is all that its client waits for, and nothing makes it ask again (RFC 9177 §4.3).
         let (code, body) = match security.is_plain() {
             true => (response.code, response.body),
-            false => self.protect(security, waiting.token.encoded_len(), (response.code, &response.body)),
+            false => self.protect(security, Overhead::of(&waiting.token), (response.code, &response.body)),
         };
         let awaited = waiting.came == Came::Confirmable || waiting.asked.q_block1().is_some();
         let by_default = if awaited { Reliability::Confirmable } else { Reliability::NeverConfirmable };

@@ -12,7 +12,7 @@ use super::{Endpoint, Event};
 use crate::PeerKey;
 use crate::blockwise::sets::{Patience, RequestTag, SetRules, SetStep, SetTransfer, lists_missing_blocks};
 use crate::blockwise::{Key, Transfer, Trouble};
-use crate::codec::{Body, Code, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
+use crate::codec::{Body, Code, Message, MessageId, OptionNumber, Overhead, OwnedMessage, Token, Type};
 use crate::config::SharedConfig;
 use crate::exchange::{ExchangeId, Failure, Next, Opening, Purpose, Reliability, State, Transferring, Work};
 use crate::security::Security;
@@ -150,7 +150,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         } else {
             return false;
         };
-        if 4 + opening.token.encoded_len() + first.len() > rules.message_bytes {
+        if !Overhead::of(&opening.token).fits(&first, rules.message_bytes) {
             return false;
         }
         let base = opening.token.clone().numbered(0);
@@ -380,13 +380,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn fall_back(&mut self, now: Instant, index: u32) {
         let observed = self.is_observed(index);
         let exchange = self.exchanges.get(index);
-        let (peer, beside) = (exchange.peer, 4 + exchange.token.encoded_len());
-        let rules = self.transfer_rules(&exchange.token, &Security::PLAIN);
+        let (peer, own) = (exchange.peer, exchange.token.clone());
+        let rules = self.transfer_rules(&own, &Security::PLAIN);
+        let token = if observed { None } else { self.choose_token(now, peer, false).ok().map(|chosen| chosen.token) };
+        let overhead = Overhead::of(token.as_ref().unwrap_or(&own));
         let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
         let Work::Sets(sets) = &transfer.work else { return self.exchanges.put_back(index, transfer) };
         let whole = sets.whole.clone();
         let mut blocks = Transfer::new(sets.code, &whole);
-        let fits = beside + whole.len() <= self.config.limits.message_bytes;
+        let fits = overhead.fits(&whole, rules.message_bytes);
         let first = match observed {
             true => fits.then_some(whole),
             false if fits && whole.payload().len() <= rules.block_size.bytes() => Some(whole),
@@ -395,9 +397,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         transfer.work = Work::Blocks(blocks);
         let Some(first) = first else {
             self.exchanges.put_back(index, transfer);
-            return self.fail(now, index, Failure::BodyTooLarge);
+            return self.fail(now, index, Failure::MessageTooLarge);
         };
-        let token = if observed { None } else { self.choose_token(now, peer, false).ok().map(|chosen| chosen.token) };
         // Only what is Confirmable begins in sets.
         self.exchanges.get_mut(index).confirmable = true;
         self.exchanges.go_on(now, &mut self.peers, index, (transfer, first), token);

@@ -51,6 +51,10 @@ pub struct Stats {
     pub responses_expired: u64,
     /// Reset messages sent.
     pub resets_sent: u64,
+    /// Messages dropped because they were larger than [`Limits::message_bytes`](crate::Limits::message_bytes). Sizes are
+    /// checked before a message is queued, so that anything but 0 is a bug of this crate; the exchange fails with
+    /// [`Failure::MessageTooLarge`](crate::Failure::MessageTooLarge).
+    pub oversized: u64,
 }
 
 /// Adds up the counters of several endpoints.
@@ -78,6 +82,7 @@ impl core::ops::AddAssign for Stats {
             challenged,
             responses_expired,
             resets_sent,
+            oversized,
         } = other;
         self.datagrams_received += datagrams_received;
         self.datagrams_sent += datagrams_sent;
@@ -100,5 +105,6 @@ impl core::ops::AddAssign for Stats {
         self.challenged += challenged;
         self.responses_expired += responses_expired;
         self.resets_sent += resets_sent;
+        self.oversized += oversized;
     }
 }

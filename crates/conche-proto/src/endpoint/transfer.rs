@@ -6,20 +6,24 @@ use alloc::boxed::Box;
 use super::{Endpoint, Event, RequestError};
 use crate::PeerKey;
 use crate::blockwise::{Rules, Step, Transfer, Trouble};
-use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, OwnedMessage, Token};
+use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, Overhead, OwnedMessage, Token};
+use crate::config::Limits;
 use crate::exchange::{Exchange, Failure, Opening, Transferring, Work};
 use crate::security::Security;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// For a request whose messages have no longer tokens than this one and those that the endpoint chooses. Transfers
-    /// reckon with a token of eight bytes, and so with as much less of a message as there is more of a token.
+    /// Rules for a request with this token, or with a new one after a restart.
     pub(super) fn transfer_rules(&self, token: &Token, security: &Security) -> Rules {
         let (config, limits) = (&self.config, &self.config.limits);
-        let longest = token.encoded_len().max(config.longest_own_token());
-        let beside = longest.saturating_sub(Token::MAX_LENGTH) + security.request_bytes();
-        let message_bytes = limits.message_bytes.saturating_sub(beside);
-        Rules { block_size: config.block_size, message_bytes, body_bytes: limits.body_bytes }
+        let overhead = self.longest_overhead(token).with(security.request_bytes());
+        let &Limits { message_bytes, body_bytes, .. } = limits;
+        Rules { block_size: config.block_size, message_bytes, overhead, body_bytes }
+    }
+
+    /// The overhead of a message with this token, or with a new one of any length that the endpoint chooses.
+    pub(super) fn longest_overhead(&self, token: &Token) -> Overhead {
+        Overhead::of(token).max(Overhead::of_token_length(self.config.longest_own_token()))
     }
 
     /// Cuts a request that does not go out as it is, and asks for blocks of the configured size in advance.
@@ -51,8 +55,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let block = Block { num: 0, more: false, size: self.config.block_size };
             let payload = opening.body.payload();
             let body = opening.body.rewritten(|_| true, &[(OptionNumber::BLOCK2, block.encode())], &payload);
-            let beside = 4 + opening.token.encoded_len() + opening.security.request_bytes();
-            if beside + body.len() <= self.config.limits.message_bytes {
+            let overhead = Overhead::of(&opening.token).with(opening.security.request_bytes());
+            if overhead.fits(&body, self.config.limits.message_bytes) {
                 opening.body = body;
             }
         }

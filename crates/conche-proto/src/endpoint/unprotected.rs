@@ -2,7 +2,7 @@
 
 use super::{Endpoint, RequestError};
 use crate::PeerKey;
-use crate::codec::{Body, Code};
+use crate::codec::{Body, Code, Overhead};
 use crate::exchange::{Failure, Opening, Request};
 use crate::security::Security;
 use conche_cc::Controller;
@@ -40,13 +40,18 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     #[expect(clippy::unused_self, reason = "as with the feature")]
     #[inline]
-    pub(super) fn try_protect(&mut self, _: &Security, _: usize, (code, body): (Code, &Body)) -> Option<(Code, Body)> {
+    pub(super) fn try_protect(
+        &mut self,
+        _: &Security,
+        _: Overhead,
+        (code, body): (Code, &Body),
+    ) -> Option<(Code, Body)> {
         Some((code, body.clone()))
     }
 
     #[expect(clippy::unused_self, reason = "as with the feature")]
     #[inline]
-    pub(super) fn protect(&mut self, _: &Security, _: usize, (code, body): (Code, &Body)) -> (Code, Body) {
+    pub(super) fn protect(&mut self, _: &Security, _: Overhead, (code, body): (Code, &Body)) -> (Code, Body) {
         (code, body.clone())
     }
 }

@@ -8,8 +8,8 @@ use crate::PeerKey;
 use crate::blockwise::sets::{Receiver, Reply, Shape};
 use crate::blockwise::{Asked, Bounds, Claim, Contexts, Full, Key};
 use crate::codec::{
-    Block, Body, Code, ContentFormat, Message, MessageId, OptionNumber, OwnedMessage, Token, Type,
-    encode_missing_blocks,
+    Block, Body, Code, ContentFormat, MARKER_BYTES, Message, MessageId, OptionNumber, Overhead, OwnedMessage, Token,
+    Type, encode_missing_blocks,
 };
 use crate::shares::Group;
 use crate::store::Timers;
@@ -178,7 +178,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let most = usize::from(sets.rules().max_payloads);
         let Some(upload) = sets.uploads.contexts.at_mut(index) else { return };
         let (to, token, group) = (upload.from, upload.token.clone(), upload.group);
-        let room = limit.saturating_sub(4 + token.encoded_len() + 3 + 1);
+        // Content-Format 272 takes three bytes.
+        let room = Overhead::of(&token).with(3 + MARKER_BYTES).room(limit).unwrap_or_default();
         let missing = encode_missing_blocks(&upload.receiver.missing(most), room);
         let due = upload.receiver.due();
         sets.uploads.timers.set(index, due);

@@ -35,7 +35,7 @@ use super::receive::Arrival;
 use super::{Endpoint, StreamEnd};
 use crate::PeerKey;
 use crate::blockwise::Asked;
-use crate::codec::{Body, Code, Message, NUMBERED_COPY_BYTES, OptionNumber};
+use crate::codec::{Body, Code, Message, NUMBERED_COPY_BYTES, OptionNumber, Overhead};
 use crate::echo::Freshness;
 use crate::exchange::{Reliability, Response};
 use crate::incoming::{RequestId, Waiting};
@@ -177,7 +177,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Asks the source of a request to show that its address is its own, instead of an answer.
     pub(super) fn challenge_at_once(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) {
-        let body = self.challenge(now, &arrival.source.from, arrival.allowance, message.encoded_token_len());
+        let body = self.challenge(now, &arrival.source.from, arrival.allowance, Overhead::of_response_to(message));
         self.answer_at_once(now, arrival, message, Code::UNAUTHORIZED, &body);
     }
 
@@ -186,13 +186,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         &mut self,
         now: Instant,
         arrival: &Arrival<P>,
-        token_length: usize,
+        overhead: Overhead,
         (code, body): (Code, &Body),
     ) -> (Code, Body) {
-        if allows(arrival.allowance, 4 + token_length + body.len()) {
+        if allows(arrival.allowance, overhead.message(body)) {
             (code, body.clone())
         } else if code.is_success() {
-            (Code::UNAUTHORIZED, self.challenge(now, &arrival.source.from, arrival.allowance, token_length))
+            (Code::UNAUTHORIZED, self.challenge(now, &arrival.source.from, arrival.allowance, overhead))
         } else {
             (code, Body::EMPTY)
         }
@@ -200,13 +200,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// The response to a request of a source that is not validated, or 4.01 if it is too large.
     pub(super) fn affordable(&mut self, now: Instant, waiting: &Waiting<P>, response: Response) -> Response {
-        let token_length = waiting.token.encoded_len();
-        let fits = allows(waiting.allowance, 4 + token_length + response.body.len());
+        let overhead = Overhead::of(&waiting.token);
+        let fits = allows(waiting.allowance, overhead.message(&response.body));
         let response = match fits {
             true => response,
-            false => {
-                Response::new(Code::UNAUTHORIZED, self.challenge(now, &waiting.from, waiting.allowance, token_length))
-            }
+            false => Response::new(Code::UNAUTHORIZED, self.challenge(now, &waiting.from, waiting.allowance, overhead)),
         };
         Response { reliability: Some(Reliability::NeverConfirmable), ..response }
     }
@@ -214,17 +212,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A request of a source that is not validated has waited for as long as it may: it is answered with 4.01, and what the
     /// application says comes too late.
     pub(super) fn challenge_late(&mut self, now: Instant, request: RequestId, waiting: &Waiting<P>) {
-        let body = self.challenge(now, &waiting.from, waiting.allowance, waiting.token.encoded_len());
+        let body = self.challenge(now, &waiting.from, waiting.allowance, Overhead::of(&waiting.token));
         self.forget_stream(request, Some(StreamEnd::Challenged));
         // It waits, and the code is that of a response.
         let _ = self.respond(now, request, Response::new(Code::UNAUTHORIZED, body));
     }
 
     /// The Echo option, or nothing where not even a brief one fits.
-    fn challenge(&mut self, now: Instant, from: &P, allowance: Option<NonZeroU16>, token_length: usize) -> Body {
+    fn challenge(&mut self, now: Instant, from: &P, allowance: Option<NonZeroU16>, overhead: Overhead) -> Body {
         self.stats.challenged += 1;
         let most = allowance.map_or(usize::MAX, |allowance| allowance.get().into());
-        let room = most.saturating_sub(4 + token_length);
+        let room = overhead.room(most).unwrap_or_default();
         let validation = self.known.as_mut().and_then(|known| known.validation.as_mut());
         let echo = validation.and_then(|validation| validation.value(now, from, room));
         echo.and_then(|echo| Body::builder().option(OptionNumber::ECHO, &echo).build().ok()).unwrap_or_default()

@@ -15,7 +15,7 @@ use super::{Exchange, Exchanges, Failure, Next, State, Transferring, Work};
 use crate::PeerKey;
 use crate::blockwise::Mark;
 use crate::blockwise::sets::Follows;
-use crate::codec::Message;
+use crate::codec::{Message, Overhead};
 use crate::peer::Peers;
 use conche_cc::control::{AckKind, Expired, Sent, Why};
 use conche_cc::{Controller, Instant};
@@ -122,8 +122,8 @@ impl<C: Controller> Exchanges<C> {
     /// What is counted of a set that waits for admission: its payloads that are due.
     fn count_set(&mut self, index: u32) {
         let exchange = &self.slots[index];
-        let token = u32::try_from(exchange.token.encoded_len()).unwrap_or(u32::MAX);
-        let others = token.saturating_add(BESIDE).saturating_add(self.config.datagram_overhead);
+        let overhead = u32::try_from(Overhead::of(&exchange.token).and(OPTIONS)).unwrap_or(u32::MAX);
+        let others = overhead.saturating_add(self.config.datagram_overhead);
         let bytes = exchange.transfer.as_ref().and_then(|transfer| transfer.set_bytes(others));
         let exchange = &mut self.slots[index];
         exchange.bytes = bytes.unwrap_or(exchange.bytes);
@@ -304,5 +304,5 @@ impl<C: Controller> Exchanges<C> {
     }
 }
 
-/// About what header, options and payload marker take of a payload's message.
-const BESIDE: u32 = 4 + 24;
+/// About what options and payload marker take of a payload's message.
+const OPTIONS: usize = 24;

@@ -7,7 +7,7 @@ use rand_core::RngCore;
 
 use super::{Content, Course, Exchange, ExchangeId, Purpose, Reliability, State, Transferring};
 use crate::PeerKey;
-use crate::codec::{Body, Code, MessageId, Token};
+use crate::codec::{Body, Code, MessageId, Overhead, Token};
 use crate::config::SharedConfig;
 use crate::hash::Keyed;
 use crate::peer::Peers;
@@ -52,7 +52,7 @@ impl Opening {
 
     /// The bytes of its message; at most, as long as that is still to be protected.
     pub(crate) fn bytes(&self) -> usize {
-        4 + self.token.encoded_len() + self.body.len() + self.security.bytes_to_come()
+        Overhead::of(&self.token).with(self.security.bytes_to_come()).message(&self.body)
     }
 }
 
@@ -442,7 +442,7 @@ impl<C: Controller> Exchanges<C> {
 
     /// What a message with this body is counted as.
     pub(super) fn message_bytes(&self, index: u32, body: &Body) -> u32 {
-        let payload = 4 + self.slots[index].token.encoded_len() + body.len();
+        let payload = Overhead::of(&self.slots[index].token).message(body);
         u32::try_from(payload).unwrap_or(u32::MAX).saturating_add(self.config.datagram_overhead)
     }
 

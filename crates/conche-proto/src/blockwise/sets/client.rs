@@ -19,8 +19,8 @@ use crate::blockwise::cut::{cut, is_ours, largest_fitting};
 use crate::blockwise::download::Marks;
 use crate::blockwise::transfer::{FETCHED_AGAIN, Rules, Trouble};
 use crate::codec::{
-    Block, BlockSize, Body, Code, ContentFormat, Header, Message, OptionNumber, Order, OwnedMessage, REGISTER, Token,
-    UintBytes, decode_missing_blocks, decode_uint, encode_uint,
+    BLOCK_BYTES, Block, BlockSize, Body, Code, ContentFormat, Header, MARKER_BYTES, Message, OptionNumber, Order,
+    OwnedMessage, REGISTER, SIZE_BYTES, Token, UintBytes, decode_missing_blocks, decode_uint, encode_uint,
 };
 use conche_cc::Instant;
 
@@ -99,8 +99,7 @@ impl SetTransfer {
     ) -> Option<(Self, Body)> {
         let head = whole.rewritten(|number| !is_ours(number), &[], b"").with_request_tag(&tag);
         let payload = whole.payload();
-        // Q-Block1, Size1 and the payload marker.
-        let others = 4 + Token::MAX_LENGTH + head.len() + 5 + 6 + 1;
+        let others = rules.overhead.with(head.len() + BLOCK_BYTES + SIZE_BYTES + MARKER_BYTES);
         let size = largest_fitting(rules.block_size, others, rules.message_bytes)?;
         let sender = Sender::new(payload.len(), size, sets.max_payloads, 1);
         let transfer = Self::new(code, whole, head, payload, Some(sender));
@@ -382,7 +381,9 @@ impl SetTransfer {
             missing.iter().rev().zip((0..=last).rev()).take_while(|(number, expected)| **number == *expected).count();
         let single = if to_the_end && tail > 1 { missing.len() - tail } else { missing.len() };
         let head = self.head.len() + self.sent_again().len();
-        let room = rules.message_bytes.saturating_sub(4 + Token::MAX_LENGTH + head + 2) / ASKED_BYTES;
+        // The first of the options may take a byte more, and a payload takes its marker.
+        let room =
+            rules.overhead.with(head + 1 + MARKER_BYTES).room(rules.message_bytes).unwrap_or_default() / ASKED_BYTES;
         let one = |(n, &num): (usize, &u32)| Block { num, more: n == single, size: shape.size };
         let mut blocks: Vec<Block> = missing.iter().take((single + 1).min(room)).enumerate().map(one).collect();
         if let ([Block { num: 0, more, size }], true) = (&blocks[..], self.uploaded) {
@@ -425,10 +426,15 @@ const ASKED_BYTES: usize = 1 + 3;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::{Encoder, MessageId, Type};
+    use crate::codec::{Encoder, MessageId, Overhead, Type};
     use alloc::string::{String, ToString};
 
-    const RULES: Rules = Rules { block_size: BlockSize::B16, message_bytes: 1152, body_bytes: 4096 };
+    const RULES: Rules = Rules {
+        block_size: BlockSize::B16,
+        message_bytes: 1152,
+        overhead: Overhead::of_token_length(8),
+        body_bytes: 4096,
+    };
     const SETS: SetRules = SetRules {
         max_payloads: 10,
         patience: Patience { non: Duration::from_secs(4), confirmable: Duration::from_secs(45) },

@@ -9,7 +9,7 @@ use super::table::{Leaving, Phase, Stream};
 use super::{NotWanted, StreamEnd, Unfinished};
 use crate::PeerKey;
 use crate::blockwise::{Claim, Key, Missing, NoBlock, Representation};
-use crate::codec::{Block, Body, Code, Message};
+use crate::codec::{Block, Body, Code, Message, Overhead};
 use crate::endpoint::bodies::{BEYOND, IN_ORDER};
 use crate::endpoint::options::Said;
 use crate::endpoint::receive::Arrival;
@@ -58,7 +58,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let mut whole = Representation::beginning(response.code, &response.body, rest.size);
         let tag = self.random.next_u64().to_be_bytes();
         whole.tag(|_| tag);
-        let key = self.recipient(&waiting, 0).key;
+        let key = self.recipient(&waiting, Overhead::of(&waiting.token)).key;
         let phase = Phase::Leaving(Box::new(Leaving::new(whole, self.config.block_size)));
         match self.parts.streams.find(now, key) {
             Some(stream) if stream.request == request => stream.phase = phase,
@@ -96,7 +96,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ) -> bool {
         let repeats = message.code() == Code::FETCH && message.payload().is_empty();
         let key = if repeats { self.parts.streams.contexts.fetched(key) } else { key };
-        let others = 4 + message.encoded_token_len() + arrival.security.response_bytes();
+        let others = Overhead::of_response_to(message).with(arrival.security.response_bytes());
         let (largest, limit) = (self.config.block_size, self.config.limits.message_bytes);
         let Some(stream) = self.parts.streams.find(now, key) else { return false };
         let request = stream.request;
@@ -159,8 +159,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (request, Phase::Leaving(leaving)) = (stream.request, &mut stream.phase) else { return };
         let open = self.incoming.get(request).filter(|waiting| waiting.came != Came::Between);
         let Some(waiting) = open else { return self.tell_wanted_of(now, key) };
-        let (asked, others) =
-            (&waiting.asked, 4 + waiting.token.encoded_len() + self.incoming.security(request).response_bytes());
+        let protection = self.incoming.security(request).response_bytes();
+        let (asked, others) = (&waiting.asked, Overhead::of(&waiting.token).with(protection));
         let code = leaving.whole.code;
         match leaving.cut(asked.block2(), asked.block1(), largest, (others, limit)) {
             Ok(cut) if cut.block.is_some_and(|block| block.more) => {

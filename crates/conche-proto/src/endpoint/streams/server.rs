@@ -9,7 +9,7 @@ use super::StreamEnd;
 use super::table::{Phase, Stream};
 use crate::PeerKey;
 use crate::blockwise::Key;
-use crate::codec::{Body, Code, Message};
+use crate::codec::{Body, Code, Message, Overhead};
 use crate::endpoint::options::Said;
 use crate::endpoint::receive::Arrival;
 use crate::endpoint::{Endpoint, Event, RespondError};
@@ -184,7 +184,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if self.parts.streams.len() == 0 {
             return None;
         }
-        let key = self.recipient(self.incoming.get(request)?, 0).key;
+        let waiting = self.incoming.get(request)?;
+        let key = self.recipient(waiting, Overhead::of(&waiting.token)).key;
         self.parts.streams.contexts.peek_mut(key).filter(|stream| stream.request == request).map(|_| key)
     }
 

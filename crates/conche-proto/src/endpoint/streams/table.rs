@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use crate::blockwise::{Assemblies, Bounds, Contexts, Cut, Key, Missing, NoBlock, Representation};
-use crate::codec::{Block, BlockSize, Code, Message};
+use crate::codec::{Block, BlockSize, Code, Message, Overhead};
 use crate::config::SharedConfig;
 use crate::endpoint::bodies::bounds;
 use crate::exchange::Response;
@@ -95,7 +95,7 @@ impl Leaving {
         asked: Option<Block>,
         block1: Option<Block>,
         largest: BlockSize,
-        (others, limit): (usize, usize),
+        (others, limit): (Overhead, usize),
     ) -> Result<Cut, NoBlock> {
         let offset = asked.map_or(0, Block::offset);
         if offset > self.served {

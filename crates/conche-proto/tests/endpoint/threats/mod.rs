@@ -10,6 +10,7 @@ mod forgery;
 mod hashing;
 mod leaks;
 mod resets;
+mod sizes;
 mod smallest;
 mod supersede;
 mod waiting;

@@ -1,0 +1,117 @@
+//! [`Overhead`]: the bytes of a message beside its options and payload.
+//!
+//! Every decision on whether something fits into a message goes through this type. So the size that is checked equals the
+//! size that is sent: the token counts in its encoding, and options that are added later are reserved.
+
+use super::header::HEADER_LENGTH;
+use super::{Body, Message, Token};
+
+/// The longest encoding of a Block, Q-Block or Size option, whatever option precedes it: two bytes of header, and the value.
+pub(crate) const BLOCK_BYTES: usize = 2 + 3;
+pub(crate) const SIZE_BYTES: usize = 2 + 4;
+
+/// The longest encoding of Observe: a byte of header, and a number of 24 bits.
+pub(crate) const OBSERVE_BYTES: usize = 1 + 3;
+
+/// The payload marker.
+pub(crate) const MARKER_BYTES: usize = 1;
+
+/// The bytes of a message beside its [`Body`]: header, token, and options that are added to the body later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Overhead(usize);
+
+impl Overhead {
+    /// Header and this token, with the length field that it needs (RFC 8974 §2.1).
+    #[inline]
+    pub(crate) fn of(token: &Token) -> Self {
+        Self(HEADER_LENGTH + token.encoded_len())
+    }
+
+    /// Header and a token of `length` bytes.
+    pub(crate) const fn of_token_length(length: usize) -> Self {
+        Self(HEADER_LENGTH + Token::encoded_len_of(length))
+    }
+
+    /// Header and the token of this message: the overhead of its response.
+    #[inline]
+    pub(crate) fn of_response_to(message: &Message<'_>) -> Self {
+        Self(HEADER_LENGTH + message.encoded_token_len())
+    }
+
+    /// The same with `bytes` more.
+    #[inline]
+    pub(crate) const fn with(self, bytes: usize) -> Self {
+        Self(self.0.saturating_add(bytes))
+    }
+
+    /// The size of a message with a body of `bytes`.
+    #[inline]
+    pub(crate) const fn and(self, bytes: usize) -> usize {
+        self.0.saturating_add(bytes)
+    }
+
+    /// The size of a message with this body.
+    #[inline]
+    pub(crate) fn message(self, body: &Body) -> usize {
+        self.and(body.len())
+    }
+
+    /// Returns `true` if a message with this body has at most `limit` bytes.
+    #[inline]
+    pub(crate) fn fits(self, body: &Body, limit: usize) -> bool {
+        self.message(body) <= limit
+    }
+
+    /// The bytes that a message of `limit` bytes leaves for its body; `None` if not even the overhead fits.
+    #[inline]
+    pub(crate) const fn room(self, limit: usize) -> Option<usize> {
+        limit.checked_sub(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::{Code, MessageId, OptionNumber, Type, encode_to_vec, encode_uint};
+    use alloc::vec;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_encoded_message_has_the_computed_size_with_tokens_of_each_length() {
+        let body = Body::builder().path("/a").payload("payload").build().expect("legal options");
+        for length in [0, 1, 8, 9, 12, 13, 268, 269, 65_804] {
+            let token = Token::extended(&vec![7; length]).expect("no longer than RFC 8974 allows");
+            let datagram = encode_to_vec(Type::Confirmable, Code::PUT, MessageId(1), &token, &body);
+            assert_eq!(Overhead::of(&token).message(&body), datagram.len());
+            assert_eq!(Overhead::of_token_length(length), Overhead::of(&token));
+            let message = Message::decode_extended(&datagram).expect("well-formed");
+            assert_eq!(Overhead::of_response_to(&message), Overhead::of(&token));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn options_that_are_added_take_no_more_than_is_reserved_for_them(
+            numbers in prop::collection::btree_set(1..400_u16, 0..6), lengths in prop::collection::vec(0..300_usize, 6),
+        ) {
+            use OptionNumber as N;
+            let mut body = Body::builder();
+            for (number, length) in numbers.into_iter().zip(lengths) {
+                let with = body.clone().option(N(number), &vec![1; length]);
+                // Values of registered options have bounds.
+                body = if with.clone().build().is_ok() { with } else { body };
+            }
+            let body = body.build().expect("each option was accepted");
+            let grown = |added: &[(N, u32)]| {
+                let added: vec::Vec<_> = added.iter().map(|(number, value)| (*number, encode_uint(*value))).collect();
+                body.rewritten(|_| true, &added, b"").len() - body.len()
+            };
+            for number in [N::BLOCK1, N::BLOCK2, N::Q_BLOCK1, N::Q_BLOCK2] {
+                prop_assert!(grown(&[(number, 0xff_ffff)]) <= BLOCK_BYTES);
+                prop_assert!(grown(&[(number, 0xff_ffff), (N::SIZE1, u32::MAX)]) <= BLOCK_BYTES + SIZE_BYTES);
+                prop_assert!(grown(&[(number, 0xff_ffff), (N::SIZE2, u32::MAX)]) <= BLOCK_BYTES + SIZE_BYTES);
+            }
+            prop_assert!(grown(&[(N::OBSERVE, 0xff_ffff)]) <= OBSERVE_BYTES);
+        }
+    }
+}
