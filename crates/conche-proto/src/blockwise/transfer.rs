@@ -28,8 +28,10 @@ pub(crate) struct Rules {
 /// What a response means for a transfer.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Send this next, under the same code.
+    /// Send this next, under the same code and token.
     Next(Body),
+    /// Restart the transfer with this message and a new token, so that late responses to the old token match nothing.
+    Anew(Body),
     /// The response is a block for the application, which says when to [go on](Transfer::resume).
     Told,
     /// The next block of the request's body is not there yet: when it is, [go on](Transfer::resume).
@@ -212,12 +214,12 @@ impl Transfer {
             // Nothing says that such a block fits where the body went otherwise before.
             let hint = block1?.size.min(self.largest_size(rules)?);
             let smaller = upload.map_or(self.payload.kept().len() > hint.bytes(), |upload| hint < upload.size);
-            return (smaller && self.begins()).then(|| self.next(0, hint));
+            return (smaller && self.begins()).then(|| self.begin_anew(hint));
         }
         let upload = upload?;
         if code == Code::REQUEST_ENTITY_INCOMPLETE && upload.offset > 0 && !self.sent_again && self.begins() {
             self.sent_again = true;
-            return Some(self.next(0, upload.size));
+            return Some(self.begin_anew(upload.size));
         }
         // Success without Block1 answers the request, whatever of it has been sent; with it, this block was taken for
         // itself (RFC 7959 §2.3).
@@ -228,6 +230,24 @@ impl Transfer {
         // The server may want smaller blocks from here on: late negotiation (RFC 7959 §2.3).
         let size = block1.map_or(upload.size, |block| block.size.min(upload.size));
         Some(self.next(upload.end, size))
+    }
+
+    /// Returns `true` if this response answers an earlier message of this transfer, which had the same token: it
+    /// acknowledges another block than the outstanding one, or brings a block again. An error is never late, since the
+    /// first error ends the transfer, or restarts it with another token.
+    pub(crate) fn is_late(&self, response: &Message<'_>) -> bool {
+        if let Some(download) = &self.download {
+            let block = response.block(OptionNumber::BLOCK2).ok().flatten();
+            let has_arrived = |block: Block| block.offset() < download.len() && download.belongs(response);
+            return response.code() == Code::CONTINUE
+                || response.code() == download.code() && block.is_some_and(has_arrived);
+        }
+        let Some(upload) = self.upload.filter(|_| response.code().is_success()) else { return false };
+        let acknowledged = response.block(OptionNumber::BLOCK1).ok().flatten();
+        // A server that wants smaller blocks counts in the old size or in the new one.
+        acknowledged.is_some_and(|block| {
+            block.offset() != upload.offset && block.num as usize != upload.offset / upload.size.bytes()
+        })
     }
 
     /// A block of the response arrived.
@@ -281,7 +301,7 @@ impl Transfer {
             return Step::Failed(Trouble::Changed);
         }
         self.download = None;
-        self.ask(0, rules.block_size, rules)
+        anew(self.ask(0, rules.block_size, rules))
     }
 
     /// The request's body can be sent from its beginning.
@@ -301,6 +321,11 @@ impl Transfer {
         let announced = self.payload.announced().filter(|_| offset == 0);
         added.extend(announced.map(|bytes| (OptionNumber::SIZE1, encode_uint(bytes))));
         Ok(self.head.rewritten(|_| true, &added, &payload))
+    }
+
+    /// Sends the request's body from its beginning.
+    fn begin_anew(&mut self, size: BlockSize) -> Step {
+        anew(self.next(0, size))
     }
 
     fn next(&mut self, offset: usize, size: BlockSize) -> Step {
@@ -326,5 +351,13 @@ impl Transfer {
             return Step::Failed(Trouble::TooLarge);
         }
         Step::Next(body)
+    }
+}
+
+/// Turns the next message into the first message of a restarted transfer.
+fn anew(step: Step) -> Step {
+    match step {
+        Step::Next(body) => Step::Anew(body),
+        step => step,
     }
 }

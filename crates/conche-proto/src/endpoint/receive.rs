@@ -358,6 +358,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Some(subscription) = self.notified(peer, message, found) {
             return self.receive_notification(now, source, what, subscription, message);
         }
+        if found.is_some_and(|index| self.exchanges.get(index).is_late(message)) {
+            self.stats.duplicates += 1;
+            if confirmable {
+                self.push_empty(source, Type::Acknowledgement, message.id());
+            }
+            return;
+        }
         let Some(index) = found else {
             self.stats.unmatched += 1;
             // A server learns by nothing else that we do not observe any more (RFC 7641 §3.6).

@@ -126,8 +126,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A transfer goes on, waits for the application, or fails.
     pub(super) fn take_step(&mut self, now: Instant, index: u32, transfer: Box<Transferring>, step: Step) {
         let peer = self.exchanges.get(index).peer;
+        let begins_anew = matches!(step, Step::Anew(_));
         let reason = match step {
-            Step::Next(body) if self.fits_all_transfers(&transfer) => {
+            Step::Next(body) | Step::Anew(body) if self.fits_all_transfers(&transfer) => {
                 let body = match self.protect_next(index, body) {
                     Ok(body) => body,
                     Err(reason) => {
@@ -135,7 +136,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                         return self.fail(now, index, reason);
                     }
                 };
-                let token = self.choose_token(now, peer, false).ok().map(|chosen| chosen.token);
+                let token = if begins_anew { self.choose_token(now, peer, false).ok() } else { None };
+                let token = token.map(|chosen| chosen.token);
                 self.exchanges.go_on(now, &mut self.peers, index, (transfer, body), token);
                 let exchange = self.exchanges.get(index).id(index);
                 self.tell_wanted(exchange);
@@ -148,7 +150,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 return self.admit_waiting(now, peer);
             }
             Step::Failed(trouble) => failure_of(trouble),
-            Step::Next(_) | Step::Done(_) | Step::AsItIs => Failure::BodyTooLarge,
+            Step::Next(_) | Step::Anew(_) | Step::Done(_) | Step::AsItIs => Failure::BodyTooLarge,
         };
         self.exchanges.put_back(index, transfer);
         self.fail(now, index, reason);

@@ -7,7 +7,7 @@ use super::{Course, Exchange, Exchanges, Failure, State};
 use crate::PeerKey;
 use crate::blockwise::sets::{Sender, SetTransfer};
 use crate::blockwise::{Key, Mark, Transfer};
-use crate::codec::{Body, Token};
+use crate::codec::{Body, Message, Token};
 use crate::peer::Peers;
 use conche_cc::{Controller, Instant};
 
@@ -199,6 +199,16 @@ impl Transferring {
 }
 
 impl<C: Controller> Exchange<C> {
+    /// Returns `true` if a separate response answers an earlier message of this request, which had the same token
+    /// ([`Transfer::is_late`]). Responses that are protected are bound to one message, and need no such check.
+    pub(crate) fn is_late(&self, response: &Message<'_>) -> bool {
+        let transfer = self.transfer.as_ref().filter(|_| self.security.is_plain());
+        transfer.is_some_and(|transfer| match &transfer.work {
+            Work::Blocks(transfer) => transfer.is_late(response),
+            Work::Sets(_) | Work::Kept(..) => false,
+        })
+    }
+
     /// It waited too long for its turn: without any effect at the peer, unless a part of it has had its turn.
     pub(super) fn expired(&self) -> Failure {
         let begun = self.transfer.as_ref().is_some_and(|transfer| transfer.has_begun());
@@ -208,9 +218,8 @@ impl<C: Controller> Exchange<C> {
 
 impl<C: Controller> Exchanges<C> {
     /// The answer to one message of a request arrived, and this is the next. It waits at the end of the peer's queue, so that
-    /// senders take turns, and needs no room there, since it holds its place among the exchanges. A token of its own
-    /// keeps a late copy of an earlier answer from passing for its answer (RFC 7252 §5.3.1); without a free one (tokens may
-    /// be configured to be empty) it keeps the one that it has.
+    /// senders take turns, and needs no room there, since it holds its place among the exchanges. It has this token, or
+    /// keeps the one of the message before: servers match the blocks of a body by it.
     pub(crate) fn go_on<P: PeerKey>(
         &mut self,
         now: Instant,

@@ -218,7 +218,8 @@ fn a_late_copy_of_an_earlier_block_is_not_taken_for_the_next() {
     let mut client = Asking::get();
     let first = client.world.first_copy(client.asked).message();
     client.content(b64(0, true), b"e", &[1; 64]);
-    let late = Body::builder().option(B2, b64(1, false).encode().as_slice()).payload("forged").build();
+    let late = Body::builder().option(B2, b64(0, true).encode().as_slice()).option(OptionNumber::ETAG, b"e");
+    let late = late.payload(vec![1; 64]).build();
     let late = late.expect("legal options");
     let late = wire::message(Type::NonConfirmable, Code::CONTENT, MessageId(9), &first.token(), &late);
     client.world.inject(SERVER, CLIENT, &late);

@@ -10,6 +10,7 @@ mod overload;
 mod server;
 mod streams;
 mod streams_script;
+mod tokens;
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use conche_proto::{EndpointConfig, Event, ExchangeId, Limits, Request};

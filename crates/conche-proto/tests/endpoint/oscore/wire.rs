@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use conche_proto::codec::{Code, OptionNumber, OwnedMessage};
+use conche_proto::codec::{Code, MessageId, OptionNumber, OwnedMessage, Type};
 
 use super::{CLIENT_ID, SERVER_ID};
 use crate::model::Address;
@@ -15,8 +15,8 @@ type Nonce = (&'static [u8], Vec<u8>);
 #[derive(Debug, Default)]
 pub struct Recorder {
     seen: HashMap<(Address, Nonce), Vec<u8>>,
-    /// Of the request with each token, its number.
-    numbers: HashMap<Vec<u8>, Vec<u8>>,
+    /// The numbers of the requests with each token, by message ID. The blocks of a body have one token.
+    numbers: HashMap<Vec<u8>, Vec<(MessageId, Vec<u8>)>>,
     pub messages: usize,
 }
 
@@ -28,10 +28,15 @@ impl Recorder {
         let token = message.token().as_slice().to_vec();
         let by = if from == CLIENT { CLIENT_ID } else { SERVER_ID };
         let nonce = if message.code().is_request() {
-            self.numbers.insert(token, number.clone());
+            self.numbers.entry(token).or_default().push((message.header().id, number.clone()));
             (by, number)
         } else if number.is_empty() {
-            (CLIENT_ID, self.numbers[&token].clone())
+            let requests = &self.numbers[&token];
+            let acknowledged = |(id, _): &&(MessageId, Vec<u8>)| {
+                message.header().ty != Type::Acknowledgement || *id == message.header().id
+            };
+            let (_, number) = requests.iter().rfind(acknowledged).expect("it answers a request");
+            (CLIENT_ID, number.clone())
         } else {
             (by, number)
         };
