@@ -20,17 +20,17 @@ use conche_cc::{Controller, Instant};
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Has a registration offer to take states in sets, and go in sets itself if it has to. `named`: the application chose its
     /// token.
-    pub(super) fn offer_sets(&mut self, peer: u32, opening: &mut Opening, named: bool) -> Option<InSets> {
+    pub(super) fn offer_sets(&mut self, now: Instant, peer: u32, opening: &mut Opening, named: bool) -> Option<InSets> {
         self.sets.as_ref()?;
         let tag = self.random.next_u32().to_be_bytes();
-        let offered = self.cut_into_tagged_sets(peer, opening, (tag, named));
+        let offered = self.cut_into_tagged_sets(now, peer, opening, (tag, named));
         offered.then(|| InSets { tag, uploaded: uploads(opening) })
     }
 
     /// The same for one that is repeated, under the token that it has.
-    pub(super) fn offer_sets_again(&mut self, peer: u32, opening: &mut Opening, in_sets: Option<InSets>) {
+    pub(super) fn offer_sets_again(&mut self, now: Instant, peer: u32, opening: &mut Opening, in_sets: Option<InSets>) {
         if let Some(InSets { tag, .. }) = in_sets {
-            self.cut_into_tagged_sets(peer, opening, (tag, true));
+            self.cut_into_tagged_sets(now, peer, opening, (tag, true));
         }
     }
 

@@ -338,7 +338,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ) {
         let confirmable = message.ty() == Type::Confirmable;
         let what = self.fingerprint(source, hash, message);
-        let refuses_sets = self.sets.is_some() && !confirmable && message.code() == Code::BAD_OPTION;
+        let refuses_sets =
+            self.sets.is_some() && !confirmable && matches!(message.code(), Code::BAD_OPTION | Code::BAD_REQUEST);
         if (confirmable || refuses_sets)
             && let Some(remembered) = self.received.find(now, what)
         {

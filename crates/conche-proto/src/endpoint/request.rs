@@ -41,7 +41,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         if let Some(rest) = request.rest {
             self.begin_upload(&mut opening, rest, request.tagged)?;
-        } else if tried || request.streamed || !self.cut_into_sets(peer, &mut opening, named) {
+        } else if tried || request.streamed || !self.cut_into_sets(now, peer, &mut opening, named) {
             // One thing is tried at a time.
             self.cut_request(&mut opening, request.tagged)?;
         }

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
+use core::time::Duration;
 
 use rand_core::RngCore;
 
@@ -19,8 +20,11 @@ use crate::security::Security;
 use conche_cc::control::AckKind;
 use conche_cc::{Controller, Instant};
 
-/// So many peers that do not know Q-Block are remembered.
+/// The most peers without Q-Block that are remembered.
 const REFUSING: usize = 64;
+
+/// How long a peer is taken to be without Q-Block: as addresses get other owners, it is asked again.
+const REFUSING_FOR: Duration = Duration::from_secs(1_800);
 
 /// With fewer responses in the table none of those that are over is looked for.
 const LEAST_TIDIED: usize = 64;
@@ -29,8 +33,8 @@ const LEAST_TIDIED: usize = 64;
 #[derive(Debug)]
 pub(super) struct Sets<P> {
     rules: SetRules,
-    /// Peers that answered 4.02, by their hash; the last of them last.
-    refusing: VecDeque<u64>,
+    /// Peers that refused Q-Block, by their hash, and until when they are remembered; the last of them last.
+    refusing: VecDeque<(u64, Instant)>,
     pub(super) uploads: Uploads<P>,
     /// Responses that leave in sets, for the requests that say how they go on.
     leaving: BTreeMap<[u64; 2], ExchangeId>,
@@ -86,17 +90,16 @@ impl<P: PeerKey> Sets<P> {
         self.leaving.insert([key.from, key.what], exchange);
     }
 
-    fn refuses(&self, peer: u64) -> bool {
-        self.refusing.contains(&peer)
+    fn refuses(&self, now: Instant, peer: u64) -> bool {
+        self.refusing.iter().any(|&(refusing, until)| refusing == peer && now < until)
     }
 
-    fn refused(&mut self, peer: u64) {
-        if !self.refuses(peer) {
-            if self.refusing.len() >= REFUSING {
-                self.refusing.pop_front();
-            }
-            self.refusing.push_back(peer);
+    fn refused(&mut self, now: Instant, peer: u64) {
+        self.refusing.retain(|&(refusing, _)| refusing != peer);
+        if self.refusing.len() >= REFUSING {
+            self.refusing.pop_front();
         }
+        self.refusing.push_back((peer, now + REFUSING_FOR));
     }
 }
 
@@ -108,18 +111,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Has a request go in sets, or its response; `false` if that is not for it, and nothing was changed. `named`: the
     /// application chose its token.
-    pub(super) fn cut_into_sets(&mut self, peer: u32, opening: &mut Opening, named: bool) -> bool {
+    pub(super) fn cut_into_sets(&mut self, now: Instant, peer: u32, opening: &mut Opening, named: bool) -> bool {
         if self.sets.is_none() || !opening.whole || opening.body.option(OptionNumber::OBSERVE).is_some() {
             return false;
         }
         // Bodies of equal requests at the same time are told apart (RFC 9175 §3).
         let tag = self.random.next_u32().to_be_bytes();
-        self.cut_into_tagged_sets(peer, opening, (tag, named))
+        self.cut_into_tagged_sets(now, peer, opening, (tag, named))
     }
 
     /// The same with this Request-Tag, whether it is to be observed or not.
     pub(super) fn cut_into_tagged_sets(
         &mut self,
+        now: Instant,
         peer: u32,
         opening: &mut Opening,
         (tag, named): (RequestTag, bool),
@@ -132,7 +136,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             matches!(number, N::BLOCK1 | N::BLOCK2 | N::Q_BLOCK1 | N::Q_BLOCK2)
         };
         let confirmable = opening.reliability == Reliability::Confirmable;
-        if !confirmable || sets.refuses(hash) || opening.body.options().any(|option| by_hand(option.number)) {
+        if !confirmable || sets.refuses(now, hash) || opening.body.options().any(|option| by_hand(option.number)) {
             return false;
         }
         let payload = opening.body.payload().len();
@@ -282,10 +286,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             SetStep::Fallback => {
                 let hash = self.peers.hash(&self.peers.get(peer).key);
                 if let Some(sets) = &mut self.sets {
-                    sets.refused(hash);
+                    sets.refused(now, hash);
                 }
                 self.fall_back(now, index);
             }
+            SetStep::Whole(whole) => self.ask_for_whole(now, index, *whole),
             SetStep::AsItIs | SetStep::Blocks if self.is_observed(index) => {
                 self.delivered(now, index, kind, OwnedMessage::from(*message));
             }
@@ -402,6 +407,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         // Only what is Confirmable begins in sets.
         self.exchanges.get_mut(index).confirmable = true;
         self.exchanges.go_on(now, &mut self.peers, index, (transfer, first), token);
+        self.admit_waiting(now, peer);
+    }
+
+    /// Repeats a request so that it asks for the whole response by Q-Block2.
+    fn ask_for_whole(&mut self, now: Instant, index: u32, (mut sets, first): (SetTransfer, Body)) {
+        let peer = self.exchanges.get(index).peer;
+        let token = self.choose_token(now, peer, false).ok().map(|chosen| chosen.token);
+        let base = token.as_ref().map(|token| token.clone().numbered(0));
+        let base = base.filter(|base| base.clone().numbered(1) != *base && !self.uses_token(peer, base));
+        sets.has_tokens = base.is_some();
+        let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
+        transfer.work = Work::Sets(Box::new(sets));
+        self.exchanges.get_mut(index).confirmable = true;
+        self.exchanges.go_on(now, &mut self.peers, index, (transfer, first), base.or(token));
         self.admit_waiting(now, peer);
     }
 

@@ -48,7 +48,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let request = Content { code, body: body.with_uint(OptionNumber::OBSERVE, REGISTER) };
         let deadline = timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout);
         let mut opening = registration(request.clone(), token, reliability, deadline, security.clone());
-        let in_sets = self.offer_sets(peer, &mut opening, named);
+        let in_sets = self.offer_sets(now, peer, &mut opening, named);
         let token = opening.token.clone();
         let exchange = self.submit(now, peer, &mut opening)?;
         // What was fresh now is not when it is registered again (RFC 9175 §2.3).
@@ -71,7 +71,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let (peer, in_sets) = (found.peer, found.in_sets);
         let mut opening = self.registration_again(index, found.request.clone());
-        self.offer_sets_again(peer, &mut opening, in_sets);
+        self.offer_sets_again(now, peer, &mut opening, in_sets);
         let exchange = self.submit(now, peer, &mut opening)?;
         self.subscriptions.registering(index, exchange);
         Ok(())
@@ -89,7 +89,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let body = found.request.body.with_uint(OptionNumber::OBSERVE, DEREGISTER);
         let registering = found.exchange;
         let mut opening = self.registration_again(index, Content { code, body });
-        self.offer_sets_again(peer, &mut opening, in_sets.filter(|in_sets| in_sets.uploaded));
+        self.offer_sets_again(now, peer, &mut opening, in_sets.filter(|in_sets| in_sets.uploaded));
         let exchange = self.submit(now, peer, &mut opening)?;
         self.remove_subscription(now, index);
         self.abandon_registration(now, registering);
@@ -170,7 +170,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let content = Content { code: *code, body };
         let (peer, in_sets) = (found.peer, found.in_sets);
         let mut opening = self.registration_again(subscription, content);
-        self.offer_sets_again(peer, &mut opening, in_sets);
+        self.offer_sets_again(now, peer, &mut opening, in_sets);
         let exchange = self.submit(now, peer, &mut opening).ok()?;
         self.subscriptions.registering(subscription, exchange);
         Some(())

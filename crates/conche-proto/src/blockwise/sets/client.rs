@@ -1,12 +1,18 @@
 //! [`SetTransfer`]: a client's request whose body, or whose response's body, goes in sets (RFC 9177 §4.3, §4.4).
 //!
-//! The first message is what the application asked for, a Confirmable one as a rule: only to such a one does a peer that
-//! does not know the options answer 4.02 (§4.1), and then all goes by Block1 and Block2. It carries the request's first
-//! block, or asks for the response's first. All others are Non-confirmable, unless the configuration has them Confirmable.
+//! The first message is Confirmable: only such a message does a peer without the options answer with 4.02 (§4.1). It
+//! carries the request's first block, or asks for the response's first. All others are Non-confirmable, unless the
+//! configuration has them Confirmable.
+//!
+//! A peer may refuse a message of a body with 4.02 or 4.00. If it refuses requests for single blocks of a response, or
+//! sends single blocks without Size2, the client requests the whole response (NUM 0 and M set). If the peer refuses that
+//! too, the client repeats the request with Block1 and Block2. It does the same for an upload that the peer refuses, or
+//! that succeeds before all blocks have left: the peer took the first block for the whole body.
 //!
 //! What is to be observed is asked for as a whole, since its states come without being asked for, each in sets and with the
 //! number that orders them in every payload (§4.5): a newer one takes the place of what has come of an older one.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -50,8 +56,10 @@ pub(crate) enum SetStep {
     Done(OwnedMessage),
     /// The response itself is the answer to the request.
     AsItIs,
-    /// The peer knows Block1 and Block2 only: send the request in that way.
+    /// The peer refuses Q-Block: repeat the request with Block1 and Block2.
     Fallback,
+    /// The peer does not send single blocks by Q-Block2: request the whole response with this.
+    Whole(Box<(SetTransfer, Body)>),
     /// It goes on by Block2.
     Blocks,
     /// It cannot go on.
@@ -233,8 +241,8 @@ impl SetTransfer {
         sets: &SetRules,
     ) -> SetStep {
         let code = response.code();
-        if code == Code::BAD_OPTION && first {
-            return SetStep::Fallback;
+        if is_refusal(code) && self.may_begin_anew(first) {
+            return self.ask_otherwise(rules);
         }
         if self.uploaded && is_about_sets(response) {
             return match self.told(now, response, sets) {
@@ -242,6 +250,10 @@ impl SetTransfer {
                 Follows::Nothing => SetStep::Wait,
                 Follows::TooMuch => SetStep::Failed(Trouble::Unacceptable),
             };
+        }
+        if code.is_success() && self.sender.as_ref().is_some_and(|sender| !sender.is_at_end()) {
+            // The peer cannot have received the entire body (RFC 9177 §4.3): it ignored a critical option.
+            return if self.code.is_idempotent() { SetStep::Fallback } else { SetStep::Failed(Trouble::Unacceptable) };
         }
         // All of its body has arrived, or none of it is wanted.
         self.sender = None;
@@ -259,6 +271,28 @@ impl SetTransfer {
             Ok(_) => SetStep::AsItIs,
             Err(_) => SetStep::Failed(Trouble::Unacceptable),
         }
+    }
+
+    /// Returns `true` if the request may be repeated: an upload whose response has begun must not be executed twice. A
+    /// refusal that follows a registration concerns an older state.
+    fn may_begin_anew(&self, first: bool) -> bool {
+        (first || !self.observes) && (self.receiver.is_none() || !self.uploaded)
+    }
+
+    /// Chooses the next way to make a request after the peer refused the current one.
+    fn ask_otherwise(&self, rules: &Rules) -> SetStep {
+        if self.uploaded || self.pushed || self.alone {
+            return SetStep::Fallback;
+        }
+        self.ask_for_whole(rules)
+    }
+
+    /// Requests the whole response.
+    fn ask_for_whole(&self, rules: &Rules) -> SetStep {
+        let whole =
+            Self { pushed: true, ..Self::new(self.code, &self.whole, self.head.clone(), self.payload.clone(), None) };
+        let first = whole.asking(&[Block { num: 0, more: true, size: rules.block_size }]);
+        SetStep::Whole(Box::new((whole, first)))
     }
 
     /// The receiver says what has come of a set, or what is missing. It may be late, when all has arrived.
@@ -286,7 +320,12 @@ impl SetTransfer {
     ) -> SetStep {
         let marks = Marks::of(response);
         let Some(bytes) = response.uint(OptionNumber::SIZE2).map(|size| size as usize) else {
-            return SetStep::Failed(Trouble::Unacceptable);
+            // A single block may come without Size2 and ETag: only the blocks of a whole body need them (RFC 9177 §4.6).
+            return match (self.uploaded || self.observes, self.pushed) {
+                (true, _) => SetStep::Failed(Trouble::Unacceptable),
+                (false, true) => SetStep::Fallback,
+                (false, false) => self.ask_for_whole(rules),
+            };
         };
         if bytes > rules.body_bytes {
             return SetStep::Failed(Trouble::TooLarge);
@@ -338,6 +377,8 @@ impl SetTransfer {
                 self.ask(rules)
             }
             Reply::Nothing => SetStep::Wait,
+            // Acknowledgements of its messages trigger the sender's next block.
+            Reply::Continue(_) if self.pushed && receiver.is_confirmable() => SetStep::Wait,
             Reply::Continue(_) | Reply::Missing => self.ask(rules),
         }
     }
@@ -407,6 +448,11 @@ impl SetTransfer {
     fn sent_again(&self) -> &[u8] {
         if self.code == Code::FETCH && !self.uploaded { &self.payload } else { &[] }
     }
+}
+
+/// Returns `true` for the codes with which peers refuse a message of a Q-Block body.
+const fn is_refusal(code: Code) -> bool {
+    matches!(code, Code::BAD_OPTION | Code::BAD_REQUEST)
 }
 
 /// It says which blocks of a request have arrived: 2.31, or a 4.08 that lists those that have not.

@@ -5,6 +5,7 @@ mod bodies;
 mod client;
 mod confirmable;
 mod lossy;
+mod refusals;
 mod server;
 mod states;
 mod waiting;
