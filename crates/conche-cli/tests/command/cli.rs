@@ -341,3 +341,13 @@ fn an_interrupted_experiment_says_so_and_has_no_results() {
     assert_eq!(stderr, "conche: the experiment is not over and has no results: interrupted\n");
     assert!(stdout.contains(r#""kind":"interrupted","status":130"#), "{stdout}");
 }
+
+#[test]
+fn q_block_with_a_non_confirmable_request_is_a_usage_error() {
+    let (_silence, uri) = silence();
+    for command in ["get", "put"] {
+        let ended = ask(&[command, "-N", "--q-block", &uri]);
+        assert_eq!((ended.status, ended.stdout.as_str()), (Some(2), ""));
+        assert!(ended.stderr.contains("--non") && ended.stderr.contains("--q-block"), "{}", ended.stderr);
+    }
+}
