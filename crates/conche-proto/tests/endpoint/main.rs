@@ -13,6 +13,7 @@ mod corpus;
 mod envelope;
 mod footprint;
 mod handshakes;
+mod hostile;
 mod interop;
 mod lossy;
 mod model;
