@@ -18,6 +18,9 @@ pub const CALIFORNIUM: &str = "3.14.0";
 /// That of its OSCORE: after this none was published until 4.0.
 pub const CALIFORNIUM_OSCORE: &str = "3.13.0";
 
+/// The version of Leshan that interop/leshan/pom.xml names.
+const LESHAN: &str = "2.0.0-M18";
+
 /// What has to be installed for programs in C, on libcoap, and on Californium: a program or a header, and the Debian package that
 /// holds it.
 pub const C: [(&str, &str); 1] = [("gcc", "gcc")];
@@ -46,11 +49,34 @@ pub fn compile_c(project: &Project, sources: &[&str], program: &str, libraries: 
 /// Compiles programs on Californium into this directory, unless that has been done, and fetches it if it is missing. The answer
 /// is the class path to start them with.
 pub fn compile_californium(project: &Project, sources: &[&str], classes: &str) -> Result<String> {
-    let libraries = project.target().join("interop/californium/lib");
-    let path = format!("{}/*", libraries.display());
     let parts = [("californium-core", CALIFORNIUM), ("scandium", CALIFORNIUM), ("cf-oscore", CALIFORNIUM_OSCORE)];
+    compile_java(project, ("californium", &parts), sources, classes)
+}
+
+/// Compiles the programs on Leshan, unless that has been done, and fetches it if it is missing. Returns the class path that
+/// starts them.
+pub fn leshan(project: &Project) -> Result<String> {
+    packages::ensure(project, &JAVA)?;
+    let source = |class| project.root.join(format!("interop/leshan/{class}.java")).to_string_lossy().into_owned();
+    let sources = ["Server", "Device", "Credentials"].map(source);
+    let sources: Vec<_> = sources.iter().map(String::as_str).collect();
+    let classes = project.target().join("interop/leshan/classes").to_string_lossy().into_owned();
+    let parts = [("leshan-tl-cf-server-coap", LESHAN), ("leshan-tl-cf-client-coap", LESHAN)];
+    compile_java(project, ("leshan", &parts), &sources, &classes)
+}
+
+/// Fetches the libraries of `interop/PEER/pom.xml` unless these parts are there, and compiles programs on them unless that has
+/// been done. Returns the class path that starts them.
+fn compile_java(
+    project: &Project,
+    (peer, parts): (&str, &[(&str, &str)]),
+    sources: &[&str],
+    classes: &str,
+) -> Result<String> {
+    let libraries = project.target().join(format!("interop/{peer}/lib"));
+    let path = format!("{}/*", libraries.display());
     if !parts.iter().all(|(part, version)| libraries.join(format!("{part}-{version}.jar")).is_file()) {
-        let pom = project.root.join("interop/californium/pom.xml").to_string_lossy().into_owned();
+        let pom = project.root.join(format!("interop/{peer}/pom.xml")).to_string_lossy().into_owned();
         let output = format!("-DoutputDirectory={}", libraries.display());
         let goal = ["-q", "-B", "-f", &pom, "dependency:copy-dependencies", &output, "-DincludeScope=runtime"];
         // It colours standard output even where nothing is written on it.

@@ -16,6 +16,7 @@ use crate::source::{self, Token};
 pub fn prepare(project: &Project) -> Result<()> {
     packages::ensure_programs(project)?;
     packages::ensure_pyarrow(project)?;
+    peers::leshan(project)?;
     interop::prepare(project)
 }
 
@@ -23,7 +24,7 @@ pub fn prepare(project: &Project) -> Result<()> {
 pub fn run(project: &Project) -> Result<()> {
     packages::ensure_programs(project)?;
     let python = packages::ensure_pyarrow(project)?;
-    let aiocoap = peers::secured_aiocoap(project)?;
+    let (aiocoap, leshan) = (peers::secured_aiocoap(project)?, peers::leshan(project)?);
     let tests = tests_with_needs(&project.files()?);
     if tests.is_empty() {
         bail!("no test is marked `#[ignore = \"needs …\"]`; the interop tests must be");
@@ -34,7 +35,7 @@ pub fn run(project: &Project) -> Result<()> {
     let line = format!("test --workspace --all-features {} -- --ignored {}", targets.join(" "), names.join(" "));
     // With this, a test that would skip itself for want of its program fails.
     let tests = Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1");
-    tests.env("CONCHE_PYTHON", &python).env("CONCHE_AIOCOAP", &aiocoap).run(project)?;
+    tests.env("CONCHE_PYTHON", &python).env("CONCHE_AIOCOAP", &aiocoap).env("CONCHE_LESHAN", &leshan).run(project)?;
     interop::run(project, &interop::Options::check())
 }
 

@@ -27,6 +27,8 @@ mod event_log;
 mod fuzz_replay;
 mod large_bodies;
 mod loopback;
+#[cfg(feature = "dtls")]
+mod lwm2m_leshan;
 mod metrics;
 mod multicast;
 mod observe;
