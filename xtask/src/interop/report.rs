@@ -165,6 +165,19 @@ Peers: libcoap of Debian 12 (4.3.1), aiocoap 0.4.17, Californium 3.14.0 (its OSC
 
 ";
 
+/// The tests with Leshan, which the step `interop` of CI runs as tests of conche.
+const LWM2M: &str = "
+## LwM2M
+
+With Eclipse Leshan 2.0.0-M18 (on Californium 4.0.0-M6), over `coaps` with a pre-shared key and with certificates of both. Each direction is a test of
+[lwm2m_leshan.rs](../crates/conche/tests/library/lwm2m_leshan.rs), which `cargo xtask ci interop` runs; it fails if one of them fails.
+
+| device | server | through the session that the device has opened |
+|---|---|---|
+| conche | Leshan | registration, read of `/3/0` (SenML JSON), observation of `/3/0/9` with two changes, deregistration |
+| Leshan | conche | registration, read of `/3/0` (SenML JSON), observation of `/3/0/9` with two changes |
+";
+
 /// What stands above the table of modes that protect.
 const SECURED: &str = "
 ## Secured
@@ -201,6 +214,7 @@ pub fn markdown(tables: &[Table<'_>]) -> String {
             out.push('\n');
         }
     }
+    out.push_str(LWM2M);
     out.push_str("\n## Notes\n\n");
     for (note, number) in notes.iter().zip(1..) {
         let _ = writeln!(out, "{number}. {note}");

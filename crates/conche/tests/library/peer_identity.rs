@@ -29,8 +29,12 @@ fn key_of(identity: &[u8]) -> Secret {
 
 /// A server that answers `/register` with the address and the identity of who registers.
 async fn registry() -> Server {
+    registry_at("127.0.0.1:0").await
+}
+
+async fn registry_at(address: &str) -> Server {
     let register = post(async |Peer(peer): Peer, identity: Identity| format!("{peer} {identity}"));
-    Server::builder().psk(keys).route("/register", register).bind("127.0.0.1:0").await.expect("a port")
+    Server::builder().psk(keys).route("/register", register).bind(address).await.expect("a port")
 }
 
 /// A device with a key, and how many requests have reached it.
@@ -121,8 +125,8 @@ async fn a_request_that_names_no_peer_uses_no_session_that_the_peer_has_opened()
     assert_eq!(reached.load(Ordering::Relaxed), 0);
 }
 
-#[tokio::test]
-async fn the_server_manages_a_device_through_the_session_that_the_device_has_opened() {
+/// A device and its server, bound to these addresses.
+async fn is_managed_through_its_session(of_device: &str, of_server: &str) {
     let changed = Notifier::default();
     let builder = Server::builder().outgoing_psk(LAMP, key_of(LAMP)).expect("a key").secured_only();
     let state = {
@@ -134,10 +138,10 @@ async fn the_server_manages_a_device_through_the_session_that_the_device_has_ope
     };
     let builder = builder.route("/state", state.observed_by(&changed));
     let builder = builder.route("/who", get(async |who: Identity| who.to_string()));
-    let lamp = builder.bind("127.0.0.1:0").await.expect("a port");
-    let server = registry().await;
-    let at = register(&lamp.client(), server.local_addr()).await;
-    assert_eq!(at, lamp.local_addr(), "both roles have one socket");
+    let lamp = builder.bind(of_device).await.expect("a port");
+    let server = registry_at(of_server).await;
+    let at = register(&lamp.client(), SocketAddr::from(([127, 0, 0, 1], server.local_addr().port()))).await;
+    assert_eq!(at.port(), lamp.local_addr().port(), "both roles have one socket");
 
     let ask = |path: &str| server.client().get(format!("coaps://{at}{path}")).expect_peer(Identity::psk(LAMP));
     assert_eq!(ask("/who").await.expect("answered").text().expect("text"), "lamp", "its server has the lamp's key");
@@ -148,6 +152,15 @@ async fn the_server_manages_a_device_through_the_session_that_the_device_has_ope
         assert_eq!(state.text().expect("text"), expected);
         assert_eq!(state.peer_identity(), Some(&Identity::psk(LAMP)));
         changed.notify();
+    }
+}
+
+#[tokio::test]
+async fn the_server_manages_a_device_through_the_session_that_the_device_has_opened() {
+    for of_device in ["127.0.0.1:0", "0.0.0.0:0", "[::]:0"] {
+        for of_server in ["127.0.0.1:0", "[::]:0"] {
+            is_managed_through_its_session(of_device, of_server).await;
+        }
     }
 }
 
