@@ -95,7 +95,7 @@ impl ResponseRules {
     }
 }
 
-/// By what right the body of a response is kept that goes in blocks.
+/// The claim of a response's body to a place in the table of bodies that leave in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeping {
     /// If there is room. Otherwise the response is refused, and the client asks again later: the method is safe.

@@ -14,7 +14,7 @@ use crate::config::ResponseLimit;
 use crate::shares::{Group, ROW};
 use conche_cc::Instant;
 
-/// Places in a set. There are as many sets as a [`Group`] has cells to choose from.
+/// Places in a set. The first cell of a [`Group`] is the number of its set.
 const WAYS: usize = 4;
 
 /// The bucket of a source.

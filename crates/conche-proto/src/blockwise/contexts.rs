@@ -5,10 +5,11 @@
 //!
 //! 1. a context that is finished: all of its blocks have left;
 //! 2. the one that has been idle longest of those that are stale, if it belongs to the newcomer's group of sources or to
-//!    one that holds more than that.
+//!    one that holds more than that. A context that its client has not used since it began is stale sooner: a forged
+//!    request is never followed by another one.
 //!
-//! A context that is in use makes no room for others, so whatever is admitted can finish. A group of sources cannot evict
-//! what belongs to a smaller one, however much it sends, and beyond its [share](crate::shares) its newcomers are refused.
+//! A context in use makes no room for others, so each admitted transfer can finish. A group of sources cannot evict
+//! the contexts of a smaller one, however much it sends, and beyond its [share](crate::shares) its newcomers are refused.
 
 use core::cell::Cell;
 use core::time::Duration;
@@ -43,9 +44,11 @@ pub(crate) struct Bounds {
     pub(crate) idle: Duration,
     /// What is so old is dropped, used or not.
     pub(crate) longest: Duration,
-    /// What has been idle for so long is stale, and may make room for others.
+    /// A context that has been idle for this long is stale, and may make room for others.
     pub(crate) stale: Duration,
-    /// What has been idle for so long may make room for what the same peer begins.
+    /// The same of a context that has not been used since it began.
+    pub(crate) unused_stale: Duration,
+    /// A context that has been idle for this long may make room for another one of its peer.
     pub(crate) own_stale: Duration,
 }
 
@@ -59,11 +62,12 @@ impl Bounds {
         idle: Duration::ZERO,
         longest: Duration::ZERO,
         stale: Duration::ZERO,
+        unused_stale: Duration::ZERO,
         own_stale: Duration::ZERO,
     };
 }
 
-/// By what right a new context takes its place.
+/// The claim of a new context to its place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Claim<'a> {
     /// The share of its group, beside the places that are [reserved](Contexts::reserve), by source.
@@ -75,11 +79,11 @@ pub(crate) enum Claim<'a> {
 }
 
 impl Claim<'static> {
-    /// A share of a table in which nothing is reserved.
+    /// A share of a table without reservations.
     pub(crate) const SHARE: Self = Self::Share(const { &Shares::new() });
 }
 
-/// At most so many contexts are looked at to find one that may make room.
+/// The number of contexts that a search for one to evict looks at.
 const LOOKED_AT: usize = 256;
 
 /// There is no room for another context, or for so many bytes.
@@ -96,6 +100,8 @@ struct Context<T> {
     value: T,
     /// All of its blocks have left: it is in the list of those that are finished.
     finished: bool,
+    /// It was used since it began.
+    continued: bool,
     by_use: Links,
 }
 
@@ -114,7 +120,7 @@ pub(crate) struct Contexts<T> {
     slots: Arena<Context<T>>,
     by_key: Index,
     by_peer: Index,
-    /// Those in use, and those that are finished: used longest ago first, so that the first expires first.
+    /// Contexts in use, and finished ones: used longest ago first, so that the first expires first.
     by_use: List<ByUse>,
     finished: List<ByUse>,
     /// Contexts and bytes, by source.
@@ -161,11 +167,11 @@ impl<T> Contexts<T> {
         self.unlink(index);
         self.by_use.push_back(&mut self.slots, index);
         let context = self.slots.get_mut(index)?;
-        (context.used, context.finished) = (now, false);
+        (context.used, context.finished, context.continued) = (now, false, true);
         Some((index, &mut context.value))
     }
 
-    /// The context of this key is finished: it stays as long as nobody needs its place.
+    /// The context of this key is finished: it stays until another one needs its place.
     pub(crate) fn finish(&mut self, key: Key) {
         let Some(index) = self.find(key) else { return };
         self.unlink(index);
@@ -219,8 +225,8 @@ impl<T> Contexts<T> {
             self.take(oldest);
         }
         self.make_room(now, group, (1, bytes), claim, None)?;
-        let (finished, by_use) = (false, Links::default());
-        let context = Context { key, group, bytes, begun: now, used: now, value, finished, by_use };
+        let (finished, continued, by_use) = (false, false, Links::default());
+        let context = Context { key, group, bytes, begun: now, used: now, value, finished, continued, by_use };
         let index = self.slots.insert(context).ok_or(Full)?;
         self.by_key.insert(hash_of(key), index);
         self.by_peer.insert(key.from, index);
@@ -231,8 +237,8 @@ impl<T> Contexts<T> {
         Ok(())
     }
 
-    /// Makes room for a context of about so many bytes that will be entered later as [`Claim::Reserved`], beside those
-    /// that others have reserved. The caller counts it among these.
+    /// Makes room for a context that will be entered later as [`Claim::Reserved`], beside the `reserved` places of others. The
+    /// caller counts the new reservation. `bytes` is an estimate.
     pub(crate) fn reserve(
         &mut self,
         now: Instant,
@@ -248,7 +254,7 @@ impl<T> Contexts<T> {
         self.make_room(now, group, (1, bytes), Claim::Share(reserved), None)
     }
 
-    /// A context of so many bytes can be entered at all.
+    /// Returns whether an empty table has room for a context of this size.
     pub(crate) const fn can_hold(&self, bytes: usize) -> bool {
         self.bounds.per_peer > 0 && self.bounds.total > 0 && bytes <= self.bounds.bytes
     }
@@ -345,7 +351,7 @@ impl<T> Contexts<T> {
         (count.get(), index)
     }
 
-    /// Makes room for so many contexts and bytes of a group, `except` at the expense of this one.
+    /// Makes room for `count` contexts and `bytes` bytes of a group, without evicting `except`.
     fn make_room(
         &mut self,
         now: Instant,
@@ -365,10 +371,12 @@ impl<T> Contexts<T> {
             }
             let held = if counts { &self.shares } else { &self.counts };
             let least = held.held(group);
-            let stale = |context: &Context<T>| now - context.used >= self.bounds.stale;
+            let (stale, unused_stale) = (self.bounds.stale, self.bounds.unused_stale);
+            let is_young = |context: &Context<T>| now - context.used < unused_stale;
             let may_go = |context: &Context<T>| {
+                let is_stale = !context.continued || now - context.used >= stale;
                 let gains = context.group == group || held.held(context.group) > least;
-                gains && Some(context.key) != except
+                is_stale && gains && Some(context.key) != except
             };
             let mut first_of = |is_over: &dyn Fn(&Context<T>) -> bool, is_it: &dyn Fn(&Context<T>) -> bool| {
                 let mut looked_at = 0;
@@ -379,7 +387,7 @@ impl<T> Contexts<T> {
                 found.filter(|&index| !is_over(&self.slots[index]) && is_it(&self.slots[index]))
             };
             let finished = self.finished.first();
-            let victim = finished.or_else(|| first_of(&|context| !stale(context), &may_go));
+            let victim = finished.or_else(|| first_of(&is_young, &may_go));
             let victim = victim.or_else(|| match claim {
                 Claim::Irreplaceable(_) => first_of(&|_| false, &|context| context.group == group),
                 Claim::Share(_) | Claim::Reserved => None,
@@ -404,7 +412,7 @@ impl<T> Contexts<T> {
         let left = self.bounds.bytes.saturating_sub(self.bytes);
         match claim {
             Claim::Reserved => bytes <= left,
-            // Nobody knows how large the bodies are for which others have reserved a place: as large as this one.
+            // The sizes of the bodies with a reserved place are unknown: each is taken to be as large as this one.
             Claim::Share(reserved) | Claim::Irreplaceable(reserved) => {
                 let held = self.shares.held(group).saturating_add(reserved.held(group).saturating_mul(bytes));
                 held.saturating_add(bytes) <= left.saturating_sub(reserved.total().saturating_mul(bytes))
@@ -445,6 +453,7 @@ mod tests {
         idle: Duration::from_secs(247),
         longest: Duration::from_secs(3_600),
         stale: Duration::from_secs(9),
+        unused_stale: Duration::from_secs(4),
         own_stale: Duration::from_secs(9),
     };
 
@@ -502,8 +511,21 @@ mod tests {
     /// Fills a table with one context for each of eight peers of groups of their own.
     fn full() -> Contexts<u64> {
         let mut contexts = Contexts::new(BOUNDS);
-        (0..8).for_each(|from| insert(&mut contexts, 0, from, 1).expect("room"));
+        for from in 0..8 {
+            insert(&mut contexts, 0, from, 1).expect("room");
+            assert!(contexts.use_of(at(0), key(from, 1)).is_some());
+        }
         contexts
+    }
+
+    #[test]
+    fn what_nobody_has_continued_makes_room_sooner() {
+        let mut contexts = Contexts::new(BOUNDS);
+        (0..8).for_each(|from| insert(&mut contexts, 0, from, 1).expect("room"));
+        assert!(contexts.use_of(at(1), key(0, 1)).is_some());
+        assert_eq!(insert(&mut contexts, 3, 100, 1), Err(Full));
+        assert_eq!(insert(&mut contexts, 5, 100, 1), Ok(()));
+        assert!(contexts.use_of(at(5), key(1, 1)).is_none() && contexts.use_of(at(5), key(0, 1)).is_some());
     }
 
     #[test]

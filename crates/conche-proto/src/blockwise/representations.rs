@@ -1,14 +1,14 @@
 //! [`Representations`]: bodies of responses that did not fit into one message, of which a client asks for block after
 //! block (RFC 7959 §2.4).
 //!
-//! The first block was cut out of what is kept here, so all blocks are of one state of the resource, whatever happens to that
-//! in the meantime. A request for a block that cannot be answered from here goes to the application again, if repeating it
-//! does no harm, and the block is cut out of the new response.
+//! The table keeps the body that the first block was cut from, so all blocks are of one state of the resource even if the
+//! resource changes meanwhile. A request for a block of a body that is not in the table goes to the application again, if
+//! the method is safe, and the block is cut from the new response.
 //!
-//! A body stays until its last block has left, or its client has been silent for a while. When the table is full, a new
-//! response is refused rather than an old one dropped: otherwise all downloads of more clients than there are places would
-//! fail. To refuse before the application has made the response, the table remembers which requests had a response of how many
-//! bytes last, and such a request [reserves](Representations::reserve) a place on arrival.
+//! A body stays until its last block has left or its client has been silent for a while. When the table is full, a new
+//! response is refused and no old one is dropped: otherwise the downloads of all clients would fail as soon as there are
+//! more clients than places. To refuse before the handler runs, the table remembers the size of the last response to each of
+//! 256 requests. A request whose last response was large [reserves](Representations::reserve) a place on arrival.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -167,13 +167,13 @@ impl From<Missing> for NoBlock {
     }
 }
 
-/// Requests whose last response is remembered to have had a large body; each has one place in that table.
+/// The number of requests for which the table remembers that their last response was large.
 const REMEMBERED: usize = 256;
 
 /// A request that was answered with a large body.
 #[derive(Clone, Copy, Debug, Default)]
 struct Large {
-    /// Half of what stands for the request.
+    /// Half of the hash of the request.
     tag: u32,
     /// The bytes of its response, 0 in an empty place.
     bytes: u32,
@@ -221,8 +221,8 @@ impl Representations {
         self.contexts.idle(now, key)
     }
 
-    /// Reserves a place for the response to a request, if the last one was large. `Ok(false)`: it was not, or nobody knows.
-    /// The caller counts the places that are reserved, by source.
+    /// Reserves a place for the response to a request, if the last one was large. `Ok(false)`: it was not large, or is not
+    /// remembered. The caller counts the reserved places, by source.
     pub(crate) fn reserve(&mut self, now: Instant, key: Key, group: Group, reserved: &Shares) -> Result<bool, Full> {
         let (tag, place) = Large::place(key.what);
         let large = self.large.as_ref().and_then(|large| large.get(place)).filter(|large| large.tag == tag);
@@ -234,7 +234,7 @@ impl Representations {
         }
     }
 
-    /// Keeps a response of which a block leaves. `Err(Full)` if there is no room, and would be with fewer others.
+    /// Keeps a response that leaves in blocks. `Err(Full)`: the table is full, and would have room with fewer others.
     pub(crate) fn keep(
         &mut self,
         now: Instant,

@@ -12,7 +12,7 @@ use super::ConfigError;
 /// | `peers` | peers with shares, and requests of ours | the peer that has been idle longest, for 255 s at least, makes room; else as for `incoming` |
 /// | `queue_per_peer`, `queue`, `exchanges`, `subscriptions` | the application | an error; what answers peers is bounded by their own limits |
 /// | `incoming` | peers, shares | 5.03 and Max-Age; a Non-confirmable request is dropped |
-/// | `group_requests` | peers, shares | the request is ignored; groups take turns for what waits |
+/// | `group_requests` | peers, shares | the request is ignored; groups take turns with their responses |
 /// | `group_responses` | members of a group, a share for each of them | the response is dropped |
 /// | `observers`, `observers_per_peer` | peers, shares | the request is answered without an observation |
 /// | `deduplication_bytes` | peers, shares for requests that are not idempotent | 5.03; of idempotent ones the oldest is forgotten, and a copy is handled again |
@@ -73,22 +73,22 @@ pub struct Limits {
     /// The largest body that is sent, received or put together from blocks (RFC 7959), at most 2^30. What fits into one message
     /// is not concerned, nor are bodies that go [block by block](crate::Request::streamed) between endpoint and application.
     pub body_bytes: usize,
-    /// Bodies of one peer's requests that are put together from blocks at the same time, and as many bodies of responses
-    /// to it of which blocks may be asked for, and as many bodies that go block by block between endpoint and application. What
-    /// a peer has left for 4.5 times ACK_TIMEOUT (9 s) makes room for what it begins, and its downloads at any time.
+    /// Uploads of one peer at the same time, and the same number of downloads, and of bodies that go block by block between
+    /// endpoint and application. An upload that the peer has left for 4.5 times ACK_TIMEOUT (9 s) makes room for
+    /// another one, and its oldest download does at any time.
     pub transfers_per_peer: usize,
     /// The same over all peers. No group of sources holds more than is free for others.
     ///
-    /// A transfer that is in use makes no room for others, so what is admitted can finish. A response whose last block has
-    /// left makes room, and so does a body that nobody went on with for 4.5 times ACK_TIMEOUT (9 s), if its group of sources
-    /// holds more than the newcomer's. Beyond that, a first block of an upload is answered with 5.03 and Max-Age, and
-    /// so is a safe request whose last response had a large body, before the application sees it. If the size was not known,
-    /// it is the response that is replaced. Bodies that go block by block between endpoint and application
+    /// A transfer in use makes no room for others, so each admitted one can finish. A response makes room when its last block
+    /// has left. So does a body that its client has left for 4.5 times ACK_TIMEOUT (9 s), or for twice
+    /// ACK_TIMEOUT (4 s) if only the first block of a response was asked for; but only for its own group of sources, or for
+    /// one that holds less. Beyond that, a first block of an upload is answered with 5.03 and Max-Age, and
+    /// so is a safe request if the last response to it was large, before the application sees it. If the size was unknown,
+    /// the response is replaced instead. Bodies that go block by block between endpoint and application
     /// make no room before EXCHANGE_LIFETIME is over.
     pub transfers: usize,
-    /// Bytes of the bodies that are put together from blocks: for those of peers' requests, for those of responses kept
-    /// for peers that ask for their blocks, and for those of responses to us, each. Those of requests and of kept responses have
-    /// the rules of `transfers`.
+    /// Bytes of all uploads of peers, of all downloads of peers, and of all responses to us in blocks: each of the three has
+    /// this bound. Uploads and downloads follow the rules of `transfers`.
     pub assembly_bytes: usize,
     /// Paths whose peers [share](crate::Endpoint::share_paths) what they find out. The one that has not been heard of for longest makes
     /// room.

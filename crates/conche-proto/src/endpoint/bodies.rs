@@ -31,8 +31,10 @@ impl Seldom for Representations {
     }
 
     fn make(config: &SharedConfig) -> Self {
-        // A peer that begins a download may give up another one for it.
-        Self::new(Bounds { own_stale: Duration::ZERO, ..bounds(config) })
+        // A client asks for the second block within a round trip, and within 1.5 times ACK_TIMEOUT more if the first was
+        // lost. A peer that begins a download may give up another one for it.
+        let unused_stale = config.transmission.ack_timeout.saturating_mul(2);
+        Self::new(Bounds { unused_stale, own_stale: Duration::ZERO, ..bounds(config) })
     }
 }
 
@@ -49,6 +51,7 @@ pub(super) fn bounds(config: &SharedConfig) -> Bounds {
         idle: config.times().exchange_lifetime,
         longest: config.transfer_lifetime,
         stale,
+        unused_stale: stale,
         own_stale: stale,
     }
 }
@@ -149,7 +152,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.answer_remembered(now, arrival, message, code, &cut.body);
     }
 
-    /// What a request says, with a place for the body of its response if the last one was large.
+    /// Reserves a place for the body of the response to a request, if the last one was large.
     pub(super) fn with_place(&mut self, now: Instant, arrival: &Arrival<P>, said: Said) -> Result<Said, Full> {
         if self.representations.made().is_none() {
             return Ok(said);
@@ -159,8 +162,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(if reserves { Said { keeping: Keeping::Reserved, ..said } } else { said })
     }
 
-    /// Keeps a response of which the first block leaves, for `to` to ask for the others. `Err`: there is no room, and this
-    /// is the answer instead.
+    /// Keeps a response whose first block leaves, so that `to` can ask for the other blocks. `Err`: the table is full, and this
+    /// response leaves instead.
     pub(super) fn keep(&mut self, now: Instant, to: &Recipient, whole: Representation) -> Result<(), Response> {
         let success = whole.code.is_success();
         let claim = match to.keeping {
@@ -328,7 +331,8 @@ pub(super) struct Recipient {
     pub(super) asked: Asked,
     /// The message beside its body.
     pub(super) beside: Overhead,
-    /// By what right its body is kept; `None` for a notification and for what answers a group, which are never refused.
+    /// The claim of its body to a place; `None` for a notification and for a response to a group request, which are never
+    /// refused.
     pub(super) keeping: Option<Keeping>,
 }
 

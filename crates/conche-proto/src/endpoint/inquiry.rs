@@ -30,11 +30,11 @@ struct Inquiry {
     responses: usize,
 }
 
-/// What becomes of a response to a group request.
+/// The verdict on a response to a group request.
 enum Verdict {
     Deliver,
     Duplicate,
-    /// There is no room for it.
+    /// Its sender has its share.
     Drop,
 }
 
@@ -231,7 +231,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Verdict::Duplicate => self.stats.duplicates += 1,
             Verdict::Drop => self.stats.group_overflow += 1,
             Verdict::Deliver => {
-                // A group that somebody answers for is not silent.
+                // A response of any member shows that the group is not silent.
                 let group = self.exchanges.get(exchange.index).peer;
                 self.peers.get_mut(group).heard();
                 let (from, message) = (source.from, OwnedMessage::from(*message));

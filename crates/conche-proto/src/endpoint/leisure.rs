@@ -40,9 +40,9 @@ pub(super) struct Leisurely<P> {
 /// All of them.
 #[derive(Debug)]
 pub(super) struct Leisure<P> {
-    /// The response whose period it is, and when it leaves.
+    /// The response of the current period, and when it leaves.
     current: Option<(Instant, Leisurely<P>)>,
-    /// Those without a period yet, in the order in which they came.
+    /// Responses without a period yet, in order of arrival.
     queue: VecDeque<Leisurely<P>>,
     /// When the last period ends.
     over: Instant,

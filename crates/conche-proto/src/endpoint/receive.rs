@@ -217,8 +217,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// The message IDs toward a peer run out, and this Non-confirmable request needs one for its response.
     ///
     /// Such a request is dropped on arrival. Otherwise its response would wait for a message ID for up to
-    /// EXCHANGE_LIFETIME, and hold the share of its group of sources. The last 1024 IDs are left for what the server
-    /// itself begins: separate responses, notifications and pings.
+    /// EXCHANGE_LIFETIME, and hold the share of its group of sources. The last 1024 IDs are left for separate
+    /// responses, notifications and pings.
     fn lacks_ids(&self, now: Instant, peer: u32, message: &Message<'_>) -> bool {
         let scarce = self.peers.get(peer).ids_scarce_until(now, self.config.times().exchange_lifetime).is_some();
         scarce && !NoResponse::of(message).suppresses(Code::CONTENT)
@@ -520,7 +520,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Returns what a message is remembered by: its sender, our address, its message ID, type and token.
+    /// Returns the fingerprint of a message: of its sender, our address, its message ID, type and token.
     ///
     /// A retransmission is the same message, so it has the type and token of the first copy. With both in the
     /// fingerprint, forged messages that use up the message IDs of a client do not make its own ones duplicates.

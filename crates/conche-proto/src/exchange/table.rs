@@ -276,7 +276,7 @@ impl<C: Controller> Exchanges<C> {
         })
     }
 
-    /// Returns the exchanges with a peer whose message is on its way.
+    /// Returns the exchanges with a peer that wait for an acknowledgement.
     pub(crate) fn outstanding<P: PeerKey>(
         &mut self,
         peers: &Peers<P, C>,
@@ -290,7 +290,7 @@ impl<C: Controller> Exchanges<C> {
         self.of_peer(peers, peer, |exchange| exchange.purpose != Purpose::Handshake)
     }
 
-    /// Returns the exchanges with a peer for which this holds, in the order of their places.
+    /// Returns the exchanges with a peer that match, in the order of their places.
     fn of_peer<P: PeerKey>(
         &mut self,
         peers: &Peers<P, C>,

@@ -70,7 +70,7 @@ impl<P, C: Controller> Peer<P, C> {
         Load { exchanges: load.exchanges.saturating_sub(1), bytes: load.bytes.saturating_sub(bytes), ..load }
     }
 
-    /// Hands out the next message ID, or says when it will be free.
+    /// Hands out the next message ID. `Err`: when it will be free.
     #[inline]
     pub(crate) fn allocate_id(&mut self, now: Instant, lifetime: Duration) -> Result<MessageId, Instant> {
         self.used_ids.allocate(&mut self.next_id, now, lifetime)

@@ -172,14 +172,14 @@ impl Drop for Background {
     }
 }
 
-/// Divides limits among so many endpoints, so that all of them together hold no more than one did, as long as a part is not
-/// too little for anything; the limits are legal ones.
+/// Divides legal limits among `count` endpoints, so that all of them together hold no more than one did. A part that would be
+/// too small to work with is larger than that.
 ///
 /// These stay whole: limits of one peer or one request, as a peer is served by the same endpoint as long as all run; paths,
 /// which each endpoint measures by itself; requests to groups, which arrive at one socket; and outputs, which wait only
 /// until the driver polls.
 fn share(limits: &Limits, count: usize) -> Limits {
-    // Without `..`, so that a new limit has to be decided on here.
+    // Without `..`, so that a new limit does not compile until it is handled here.
     let &Limits {
         peers,
         queue_per_peer,

@@ -197,7 +197,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let (Phase::Leaving(leaving), Some(group)) = (stream.phase, group)
             && leaving.served > 0
         {
-            // If there is no room, its client asks the application once more.
+            // If the table is full, another request for the last block goes to the application.
             let claim = Claim::Share(self.incoming.reserved());
             let _ = self.representations.keep(now, key, group, leaving.whole, claim);
             self.representations.finish(key);

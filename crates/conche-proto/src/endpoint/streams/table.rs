@@ -161,7 +161,13 @@ impl Seldom for Parts {
     fn make(config: &SharedConfig) -> Self {
         let bounds = bounds(config);
         // What goes on has its time, however long it takes all in all, and nobody else's body makes room.
-        let of_streams = Bounds { longest: Duration::MAX, stale: Duration::MAX, own_stale: Duration::MAX, ..bounds };
+        let of_streams = Bounds {
+            longest: Duration::MAX,
+            stale: Duration::MAX,
+            unused_stale: Duration::MAX,
+            own_stale: Duration::MAX,
+            ..bounds
+        };
         Self { assemblies: Assemblies::new(bounds), streams: Streams::new(of_streams) }
     }
 }

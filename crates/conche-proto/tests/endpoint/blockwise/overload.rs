@@ -1,5 +1,5 @@
-//! More clients than there are places for their bodies, honest and other ones: what is admitted finishes, and what is not is
-//! told when to come back.
+//! More clients than places for their bodies, honest and hostile ones: admitted transfers finish, and the others get 5.03 with
+//! Max-Age.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, OptionNumber, OwnedMessage, Type};
 use conche_proto::{EndpointConfig, Event, Instant, Limits, RequestId, Response};
@@ -14,14 +14,14 @@ fn server(limits: Limits) -> Direct {
     server
 }
 
-/// A response of so many bytes that differs from all others.
+/// A response of this size that differs from all others.
 fn unlike_others(number: u64, bytes: usize) -> Response {
     let mut payload = vec![0; bytes];
     payload[..8].copy_from_slice(&number.to_be_bytes());
     Response::new(Code::CONTENT, Body::builder().payload(payload).build().expect("no options"))
 }
 
-/// A client that asks again when a 5.03 says so (RFC 7252 §5.9.3.4).
+/// A client that asks again after the Max-Age of a 5.03 (RFC 7252 §5.9.3.4).
 struct Client {
     endpoint: Direct,
     address: Address,
@@ -38,7 +38,7 @@ impl Client {
         Self { endpoint, address, code: Code::GET, asks_at: Some(Instant::ZERO), outcome: None }
     }
 
-    /// What it sends now.
+    /// Returns the datagrams that it sends now.
     fn departures(&mut self, now: Instant) -> Vec<Vec<u8>> {
         self.endpoint.now = now;
         if self.asks_at.take_if(|at| *at <= now).is_some() {
@@ -77,7 +77,7 @@ enum Application {
     Together,
 }
 
-/// Clients in lockstep, each of which takes one round trip of 100 ms for a block: how many succeed, and how often the handler ran.
+/// Runs clients in lockstep, with a round trip of 100 ms for each block. Returns how many succeed, and how often the handler ran.
 fn in_lockstep(limits: Limits, count: u32, code: Code, application: &Application) -> (usize, u64) {
     let mut server = server(limits);
     let mut clients: Vec<_> = (0..count).map(Client::new).collect();

@@ -19,7 +19,7 @@ use super::track::{Sent, Track};
 /// No message is remembered for longer, whatever the parameters: 13 days.
 const LONGEST_MEMORY: Duration = Duration::from_nanos(1 << 50);
 
-/// What tells requests apart: sender, our address, message ID, type and token.
+/// The identity of a request: sender, our address, message ID, type and token.
 type Handled = (Address, Option<IpAddr>, MessageId, Type, Token);
 
 /// The invariants of one endpoint, checked on all that it sends and tells.

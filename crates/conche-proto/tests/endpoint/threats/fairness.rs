@@ -1,4 +1,4 @@
-//! One source that takes all it can get of a table, and what is left for its neighbours.
+//! One source that takes all it can get of a table, and its neighbours.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ fn responses_that_wait_for_a_message_id_are_bounded_for_each_peer() {
     let limits = Limits { queue_per_peer: 8, ..Limits::default() };
     let mut server = server(EndpointConfig { limits, ..EndpointConfig::default() });
     let client = address(7, 1);
-    // They arrive while message IDs are plenty, and are answered when there are none.
+    // They arrive while message IDs are plenty, and are answered after the last one is used.
     let mut slow = Vec::new();
     for id in 0..=u16::MAX {
         let requests = server.receive(client, &non(Code::POST, id)).requests();
