@@ -51,10 +51,11 @@ impl Limiter {
     /// Counts one more request of a source, unless that exceeds its limit.
     pub fn admits(&mut self, now: Instant, source: Group) -> bool {
         let Some(set) = self.sets.get_mut(source.cells()[0]) else { return true };
-        let known = set.iter().position(|bucket| bucket.source == source && bucket.until > now);
+        // A source keeps its place even with an empty bucket, so that it has no second one.
+        let known = set.iter().position(|bucket| bucket.source == source);
         let emptiest = || set.iter().enumerate().min_by_key(|(_, bucket)| bucket.until).map(|(way, _)| way);
         let Some(way) = known.or_else(emptiest) else { return true };
-        let until = if known.is_some() { set[way].until } else { now };
+        let until = if known.is_some() { set[way].until.max(now) } else { now };
         let admitted = until <= now + self.tolerance;
         if admitted {
             set[way] = Bucket { source, until: until + self.interval };
@@ -109,6 +110,11 @@ mod tests {
         assert_eq!(admitted(&mut limiter, 1, start, 100), 2);
         (0..100).for_each(|_| limiter.give_back(source(1)));
         assert_eq!(admitted(&mut limiter, 1, start, 100), 5);
+        for ms in 1_000..1_100 {
+            let now = start + Duration::from_millis(ms);
+            assert_eq!(admitted(&mut limiter, 2, now, 3), 3, "in millisecond {ms}");
+            (0..3).for_each(|_| limiter.give_back(source(2)));
+        }
     }
 
     #[test]
