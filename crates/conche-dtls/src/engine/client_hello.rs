@@ -62,6 +62,10 @@ impl Rewriter {
     /// The next datagram, written to the front of the buffer. Returns its length.
     pub(super) fn next(&mut self, buffer: &mut [u8]) -> Option<usize> {
         let datagram = self.rewritten.pop_front()?;
+        if self.rewritten.is_empty() {
+            // An open session keeps no memory for it.
+            self.rewritten = VecDeque::new();
+        }
         buffer.get_mut(..datagram.len())?.copy_from_slice(&datagram);
         Some(datagram.len())
     }
@@ -69,7 +73,8 @@ impl Rewriter {
     /// Writes the ClientHello in fragments of dimpl's length. There are no more fragments than
     /// dimpl's, so record numbers stay unique.
     fn write(&mut self, number: u16) {
-        let body = without_use_srtp(&self.body).unwrap_or_else(|| self.body.clone());
+        let body = core::mem::take(&mut self.body);
+        let body = without_use_srtp(&body).unwrap_or(body);
         let (sequence, longest) = self.first;
         for (index, chunk) in (0..).zip(body.chunks(longest.max(1))) {
             let header = wire::handshake_header(message::CLIENT_HELLO, number, body.len());

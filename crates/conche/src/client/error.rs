@@ -174,6 +174,15 @@ pub enum Error {
         /// How it went. Without any transmission the request was certainly not received.
         course: Course,
     },
+    /// The DTLS session ended before the response, and the server may have executed the request. It
+    /// recognizes duplicates only within a session. See [`security`](crate::security).
+    #[error("{peer}: the session ended before the response{}", maybe_executed(course))]
+    SessionOver {
+        /// The server.
+        peer: SocketAddr,
+        /// The course of the exchange. Without any transmission the server has not executed the request.
+        course: Course,
+    },
     /// The request has an option No-Response (RFC 7967), and no response came, as it asked.
     /// [`send_without_response`](super::RequestBuilder::send_without_response) makes this a success.
     #[error("{peer}: no response came, as the request asked with No-Response")]
@@ -226,6 +235,11 @@ fn told(diagnostic: Option<&str>) -> String {
     diagnostic.map(|text| format!(": {}", Escaped(text))).unwrap_or_default()
 }
 
+/// Whether a server may have executed a request.
+fn maybe_executed(course: &Course) -> &'static str {
+    if course.transmissions == 0 { "" } else { ", and the server may have executed the request" }
+}
+
 fn again(transmissions: u16) -> &'static str {
     if transmissions == 0 { "" } else { " again" }
 }
@@ -235,7 +249,7 @@ impl Error {
     #[must_use]
     pub fn is_timeout_or_unreachable(&self) -> bool {
         match self {
-            Self::Resolve { .. } | Self::NoAddress { .. } => true,
+            Self::Resolve { .. } | Self::NoAddress { .. } | Self::SessionOver { .. } => true,
             Self::Send { source, .. } => is_unreachable(source),
             Self::Handshake { source, .. } => source.is_timeout_or_unreachable(),
             Self::Failed { failure, .. } => matches!(
@@ -255,7 +269,9 @@ impl Error {
     #[must_use]
     pub fn was_sent(&self) -> bool {
         match self {
-            Self::Failed { course, .. } | Self::ResponseTooLarge { course, .. } => course.transmissions > 0,
+            Self::Failed { course, .. } | Self::SessionOver { course, .. } | Self::ResponseTooLarge { course, .. } => {
+                course.transmissions > 0
+            }
             Self::Send { transmissions, .. } => *transmissions > 0,
             Self::Response { .. } | Self::Decode { .. } | Self::Unanswered { .. } | Self::Stopped => true,
             // Some of it may have been.
@@ -275,7 +291,7 @@ impl Error {
                 Self::ResponseTooLarge { peer, limit: body_limit, course }
             }
             ExchangeError::Failed { failure, course } => Self::Failed { peer, failure, course },
-            ExchangeError::SessionOver { course } => Self::Failed { peer, failure: Failure::Unreachable, course },
+            ExchangeError::SessionOver { course } => Self::SessionOver { peer, course },
             ExchangeError::Send { source, transmissions } => Self::Send { peer, source, transmissions },
             ExchangeError::Unprotected => Self::Handshake { peer, source: HandshakeError::unprotected() },
             ExchangeError::UnexpectedPeer(mismatch) => Self::UnexpectedPeer { peer, mismatch },
@@ -290,6 +306,7 @@ impl Error {
     pub(super) fn is_worth_another_address(&self) -> bool {
         match self {
             Self::Failed { failure: Failure::Unreachable, course, .. } => course.transmissions <= 1,
+            Self::SessionOver { course, .. } => course.transmissions == 0,
             Self::Send { transmissions, .. } => *transmissions == 0,
             Self::IpVersion { .. } => true,
             Self::Handshake { source, .. } => source.is_timeout_or_unreachable(),

@@ -165,7 +165,7 @@ impl Ready {
                     if course.transmissions == 0 => {}
                 Err(InSession::Failed(error)) => return Err(error),
                 Err(InSession::Over(course)) => {
-                    return Err(Error::Failed { peer: to, failure: Failure::Unreachable, course });
+                    return Err(Error::SessionOver { peer: to, course });
                 }
                 Ok(outcome) => return response(to, outcome),
             }

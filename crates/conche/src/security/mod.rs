@@ -36,7 +36,7 @@
 //! a NAT may have rebound the socket to another address. The session that answers first is used. If
 //! that is the second one, the first is closed, and idempotent requests without an acknowledgement
 //! are sent again through the second. Other requests fail with
-//! [`Failure::Unreachable`](crate::Failure::Unreachable): the server may have executed them, and
+//! [`Error::SessionOver`](crate::Error::SessionOver): the server may have executed them, and
 //! recognizes duplicates only within a session.
 //!
 //! DTLS 1.2 (RFC 6347) with TLS_PSK_WITH_AES_128_CCM_8 for keys, and with ECDHE_ECDSA and AES-GCM or ChaCha20-Poly1305 for certificates.
