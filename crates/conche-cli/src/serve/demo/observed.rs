@@ -2,7 +2,7 @@
 //!
 //! | resource | what it does | test cases |
 //! |---|---|---|
-//! | `/obs` | changes every 5 s, and by PUT; is removed by DELETE until it changes next; notifications are Confirmable | OBS 01, 04-10 |
+//! | `/obs` | changes every 5 s, and by PUT; is removed by DELETE until it is written again; notifications are Confirmable | OBS 01, 04-10 |
 //! | `/obs-non` | the same with Non-confirmable notifications | OBS 02, 03 |
 //! | `/obs-large` | does not fit into a message | BLOCK 06, OBS 11-13 |
 //! | `/obs-reset` | POST makes the server forget its observers, as a restart would | OBS 04 |
@@ -68,13 +68,13 @@ struct Changing {
 struct Content {
     /// How often it has changed by itself.
     changes: u64,
-    /// What a client has written; until it changes by itself.
+    /// The last PUT or DELETE of a client. A PUT lasts until the resource changes by itself.
     written: Option<Written>,
 }
 
 #[derive(Debug)]
 enum Written {
-    Document(Vec<u8>),
+    Document(ContentFormat, Vec<u8>),
     Removed,
 }
 
@@ -94,6 +94,10 @@ async fn keep_changing(changing: Weak<Changing>, period: Duration) {
         let Some(changing) = changing.upgrade() else { return };
         {
             let mut content = changing.locked();
+            // A removed resource stays removed until a client writes it.
+            if matches!(content.written, Some(Written::Removed)) {
+                continue;
+            }
             *content = Content { changes: content.changes + 1, written: None };
         }
         changing.notifier.notify();
@@ -102,30 +106,30 @@ async fn keep_changing(changing: Weak<Changing>, period: Duration) {
 
 async fn read(State(changing): State<Arc<Changing>>) -> Response {
     let content = changing.locked();
-    let payload = match &content.written {
+    let text = ContentFormat::TEXT_PLAIN;
+    let (format, payload) = match &content.written {
         Some(Written::Removed) => return Response::new(Code::NOT_FOUND),
-        Some(Written::Document(document)) => document.clone(),
-        None if changing.shown == Shown::Large => format!("{}\n{}", content.changes, FILLER.repeat(40)).into_bytes(),
-        None => content.changes.to_string().into_bytes(),
+        Some(Written::Document(format, document)) => (*format, document.clone()),
+        None if changing.shown == Shown::Large => (text, format!("{}\n{}", content.changes, FILLER.repeat(40)).into()),
+        None => (text, content.changes.to_string().into()),
     };
     let reliability = match changing.shown {
         Shown::Confirmable | Shown::Large | Shown::Resettable => Reliability::Confirmable,
         Shown::NonConfirmable | Shown::Pumping => Reliability::NonConfirmable,
     };
-    Response::new(Code::CONTENT).payload(ContentFormat::TEXT_PLAIN, payload).max_age(CHANGE).reliability(reliability)
+    Response::new(Code::CONTENT).payload(format, payload).max_age(CHANGE).reliability(reliability)
 }
 
-/// Its Content-Format cannot change while it is observed: that would end all observations (RFC 7641 §4.2, TD_COAP_OBS_08).
+/// In another Content-Format this ends all observations with 4.06 (RFC 7641 §4.2, TD_COAP_OBS_08).
 async fn write(State(changing): State<Arc<Changing>>, request: Request) -> Code {
-    if request.content_format().is_some_and(|format| format != ContentFormat::TEXT_PLAIN) {
-        changing.notifier.send(Response::diagnostic(Code::INTERNAL_SERVER_ERROR, "the content format has changed"));
-        return Code::CHANGED;
-    }
-    changing.locked().written = Some(Written::Document(request.payload().to_vec()));
+    let format = request.content_format().unwrap_or(ContentFormat::TEXT_PLAIN);
+    let written = Written::Document(format, request.payload().to_vec());
+    let before = changing.locked().written.replace(written);
     changing.notifier.notify();
-    Code::CHANGED
+    if matches!(before, Some(Written::Removed)) { Code::CREATED } else { Code::CHANGED }
 }
 
+/// Ends all observations with 4.04 (RFC 7641 §4.2, TD_COAP_OBS_07).
 async fn remove(State(changing): State<Arc<Changing>>) -> Code {
     changing.locked().written = Some(Written::Removed);
     changing.notifier.notify();
@@ -161,6 +165,27 @@ mod tests {
         let state = observation.next().await.expect("it goes on").expect("a state");
         assert_eq!(state.code(), Code::NOT_FOUND);
         assert!(observation.next().await.is_none());
+        tokio::time::sleep(2 * CHANGE).await;
+        assert_eq!(client.get(&uri).await.expect("a response").code(), Code::NOT_FOUND, "it stays removed");
+        let written = client.put(&uri).payload(ContentFormat::TEXT_PLAIN, "anew").await.expect("a response");
+        assert_eq!(written.code(), Code::CREATED);
+        assert_eq!(client.get(&uri).await.expect("a response").text(), Ok("anew"));
+    }
+
+    // TD_COAP_OBS_08
+    #[tokio::test(start_paused = true)]
+    async fn a_representation_in_another_format_ends_observations_with_4_06() {
+        let server = Server::builder().router(router()).bind("127.0.0.1:0").await.expect("it starts");
+        let uri = format!("coap://{}/obs", server.local_addr());
+        let client = Client::new();
+        let mut observation = client.observe(&uri);
+        observation.next().await.expect("it goes on").expect("a state");
+        client.put(&uri).payload(ContentFormat::CBOR, vec![0xa0]).await.expect("a response");
+        let state = observation.next().await.expect("it goes on").expect("a state");
+        assert_eq!(state.code(), Code::NOT_ACCEPTABLE);
+        assert!(observation.next().await.is_none());
+        let read = client.get(&uri).await.expect("a response");
+        assert_eq!((read.code(), read.content_format()), (Code::CONTENT, Some(ContentFormat::CBOR)));
     }
 
     #[tokio::test(start_paused = true)]
