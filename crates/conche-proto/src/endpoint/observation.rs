@@ -59,6 +59,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// unless said otherwise, and ends the observation (§4.2). Of a body that does not fit into a message, or into the blocks
     /// that an observer asked for, it gets the first block and asks for the others.
     ///
+    /// If the state has another Content-Format than the first response to an observer, the observer
+    /// gets 4.06 instead and is removed (§4.2): [`Event::ObserverGone`] with
+    /// [`ObserverEnd::FormatChanged`].
+    ///
     /// # Errors
     /// If the response is not legal or too large.
     pub fn notify(&mut self, now: Instant, topic: u64, response: Response) -> Result<usize, NotifyError> {
@@ -129,12 +133,31 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// The observer that this request registers, if its registration was accepted.
     #[inline]
     pub(super) fn registered(&mut self, request: RequestId) -> Option<u32> {
-        if self.observers.unanswered() == 0 {
-            return None;
+        self.observers.registered_by(request)
+    }
+
+    /// Handles the Observe option of the next message of a request with a streamed body. Its token
+    /// may differ from the token of the message before. An observer that the request registers
+    /// takes over the new token, or is removed if this message does not register.
+    pub(super) fn registration_continued(&mut self, now: Instant, request: RequestId, message: &Message<'_>) {
+        let Some(observer) = self.registered(request) else {
+            return self.observation_renewed(now, request, message);
+        };
+        let Some(waiting) = self.incoming.get(request).cloned() else { return };
+        let asks = message.uint(OptionNumber::OBSERVE) == Some(REGISTER);
+        let place = Place { token: waiting.token.clone(), ..self.observers.place(observer) };
+        if let Some(other) = self.observers.find(&place).filter(|&other| other != observer) {
+            if !asks || !self.observers.is_secured_as(other, self.incoming.security(request)) {
+                // This request must not end an observation under another security context.
+                return self.remove_observer(now, observer);
+            }
+            self.lose_observer(now, other, ObserverEnd::Replaced);
         }
-        let waiting = self.incoming.get(request)?.clone();
-        let observer = self.observer_of(request, &waiting)?;
-        (self.observers.progress(observer) == Progress::Unanswered(request)).then_some(observer)
+        if !asks {
+            return self.remove_observer(now, observer);
+        }
+        let security = self.incoming.security(request).clone();
+        self.observers.continue_registration(observer, waiting.token, waiting.asked.for_states(), security);
     }
 
     /// The request that registered an observer is answered like this.
@@ -325,7 +348,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// The body of the first response to an observer.
     pub(super) fn first_response(&mut self, now: Instant, observer: u32, response: &Response) -> Body {
         match response.code.is_success() {
-            true => self.observers.first_response(now, observer, &response.body),
+            true => self.observers.first_response(now, observer, response),
             false => response.body.clone(),
         }
     }
@@ -333,6 +356,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn catch_up(&mut self, now: Instant, observer: u32) {
         if self.observers.is_behind(observer) || self.observers.is_doubtful(observer) {
             self.notify_observer(now, observer);
+        } else if self.observers.has_other_format(observer) {
+            self.lose_observer(now, observer, ObserverEnd::FormatChanged);
         } else if self.observers.is_over(observer) {
             self.remove_observer(now, observer);
         }

@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use super::topics::OfTopic;
 use crate::blockwise::Asked;
-use crate::codec::{MessageId, Token};
+use crate::codec::{Body, Code, MessageId, OptionNumber, Token};
 use crate::exchange::ExchangeId;
 use crate::incoming::RequestId;
 use crate::security::Security;
@@ -44,12 +44,31 @@ pub(super) struct Observer {
     pub(super) left: Stamp,
     /// The exchange of its first response, if that is a separate one: the [generation](crate::exchange::ExchangeId) of it.
     pub(super) first: Option<u32>,
+    /// The Content-Format of the first representation that it was sent, which all notifications
+    /// must have (RFC 7641 §4.2).
+    pub(super) format: Option<ContentFormat>,
+    /// 4.06 is its last notification, as the newest state has another Content-Format.
+    pub(super) over: bool,
     /// Non-confirmable notifications since it acknowledged one.
     pub(super) unconfirmed: u8,
     /// When it last showed that it is interested.
     pub(super) confirmed: Instant,
     pub(super) of_topic: Links,
     pub(super) of_watcher: Links,
+}
+
+/// The Content-Format of a representation, which may have none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ContentFormat(Option<u16>);
+
+impl ContentFormat {
+    /// Returns the Content-Format of a response, or `None` for a response without a representation
+    /// of its own: an error, 2.03, or an empty payload without the option.
+    pub(super) fn of(code: Code, body: &Body) -> Option<Self> {
+        let content = body.content(code).filter(|_| code.is_success() && code != Code::VALID)?;
+        let format = content.uint(OptionNumber::CONTENT_FORMAT).and_then(|format| u16::try_from(format).ok());
+        (format.is_some() || !body.payload().is_empty()).then_some(Self(format))
+    }
 }
 
 /// A peer that observes.

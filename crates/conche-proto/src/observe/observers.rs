@@ -4,6 +4,7 @@
 //! queues up however slow a client is. Bounded in total, for each peer, and for each group of sources by its
 //! [share](crate::shares).
 
+use alloc::collections::BTreeMap;
 use core::fmt;
 use core::net::IpAddr;
 use core::time::Duration;
@@ -37,6 +38,9 @@ pub enum ObserverEnd {
     Deregistered,
     /// It registered again under the same token (RFC 7641 §4.1); that request follows.
     Replaced,
+    /// The state has another Content-Format than the first response had: the client was sent 4.06
+    /// (RFC 7641 §4.2).
+    FormatChanged,
     /// It rejected a notification, or a notification could not be delivered (RFC 7641 §4.5).
     Failed(Failure),
 }
@@ -46,6 +50,7 @@ impl fmt::Display for ObserverEnd {
         match self {
             Self::Deregistered => f.write_str("the client deregistered"),
             Self::Replaced => f.write_str("the client registered again"),
+            Self::FormatChanged => f.write_str("the Content-Format of the state has changed"),
             Self::Failed(failure) => failure.fmt(f),
         }
     }
@@ -101,7 +106,8 @@ pub(crate) struct Observers {
     shares: Shares,
     hash: Keyed,
     generation: u32,
-    pub(super) unanswered: usize,
+    /// Observers with a registration that awaits its response, by request.
+    registering: BTreeMap<RequestId, u32>,
     /// No topic starts lower than one ended.
     sequence: Sequence,
 }
@@ -135,7 +141,7 @@ impl Observers {
             shares: Shares::new(),
             hash,
             generation: 0,
-            unanswered: 0,
+            registering: BTreeMap::new(),
             sequence: Sequence::START,
         }
     }
@@ -148,9 +154,31 @@ impl Observers {
         self.slots.len() == 0
     }
 
-    /// How many of them wait for the response to their registration.
-    pub(crate) fn unanswered(&self) -> usize {
-        self.unanswered
+    /// Returns the observer that this request registers, as long as the request awaits its
+    /// response.
+    pub(crate) fn registered_by(&self, request: RequestId) -> Option<u32> {
+        self.registering.get(&request).copied()
+    }
+
+    /// Forgets the request that registered an observer, which is answered or never will be.
+    pub(super) fn end_registration(&mut self, index: u32) {
+        if let Progress::Unanswered(request) = self.slots[index].progress {
+            self.registering.remove(&request);
+        }
+    }
+
+    /// Changes the token of an observer to that of the next message of its registration (RFC 7959
+    /// §2.5). The response and the notifications answer the last message, and so have its token.
+    pub(crate) fn continue_registration(&mut self, index: u32, token: Token, asked: Asked, security: Security) {
+        let Observer { watcher, token: before, .. } = &self.slots[index];
+        let Watcher { peer, group, .. } = self.watchers[*watcher];
+        self.shares.give_back(group, before.places());
+        self.shares.take(group, token.places());
+        self.by_place.remove(index);
+        let hash = self.hash_of(peer, &token);
+        let observer = &mut self.slots[index];
+        (observer.token, observer.asked, observer.security) = (token, asked, security);
+        self.by_place.insert(hash, index);
     }
 
     /// How many observe this.
@@ -190,6 +218,8 @@ impl Observers {
             last: None,
             left: Stamp::at(now),
             first: None,
+            format: None,
+            over: false,
             unconfirmed: 0,
             confirmed: now,
             of_topic: Links::default(),
@@ -202,13 +232,14 @@ impl Observers {
         self.watchers[watcher].observers.push_back(&mut self.slots, index);
         self.watchers[watcher].len += 1;
         self.shares.take(group, places);
-        self.unanswered += 1;
+        self.registering.insert(request, index);
         Some(ObserverId { index, generation: self.generation })
     }
 
     /// Takes an observer that is sent nothing out of all lists; the answer is its peer.
     pub(crate) fn remove(&mut self, index: u32) -> u32 {
-        let &Observer { watcher, topic, progress, ref token, .. } = &self.slots[index];
+        self.end_registration(index);
+        let &Observer { watcher, topic, ref token, .. } = &self.slots[index];
         let places = token.places();
         self.by_place.remove(index);
         self.topics[topic].observers.remove(&mut self.slots, index);
@@ -221,7 +252,6 @@ impl Observers {
             self.watchers.remove(watcher);
         }
         self.shares.give_back(group, places);
-        self.unanswered -= usize::from(matches!(progress, Progress::Unanswered(_)));
         self.topics[topic].len -= 1;
         self.close_if_unobserved(topic);
         peer

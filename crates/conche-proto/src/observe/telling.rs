@@ -3,11 +3,11 @@
 
 use core::time::Duration;
 
-use super::entry::{Progress, Watcher};
+use super::entry::{ContentFormat, Progress, Watcher};
 use super::observers::{Notification, Observers, Place};
 use super::topics::State;
-use crate::codec::{Body, MessageId, OptionNumber};
-use crate::exchange::{ExchangeId, Reliability, Response};
+use crate::codec::{Body, Code, MessageId, OptionNumber};
+use crate::exchange::{Content, ExchangeId, Reliability, Response};
 use conche_cc::Instant;
 use conche_cc::units::Stamp;
 
@@ -26,8 +26,10 @@ impl Observers {
 
     /// The first response to an observer, which is a notification as well: with the number of what was true when it
     /// registered.
-    pub(crate) fn first_response(&mut self, now: Instant, index: u32, body: &Body) -> Body {
-        let observer = &self.slots[index];
+    pub(crate) fn first_response(&mut self, now: Instant, index: u32, response: &Response) -> Body {
+        let Response { code, body, .. } = response;
+        let observer = &mut self.slots[index];
+        observer.format = ContentFormat::of(*code, body);
         let topic = &mut self.topics[observer.topic];
         // What the application says is older than what it has said meanwhile.
         let sequence = if observer.seen == topic.version { topic.sequence.at(now) } else { topic.sequence.before() };
@@ -36,7 +38,7 @@ impl Observers {
 
     /// The request that registered an observer is answered, by this exchange if not with the acknowledgement.
     pub(crate) fn answered(&mut self, index: u32, exchange: Option<ExchangeId>) {
-        self.unanswered -= 1;
+        self.end_registration(index);
         let observer = &mut self.slots[index];
         (observer.progress, observer.first) = (Progress::Idle, exchange.map(|exchange| exchange.generation));
     }
@@ -121,7 +123,7 @@ impl Observers {
     pub(crate) fn is_behind(&self, index: u32) -> bool {
         let observer = &self.slots[index];
         let unanswered = matches!(observer.progress, Progress::Unanswered(_));
-        !unanswered && observer.seen != self.topics[observer.topic].version
+        !unanswered && !observer.over && observer.seen != self.topics[observer.topic].version
     }
 
     /// It was sent the newest state by nothing but Non-confirmable messages, and that has settled since: it is sent it once
@@ -130,7 +132,7 @@ impl Observers {
         let observer = &self.slots[index];
         let topic = &self.topics[observer.topic];
         let never = |state: &State| state.reliability == Some(Reliability::NeverConfirmable);
-        topic.settled && observer.unconfirmed > 0 && !topic.state.as_ref().is_some_and(never)
+        topic.settled && !observer.over && observer.unconfirmed > 0 && !topic.state.as_ref().is_some_and(never)
     }
 
     /// It was sent all that there will ever be.
@@ -139,17 +141,30 @@ impl Observers {
         topic.is_over() && !self.is_behind(index)
     }
 
+    /// It was sent 4.06, since the newest state has another Content-Format than its first response
+    /// (RFC 7641 §4.2).
+    pub(crate) fn has_other_format(&self, index: u32) -> bool {
+        self.slots[index].over
+    }
+
     /// The newest state, which counts as sent from now on.
     pub(crate) fn message(&mut self, now: Instant, index: u32) -> Option<Notification> {
         let observer = &mut self.slots[index];
         let topic = &self.topics[observer.topic];
         let State { content, reliability } = topic.state.as_ref()?;
         observer.seen = topic.version;
+        let format = ContentFormat::of(content.code, &content.body);
+        observer.over = observer.format.is_some() && format.is_some() && observer.format != format;
+        observer.format = observer.format.or(format);
+        let content = match observer.over {
+            true => Content { code: Code::NOT_ACCEPTABLE, body: Body::EMPTY },
+            false => content.clone(),
+        };
         let overdue = now - observer.confirmed >= CONFIRM_AFTER;
         let doubtful = topic.settled || observer.unconfirmed >= NON_IN_A_ROW;
         let reliability = match reliability {
             _ if overdue => Reliability::Confirmable,
-            None if topic.is_over() => Reliability::Confirmable,
+            None if topic.is_over() || observer.over => Reliability::Confirmable,
             None | Some(Reliability::NonConfirmable) if doubtful => Reliability::Confirmable,
             None => Reliability::NonConfirmable,
             Some(reliability) => *reliability,
@@ -157,7 +172,7 @@ impl Observers {
         let &Watcher { peer, group, .. } = &self.watchers[observer.watcher];
         let place = Place { peer, token: observer.token.clone(), local: observer.local };
         let (asked, security) = (observer.asked, observer.security.clone());
-        Some(Notification { place, group, asked, security, content: content.clone(), reliability })
+        Some(Notification { place, group, asked, security, content, reliability })
     }
 
     /// A notification is under way.
@@ -198,6 +213,6 @@ impl Observers {
     /// What was under way to it never left.
     pub(crate) fn missed(&mut self, index: u32) {
         let observer = &mut self.slots[index];
-        observer.seen = observer.seen.wrapping_sub(1);
+        (observer.seen, observer.over) = (observer.seen.wrapping_sub(1), false);
     }
 }

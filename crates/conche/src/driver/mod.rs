@@ -344,7 +344,10 @@ impl<C: SharedController> Driver<C> {
             }
             Event::Wanted { body, bytes } => self.body_wanted(body, bytes),
             Event::Part { request, message, last } => self.bodies.part(request, &message, last),
-            Event::StreamOver { request, reason } => self.bodies.over(request, reason),
+            Event::StreamOver { request, reason } => {
+                self.bodies.over(request, reason);
+                self.registration_answered(request);
+            }
             Event::GroupResponse { exchange, from, message } => self.exchanges.group_response(exchange, from, message),
             Event::GroupOver { exchange, responses, course, .. } => {
                 self.exchanges.end(exchange, format_args!("{responses} responses"), course, |_| {

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use conche::client::{Observation, Response as Answer};
-use conche::server::{Notifier, Path, Query, Resource, Response, Router, get};
+use conche::codec::BlockSize;
+use conche::server::{BodyStream, Notifier, Path, Query, Resource, Response, Router, fetch, get};
 use conche::{Client, Code, EndpointConfig, Error, Limits, OptionNumber, Server, SubscriptionEnd};
 use tokio::net::ToSocketAddrs;
 
@@ -356,4 +357,58 @@ async fn what_can_be_observed_says_so_in_the_list_of_resources() {
     assert_eq!(links.text(), Ok("</n>;obs"));
     let plain = Client::new().get(uri(&server, "/n")).await.expect("a response");
     assert_eq!(plain.option(OptionNumber::OBSERVE), None);
+}
+
+/// A FETCH of two blocks, for a handler that reads the body as it arrives.
+#[tokio::test(start_paused = true)]
+async fn a_fetch_in_two_blocks_whose_body_is_streamed_is_observed_until_it_is_dropped() {
+    let notifier = Notifier::new();
+    let handler = fetch(|mut body: BodyStream| async move {
+        let mut bytes = 0;
+        while let Ok(Some(chunk)) = body.chunk().await {
+            bytes += chunk.len();
+        }
+        format!("{bytes} bytes")
+    });
+    let route = handler.observed_by(&notifier);
+    let server = Server::builder().route("/r", route).bind(LOCALHOST).await.expect("it starts");
+    let client = Client::builder().block_size(BlockSize::B16).build().expect("legal settings");
+    let observe = || client.request(Code::FETCH, uri(&server, "/r")).bytes(vec![7; 21]).observe();
+    let mut both = [observe(), observe()];
+    for observation in &mut both {
+        assert_eq!(next_text(observation).await, "21 bytes");
+    }
+    assert_eq!(notifier.observers(), 2);
+    notifier.send(Response::new(Code::CONTENT).text("new"));
+    for observation in &mut both {
+        assert_eq!(next_text(observation).await, "new");
+    }
+    drop(both);
+    while notifier.observers() > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// A client that sends the first block of a registration and no other.
+#[tokio::test(start_paused = true)]
+async fn a_registration_whose_body_is_given_up_is_not_counted_as_an_observer() {
+    let notifier = Notifier::new();
+    let handler = fetch(|mut body: BodyStream| async move {
+        while let Ok(Some(_)) = body.chunk().await {}
+        "never"
+    });
+    let route = handler.observed_by(&notifier);
+    let server = Server::builder().route("/r", route).bind(LOCALHOST).await.expect("it starts");
+    let socket = tokio::net::UdpSocket::bind(LOCALHOST).await.expect("the loopback can be bound");
+    // CON FETCH, Observe 0, Uri-Path "r", Block1 0/1/16.
+    let mut first = b"\x41\x05\x00\x01\x07\x60\x51r\xd1\x03\x08\xff".to_vec();
+    first.extend([1; 16]);
+    socket.send_to(&first, server.local_addr()).await.expect("it leaves");
+    let mut answer = [0; 64];
+    let received = socket.recv(&mut answer).await.expect("an answer");
+    assert_eq!((received > 4, answer[1]), (true, Code::CONTINUE.0), "the block is taken");
+    assert_eq!(notifier.observers(), 1);
+    while notifier.observers() > 0 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
 }

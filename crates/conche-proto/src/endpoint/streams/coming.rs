@@ -145,6 +145,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         self.incoming.keep_place(id);
+        if !self.observers.is_empty() {
+            self.observation_renewed(now, id, message);
+        }
         self.stats.requests_received += 1;
         let message = OwnedMessage::pooled(*message, &mut self.requests);
         self.announce(Event::Request { id, from: arrival.source.from, message });

@@ -84,6 +84,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         self.incoming.go_on(now, request, waiting);
         self.incoming.protect(request, &arrival.security);
+        if !self.observers.is_empty() {
+            self.registration_continued(now, request, message);
+        }
         true
     }
 
@@ -118,7 +121,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
+    /// Drops a request that gets no response any more, with the observer that it registered.
     pub(super) fn give_up_place(&mut self, now: Instant, request: RequestId) {
+        self.unregister(now, request);
         self.release(now, request);
         if let Some(waiting) = self.incoming.remove(request) {
             self.answered(now, &waiting);

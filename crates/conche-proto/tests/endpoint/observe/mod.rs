@@ -3,9 +3,11 @@
 mod client;
 mod ends;
 mod etsi;
+mod formats;
 mod many;
 mod mix;
 pub mod net;
 mod server;
 mod settled;
+mod streamed;
 mod threats;
