@@ -61,8 +61,8 @@ pub use conche_cc as cc;
 pub use conche_cc::Instant;
 
 pub use config::{
-    ConfigError, EndpointConfig, Envelope, Limits, Multicast, ParameterError, QBlock, ResponseLimit, SharedConfig,
-    TransmissionParameters,
+    ConfigError, EndpointConfig, Envelope, Limits, Multicast, ObserverChecks, ParameterError, QBlock, ResponseLimit,
+    SharedConfig, TransmissionParameters,
 };
 pub use echo::{Freshness, Stale};
 pub use endpoint::{

@@ -24,6 +24,10 @@ use alloc::boxed::Box;
 /// Cells in a row.
 pub(crate) const ROW: u32 = 1024;
 
+/// How many of the oldest entries of a table are compared when the largest holder among them makes
+/// room.
+pub(crate) const CANDIDATES: usize = 16;
+
 /// A group of sources, as the cells that it counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group([u16; 2]);
@@ -90,6 +94,19 @@ impl Shares {
     #[inline]
     pub(crate) const fn total(&self) -> usize {
         self.total
+    }
+
+    /// Whether an entry of `other` may make room for one of `group`, in a table of entries that can
+    /// be taken away: unless `group` is the larger holder of the two. It holds `besides` elsewhere.
+    pub(crate) fn may_displace(&self, group: Group, besides: usize, other: Group) -> bool {
+        group == Group::NOBODY || self.excess(group).saturating_add(besides) <= self.held(other)
+    }
+
+    /// How much a group holds beyond the share of other groups that its cells count: the mean of a
+    /// cell and four standard deviations of it, if sources are forged all over.
+    pub(crate) fn excess(&self, group: Group) -> usize {
+        let mean = self.total / ROW as usize;
+        self.held(group).saturating_sub(mean + 4 * mean.isqrt())
     }
 
     /// What a group holds.

@@ -82,6 +82,7 @@ impl<C: SharedController> Controllers<C> {
             endpoint.share_paths(Box::new(move |peer| sharing.path(peer)));
         }
         endpoint.set_source_groups(Box::new(|peer: &Address| peer.prefix()));
+        endpoint.set_source_hosts(Box::new(|peer: &Address| peer.host()));
         Ok(endpoint)
     }
 }

@@ -85,6 +85,8 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
         token_length: endpoint.token_length.into(),
         pace_repeats: endpoint.repeats == Repeats::Paced,
         number_copies: endpoint.number_copies,
+        // No paper has a server check its observers, and no address is forged.
+        observer_checks: None,
         response_timeout: None,
         queue_lifetime: PATIENCE,
         longest_pause: Some(PATIENCE),

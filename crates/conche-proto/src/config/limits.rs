@@ -9,12 +9,13 @@ use super::ConfigError;
 ///
 /// | limit | filled by | when a share or the whole is used up |
 /// |---|---|---|
-/// | `peers` | peers with shares, and requests of ours | the peer that has been idle longest, for 255 s at least, makes room; else as for `incoming` |
+/// | `peers` | peers with shares, and requests of ours | the peer that has been idle longest, for 255 s at least, makes room, or one that has not proven its address; else as for `incoming` |
 /// | `queue_per_peer`, `queue`, `exchanges`, `subscriptions` | the application | an error; what answers peers is bounded by their own limits |
 /// | `incoming` | peers, shares | 5.03 and Max-Age; a Non-confirmable request is dropped |
 /// | `group_requests` | peers, shares | the request is ignored; groups take turns with their responses |
 /// | `group_responses` | members of a group, a share for each of them | the response is dropped |
-/// | `observers`, `observers_per_peer` | peers, shares | the request is answered without an observation |
+/// | `observers` | peers, shares | an observer that has not [proven its presence](crate::ObserverChecks) makes room; else the request is answered without an observation |
+/// | `observers_per_host`, `observers_per_peer`, `topics`, `state_bytes` | peers, shares | the request is answered without an observation |
 /// | `deduplication_bytes` | peers, shares for requests that are not idempotent | 5.03; of idempotent ones the oldest is forgotten, and a copy is handled again |
 /// | `transfers`, `assembly_bytes` | peers, shares | finished and stale bodies make room, of the own group or larger ones; else 5.03 |
 /// | `transfers_per_peer` | one peer | its stale bodies and its oldest download make room; else 5.03 |
@@ -26,7 +27,9 @@ use super::ConfigError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Peers with congestion state or message IDs: those that we send to, and those whose requests need a response of its
-    /// own, for 255 s after their last use. No group of sources makes more of them than are free for others.
+    /// own, for 255 s after their last use. No group of sources makes more of them than are free for others. A source that has
+    /// neither answered a message of this endpoint nor been [validated](crate::EndpointConfig::validate_sources) makes room for
+    /// others at any time.
     pub peers: usize,
     /// Messages that wait for admission to one peer: if there are as many, a further request or ping to it is refused. What is never
     /// refused may wait beside them, as it may beside those of `queue`.
@@ -51,11 +54,29 @@ pub struct Limits {
     /// Responses to one group request of ours that are delivered. No sender has more of them than are left for others, so
     /// one that answers without end has half.
     pub group_responses: usize,
-    /// Observers, over all topics (RFC 7641 §4.1). Beyond, a registration is answered like a plain GET. No group of sources
-    /// holds more of them than is free for others.
+    /// Observers, over all topics (RFC 7641 §4.1). Beyond, observers make room that have not proven
+    /// their presence ([`ObserverChecks`](crate::ObserverChecks)), or a registration is answered
+    /// like a plain GET. No group of sources holds more of them than are free for others.
     pub observers: usize,
+    /// Observers of one host, on all of its ports and over all topics
+    /// ([`set_source_hosts`](crate::Endpoint::set_source_hosts)). The default is an eighth of
+    /// `observers`: enough for a site behind one address, and too few for one host to fill the
+    /// table.
+    pub observers_per_host: usize,
     /// Observers of one peer, over all topics. A Reset that matches nothing else is compared with each of them.
     pub observers_per_peer: usize,
+    /// Topics that are observed ([`observe`](crate::Endpoint::observe)). The application makes a
+    /// state for each of them after a change. Beyond, a registration for another topic is answered
+    /// like a plain GET. No group of sources opens more of them than are free for others: one
+    /// prefix opens at most half, 8192 by default, and a server makes as many states within
+    /// seconds.
+    pub topics: usize,
+    /// Bytes of the states that are kept for observers, one for each topic: the newest
+    /// notification, or the size of the first response. A registration beyond is answered like a
+    /// plain GET, and a larger state than there is room for is
+    /// [refused](crate::NotifyError::StatesFull). No group of sources has more bytes kept for the
+    /// topics that it opened than are free for others.
+    pub state_bytes: usize,
     /// Subscriptions of our own, registrations on their way included.
     pub subscriptions: usize,
     /// Bytes of the deduplication table, cached replies included. Each Confirmable request that waits for its response
@@ -111,7 +132,10 @@ impl Default for Limits {
             group_requests: 16,
             group_responses: 1024,
             observers: 131_072,
+            observers_per_host: 16_384,
             observers_per_peer: 64,
+            topics: 16_384,
+            state_bytes: 16 << 20,
             subscriptions: 131_072,
             deduplication_bytes: 64 << 20,
             message_bytes: 1152,
@@ -149,7 +173,10 @@ impl Limits {
             ("group_requests", self.group_requests, 0, MOST_PLACES),
             ("group_responses", self.group_responses, 0, MOST_PLACES),
             ("observers", self.observers, 0, MOST_PLACES),
+            ("observers_per_host", self.observers_per_host, 0, MOST_PLACES),
             ("observers_per_peer", self.observers_per_peer, 0, MOST_PLACES),
+            ("topics", self.topics, 0, MOST_PLACES),
+            ("state_bytes", self.state_bytes, 0, u32::MAX as usize),
             ("subscriptions", self.subscriptions, 0, MOST_PLACES),
             ("paced_peers", self.paced_peers, 0, MOST_PLACES),
             ("deduplication_bytes", self.deduplication_bytes, 0, u32::MAX as usize),

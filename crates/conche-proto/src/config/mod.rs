@@ -5,6 +5,7 @@
 mod envelope;
 mod limits;
 mod multicast;
+mod observer_checks;
 mod q_block;
 mod shared;
 mod transmission;
@@ -12,6 +13,7 @@ mod transmission;
 pub use envelope::Envelope;
 pub use limits::Limits;
 pub use multicast::Multicast;
+pub use observer_checks::ObserverChecks;
 pub use q_block::QBlock;
 pub use shared::SharedConfig;
 pub(crate) use shared::Times;
@@ -96,6 +98,12 @@ pub struct EndpointConfig {
     /// Default: `false`. To be set for servers that strangers can reach and that have no security, such as those on the
     /// Internet. Requests to groups are not concerned, see [`Multicast`].
     pub validate_sources: bool,
+    /// When an observer is checked by a Confirmable message, and whether the first notification is
+    /// Confirmable if the round-trip time to the client is unknown. Default: `Some` of
+    /// [`ObserverChecks::default`]. With `None`, for simulations of servers that do neither, an
+    /// observer is checked by notifications only: at least each fifth, and one that follows the
+    /// last proof after more than 12 h.
+    pub observer_checks: Option<ObserverChecks>,
     /// How requests to groups of which we are a member are answered (RFC 7252 §8). Default: not at all.
     pub multicast: Option<Multicast>,
     /// An experiment: each copy of a Confirmable request says which one it is, and each response that is piggybacked on an acknowledgement which copy it
@@ -133,6 +141,7 @@ impl Default for EndpointConfig {
             pace_repeats: false,
             number_copies: false,
             validate_sources: false,
+            observer_checks: Some(ObserverChecks { first: ObserverChecks::FIRST, every: ObserverChecks::EVERY }),
             multicast: None,
             retry_after: Duration::from_secs(2),
             idle_lifetime: Duration::from_secs(255),
@@ -181,6 +190,9 @@ impl EndpointConfig {
         }
         if self.response_timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(ConfigError::NoTime { setting: "response_timeout" });
+        }
+        if let Some(checks) = &self.observer_checks {
+            checks.validate()?;
         }
         let ack_timeout = self.transmission.ack_timeout;
         if let Some(q_block) = &self.q_block {
@@ -294,6 +306,12 @@ pub enum ConfigError {
         /// The shortest that works.
         least: Duration,
     },
+    /// An observer would be checked less often than RFC 7641 demands.
+    #[error("observer_checks.every is {given:?}: it must be at most 24 h (RFC 7641 §4.5)")]
+    ObserverChecks {
+        /// The given time.
+        given: Duration,
+    },
     /// An endpoint tells 256 controllers apart.
     #[error("there are 256 controllers already: no more can be told apart")]
     TooManyControllers,
@@ -351,6 +369,13 @@ mod tests {
             config.q_block = Some(QBlock::default());
         });
         assert!(matches!(error, ConfigError::NonReceiveTimeout { .. }));
+        let day = seconds(24 * 60 * 60);
+        let rarely = ObserverChecks { every: day + seconds(1), ..ObserverChecks::default() };
+        let error = refusal(|config| config.observer_checks = Some(rarely));
+        assert_eq!(error, ConfigError::ObserverChecks { given: day + seconds(1) });
+        let never = ObserverChecks { first: Duration::ZERO, ..ObserverChecks::default() };
+        let error = refusal(|config| config.observer_checks = Some(never));
+        assert_eq!(error, ConfigError::NoTime { setting: "observer_checks.first" });
         let error = refusal(|config| config.envelope.timeout_cap = Duration::from_millis(50));
         assert!(matches!(error, ConfigError::Envelope { .. }));
     }

@@ -57,7 +57,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.announce(Event::Flight { exchange: id, peer });
             return None;
         }
-        let mut token = &exchange.token;
+        let mut token = exchange.token_sent();
         if let Some(transfer) = &exchange.transfer {
             if exchange.sends_sets() {
                 return self.depart_payload(now, id, buf);
@@ -91,7 +91,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let attempt = self.exchanges.sent(now, &mut self.peers, id.index, &mut self.random);
         let exchange = self.exchanges.get(id.index);
-        if let Purpose::Notification(observer) = exchange.purpose {
+        if let Purpose::Notification(observer) = exchange.purpose
+            && !exchange.pings_observer()
+        {
             self.observers.left(now, observer, exchange.id, exchange.confirmable);
         }
         self.stats.retransmissions += u64::from(attempt > 0);

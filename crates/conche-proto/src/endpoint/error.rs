@@ -189,6 +189,14 @@ pub enum NotifyError {
         /// What is allowed.
         limit: usize,
     },
+    /// The states of other topics leave no room for this one in
+    /// [`Limits::state_bytes`](crate::Limits::state_bytes). An error as the last notification can
+    /// still be sent.
+    #[error("the states that are kept for observers take too many bytes: the limit state_bytes is {limit}")]
+    StatesFull {
+        /// The limit.
+        limit: usize,
+    },
     /// The options leave no room in [`Limits::message_bytes`](crate::Limits::message_bytes) for a block of the body, beside a
     /// token of 8 bytes and the Observe option.
     #[error("the notification takes {bytes} bytes, the limit is {limit}")]

@@ -108,8 +108,22 @@ use repeats::Repeats;
 use sets::Sets;
 use streams::Parts;
 
-/// Tells which sources count as one where they share something bounded.
+/// A number for each source, the same for sources that belong together.
 type SourceGroups<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
+
+/// Which sources belong together.
+struct Sources<P> {
+    /// Sources that share one part of a bounded table have the same number.
+    groups: Option<SourceGroups<P>>,
+    /// Sources of one host have the same number.
+    hosts: Option<SourceGroups<P>>,
+}
+
+impl<P> Default for Sources<P> {
+    fn default() -> Self {
+        Self { groups: None, hosts: None }
+    }
+}
 
 /// A CoAP client and server without I/O.
 ///
@@ -122,7 +136,8 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     random: ChaCha8Rng,
     /// Of what stands for messages and for groups of sources.
     hash: Keyed,
-    groups: Option<SourceGroups<P>>,
+    /// How the application groups sources.
+    sources: Option<Box<Sources<P>>>,
     limiter: Option<Box<Limiter>>,
     known: Option<Box<Known<P>>>,
     /// Memory of the requests on their way to the application. Responses come one by one and have their own.
@@ -173,7 +188,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(Self {
             random,
             hash,
-            groups: None,
+            sources: None,
             limiter: config.response_limit.map(|limit| Box::new(Limiter::new(limit))),
             known,
             requests: MessagePool::new(),
@@ -186,7 +201,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             representations: OnDemand::new(config.clone()),
             sets: Sets::of(&config).map(Box::new),
             exchanges: Exchanges::new(config.clone(), hash),
-            observers: OnDemand::new(hash),
+            observers: OnDemand::new((hash, config.clone())),
             subscriptions: OnDemand::new(hash),
             peers: Peers::new(controller, limits.peers, config.idle_lifetime, times.exchange_lifetime, peers_hash),
             outbox: Outbox::new(),
@@ -248,7 +263,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// hold more than is free for all others, so a prefix that one attacker can send from should be one group. Without
     /// it each peer is a group of its own.
     pub fn set_source_groups(&mut self, groups: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
-        self.groups = Some(groups);
+        self.sources.get_or_insert_default().groups = Some(groups);
+    }
+
+    /// Sets a function that returns the same number for all sources of one host. A host may have
+    /// [`Limits::observers_per_host`](crate::Limits::observers_per_host) observers. Without it each
+    /// peer is a host of its own.
+    pub fn set_source_hosts(&mut self, hosts: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
+        self.sources.get_or_insert_default().hosts = Some(hosts);
     }
 
     /// Takes in something that happened outside.

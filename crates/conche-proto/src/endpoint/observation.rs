@@ -27,22 +27,36 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.incoming.get(request).filter(|waiting| !waiting.is_to_group() && waiting.allowance.is_none())?;
         let waiting = waiting.clone();
         let Waiting { from, local, group, asked, .. } = waiting;
+        // A request without an allowance came from a validated source, if the configuration
+        // validates sources.
+        let validated = self.config.validate_sources;
         if let Some(before) = self.observer_of(request, &waiting) {
             self.remove_observer(now, before);
         }
         let (token, security) = (waiting.token, self.incoming.security(request).clone());
-        if !self.observers.admits(group, &token, self.config.limits.observers) {
-            return None;
+        while !self.observers.admits(group, &token, self.config.limits.observers) {
+            let observers = self.observers.made()?;
+            let (oldest, other) = observers.to_displace()?;
+            if !observers.may_displace(group, 0, other) {
+                return None;
+            }
+            self.lose_observer(now, oldest, ObserverEnd::Displaced);
         }
         let peer = self.open_peer(now, from, group).ok()?;
         let place = Place { peer, token, local };
         // What another protects under this token is not for this one to end.
         let taken = cfg!(feature = "oscore") && self.observers.find(&place).is_some();
-        if taken || !self.observers.admits_peer(peer, self.config.limits.observers_per_peer) {
+        let host = self.host_of(&from);
+        if validated {
+            self.peers.validated(peer);
+        }
+        let (proven, measured) = (validated || self.peers.has_answered(peer), self.peers.is_measured(peer));
+        let asked = asked.for_states();
+        let registration = Registration { place, group, host, topic, proven, measured, request, asked, security };
+        if taken || !self.observers.admits_of(&registration, &self.config.limits) {
             self.peers.touch(now, peer);
             return None;
         }
-        let registration = Registration { place, group, topic, request, asked: asked.for_states(), security };
         let observer = self.observers.insert(now, registration)?;
         self.peers.hold(peer);
         Some(observer)
@@ -52,12 +66,18 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// controller admits it. Of several states in a row an observer may get the last one only. How many observers there
     /// are is the answer; whatever that is, the call takes the same time, and the endpoint visits them while it is polled.
     ///
-    /// Notifications are Non-confirmable, except that each fifth in a row is Confirmable, to learn whether the client still is
-    /// there (RFC 7641 §4.5). A state that has stayed for its Max-Age, at least 5 s and at most an hour, and 2 s more, is sent as a
-    /// Confirmable message once more to whoever was sent it as a Non-confirmable one only: that may have been lost, and the
-    /// last state has to arrive (§1.3). [`Response::reliability`] may say otherwise. An error is the last notification, Confirmable
-    /// unless said otherwise, and ends the observation (§4.2). Of a body that does not fit into a message, or into the blocks
-    /// that an observer asked for, it gets the first block and asks for the others.
+    /// Notifications are Non-confirmable, with two exceptions. The first notification is
+    /// Confirmable if the round-trip time to the client is unknown. The following ones are then
+    /// paced by the measured time, at most one within a retransmission timeout of the controller,
+    /// instead of one in 3 s (RFC 7641 §4.5.1). And each fifth in a row is Confirmable, to learn
+    /// whether the client still is there (§4.5). Whether nothing changes or much, an observer that
+    /// has not acknowledged anything for long is [checked](crate::ObserverChecks). A state
+    /// that has stayed for its Max-Age, at least 5 s and at most an hour, and 2 s more, is sent
+    /// once more, as a Confirmable message, to observers that were sent it as a Non-confirmable one
+    /// only: it may have been lost, and the last state must arrive (§1.3).
+    /// [`Response::reliability`] overrides this. An error is the last notification, Confirmable by
+    /// default, and ends the observation (§4.2). Of a body that does not fit into a message, or
+    /// into the blocks that an observer asked for, it gets the first block and asks for the others.
     ///
     /// If the state has another Content-Format than the first response to an observer, the observer
     /// gets 4.06 instead and is removed (§4.2): [`Event::ObserverGone`] with
@@ -69,11 +89,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if !response.code.is_response() {
             return Err(NotifyError::NotAResponse(response.code));
         }
+        let limit = self.config.limits.state_bytes;
+        // Before anything is made of a body that may be large.
+        if !self.observers.made().is_none_or(|observers| observers.has_room(topic, &response, limit)) {
+            return Err(NotifyError::StatesFull { limit });
+        }
         let response = self.notifiable(response)?;
         let Some(observers) = self.observers.made() else { return Ok(0) };
         let Some(body) = observers.notification(now, topic, &response) else { return Ok(0) };
         let content = Content { code: response.code, body };
-        Ok(observers.changed(now, topic, Told { content, reliability: response.reliability }))
+        let state = Told { content, reliability: response.reliability };
+        observers.changed(now, topic, state, limit).ok_or(NotifyError::StatesFull { limit })
     }
 
     /// How many observe this.
@@ -160,6 +186,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.observers.continue_registration(observer, waiting.token, waiting.asked.for_states(), security);
     }
 
+    /// Returns the observer that this request registers, if states as large as its first response
+    /// fit into the limit. Otherwise the request is answered like a plain GET (RFC 7641 §4.1).
+    #[inline]
+    pub(super) fn observer_with_room(&mut self, now: Instant, request: RequestId, response: &Response) -> Option<u32> {
+        let observer = self.registered(request)?;
+        let limit = self.config.limits.state_bytes;
+        if response.code.is_success() && !self.observers.reserve(observer, response.body.len(), limit) {
+            self.remove_observer(now, observer);
+            return None;
+        }
+        Some(observer)
+    }
+
     /// The request that registered an observer is answered like this.
     pub(super) fn registration_answered(
         &mut self,
@@ -190,7 +229,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Progress::Idle => {
                 // What was sent before has its first block for whoever lacks it to ask for the others.
                 let behind = self.observers.is_behind(observer);
-                let Some(message) = self.observers.message(now, observer) else { return };
+                let Some(message) = self.observers.message(now, observer) else {
+                    return self.ping_observer(now, observer);
+                };
                 let (Place { peer, token, local }, reliability) = (message.place.clone(), message.reliability);
                 let Some((Content { code, body }, rest)) = self.protected_notification(now, observer, message) else {
                     return;
@@ -261,6 +302,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
+    /// An observer has to prove its presence, and the application has notified of no state yet: a
+    /// ping asks for a Reset (RFC 7252 §4.3). A state that the application notifies of meanwhile
+    /// supersedes it.
+    fn ping_observer(&mut self, now: Instant, observer: u32) {
+        if !self.observers.is_in_question(observer) {
+            return;
+        }
+        let Place { peer, token, local } = self.observers.place(observer);
+        let mut opening = Opening { purpose: Purpose::Notification(observer), token, local, ..Opening::EMPTY };
+        if let Some(exchange) = self.open(now, peer, &mut opening) {
+            self.observers.sending(observer, exchange);
+        }
+    }
+
     /// A notification as its observer gets it, and what follows of it. `None` if it cannot be protected: as long as no
     /// number is free, that is as if its turn had not come, and without the context the observer is gone.
     fn protected_notification(
@@ -300,10 +355,25 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A Confirmable notification was acknowledged. If it was superseded, what supersedes it has not left yet.
     pub(super) fn notification_acknowledged(&mut self, now: Instant, index: u32, observer: u32) {
-        let superseded = self.exchanges.get(index).successor.is_some();
+        let exchange = self.exchanges.get(index);
+        let (superseded, peer) = (exchange.successor.is_some(), exchange.peer);
         self.close(now, index);
-        self.observers.acknowledged(now, observer, superseded);
+        let trusted = self.peers.get_mut(peer).trust.is_given(now);
+        self.observers.acknowledged(now, observer, trusted);
+        if superseded {
+            self.observers.missed(observer);
+        }
         self.catch_up(now, observer);
+    }
+
+    /// A separate response was acknowledged: perhaps the first one to an observer.
+    pub(super) fn response_acknowledged(&mut self, now: Instant, place: &Place, exchange: ExchangeId) {
+        let trusted = self.peers.get_mut(place.peer).trust.is_given(now);
+        if let Some(observers) = self.observers.made()
+            && let Some(observer) = observers.first_answered_by(place, exchange)
+        {
+            observers.acknowledged(now, observer, trusted);
+        }
     }
 
     /// A notification failed: whoever does not want it or is not there observes no longer (RFC 7641 §4.5).
@@ -354,7 +424,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     fn catch_up(&mut self, now: Instant, observer: u32) {
-        if self.observers.is_behind(observer) || self.observers.is_doubtful(observer) {
+        let observers = &self.observers;
+        if observers.is_behind(observer) || observers.is_doubtful(observer) || observers.is_in_question(observer) {
             self.notify_observer(now, observer);
         } else if self.observers.has_other_format(observer) {
             self.lose_observer(now, observer, ObserverEnd::FormatChanged);
@@ -374,7 +445,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         observers.is_secured_as(found, self.incoming.security(request)).then_some(found)
     }
 
-    fn lose_observer(&mut self, now: Instant, index: u32, reason: ObserverEnd) {
+    pub(super) fn lose_observer(&mut self, now: Instant, index: u32, reason: ObserverEnd) {
         let (observer, peer, topic) = self.observers.named(index);
         let from = self.peers.get(peer).key;
         self.remove_observer(now, index);

@@ -308,6 +308,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         if let Some(peer) = peer {
             self.peers.hold(peer);
+            if self.config.validate_sources && arrival.allowance.is_none() {
+                self.peers.validated(peer);
+            }
         }
         Some(Taken { peer: peer.and_then(Number::of), remembered })
     }
@@ -504,6 +507,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let Some(index) = self.exchange_with_id(now, peer, message) else { return };
         let purpose = self.exchanges.get(index).purpose;
+        if self.exchanges.get(index).pings_observer() {
+            // Believed in any case, or a few guesses would have an observer removed. It proves
+            // nothing then.
+            self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
+            return self.complete(now, index);
+        }
         // A Reset is the only answer to a ping, so it counts as an Empty ACK of a response does.
         if !trusted && purpose != Purpose::Ping {
             return;
@@ -543,8 +552,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Keyed::fingerprint(hash, local ^ self.hash.digest(ty, token), id.0)
     }
 
+    /// Which host a source is of.
+    pub(super) fn host_of(&self, from: &P) -> Group {
+        let hosts = self.sources.as_ref().and_then(|sources| sources.hosts.as_ref());
+        Group::of(hosts.map_or_else(|| self.peers.hash(from), |hosts| self.hash.hash(&hosts(from))))
+    }
+
     /// Whose share a source counts in.
     pub(super) fn group_of(&self, from: &P, hash: u64) -> Group {
-        Group::of(self.groups.as_ref().map_or(hash, |groups| self.hash.hash(&groups(from))))
+        let groups = self.sources.as_ref().and_then(|sources| sources.groups.as_ref());
+        Group::of(groups.map_or(hash, |groups| self.hash.hash(&groups(from))))
     }
 }

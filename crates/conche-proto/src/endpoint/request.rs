@@ -6,7 +6,8 @@ use super::{Endpoint, Event, RequestError};
 use crate::PeerKey;
 use crate::codec::{Code, Message, MessageId, OwnedMessage, Token};
 use crate::exchange::{Exchange, ExchangeId, Failure, Next, Opening, Purpose, Reliability, Request};
-use crate::observe::Place;
+use crate::observe::{ObserverEnd, Place};
+use crate::peer::PeersFull;
 use crate::shares::Group;
 use conche_cc::control::{AckKind, Why};
 use conche_cc::{Controller, Instant};
@@ -86,8 +87,29 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// The index of the peer `key`, whose state is made if there is none, at the expense of this group.
     #[inline]
     pub(super) fn open_peer(&mut self, now: Instant, key: P, group: Group) -> Result<u32, RequestError> {
-        let opened = self.peers.open(now, key, group, &mut self.random);
-        opened.map_err(|crate::peer::PeersFull| RequestError::PeersFull { limit: self.config.limits.peers })
+        match self.peers.open(now, key, group, &mut self.random) {
+            Ok(peer) => Ok(peer),
+            Err(PeersFull) => self.open_in_place_of_an_observer(now, key, group),
+        }
+    }
+
+    /// The same where every peer is in use: observers that have not proven their presence make
+    /// room.
+    #[cold]
+    fn open_in_place_of_an_observer(&mut self, now: Instant, key: P, group: Group) -> Result<u32, RequestError> {
+        let full = RequestError::PeersFull { limit: self.config.limits.peers };
+        while self.peers.is_full() {
+            // Its group may hold many peers that observe nothing.
+            let besides = self.peers.unproven_of(group);
+            let oldest = self.observers.made().and_then(|observers| observers.to_displace());
+            let displaced = oldest.filter(|&(_, other)| self.observers.may_displace(group, besides, other));
+            let Some((observer, _)) = displaced else { return Err(full) };
+            self.lose_observer(now, observer, ObserverEnd::Displaced);
+            if let Ok(peer) = self.peers.open(now, key, group, &mut self.random) {
+                return Ok(peer);
+            }
+        }
+        Err(full)
     }
 
     /// The token that was asked for, if no other request or subscription has it, or else a random one.
@@ -271,6 +293,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         if self.exchanges.yield_next(now, &mut self.peers, index) {
             return self.admit_waiting(now, self.exchanges.get(index).peer);
+        }
+        if !self.observers.is_empty() {
+            let exchange = self.exchanges.get(index);
+            let place = Place { peer: exchange.peer, token: exchange.token.clone(), local: exchange.local };
+            self.response_acknowledged(now, &place, exchange.id(index));
         }
         self.push_acknowledged(now, index);
         self.close(now, index);

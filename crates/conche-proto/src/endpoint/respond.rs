@@ -43,7 +43,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if self.parts.streams.len() > 0 && self.answered_at_once(now, request, &response)? {
             return Ok(None);
         }
-        let observer = self.registered(request);
+        let observer = self.observer_with_room(now, request, &response);
         // The Observe option is added to the block that is cut out, and not to those that follow (RFC 7959 §2.6).
         let beside = overhead.with(if observer.is_some() { OBSERVE_BYTES } else { 0 });
         if !plain || !self.goes_whole(beside, &response.body) {
@@ -173,6 +173,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         match self.open_peer(now, waiting.from, waiting.group) {
             Ok(peer) => {
                 self.peers.hold(peer);
+                if self.config.validate_sources {
+                    self.peers.validated(peer);
+                }
                 self.incoming.acknowledged(request, peer);
                 self.reply(&waiting, Reply::EmptyAck);
             }

@@ -276,6 +276,16 @@ impl<C: Controller> Exchange<C> {
         self.submitted + longest
     }
 
+    /// It asks whether an observer is still there, by an Empty message (RFC 7252 §4.3).
+    pub(crate) fn pings_observer(&self) -> bool {
+        self.notifies() && self.content.code == Code::EMPTY
+    }
+
+    /// The token of its message, which an Empty one does not have.
+    pub(crate) fn token_sent(&self) -> &Token {
+        if self.content.code == Code::EMPTY { &Token::EMPTY } else { &self.token }
+    }
+
     /// It is known when to ask again whether it may leave.
     pub(crate) fn asks_again(&self) -> bool {
         self.ask_again < Instant::FAR_FUTURE

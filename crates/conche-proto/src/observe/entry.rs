@@ -51,8 +51,12 @@ pub(super) struct Observer {
     pub(super) over: bool,
     /// Non-confirmable notifications since it acknowledged one.
     pub(super) unconfirmed: u8,
-    /// When it last showed that it is interested.
+    /// It has acknowledged a notification, or its round-trip time was known when it registered.
+    pub(super) acknowledged: bool,
+    pub(super) presence: Presence,
+    /// When its presence was last proven, or it registered.
     pub(super) confirmed: Instant,
+    pub(super) of_presence: Links,
     pub(super) of_topic: Links,
     pub(super) of_watcher: Links,
 }
@@ -71,17 +75,40 @@ impl ContentFormat {
     }
 }
 
+/// Whether an observer has proven that messages to its address reach it. Anybody can forge a
+/// registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// It has not, and is to be checked.
+    Unproven,
+    /// It is being checked: a Confirmable message is under way, or leaves as soon as it may.
+    Checked,
+    Proven,
+}
+
 /// A peer that observes.
 #[derive(Debug)]
 pub(super) struct Watcher {
     pub(super) peer: u32,
     pub(super) len: u32,
     pub(super) group: Group,
+    /// The host that it counts for.
+    pub(super) host: Group,
     pub(super) observers: List<OfWatcher>,
 }
 
 #[derive(Debug)]
 pub(super) struct OfWatcher;
+
+/// The kind of the lists of observers by [`Presence`].
+#[derive(Debug)]
+pub(super) struct OfPresence;
+
+impl Linked<OfPresence> for Observer {
+    fn links(&mut self) -> &mut Links {
+        &mut self.of_presence
+    }
+}
 
 impl Linked<OfTopic> for Observer {
     fn links(&mut self) -> &mut Links {

@@ -9,16 +9,17 @@ use core::fmt;
 use core::net::IpAddr;
 use core::time::Duration;
 
-use super::entry::{Observer, Progress, Watcher};
+use super::entry::{Observer, OfPresence, Presence, Progress, Watcher};
 use super::sequence::Sequence;
 use super::topics::{Topic, Walking};
 use crate::blockwise::Asked;
 use crate::codec::{MessageId, Token};
+use crate::config::{Limits, ObserverChecks, SharedConfig};
 use crate::exchange::{Content, ExchangeId, Failure, Reliability};
 use crate::hash::Keyed;
 use crate::incoming::RequestId;
 use crate::security::Security;
-use crate::shares::{Group, Shares};
+use crate::shares::{CANDIDATES, Group, Shares};
 use crate::store::{Arena, Index, Links, List, Seldom, Timers};
 use conche_cc::Instant;
 use conche_cc::units::Stamp;
@@ -38,6 +39,9 @@ pub enum ObserverEnd {
     Deregistered,
     /// It registered again under the same token (RFC 7641 §4.1); that request follows.
     Replaced,
+    /// It had not proven its presence, and made room for another one
+    /// ([`ObserverChecks`](crate::ObserverChecks)).
+    Displaced,
     /// The state has another Content-Format than the first response had: the client was sent 4.06
     /// (RFC 7641 §4.2).
     FormatChanged,
@@ -50,6 +54,7 @@ impl fmt::Display for ObserverEnd {
         match self {
             Self::Deregistered => f.write_str("the client deregistered"),
             Self::Replaced => f.write_str("the client registered again"),
+            Self::Displaced => f.write_str("the client made room for another one before it had proven its presence"),
             Self::FormatChanged => f.write_str("the Content-Format of the state has changed"),
             Self::Failed(failure) => failure.fmt(f),
         }
@@ -69,7 +74,12 @@ pub(crate) struct Place {
 pub(crate) struct Registration {
     pub(crate) place: Place,
     pub(crate) group: Group,
+    pub(crate) host: Group,
     pub(crate) topic: u64,
+    /// Messages to the address of its peer are proven to reach it.
+    pub(crate) proven: bool,
+    /// The round-trip time to its peer has been measured.
+    pub(crate) measured: bool,
     pub(crate) request: RequestId,
     pub(crate) asked: Asked,
     pub(crate) security: Security,
@@ -87,8 +97,8 @@ pub(crate) struct Notification {
     pub(crate) reliability: Reliability,
 }
 
-/// An observer is no larger than 96 bytes and its key: peer, token and our address.
-const _: () = assert!(Observers::BYTES <= 96 + size_of::<Place>());
+/// An observer is no larger than 120 bytes and its key: peer, token and our address.
+const _: () = assert!(Observers::BYTES <= 120 + size_of::<Place>());
 
 /// All clients that observe something here.
 #[derive(Debug)]
@@ -104,6 +114,21 @@ pub(crate) struct Observers {
     /// When the newest state of each topic has settled.
     pub(super) settling: Timers,
     shares: Shares,
+    /// Observers of each host.
+    hosts: Shares,
+    /// Topics that each group opened, and the bytes of their states.
+    topic_shares: Shares,
+    state_shares: Shares,
+    /// Observers by [`Presence`], each list in the order of the last proof or registration.
+    unproven: List<OfPresence>,
+    checked: List<OfPresence>,
+    proven: List<OfPresence>,
+    /// Of those that have not proven their presence, checked or not.
+    unproven_shares: Shares,
+    /// How many are unproven and unchecked, and with how many they are checked at once.
+    unproven_len: usize,
+    crowded: usize,
+    pub(super) checks: Option<ObserverChecks>,
     hash: Keyed,
     generation: u32,
     /// Observers with a registration that awaits its response, by request.
@@ -113,14 +138,15 @@ pub(crate) struct Observers {
 }
 
 impl Seldom for Observers {
-    type Recipe = Keyed;
+    type Recipe = (Keyed, SharedConfig);
 
     fn empty<'a>() -> &'a Self {
-        const { &Self::new(Keyed::NONE) }
+        const { &Self::new(Keyed::NONE, None, 0) }
     }
 
-    fn make(hash: &Keyed) -> Self {
-        Self::new(*hash)
+    fn make((hash, config): &Self::Recipe) -> Self {
+        let limits = &config.limits;
+        Self::new(*hash, config.observer_checks, limits.observers.min(limits.peers) / 2)
     }
 }
 
@@ -128,7 +154,7 @@ impl Observers {
     /// Bytes of an observer, its key included, without its place in the index.
     pub(crate) const BYTES: usize = Arena::<Observer>::PLACE_BYTES;
 
-    const fn new(hash: Keyed) -> Self {
+    const fn new(hash: Keyed, checks: Option<ObserverChecks>, crowded: usize) -> Self {
         Self {
             slots: Arena::new(),
             by_place: Index::new(),
@@ -139,6 +165,16 @@ impl Observers {
             walking: List::new(),
             settling: Timers::new(),
             shares: Shares::new(),
+            hosts: Shares::new(),
+            topic_shares: Shares::new(),
+            state_shares: Shares::new(),
+            unproven: List::new(),
+            checked: List::new(),
+            proven: List::new(),
+            unproven_shares: Shares::new(),
+            unproven_len: 0,
+            crowded,
+            checks,
             hash,
             generation: 0,
             registering: BTreeMap::new(),
@@ -192,17 +228,66 @@ impl Observers {
         self.shares.admits(group, token.places(), capacity)
     }
 
-    /// There may be one more of this peer, which may have so many.
-    pub(crate) fn admits_peer(&mut self, peer: u32, per_peer: usize) -> bool {
-        self.watcher(peer).map_or(0, |watcher| self.watchers[watcher].len as usize) < per_peer
+    /// There is room for one more of this peer and host, and for its topic.
+    pub(crate) fn admits_of(&mut self, registration: &Registration, limits: &Limits) -> bool {
+        let &Registration { ref place, group, host, topic, .. } = registration;
+        let of_peer = self.watcher(place.peer).map_or(0, |watcher| self.watchers[watcher].len as usize);
+        of_peer < limits.observers_per_peer
+            && self.hosts.held(host) < limits.observers_per_host
+            && (self.topic(topic).is_some() || self.topic_shares.admits(group, 1, limits.topics))
+    }
+
+    /// The observer that makes room first, and its group: of the oldest ones that have not proven
+    /// their presence one of the group that holds most.
+    pub(crate) fn to_displace(&mut self) -> Option<(u32, Group)> {
+        let checked = self.checked.first_few(&mut self.slots, CANDIDATES);
+        let oldest = match checked.is_empty() {
+            true => self.unproven.first_few(&mut self.slots, CANDIDATES),
+            false => checked,
+        };
+        let group = |index: u32| self.watchers[self.slots[index].watcher].group;
+        let candidates = oldest.into_iter().map(|index| (index, group(index)));
+        // The oldest, if several groups hold the same number.
+        candidates.rev().max_by_key(|&(_, group)| self.unproven_shares.held(group))
+    }
+
+    /// An observer of `other` may make room for one of `group`, which holds `besides` elsewhere.
+    pub(crate) fn may_displace(&self, group: Group, besides: usize, other: Group) -> bool {
+        self.unproven_shares.may_displace(group, besides, other)
+    }
+
+    /// Reserves bytes for the state of this observer's topic; `false` if they do not fit into
+    /// `capacity`.
+    pub(crate) fn reserve(&mut self, index: u32, bytes: usize, capacity: usize) -> bool {
+        let topic = self.slots[index].topic;
+        bytes <= self.topics[topic].bytes || self.resize(topic, bytes, Some(capacity))
+    }
+
+    /// Whether a state of this size fits into `capacity`.
+    pub(super) fn fits(&self, topic: u32, bytes: usize, capacity: usize) -> bool {
+        let &Topic { group, bytes: before, .. } = &self.topics[topic];
+        bytes <= before || self.state_shares.admits(group, bytes - before, capacity)
+    }
+
+    /// Sets the size of a topic's state; `false` if it does not fit into `capacity`.
+    pub(super) fn resize(&mut self, topic: u32, bytes: usize, capacity: Option<usize>) -> bool {
+        if capacity.is_some_and(|capacity| !self.fits(topic, bytes, capacity)) {
+            return false;
+        }
+        let Topic { group, bytes: before, .. } = &mut self.topics[topic];
+        self.state_shares.give_back(*group, *before);
+        self.state_shares.take(*group, bytes);
+        *before = bytes;
+        true
     }
 
     /// Enters an observer that is admitted, and that is none yet.
     pub(crate) fn insert(&mut self, now: Instant, registration: Registration) -> Option<ObserverId> {
-        let Registration { place, group, topic, request, asked, security } = registration;
+        let Registration { place, group, host, topic, proven, measured, request, asked, security } = registration;
         let Place { peer, token, local } = place;
-        let topic = self.open_topic(topic)?;
-        let watcher = self.open_watcher(peer, group)?;
+        let topic = self.open_topic(topic, group)?;
+        let watcher = self.open_watcher(peer, group, host)?;
+        let presence = if proven { Presence::Proven } else { Presence::Unproven };
         self.generation = self.generation.wrapping_add(1);
         let (hash, places) = (self.hash_of(peer, &token), token.places());
         let observer = Observer {
@@ -221,7 +306,10 @@ impl Observers {
             format: None,
             over: false,
             unconfirmed: 0,
+            acknowledged: measured,
+            presence,
             confirmed: now,
+            of_presence: Links::default(),
             of_topic: Links::default(),
             of_watcher: Links::default(),
         };
@@ -231,7 +319,9 @@ impl Observers {
         self.topics[topic].len += 1;
         self.watchers[watcher].observers.push_back(&mut self.slots, index);
         self.watchers[watcher].len += 1;
+        self.enlist(index, presence);
         self.shares.take(group, places);
+        self.hosts.take(host, 1);
         self.registering.insert(request, index);
         Some(ObserverId { index, generation: self.generation })
     }
@@ -239,22 +329,82 @@ impl Observers {
     /// Takes an observer that is sent nothing out of all lists; the answer is its peer.
     pub(crate) fn remove(&mut self, index: u32) -> u32 {
         self.end_registration(index);
+        self.unlist(index);
         let &Observer { watcher, topic, ref token, .. } = &self.slots[index];
         let places = token.places();
         self.by_place.remove(index);
         self.topics[topic].observers.remove(&mut self.slots, index);
         self.watchers[watcher].observers.remove(&mut self.slots, index);
         self.slots.remove(index);
-        let &mut Watcher { peer, group, ref mut len, .. } = &mut self.watchers[watcher];
+        let &mut Watcher { peer, group, host, ref mut len, .. } = &mut self.watchers[watcher];
         *len -= 1;
         if *len == 0 {
             self.by_peer.remove(watcher);
             self.watchers.remove(watcher);
         }
         self.shares.give_back(group, places);
+        self.hosts.give_back(host, 1);
         self.topics[topic].len -= 1;
         self.close_if_unobserved(topic);
         peer
+    }
+
+    fn list(&mut self, presence: Presence) -> &mut List<OfPresence> {
+        match presence {
+            Presence::Unproven => &mut self.unproven,
+            Presence::Checked => &mut self.checked,
+            Presence::Proven => &mut self.proven,
+        }
+    }
+
+    fn enlist(&mut self, index: u32, presence: Presence) {
+        self.slots[index].presence = presence;
+        self.unproven_len += usize::from(presence == Presence::Unproven);
+        if presence != Presence::Proven {
+            self.unproven_shares.take(self.watchers[self.slots[index].watcher].group, 1);
+        }
+        let mut list = core::mem::take(self.list(presence));
+        list.push_back(&mut self.slots, index);
+        *self.list(presence) = list;
+    }
+
+    fn unlist(&mut self, index: u32) {
+        let presence = self.slots[index].presence;
+        self.unproven_len -= usize::from(presence == Presence::Unproven);
+        if presence != Presence::Proven {
+            self.unproven_shares.give_back(self.watchers[self.slots[index].watcher].group, 1);
+        }
+        let mut list = core::mem::take(self.list(presence));
+        list.remove(&mut self.slots, index);
+        *self.list(presence) = list;
+    }
+
+    /// The presence of an observer is this from now on.
+    pub(super) fn set_presence(&mut self, now: Instant, index: u32, presence: Presence) {
+        self.unlist(index);
+        if presence != Presence::Checked {
+            self.slots[index].confirmed = now;
+        }
+        self.enlist(index, presence);
+    }
+
+    /// Returns the time of the next check.
+    pub(super) fn next_check(&self) -> Option<Instant> {
+        let checks = self.checks?;
+        let due = |list: &List<OfPresence>, after| list.first().map(|index| self.slots[index].confirmed + after);
+        let (first, again) = (due(&self.unproven, checks.first), due(&self.proven, checks.every));
+        first.into_iter().chain(again).min()
+    }
+
+    /// Takes the next observer to check now.
+    pub(super) fn take_check(&mut self, now: Instant) -> Option<u32> {
+        let checks = self.checks?;
+        let due =
+            |list: &List<OfPresence>, after| list.first().filter(|&index| self.slots[index].confirmed + after <= now);
+        let crowded = self.unproven.first().filter(|_| self.unproven_len > self.crowded);
+        let index = crowded.or(due(&self.unproven, checks.first)).or(due(&self.proven, checks.every))?;
+        self.set_presence(now, index, Presence::Checked);
+        Some(index)
     }
 
     /// One that this peer is.
@@ -315,11 +465,11 @@ impl Observers {
         self.by_peer.find(&self.watchers, self.hash.spread(peer.into(), 0), |watcher: &Watcher| watcher.peer == peer)
     }
 
-    fn open_watcher(&mut self, peer: u32, group: Group) -> Option<u32> {
+    fn open_watcher(&mut self, peer: u32, group: Group, host: Group) -> Option<u32> {
         if let Some(watcher) = self.watcher(peer) {
             return Some(watcher);
         }
-        let watcher = Watcher { peer, len: 0, group, observers: List::new() };
+        let watcher = Watcher { peer, len: 0, group, host, observers: List::new() };
         let index = self.watchers.insert(watcher)?;
         self.by_peer.insert(self.hash.spread(peer.into(), 0), index);
         Some(index)
@@ -329,20 +479,23 @@ impl Observers {
         self.by_name.find(&self.topics, self.hash.spread(name, 1), |topic: &Topic| topic.name == name)
     }
 
-    fn open_topic(&mut self, name: u64) -> Option<u32> {
+    fn open_topic(&mut self, name: u64, group: Group) -> Option<u32> {
         if let Some(topic) = self.topic(name) {
             return Some(topic);
         }
-        let index = self.topics.insert(Topic::new(name, self.sequence))?;
+        let index = self.topics.insert(Topic::new(name, group, self.sequence))?;
+        self.topic_shares.take(group, 1);
         self.by_name.insert(self.hash.spread(name, 1), index);
         Some(index)
     }
 
     fn close_if_unobserved(&mut self, index: u32) {
-        let &Topic { len, walks, named, sequence, .. } = &self.topics[index];
+        let &Topic { len, walks, named, sequence, group, bytes, .. } = &self.topics[index];
         if len > 0 {
             return;
         }
+        self.topic_shares.give_back(group, 1);
+        self.state_shares.give_back(group, bytes);
         self.sequence = self.sequence.max(sequence);
         self.settling.cancel(index);
         if walks {

@@ -1,19 +1,14 @@
 //! What [`Observers`] are told: which of them have to learn of a state, and what is known of their having it (RFC 7641 §4.2 to
 //! §4.5).
 
-use core::time::Duration;
-
-use super::entry::{ContentFormat, Progress, Watcher};
+use super::entry::{ContentFormat, Presence, Progress, Watcher};
 use super::observers::{Notification, Observers, Place};
 use super::topics::State;
 use crate::codec::{Body, Code, MessageId, OptionNumber};
+use crate::config::ObserverChecks;
 use crate::exchange::{Content, ExchangeId, Reliability, Response};
 use conche_cc::Instant;
 use conche_cc::units::Stamp;
-
-/// A notification is Confirmable if the last one was so long ago. Half of what RFC 7641 §4.5 demands, since nobody knows
-/// when the next one will be due.
-const CONFIRM_AFTER: Duration = Duration::from_secs(12 * 60 * 60);
 
 /// So many Non-confirmable notifications follow each other before one has to be acknowledged: whoever forges an address
 /// makes it get no more, and a client that has gone without a word is noticed.
@@ -59,9 +54,23 @@ impl Observers {
         })
     }
 
+    /// Whether this fits as the new state of a topic. An error, which is the last state, always
+    /// does.
+    pub(crate) fn has_room(&mut self, name: u64, response: &Response, capacity: usize) -> bool {
+        let topic = self.topic(name).filter(|_| response.code.is_success());
+        topic.is_none_or(|topic| self.fits(topic, response.body.len(), capacity))
+    }
+
     /// A topic has a new state: its observers are visited from now on.
-    pub(crate) fn changed(&mut self, now: Instant, name: u64, state: State) -> usize {
-        let Some(index) = self.topic(name) else { return 0 };
+    ///
+    /// `None` if the state does not fit into `state_bytes`. An error, which is the last state,
+    /// always does.
+    pub(crate) fn changed(&mut self, now: Instant, name: u64, state: State, state_bytes: usize) -> Option<usize> {
+        let Some(index) = self.topic(name) else { return Some(0) };
+        let capacity = state.content.code.is_success().then_some(state_bytes);
+        if !self.resize(index, state.content.body.len(), capacity) {
+            return None;
+        }
         let topic = &mut self.topics[index];
         topic.version = topic.version.wrapping_add(1);
         let settles = now + state.settles_after();
@@ -75,7 +84,7 @@ impl Observers {
             self.topics[index].named = false;
             self.by_name.remove(index);
         }
-        len
+        Some(len)
     }
 
     /// The observers of a topic are visited from now on, each of them once.
@@ -87,17 +96,21 @@ impl Observers {
         }
     }
 
-    /// When a state settles next.
+    /// When a state settles next, or an observer is to be checked.
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.settling.next()
+        self.settling.next().into_iter().chain(self.next_check()).min()
     }
 
+    /// How many states are to settle.
     pub(crate) fn timers(&self) -> usize {
         self.settling.len()
     }
 
     /// The next observer that has to learn of a change, or to confirm that it has; topics take turns.
     pub(crate) fn visit(&mut self, now: Instant) -> Option<u32> {
+        if let Some(observer) = self.take_check(now) {
+            return Some(observer);
+        }
         while let Some(settled) = self.settling.pop_due(now) {
             self.topics[settled].settled = true;
             self.walk(settled);
@@ -135,6 +148,12 @@ impl Observers {
         topic.settled && !observer.over && observer.unconfirmed > 0 && !topic.state.as_ref().is_some_and(never)
     }
 
+    /// It is to prove its presence, and nothing is under way that it could acknowledge.
+    pub(crate) fn is_in_question(&self, index: u32) -> bool {
+        let observer = &self.slots[index];
+        observer.presence == Presence::Checked && observer.progress == Progress::Idle
+    }
+
     /// It was sent all that there will ever be.
     pub(crate) fn is_over(&self, index: u32) -> bool {
         let topic = &self.topics[self.slots[index].topic];
@@ -160,8 +179,10 @@ impl Observers {
             true => Content { code: Code::NOT_ACCEPTABLE, body: Body::EMPTY },
             false => content.clone(),
         };
-        let overdue = now - observer.confirmed >= CONFIRM_AFTER;
-        let doubtful = topic.settled || observer.unconfirmed >= NON_IN_A_ROW;
+        // Without checks, a notification after half a day is one.
+        let overdue = observer.presence == Presence::Checked || now - observer.confirmed >= ObserverChecks::EVERY;
+        let first = self.checks.is_some() && !observer.acknowledged;
+        let doubtful = first || topic.settled || observer.unconfirmed >= NON_IN_A_ROW;
         let reliability = match reliability {
             _ if overdue => Reliability::Confirmable,
             None if topic.is_over() || observer.over => Reliability::Confirmable,
@@ -201,12 +222,15 @@ impl Observers {
         self.slots[index].progress = Progress::Idle;
     }
 
-    /// It acknowledged a notification, which was superseded before or not.
-    pub(crate) fn acknowledged(&mut self, now: Instant, index: u32, superseded: bool) {
+    /// It acknowledged a notification, its first response or a ping. That proves its presence, if
+    /// message IDs from this peer are trusted.
+    pub(crate) fn acknowledged(&mut self, now: Instant, index: u32, trusted: bool) {
         let observer = &mut self.slots[index];
-        (observer.confirmed, observer.unconfirmed) = (now, 0);
-        if superseded {
-            self.missed(index);
+        (observer.acknowledged, observer.unconfirmed) = (true, 0);
+        if trusted {
+            self.set_presence(now, index, Presence::Proven);
+        } else if observer.presence != Presence::Proven {
+            self.set_presence(now, index, Presence::Unproven);
         }
     }
 

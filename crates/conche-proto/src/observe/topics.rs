@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use super::sequence::Sequence;
 use crate::exchange::{Content, Reliability};
+use crate::shares::Group;
 use crate::store::{Linked, Links, List};
 
 /// The least and the most time that a state has to stay to be sent once more.
@@ -37,6 +38,9 @@ pub(super) struct Topic {
     /// In the order of the walk: who was visited goes to the end.
     pub(super) observers: List<OfTopic>,
     pub(super) len: u32,
+    /// The group of sources that opened it, and the bytes that it has in that group's share.
+    pub(super) group: Group,
+    pub(super) bytes: usize,
     /// The newest state has stayed for so long that whoever may have missed it is sent it once more.
     pub(super) settled: bool,
     /// How many of them the walk still has to visit.
@@ -65,7 +69,7 @@ impl State {
 }
 
 impl Topic {
-    pub(super) fn new(name: u64, sequence: Sequence) -> Self {
+    pub(super) fn new(name: u64, group: Group, sequence: Sequence) -> Self {
         Self {
             name,
             version: 0,
@@ -73,6 +77,8 @@ impl Topic {
             sequence,
             observers: List::new(),
             len: 0,
+            group,
+            bytes: 0,
             settled: false,
             to_visit: 0,
             walks: false,

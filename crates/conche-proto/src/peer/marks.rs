@@ -11,6 +11,12 @@ pub(crate) enum Mark {
     Waits = 4,
     /// It will never be reached again.
     Lost = 8,
+    /// It has acknowledged a message of ours, or answered it, since its congestion state began.
+    Answered = 16,
+    /// Its source is validated.
+    Validated = 32,
+    /// It is idle, and in the list of peers that are unproven.
+    Listed = 64,
 }
 
 /// All marks of a peer.

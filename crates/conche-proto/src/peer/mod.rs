@@ -86,6 +86,11 @@ impl<P, C: Controller> Peer<P, C> {
         self.used_ids.scarce_until(self.next_id, now, lifetime)
     }
 
+    /// A message from the peer made it, and none has proven that messages to its address reach it.
+    fn is_unproven(&self) -> bool {
+        self.group != Group::NOBODY && !self.marks.has(Mark::Answered) && !self.marks.has(Mark::Validated)
+    }
+
     /// A message from the peer arrived that is not malformed.
     #[inline]
     pub(crate) fn heard(&mut self) {

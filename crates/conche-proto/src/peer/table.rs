@@ -1,8 +1,13 @@
-//! The table of peers: bounded, and when it is full the peer that has been idle longest makes room, but never one that
-//! was used within the idle lifetime: its message IDs could be reused too early, and its RTO would be forgotten.
+//! The table of peers: bounded. When it is full, the peer that has been idle longest makes room,
+//! but not within the idle lifetime: its message IDs could be reused too early, and its RTO would
+//! be forgotten.
 //!
-//! Any datagram with a forged source can make a peer. So those that we did not ask for count in the
-//! [share](crate::shares) of their group, and leave room for others and for our own.
+//! Any datagram with a forged source can make a peer. So peers that made themselves count in the
+//! [share](crate::shares) of their group. Until such a peer has answered a message of this
+//! endpoint, or its source is validated, it is *unproven*: when the table is full it makes room for
+//! others however lately it was used. A forged source does not notice that, and no RTO is lost. A
+//! genuine one may take a new message for a duplicate of an old one with a probability of 2^-16 for
+//! each message that it was sent within EXCHANGE_LIFETIME.
 
 use alloc::boxed::Box;
 use core::hint::black_box;
@@ -19,8 +24,8 @@ use super::{ControllerId, Controllers, Idle, Mark, Marks, PathKey, Peer, PeerSna
 use crate::PeerKey;
 use crate::hash::Keyed;
 use crate::message::{NextId, UsedIds};
-use crate::shares::{Group, Shares};
-use crate::store::{Arena, Chain, Index, List, NIL};
+use crate::shares::{CANDIDATES, Group, Shares};
+use crate::store::{Arena, Chain, Index, Links, List, NIL};
 use conche_cc::control::{Abandoned, AckKind, AckedCopy, Acknowledged};
 use conche_cc::group::Group as PathGroup;
 use conche_cc::{Controller, Instant};
@@ -39,6 +44,9 @@ pub(crate) struct Peers<P, C: Controller> {
     hash: Keyed,
     /// Those that nothing holds: first those that are lost, and then the others, idle longest first.
     idle: List<Idle>,
+    /// Idle peers that are unproven, in the same order, and their shares.
+    unproven: List<Idle>,
+    unproven_shares: Shares,
     /// Of peers that they themselves made.
     shares: Shares,
     /// Some of those that nothing holds may be lost.
@@ -69,6 +77,8 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             index: Index::new(),
             hash,
             idle: List::new(),
+            unproven: List::new(),
+            unproven_shares: Shares::default(),
             shares: Shares::default(),
             may_forget: false,
             recent: NIL,
@@ -170,7 +180,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
         let theirs = group != Group::NOBODY;
         while self.slots.len() >= self.capacity || theirs && !self.shares.admits(group, 1, self.capacity) {
-            self.evict(now)?;
+            self.evict(now, group)?;
         }
         let (controller, control, seeded) = self.begin(now, &key);
         let mut marks = Marks::default();
@@ -196,7 +206,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
         let hash = self.hash(&key);
         self.index.insert(hash, index);
-        self.idle.push_back(&mut self.slots, index);
+        self.make_idle(now, index);
         Ok(index)
     }
 
@@ -289,6 +299,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         let peer = self.get_mut(index);
         (peer.controller, peer.control) = (controller, control);
         peer.marks.set(Mark::Seeded, seeded);
+        peer.marks.set(Mark::Answered, false);
         peer.starved_since = Instant::FAR_FUTURE;
     }
 
@@ -300,6 +311,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         if event.kind != AckKind::Separate && matches!(event.copy, AckedCopy::Exact(_)) {
             peer.marks.set(Mark::Seeded, false);
         }
+        peer.marks.set(Mark::Answered, true);
         let key = peer.key;
         if let Some(group) = self.paths.as_mut().and_then(|paths| paths.heard(event.now, &key)) {
             group.acknowledged(event);
@@ -324,7 +336,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             Usage::Busy { holds, .. } => *holds = holds.saturating_add(1),
             &mut Usage::Idle { links, .. } => {
                 *usage = Usage::BUSY;
-                self.idle.unlink(&mut self.slots, links);
+                self.unlink(index, links);
             }
         }
     }
@@ -332,7 +344,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     /// A peer was used that nothing holds: it moves to the young end.
     pub(crate) fn touch(&mut self, now: Instant, index: u32) {
         if let Usage::Idle { links, .. } = self.get(index).usage {
-            self.idle.unlink(&mut self.slots, links);
+            self.unlink(index, links);
             self.make_idle(now, index);
         }
     }
@@ -356,14 +368,33 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             self.may_forget = true;
             return;
         }
-        let links = self.idle.append(&mut self.slots, index);
-        self.get_mut(index).usage = Usage::Idle { last_used: now, links };
+        let peer = self.get(index);
+        let (unproven, group) = (peer.is_unproven(), peer.group);
+        let list = if unproven { &mut self.unproven } else { &mut self.idle };
+        let links = list.append(&mut self.slots, index);
+        if unproven {
+            self.unproven_shares.take(group, 1);
+        }
+        let peer = self.get_mut(index);
+        peer.marks.set(Mark::Listed, unproven);
+        peer.usage = Usage::Idle { last_used: now, links };
+    }
+
+    /// An idle peer leaves its list.
+    #[inline]
+    fn unlink(&mut self, index: u32, links: Links) {
+        if self.get_mut(index).marks.set(Mark::Listed, false) {
+            self.unproven_shares.give_back(self.get(index).group, 1);
+            self.unproven.unlink(&mut self.slots, links);
+        } else {
+            self.idle.unlink(&mut self.slots, links);
+        }
     }
 
     /// One that nothing holds has become lost, or is lost no more.
     fn put_in_order(&mut self, index: u32) {
         if let Usage::Idle { last_used, links } = self.get(index).usage {
-            self.idle.unlink(&mut self.slots, links);
+            self.unlink(index, links);
             self.make_idle(last_used, index);
         }
     }
@@ -402,22 +433,66 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         peer.trust = Trust::default();
     }
 
-    /// One that nothing holds makes room: one that is lost, if there is any, which is in front and may be young.
-    fn evict(&mut self, now: Instant) -> Result<(), PeersFull> {
-        let index = self.idle.first().ok_or(PeersFull)?;
-        let peer = self.get(index);
-        let is_old = matches!(peer.usage, Usage::Idle { last_used, .. } if now - last_used >= self.retention);
-        if !is_old && !peer.marks.has(Mark::Lost) {
-            return Err(PeersFull);
-        }
+    /// A peer that nothing holds makes room for one of `group`: one that is lost, if there is any,
+    /// or that has been idle for long enough; or else an unproven one, of the oldest ones one of
+    /// the group that holds most.
+    fn evict(&mut self, now: Instant, group: Group) -> Result<(), PeersFull> {
+        let may_go = |&index: &u32| {
+            let peer = self.get(index);
+            let is_old = matches!(peer.usage, Usage::Idle { last_used, .. } if now - last_used >= self.retention);
+            is_old || peer.marks.has(Mark::Lost)
+        };
+        let old = self.idle.first().filter(may_go).or(self.unproven.first().filter(may_go));
+        let index = match old {
+            Some(old) => old,
+            None => self.to_displace(group).ok_or(PeersFull)?,
+        };
         self.forget(index);
         Ok(())
     }
 
+    /// The unproven peer that makes room for one of `group`.
+    fn to_displace(&mut self, group: Group) -> Option<u32> {
+        let oldest = self.unproven.first_few(&mut self.slots, CANDIDATES);
+        // The oldest, if several groups hold the same number.
+        let index = oldest.into_iter().rev().max_by_key(|&index| self.unproven_shares.held(self.slots[index].group))?;
+        self.unproven_shares.may_displace(group, 0, self.slots[index].group).then_some(index)
+    }
+
+    /// How many idle peers of a group are unproven.
+    pub(crate) fn unproven_of(&self, group: Group) -> usize {
+        if group == Group::NOBODY { 0 } else { self.unproven_shares.excess(group) }
+    }
+
+    /// The table is full, and not only the share of a group.
+    pub(crate) fn is_full(&self) -> bool {
+        self.slots.len() >= self.capacity
+    }
+
+    /// It has acknowledged a message of ours, or answered it.
+    pub(crate) fn has_answered(&self, index: u32) -> bool {
+        self.get(index).marks.has(Mark::Answered)
+    }
+
+    /// Its source is validated.
+    pub(crate) fn validated(&mut self, index: u32) {
+        self.get_mut(index).marks.set(Mark::Validated, true);
+    }
+
+    /// Its controller has measured the round-trip time to it.
+    pub(crate) fn is_measured(&self, index: u32) -> bool {
+        let peer = self.get(index);
+        let controller = self.controllers.get(peer.controller);
+        !peer.marks.has(Mark::Seeded) && controller.snapshot(&peer.control).srtt.is_some()
+    }
+
     /// Forgets a peer that nothing holds.
     fn forget(&mut self, index: u32) {
-        let group = self.get(index).group;
-        self.idle.remove(&mut self.slots, index);
+        let peer = self.get(index);
+        let group = peer.group;
+        if let Usage::Idle { links, .. } = peer.usage {
+            self.unlink(index, links);
+        }
         self.index.remove(index);
         if group != Group::NOBODY {
             self.shares.give_back(group, 1);

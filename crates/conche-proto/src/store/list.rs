@@ -3,6 +3,8 @@
 use core::fmt;
 use core::marker::PhantomData;
 
+use smallvec::SmallVec;
+
 use super::{Arena, NIL};
 
 /// The neighbours of a thing in one list.
@@ -85,6 +87,17 @@ impl<L> List<L> {
             index = arena[index].links().after;
         }
         (index != NIL).then_some(index)
+    }
+
+    /// The first things of the list, at most `most`.
+    pub(crate) fn first_few<T: Linked<L>>(&self, arena: &mut Arena<T>, most: usize) -> SmallVec<[u32; 16]> {
+        let mut few = SmallVec::new();
+        let mut index = self.first;
+        while index != NIL && few.len() < most {
+            few.push(index);
+            index = arena[index].links().after;
+        }
+        few
     }
 
     /// Takes out a thing that is in this list.

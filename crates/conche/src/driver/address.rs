@@ -60,7 +60,6 @@ impl Address {
     }
 
     /// The host of its [prefix](Self::prefix) that it is at: an address of IPv4, and a /64 of IPv6, of which a host may have all addresses.
-    #[cfg(any(feature = "dtls", feature = "edhoc"))]
     pub(crate) fn host(self) -> u64 {
         match self.canonical().ip() {
             IpAddr::V4(address) => u32::from(address).into(),

@@ -95,6 +95,14 @@ const BATCH: usize = 64;
 /// No datagram waits longer for others to leave with, as far as handlers do not keep it waiting.
 const LINGER: Duration = Duration::from_millis(1);
 
+/// How long the endpoint is polled without a look at the socket, if it has nothing more to deliver
+/// than notifications: a change that has thousands of observers must not delay the answer to a
+/// request.
+const POLL_FOR: Duration = Duration::from_millis(5);
+
+/// Outputs of the endpoint between two looks at the clock.
+const OUTPUTS_AT_ONCE: usize = 32;
+
 /// A pause after an error of the socket that is not about a peer, so that a lasting one cannot keep a core busy.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -234,11 +242,16 @@ impl<C: SharedController> Driver<C> {
         let timer = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(timer);
         loop {
-            let mut due = self.drain().await;
+            let mut polled = self.poll_for_a_while().await;
             if self.obey_those_told().await {
-                due = self.drain().await;
+                polled = self.poll_for_a_while().await;
             }
+            let (mut due, more) = match polled {
+                Polled::Waits(due) => (due, false),
+                Polled::HasMore => (None, true),
+            };
             if self.closing.is_some() {
+                due = self.drain().await;
                 if self.say_farewell() {
                     due = self.drain().await;
                 }
@@ -275,7 +288,9 @@ impl<C: SharedController> Driver<C> {
                     }
                 }
                 () = self.topics.mailbox().some() => self.hear_notifiers(),
-                () = std::future::ready(()), if self.topics.has_to_ask() && self.serving.may_ask() => self.ask_handlers(),
+                () = tokio::task::yield_now(), if self.topics.has_to_ask() && self.serving.may_ask() => self.ask_handlers(),
+                // Lets the runtime look at the socket before the next notifications.
+                () = tokio::task::yield_now(), if more => self.now = self.clock.now(),
                 done = self.protecting.done() => self.hear_of_keys(done),
                 () = self.turns.emptied(), if self.closing.is_some() => {}
                 () = self.company.all_done(), if self.closing.is_some() => {}
@@ -288,10 +303,30 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// Polls the endpoint until it has nothing more to do; the answer is when it wants to be polled again. What is to leave
-    /// leaves together, as much at a time as there is room for.
+    /// Polls the endpoint until it has nothing more to do; the answer is when it wants to be polled
+    /// again. Datagrams leave in batches.
     async fn drain(&mut self) -> Option<Instant> {
         loop {
+            if let Polled::Waits(due) = self.poll_for_a_while().await {
+                return due;
+            }
+            self.now = self.clock.now();
+        }
+    }
+
+    /// Polls the endpoint until it has nothing more to do, or nothing but to notify observers for
+    /// longer than [`POLL_FOR`].
+    async fn poll_for_a_while(&mut self) -> Polled {
+        let (begun, mut outputs) = (tokio::time::Instant::now(), 0_usize);
+        loop {
+            outputs += 1;
+            if outputs.is_multiple_of(OUTPUTS_AT_ONCE)
+                && begun.elapsed() >= POLL_FOR
+                && self.endpoint.occupancy().outputs == 0
+            {
+                self.send_all().await;
+                return Polled::HasMore;
+            }
             self.hear_sessions();
             if self.outgoing.is_full() {
                 self.send_all().await;
@@ -315,11 +350,11 @@ impl<C: SharedController> Driver<C> {
                         self.send_all().await;
                     }
                 }
-                Output::Wait(due) if self.outgoing.is_empty() => return due,
+                Output::Wait(due) if self.outgoing.is_empty() => return Polled::Waits(due),
                 Output::Wait(due) => {
                     // With an error, or by now, there may be more to do.
                     if self.send_all().await && due.is_none_or(|due| due > self.now) {
-                        return due;
+                        return Polled::Waits(due);
                     }
                 }
             }
@@ -443,6 +478,15 @@ impl<C: SharedController> Driver<C> {
             warn!(error, ?code, held_back, "a handler's response cannot be sent; it is replaced by 5.00");
         }
     }
+}
+
+/// How far the endpoint was polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Polled {
+    /// It has nothing to do before this time.
+    Waits(Option<Instant>),
+    /// It has observers to notify.
+    HasMore,
 }
 
 /// Where a response stands on its way to the endpoint.

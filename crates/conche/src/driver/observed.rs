@@ -11,7 +11,7 @@ use conche_proto::{NotifyError, RequestId};
 use tracing::warn;
 
 use super::serving::unavailable;
-use super::{Address, BATCH, Driver};
+use super::{Address, BATCH, Driver, LINGER};
 use crate::controllers::SharedController;
 use crate::server::notifier::{Ask, Changes, Mailbox};
 use crate::server::{Notifier, Request, Response, Router};
@@ -63,12 +63,12 @@ struct Topic {
     /// What the handler is asked: the request of who observed first, without what is of one client only.
     request: Request,
     observers: usize,
-    state: State,
+    state: Progress,
 }
 
 /// How far a topic's handler is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum Progress {
     Idle,
     /// It will be asked.
     Waiting,
@@ -113,7 +113,7 @@ impl Topics {
         self.by_key.insert(key.clone(), topic);
         self.by_notifier.entry(key.notifier).or_default().insert(topic);
         let notifier = notifier.clone();
-        self.topics.insert(topic, Topic { notifier, key, request, observers: 0, state: State::Idle });
+        self.topics.insert(topic, Topic { notifier, key, request, observers: 0, state: Progress::Idle });
         Some(topic)
     }
 
@@ -143,12 +143,12 @@ impl Topics {
     fn ask(&mut self, topic: u64) {
         let Some(found) = self.topics.get_mut(&topic) else { return };
         found.state = match found.state {
-            State::Idle => {
+            Progress::Idle => {
                 self.to_ask.push_back(topic);
-                State::Waiting
+                Progress::Waiting
             }
-            State::Asked { outdated, .. } => State::Asked { again: true, outdated },
-            State::Waiting | State::Withdrawn => State::Waiting,
+            Progress::Asked { outdated, .. } => Progress::Asked { again: true, outdated },
+            Progress::Waiting | Progress::Withdrawn => Progress::Waiting,
         };
     }
 
@@ -156,17 +156,17 @@ impl Topics {
     fn told(&mut self, topic: u64) {
         let Some(found) = self.topics.get_mut(&topic) else { return };
         found.state = match found.state {
-            State::Idle => State::Idle,
-            State::Waiting | State::Withdrawn => State::Withdrawn,
-            State::Asked { .. } => State::Asked { again: false, outdated: true },
+            Progress::Idle => Progress::Idle,
+            Progress::Waiting | Progress::Withdrawn => Progress::Withdrawn,
+            Progress::Asked { .. } => Progress::Asked { again: false, outdated: true },
         };
     }
 
     /// The handler has answered.
     fn answered(&mut self, topic: u64) {
         let Some(found) = self.topics.get_mut(&topic) else { return };
-        let again = matches!(found.state, State::Asked { again: true, .. });
-        found.state = State::Idle;
+        let again = matches!(found.state, Progress::Asked { again: true, .. });
+        found.state = Progress::Idle;
         if again {
             self.ask(topic);
         }
@@ -227,9 +227,10 @@ impl<C: SharedController> Driver<C> {
                 }
             }
             if let Some(response) = send {
+                let state = State::of(response);
                 for topic in topics(self) {
                     self.topics.told(topic);
-                    self.publish(topic, response.clone());
+                    self.publish(topic, &state);
                 }
             }
             for topic in topics(self) {
@@ -246,21 +247,23 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// Asks some of the handlers that are to be asked.
+    /// Runs some of the handlers that make new states, for about [`LINGER`]: requests are served in
+    /// between.
     pub(super) fn ask_handlers(&mut self) {
         self.now = self.clock.now();
+        let begun = self.now;
         for _ in 0..BATCH {
-            if !self.serving.may_ask() {
+            if !self.serving.may_ask() || self.now - begun >= LINGER {
                 return;
             }
             let Some(topic) = self.topics.to_ask.pop_front() else { return };
             // It may be over meanwhile.
             let Some(found) = self.topics.topics.get_mut(&topic) else { continue };
-            if found.state == State::Withdrawn {
-                found.state = State::Idle;
+            if found.state == Progress::Withdrawn {
+                found.state = Progress::Idle;
                 continue;
             }
-            found.state = State::Asked { again: false, outdated: false };
+            found.state = Progress::Asked { again: false, outdated: false };
             if let Some(response) = self.serving.ask(topic, found.request.clone()) {
                 self.now = self.clock.now();
                 self.handler_says(topic, response);
@@ -271,8 +274,8 @@ impl<C: SharedController> Driver<C> {
     /// The handler of something observed has answered.
     pub(super) fn handler_says(&mut self, topic: u64, response: Response) {
         let Some(found) = self.topics.topics.get(&topic) else { return };
-        if !matches!(found.state, State::Asked { outdated: true, .. }) {
-            self.publish(topic, response);
+        if !matches!(found.state, Progress::Asked { outdated: true, .. }) {
+            self.publish(topic, &State::of(response));
         }
         self.topics.answered(topic);
     }
@@ -282,31 +285,50 @@ impl<C: SharedController> Driver<C> {
     pub(super) fn dismiss_observers(&mut self) {
         let mut topics: Vec<u64> = self.topics.topics.keys().copied().collect();
         topics.sort_unstable();
-        topics.into_iter().for_each(|topic| self.publish(topic, unavailable()));
+        let state = State::of(unavailable());
+        topics.into_iter().for_each(|topic| self.publish(topic, &state));
     }
 
-    /// Tells the observers of something its new state.
-    fn publish(&mut self, topic: u64, response: Response) {
-        // One stream could not make the payload for all of them.
-        let response = if response.is_stream() { Response::new(Code::INTERNAL_SERVER_ERROR) } else { response };
-        let code = response.code();
-        let told = match response.build(None) {
-            Ok(response) => self.endpoint.notify(self.now, topic, response).map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
+    /// Notifies the observers of a topic of its new state.
+    fn publish(&mut self, topic: u64, State { code, response }: &State) {
+        let notified = match response {
+            Ok(response) => self
+                .endpoint
+                .notify(self.now, topic, response.clone())
+                .map_err(|error| (error.to_string(), matches!(error, NotifyError::StatesFull { .. }))),
+            Err(error) => Err((error.clone(), false)),
         };
-        let over = match told {
+        let over = match notified {
             Ok(_) => !code.is_success(),
-            Err(error) => {
+            Err((error, is_full)) => {
+                let last = if is_full { unavailable() } else { Response::new(Code::INTERNAL_SERVER_ERROR) };
                 if let Some(held_back) = self.response_errors.passes(tokio::time::Instant::now()) {
-                    warn!(error, ?code, held_back, "a notification cannot be sent; it is replaced by 5.00");
+                    let replacement = last.code();
+                    warn!(error, ?code, held_back, ?replacement, "a notification cannot be sent; observations end");
                 }
-                let replacement = conche_proto::Response::new(Code::INTERNAL_SERVER_ERROR, Body::EMPTY);
-                let _: Result<usize, NotifyError> = self.endpoint.notify(self.now, topic, replacement);
+                if let Ok(last) = last.build(None) {
+                    let _: Result<usize, NotifyError> = self.endpoint.notify(self.now, topic, last);
+                }
                 true
             }
         };
         if over {
             self.topics.close(topic);
         }
+    }
+}
+
+/// A new state of one topic or several, encoded once.
+struct State {
+    code: Code,
+    response: Result<conche_proto::Response, String>,
+}
+
+impl State {
+    fn of(response: Response) -> Self {
+        // One stream could not make the payload for all observers.
+        let response = if response.is_stream() { Response::new(Code::INTERNAL_SERVER_ERROR) } else { response };
+        let code = response.code();
+        Self { code, response: response.build(None).map_err(|error| error.to_string()) }
     }
 }

@@ -36,10 +36,12 @@ use crate::bell::Bell;
 ///
 /// # What a change costs
 ///
-/// The handler of GET or FETCH runs once for all who observe the same: the same path, query, Accept and payload. Its
-/// answer is encoded once, and each observer is sent it when the path to it has room, under congestion control; who is
-/// slow misses states that are out of date, and gets the last one. Changes in a hurry run the handler again only when it
-/// has ended.
+/// The handler of GET or FETCH runs once for all observers of the same path, query, Accept and
+/// payload. Its answer is encoded once, and each observer is sent it when the path to it has room,
+/// under congestion control; a slow observer misses states that are out of date, and gets the last
+/// one. Changes in a hurry run the handler again only when it has ended. Handlers run a few at a
+/// time, and requests are served in between. One prefix of clients opens at most half of
+/// [`Limits::topics`](crate::Limits::topics); registrations beyond are answered without Observe.
 ///
 /// [`Peer`](super::Peer) is then one of those who observe, and conditions and ETags of requests are left out. There is no
 /// [`Identity`](crate::security::Identity): who may observe is decided when a client registers, and

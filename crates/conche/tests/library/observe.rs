@@ -412,3 +412,43 @@ async fn a_registration_whose_body_is_given_up_is_not_counted_as_an_observer() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
+
+/// Registrations of one socket for queries that the handler does not distinguish.
+#[tokio::test(start_paused = true)]
+async fn queries_of_one_host_run_a_bounded_number_of_handlers_and_requests_are_served_between_them() {
+    const TOPICS: usize = 3000;
+    let counter = Counter::default();
+    let asked = Arc::clone(&counter.asked);
+    let limits = Limits { topics: 2 * TOPICS, observers_per_peer: 2 * TOPICS, ..Limits::default() };
+    let config = EndpointConfig { limits, validate_sources: false, ..EndpointConfig::default() };
+    let shown = Arc::clone(&asked);
+    let asked_so_far = get(move || {
+        let shown = Arc::clone(&shown);
+        async move { shown.load(Ordering::Relaxed).to_string() }
+    });
+    let server = Server::builder().route("/n", counter.resource()).route("/asked", asked_so_far).config(config);
+    let server = server.bind(LOCALHOST).await.expect("it starts");
+    let socket = tokio::net::UdpSocket::bind(LOCALHOST).await.expect("the loopback can be bound");
+    socket.connect(server.local_addr()).await.expect("the loopback is reached");
+    let mut observed = 0;
+    for number in 0..TOPICS + 100 {
+        let [high, low] = u16::try_from(number).expect("few").to_be_bytes();
+        // CON GET with a token of two bytes: Observe 0, Uri-Path "n", Uri-Query of six bytes.
+        let mut registration = vec![0x42, 0x01, high, low, high, low, 0x60, 0x51, b'n', 0x46];
+        registration.extend(format!("{number:06}").bytes());
+        socket.send(&registration).await.expect("it leaves");
+        let mut answer = [0; 64];
+        let length = socket.recv(&mut answer).await.expect("an answer");
+        assert_eq!((length > 6, answer[1]), (true, Code::CONTENT.0));
+        observed += usize::from(answer[6] >> 4 == 6);
+    }
+    assert_eq!((observed, counter.notifier.observers()), (TOPICS, TOPICS), "half of all topics");
+    let before = asked.load(Ordering::Relaxed);
+    counter.set(1);
+    let answer = Client::new().get(uri(&server, "/asked")).await.expect("a response");
+    let at_that_time: usize = answer.text().expect("text").parse().expect("a number");
+    assert!(at_that_time < before + TOPICS, "all {TOPICS} handlers ran first");
+    while asked.load(Ordering::Relaxed) < before + TOPICS {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}

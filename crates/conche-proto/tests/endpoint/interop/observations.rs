@@ -144,10 +144,11 @@ fn a_get_besides_does_not_cancel(net: &mut Net, _: SubscriptionId) -> bool {
     net.run(s(100));
     let answered =
         net.events(CLIENT).any(|event| matches!(event, Event::Response { exchange, .. } if *exchange == asked));
-    assert_eq!(net.held(), (1, 1));
+    // If enough is lost, the server takes the client for gone.
+    let observed = net.held() == (1, 1);
     change(net, 1);
     net.run(s(100));
-    answered && numbers(net).last() == Some(&1)
+    observed && answered && numbers(net).last() == Some(&1)
 }
 
 fn observe_1_cancels(net: &mut Net, subscription: SubscriptionId) -> bool {

@@ -11,8 +11,9 @@ use crate::support::{Direct, ms, s, wire};
 
 const TOKEN: &[u8] = b"observed";
 
+/// A server that does not check observers by itself.
 fn server() -> Direct {
-    Direct::new(EndpointConfig::default())
+    Direct::new(EndpointConfig { observer_checks: None, ..EndpointConfig::default() })
 }
 
 /// A client registers, and gets the state "0".
@@ -114,12 +115,15 @@ fn a_registration_under_the_same_token_replaces_and_under_another_one_adds() {
 // RFC 7641 §4.1 (Q114)
 #[test]
 fn beyond_the_caps_of_a_peer_and_in_total_the_response_is_a_plain_one() {
-    let mut server = Direct::with_limits(Limits { observers: 100, observers_per_peer: 3, ..Limits::default() });
+    let limits = Limits { observers: 100, observers_per_peer: 3, ..Limits::default() };
+    let mut server = Direct::new(EndpointConfig { limits, observer_checks: None, ..EndpointConfig::default() });
+    server.endpoint.set_source_groups(Box::new(|&source| u64::from(source == 1)));
     let accepted = (0..10_u8).filter(|&n| register(&mut server, 1, n.into(), &[n]).is_some());
     assert_eq!(accepted.count(), 3);
     let accepted = (0..300).filter(|&peer| register(&mut server, 2 + peer, 1, TOKEN).is_some());
-    assert_eq!(accepted.count(), 97);
-    assert_eq!(server.endpoint.occupancy().observers, 100);
+    assert_eq!(accepted.count(), 300, "the oldest of the same group make room");
+    let most = 3 + 97_usize.div_ceil(2);
+    assert_eq!(server.endpoint.occupancy().observers, most, "one group has half of what others leave");
 }
 
 #[test]

@@ -15,7 +15,7 @@ struct Told {
 
 impl Told {
     fn with_max_age(max_age: Option<u32>) -> Self {
-        let mut server = Direct::new(EndpointConfig::default());
+        let mut server = Direct::new(EndpointConfig { observer_checks: None, ..EndpointConfig::default() });
         let request = server.receive(1, &registration(Type::Confirmable, 1, b"observed", 0)).request();
         server.endpoint.observe(server.now, request, 1).expect("room");
         server.respond(request, content("0"));

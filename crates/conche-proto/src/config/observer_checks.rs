@@ -1,0 +1,59 @@
+//! [`ObserverChecks`]: when an observer is checked by a Confirmable message.
+
+use core::time::Duration;
+
+use super::ConfigError;
+
+/// When an observer is sent a Confirmable message although nothing has changed, so that observers
+/// with forged addresses and those that are gone are removed (RFC 7641 §4.5). The message is the
+/// newest state as a notification or, if the application has notified of none yet, a ping (RFC 7252
+/// §4.3). An observer that does not acknowledge it within MAX_TRANSMIT_WAIT (93 s with the default
+/// parameters) is removed.
+///
+/// An observer has proven its presence when it has acknowledged a notification or its first
+/// response, when its peer has acknowledged any message or answered a request of this endpoint, or
+/// when it registered from a [validated](crate::EndpointConfig::validate_sources) source. If the
+/// table of observers or the table of peers is full, observers without such a proof make room for
+/// others, the oldest first. To learn in time which of them are genuine, the endpoint checks them
+/// at once as soon as half of the table of observers or of peers is taken by unchecked ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObserverChecks {
+    /// How long after its registration an observer is checked that has not proven its presence yet.
+    /// Default: 2 min, so that most observers are checked by the first change, which costs nothing
+    /// extra.
+    pub first: Duration,
+    /// How long after its last proof an observer is checked again, at most 24 h (RFC 7641 §4.5).
+    /// Default: 12 h, since a check that fails is given up only later, and changes are not due at
+    /// fixed times.
+    pub every: Duration,
+}
+
+impl ObserverChecks {
+    /// The default of [`first`](Self::first).
+    pub const FIRST: Duration = Duration::from_secs(2 * 60);
+
+    /// The default of [`every`](Self::every).
+    pub const EVERY: Duration = Duration::from_secs(12 * 60 * 60);
+
+    /// RFC 7641 §4.5.
+    const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        if self.first.is_zero() {
+            return Err(ConfigError::NoTime { setting: "observer_checks.first" });
+        }
+        if self.every.is_zero() {
+            return Err(ConfigError::NoTime { setting: "observer_checks.every" });
+        }
+        if self.every > Self::LONGEST {
+            return Err(ConfigError::ObserverChecks { given: self.every });
+        }
+        Ok(())
+    }
+}
+
+impl Default for ObserverChecks {
+    fn default() -> Self {
+        Self { first: Self::FIRST, every: Self::EVERY }
+    }
+}
