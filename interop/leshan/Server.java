@@ -96,7 +96,7 @@ public final class Server {
             String[] psk = credentials.psk();
             store.add(SecurityInfo.newPreSharedKeyInfo(psk[0], psk[0], psk[1].getBytes()));
         } else {
-            // The endpoint's name has to be the common name of the certificate.
+            // Leshan requires the common name of the certificate as the endpoint's name.
             store.add(SecurityInfo.newX509CertInfo("client"));
             builder.setPrivateKey(credentials.key("server"));
             builder.setCertificateChain(new X509Certificate[] {credentials.certificate("server")});

@@ -53,8 +53,7 @@ pub fn compile_californium(project: &Project, sources: &[&str], classes: &str) -
     compile_java(project, ("californium", &parts), sources, classes)
 }
 
-/// Compiles the programs on Leshan, unless that has been done, and fetches it if it is missing. Returns the class path that
-/// starts them.
+/// Fetches Leshan and compiles the programs on it, as far as that is missing. Returns their class path.
 pub fn leshan(project: &Project) -> Result<String> {
     packages::ensure(project, &JAVA)?;
     let source = |class| project.root.join(format!("interop/leshan/{class}.java")).to_string_lossy().into_owned();
@@ -65,8 +64,8 @@ pub fn leshan(project: &Project) -> Result<String> {
     compile_java(project, ("leshan", &parts), &sources, &classes)
 }
 
-/// Fetches the libraries of `interop/PEER/pom.xml` unless these parts are there, and compiles programs on them unless that has
-/// been done. Returns the class path that starts them.
+/// Fetches the libraries of `interop/PEER/pom.xml`, unless these parts are there, and compiles changed
+/// programs on them. Returns their class path.
 fn compile_java(
     project: &Project,
     (peer, parts): (&str, &[(&str, &str)]),

@@ -1,7 +1,9 @@
-//! An LwM2M device and its server over `coaps`: `cargo run -p conche --features dtls --example lwm2m_device`.
+//! An LwM2M device and its server over `coaps`:
+//! `cargo run -p conche --features dtls --example lwm2m_device`.
 //!
-//! The device registers at the server, and the server then reads and observes the device through the same DTLS session. Each
-//! of them is CoAP client and server on one socket (LwM2M Transport 1.1 §6.4.1).
+//! The device registers at the server, and the server then reads and observes the device through
+//! the same DTLS session. Each of them is CoAP client and server on one socket (LwM2M Transport 1.1
+//! §6.4.1).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,14 +15,14 @@ use conche::server::{Notifier, Peer, Response, State, get, post};
 use conche::{Code, ContentFormat, Server};
 use tokio::sync::mpsc;
 
-/// A device that has registered: where it is, and who it is.
+/// A registered device: its address and its identity.
 #[derive(Debug)]
 struct Registration {
     address: SocketAddr,
     identity: Identity,
 }
 
-/// A device's lamp (IPSO object 3311), and whoever observes it.
+/// A device's lamp (IPSO object 3311), and its observers.
 #[derive(Default)]
 struct Lamp {
     dimmer: AtomicU32,

@@ -179,15 +179,16 @@ pub enum ConfigError {
         /// Why.
         problem: String,
     },
-    /// A server with [`secured_only`](crate::server::ServerBuilder::secured_only) has no credentials that authenticate a client.
+    /// A server with [`secured_only`](crate::server::ServerBuilder::secured_only) has no
+    /// credentials that authenticate a client.
     #[cfg(any(feature = "dtls", feature = "oscore"))]
     #[error(
         "secured_only refuses every request, as no credentials authenticate a client: add some with ServerBuilder::oscore, edhoc, psk, \
          outgoing_psk or outgoing_roots, or client_roots to a certificate"
     )]
     NobodyHasKeys,
-    /// [`client_roots`](crate::server::ServerBuilder::client_roots) without the server's certificate: clients are authenticated only
-    /// in handshakes with that.
+    /// [`client_roots`](crate::server::ServerBuilder::client_roots) without the server's
+    /// certificate: clients are authenticated only in handshakes with that.
     #[cfg(feature = "dtls")]
     #[error(
         "client_roots has no effect without ServerBuilder::certificate. The roots of servers that Server::client asks are outgoing_roots"
@@ -200,8 +201,9 @@ pub enum ConfigError {
          to outgoing_certificate"
     )]
     CertificateWithoutRoots,
-    /// The same PSK identity has one key for sessions that clients open and another one for sessions that the program opens, so that
-    /// the identity of a request's sender would mean two peers.
+    /// The same PSK identity has one key for sessions that clients open and another one for
+    /// sessions that the program opens, so that the identity of a request's sender would mean two
+    /// peers.
     #[cfg(feature = "dtls")]
     #[error(
         "the PSK identity \"{identity}\" has one key in ServerBuilder::psk and another in outgoing_psk: use one key, or two identities"

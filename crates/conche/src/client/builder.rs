@@ -182,7 +182,8 @@ impl<C: SharedController> Builder<ClientRole, C> {
         self
     }
 
-    /// The certificate that servers are shown which [`roots`](Self::roots) authenticate, if they ask for one.
+    /// The certificate that servers are shown which [`roots`](Self::roots) authenticate, if they
+    /// ask for one.
     #[cfg(feature = "dtls")]
     pub fn certificate(mut self, own: OwnCertificate) -> Self {
         self.settings.security.own = Some(own);

@@ -140,7 +140,8 @@ impl fmt::Debug for Cache {
 /// A destination, as part of a cache key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Destination {
-    /// One address for each destination, however it is written. Responses that came through sessions are apart from others.
+    /// One address for each destination, however it is written. Responses that came through
+    /// sessions are apart from others.
     pub(super) address: Address,
     /// The peer that a request names: a response of another one is none to it.
     expected: Option<Arc<Identity>>,

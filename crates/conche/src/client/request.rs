@@ -163,14 +163,16 @@ impl RequestBuilder {
         Self { token: Some(token), ..self }
     }
 
-    /// Sends the request only to the peer of this identity: through a DTLS session that authenticates it, or protected with its
-    /// OSCORE keys. If keys authenticate another peer at the address, nothing is sent and the error is
-    /// [`Error::UnexpectedPeer`], with both identities. Notifications of an observation come from the same peer.
+    /// Sends the request only to the peer of this identity: through a DTLS session that
+    /// authenticates it, or protected with its OSCORE keys. If keys authenticate another peer at
+    /// the address, nothing is sent and the error is [`Error::UnexpectedPeer`], with both
+    /// identities. Notifications of an observation come from the same peer.
     ///
-    /// Without it a request expects the peer that its URI and the client's credentials name: `coaps` requests go through sessions that this
-    /// program has opened, with a certificate for the URI's host or the pre-shared key for its address. So a request of
-    /// [`Server::client`](crate::Server::client) through a session that the peer has opened needs `expect_peer`: whatever client has a session
-    /// from that address may be there.
+    /// Without it a request expects the peer that its URI and the client's credentials name:
+    /// `coaps` requests go through sessions that this program has opened, with a certificate for
+    /// the URI's host or the pre-shared key for its address. So a request of
+    /// [`Server::client`](crate::Server::client) through a session that the peer has opened needs
+    /// `expect_peer`: any client with a session from that address may be there.
     ///
     /// ```no_run
     /// use conche::Server;

@@ -44,8 +44,9 @@ impl Response {
         self.from.address
     }
 
-    /// The peer that sent it, as OSCORE keys or a DTLS session authenticate it. `None` over plain `coap`.
-    /// [`expect_peer`](super::RequestBuilder::expect_peer) sends a request to one identity only.
+    /// The peer that sent it, as OSCORE keys or a DTLS session authenticate it. `None` over plain
+    /// `coap`. [`expect_peer`](super::RequestBuilder::expect_peer) sends a request to one identity
+    /// only.
     ///
     /// ```
     /// # #[cfg(feature = "dtls")] {

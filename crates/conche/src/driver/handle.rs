@@ -313,8 +313,8 @@ impl Handle {
         Exchange { ticket, receiver, over: false, handle: self }
     }
 
-    /// Returns a session with the server of this name and with the expected peer, after a handshake if necessary; `None` if the
-    /// driver is gone.
+    /// Returns a session with the server of this name and with the expected peer, after a handshake
+    /// if necessary; `None` if the driver is gone.
     pub(crate) async fn secure(&self, to: Address, name: Arc<str>, expected: Option<Arc<Identity>>) -> Option<Opened> {
         self.ask(|answer| Command::Secure(Secure { to, name, expected, answer })).await
     }

@@ -435,7 +435,8 @@ impl<C: SharedController> Driver<C> {
         if identity.is_none() && self.secured_only { Err(unprotected().into()) } else { Ok(identity) }
     }
 
-    /// The identities that authenticate responses from this destination: by OSCORE keys, and by the session.
+    /// The identities that authenticate responses from this destination: by OSCORE keys, and by the
+    /// session.
     fn peer_identities(&self, to: Address) -> [Option<Identity>; 2] {
         [self.protecting.identity_toward(to), self.secured.as_ref().and_then(|secured| secured.identity(to))]
     }

@@ -1,4 +1,4 @@
-//! [`Certificate`]: the certificate by which a peer was authenticated.
+//! [`Certificate`]: the certificate of an authenticated peer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use conche_dtls::CertificateNames;
 pub struct Certificate(Arc<[u8]>);
 
 impl Certificate {
-    /// A certificate in DER, as [`expect_peer`](crate::client::RequestBuilder::expect_peer) compares it: byte by byte.
+    /// A certificate in DER, as [`expect_peer`](crate::client::RequestBuilder::expect_peer)
+    /// compares it: byte by byte.
     #[must_use]
     pub fn from_der(der: impl Into<Arc<[u8]>>) -> Self {
         Self(der.into())
@@ -28,7 +29,8 @@ impl Certificate {
         CertificateNames::of(&self.0)?.subject
     }
 
-    /// The common name (CN) of the subject, where LwM2M has the endpoint's name (OMA-TS-LightweightM2M_Transport §5.2.8.7).
+    /// The common name (CN) of the subject, where LwM2M has the endpoint's name
+    /// (OMA-TS-LightweightM2M_Transport §5.2.8.7).
     #[must_use]
     pub fn common_name(&self) -> Option<String> {
         CertificateNames::of(&self.0)?.common_name

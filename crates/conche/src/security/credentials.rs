@@ -77,8 +77,8 @@ impl Roots {
 /// The credentials of a socket, in both directions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Security {
-    /// For the sessions that this program opens: pre-shared keys by the servers' addresses, the roots that authenticate other
-    /// servers, and the certificate that they are shown.
+    /// For the sessions that this program opens: pre-shared keys by the servers' addresses, the
+    /// roots that authenticate other servers, and the certificate that they are shown.
     pub(crate) psk: Prefixes<ClientCredentials>,
     pub(crate) roots: Option<Roots>,
     pub(crate) own: Option<OwnCertificate>,
@@ -143,7 +143,8 @@ impl Security {
         self.psk.of(at).is_some() || self.roots.is_some()
     }
 
-    /// The identity of the pre-shared key for a server at this address, which is no IPv4-mapped one.
+    /// The identity of the pre-shared key for a server at this address, which is no IPv4-mapped
+    /// one.
     pub(crate) fn psk_identity(&self, at: IpAddr) -> Option<Identity> {
         match self.psk.of(at)? {
             ClientCredentials::Psk { identity, .. } => Some(Identity::psk(identity)),

@@ -7,11 +7,14 @@ use std::sync::Arc;
 #[cfg(feature = "dtls")]
 use super::Certificate;
 
-/// A peer, as keys authenticate it: the sender of a request, or of a [`Response`](crate::client::Response::peer_identity).
+/// A peer, as keys authenticate it: the sender of a request, or of a
+/// [`Response`](crate::client::Response::peer_identity).
 ///
-/// As an argument of a handler it admits only requests of an authenticated sender; others are answered with 4.01. The program decides what
-/// that sender may do: in one handler, or in a layer around many, which finds the identity in
-/// [`Request::extension`](crate::server::Request::extension) ([`from_fn`](crate::server::from_fn) has an example).
+/// As an argument of a handler it admits only requests of an authenticated sender; others are
+/// answered with 4.01. The program decides what that sender may do: in one handler, or in a layer
+/// around many, which finds the identity in
+/// [`Request::extension`](crate::server::Request::extension) ([`from_fn`](crate::server::from_fn)
+/// has an example).
 ///
 /// A handler with this argument cannot be observed: a [`Notifier`](crate::server::Notifier) asks once for all who observe, and so for
 /// nobody in particular. A layer can look at who registers.
@@ -29,11 +32,13 @@ use super::Certificate;
 #[derive(Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Identity {
-    /// The holder of the pre-shared key of this identity, in a DTLS session (RFC 4279). In a session that this program has opened
-    /// it is the identity that this program has sent: the server there has proved to have the same key.
+    /// The holder of the pre-shared key of this identity, in a DTLS session (RFC 4279). In a
+    /// session that this program has opened it is the identity that this program has sent: the
+    /// server there has proved to have the same key.
     #[cfg(feature = "dtls")]
     Psk(Arc<[u8]>),
-    /// The holder of the private key of this certificate, which the trusted roots authenticate, in a DTLS session.
+    /// The holder of the private key of this certificate, which the trusted roots authenticate, in
+    /// a DTLS session.
     #[cfg(feature = "dtls")]
     Certificate(Certificate),
     /// The holder of these OSCORE keys (RFC 8613), over any transport.
@@ -83,9 +88,10 @@ impl Identity {
     }
 }
 
-/// For logs: a PSK identity as text, with bytes that are not printable ASCII escaped; a certificate by its subject; OSCORE keys by
-/// their ID in hexadecimal digits; an EDHOC credential by its subject. Two identities of different kinds may read alike, so that
-/// decisions need the identity itself.
+/// For logs: a PSK identity as text, with bytes that are not printable ASCII escaped; a certificate
+/// by its subject; OSCORE keys by their ID in hexadecimal digits; an EDHOC credential by its
+/// subject. Two identities of different kinds may read alike, so that decisions need the identity
+/// itself.
 impl fmt::Display for Identity {
     #[cfg_attr(not(any(feature = "dtls", feature = "oscore")), expect(unused_variables, reason = "there is nobody"))]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -21,14 +21,17 @@
 //! # }
 //! ```
 //!
-//! Credentials have a direction. Those for sessions that clients open are [`ServerBuilder::psk`](crate::server::ServerBuilder::psk),
-//! `certificate` and `client_roots`; those for sessions that the program opens itself are
-//! [`ClientBuilder::psk`](crate::client::ClientBuilder::psk), `roots` and `certificate`, and on a server
-//! [`outgoing_psk`](crate::server::ServerBuilder::outgoing_psk), `outgoing_roots` and `outgoing_certificate`.
+//! Credentials have a direction. Those for sessions that clients open are
+//! [`ServerBuilder::psk`](crate::server::ServerBuilder::psk), `certificate` and `client_roots`;
+//! those for sessions that the program opens itself are
+//! [`ClientBuilder::psk`](crate::client::ClientBuilder::psk), `roots` and `certificate`, and on a
+//! server [`outgoing_psk`](crate::server::ServerBuilder::outgoing_psk), `outgoing_roots` and
+//! `outgoing_certificate`.
 //!
 //! Keys authenticate an [`Identity`]: the sender of a request or of a
-//! [`Response`](crate::client::Response::peer_identity). A request goes only to the peer that its URI and the credentials for
-//! it name, or that [`expect_peer`](crate::client::RequestBuilder::expect_peer) names.
+//! [`Response`](crate::client::Response::peer_identity). A request goes only to the peer that its
+//! URI and the credentials for it name, or that
+//! [`expect_peer`](crate::client::RequestBuilder::expect_peer) names.
 //!
 //! A session is opened for the first request to a server and used by the requests that follow, with
 //! congestion control of its own. When a message is retransmitted and no record has arrived since

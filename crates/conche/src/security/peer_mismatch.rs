@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::Identity;
 
-/// The peer at a destination is not the one that a request expects, so that the request was not sent.
+/// The peer at a destination is not the one that a request expects, so that the request was not
+/// sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerMismatch {
     expected: Option<Arc<Identity>>,
@@ -17,15 +18,17 @@ impl PeerMismatch {
         Self { expected, authenticated }
     }
 
-    /// The identity that the request expects: that of [`expect_peer`](crate::client::RequestBuilder::expect_peer). `None` if the
-    /// request names none, and the session is one that the peer has opened, which only a request that names its identity may use.
+    /// The identity that the request expects, from
+    /// [`expect_peer`](crate::client::RequestBuilder::expect_peer). `None` if the request names
+    /// none, and the session is one that the peer has opened, which only a request that names its
+    /// identity may use.
     #[must_use]
     pub fn expected(&self) -> Option<&Identity> {
         self.expected.as_deref()
     }
 
-    /// The identity that the session or the keys for the destination authenticate. `None` if there are none, or if they
-    /// authenticate nobody by name.
+    /// The identity that the session or the keys for the destination authenticate. `None` without keys, and for a client that
+    /// has shown no identity.
     #[must_use]
     pub fn authenticated(&self) -> Option<&Identity> {
         self.authenticated.as_ref()

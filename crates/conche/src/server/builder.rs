@@ -150,8 +150,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// - [`Limits`](crate::Limits) and [`concurrency`](Self::concurrency) are shared out evenly among workers; clients are not, if they are
     ///   few. What is for each peer stays as it is, and each worker finds out paths by itself, up to [`Limits::paths`](crate::Limits::paths);
     ///   a [`path_store`](Self::path_store) brings that together for the next start.
-    /// - [`Server::client`] has sockets of its own, and requests that come to these find no resource. A program that needs both roles
-    ///   at one address, as LwM2M does, has one worker.
+    /// - [`Server::client`] has sockets of its own, and requests that come to these find no
+    ///   resource. A program that needs both roles at one address, as LwM2M does, has one worker.
     /// - Groups cannot be [joined](Self::join_group): each worker would answer.
     /// - Any other program of the same user could bind the address, too, if it asks for SO_REUSEPORT, and would get a part of the
     ///   clients. A server that finds the address in use when it starts says so.
@@ -177,9 +177,10 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Serves clients in DTLS sessions that they open with a pre-shared key (RFC 7252 §9.1.3.1), and nothing that is not protected: this
-    /// server answers `coaps`, by default at port 5684. The function returns the key of an identity. It runs on the
-    /// task that drives the socket, for any bytes that an unauthenticated client sends; a panic counts as `None`. A client does not
+    /// Serves clients in DTLS sessions that they open with a pre-shared key (RFC 7252 §9.1.3.1),
+    /// and nothing that is not protected: this server answers `coaps`, by default at port 5684. The
+    /// function returns the key of an identity. It runs on the task that drives the socket, for any
+    /// bytes that an unauthenticated client sends; a panic counts as `None`. A client does not
     /// learn whether its identity or its key was wrong. See [`security`](crate::security).
     ///
     /// [`outgoing_psk`](Self::outgoing_psk) sets the key for sessions that this program opens.
@@ -189,16 +190,17 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Serves clients in DTLS sessions that they open with a certificate of the server (RFC 7252 §9.1.3.3), which this is, and nothing that
-    /// is not protected. With [`psk`](Self::psk) as well, clients choose.
+    /// Serves clients in DTLS sessions that they open with a certificate of the server (RFC 7252
+    /// §9.1.3.3), which this is, and nothing that is not protected. With [`psk`](Self::psk) as
+    /// well, clients choose.
     #[cfg(feature = "dtls")]
     pub fn certificate(mut self, own: OwnCertificate) -> Self {
         self.settings.security.certificate = Some(own);
         self
     }
 
-    /// Requires a certificate of clients in handshakes with the server's [`certificate`](Self::certificate): one that these roots
-    /// authenticate.
+    /// Requires a certificate of clients in handshakes with the server's
+    /// [`certificate`](Self::certificate): one that these roots authenticate.
     #[cfg(feature = "dtls")]
     pub fn client_roots(mut self, roots: Roots) -> Self {
         self.settings.security.client_roots = Some(roots);
@@ -225,14 +227,17 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Opens DTLS sessions with a pre-shared key for `coaps` requests of the server's [`client`](Server::client), as
-    /// [`ClientBuilder::psk`](crate::client::ClientBuilder::psk) does for other clients. Servers know the key by this identity of 1 to 1024 bytes.
+    /// Opens DTLS sessions with a pre-shared key for `coaps` requests of the server's
+    /// [`client`](Server::client), as [`ClientBuilder::psk`](crate::client::ClientBuilder::psk)
+    /// does for other clients. Servers know the key by this identity of 1 to 1024 bytes.
     ///
-    /// The peer may send requests through such a session, too, and the server's routes answer them: so an LwM2M device registers at
-    /// its server and is then managed through the same session. Their [`Identity`](crate::security::Identity) is the one given here.
+    /// The peer may send requests through such a session, too, and the server's routes answer them:
+    /// so an LwM2M device registers at its server and is then managed through the same session.
+    /// Their [`Identity`](crate::security::Identity) is the one given here.
     ///
-    /// This opens no way in: clients open sessions only with the credentials of [`psk`](Self::psk) and [`certificate`](Self::certificate).
-    /// Without these two the server answers `coap` as well, unless [`secured_only`](Self::secured_only) forbids it.
+    /// This opens no way in: clients open sessions only with the credentials of [`psk`](Self::psk)
+    /// and [`certificate`](Self::certificate). Without these two the server answers `coap` as well,
+    /// unless [`secured_only`](Self::secured_only) forbids it.
     ///
     /// ```
     /// use conche::Server;
@@ -262,8 +267,9 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self.outgoing_psk_for(v4, identity.clone(), key.clone())?.outgoing_psk_for(v6, identity, key)
     }
 
-    /// As [`outgoing_psk`](Self::outgoing_psk), for the servers of a prefix. The longest prefix decides. Keys of several peers need several
-    /// identities, as requests and responses name their sender by its identity alone.
+    /// As [`outgoing_psk`](Self::outgoing_psk), for the servers of a prefix. The longest prefix
+    /// decides. Keys of several peers need several identities, as requests and responses name their
+    /// sender by its identity alone.
     ///
     /// # Errors
     /// As [`outgoing_psk`](Self::outgoing_psk).
@@ -278,17 +284,20 @@ impl<C: SharedController> Builder<ServerRole, C> {
         Ok(self)
     }
 
-    /// Opens DTLS sessions with servers that show a certificate, for `coaps` requests of the server's [`client`](Server::client), as
-    /// [`ClientBuilder::roots`](crate::client::ClientBuilder::roots) does for other clients: these roots must authenticate the certificate, and it must
-    /// contain the host of the URI. An [`outgoing_psk`](Self::outgoing_psk) for the same server is used instead. Requests
-    /// from the peer are served as there.
+    /// Opens DTLS sessions with servers that show a certificate, for `coaps` requests of the
+    /// server's [`client`](Server::client), as
+    /// [`ClientBuilder::roots`](crate::client::ClientBuilder::roots) does for other clients: these
+    /// roots must authenticate the certificate, and it must contain the host of the URI. An
+    /// [`outgoing_psk`](Self::outgoing_psk) for the same server is used instead. Requests from the
+    /// peer are served as there.
     #[cfg(feature = "dtls")]
     pub fn outgoing_roots(mut self, roots: Roots) -> Self {
         self.settings.security.roots = Some(roots);
         self
     }
 
-    /// The certificate that servers are shown which [`outgoing_roots`](Self::outgoing_roots) authenticate, if they ask for one.
+    /// The certificate that servers are shown which [`outgoing_roots`](Self::outgoing_roots)
+    /// authenticate, if they ask for one.
     #[cfg(feature = "dtls")]
     pub fn outgoing_certificate(mut self, own: OwnCertificate) -> Self {
         self.settings.security.own = Some(own);
@@ -314,8 +323,9 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Answers a request with 4.01 unless OSCORE keys or a DTLS session authenticate its sender. Without credentials that
-    /// authenticate clients the server fails to start, with a [`ConfigError`](crate::ConfigError).
+    /// Answers a request with 4.01 unless OSCORE keys or a DTLS session authenticate its sender.
+    /// Without credentials that authenticate clients the server fails to start, with a
+    /// [`ConfigError`](crate::ConfigError).
     #[cfg(any(feature = "dtls", feature = "oscore"))]
     pub fn secured_only(mut self) -> Self {
         self.settings.secured_only = true;

@@ -84,13 +84,16 @@ impl Server {
         }
     }
 
-    /// A client that sends from the socket of this server, so that both roles have one address, as LwM2M requires. It has
-    /// the server's settings, and ends with the server. Each call returns a clone of the same client.
+    /// A client that sends from the socket of this server, so that both roles have one address, as
+    /// LwM2M requires. It has the server's settings, and ends with the server. Each call returns a
+    /// clone of the same client.
     ///
     /// Over `coaps` it uses two kinds of sessions. It opens sessions with the credentials of
-    /// [`outgoing_psk`](ServerBuilder::outgoing_psk) and [`outgoing_roots`](ServerBuilder::outgoing_roots); the server's routes answer
-    /// requests that come back through them. A session that a client of the server has opened carries only requests that name
-    /// that client's identity with [`expect_peer`](crate::client::RequestBuilder::expect_peer).
+    /// [`outgoing_psk`](ServerBuilder::outgoing_psk) and
+    /// [`outgoing_roots`](ServerBuilder::outgoing_roots); the server's routes answer requests that
+    /// come back through them. A session that a client of the server has opened carries only
+    /// requests that name that client's identity with
+    /// [`expect_peer`](crate::client::RequestBuilder::expect_peer).
     ///
     /// That of a server with several [workers](ServerBuilder::workers) has sockets of its own, and lives longer: what is answered to the
     /// server's address may come to any worker, and only one of them would know what was asked.

@@ -1,5 +1,5 @@
-//! LwM2M over `coaps` with Eclipse Leshan, as device and as server, with a pre-shared key and with certificates. The programs on
-//! Leshan are `interop/leshan/`.
+//! LwM2M over `coaps` with Eclipse Leshan, as device and as server, with a pre-shared key and with
+//! certificates. The programs on Leshan are `interop/leshan/`.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -129,7 +129,7 @@ async fn a_device_registers_at_leshan_and_is_read_and_observed_through_its_sessi
     }
 }
 
-/// Where a device has registered from, and as whom.
+/// The address and the identity of a registration.
 type Registration = (SocketAddr, Identity);
 
 async fn register(

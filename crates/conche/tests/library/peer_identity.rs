@@ -1,4 +1,4 @@
-//! The peer that a request reaches: the one that it names, and nobody else.
+//! A request reaches the peer that it names, and no other.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn key_of(identity: &[u8]) -> Secret {
     keys(identity).expect("it has one")
 }
 
-/// A server that answers `/register` with the address and the identity of who registers.
+/// A server that answers `/register` with the address and the identity of the device.
 async fn registry() -> Server {
     registry_at("127.0.0.1:0").await
 }
@@ -82,7 +82,7 @@ fn mismatch(error: &Error) -> (Option<Identity>, Option<Identity>) {
 #[tokio::test]
 async fn a_request_for_a_peer_does_not_reach_another_that_took_its_address() {
     let server = registry().await;
-    // A NAT, behind which both have one address.
+    // A NAT: both devices have one address.
     let nat = Foe::before(server.local_addr()).await;
     let ((lamp, reached_lamp), (mallory, reached_mallory)) = (device(LAMP).await, device(MALLORY).await);
     let at = register(&lamp.client(), nat.address).await;

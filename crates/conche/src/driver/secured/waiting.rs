@@ -26,8 +26,8 @@ pub(in crate::driver) struct Secure {
 }
 
 impl Secure {
-    /// A session with a peer of this identity may carry the request. OSCORE and EDHOC authenticate the peer of each message
-    /// by themselves.
+    /// A session with a peer of this identity may carry the request. OSCORE and EDHOC authenticate
+    /// the peer of each message by themselves.
     fn accepts(&self, identity: Option<&Identity>) -> bool {
         match self.expected.as_deref() {
             Some(expected) if expected.is_of_session() => identity == Some(expected),
@@ -84,7 +84,8 @@ struct Handshake {
     /// Once its first flight may leave.
     session: Option<SessionId>,
     name: Arc<str>,
-    /// The identity of the pre-shared key, which the server proves to have. DTLS has no other name for it.
+    /// The identity of the pre-shared key, which the server proves to have. DTLS has no other name
+    /// for it.
     psk: Option<Identity>,
     /// The beginning of the datagram that was sent last.
     sent: Vec<u8>,
@@ -126,7 +127,8 @@ impl Waiting {
         Some((exchange, begun))
     }
 
-    /// The session is open, and its peer has this identity if it has shown a certificate. Returns the handshake that is done.
+    /// The session is open, and its peer has this identity if it has shown a certificate. Returns
+    /// the handshake that is done.
     pub(super) fn opened(&mut self, at: SocketAddr, session: Address, identity: Option<Identity>) -> Option<Done> {
         let Handshake { name, psk, waiting, exchange, .. } = self.0.remove(&at)?;
         let identity = identity.or(psk);
@@ -204,12 +206,12 @@ mod alert {
 }
 
 impl Secured {
-    /// Hands out the session that may carry a request, now or when its handshake is done. Returns the request if it needs a
-    /// new handshake.
+    /// Hands out the session that may carry a request, now or when its handshake is done. Returns
+    /// the request if it needs a new handshake.
     ///
-    /// A request without an expected identity expects the peer that its URI and our credentials name. Only sessions that we
-    /// have opened, with these credentials, authenticate that peer. Any client may open a session from any address: only its
-    /// identity names it.
+    /// A request without an expected identity expects the peer that its URI and our credentials
+    /// name. Only sessions that we have opened, with these credentials, authenticate that peer. Any
+    /// client may open a session from any address: only its identity names it.
     fn join(&mut self, wanted: Secure) -> Option<Secure> {
         let (at, number) = (wanted.to.socket_addr(), self.by_address.get(&wanted.to.socket_addr()));
         let found = number.and_then(|number| Some((*number, self.open.get(self.by_number.get(number)?)?)));
