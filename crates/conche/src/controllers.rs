@@ -13,6 +13,7 @@ use tracing::warn;
 use crate::driver::{Address, Binding, Company, Driver, Handle, Handlers, Protecting, Role, Socket, Start};
 #[cfg(feature = "edhoc")]
 use crate::edhoc::Responding;
+use crate::fence::Fence;
 use crate::paths::Sharing;
 use crate::prefixes::Prefixes;
 use crate::server::Router;
@@ -124,6 +125,7 @@ impl<C: SharedController> Drivers for Controllers<C> {
         (router, handlers): (Router, Handlers),
     ) -> Result<(Handle, JoinHandle<()>), StartError> {
         let sharing = Arc::new(settings.sharing.clone());
+        let fence = Fence::default();
         #[cfg_attr(not(feature = "oscore"), expect(unused_mut, reason = "it gets keys with the feature"))]
         let mut endpoint = self.endpoint(settings, &sharing)?;
         #[cfg(feature = "oscore")]
@@ -137,7 +139,8 @@ impl<C: SharedController> Drivers for Controllers<C> {
             #[cfg(feature = "edhoc")]
             let protecting = {
                 let validated = settings.config.validate_sources;
-                let responding = settings.edhoc.served.clone().map(|us| Responding::new(us, validated)).transpose();
+                let served = settings.edhoc.served.clone();
+                let responding = served.map(|us| Responding::new(us, validated, fence.clone())).transpose();
                 let responding = responding.map_err(|error| ConfigError::NoRandomness(error.to_string()))?;
                 if let Some(responding) = responding.clone() {
                     endpoint.agree_on_keys(Box::new(move |now, c_r, message_3, add| {
@@ -164,6 +167,7 @@ impl<C: SharedController> Drivers for Controllers<C> {
             watchers: settings.watchers.clone(),
             protecting,
             secured_only: settings.secured_only,
+            fence,
             store: settings.store.clone().filter(|_| sharing.on),
             sharing,
             limits: settings.config.limits.clone(),

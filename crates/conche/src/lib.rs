@@ -102,8 +102,8 @@
 //! - TRACE, target `conche::message`: each datagram that is sent or received, as bytes (`datagram`) and decoded (`decoded`), with its
 //!   `peer` and, if it is sent, its `attempt`: 0 for the first copy.
 //! - WARN: a setting that is legal but unwise; requests that are refused and responses that cannot be sent.
-//! - ERROR: a handler panicked. Of what a peer can cause, one message a second is logged, with the number of those held
-//!   back.
+//! - ERROR: code that serves one peer panicked, such as a handler. Messages that a peer can cause are
+//!   limited to one a second, with the number of those held back.
 //!
 //! # Features
 //!
@@ -143,6 +143,7 @@ mod controllers;
 mod driver;
 #[cfg(feature = "edhoc")]
 pub mod edhoc;
+mod fence;
 mod files;
 #[cfg(feature = "metrics")]
 pub mod metrics;
@@ -154,6 +155,7 @@ mod problem;
 pub mod security;
 pub mod server;
 mod settings;
+mod throttle;
 pub mod uri;
 pub mod watch;
 

@@ -256,6 +256,10 @@ impl core::fmt::Debug for Dimpl {
 
 impl Engine for Dimpl {
     fn receive(&mut self, record: &[u8]) -> Result<(), Failure> {
+        // All servers' associations share it: an earlier one may have panicked after it asked.
+        if let Some(resolver) = &self.resolver {
+            resolver.asked();
+        }
         let dtls = &mut self.dtls;
         let (fed, master) = during(self.cookie, self.key_log.is_some(), || dtls.handle_packet(record));
         if let (Some(log), Some(master)) = (&self.key_log, master) {

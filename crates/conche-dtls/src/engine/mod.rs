@@ -5,11 +5,13 @@
 
 mod client_hello;
 mod dimpl;
+mod fence;
 mod provider;
 
 use conche_proto::Instant;
 
 pub use self::dimpl::{Dimpl, DimplEngines};
+pub(crate) use self::fence::{Fence, catch_panic};
 pub(crate) use self::provider::sign;
 
 use crate::config::ConfigError;
@@ -139,6 +141,9 @@ pub enum Failure {
     /// More is on its way than the engine keeps.
     #[error("more is on its way than is kept")]
     Full,
+    /// The code that handles this peer's input panicked: a defect. Other sessions go on.
+    #[error("internal error: the code that handles this peer's input panicked")]
+    Panicked,
 }
 
 impl Failure {
@@ -152,7 +157,7 @@ impl Failure {
             Self::Certificate(_) => Some(alert::BAD_CERTIFICATE),
             // RFC 5246 §7.4.6.
             Self::NoCertificate | Self::Suite | Self::Protocol(_) => Some(alert::HANDSHAKE_FAILURE),
-            Self::Full => Some(alert::INTERNAL_ERROR),
+            Self::Full | Self::Panicked => Some(alert::INTERNAL_ERROR),
         }
     }
 }

@@ -40,9 +40,19 @@ struct Feeding {
 
 /// Has this cookie be valid while `feed` runs, and listens for the master secret if it shall.
 pub(super) fn during<T>(cookie: Option<[u8; COOKIE]>, listens: bool, feed: impl FnOnce() -> T) -> (T, Option<Master>) {
+    /// Resets the thread's state after a record, even if the engine panics.
+    struct Fed;
+
+    impl Drop for Fed {
+        fn drop(&mut self) {
+            NOW.set(Feeding { cookie: None, listens: false, heard: None });
+        }
+    }
+
     NOW.set(Feeding { cookie, listens, heard: None });
+    let _fed = Fed;
     let fed = feed();
-    (fed, NOW.replace(Feeding { cookie: None, listens: false, heard: None }).heard)
+    (fed, NOW.with_borrow_mut(|now| now.heard.take()))
 }
 
 #[derive(Debug)]

@@ -160,6 +160,8 @@ pub struct Stats {
     pub displaced: u64,
     /// Open sessions that were closed for new ones.
     pub evicted: u64,
+    /// Associations that ended because the code that handles their peer's input panicked.
+    pub panicked: u64,
     /// Records that were dropped before an engine saw them.
     pub dropped: u64,
 }

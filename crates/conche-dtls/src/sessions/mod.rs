@@ -25,7 +25,7 @@ use self::table::{Began, State, Table};
 use crate::config::{Config, ConfigError};
 use crate::cookie::{Gate, REPLY};
 use crate::credentials::{ClientCredentials, Identity};
-use crate::engine::{DimplEngines, Engine, Engines, Failure};
+use crate::engine::{DimplEngines, Engine, Engines, Failure, Fence};
 use crate::wire::{self, content};
 
 /// Answers of one datagram each that wait to be polled. More are dropped: a driver polls after each datagram.
@@ -45,7 +45,7 @@ pub struct Sessions<P, E: Engines = DimplEngines> {
     engines: E,
     random: ChaCha12Rng,
     gate: Gate,
-    table: Table<P, E::Engine>,
+    table: Table<P, Fence<E::Engine>>,
     /// Handshakes that go on, by groups of sources.
     shares: Shares,
     unfinished: Unfinished,
@@ -270,7 +270,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         self.stats.handshakes += 1;
         let deadline = now + self.config.handshake_timeout;
         let handshake = Handshake::new(source, expected, flights);
-        let id = self.table.insert(now, peer, engine, began, State::Pending(handshake), deadline);
+        let id = self.table.insert(now, peer, Fence::new(engine), began, State::Pending(handshake), deadline);
         // What we ask for ourselves is nobody's share.
         if role == Role::Server {
             self.shares.take(Group::of(source), 1);
@@ -362,6 +362,9 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
 
     /// An engine cannot go on. Its peer is told why, if it can be told.
     fn fail(&mut self, place: u32, failure: Failure) {
+        if failure == Failure::Panicked {
+            self.stats.panicked += 1;
+        }
         let Some(session) = self.table.at(place) else { return };
         let to = session.peer;
         let (failure, pending) = match &session.state {

@@ -9,7 +9,7 @@ use super::table::{Began, Shares, State};
 use super::{Reply, Sessions};
 use crate::BUFFER;
 use crate::credentials::{ClientCredentials, Identity};
-use crate::engine::{Engine, Engines, Failure, Step};
+use crate::engine::{Engine, Engines, Failure, Step, catch_panic};
 
 impl<P: PeerKey, E: Engines> Sessions<P, E> {
     /// What there is to do next.
@@ -79,7 +79,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             }
             Step::Certificate(len) => {
                 let certificate = buffer.get(..len)?.to_vec();
-                if let Err(failure) = self.check_certificate(now, place, &certificate) {
+                if let Err(failure) = catch_panic(|| self.check_certificate(now, place, &certificate)) {
                     self.fail(place, failure);
                 }
                 None

@@ -8,7 +8,7 @@ use super::handshake::{Early, Expected};
 use super::table::{Began, Pair, State};
 use super::{Reply, Sessions};
 use crate::cookie::{Hello, Issued, Verdict};
-use crate::engine::{Engine, Engines, Failure, Opening};
+use crate::engine::{Engine, Engines, Failure, Opening, catch_panic};
 use crate::wire::{self, HANDSHAKE_HEADER, Record, alert, content, message};
 
 impl<P: PeerKey, E: Engines> Sessions<P, E> {
@@ -92,7 +92,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             suites: hello.suites,
             compression: hello.compression,
         };
-        match self.engines.accept(now, &opening) {
+        match catch_panic(|| self.engines.accept(now, &opening)) {
             Ok(engine) => {
                 let began = Began::ByPeer { random: *hello.random };
                 let certificate = self.config.trusted_clients().is_some();
@@ -103,6 +103,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             }
             Err(failure) => {
                 self.stats.failed += 1;
+                self.stats.panicked += u64::from(failure == Failure::Panicked);
                 let description = failure.alert().unwrap_or(alert::HANDSHAKE_FAILURE);
                 self.reply(Reply::alert(from, hello.sequence, description));
             }

@@ -6,6 +6,7 @@
 mod abuse;
 mod company;
 mod failures;
+mod fence;
 mod flights;
 mod forged;
 mod fuzz_replay;

@@ -49,6 +49,9 @@ pub enum Error {
     /// So many exchanges were begun lately that no more is computed for now.
     #[error("too many EDHOC exchanges were begun lately: they are bounded by the second")]
     TooOften,
+    /// The computation panicked, which is a defect of this end.
+    #[error("an EDHOC message could not be processed: internal error")]
+    Internal,
     /// There are no random bytes for a key.
     #[error("the operating system gives no random bytes")]
     NoRandomness,

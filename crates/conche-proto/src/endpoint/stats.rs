@@ -55,6 +55,9 @@ pub struct Stats {
     /// checked before a message is queued, so that anything but 0 is a bug of this crate; the exchange fails with
     /// [`Failure::MessageTooLarge`](crate::Failure::MessageTooLarge).
     pub oversized: u64,
+    /// Panics that the driver caught in code that serves one peer, such as a handler. The endpoint
+    /// itself leaves this at 0.
+    pub panics: u64,
 }
 
 /// Adds up the counters of several endpoints.
@@ -83,6 +86,7 @@ impl core::ops::AddAssign for Stats {
             responses_expired,
             resets_sent,
             oversized,
+            panics,
         } = other;
         self.datagrams_received += datagrams_received;
         self.datagrams_sent += datagrams_sent;
@@ -106,5 +110,6 @@ impl core::ops::AddAssign for Stats {
         self.responses_expired += responses_expired;
         self.resets_sent += resets_sent;
         self.oversized += oversized;
+        self.panics += panics;
     }
 }

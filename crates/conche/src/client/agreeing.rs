@@ -13,7 +13,7 @@ use tokio::time::timeout_at;
 use super::ready::{CHALLENGES, challenged, response};
 use super::{Client, Error, Rare, Response, Way};
 use crate::driver::{Hold, NewKeys, Opening, Turn};
-use crate::edhoc::{CID_EDHOC, Error as Failed, Identity, NO_ID, PATH, Party, generate, random_id};
+use crate::edhoc::{CID_EDHOC, Error as Failed, Identity, NO_ID, PATH, Party, WHAT, generate, random_id};
 use crate::prefixes::Prefixes;
 use crate::security::{self, PeerMismatch};
 use crate::settings::Settings;
@@ -82,7 +82,8 @@ impl Client {
             let (ephemeral, c_i) = (generate().map_err(failed)?, random_id::<C_I_LENGTH>().map_err(failed)?);
             let (initiator, message_1) = Initiator::begin(Arc::clone(&party.own), c_i, ephemeral).map_err(failed)?;
             let message_2 = self.tell(way, [&[NO_ID], message_1.as_slice()].concat()).await?;
-            let (agreed, message_3) = initiator.finish(message_2.payload(), &party.peers).map_err(failed)?;
+            let finished = handle.fence().run(WHAT, || initiator.finish(message_2.payload(), &party.peers));
+            let (agreed, message_3) = finished.unwrap_or(Err(Failed::Internal)).map_err(failed)?;
             let peer = Identity(Arc::clone(&agreed.peer));
             // Before message_3, which reveals this end's credential.
             if let Some(expected) = way.expected {
@@ -127,5 +128,35 @@ impl Client {
         // Nothing authenticates the peer yet.
         let way = Way { expected: None, ..*way };
         response(way.to, self.begin_with(&way, false, opening).await?.end().await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Server;
+    use crate::edhoc::{Credential, Own};
+    use crate::server::get;
+
+    #[tokio::test]
+    async fn a_panic_on_a_servers_message_2_fails_that_request_and_no_other() {
+        let own = |kid: &[u8], name: &str| {
+            let key = generate().expect("there is randomness");
+            let credential = Credential::of(&key, kid, name).expect("short");
+            Own::new(key, credential).expect("they belong together")
+        };
+        let (lamp, hall) = (own(b"\x01", "lamp"), own(b"\x02", "hall"));
+        let (known_lamp, known_hall) = (lamp.credential().clone(), hall.credential().clone());
+        let knows = |own, peer| Party::new(own).with_peer(peer).expect("another key");
+        let server = Server::builder().edhoc(knows(hall, known_lamp)).route("/", get(async || "on"));
+        let server = server.bind("127.0.0.1:0").await.expect("the loopback can be bound");
+        let client = Client::builder().edhoc(knows(lamp, known_hall)).build().expect("legal settings");
+        let (handle, _) = client.sockets.toward(server.local_addr()).expect("the loopback is reached");
+        handle.fence().plant(WHAT);
+        let uri = format!("coap://{}/", server.local_addr());
+        let error = client.get(&uri).await.expect_err("a planted panic");
+        assert!(matches!(error, Error::Edhoc { source: Failed::Internal, .. }), "{error}");
+        assert_eq!(client.get(&uri).await.expect("an answer").text(), Ok("on"));
+        assert_eq!(client.stats().await.panics, 1);
     }
 }

@@ -6,7 +6,7 @@ use std::task::Poll;
 
 #[cfg(feature = "metrics")]
 use conche_proto::Survey;
-use conche_proto::{Course, Endpoint, Failure, Instant, Request, RequestError};
+use conche_proto::{Course, Endpoint, Failure, Instant, Request, RequestError, Stats};
 use tracing::{debug, debug_span};
 
 use super::closing::Closing;
@@ -76,7 +76,7 @@ impl<C: SharedController> Driver<C> {
                 let _ = answer.send(self.agreed(to, *context, peer));
             }
             Command::Stats { answer } => {
-                let _ = answer.send(*self.endpoint.stats());
+                let _ = answer.send(self.stats());
             }
             #[cfg(feature = "metrics")]
             Command::Report { survey, answer } => {
@@ -210,6 +210,13 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
+    /// The counters of the endpoint, and of the panics that it does not see.
+    fn stats(&self) -> Stats {
+        let mut stats = *self.endpoint.stats();
+        stats.panics = self.fence.panics();
+        stats
+    }
+
     #[cfg(feature = "metrics")]
     fn report(&self, mut survey: Survey) -> Result<Report, Survey> {
         let Some(busiest) = self.endpoint.survey(&mut survey, AT_A_TIME) else { return Err(survey) };
@@ -218,7 +225,7 @@ impl<C: SharedController> Driver<C> {
         let paths = busiest.into_iter().filter(|(peer, _)| leads(peer));
         let paths = paths.map(|(peer, path)| (peer.canonical(), path)).collect();
         Ok(Report {
-            stats: *self.endpoint.stats(),
+            stats: self.stats(),
             occupancy: self.endpoint.occupancy(),
             #[cfg(feature = "oscore")]
             refused_protection: self.endpoint.refused_protection(),

@@ -28,6 +28,7 @@ use crate::bell::Bell;
 use crate::body::{BoxError, Piece};
 #[cfg(feature = "edhoc")]
 use crate::edhoc::Identity as EdhocIdentity;
+use crate::fence::Fence;
 #[cfg(feature = "metrics")]
 use crate::metrics::Report;
 #[cfg(feature = "edhoc")]
@@ -212,6 +213,7 @@ struct Shared {
     cancelled: Arc<Cancelled>,
     turns: Arc<Turns>,
     scarcity: Arc<Scarcity>,
+    fence: Fence,
     local: SocketAddr,
     /// The socket reaches IPv4, be it by mapped addresses.
     reaches_v4: bool,
@@ -224,7 +226,7 @@ struct Shared {
 impl Handle {
     pub(super) fn new(
         commands: mpsc::UnboundedSender<Command>,
-        (cancelled, turns, scarcity): (Arc<Cancelled>, Arc<Turns>, Arc<Scarcity>),
+        (cancelled, turns, scarcity, fence): (Arc<Cancelled>, Arc<Turns>, Arc<Scarcity>, Fence),
         (local, reaches_v4): (SocketAddr, bool),
         (queue_lifetime, body_limit): (Duration, usize),
     ) -> Self {
@@ -233,6 +235,7 @@ impl Handle {
             cancelled,
             turns,
             scarcity,
+            fence,
             local,
             reaches_v4,
             tickets,
@@ -245,6 +248,12 @@ impl Handle {
 
     pub(crate) fn local(&self) -> SocketAddr {
         self.shared.local
+    }
+
+    /// Around code that serves one peer, for panics outside the driver's task.
+    #[cfg(feature = "edhoc")]
+    pub(crate) fn fence(&self) -> &Fence {
+        &self.shared.fence
     }
 
     /// Waits until the driver has ended.

@@ -35,7 +35,6 @@ mod secured;
 mod sender;
 mod serving;
 mod socket;
-mod throttle;
 mod traffic;
 mod turns;
 
@@ -67,9 +66,11 @@ use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use crate::controllers::SharedController;
+use crate::fence::Fence;
 use crate::paths::{PathStore, Sharing};
 use crate::security::{Identity, Security};
 use crate::server::{Response, Router, unprotected};
+use crate::throttle::Throttle;
 use crate::watch::Watchers;
 use bodies::Bodies;
 use clock::Clock;
@@ -84,7 +85,6 @@ use outbox::Outbox;
 use scarcity::Scarcity;
 use secured::Secured;
 use serving::{Asker, Serving};
-use throttle::Throttle;
 use traffic::Traffic;
 use turns::Turns;
 
@@ -132,6 +132,8 @@ pub(crate) struct Driver<C: SharedController> {
     secured_only: bool,
     retry_unreachable: bool,
     closing: Option<Closing>,
+    /// Around code that serves one peer.
+    fence: Fence,
     company: Company,
     incoming: Box<[u8]>,
     outgoing: Outbox,
@@ -163,6 +165,8 @@ pub(crate) struct Start {
     pub(crate) protecting: Protecting,
     /// Requests that no keys authenticate are refused.
     pub(crate) secured_only: bool,
+    /// Around code that serves one peer.
+    pub(crate) fence: Fence,
     /// What keeps what is known of paths.
     pub(crate) store: Option<PathStore>,
     /// Those of the endpoint.
@@ -188,7 +192,8 @@ impl<C: SharedController> Driver<C> {
             let router = Arc::clone(&router);
             endpoint.stream_requests(Box::new(move |message| router.takes_stream(&OwnedMessage::from(*message))));
         }
-        let shared = (Arc::clone(&cancelled), Arc::clone(&turns), Arc::clone(&scarcity));
+        let fence = start.fence;
+        let shared = (Arc::clone(&cancelled), Arc::clone(&turns), Arc::clone(&scarcity), fence.clone());
         let handle = Handle::new(sender, shared, local, bounds);
         let clock = Clock::start();
         let secured = Secured::start(clock.now(), &start.security, start.limits.peers)?;
@@ -197,13 +202,13 @@ impl<C: SharedController> Driver<C> {
         let topics = Topics::new(&router);
         let keeping = start.store.map(|store| Keeping::new(store, start.limits.paths, clock.now()));
         let driver = Self {
-            traffic: Traffic { watchers: start.watchers, socket: socket.local(), clock },
+            traffic: Traffic { watchers: start.watchers, socket: socket.local(), clock, fence: fence.clone() },
             socket,
             endpoint,
             secured,
             clock,
             now: clock.now(),
-            serving: Serving::new(router, start.handlers),
+            serving: Serving::new(router, start.handlers, fence.clone()),
             commands,
             cancelled,
             turns,
@@ -219,6 +224,7 @@ impl<C: SharedController> Driver<C> {
             secured_only: start.secured_only,
             retry_unreachable: start.retry_unreachable,
             closing: None,
+            fence,
             company: start.company,
             incoming: socket::buffer(start.role),
             outgoing: Outbox::new(socket::at_once(start.role), place),

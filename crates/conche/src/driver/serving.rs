@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -13,14 +12,15 @@ use conche_proto::codec::{Code, OptionNumber, OwnedMessage};
 use conche_proto::shares::{Group, Shares};
 use tokio::task::{Id, JoinError, JoinSet, unconstrained};
 use tokio::time::Instant;
-use tracing::{Instrument, Span, debug_span, error, warn};
+use tracing::{Instrument, Span, debug_span, warn};
 
 use super::bodies::Inlet;
-use super::throttle::Throttle;
 use super::{Address, Driver};
 use crate::controllers::SharedController;
+use crate::fence::Fence;
 use crate::security::Identity;
 use crate::server::{Dispatch, Notifier, Request, Response, Router};
+use crate::throttle::Throttle;
 
 /// A client that is told to come back later does so after this time (RFC 7252 §5.9.3.4).
 pub(crate) const RETRY_AFTER_SECONDS: u32 = 2;
@@ -67,7 +67,8 @@ pub(super) struct Serving {
     hash: RandomState,
     refusing: bool,
     refusals: Throttle,
-    panics: Throttle,
+    /// Around handlers.
+    fence: Fence,
 }
 
 impl<C: SharedController> Driver<C> {
@@ -97,7 +98,7 @@ impl<C: SharedController> Driver<C> {
 }
 
 impl Serving {
-    pub(super) fn new(router: Arc<Router>, handlers: Handlers) -> Self {
+    pub(super) fn new(router: Arc<Router>, handlers: Handlers, fence: Fence) -> Self {
         Self {
             router,
             handlers,
@@ -108,7 +109,7 @@ impl Serving {
             hash: RandomState::new(),
             refusing: false,
             refusals: Throttle::default(),
-            panics: Throttle::default(),
+            fence,
         }
     }
 
@@ -238,7 +239,7 @@ impl Serving {
     ) -> Option<Response> {
         let entered = span.enter();
         // A panic leaves nothing behind here: the router is not changed, and the handler's future is dropped.
-        let first = catch_unwind(AssertUnwindSafe(|| match dispatch(&self.router) {
+        let first = self.fence.run(HANDLER, || match dispatch(&self.router) {
             Dispatch::Reply(response) => Ok(response),
             // It has no other chance, so that tokio must not take its turn from it although it has to wait for nothing. It
             // is dropped in here because that may panic too.
@@ -250,16 +251,16 @@ impl Serving {
                 Poll::Ready(response) => Ok(response),
                 Poll::Pending => Err(Some(answer)),
             },
-        }));
+        });
         drop(entered);
         match first {
-            Ok(Ok(response)) => Some(response),
-            Ok(Err(None)) => Some(self.full()),
-            Ok(Err(Some(answer))) => {
+            Some(Ok(response)) => Some(response),
+            Some(Err(None)) => Some(self.full()),
+            Some(Err(Some(answer))) => {
                 self.run(id, source, answer.instrument(span));
                 None
             }
-            Err(_) => Some(self.panicked()),
+            None => Some(panicked()),
         }
     }
 
@@ -293,7 +294,11 @@ impl Serving {
             Some(group) => self.shares.give_back(group, 1),
             None => self.topics -= 1,
         }
-        Some((asker, response.unwrap_or_else(|| self.panicked())))
+        let response = response.unwrap_or_else(|| {
+            self.fence.count(HANDLER, 1);
+            panicked()
+        });
+        Some((asker, response))
     }
 
     fn full(&mut self) -> Response {
@@ -306,13 +311,14 @@ impl Serving {
         }
         unavailable()
     }
+}
 
-    fn panicked(&mut self) -> Response {
-        if let Some(held_back) = self.panics.passes(Instant::now()) {
-            error!(held_back, "a handler panicked; its request is answered with 5.00");
-        }
-        Response::new(Code::INTERNAL_SERVER_ERROR)
-    }
+/// Name of handlers, for the log.
+const HANDLER: &str = "a handler";
+
+/// The answer to a request whose handler panicked.
+fn panicked() -> Response {
+    Response::new(Code::INTERNAL_SERVER_ERROR)
 }
 
 /// What a client is answered that shall come back later (RFC 7252 §5.9.3.4).

@@ -17,6 +17,7 @@ use tracing::{Level, enabled, trace};
 use super::Address;
 use super::clock::Clock;
 use crate::controllers::SharedController;
+use crate::fence::Fence;
 use crate::watch::{DropReason, ExchangeState, Fact, Notice, Watchers};
 
 /// Tells of one socket.
@@ -25,6 +26,8 @@ pub(super) struct Traffic {
     pub(super) watchers: Watchers,
     pub(super) socket: SocketAddr,
     pub(super) clock: Clock,
+    /// Around watchers.
+    pub(super) fence: Fence,
 }
 
 impl Traffic {
@@ -106,7 +109,8 @@ impl Traffic {
         // A time that tokio's clock cannot show is hundreds of years away.
         let Some(at) = self.clock.wake_up(now) else { return };
         let local = local.map(|local| local.to_canonical());
-        self.watchers.tell(&Notice { at, socket: self.socket, local, peer: peer.canonical(), fact, datagram });
+        let notice = Notice { at, socket: self.socket, local, peer: peer.canonical(), fact, datagram };
+        self.fence.run("a watcher", || self.watchers.tell(&notice));
     }
 }
 

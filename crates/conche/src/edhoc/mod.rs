@@ -43,7 +43,7 @@ mod responding;
 
 pub use conche_proto::edhoc::{Credential, CredentialError, Error, Own, PrivateKey, Told};
 
-pub(crate) use responding::{Answer, Responding};
+pub(crate) use responding::{Answer, Responding, WHAT};
 
 use std::fmt;
 use std::sync::Arc;

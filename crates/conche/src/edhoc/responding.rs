@@ -14,6 +14,7 @@ use tracing::debug;
 
 use super::{CONTEXTS, Credential, EDHOC, Error, Identity, NO_ID, Party, generate, random_id};
 use crate::driver::RETRY_AFTER_SECONDS;
+use crate::fence::Fence;
 
 /// Exchanges that wait for message_3.
 const HALF_OPEN: usize = 1024;
@@ -36,6 +37,9 @@ const LIFETIME: Duration = Duration::from_secs(45);
 
 /// Bytes of our identifiers. Whoever guesses one ends an exchange that waits for message_3; each is in every request with the keys.
 const C_R_LENGTH: usize = 5;
+
+/// Name of the computations for one exchange, for the log.
+pub(crate) const WHAT: &str = "an EDHOC exchange";
 
 /// How often an identifier is drawn that may be in use.
 const DRAWS: usize = 8;
@@ -64,6 +68,8 @@ struct State {
     retired: Vec<EndId>,
     /// Nothing is agreed on any more.
     refuses: bool,
+    /// Around the computations, which third-party code does on a peer's input.
+    fence: Fence,
 }
 
 /// What comes of a request to `/.well-known/edhoc`.
@@ -78,7 +84,7 @@ pub(crate) struct Answer {
 
 impl Responding {
     /// `validated`: the endpoint has every source show where it is.
-    pub(crate) fn new(us: Party, validated: bool) -> Result<Self, Error> {
+    pub(crate) fn new(us: Party, validated: bool, fence: Fence) -> Result<Self, Error> {
         let mut key = [0; 16];
         getrandom::fill(&mut key).map_err(|_| Error::NoRandomness)?;
         let state = State {
@@ -92,6 +98,7 @@ impl Responding {
             of: HashMap::new(),
             retired: Vec::new(),
             refuses: false,
+            fence,
         };
         Ok(Self(Arc::new(Mutex::new(state))))
     }
@@ -220,7 +227,8 @@ impl State {
             return Err(Error::TooOften);
         }
         let c_r = self.draw(is_free)?;
-        let (responder, message_2) = Responder::answer(&self.us.own, c_r, generate()?, message_1)?;
+        let (own, ephemeral) = (Arc::clone(&self.us.own), generate()?);
+        let (responder, message_2) = self.compute(|| Responder::answer(&own, c_r, ephemeral, message_1))?;
         self.half_open.insert(now, group, host, responder)?;
         Ok(message_2)
     }
@@ -243,9 +251,15 @@ impl State {
         c_r: EndId,
         message_3: &[u8],
     ) -> Result<(Context, Arc<Credential>, Vec<u8>), Error> {
-        let (agreed, message_4) = self.half_open.take(now, c_r)?.finish(message_3, &self.us.peers)?;
+        let (responder, peers) = (self.half_open.take(now, c_r)?, Arc::clone(&self.us.peers));
+        let (agreed, message_4) = self.compute(|| responder.finish(message_3, &peers))?;
         let context = Context::agreed(&agreed.credentials).map_err(|_| Error::SameIds)?;
         Ok((context, agreed.peer, message_4))
+    }
+
+    /// Computes for one exchange, which ends if that panics.
+    fn compute<T>(&self, compute: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        self.fence.run(WHAT, compute).unwrap_or(Err(Error::Internal))
     }
 
     /// The oldest context of this credential makes room for another one.
@@ -267,7 +281,7 @@ fn refusal(error: &Error) -> Code {
     debug!(%error, "an EDHOC exchange has failed");
     match error {
         Error::Busy | Error::TooOften => Code::SERVICE_UNAVAILABLE,
-        Error::NoRandomness => Code::INTERNAL_SERVER_ERROR,
+        Error::NoRandomness | Error::Internal => Code::INTERNAL_SERVER_ERROR,
         _ => Code::BAD_REQUEST,
     }
 }

@@ -186,7 +186,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// [`outgoing_psk`](Self::outgoing_psk) sets the key for sessions that this program opens.
     #[cfg(feature = "dtls")]
     pub fn psk(mut self, keys: impl Keys + 'static) -> Self {
-        self.settings.security.keys = Some(ServerKeys::new(caught(keys)));
+        self.settings.security.keys = Some(ServerKeys::new(keys));
         self
     }
 
@@ -397,17 +397,6 @@ impl ServerRole {
             _ => Client::beside_server(setup.clone(), *client_cache),
         };
         Ok(Server::new(workers, client))
-    }
-}
-
-/// A function of the program's that shall not end the server.
-#[cfg(feature = "dtls")]
-fn caught(keys: impl Keys + 'static) -> impl Keys + 'static {
-    move |identity: &[u8]| {
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| keys.key(identity))).unwrap_or_else(|_| {
-            tracing::error!("looking for the key of an identity panicked; there is none");
-            None
-        })
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conche::server::{Handler, Router, get};
+use conche::watch::{Notice, Watcher};
 use conche::{Client, Code, EndpointConfig, Limits, OptionNumber, Server};
 use tokio::net::UdpSocket;
 use tokio::sync::Semaphore;
@@ -188,6 +189,25 @@ async fn a_handler_that_panics_when_it_is_dropped_does_not_end_the_server() {
     let response = Client::new().get(uri("/bomb")).await.expect("a response");
     assert_eq!(response.code(), Code::INTERNAL_SERVER_ERROR);
     assert_eq!(Client::new().get(uri("/")).await.expect("a response").text(), Ok("here"));
+    assert_eq!(server.stats().await.panics, 1);
+}
+
+#[tokio::test]
+async fn a_watcher_that_panics_on_a_datagram_ends_nothing() {
+    struct Fragile;
+    impl Watcher for Fragile {
+        fn notice(&self, notice: &Notice<'_>) {
+            assert!(!notice.datagram.ends_with(b"boom"), "a watcher panics on a datagram");
+        }
+    }
+    let server = Server::builder().watch(Fragile).route("/", get(async || "here")).bind(LOCALHOST).await;
+    let server = server.expect("it starts");
+    let uri = format!("coap://{}/", server.local_addr());
+    let client = Client::new();
+    let post = client.post(&uri).payload(conche::ContentFormat::TEXT_PLAIN, "boom");
+    assert_eq!(post.await.expect("a response").code(), Code::METHOD_NOT_ALLOWED);
+    assert_eq!(client.get(&uri).await.expect("a response").text(), Ok("here"));
+    assert!(server.stats().await.panics > 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -283,6 +283,7 @@ async fn a_function_of_keys_that_panics_refuses_one_identity() {
     let error = knowing(b"boom", b"x").get(uri(&server, "/hello")).await.expect_err("refused");
     assert!(matches!(error, Error::Handshake { .. }), "{error:?}");
     assert!(client().get(uri(&server, "/hello")).await.is_ok());
+    assert_eq!(server.stats().await.panics, 1);
 }
 
 #[tokio::test]

@@ -52,6 +52,8 @@ pub(super) struct Secured {
     buffer: Box<[u8]>,
     /// When the sessions have something to do.
     due: Option<Instant>,
+    /// Panics of sessions, as counted last.
+    panicked: u64,
 }
 
 /// A session whose handshake is done.
@@ -164,6 +166,7 @@ impl Secured {
             held: VecDeque::new(),
             buffer: vec![0; BUFFER].into(),
             due: None,
+            panicked: 0,
         }))
     }
 
@@ -391,6 +394,11 @@ impl<C: SharedController> Driver<C> {
                     // What was protected has come out, or its session has failed.
                     secured.sealed.clear();
                     secured.due = due;
+                    let panicked = secured.sessions.stats().panicked;
+                    let before = std::mem::replace(&mut secured.panicked, panicked);
+                    if panicked > before {
+                        self.fence.count("a DTLS session", panicked - before);
+                    }
                     return;
                 }
             }

@@ -19,7 +19,7 @@ fn ends() -> (Party, Responding) {
     let (lamp, hall) = (own(b"\x01", "lamp"), own(b"\x02", "hall"));
     let knows = |own, other| Party::new(own).with_peer(other).expect("one alone");
     let (known_lamp, known_hall) = (lamp.credential().clone(), hall.credential().clone());
-    let responding = Responding::new(knows(hall, known_lamp), false).expect("there is randomness");
+    let responding = Responding::new(knows(hall, known_lamp), false, Fence::default()).expect("there is randomness");
     (knows(lamp, known_hall), responding)
 }
 
@@ -104,4 +104,32 @@ fn what_was_agreed_on_and_cannot_be_used_takes_nobodys_place() {
         assert_eq!(responding.identity(c_r).is_some(), added);
         assert_eq!(responding.state().of.values().map(VecDeque::len).sum::<usize>(), usize::from(added));
     }
+}
+
+#[test]
+fn a_panic_in_a_computation_ends_its_own_exchange_and_no_other() {
+    let (lamp, responding) = ends();
+    let fence = responding.state().fence.clone();
+    let (waiting, message_1) = begun(&lamp);
+    let answer = |payload: &[u8]| responding.answer(START, (prefix(1), None), payload, |_| true);
+    let message_2 = answer(&message_1).message;
+
+    fence.plant(WHAT);
+    assert_eq!(answer(&begun(&lamp).1).code, Code::INTERNAL_SERVER_ERROR);
+    for combined in [false, true] {
+        let (initiator, message_1) = begun(&lamp);
+        let (agreed, message_3) = initiator.finish(&answer(&message_1).message, &lamp.peers).expect("a known peer");
+        let c_r = agreed.credentials.sender_id;
+        fence.plant(WHAT);
+        let code = match combined {
+            false => answer(&with_id(c_r, &message_3)).code,
+            true => responding.combined(START, c_r, &message_3, |_| panic!("no context")).expect_err("a panic").0,
+        };
+        assert_eq!(code, Code::INTERNAL_SERVER_ERROR);
+        assert_eq!(answer(&with_id(c_r, &message_3)).code, Code::BAD_REQUEST, "the exchange is over");
+    }
+    assert_eq!(fence.panics(), 3);
+
+    let (agreed, message_3) = waiting.finish(&message_2, &lamp.peers).expect("a known peer");
+    assert_eq!(answer(&with_id(agreed.credentials.sender_id, &message_3)).code, Code::CHANGED);
 }

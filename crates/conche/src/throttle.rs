@@ -1,4 +1,4 @@
-//! Log messages that a peer can cause: one in a while, so that nobody can fill the log.
+//! [`Throttle`]: bounds the rate of a log message that peers can cause.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use tokio::time::Instant;
 /// The least time between two messages.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Lets one message pass in a while, and counts the others.
+/// Lets one message a second pass and counts the others.
 #[derive(Debug, Default)]
-pub(super) struct Throttle {
+pub(crate) struct Throttle {
     last: Option<Instant>,
     held_back: u64,
 }
 
 impl Throttle {
-    /// Whether a message may be logged now, and if so, how many were not since the last one.
-    pub(super) fn passes(&mut self, now: Instant) -> Option<u64> {
+    /// Returns the number of messages held back since the last one, or `None` to hold this one back.
+    pub(crate) fn passes(&mut self, now: Instant) -> Option<u64> {
         if self.last.is_some_and(|last| now.saturating_duration_since(last) < PAUSE) {
             self.held_back += 1;
             return None;
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_message_a_second_passes_and_tells_how_many_did_not() {
+    fn one_message_a_second_passes_with_the_number_of_those_held_back() {
         let mut throttle = Throttle::default();
         let start = Instant::now();
         assert_eq!(throttle.passes(start), Some(0));

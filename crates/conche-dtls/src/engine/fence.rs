@@ -1,0 +1,65 @@
+//! [`Fence`]: ends an association whose engine panics, and no other.
+//!
+//! An engine parses the input of one peer with code of other crates. A panic there must not end the
+//! sessions of other peers, so each call is caught. The engine is dropped then, as its state may be
+//! inconsistent, and each later call fails with [`Failure::Panicked`].
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::{Engine, Failure, Step};
+
+/// An engine, until it panics.
+#[derive(Debug)]
+pub(crate) struct Fence<E>(Option<E>);
+
+impl<E: Engine> Fence<E> {
+    pub(crate) fn new(engine: E) -> Self {
+        Self(Some(engine))
+    }
+
+    fn call<T>(&mut self, call: impl FnOnce(&mut E) -> Result<T, Failure>) -> Result<T, Failure> {
+        let engine = self.0.as_mut().ok_or(Failure::Panicked)?;
+        let result = catch_panic(|| call(engine));
+        if result.as_ref().is_err_and(|failure| *failure == Failure::Panicked) {
+            let broken = self.0.take();
+            // Dropping it may panic as well.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
+        }
+        result
+    }
+}
+
+/// Runs code on the input of one peer, and returns [`Failure::Panicked`] if it panics.
+pub(crate) fn catch_panic<T>(serve: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(serve)).unwrap_or(Err(Failure::Panicked))
+}
+
+impl<E: Engine> Engine for Fence<E> {
+    fn receive(&mut self, record: &[u8]) -> Result<(), Failure> {
+        self.call(|engine| engine.receive(record))
+    }
+
+    fn repeat(&mut self) -> Result<(), Failure> {
+        self.call(Engine::repeat)
+    }
+
+    fn poll(&mut self, buffer: &mut [u8]) -> Result<Step, Failure> {
+        self.call(|engine| engine.poll(buffer))
+    }
+
+    fn send(&mut self, plaintext: &[u8]) -> Result<(), Failure> {
+        self.call(|engine| engine.send(plaintext))
+    }
+
+    /// After a panic the next [`poll`](Engine::poll) fails, which ends the session without a goodbye.
+    fn close(&mut self) {
+        let _ = self.call(|engine| {
+            engine.close();
+            Ok(())
+        });
+    }
+
+    fn identity(&self) -> Option<&[u8]> {
+        self.0.as_ref()?.identity()
+    }
+}

@@ -1,0 +1,80 @@
+//! [`Fence`]: runs code that serves one peer. A panic in it ends that peer's request or session only.
+//!
+//! A fence may stand only around code whose state is dropped with the panic: a handler's future, the
+//! computations of one EDHOC message, one session of DTLS. It does not stand around the endpoint, whose
+//! state all peers share. `docs/decisions/0042-panics.md` lists the places.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::time::Instant;
+use tracing::error;
+
+use crate::throttle::Throttle;
+
+/// Catches panics for one driver, counts them and logs at most one a second. Clones share the count.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fence(Arc<Caught>);
+
+#[derive(Debug, Default)]
+struct Caught {
+    panics: AtomicU64,
+    log: Mutex<Throttle>,
+    /// The code of this name panics the next time.
+    #[cfg(test)]
+    planted: Mutex<Option<&'static str>>,
+}
+
+impl Fence {
+    /// Runs `serve`, and returns `None` if it panics. `what` names the code in the log.
+    pub(crate) fn run<T>(&self, what: &'static str, serve: impl FnOnce() -> T) -> Option<T> {
+        #[cfg(test)]
+        let serve = || {
+            let planted = self.0.planted.lock().expect("no panic while locked").take_if(|planted| *planted == what);
+            assert!(planted.is_none(), "a planted panic in {what}");
+            serve()
+        };
+        let result = catch_unwind(AssertUnwindSafe(serve)).ok();
+        if result.is_none() {
+            self.count(what, 1);
+        }
+        result
+    }
+
+    /// Counts panics that were caught elsewhere, as in a task.
+    pub(crate) fn count(&self, what: &'static str, panics: u64) {
+        self.0.panics.fetch_add(panics, Ordering::Relaxed);
+        let mut log = self.0.log.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(held_back) = log.passes(Instant::now()) {
+            error!(what, held_back, "code that serves one peer panicked: its request or session ends");
+        }
+    }
+
+    /// Has the code of this name panic the next time.
+    #[cfg(test)]
+    pub(crate) fn plant(&self, what: &'static str) {
+        *self.0.planted.lock().expect("no panic while locked") = Some(what);
+    }
+
+    /// The number of panics so far.
+    pub(crate) fn panics(&self) -> u64 {
+        self.0.panics.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_counted_and_what_follows_runs() {
+        let fence = Fence::default();
+        assert_eq!(fence.run("a test", || 7), Some(7));
+        fence.plant("a test");
+        assert_eq!(fence.run("another", || 6), Some(6));
+        assert_eq!(fence.run("a test", || 7), None);
+        assert_eq!(fence.clone().run("a test", || 8), Some(8));
+        assert_eq!(fence.panics(), 1);
+    }
+}
