@@ -68,7 +68,7 @@ impl<'a> Script<'a> {
 
 /// What a server knows.
 struct Server {
-    own: Own,
+    own: Arc<Own>,
     peers: Peers,
     half_open: HalfOpen,
     most: usize,
@@ -160,7 +160,7 @@ impl World {
         let knows = |credential| Peers::of([credential]).expect("one alone");
         let most = if config & 16 == 0 { 64 } else { 3 };
         let half_open = HalfOpen::new(most, LIFETIME);
-        let server = Server { own: hall, peers: knows(peer), half_open, most, at_clients: HashSet::new() };
+        let server = Server { own: Arc::new(hall), peers: knows(peer), half_open, most, at_clients: HashSet::new() };
         let server = Arc::new(Mutex::new(server));
         let validate_sources = config & 32 != 0;
         let mut ends = [CLIENT, SERVER].map(|end| {

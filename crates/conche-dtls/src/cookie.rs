@@ -107,12 +107,18 @@ pub(crate) struct Issued {
 /// Two keys for the two halves of a cookie.
 type Keys = [[u64; 2]; 2];
 
-#[derive(Debug)]
 pub(crate) struct Gate {
     current: Keys,
     previous: Keys,
     changed: Instant,
     spent: Spent,
+}
+
+/// Hides the keys of cookies.
+impl core::fmt::Debug for Gate {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Gate").field("changed", &self.changed).finish_non_exhaustive()
+    }
 }
 
 impl Gate {

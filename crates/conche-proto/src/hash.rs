@@ -9,9 +9,16 @@ use rand_core::RngCore;
 use siphasher::sip::SipHasher13;
 
 /// A keyed hash function.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Keyed {
     keys: [u64; 2],
+}
+
+/// Hides the keys, with which a peer could choose colliding addresses.
+impl core::fmt::Debug for Keyed {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Keyed")
+    }
 }
 
 impl Keyed {

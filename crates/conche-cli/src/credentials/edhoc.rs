@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use conche::edhoc::{Credential, Own, Party, PrivateKey};
 use serde::Deserialize;
+use zeroize::Zeroizing;
 
 use super::{read_secret, wrong};
 use crate::request::option::hexadecimal;
@@ -13,7 +14,7 @@ use crate::request::option::hexadecimal;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Contents {
-    /// Of a key on P-256.
+    /// Of a key on P-256. It is wiped when it has been read.
     private_key: String,
     /// The CWT Claims Set of its public key.
     credential: String,
@@ -32,7 +33,7 @@ fn party(bytes: &[u8]) -> Result<Party, String> {
     let text =
         str::from_utf8(bytes).map_err(|_| "it is no text in UTF-8: private_key, credential and peers were expected")?;
     // What toml shows of the line could be the secret.
-    let contents: Contents = toml::from_str(text).map_err(|error| {
+    let mut contents: Contents = toml::from_str(text).map_err(|error| {
         format!(
             "{}: private_key, credential and peers were expected, as conche keygen --edhoc writes them",
             error.message()
@@ -41,9 +42,10 @@ fn party(bytes: &[u8]) -> Result<Party, String> {
     let bytes = |what: &str, digits: &str| {
         hexadecimal(digits).ok_or_else(|| format!("{what} must be pairs of hexadecimal digits"))
     };
-    let key: [u8; 32] = bytes("private_key", &contents.private_key)?
-        .try_into()
-        .map_err(|_| "private_key must have 32 bytes, which is 64 digits")?;
+    let digits = Zeroizing::new(std::mem::take(&mut contents.private_key));
+    let key = Zeroizing::new(bytes("private_key", &digits)?);
+    let key = key.first_chunk().filter(|first| first.len() == key.len());
+    let key = Zeroizing::new(*key.ok_or("private_key must have 32 bytes, which is 64 digits")?);
     let key = PrivateKey::new(&key).ok_or("private_key is none of P-256: conche keygen --edhoc makes one")?;
     let credential =
         |what: &str, digits: &str| Credential::parse(&bytes(what, digits)?).map_err(|error| format!("{what}: {error}"));

@@ -1,5 +1,6 @@
 //! Who we are to others, and whom we believe: arguments and files.
 
+mod core_dump;
 mod edhoc;
 mod file;
 mod given;
@@ -21,6 +22,7 @@ use conche::security::{KeyLog, OwnCertificate, Roots, Secret};
 use conche::server::ServerRole;
 use conche::{Builder, Uri};
 use conche_bench::ClientCredentials;
+use zeroize::Zeroizing;
 
 use crate::Global;
 use crate::exit::UsageError;
@@ -322,9 +324,10 @@ fn roots_of(file: &Path) -> anyhow::Result<Roots> {
     Roots::from_pem(&read(file)?).map_err(wrong).with_context(|| format!("{} cannot be used", file.display()))
 }
 
-/// What a file holds that nobody but its owner may read.
-fn read_secret(path: &Path) -> anyhow::Result<Vec<u8>> {
-    read_ours(path, "holds a secret that others than its owner may read")
+/// Reads a file that only its owner may read. Turns core dumps off first.
+fn read_secret(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
+    core_dump::disable();
+    read_ours(path, "holds a secret that others than its owner may read").map(Zeroizing::new)
 }
 
 /// What a file holds that is its owner's alone. If it is not, that and `why` it should be is told.
@@ -403,4 +406,20 @@ fn read_all(file: File, path: &Path) -> anyhow::Result<Vec<u8>> {
 /// Something is wrong with what was given.
 fn wrong(problem: impl ToString) -> anyhow::Error {
     UsageError(problem.to_string()).into()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_has_read_a_key_leaves_no_core_dump() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("key");
+        fs::write(&file, "0x00").expect("it can be written");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        fs::set_permissions(&file, mode).expect("it is ours");
+        assert_eq!(*read_secret(&file).expect("only its owner may read it"), *b"0x00");
+        assert!(!nix::sys::prctl::get_dumpable().expect("Linux tells"));
+    }
 }

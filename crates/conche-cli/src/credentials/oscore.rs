@@ -9,7 +9,7 @@ use conche::server::ServerRole;
 use conche::{Builder, Uri};
 
 use super::file::{Found, Keying};
-use super::{Asking, edhoc, wrong};
+use super::{Asking, core_dump, edhoc, wrong};
 use crate::Global;
 
 /// The arguments of whoever asks for resources.
@@ -62,6 +62,7 @@ pub fn serve(files: &[PathBuf], builder: Builder<ServerRole>) -> anyhow::Result<
 }
 
 fn open(file: &Path) -> anyhow::Result<Keys> {
+    core_dump::disable();
     Keys::open(file).map_err(|error| if is_of_the_machine(&error) { anyhow!(error) } else { wrong(error) })
 }
 

@@ -5,6 +5,7 @@
 
 mod abuse;
 mod company;
+mod debug;
 mod failures;
 mod fence;
 mod flights;

@@ -1,5 +1,6 @@
 //! What `lakers` computes with: the primitives that OSCORE has, too. None of it panics.
 
+use alloc::sync::Arc;
 use core::fmt;
 
 use aes::Aes128Enc;
@@ -14,13 +15,24 @@ use lakers::{
 use sha2::{Digest, Sha256};
 
 use super::keys::{PrivateKey, PublicKey};
+use super::party::Own;
 use super::wire::Plaintext3;
 
 type Aead = Ccm<Aes128Enc, U8, U13>;
 
-/// The primitives of cipher suite 2, with this ephemeral key. What is not shown may be in the memory of `lakers` until that is used
-/// again: it wipes nothing.
+/// Stands for this end's static private key in `lakers`, which does not wipe its memory.
+pub(super) const STATIC: BytesP256ElemLen = [1; 32];
+
+/// Stands for this end's ephemeral private key in `lakers`.
+const EPHEMERAL: BytesP256ElemLen = [2; 32];
+
+/// The primitives of cipher suite 2 and the private keys of one exchange.
+///
+/// `lakers` holds [`STATIC`] and an equivalent for the ephemeral key instead of the keys themselves: a
+/// private key never leaves [`PrivateKey`], which wipes it. What `lakers` derives from Diffie-Hellman
+/// secrets (the PRKs of RFC 9528 §4.1) stays in its memory until that is used again.
 pub(super) struct Backend {
+    pub(super) own: Arc<Own>,
     pub(super) ephemeral: PrivateKey,
 }
 
@@ -114,10 +126,11 @@ impl CryptoTrait for Backend {
     }
 
     fn p256_ecdh(&mut self, private_key: &BytesP256ElemLen, public_key: &BytesP256ElemLen) -> BytesP256ElemLen {
-        match (PrivateKey::new(private_key), PublicKey::new(public_key)) {
-            (Some(private), Some(public)) => *private.agree(&public),
-            // They were looked at before. If they were not, nobody else has this.
-            _ => extract(public_key, private_key),
+        let private = if *private_key == STATIC { self.own.key() } else { &self.ephemeral };
+        match PublicKey::new(public_key) {
+            Some(public) => *private.agree(&public),
+            // Public keys are checked beforehand. This value is secret as well.
+            None => extract(public_key, &*private.to_bytes()),
         }
     }
 
@@ -128,7 +141,7 @@ impl CryptoTrait for Backend {
 
     fn p256_generate_key_pair(&mut self) -> (BytesP256ElemLen, BytesP256ElemLen) {
         let [x, _] = self.ephemeral.public();
-        (*self.ephemeral.to_bytes(), x)
+        (EPHEMERAL, x)
     }
 }
 

@@ -2,20 +2,23 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 
 use lakers::{
     BufferMessage2, ConnId, CredentialTransfer, EDHOCMethod, EDHOCSuite, EdhocInitiator, EdhocInitiatorWaitM2,
 };
 use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
 
-use super::backend::{Backend, extract, kdf};
+use super::backend::{Backend, STATIC, extract, kdf};
 use super::keys::PublicKey;
 use super::wire::{self, Plaintext2};
 use super::{Agreed, Credential, Error, Own, Peers, PrivateKey};
 use crate::oscore::EndId;
 
 /// An exchange that this end has begun, and that waits for message_2.
-#[derive(Debug)]
+///
+/// Private keys are wiped when it is dropped; the secrets that `lakers` derives are not.
 pub struct Initiator {
     waiting: EdhocInitiatorWaitM2<Backend>,
     own: Arc<Own>,
@@ -32,9 +35,9 @@ impl Initiator {
     /// # Errors
     /// [`Error::Malformed`] if nothing can be sent, which is not to be expected.
     pub fn begin(own: Arc<Own>, c_i: EndId, ephemeral: PrivateKey) -> Result<(Self, Vec<u8>), Error> {
-        let backend = Backend { ephemeral: ephemeral.clone() };
+        let backend = Backend { own: Arc::clone(&own), ephemeral: ephemeral.clone() };
         let mut initiator = EdhocInitiator::new(backend, EDHOCMethod::StatStat, EDHOCSuite::CipherSuite2);
-        initiator.set_identity(*own.key.to_bytes(), own.credential().for_lakers()?);
+        initiator.set_identity(STATIC, own.credential().for_lakers()?);
         let id = ConnId::from_slice(c_i.as_slice()).ok_or(Error::Malformed)?;
         let (waiting, message_1) = initiator.prepare_message_1(Some(id), &None)?;
         let hash = Sha256::digest(message_1.as_slice()).into();
@@ -65,7 +68,7 @@ impl Initiator {
         let (waiting, message_3, _) = processed.prepare_message_3(CredentialTransfer::ByReference, &None)?;
         let mut done = waiting.completed_without_message_4()?;
         let agreed = Agreed::new((c_r, self.c_i), peer, |label, length| {
-            done.edhoc_exporter(label, &[], length).iter().take(length).copied().collect()
+            Zeroizing::new(done.edhoc_exporter(label, &[], length)).iter().take(length).copied().collect()
         });
         Ok((agreed, message_3.as_slice().to_vec()))
     }
@@ -81,10 +84,16 @@ impl Initiator {
         let shared = self.ephemeral.agree(&PublicKey::new(g_y).ok_or(Error::NoPoint)?);
         let transcript = [wire::write_bytes(g_y), wire::write_bytes(&self.hash)].concat();
         let th_2: [u8; 32] = Sha256::digest(transcript).into();
-        let prk_2e = extract(&th_2, &*shared);
+        let prk_2e = Zeroizing::new(extract(&th_2, &*shared));
         let mut text = alloc::vec![0; ciphertext_2.len()];
         kdf(&prk_2e, 0, &th_2, &mut text);
         text.iter_mut().zip(ciphertext_2).for_each(|(mask, byte)| *mask ^= byte);
         Ok(text)
+    }
+}
+
+impl fmt::Debug for Initiator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Initiator").field("c_i", &self.c_i).finish_non_exhaustive()
     }
 }

@@ -1,19 +1,23 @@
 //! [`Responder`]: the end that is asked.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 
 use lakers::{
     BufferMessage1, BufferMessage3, ConnId, CredentialTransfer, EDHOCMethod, EdhocResponder, EdhocResponderWaitM3,
 };
+use zeroize::Zeroizing;
 
-use super::backend::Backend;
+use super::backend::{Backend, STATIC};
 use super::keys::PublicKey;
 use super::wire::{self, Message1};
 use super::{Agreed, Error, KEY_LENGTH, METHOD, Own, Peers, PrivateKey, SUITE};
 use crate::oscore::EndId;
 
-/// An exchange that another end has begun, and that waits for message_3. It is not known with whom.
-#[derive(Debug)]
+/// An exchange that another end has begun, and that waits for message_3. The peer is not known yet.
+///
+/// Private keys are wiped when it is dropped; the secrets that `lakers` derives are not.
 pub struct Responder {
     waiting: EdhocResponderWaitM3<Backend>,
     c_i: EndId,
@@ -26,7 +30,12 @@ impl Responder {
     ///
     /// # Errors
     /// The first of what [`Error`] lists; nothing was begun.
-    pub fn answer(own: &Own, c_r: EndId, ephemeral: PrivateKey, message_1: &[u8]) -> Result<(Self, Vec<u8>), Error> {
+    pub fn answer(
+        own: &Arc<Own>,
+        c_r: EndId,
+        ephemeral: PrivateKey,
+        message_1: &[u8],
+    ) -> Result<(Self, Vec<u8>), Error> {
         let Message1 { g_x, c_i, .. } = Self::read(message_1)?;
         PublicKey::new(g_x).ok_or(Error::NoPoint)?;
         if c_i == c_r {
@@ -34,8 +43,8 @@ impl Responder {
         }
         let message_1 = BufferMessage1::new_from_slice(message_1).map_err(|_| Error::Malformed)?;
         let credential = own.credential().for_lakers()?;
-        let responder =
-            EdhocResponder::new(Backend { ephemeral }, EDHOCMethod::StatStat, *own.key.to_bytes(), credential);
+        let backend = Backend { own: Arc::clone(own), ephemeral };
+        let responder = EdhocResponder::new(backend, EDHOCMethod::StatStat, STATIC, credential);
         let (processed, ..) = responder.process_message_1(&message_1)?;
         let id = ConnId::from_slice(c_r.as_slice()).ok_or(Error::Malformed)?;
         let (waiting, message_2) = processed.prepare_message_2(CredentialTransfer::ByReference, Some(id), &None)?;
@@ -95,8 +104,14 @@ impl Responder {
         let (processed, _) = verified?;
         let (mut done, message_4) = processed.prepare_message_4(&None)?;
         let agreed = Agreed::new((self.c_i, self.c_r), peer, |label, length| {
-            done.edhoc_exporter(label, &[], length).iter().take(length).copied().collect()
+            Zeroizing::new(done.edhoc_exporter(label, &[], length)).iter().take(length).copied().collect()
         });
         Ok((agreed, message_4.as_slice().to_vec()))
+    }
+}
+
+impl fmt::Debug for Responder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Responder").field("c_r", &self.c_r).finish_non_exhaustive()
     }
 }

@@ -1,5 +1,6 @@
 //! The trace of RFC 9529 §3, and what an attacker may send.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 use std::format;
@@ -60,7 +61,7 @@ fn begun() -> (Initiator, Vec<u8>) {
 }
 
 fn answered(message_1: &[u8]) -> Result<(Responder, Vec<u8>), Error> {
-    Responder::answer(&own(trace::SK_R, trace::CRED_R), id(&[0x27]), key(trace::Y), message_1)
+    Responder::answer(&Arc::new(own(trace::SK_R, trace::CRED_R)), id(&[0x27]), key(trace::Y), message_1)
 }
 
 #[test]
@@ -241,7 +242,8 @@ fn half_open_exchanges_are_few_do_not_last_and_come_once() {
             return Err(Error::Busy);
         }
         let c_r = id(&number.to_be_bytes());
-        let (responder, _) = Responder::answer(&own(trace::SK_R, trace::CRED_R), c_r, key(trace::Y), &message_1)?;
+        let hall = Arc::new(own(trace::SK_R, trace::CRED_R));
+        let (responder, _) = Responder::answer(&hall, c_r, key(trace::Y), &message_1)?;
         half_open.insert(now, group(source), host, responder)
     };
     let begun = (0..60_000).filter(|number| begin(&mut half_open, now, 1, *number).is_ok()).count();
@@ -358,4 +360,32 @@ fn message_1_is_answered_or_refused_with_ead_of_any_length() {
         let message = [&message_1[..], &ead(length)].concat();
         assert_eq!(answered(&message).is_ok(), message.len() <= 192, "EAD of {length} bytes");
     }
+}
+
+/// The secrets of the trace as `Debug` would print them.
+fn assert_hides_secrets(shown: &str) {
+    for secret in [trace::SK_I, trace::SK_R, trace::X, trace::Y, trace::MASTER_SECRET] {
+        let numbers = format!("{:?}", &hex(secret)[..8]);
+        let numbers = numbers.trim_matches(['[', ']']);
+        assert!(!shown.contains(numbers) && !shown.contains(&secret[..16]), "{shown}");
+    }
+}
+
+#[test]
+fn debug_output_of_an_exchange_shows_no_key() {
+    let (initiator, message_1) = begun();
+    assert_hides_secrets(&format!("{initiator:?} {initiator:#?}"));
+    let (responder, message_2) = answered(&message_1).expect("it is right");
+    assert_hides_secrets(&format!("{responder:?}"));
+    let mut half_open = HalfOpen::new(1, Duration::from_secs(45));
+    half_open.insert(Instant::ZERO, Group::of(1), None, responder).expect("there is room");
+    assert_hides_secrets(&format!("{half_open:?}"));
+    let (agreed, _) = initiator.finish(&message_2, &knows(trace::CRED_R)).expect("it is right");
+    assert_hides_secrets(&format!("{agreed:?} {:?}", agreed.credentials));
+    let (own, key) = (own(trace::SK_R, trace::CRED_R), key(trace::SK_I));
+    assert_hides_secrets(&format!("{own:?} {key:?}"));
+
+    let (responder, _) = answered(&hex(trace::MESSAGE_1)).expect("the trace's");
+    let (agreed, _) = responder.finish(&hex(trace::MESSAGE_3), &knows(trace::CRED_I)).expect("the trace's");
+    assert_hides_secrets(&format!("{agreed:?} {:?}", agreed.credentials));
 }

@@ -176,3 +176,38 @@ fn a_context_is_small_and_wipes_its_keys() {
     assert_eq!(key.0, [0; 32]);
     assert!(core::mem::needs_drop::<Hidden<32>>(), "it does that when it is dropped");
 }
+
+#[test]
+fn debug_output_of_contexts_shows_no_key_and_no_plaintext() {
+    let vector = Vector::of("C.1.1");
+    let credentials = vector.credentials();
+    let anew = Context::derive(&credentials, Start::Anew).expect("legal credentials");
+    let (mut client, id) = vector.context(20);
+    let body = Body::builder().payload("a plaintext").build().expect("legal");
+    let protected = client.protect_request(id, Code::POST, &body).expect("there are numbers");
+    let swapped =
+        Credentials { sender_id: credentials.recipient_id, recipient_id: credentials.sender_id, ..credentials.clone() };
+    let (mut server, _) = contexts(Context::derive(&swapped, Start::First).expect("legal credentials"));
+    let (kind, token) = (crate::codec::Type::Confirmable, crate::codec::Token::from([1; 8]));
+    let message_id = crate::codec::MessageId(1);
+    let message = crate::codec::OwnedMessage::encode(kind, protected.code, message_id, &token, &protected.body);
+    let message = message.expect("short");
+    server.unprotect_request(Instant::ZERO, &message.view(), &mut MessagePool::new()).expect("authentic");
+
+    let shown = format!("{credentials:?} {anew:?} {client:?} {server:?}");
+    let context = client.get(id).expect("it is there");
+    let secrets = [
+        vector.bytes("Master Secret"),
+        context.sender_key.0[..16].to_vec(),
+        context.recipient_key.0[..16].to_vec(),
+        context.common_iv.0.to_vec(),
+        b"a plaintext".to_vec(),
+    ];
+    for secret in secrets {
+        let numbers = format!("{:?}", &secret[..8]);
+        let numbers = numbers.trim_matches(['[', ']']);
+        let digits: String = secret.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        assert!(!shown.contains(numbers) && !shown.contains(&digits), "{shown}");
+        assert!(!shown.contains("a plaintext"), "{shown}");
+    }
+}

@@ -1,6 +1,7 @@
 //! From outer to inner messages (RFC 8613 §8.2, §8.4).
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use smallvec::SmallVec;
 
@@ -31,13 +32,20 @@ pub struct UnprotectedResponse {
     pub number: Option<u64>,
 }
 
-/// Memory for what is unprotected, used again and again.
-#[derive(Debug, Default)]
+/// Buffers in which messages are decrypted, one after the other.
+#[derive(Default)]
 pub(super) struct Workspace {
     /// The ciphertext, and then the text.
     pub(super) text: Vec<u8>,
     /// The message that is made of it.
     pub(super) message: Vec<u8>,
+}
+
+/// Hides the plaintext of the last message.
+impl fmt::Debug for Workspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Workspace")
+    }
 }
 
 /// The option of a protected message, and what it protects.

@@ -213,6 +213,7 @@ struct Shared {
     cancelled: Arc<Cancelled>,
     turns: Arc<Turns>,
     scarcity: Arc<Scarcity>,
+    #[cfg_attr(not(feature = "edhoc"), expect(dead_code, reason = "EDHOC alone runs outside the driver"))]
     fence: Fence,
     local: SocketAddr,
     /// The socket reaches IPv4, be it by mapped addresses.

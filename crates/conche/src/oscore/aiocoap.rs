@@ -1,9 +1,11 @@
 //! The directory of aiocoap: `settings.json` and `secret.json` hold the credentials, each item in one of them; and the map in
 //! which programs that use aiocoap say what each directory is for.
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
+use zeroize::Zeroize as _;
 
 use super::libcoap::{aead_named, hexadecimal};
 use super::{Aead, Credentials, EndId, Hkdf, OpenError};
@@ -14,17 +16,38 @@ pub(super) const FILES: [&str; 2] = ["secret.json", "settings.json"];
 /// The item that nobody else may read.
 const SECRET: &str = "secret";
 
-/// The items of such a file.
-pub(super) fn items(file: &Path, text: &[u8]) -> Result<Map<String, Value>, OpenError> {
+/// The items of a JSON object. Texts, which may hold a secret, are wiped on drop.
+pub(super) struct Items(Map<String, Value>);
+
+impl Deref for Items {
+    type Target = Map<String, Value>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Drop for Items {
+    fn drop(&mut self) {
+        for value in self.0.values_mut() {
+            if let Value::String(text) = value {
+                text.zeroize();
+            }
+        }
+    }
+}
+
+/// Parses a file as a JSON object.
+pub(super) fn items(file: &Path, text: &[u8]) -> Result<Items, OpenError> {
     match serde_json::from_slice(text) {
-        Ok(Value::Object(items)) => Ok(items),
+        Ok(Value::Object(items)) => Ok(Items(items)),
         Ok(_) => Err(OpenError::wrong(file, None, "it is to be a JSON object")),
         Err(error) => Err(OpenError::wrong(file, Some(error.line()), error.to_string())),
     }
 }
 
 /// Whether a file holds the master secret.
-pub(super) fn has_secret(items: &Map<String, Value>) -> bool {
+pub(super) fn has_secret(items: &Items) -> bool {
     items.keys().any(|key| bare(key) == SECRET)
 }
 
@@ -33,16 +56,15 @@ fn bare(key: &str) -> &str {
 }
 
 /// Credentials of the items of both files. `directory` is what errors name.
-pub(super) fn credentials(directory: &Path, files: &[Map<String, Value>]) -> Result<Credentials, OpenError> {
+pub(super) fn credentials(directory: &Path, files: &[Items]) -> Result<Credentials, OpenError> {
     let wrong = |what: String| OpenError::wrong(directory, None, what);
-    let mut items = Map::new();
-    for (key, value) in files.iter().flatten() {
-        if items.keys().any(|other| bare(other) == bare(key)) {
+    let mut read = Items(Map::new());
+    for (key, value) in files.iter().flat_map(|items| items.iter()) {
+        if read.keys().any(|other| bare(other) == bare(key)) {
             return Err(wrong(format!("{} is there twice", bare(key))));
         }
-        items.insert(key.clone(), value.clone());
+        read.0.insert(key.clone(), value.clone());
     }
-    let read = Items(items);
     let id = |name| {
         let id = read.required(name)?;
         EndId::new(&id).ok_or_else(|| format!("{name} has {} bytes: {} at most", id.len(), EndId::LONGEST))
@@ -70,8 +92,6 @@ pub(super) fn credentials(directory: &Path, files: &[Map<String, Value>]) -> Res
     };
     read_all().map_err(wrong)
 }
-
-struct Items(Map<String, Value>);
 
 impl Items {
     /// Bytes, as `NAME_hex` or `NAME_ascii`.
@@ -126,7 +146,7 @@ pub fn read_map(file: impl AsRef<Path>) -> Result<Vec<Reference>, OpenError> {
     let items = items(file, &text)?;
     let base = file.parent().unwrap_or(Path::new(""));
     let mut references = Vec::new();
-    for (key, value) in &items {
+    for (key, value) in items.iter() {
         let entry = match value.as_str() {
             Some(name) => items.get(name).ok_or_else(|| OpenError::wrong(file, None, format!("there is no {name}")))?,
             None => value,

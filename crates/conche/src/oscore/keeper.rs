@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use zeroize::Zeroizing;
+
 use super::senders::SenderInUse;
 use super::{Context, Credentials, NumberStore, OpenError, ReplayWindow, Start, aiocoap, libcoap, sequence};
 use crate::files;
@@ -42,8 +44,8 @@ impl Keeper {
         }
         let text = read(path)?;
         check_mode(path)?;
-        let text = String::from_utf8(text).map_err(|_| OpenError::wrong(path, None, "it is no text"))?;
-        let (credentials, is_anew) = libcoap::parse(path, &text)?;
+        let text = str::from_utf8(&text).map_err(|_| OpenError::wrong(path, None, "it is no text"))?;
+        let (credentials, is_anew) = libcoap::parse(path, text)?;
         let beside = |extension: &str| {
             let mut file = path.as_os_str().to_owned();
             file.push(extension);
@@ -166,9 +168,9 @@ impl NumberStore for Keeper {
     }
 }
 
-/// All of a file; nothing if it is not there.
-fn read(file: &Path) -> Result<Vec<u8>, OpenError> {
-    let text = files::read_up_to(file, MOST_BYTES + 1).map_err(OpenError::io(file))?;
+/// Reads a file, which may hold a secret; returns nothing if it does not exist.
+fn read(file: &Path) -> Result<Zeroizing<Vec<u8>>, OpenError> {
+    let text = Zeroizing::new(files::read_up_to(file, MOST_BYTES + 1).map_err(OpenError::io(file))?);
     if text.len() > MOST_BYTES {
         return Err(OpenError::wrong(file, None, format!("it has more than {MOST_BYTES} bytes")));
     }
