@@ -108,6 +108,12 @@ impl Settings {
         }
         #[cfg(feature = "dtls")]
         self.security.validate()?;
+        #[cfg(feature = "edhoc")]
+        if let Some((prefix, peers)) =
+            self.edhoc.toward.iter().find_map(|(prefix, party)| Some((prefix, party.expected().err()?)))
+        {
+            return Err(ConfigError::EdhocPeer { prefix, peers });
+        }
         #[cfg(any(feature = "dtls", feature = "oscore"))]
         if self.secured_only && !self.has_keys() && !self.security.names_peers() {
             return Err(ConfigError::NobodyHasKeys);
@@ -178,6 +184,17 @@ pub enum ConfigError {
         peer: String,
         /// Why.
         problem: String,
+    },
+    /// A client could not tell which peer it is to expect at these destinations.
+    #[cfg(feature = "edhoc")]
+    #[error(
+        "the EDHOC party for {prefix} knows {peers} peers: name the one to expect there with Party::expecting, or use edhoc_for with a party for each"
+    )]
+    EdhocPeer {
+        /// The destinations.
+        prefix: IpNet,
+        /// How many peers the party knows.
+        peers: usize,
     },
     /// A server with [`secured_only`](crate::server::ServerBuilder::secured_only) has no
     /// credentials that authenticate a client.

@@ -23,13 +23,42 @@ struct Contents {
     peers: Vec<String>,
 }
 
-/// Who this end is, and whom it knows, of a file that nobody else may read.
+/// Reads a server's own credential and those of its clients from a file that only its owner may read.
 pub fn open(file: &Path) -> anyhow::Result<Party> {
     let bytes = read_secret(file)?;
-    party(&bytes).map_err(wrong).with_context(|| format!("{} cannot be used", file.display()))
+    party(&bytes).map(|(party, _)| party).map_err(wrong).with_context(|| cannot_be_used(file))
 }
 
-fn party(bytes: &[u8]) -> Result<Party, String> {
+/// Reads a client's own credential from such a file, and that of the server that it expects: the one
+/// whose subject or key ID (in hexadecimal digits) is `server`, or the only one.
+pub fn toward(file: &Path, server: Option<&str>) -> anyhow::Result<Party> {
+    let bytes = read_secret(file)?;
+    let read = party(&bytes).and_then(|(party, peers)| {
+        let is_expected = |peer: &&Credential| match server {
+            Some(name) => {
+                peer.subject() == Some(name) || hexadecimal(name).is_some_and(|kid| kid == peer.kid())
+            }
+            None => true,
+        };
+        let mut expected = peers.iter().filter(is_expected);
+        match (expected.next(), expected.next(), server) {
+            (Some(peer), None, _) => party.expecting(peer.kid()).map_err(|error| error.to_string()),
+            (None, _, Some(name)) => Err(format!("none of its peers is {name:?}")),
+            (_, _, Some(name)) => Err(format!("several of its peers are {name:?}: give a key ID")),
+            (.., None) => Err(format!(
+                "it has {} peers: say which one the server is, with --edhoc-peer or edhoc-peer, by its subject or key ID",
+                peers.len()
+            )),
+        }
+    });
+    read.map_err(wrong).with_context(|| cannot_be_used(file))
+}
+
+fn cannot_be_used(file: &Path) -> String {
+    format!("{} cannot be used", file.display())
+}
+
+fn party(bytes: &[u8]) -> Result<(Party, Vec<Credential>), String> {
     let text =
         str::from_utf8(bytes).map_err(|_| "it is no text in UTF-8: private_key, credential and peers were expected")?;
     // What toml shows of the line could be the secret.
@@ -53,7 +82,42 @@ fn party(bytes: &[u8]) -> Result<Party, String> {
     if contents.peers.is_empty() {
         return Err("peers is empty: it is to have the credential of each end that may be believed".to_owned());
     }
-    contents.peers.iter().try_fold(Party::new(own), |party, peer| {
-        party.with_peer(credential("a credential of peers", peer)?).map_err(|error| error.to_string())
-    })
+    let peers = contents.peers.iter().map(|peer| credential("a credential of peers", peer));
+    let peers: Vec<_> = peers.collect::<Result<_, _>>()?;
+    let party = peers.iter().try_fold(Party::new(own), |party, peer| party.with_peer(peer.clone()));
+    Ok((party.map_err(|error| error.to_string())?, peers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conche::edhoc::generate;
+
+    #[test]
+    fn a_client_with_several_peers_has_to_say_which_one_it_expects() {
+        let digits = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let credential = |kid: &[u8], name: &str| {
+            let key = generate().expect("there is randomness");
+            let credential = Credential::of(&key, kid, name).expect("short");
+            (digits(&*key.to_bytes()), digits(credential.as_slice()))
+        };
+        let ((key, own), (_, hall), (_, lamp)) =
+            (credential(b"\x01", "me"), credential(b"\x02", "hall"), credential(b"\x0a\x0b", "lamp"));
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("me.toml");
+        let write = |peers: &[&String]| {
+            let text = format!("private_key = \"{key}\"\ncredential = \"{own}\"\npeers = {peers:?}\n");
+            std::fs::write(&file, text).expect("it can be written");
+            #[cfg(unix)]
+            std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("it is ours");
+        };
+        write(&[&hall]);
+        assert!(toward(&file, None).is_ok() && toward(&file, Some("hall")).is_ok());
+        write(&[&hall, &lamp]);
+        assert!(open(&file).is_ok() && toward(&file, Some("hall")).is_ok() && toward(&file, Some("0A0b")).is_ok());
+        for (server, problem) in [(None, "it has 2 peers"), (Some("bell"), "none of its peers is \"bell\"")] {
+            let error = format!("{:#}", toward(&file, server).expect_err("no peer is named"));
+            assert!(error.contains(problem), "{error}");
+        }
+    }
 }

@@ -41,9 +41,10 @@ struct Written {
     key: Option<PathBuf>,
     oscore: Option<PathBuf>,
     edhoc: Option<PathBuf>,
+    edhoc_peer: Option<String>,
 }
 
-const KEYS: [&str; 8] = ["uri", "psk-identity", "psk-key-file", "ca", "cert", "key", "oscore", "edhoc"];
+const KEYS: [&str; 9] = ["uri", "psk-identity", "psk-key-file", "ca", "cert", "key", "oscore", "edhoc", "edhoc-peer"];
 
 /// Credentials and the URIs that they are for.
 #[derive(Debug)]
@@ -63,8 +64,13 @@ pub struct Entry {
 pub enum Keying {
     /// They are in this file.
     Oscore(PathBuf),
-    /// They are agreed on, with those in this file.
-    Edhoc(PathBuf),
+    /// They are agreed on (EDHOC).
+    Edhoc {
+        /// The credentials.
+        file: PathBuf,
+        /// The peer that is expected, by its subject or key ID.
+        peer: Option<String>,
+    },
 }
 
 /// What the file has for a URI.
@@ -199,7 +205,11 @@ impl Written {
             (Some(_), Some(_)) => {
                 return Err("the keys of OSCORE are in a file (oscore) or agreed on (edhoc)".to_owned());
             }
-            (oscore, edhoc) => oscore.map(Keying::Oscore).or(edhoc.map(Keying::Edhoc)),
+            (_, None) if self.edhoc_peer.is_some() => return Err("edhoc-peer goes with edhoc".to_owned()),
+            (oscore, edhoc) => {
+                let edhoc = edhoc.map(|file| Keying::Edhoc { file, peer: self.edhoc_peer });
+                oscore.map(Keying::Oscore).or(edhoc)
+            }
         };
         let problem = match (&key, &ca, pattern.is_secured()) {
             (Some(_), Some(_), _) => {
@@ -208,7 +218,7 @@ impl Written {
             (_, None, _) if own.cert.is_some() => {
                 "cert is for a server that shows a certificate itself: say with ca whom to believe"
             }
-            (_, _, true) if matches!(keying, Some(Keying::Edhoc(_))) => {
+            (_, _, true) if matches!(keying, Some(Keying::Edhoc { .. })) => {
                 "over coaps:// no keys are agreed on but those of the session: edhoc is for coap://"
             }
             (None, None, true) => {
@@ -244,6 +254,7 @@ mod tests {
             ("[[credentials]]\nuri = \"coaps://a\"\n", "coaps:// needs", "\"coaps://a\""),
             ("[[credentials]]\nuri = \"coap://a\"\n", "give oscore or edhoc", "\"coap://a\""),
             ("[[credentials]]\nuri = \"coap://a\"\noscore = \"a\"\nedhoc = \"b\"\n", "agreed on", "\"coap://a\""),
+            ("[[credentials]]\nuri = \"coap://a\"\nedhoc-peer = \"a\"\n", "goes with edhoc", "\"coap://a\""),
             (
                 &format!("[[credentials]]\nuri = \"coaps://a\"\n{psk}edhoc = \"c\"\n"),
                 "edhoc is for coap://",

@@ -167,7 +167,7 @@ impl Asking {
         let found = if asks_file { self.find(uri, global)? } else { Found::default() };
         let oscore = match found.entry.as_ref().and_then(|entry| entry.keying.as_ref()) {
             Some(Keying::Oscore(file)) if oscore.is_empty() => vec![file.clone()],
-            Some(Keying::Edhoc(_)) if oscore.is_empty() => bail!(wrong(
+            Some(Keying::Edhoc { .. }) if oscore.is_empty() => bail!(wrong(
                 "a load takes keys of OSCORE from files: conche.toml has edhoc for this URI; give --oscore FILE"
             )),
             _ => oscore.to_vec(),

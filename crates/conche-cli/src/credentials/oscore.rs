@@ -26,6 +26,10 @@ pub struct Protecting {
     /// read: `conche keygen --edhoc` makes it.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "oscore")]
     edhoc: Option<PathBuf>,
+    /// The server that is expected, if the file of --edhoc has several peers: the subject of its credential, or its key ID in hexadecimal
+    /// digits.
+    #[arg(long, value_name = "NAME", requires = "edhoc")]
+    edhoc_peer: Option<String>,
     /// Have the request bring the last message of EDHOC, which saves a round trip where the server understands that (RFC 9668).
     #[arg(long, requires = "edhoc")]
     edhoc_combined: bool,
@@ -49,8 +53,11 @@ impl Protecting {
         let of_file = found.entry.as_ref().and_then(|entry| entry.keying.as_ref()).filter(|_| !is_given);
         Ok(match (&self.oscore, &self.edhoc, of_file) {
             (Some(file), ..) | (_, _, Some(Keying::Oscore(file))) => builder.oscore(open(file)?),
-            (_, Some(file), _) => builder.edhoc(edhoc::open(file)?.combined(self.edhoc_combined)),
-            (.., Some(Keying::Edhoc(file))) => builder.edhoc(edhoc::open(file)?),
+            (_, Some(file), _) => {
+                let party = edhoc::toward(file, self.edhoc_peer.as_deref())?;
+                builder.edhoc(party.combined(self.edhoc_combined))
+            }
+            (.., Some(Keying::Edhoc { file, peer })) => builder.edhoc(edhoc::toward(file, peer.as_deref())?),
             (None, None, None) => builder,
         })
     }

@@ -122,6 +122,16 @@ impl Credential {
     }
 }
 
+/// The subject, if there is one, and the key's ID in hexadecimal digits.
+impl fmt::Display for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(subject) = &self.subject {
+            write!(f, "{subject:?} with ")?;
+        }
+        write!(f, "key ID {}", Hexadecimal(&self.kid))
+    }
+}
+
 /// The subject, and the key's ID in hexadecimal digits.
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -232,6 +242,9 @@ pub enum CredentialError {
     /// Two credentials have the same ID.
     #[error("two credentials have the same key ID (kid): they could not be told apart")]
     SameKid,
+    /// No known credential has this ID.
+    #[error("no known credential has this key ID (kid)")]
+    UnknownKid,
     /// A party is to know its own key as that of somebody else: what it says could be sent back to it (a reflection).
     #[error("the credential of a peer has this end's own key: each end has a key of its own")]
     OwnKey,

@@ -1,12 +1,14 @@
 //! [`Error`]: why an exchange is over before its end, and what the other end hears of it (RFC 9528 §6).
 
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
 use minicbor::Decoder;
 use thiserror::Error as Derive;
 
+use super::Credential;
 use super::wire::sequence;
 use crate::codec::Code;
 
@@ -29,6 +31,14 @@ pub enum Error {
     /// The other end is unknown, or its credential is told in another way than by the ID of its key.
     #[error("the other end's credential is not known")]
     UnknownCredential,
+    /// The other end has proved to be a known peer, but another one than expected.
+    #[error("the other end is {found}, but {expected} was expected")]
+    OtherPeer {
+        /// The credential that was expected.
+        expected: Arc<Credential>,
+        /// The credential of the other end.
+        found: Arc<Credential>,
+    },
     /// The other end does not have the private key of its credential, has our credential with other bytes, or a message was changed.
     #[error("an EDHOC message is not authentic: the credentials are not those that both ends have, or it was changed")]
     NotAuthentic,

@@ -26,6 +26,8 @@ pub struct Initiator {
     ephemeral: PrivateKey,
     /// H(message_1).
     hash: [u8; 32],
+    /// The only peer that may answer.
+    expected: Option<Arc<Credential>>,
 }
 
 impl Initiator {
@@ -41,13 +43,22 @@ impl Initiator {
         let id = ConnId::from_slice(c_i.as_slice()).ok_or(Error::Malformed)?;
         let (waiting, message_1) = initiator.prepare_message_1(Some(id), &None)?;
         let hash = Sha256::digest(message_1.as_slice()).into();
-        Ok((Self { waiting, own, c_i, ephemeral, hash }, message_1.as_slice().to_vec()))
+        Ok((Self { waiting, own, c_i, ephemeral, hash, expected: None }, message_1.as_slice().to_vec()))
     }
 
-    /// Takes message_2, and ends the exchange if it is of somebody whom this end knows; the bytes are message_3.
+    /// Accepts this peer only. Without it, any peer that [`finish`](Self::finish) is given is accepted,
+    /// wherever it answers from.
+    #[must_use]
+    pub fn expecting(self, peer: Arc<Credential>) -> Self {
+        Self { expected: Some(peer), ..self }
+    }
+
+    /// Processes message_2 and completes the exchange if a known peer sent it. The returned bytes are
+    /// message_3.
     ///
     /// # Errors
-    /// The first of what [`Error`] lists; the exchange is over.
+    /// [`Error::OtherPeer`] if the peer is authentic, but not [the expected one](Self::expecting), and any
+    /// other [`Error`] of a message. The exchange is over.
     pub fn finish(self, message_2: &[u8], peers: &Peers) -> Result<(Agreed, Vec<u8>), Error> {
         let (g_y, ciphertext_2) = wire::message_2(message_2)?;
         // Before lakers reads any of it.
@@ -65,6 +76,10 @@ impl Initiator {
         let message_2 = BufferMessage2::new_from_slice(&message_2).map_err(|_| Error::Malformed)?;
         let (processing, ..) = self.waiting.parse_message_2(&message_2)?;
         let processed = processing.verify_message_2(peer.for_lakers()?)?;
+        // Before message_3, which would reveal this end's identity.
+        if let Some(expected) = self.expected.filter(|expected| *expected != *peer) {
+            return Err(Error::OtherPeer { expected, found: Arc::clone(peer) });
+        }
         let (waiting, message_3, _) = processed.prepare_message_3(CredentialTransfer::ByReference, &None)?;
         let mut done = waiting.completed_without_message_4()?;
         let agreed = Agreed::new((c_r, self.c_i), peer, |label, length| {

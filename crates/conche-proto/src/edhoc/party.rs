@@ -71,6 +71,11 @@ impl Peers {
         Ok(())
     }
 
+    /// Returns the credentials in the order of their key IDs.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Credential>> {
+        self.by_kid.values()
+    }
+
     /// Returns some credential of the set.
     pub(super) fn any(&self) -> Option<&Arc<Credential>> {
         self.by_kid.values().next()

@@ -389,3 +389,21 @@ fn debug_output_of_an_exchange_shows_no_key() {
     let (agreed, _) = responder.finish(&hex(trace::MESSAGE_3), &knows(trace::CRED_I)).expect("the trace's");
     assert_hides_secrets(&format!("{agreed:?} {:?}", agreed.credentials));
 }
+
+#[test]
+fn another_known_peer_than_the_expected_one_is_refused_before_message_3() {
+    let other = Credential::of(&key(trace::Y), b"\x01", "lamp").expect("short");
+    let hall = Credential::parse(&hex(trace::CRED_R)).expect("a credential");
+    let peers = Peers::of([other.clone(), hall.clone()]).expect("two key IDs");
+    let (_, message_1) = begun();
+    let (_, message_2) = answered(&message_1).expect("it is right");
+    let [other, hall] = [other, hall].map(Arc::new);
+    let expecting = |peer: &Arc<Credential>| begun().0.expecting(Arc::clone(peer)).finish(&message_2, &peers);
+    assert!(expecting(&hall).is_ok());
+    let error = expecting(&other).map(drop).expect_err("the hall has answered");
+    assert_eq!(error, Error::OtherPeer { expected: other, found: hall });
+    assert_eq!(
+        error.to_string(),
+        r#"the other end is "example.edu" with key ID 32, but "lamp" with key ID 01 was expected"#
+    );
+}

@@ -81,6 +81,12 @@ impl Client {
             let failed = |source| Error::Edhoc { peer: way.to, source };
             let (ephemeral, c_i) = (generate().map_err(failed)?, random_id::<C_I_LENGTH>().map_err(failed)?);
             let (initiator, message_1) = Initiator::begin(Arc::clone(&party.own), c_i, ephemeral).map_err(failed)?;
+            // Settings with an ambiguous party are refused.
+            let initiator = match party.expected() {
+                Ok(Some(peer)) => initiator.expecting(Arc::clone(peer)),
+                Ok(None) => initiator,
+                Err(_) => return Err(failed(Failed::UnknownCredential)),
+            };
             let message_2 = self.tell(way, [&[NO_ID], message_1.as_slice()].concat()).await?;
             let finished = handle.fence().run(WHAT, || initiator.finish(message_2.payload(), &party.peers));
             let (agreed, message_3) = finished.unwrap_or(Err(Failed::Internal)).map_err(failed)?;

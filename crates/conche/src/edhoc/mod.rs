@@ -84,13 +84,23 @@ pub struct Party {
     pub(crate) own: Arc<Own>,
     pub(crate) peers: Arc<Peers>,
     pub(crate) combined: bool,
+    expected: Expected,
+}
+
+/// The peer that a client expects at its destinations.
+#[derive(Clone, Debug)]
+enum Expected {
+    /// The only known one.
+    Sole,
+    One(Arc<Credential>),
+    Any,
 }
 
 impl Party {
     /// This end, which knows nobody yet.
     #[must_use]
     pub fn new(own: Own) -> Self {
-        Self { own: Arc::new(own), peers: Arc::default(), combined: false }
+        Self { own: Arc::new(own), peers: Arc::default(), combined: false, expected: Expected::Sole }
     }
 
     /// Who this end is.
@@ -99,8 +109,9 @@ impl Party {
         &self.own
     }
 
-    /// This one is known as well. Whoever is known is believed: a client that is to know which of several servers it talks to has a party
-    /// for each, with [`edhoc_for`](crate::client::ClientBuilder::edhoc_for).
+    /// Adds a known peer. A server accepts all of them. A client whose party knows several has to name the
+    /// one that it expects, with [`expecting`](Self::expecting): a party for each server goes with
+    /// [`edhoc_for`](crate::client::ClientBuilder::edhoc_for).
     ///
     /// # Errors
     /// [`CredentialError::SameKid`] if another one has the same ID, which could not be told from it, and [`CredentialError::OwnKey`] if it has this
@@ -111,6 +122,37 @@ impl Party {
         }
         Arc::make_mut(&mut self.peers).add(peer)?;
         Ok(self)
+    }
+
+    /// Names the known peer that a client expects at all destinations of this party. If another known peer
+    /// answers there, the request fails with [`Error::OtherPeer`], and no request is sent to it.
+    ///
+    /// # Errors
+    /// [`CredentialError::UnknownKid`] if no known peer has this key ID.
+    pub fn expecting(self, kid: &[u8]) -> Result<Self, CredentialError> {
+        let peer = self.peers.get(kid).cloned().ok_or(CredentialError::UnknownKid)?;
+        Ok(Self { expected: Expected::One(peer), ..self })
+    }
+
+    /// Lets a client accept any known peer at any destination of this party. Each of them can then read
+    /// and answer the requests to the others, if it can redirect their datagrams.
+    #[must_use]
+    pub fn expecting_any(self) -> Self {
+        Self { expected: Expected::Any, ..self }
+    }
+
+    /// Returns the peer that a client expects, or `None` if it accepts any.
+    ///
+    /// # Errors
+    /// The number of known peers, if it is not one and none of them was named.
+    pub(crate) fn expected(&self) -> Result<Option<&Arc<Credential>>, usize> {
+        let mut peers = self.peers.iter();
+        match (&self.expected, peers.len()) {
+            (Expected::One(peer), _) => Ok(Some(peer)),
+            (Expected::Any, _) => Ok(None),
+            (Expected::Sole, 1) => Ok(peers.next()),
+            (Expected::Sole, count) => Err(count),
+        }
     }
 
     /// Whether a client has the first request bring the last message of EDHOC (RFC 9668), which the server has to understand: those that say

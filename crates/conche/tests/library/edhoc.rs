@@ -418,3 +418,33 @@ async fn who_has_not_shown_where_they_are_gets_no_more_than_three_times_what_the
         assert!(length <= 3 * datagram.len(), "{length} bytes for {datagram:02x?}");
     }
 }
+
+#[tokio::test]
+async fn a_client_refuses_a_known_peer_that_answers_in_place_of_the_expected_one() {
+    let (client_own, hall, lamp) = (own(b"\x01", "client"), own(b"\x02", "hall"), own(b"\x03", "lamp"));
+    let [of_client, of_hall, of_lamp] = [&client_own, &hall, &lamp].map(|own| own.credential().clone());
+    // The lamp answers at the hall's address.
+    let server = server(Party::new(lamp).with_peer(of_client).expect("one alone")).await;
+    let uri = format!("coap://{}/who", server.local_addr());
+    let party = Party::new(client_own).with_peer(of_hall).and_then(|party| party.with_peer(of_lamp));
+    let party = party.expect("two key IDs");
+    for combined in [false, true] {
+        let party = party.clone().combined(combined);
+        let expecting = party.clone().expecting(b"\x02").expect("it is known");
+        let received = server.stats().await.datagrams_received;
+        let error = client(expecting).get(&uri).await.expect_err("the lamp is not the hall");
+        assert!(matches!(error, Error::Edhoc { source: Failed::OtherPeer { .. }, .. }), "{error:?}");
+        assert_eq!(server.stats().await.datagrams_received, received + 1, "message_1 and nothing else");
+        let Error::Edhoc { source, .. } = error else { unreachable!() };
+        assert_eq!(
+            source.to_string(),
+            r#"the other end is "lamp" with key ID 03, but "hall" with key ID 02 was expected"#
+        );
+        for accepting in [party.clone().expecting(b"\x03").expect("it is known"), party.clone().expecting_any()] {
+            assert_eq!(client(accepting).get(&uri).await.expect("an answer").text(), Ok("client"));
+        }
+        let error = Client::builder().edhoc(party).build().expect_err("it could be either");
+        assert!(matches!(error, ConfigError::EdhocPeer { peers: 2, .. }), "{error}");
+    }
+    assert_eq!(party.expecting(b"\x04").map(drop), Err(CredentialError::UnknownKid));
+}

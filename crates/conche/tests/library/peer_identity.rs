@@ -336,7 +336,7 @@ async fn a_request_goes_only_to_the_peer_with_which_edhoc_agreed_on_keys_if_it_n
     for combined in [false, true] {
         let party = edhoc::Party::new(gateway.clone()).combined(combined);
         let party = party.with_peer(of_hall.clone()).and_then(|party| party.with_peer(of_lamp.clone()));
-        let client = Client::builder().edhoc(party.expect("known")).build().expect("valid");
+        let client = Client::builder().edhoc(party.expect("known").expecting_any()).build().expect("valid");
         let request = || client.get(format!("coap://{}/code", server.local_addr()));
         let expect = |credential: &edhoc::Credential| Identity::Edhoc(edhoc::Identity::of(credential.clone()));
         let error = request().expect_peer(expect(&of_hall)).await.expect_err("it is the lamp");
