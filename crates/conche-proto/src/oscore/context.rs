@@ -37,7 +37,7 @@ pub enum Start {
 
 /// The sender's and the recipient's side of what two ends share. Its keys are wiped when it is dropped.
 ///
-/// It takes 192 bytes of memory with 64-bit addresses, and its ID context: it has the keys themselves, and not what ciphers
+/// It takes 224 bytes of memory with 64-bit addresses, and its ID context: it has the keys themselves, and not what ciphers
 /// make of them. One that is derived [anew](Start::Anew) has its credentials as well.
 #[derive(Debug)]
 pub struct Context {
@@ -51,6 +51,8 @@ pub struct Context {
     pub(super) sequence: Sequence,
     /// `None` until it is known which requests are old.
     pub(super) arrivals: Option<Arrivals>,
+    /// Numbers in the replay window.
+    pub(super) window_size: u16,
     /// How it is derived anew, if it is.
     pub(super) renewal: Option<Box<Renewal>>,
     /// How often it was.
@@ -81,7 +83,8 @@ impl Context {
             common_iv: material.derive(Output::CommonIv),
             // Keys that are agreed on anew do not outlive this run.
             sequence: if start == Start::Anew { Sequence::volatile(next) } else { Sequence::new(next) },
-            arrivals: window.map(Arrivals::new),
+            arrivals: window.map(|window| Arrivals::new(window, credentials.replay_window)),
+            window_size: credentials.replay_window,
             renewal: (start == Start::Anew).then(|| Box::new(Renewal::new(credentials))),
             epoch: 0,
         })
@@ -127,10 +130,10 @@ impl Context {
         self.sequence.next()
     }
 
-    /// Which requests came; `None` as long as that is not known after a restart.
+    /// Which of the newest requests came; `None` as long as that is not known after a restart.
     #[must_use]
     pub fn window(&self) -> Option<ReplayWindow> {
-        self.arrivals.map(|arrivals| arrivals.window)
+        self.arrivals.as_ref().map(Arrivals::window)
     }
 
     /// Tells a hash function with what this end protects: the same for contexts that would use the same nonces with the same key,

@@ -44,6 +44,15 @@ pub struct Credentials {
     pub aead: Aead,
     /// How keys are derived.
     pub hkdf: Hkdf,
+    /// Numbers behind the newest request of the other end that are still accepted, once each: 1 to
+    /// [`LARGEST_WINDOW`](Self::LARGEST_WINDOW), which is the default. The other end need not know it.
+    ///
+    /// A request that is lost is sent again with the same number after the retransmission timeout, 2 s or
+    /// more. It fails if the requests that overtook it meanwhile have moved the window past it, so the
+    /// window has to cover all that one peer sends in that time. RFC 8613 §3.2.2 has 32 by default, which
+    /// is enough for NSTART 1. A larger window costs memory only while numbers are missing: up to 16 bytes
+    /// for each 64 numbers.
+    pub replay_window: u16,
 }
 
 impl Credentials {
@@ -53,6 +62,9 @@ impl Credentials {
     /// Bytes of an ID context at most: the option's value tells its length in one byte, and has 255 with everything
     /// (RFC 8613 §6.1).
     pub const LONGEST_ID_CONTEXT: usize = 240;
+
+    /// The largest [replay window](Self::replay_window).
+    pub const LARGEST_WINDOW: u16 = 1024;
 
     /// With no salt and no ID context, and the algorithms that every implementation has.
     pub fn new(master_secret: impl Into<Secret>, sender_id: EndId, recipient_id: EndId) -> Self {
@@ -64,6 +76,7 @@ impl Credentials {
             recipient_id,
             aead: Aead::default(),
             hkdf: Hkdf::default(),
+            replay_window: Self::LARGEST_WINDOW,
         }
     }
 
@@ -79,6 +92,9 @@ impl Credentials {
         }
         if self.sender_id == self.recipient_id {
             return Err(CredentialsError::SameIds);
+        }
+        if !(1..=Self::LARGEST_WINDOW).contains(&self.replay_window) {
+            return Err(CredentialsError::ReplayWindow { size: self.replay_window });
         }
         let longest = self.aead.longest_id();
         for id in [self.sender_id, self.recipient_id] {
@@ -185,6 +201,12 @@ pub enum CredentialsError {
         length: usize,
         /// Bytes that it may have.
         longest: usize,
+    },
+    /// The replay window is empty or too large.
+    #[error("a replay window of {size} numbers: 1 to {} are possible", Credentials::LARGEST_WINDOW)]
+    ReplayWindow {
+        /// Its size.
+        size: u16,
     },
     /// The ID context does not fit into the option.
     #[error("the ID context has {length} bytes: {} at most", Credentials::LONGEST_ID_CONTEXT)]

@@ -107,7 +107,7 @@ impl Contexts {
     ) -> Result<Unprotected, Refused> {
         let Self { arena, workspace, freshness, .. } = self;
         let Entry { context, .. } = arena.get_mut(id.place()).ok_or(Refused::UnknownContext)?;
-        if context.arrivals.is_some_and(|arrivals| !arrivals.window.is_new(number.number())) {
+        if context.arrivals.as_ref().is_some_and(|arrivals| !arrivals.is_new(number.number())) {
             return Err(Refused::Replayed);
         }
         if context.is_lost() {
@@ -133,7 +133,7 @@ impl Contexts {
                 if freshness.check(now, &id, echo).is_err() {
                     return Err(Refused::NotFresh(binding));
                 }
-                context.arrivals = Some(Arrivals::new(ReplayWindow::up_to(number.number())));
+                context.arrivals = Some(Arrivals::new(ReplayWindow::up_to(number.number()), context.window_size));
             }
         }
         let message = merged(sealed.message(), &inner, None, &mut workspace.message, pool).ok_or(Refused::Forged)?;

@@ -169,7 +169,7 @@ fn nothing_secret_is_shown() {
 #[test]
 fn a_context_is_small_and_wipes_its_keys() {
     if cfg!(target_pointer_width = "64") {
-        assert_eq!((size_of::<Context>(), size_of::<Binding>()), (192, 40));
+        assert_eq!((size_of::<Context>(), size_of::<Binding>()), (224, 40));
     }
     let mut key = Hidden([7; 32]);
     key.wipe();
@@ -209,5 +209,96 @@ fn debug_output_of_contexts_shows_no_key_and_no_plaintext() {
         let digits: String = secret.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         assert!(!shown.contains(numbers) && !shown.contains(&digits), "{shown}");
         assert!(!shown.contains("a plaintext"), "{shown}");
+    }
+}
+
+/// Bit by bit, as Arrivals is not.
+struct Model {
+    size: u64,
+    newest: Option<u64>,
+    seen: Vec<u64>,
+    answered: Vec<u64>,
+}
+
+impl Model {
+    fn is_inside(&self, number: u64) -> bool {
+        self.newest.is_none_or(|newest| number > newest || newest - number < self.size)
+    }
+}
+
+#[test]
+fn a_replay_window_of_any_size_takes_each_number_once_and_lets_one_response_take_it() {
+    for size in [1, 2, 31, 32, 63, 64, 65, 100, 128, 1024] {
+        let mut arrivals = window::Arrivals::new(ReplayWindow::EMPTY, size);
+        let mut model = Model { size: size.into(), newest: None, seen: Vec::new(), answered: Vec::new() };
+        let mut state = 7_u64;
+        let mut base = 0;
+        for step in 0..3_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let draw = state >> 33;
+            // Mostly near the end, now and then far ahead.
+            base += if step % 500 == 499 { draw % 3_000 } else { draw % 2 };
+            let number = (base + draw % 40).saturating_sub(draw % (2 * u64::from(size)));
+            let is_new = model.is_inside(number) && !model.seen.contains(&number);
+            assert_eq!(arrivals.is_new(number), is_new, "{number} in a window of {size} after {:?}", model.newest);
+            if is_new {
+                arrivals.insert(number);
+                model.seen.push(number);
+                model.answered.retain(|other| *other != number);
+                model.newest = model.newest.max(Some(number));
+            }
+            let other = number.saturating_sub(draw % 7);
+            let may = model.newest.is_some()
+                && model.is_inside(other)
+                && model.seen.contains(&other)
+                && !model.answered.contains(&other);
+            assert_eq!(arrivals.take(other), may, "the response to {other} in a window of {size}");
+            model.answered.push(other);
+            let stored = arrivals.window();
+            assert_eq!(stored.end(), model.newest.map_or(0, |newest| newest + 1));
+        }
+    }
+}
+
+#[test]
+fn a_request_that_up_to_a_window_of_newer_ones_overtook_is_taken_once() {
+    let vector = Vector::of("C.1.1");
+    let pool = &mut MessagePool::new();
+    let request = |client: &mut Contexts, id| {
+        let body = Body::builder().path("/door").build().expect("legal");
+        let protected = client.protect_request(id, Code::GET, &body).expect("there are numbers");
+        while let Some(reserve) = client.poll_reserve() {
+            client.reserved(reserve);
+        }
+        let (kind, token) = (crate::codec::Type::Confirmable, crate::codec::Token::from([1; 8]));
+        let message_id = crate::codec::MessageId(1);
+        let message = crate::codec::OwnedMessage::encode(kind, protected.code, message_id, &token, &protected.body);
+        message.expect("short")
+    };
+    for (size, newer, is_taken) in
+        [(32, 31, true), (32, 32, false), (100, 99, true), (100, 100, false), (1024, 1023, true), (1024, 1024, false)]
+    {
+        let credentials = vector.credentials();
+        let at_server = Credentials {
+            sender_id: credentials.recipient_id,
+            recipient_id: credentials.sender_id,
+            replay_window: size,
+            ..credentials.clone()
+        };
+        let (mut client, id) = contexts(Context::derive(&credentials, Start::First).expect("legal credentials"));
+        let (mut server, _) = contexts(Context::derive(&at_server, Start::First).expect("legal credentials"));
+        let lost = request(&mut client, id);
+        for _ in 0..newer {
+            let message = request(&mut client, id);
+            server.unprotect_request(Instant::ZERO, &message.view(), pool).expect("authentic and new");
+        }
+        let late = server.unprotect_request(Instant::ZERO, &lost.view(), pool).map(drop);
+        assert_eq!(late, if is_taken { Ok(()) } else { Err(Refused::Replayed) }, "{newer} newer, window of {size}");
+        let again = server.unprotect_request(Instant::ZERO, &lost.view(), pool).map(drop);
+        assert_eq!(again, Err(Refused::Replayed));
+    }
+    for size in [0, 1025] {
+        let credentials = Credentials { replay_window: size, ..vector.credentials() };
+        assert_eq!(credentials.check(), Err(CredentialsError::ReplayWindow { size }));
     }
 }

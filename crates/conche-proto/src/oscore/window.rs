@@ -1,6 +1,11 @@
-//! [`ReplayWindow`]: which of the other end's numbers came already (RFC 8613 §7.4, in the way of RFC 4303 §3.4.3).
+//! [`Arrivals`]: the replay window (RFC 8613 §7.4, as in RFC 4303 §3.4.3), and [`ReplayWindow`]: the part
+//! of it that is stored.
 
-/// The largest number that came, and which of the [`SIZE`](Self::SIZE) numbers up to it. All below count as come.
+use alloc::vec::Vec;
+
+/// The stored part of a replay window: the largest number that came, and which of the
+/// [`SIZE`](Self::SIZE) numbers up to it. All below count as received. A context in use tells more
+/// numbers apart: [`Credentials::replay_window`](super::Credentials::replay_window).
 ///
 /// ```
 /// use conche_proto::oscore::ReplayWindow;
@@ -31,7 +36,7 @@ impl ReplayWindow {
         Self { end, seen }
     }
 
-    /// Everything up to this number counts as come.
+    /// All numbers up to this one count as received.
     pub(super) const fn up_to(number: u64) -> Self {
         Self { end: number.saturating_add(1), seen: u32::MAX }
     }
@@ -95,40 +100,118 @@ const fn shifted(bits: u32, distance: u64) -> u32 {
     if distance < ReplayWindow::SIZE { bits << distance } else { 0 }
 }
 
-/// Which requests came, and which of their numbers a response has taken: each may once, as it is the nonce of the request
-/// (RFC 8613 §5.2).
-#[derive(Clone, Copy, Debug)]
+/// The replay window of a context (RFC 8613 §7.4): which requests came, and which of their numbers a
+/// response has taken, each at most once, as the number is the nonce of the request (§5.2).
+#[derive(Clone, Debug)]
 pub(super) struct Arrivals {
-    pub(super) window: ReplayWindow,
-    /// At the same bits as in the window.
-    answered: u32,
+    /// One more than the largest number that came; 0 if none did.
+    end: u64,
+    /// Numbers below `end` that may still come, counted from `end` on.
+    size: u16,
+    seen: Bits,
+    answered: Bits,
 }
 
 impl Arrivals {
-    /// Of requests that came before this there is none whose number a response could still take.
-    pub(super) const fn new(window: ReplayWindow) -> Self {
-        Self { window, answered: u32::MAX }
+    /// Continues with a stored window. No response can take the number of a request that came before.
+    pub(super) fn new(window: ReplayWindow, size: u16) -> Self {
+        let mut seen = Bits(alloc::vec![u64::from(window.seen) | !u64::from(u32::MAX)]);
+        seen.trim();
+        Self { end: window.end, size, seen, answered: Bits::default() }
     }
 
-    /// This number came, and was authentic.
-    pub(super) const fn insert(&mut self, number: u64) {
-        match self.window.bit(number) {
-            Place::Ahead(distance) => self.answered = shifted(self.answered, distance),
-            Place::Inside(bit) => self.answered &= !bit,
-            Place::Behind => return,
+    /// The newest numbers, to be stored.
+    pub(super) fn window(&self) -> ReplayWindow {
+        let [b0, b1, b2, b3, ..] = self.seen.word(0).to_le_bytes();
+        ReplayWindow { end: self.end, seen: u32::from_le_bytes([b0, b1, b2, b3]) }
+    }
+
+    /// Returns whether this number did not come yet and is not too old to tell.
+    pub(super) fn is_new(&self, number: u64) -> bool {
+        number >= self.end || self.place(number).is_some_and(|place| !self.seen.get(place))
+    }
+
+    /// Notes the number of an authentic request.
+    pub(super) fn insert(&mut self, number: u64) {
+        if number >= self.end {
+            let end = number.saturating_add(1);
+            let words = usize::from(self.size).div_ceil(WORD);
+            self.seen.shift(end - self.end, words);
+            self.answered.shift(end - self.end, words);
+            self.end = end;
         }
-        self.window.insert(number);
+        if let Some(place) = self.place(number) {
+            self.seen.set(place, true);
+            self.answered.set(place, false);
+        }
     }
 
-    /// Whether a response may take this request's number; it has, then.
-    pub(super) const fn take(&mut self, number: u64) -> bool {
-        match self.window.bit(number) {
-            Place::Inside(bit) => {
-                let may = self.window.seen & !self.answered & bit != 0;
-                self.answered |= bit;
-                may
+    /// Returns whether a response may take the number of this request, and notes that it has.
+    pub(super) fn take(&mut self, number: u64) -> bool {
+        let Some(place) = self.place(number) else { return false };
+        let may = self.seen.get(place) && !self.answered.get(place);
+        self.answered.set(place, true);
+        may
+    }
+
+    /// The place of a number inside the window: 0 for the largest that came.
+    fn place(&self, number: u64) -> Option<usize> {
+        let behind = self.end.checked_sub(number)?.checked_sub(1)?;
+        (behind < u64::from(self.size)).then(|| usize::try_from(behind).ok()).flatten()
+    }
+}
+
+const WORD: usize = u64::BITS as usize;
+
+/// Bits by their distance from the end of a window. All beyond the stored words are set, so that memory
+/// is needed only back to the oldest bit that is not.
+#[derive(Clone, Debug, Default)]
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn word(&self, index: usize) -> u64 {
+        self.0.get(index).copied().unwrap_or(u64::MAX)
+    }
+
+    fn get(&self, place: usize) -> bool {
+        self.word(place / WORD) >> (place % WORD) & 1 == 1
+    }
+
+    fn set(&mut self, place: usize, value: bool) {
+        let (index, bit) = (place / WORD, 1 << (place % WORD));
+        if self.0.len() <= index {
+            if value {
+                return;
             }
-            Place::Ahead(_) | Place::Behind => false,
+            self.0.resize(index + 1, u64::MAX);
+        }
+        if let Some(word) = self.0.get_mut(index) {
+            *word = if value { *word | bit } else { *word & !bit };
+        }
+        self.trim();
+    }
+
+    /// Moves all bits away from the end, and puts cleared ones in their places. At most `words` words are
+    /// kept.
+    fn shift(&mut self, distance: u64, words: usize) {
+        let distance = usize::try_from(distance).unwrap_or(usize::MAX).min(words * WORD);
+        let (whole, part) = (distance / WORD, distance % WORD);
+        let length = words.min(self.0.len() + whole + 1);
+        self.0.resize(length, u64::MAX);
+        for index in (0..length).rev() {
+            let low = index.checked_sub(whole).map_or(0, |index| self.word(index));
+            let lower = index.checked_sub(whole + 1).map_or(0, |index| self.word(index));
+            let carried = if part == 0 { 0 } else { lower >> (WORD - part) };
+            if let Some(word) = self.0.get_mut(index) {
+                *word = low << part | carried;
+            }
+        }
+        self.trim();
+    }
+
+    fn trim(&mut self) {
+        while self.0.last() == Some(&u64::MAX) {
+            self.0.pop();
         }
     }
 }

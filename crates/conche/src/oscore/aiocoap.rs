@@ -82,11 +82,20 @@ pub(super) fn credentials(directory: &Path, files: &[Items]) -> Result<Credentia
             Some("sha512") => Hkdf::Sha512,
             Some(name) => return Err(unsupported("the hash function", name)),
         };
+        let replay_window = match read.0.get("window") {
+            None => Credentials::LARGEST_WINDOW,
+            Some(size) => {
+                let size = size.as_u64().and_then(|size| u16::try_from(size).ok());
+                let size = size.filter(|size| (1..=Credentials::LARGEST_WINDOW).contains(size));
+                size.ok_or_else(|| format!("window is to be 1 to {}", Credentials::LARGEST_WINDOW))?
+            }
+        };
         Ok(Credentials {
             master_salt: read.bytes("salt")?.unwrap_or_default(),
             id_context: read.bytes("id-context")?.map(Vec::into_boxed_slice),
             aead,
             hkdf,
+            replay_window,
             ..Credentials::new(read.required(SECRET)?, id("sender-id")?, id("recipient-id")?)
         })
     };

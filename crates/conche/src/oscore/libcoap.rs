@@ -1,8 +1,8 @@
 //! The configuration file of libcoap: coap_oscore_conf(5).
 //!
-//! Each line is `keyword,encoding,value`; lines that begin with `#` and empty ones say nothing. `replay_window`, `ssn_freq` and
-//! `rfc8613_b_1_2` are read, and change nothing: the window has always 32 numbers, numbers are reserved many at a time, and
-//! a window that is not known is always synchronised by Echo.
+//! Each line is `keyword,encoding,value`; empty lines and those that begin with `#` are skipped.
+//! `replay_window` is the size of the replay window. `ssn_freq` and `rfc8613_b_1_2` are read and have no
+//! effect: numbers are reserved many at a time, and an unknown window is always synchronised by Echo.
 
 use std::path::Path;
 
@@ -27,6 +27,7 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<(Credentials, bool), Open
         id_context: read.id_context.map(Vec::into_boxed_slice),
         aead: read.aead.unwrap_or_default(),
         hkdf: read.hkdf.unwrap_or_default(),
+        replay_window: read.replay_window.unwrap_or(Credentials::LARGEST_WINDOW),
         ..Credentials::new(secret, sender_id, recipient_id)
     };
     Ok((credentials, read.anew.unwrap_or_default()))
@@ -42,6 +43,7 @@ struct Read {
     aead: Option<Aead>,
     hkdf: Option<Hkdf>,
     anew: Option<bool>,
+    replay_window: Option<u16>,
 }
 
 impl Read {
@@ -72,7 +74,13 @@ impl Read {
                 let known = |number| Hkdf::from_number(number).ok_or_else(|| unknown_algorithm(value));
                 once(keyword, &mut self.hkdf, known(number(encoding, value, hkdf_named)?)?)
             }
-            "replay_window" | "ssn_freq" => number(encoding, value, |_| None).map(|_| ()),
+            "replay_window" => {
+                let size = number(encoding, value, |_| None)?;
+                let size = u16::try_from(size).ok().filter(|size| (1..=Credentials::LARGEST_WINDOW).contains(size));
+                let size = size.ok_or_else(|| format!("replay_window is to be 1 to {}", Credentials::LARGEST_WINDOW))?;
+                once(keyword, &mut self.replay_window, size)
+            }
+            "ssn_freq" => number(encoding, value, |_| None).map(|_| ()),
             "rfc8613_b_1_2" => boolean(encoding, value).map(|_| ()),
             "rfc8613_b_2" => once(keyword, &mut self.anew, boolean(encoding, value)?),
             _ => Err(format!("{keyword} is not supported")),

@@ -25,7 +25,7 @@ master_salt,hex,\"9e7ca92223786340\"
 
 sender_id,ascii,\"server\"
 recipient_id,ascii,\"client\"
-replay_window,integer,32
+replay_window,integer,48
 aead_alg,integer,10
 hkdf_alg,integer,-10
 ";
@@ -72,7 +72,7 @@ fn a_configuration_of_libcoap_is_read_as_it_is() {
         (credentials.sender_id.as_slice(), credentials.recipient_id.as_slice()),
         (&b"server"[..], &b"client"[..])
     );
-    assert_eq!(credentials.id_context, None);
+    assert_eq!((&credentials.id_context, credentials.replay_window), (&None, 48));
 
     let named = "master_secret,ascii,16 random bytes.\nsender_id,hex,00\nrecipient_id,hex,\"\"\n\
                  id_context,hex,\"37cb\"\naead_alg,text,\"AES-CCM-16-128-256\"\nhkdf_alg,text,direct+HKDF-SHA-512\n\
@@ -81,7 +81,7 @@ fn a_configuration_of_libcoap_is_read_as_it_is() {
     write(&file, named, 0o600);
     let keeper = Keeper::open(&file).expect("it is right");
     let credentials = keeper.credentials();
-    assert_eq!(credentials.recipient_id.as_slice(), b"");
+    assert_eq!((credentials.recipient_id.as_slice(), credentials.replay_window), (&b""[..], 1024));
     assert_eq!((credentials.aead, credentials.hkdf), (Aead::AesCcm16_128_256, Hkdf::Sha512));
     assert_eq!(credentials.id_context.as_deref(), Some(&[0x37, 0xcb][..]));
 }
@@ -95,6 +95,8 @@ fn what_is_wrong_in_a_configuration_is_said_with_its_line() {
         ("master_secret,integer,7", ":1: the encoding is integer: hex or ascii is right here"),
         ("sender_id,ascii,12345678", ":1: an ID of 8 bytes: 7 at most"),
         ("sender_id,ascii,a\nsender_id,ascii,b", ":2: sender_id was given before"),
+        ("replay_window,integer,0", ":1: replay_window is to be 1 to 1024"),
+        ("replay_window,integer,1025", ":1: replay_window is to be 1 to 1024"),
         ("aead_alg,integer,1", ":1: the algorithm 1 is not supported"),
         ("aead_alg,text,A128GCM", ":1: the algorithm A128GCM is not supported"),
         (
@@ -149,7 +151,7 @@ fn directory(place: &Place, name: &str, settings: &str, secret: &str) -> PathBuf
     directory
 }
 
-const SETTINGS: &str = r#"{"sender-id_hex": "01", "recipient-id_ascii": "server", "salt_hex": "9e7c", "window": 32,
+const SETTINGS: &str = r#"{"sender-id_hex": "01", "recipient-id_ascii": "server", "salt_hex": "9e7c", "window": 40,
     "algorithm": "AES-CCM-16-64-128", "kdf-hashfun": "sha256"}"#;
 
 #[test]
@@ -160,7 +162,18 @@ fn a_directory_of_aiocoap_is_read_as_it_is() {
     let credentials = keeper.credentials();
     assert_eq!(credentials.master_secret.as_slice(), b"16 random bytes.");
     assert_eq!((credentials.sender_id.as_slice(), credentials.recipient_id.as_slice()), (&[1][..], &b"server"[..]));
-    assert_eq!(credentials.master_salt, [0x9e, 0x7c]);
+    assert_eq!((&credentials.master_salt[..], credentials.replay_window), (&[0x9e, 0x7c][..], 40));
+    for wrong in ["0", "1025", "-1", "\"32\""] {
+        let settings = SETTINGS.replace("40", wrong);
+        let path = directory(
+            &place,
+            &format!("window{wrong}").replace('"', ""),
+            &settings,
+            r#"{"secret_ascii": "16 random bytes."}"#,
+        );
+        let error = Keeper::open(path).map(|_| ()).expect_err("no window has this size").to_string();
+        assert!(error.ends_with("window is to be 1 to 1024"), "{error}");
+    }
 
     let twice = directory(&place, "twice", SETTINGS, r#"{"secret_hex": "00", "salt_ascii": ""}"#);
     let error = Keeper::open(&twice).map(|_| ()).expect_err("it is wrong").to_string();

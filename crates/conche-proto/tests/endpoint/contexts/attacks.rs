@@ -41,7 +41,7 @@ fn a_response_that_was_kept_back_is_no_answer_to_the_same_question_asked_later()
 fn a_request_that_was_kept_back_longer_than_the_window_is_refused() {
     let [mut client, mut server] = pair();
     let (unlock, _) = client.get("/unlock");
-    for _ in 0..32 {
+    for _ in 0..Credentials::LARGEST_WINDOW {
         server.receive(&client.get("/").0).expect("authentic");
     }
     assert_eq!(server.receive(&unlock), Err(Refused::Replayed));
