@@ -110,7 +110,7 @@ fn only_one_response_takes_the_number_of_its_request_however_often_its_binding_i
     // So does none whose request is so old that this is not known any more.
     let (request, _) = client.get("/lock");
     let binding = server.receive(&request).expect("authentic").binding;
-    for _ in 0..32 {
+    for _ in 0..Credentials::LARGEST_WINDOW {
         server.receive(&client.get("/").0).expect("authentic");
     }
     assert_eq!(option(&server.say(&binding, "locked")), [1, 9]);
