@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use core::hash::{Hash, Hasher};
 
+use super::challenges::Challenges;
 use super::cose::{CommonIv, Key, Nonce};
 use super::derive::{Material, Output};
 use super::renewal::Renewal;
@@ -37,7 +38,7 @@ pub enum Start {
 
 /// The sender's and the recipient's side of what two ends share. Its keys are wiped when it is dropped.
 ///
-/// It takes 224 bytes of memory with 64-bit addresses, and its ID context: it has the keys themselves, and not what ciphers
+/// It takes 232 bytes of memory with 64-bit addresses, and its ID context: it has the keys themselves, and not what ciphers
 /// make of them. One that is derived [anew](Start::Anew) has its credentials as well.
 #[derive(Debug)]
 pub struct Context {
@@ -53,6 +54,8 @@ pub struct Context {
     pub(super) arrivals: Option<Arrivals>,
     /// Numbers in the replay window.
     pub(super) window_size: u16,
+    /// Those that requests have got since `arrivals` are not known.
+    pub(super) challenges: Option<Box<Challenges>>,
     /// How it is derived anew, if it is.
     pub(super) renewal: Option<Box<Renewal>>,
     /// How often it was.
@@ -85,6 +88,7 @@ impl Context {
             sequence: if start == Start::Anew { Sequence::volatile(next) } else { Sequence::new(next) },
             arrivals: window.map(|window| Arrivals::new(window, credentials.replay_window)),
             window_size: credentials.replay_window,
+            challenges: None,
             renewal: (start == Start::Anew).then(|| Box::new(Renewal::new(credentials))),
             epoch: 0,
         })

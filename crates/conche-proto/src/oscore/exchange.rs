@@ -1,8 +1,11 @@
 //! [`Contexts`] at work: requests and responses, out and in (RFC 8613 §8).
 
+use alloc::boxed::Box;
+
 use conche_cc::Instant;
 use smallvec::SmallVec;
 
+use super::challenges::{Challenge, Challenges};
 use super::contexts::Entry;
 use super::protect::{Plain, Seal};
 use super::proxy_uri::Divided;
@@ -134,24 +137,36 @@ impl Contexts {
                     return Err(Refused::NotFresh(binding));
                 }
                 context.arrivals = Some(Arrivals::new(ReplayWindow::up_to(number.number()), context.window_size));
+                context.challenges = None;
             }
         }
         let message = merged(sealed.message(), &inner, None, &mut workspace.message, pool).ok_or(Refused::Forged)?;
         Ok(Unprotected { message, binding })
     }
 
-    /// The answer to a request that was refused: outer code, options and payload (RFC 8613 §8.2, appendix B.1.2). `None` if
-    /// there can be none, as nothing can be protected at the time.
+    /// Returns the answer to a request that was refused: outer code, options and payload (RFC 8613 §8.2, appendix B.1.2). `None` if
+    /// nothing can be protected at the time, or if too many requests with old numbers have asked for a challenge: 32 get one at once,
+    /// and then one each second.
     pub fn refusal(&mut self, now: Instant, refused: &Refused) -> Option<(Code, Body)> {
         let binding = match refused {
             Refused::NotFresh(binding) => binding,
             Refused::Proposed { binding, id_context } => return self.offer(now, binding, id_context),
             refused => return refused.unprotected_answer(),
         };
-        let echo = self.freshness.challenge(now, &binding.context());
+        let (id, number) = (binding.context(), binding.number());
+        match Challenges::admit(self.get_mut(id)?.challenges.as_deref_mut(), now, number) {
+            Challenge::New => {}
+            Challenge::Repeated(code, body) => return Some((code, body)),
+            Challenge::None => return None,
+        }
+        let echo = self.freshness.challenge(now, &id);
         let challenge = Body::builder().option(OptionNumber::ECHO, &echo).build().ok()?;
         let response = self.protect_response(binding, Code::UNAUTHORIZED, &challenge).ok()?;
-        Some((response.code, response.body))
+        let answer = (response.code, response.body);
+        let context = self.get_mut(id)?;
+        let before = context.challenges.take().map(|before| *before);
+        context.challenges = Some(Box::new(Challenges::note(before, now, number, answer.clone())));
+        Some(answer)
     }
 
     /// Protects a response to the request of this binding, with this inner code, and these inner options and payload

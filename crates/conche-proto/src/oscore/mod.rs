@@ -22,6 +22,7 @@
 
 mod algorithms;
 mod binding;
+mod challenges;
 mod classes;
 mod context;
 mod contexts;

@@ -169,7 +169,7 @@ fn nothing_secret_is_shown() {
 #[test]
 fn a_context_is_small_and_wipes_its_keys() {
     if cfg!(target_pointer_width = "64") {
-        assert_eq!((size_of::<Context>(), size_of::<Binding>()), (224, 40));
+        assert_eq!((size_of::<Context>(), size_of::<Binding>()), (232, 40));
     }
     let mut key = Hidden([7; 32]);
     key.wipe();
@@ -300,5 +300,73 @@ fn a_request_that_up_to_a_window_of_newer_ones_overtook_is_taken_once() {
     for size in [0, 1025] {
         let credentials = Credentials { replay_window: size, ..vector.credentials() };
         assert_eq!(credentials.check(), Err(CredentialsError::ReplayWindow { size }));
+    }
+}
+
+/// A client and a server that has restarted, and requests from before that.
+fn restarted(recorded: usize) -> (Contexts, ContextId, Contexts, ContextId, Vec<crate::codec::OwnedMessage>) {
+    let credentials = Vector::of("C.1.1").credentials();
+    let at_server =
+        Credentials { sender_id: credentials.recipient_id, recipient_id: credentials.sender_id, ..credentials.clone() };
+    let (mut client, id) = contexts(Context::derive(&credentials, Start::First).expect("legal credentials"));
+    let recorded = (0..recorded).map(|_| recorded_request(&mut client, id)).collect();
+    let start = Start::Restarted { next: 1_000 };
+    let (server, at_server) = contexts(Context::derive(&at_server, start).expect("legal credentials"));
+    (client, id, server, at_server, recorded)
+}
+
+fn recorded_request(client: &mut Contexts, id: ContextId) -> crate::codec::OwnedMessage {
+    let body = Body::builder().path("/door").build().expect("legal");
+    let protected = client.protect_request(id, Code::PUT, &body).expect("there are numbers");
+    while let Some(reserve) = client.poll_reserve() {
+        client.reserved(reserve);
+    }
+    let (kind, token) = (crate::codec::Type::Confirmable, crate::codec::Token::from([1; 8]));
+    let message_id = crate::codec::MessageId(1);
+    crate::codec::OwnedMessage::encode(kind, protected.code, message_id, &token, &protected.body).expect("short")
+}
+
+#[test]
+fn recorded_requests_that_are_repeated_to_a_restarted_server_use_few_of_its_numbers() {
+    for (recorded, most) in [(1, 3), (100, 100 + 32 + 101)] {
+        let (mut client, id, mut server, at_server, requests) = restarted(recorded);
+        let pool = &mut MessagePool::new();
+        let (mut stores, mut answers) = (0, 0);
+        for repeat in 0..100_000 {
+            let now = Instant::from_millis(repeat);
+            let request = &requests[usize::try_from(repeat).expect("small") % requests.len()];
+            let refused = server.unprotect_request(now, &request.view(), pool).expect_err("it may be old");
+            answers += usize::from(server.refusal(now, &refused).is_some());
+            while let Some(reserve) = server.poll_reserve() {
+                stores += 1;
+                server.reserved(reserve);
+            }
+        }
+        let used = server.get(at_server).expect("it is there").next_number() - 1_000;
+        assert!(used <= most && stores <= 2, "{recorded} recorded: {used} numbers in {stores} writes");
+        assert!(recorded > 1 || answers == 100_000, "each copy is answered");
+
+        // The client goes on: a request of its own is challenged, and the next one shows that it is fresh.
+        let now = Instant::from_millis(100_000);
+        let mut body = Body::builder().path("/door").build().expect("legal");
+        for is_fresh in [false, true] {
+            let mut protected = client.protect_request(id, Code::PUT, &body).expect("there are numbers");
+            let token = crate::codec::Token::from([1; 8]);
+            let encode = |code, body: &Body| {
+                let (kind, message_id) = (crate::codec::Type::Confirmable, crate::codec::MessageId(1));
+                crate::codec::OwnedMessage::encode(kind, code, message_id, &token, body).expect("short")
+            };
+            let request = encode(protected.code, &protected.body);
+            let taken = server.unprotect_request(now, &request.view(), pool);
+            assert_eq!(taken.is_ok(), is_fresh);
+            let Err(refused) = taken else { break };
+            let (code, challenge) = server.refusal(now, &refused).expect("a newer request is challenged");
+            let challenge = encode(code, &challenge);
+            let challenge = client.unprotect_response(&mut protected.binding, &challenge.view(), pool);
+            let challenge = challenge.expect("authentic").message;
+            let echo = challenge.option(crate::codec::OptionNumber::ECHO).expect("a challenge");
+            let again = Body::builder().path("/door").option(crate::codec::OptionNumber::ECHO, echo);
+            body = again.build().expect("legal");
+        }
     }
 }
