@@ -19,8 +19,8 @@ pub(crate) fn read_up_to(path: &Path, bytes: usize) -> io::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// Puts a file in the place of another one, by a file beside it that takes its name, so that whoever reads it sees the old one or
-/// the new one. It is on the disk then.
+/// Replaces a file, by renaming a new one, so that a reader sees the old content or the new one. Both the
+/// content and the name are on the disk when this returns.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or_else(no_file)?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -35,8 +35,18 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
     }
     replaced?;
-    // The name lasts once its directory is on the disk, which not every system lets us ask for.
-    let _ = File::open(directory).and_then(|directory| directory.sync_all());
+    sync_directory(directory)
+}
+
+/// Writes the names in a directory to the disk. Without it a power cut may bring the old file back.
+#[cfg(unix)]
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory).and_then(|directory| directory.sync_all())
+}
+
+/// Only Unix lets a program ask for it.
+#[cfg(not(unix))]
+fn sync_directory(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
@@ -53,4 +63,35 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 fn no_file() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it is no file")
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_cannot_be_synchronised_is_an_error() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let gone = directory.path().join("gone");
+        assert_eq!(sync_directory(&gone).expect_err("there is none").kind(), io::ErrorKind::NotFound);
+        let file = directory.path().join("numbers");
+        replace(&file, b"1").expect("it can be written");
+        replace(&file, b"2").expect("it can be replaced");
+        assert_eq!(fs::read(&file).expect("it is there"), b"2");
+        assert_eq!(fs::read_dir(directory.path()).expect("it is there").count(), 1);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_in_a_directory_that_may_not_be_read_is_not_taken_for_replaced() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("numbers");
+        let mode = |mode| fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode)).expect("it is ours");
+        mode(0o300);
+        // Root may read all the same.
+        let is_readable = File::open(directory.path()).is_ok();
+        assert_eq!(replace(&file, b"1").is_ok(), is_readable);
+        mode(0o700);
+    }
 }

@@ -135,7 +135,8 @@ impl Party {
     }
 
     /// Lets a client accept any known peer at any destination of this party. Each of them can then read
-    /// and answer the requests to the others, if it can redirect their datagrams.
+    /// and answer the requests to the others, if it can redirect their datagrams, unless
+    /// [`expect_peer`](crate::client::RequestBuilder::expect_peer) names the peer of each request.
     #[must_use]
     pub fn expecting_any(self) -> Self {
         Self { expected: Expected::Any, ..self }

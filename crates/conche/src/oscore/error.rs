@@ -26,6 +26,34 @@ pub enum OpenError {
         /// The file.
         file: PathBuf,
     },
+    /// Another user may write the file with the numbers or its lock, or replace files in their directory.
+    #[error("{0}: other users can write it, and so have numbers used twice: chmod go-w {0}", path.display())]
+    Writable {
+        /// The file or directory.
+        path: PathBuf,
+    },
+    /// A file of the credentials, or their directory, belongs to another user.
+    #[error("{0}: it belongs to another user, who could have numbers used twice: copy the credentials of a new pair to a directory of your own", path.display())]
+    OtherOwner {
+        /// The file or directory.
+        path: PathBuf,
+    },
+    /// A file has several names, each of which would have numbers of its own.
+    #[error("{}: it has {names} names (hard links), each with numbers of its own: remove all but one", file.display())]
+    Linked {
+        /// The file.
+        file: PathBuf,
+        /// Its names.
+        names: u64,
+    },
+    /// The file with the numbers is missing, although the credentials were in use.
+    #[error("{0}: it is missing, but {1} shows that these credentials were in use: their numbers would be used twice. Use a new pair of credentials; if these were certainly never used, remove {1}", file.display(), lock.display())]
+    LostNumbers {
+        /// The file with the numbers.
+        file: PathBuf,
+        /// The lock beside it.
+        lock: PathBuf,
+    },
     /// Another program, or this one, uses the same credentials, and would use the same numbers.
     #[error("{}: these credentials are in use already", file.display())]
     InUse {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 use super::senders::SenderInUse;
-use super::{Context, Credentials, NumberStore, OpenError, ReplayWindow, Start, aiocoap, libcoap, sequence};
+use super::{Context, Credentials, NumberStore, OpenError, ReplayWindow, Start, access, aiocoap, libcoap, sequence};
 use crate::files;
 
 /// Bytes of a file with credentials at most.
@@ -34,7 +34,8 @@ impl Keeper {
     ///
     /// # Errors
     ///
-    /// [`OpenError`]: among others if others can read the secret, or another program uses the same credentials.
+    /// [`OpenError`]: among others if another user can read the secret, or can write the numbers or
+    /// replace their file; if another program uses the same credentials; or if the numbers are lost.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
         // Behind two links there are the same numbers.
@@ -43,7 +44,7 @@ impl Keeper {
             return Self::open_directory(path);
         }
         let text = read(path)?;
-        check_mode(path)?;
+        access::check_secret(path)?;
         let text = str::from_utf8(&text).map_err(|_| OpenError::wrong(path, None, "it is no text"))?;
         let (credentials, is_anew) = libcoap::parse(path, text)?;
         let beside = |extension: &str| {
@@ -51,8 +52,7 @@ impl Keeper {
             file.push(extension);
             PathBuf::from(file)
         };
-        let keeper = Self::new(path, credentials, beside(".sequence.json"), &beside(".lock"))?;
-        Ok(Self { is_anew, ..keeper })
+        Self::new(path, credentials, is_anew, (beside(".sequence.json"), &beside(".lock")))
     }
 
     fn open_directory(directory: &Path) -> Result<Self, OpenError> {
@@ -65,20 +65,39 @@ impl Keeper {
             }
             let items = aiocoap::items(&file, &text)?;
             if aiocoap::has_secret(&items) {
-                check_mode(&file)?;
+                access::check_secret(&file)?;
             }
             all.push(items);
         }
         let credentials = aiocoap::credentials(directory, &all)?;
-        Self::new(directory, credentials, directory.join("sequence.json"), &directory.join("lock"))
+        Self::new(directory, credentials, false, (directory.join("sequence.json"), &directory.join("lock")))
     }
 
-    fn new(path: &Path, credentials: Credentials, file: PathBuf, lock: &Path) -> Result<Self, OpenError> {
+    fn new(
+        path: &Path,
+        credentials: Credentials,
+        is_anew: bool,
+        (file, lock): (PathBuf, &Path),
+    ) -> Result<Self, OpenError> {
         credentials.check().map_err(|error| OpenError::Credentials { file: path.to_owned(), error })?;
+        access::check_directory(file.parent().unwrap_or(Path::new("/")))?;
+        for file in [&file, lock] {
+            access::check_numbers(file)?;
+        }
+        if !is_anew && !exists(&file)? {
+            // The lock says that the credentials were opened before, and since then there are numbers.
+            if exists(lock)? {
+                return Err(OpenError::LostNumbers { file, lock: lock.to_owned() });
+            }
+            files::replace(&file, sequence::UNUSED.as_bytes()).map_err(OpenError::io(&file))?;
+        }
         let mut options = OpenOptions::new();
-        let opened = options.write(true).create(true).truncate(false).open(lock).map_err(OpenError::io(lock))?;
+        options.write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let opened = options.open(lock).map_err(OpenError::io(lock))?;
         match opened.try_lock() {
-            Ok(()) => Ok(Self { credentials, file, _lock: opened, is_started: false, is_anew: false, sender: None }),
+            Ok(()) => Ok(Self { credentials, file, _lock: opened, is_started: false, is_anew, sender: None }),
             Err(TryLockError::WouldBlock) => Err(OpenError::InUse { file: lock.to_owned() }),
             Err(TryLockError::Error(error)) => Err(OpenError::io(lock)(error)),
         }
@@ -95,8 +114,8 @@ impl Keeper {
     ///
     /// # Errors
     ///
-    /// [`OpenError`]: the file cannot be written, or does not say how far numbers are used; there was a context already, or another one of
-    /// this program protects with the same keys, whatever file they are from. A file that was lost is taken for one that never was, which would repeat nonces.
+    /// [`OpenError`]: the file cannot be written, is lost, or does not say how far numbers are used; there was a context already, or another one of
+    /// this program protects with the same keys, whatever file they are from.
     pub fn start(&mut self) -> Result<Context, OpenError> {
         let start = self.begin()?;
         let next = match start {
@@ -127,8 +146,8 @@ impl Keeper {
             return Ok(Start::Anew);
         }
         let text = files::read_up_to(&self.file, sequence::MOST_BYTES).map_err(OpenError::io(&self.file))?;
-        if text.is_empty() && self.file.exists() {
-            return Err(OpenError::wrong(&self.file, None, "it is empty: how far numbers were used is lost"));
+        if text.is_empty() {
+            return Err(OpenError::wrong(&self.file, None, "it is empty or gone: the numbers used so far are lost"));
         }
         sequence::parse(&self.file, &text)
     }
@@ -177,16 +196,6 @@ fn read(file: &Path) -> Result<Zeroizing<Vec<u8>>, OpenError> {
     Ok(text)
 }
 
-/// Only the owner may read a secret.
-#[cfg(unix)]
-fn check_mode(file: &Path) -> Result<(), OpenError> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let mode = fs::metadata(file).map_err(OpenError::io(file))?.permissions().mode();
-    if mode & 0o077 == 0 { Ok(()) } else { Err(OpenError::Exposed { file: file.to_owned() }) }
-}
-
-/// Who may read a file is not told here.
-#[cfg(not(unix))]
-fn check_mode(_: &Path) -> Result<(), OpenError> {
-    Ok(())
+fn exists(file: &Path) -> Result<bool, OpenError> {
+    file.try_exists().map_err(OpenError::io(file))
 }

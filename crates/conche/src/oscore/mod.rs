@@ -58,6 +58,10 @@
 //! numbers. What no file can know is whether somebody copied it: credentials are moved, never copied, and not restored
 //! from a backup.
 //!
+//! On Unix, credentials are refused if another user owns or may write one of these files or their
+//! directory, or if the file with the secret has a second name (a hard link). If `sequence.json` is
+//! missing beside its lock, the numbers used so far are lost, and the credentials are refused as well.
+//!
 //! ```
 //! use conche::oscore::Keeper;
 //!
@@ -87,6 +91,7 @@
 //! # fn main() {}
 //! ```
 
+mod access;
 mod aiocoap;
 mod error;
 mod identity;

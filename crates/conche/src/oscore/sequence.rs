@@ -10,11 +10,11 @@ use super::{OpenError, ReplayWindow, Start};
 /// Bytes of such a file at most.
 pub(super) const MOST_BYTES: usize = 4096;
 
-/// What a file says; one that is not there, that the credentials are new.
+/// The content for credentials that were never used.
+pub(super) const UNUSED: &str = r#"{"next-to-send":0,"received":{"index":0,"bitfield":0}}"#;
+
+/// Reads such a file.
 pub(super) fn parse(file: &Path, text: &[u8]) -> Result<Start, OpenError> {
-    if text.is_empty() {
-        return Ok(Start::First);
-    }
     let items = items(file, text)?;
     let next = items.get("next-to-send").and_then(Value::as_u64);
     let next = next.ok_or_else(|| OpenError::wrong(file, None, "\"next-to-send\" is to be a number"))?;
@@ -23,7 +23,7 @@ pub(super) fn parse(file: &Path, text: &[u8]) -> Result<Start, OpenError> {
         Some(received) => {
             let window = window(received);
             let window = window.ok_or_else(|| OpenError::wrong(file, None, "\"received\" is no replay window"))?;
-            Ok(Start::Resumed { next, window })
+            Ok(if (next, window) == (0, ReplayWindow::EMPTY) { Start::First } else { Start::Resumed { next, window } })
         }
         None => Err(OpenError::wrong(file, None, "there is no \"received\"")),
     }

@@ -138,7 +138,7 @@ fn what_was_kept_at_an_orderly_end_is_void_once_numbers_are_reserved() {
     let context = keeper.start().expect("it can be written");
     keeper.close(&context).expect("it can be written");
     let keeper = Keeper::open(&file).expect("it is right");
-    assert!(matches!(keeper.kept(), Ok(Start::Resumed { next: 0, .. })));
+    assert_eq!(keeper.kept().expect("it can be read"), Start::First, "nothing was used");
     keeper.reserve(256).expect("it can be written");
     assert_eq!(keeper.kept().expect("it can be read"), Start::Restarted { next: 256 });
 }
@@ -329,7 +329,8 @@ fn no_number_comes_again_and_no_request_is_taken_again_after_a_restart() {
 fn what_came_is_written_so_that_aiocoap_understands_it_and_read_as_it_writes_it() {
     let file = Path::new("sequence.json");
     let read = |text: &str| sequence::parse(file, text.as_bytes());
-    assert_eq!(read("").ok(), Some(Start::First));
+    assert_eq!(read(sequence::UNUSED).ok(), Some(Start::First));
+    assert!(read("").is_err());
     assert_eq!(read(r#"{"next-to-send": 7, "received": "unknown"}"#).ok(), Some(Start::Restarted { next: 7 }));
     // Up to 9 all came, and 10, and 12.
     let text = r#"{"next-to-send": 7, "received": {"index": 10, "bitfield": 5}}"#;
@@ -353,5 +354,91 @@ fn what_came_is_written_so_that_aiocoap_understands_it_and_read_as_it_writes_it(
             panic!("{came:?}")
         };
         assert!((0..200).all(|number| again.is_new(number) == window.is_new(number)), "{came:?}");
+    }
+}
+
+#[cfg(unix)]
+mod access {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+
+    fn error(path: &Path) -> OpenError {
+        Keeper::open(path).map(drop).expect_err("it is not safe")
+    }
+
+    fn chmod(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+    }
+
+    #[test]
+    fn credentials_whose_numbers_are_lost_are_refused() {
+        let place = Place::new();
+        let of_aiocoap = directory(&place, "client", SETTINGS, r#"{"secret_ascii": "32 random bytes."}"#);
+        let of_libcoap = place.conf(&server("a0"));
+        for (path, numbers) in
+            [(&of_aiocoap, of_aiocoap.join("sequence.json")), (&of_libcoap, place.path("conf.sequence.json"))]
+        {
+            // Opened, and not used: nothing is lost.
+            drop(Keeper::open(path).expect("they are new"));
+            let mut keeper = Keeper::open(path).expect("they were not used");
+            assert_eq!(keeper.begin().expect("they were not used"), Start::First);
+            keeper.reserve(256).expect("it can be written");
+            drop(keeper);
+            fs::remove_file(&numbers).expect("it was written");
+            let error = error(path);
+            assert!(matches!(error, OpenError::LostNumbers { .. }), "{error}");
+            assert!(error.to_string().contains("if these were certainly never used, remove"), "{error}");
+        }
+    }
+
+    #[test]
+    fn files_that_other_users_may_write_are_refused() {
+        let place = Place::new();
+        let path = directory(&place, "client", SETTINGS, r#"{"secret_ascii": "33 random bytes."}"#);
+        drop(Keeper::open(&path).expect("nobody else may write"));
+        for (name, safe) in [("", 0o755), ("sequence.json", 0o644), ("lock", 0o644)] {
+            let file = if name.is_empty() { path.clone() } else { path.join(name) };
+            for mode in [0o020, 0o002] {
+                chmod(&file, safe | mode);
+                let error = error(&path);
+                assert!(matches!(&error, OpenError::Writable { .. }), "{name:?}: {error}");
+            }
+            chmod(&file, safe);
+            drop(Keeper::open(&path).expect("nobody else may write"));
+        }
+        chmod(&path, 0o1777);
+        drop(Keeper::open(&path).expect("others may not replace files there"));
+    }
+
+    #[test]
+    fn files_of_other_users_are_refused() {
+        let place = Place::new();
+        let path = directory(&place, "client", SETTINGS, r#"{"secret_ascii": "34 random bytes."}"#);
+        drop(Keeper::open(&path).expect("all is ours"));
+        for name in ["", "secret.json", "sequence.json", "lock"] {
+            let file = if name.is_empty() { path.clone() } else { path.join(name) };
+            // Only root may give a file away.
+            if chown(&file, Some(12_345), None).is_err() {
+                return;
+            }
+            let error = error(&path);
+            assert!(matches!(&error, OpenError::OtherOwner { .. }), "{name:?}: {error}");
+            chown(&file, Some(0), None).expect("we are root");
+        }
+        drop(Keeper::open(&path).expect("all is ours again"));
+    }
+
+    #[test]
+    fn a_secret_with_a_second_name_is_refused() {
+        let place = Place::new();
+        let path = place.conf(&server("a1"));
+        let second = place.path("second");
+        fs::hard_link(&path, &second).expect("one file system");
+        for path in [&path, &second] {
+            let error = error(path);
+            assert!(matches!(&error, OpenError::Linked { names: 2, .. }), "{error}");
+        }
+        fs::remove_file(&second).expect("it is there");
+        drop(Keeper::open(&path).expect("it has one name"));
     }
 }
