@@ -14,7 +14,7 @@ pub(crate) struct Keyed {
     keys: [u64; 2],
 }
 
-/// Hides the keys, with which a peer could choose colliding addresses.
+/// Hides the keys: a peer that knows them could choose colliding addresses.
 impl core::fmt::Debug for Keyed {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Keyed")

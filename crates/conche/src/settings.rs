@@ -185,7 +185,7 @@ pub enum ConfigError {
         /// Why.
         problem: String,
     },
-    /// A client could not tell which peer it is to expect at these destinations.
+    /// The expected peer at these destinations is ambiguous.
     #[cfg(feature = "edhoc")]
     #[error(
         "the EDHOC party for {prefix} knows {peers} peers: name the one to expect there with Party::expecting, use edhoc_for with a party for each, or call Party::expecting_any and name the peer of each request"

@@ -23,14 +23,15 @@ struct Contents {
     peers: Vec<String>,
 }
 
-/// Reads a server's own credential and those of its clients from a file that only its owner may read.
+/// Reads a server's own credential and its clients' credentials from a file that only its owner may
+/// read.
 pub fn open(file: &Path) -> anyhow::Result<Party> {
     let bytes = read_secret(file)?;
     party(&bytes).map(|(party, _)| party).map_err(wrong).with_context(|| cannot_be_used(file))
 }
 
-/// Reads a client's own credential from such a file, and that of the server that it expects: the one
-/// whose subject or key ID (in hexadecimal digits) is `server`, or the only one.
+/// Reads a client's own credential from such a file, and the credential of the expected server: the
+/// peer with the subject or key ID (in hexadecimal digits) `server`, or the only peer.
 pub fn toward(file: &Path, server: Option<&str>) -> anyhow::Result<Party> {
     let bytes = read_secret(file)?;
     let read = party(&bytes).and_then(|(party, peers)| {

@@ -1,4 +1,4 @@
-//! [`Fence`]: ends an association whose engine panics, and no other.
+//! [`Fence`]: a panic of an engine ends its own association and no other.
 //!
 //! An engine parses the input of one peer with code of other crates. A panic there must not end the
 //! sessions of other peers, so each call is caught. The engine is dropped then, as its state may be

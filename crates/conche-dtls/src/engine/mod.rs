@@ -141,7 +141,7 @@ pub enum Failure {
     /// More is on its way than the engine keeps.
     #[error("more is on its way than is kept")]
     Full,
-    /// The code that handles this peer's input panicked: a defect. Other sessions go on.
+    /// The code that handles this peer's input panicked: a defect. Other sessions are not affected.
     #[error("internal error: the code that handles this peer's input panicked")]
     Panicked,
 }

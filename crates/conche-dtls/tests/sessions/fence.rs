@@ -1,4 +1,4 @@
-//! An engine that panics ends the session of its own peer. All others go on.
+//! An engine that panics ends the session of its own peer and no other.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -87,7 +87,7 @@ impl Engines for FaultyEngines {
 /// All datagrams of a server.
 const ALL: usize = usize::MAX;
 
-/// A server whose engines may panic, and clients by their addresses.
+/// A server with engines that may panic, and clients by their addresses.
 struct Site<E: Engines> {
     now: Instant,
     server: Sessions<usize, E>,
@@ -113,7 +113,7 @@ impl<E: Engines> Site<E> {
         Self { now: Instant::ZERO, server, clients: vec![client(2), client(3)], established, received, closed }
     }
 
-    /// Carries datagrams until nobody has any. Those of the server are lost beyond this number.
+    /// Carries datagrams until no end has any. Beyond this number, the server's datagrams are lost.
     fn carry(&mut self, mut of_server: usize) {
         let mut buffer = vec![0; BUFFER];
         loop {

@@ -122,7 +122,7 @@ impl Credential {
     }
 }
 
-/// The subject, if there is one, and the key's ID in hexadecimal digits.
+/// The subject, if present, and the key's ID in hexadecimal digits.
 impl fmt::Display for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(subject) = &self.subject {

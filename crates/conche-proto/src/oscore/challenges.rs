@@ -10,13 +10,13 @@ use crate::codec::{Body, Code};
 /// Challenges for requests that are not the newest one: at once, and then one each second.
 const OTHERS: u16 = 32;
 
-/// The same challenge answers copies of the newest request for this time, half of that for which its
-/// Echo value is valid.
+/// The same challenge answers copies of the newest request for this time, half the lifetime of its
+/// Echo value.
 const REPEATED_FOR: Duration = Duration::from_secs(46);
 
 /// The challenges of one context that has no replay window yet.
 ///
-/// A client that goes on has larger numbers than all recorded requests, so each request with a larger
+/// The client's next requests have larger numbers than all recorded ones, so each request with a larger
 /// number than all before is challenged. A copy of it gets the same bytes, which uses no number. Other
 /// requests, such as recorded ones in turn, share a rate.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Challenges {
     counted: Instant,
 }
 
-/// What a request that may be old is answered with.
+/// The answer to a request that may be old.
 #[derive(Debug)]
 pub(super) enum Challenge {
     /// A challenge of its own.

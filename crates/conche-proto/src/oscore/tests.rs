@@ -346,7 +346,7 @@ fn recorded_requests_that_are_repeated_to_a_restarted_server_use_few_of_its_numb
         assert!(used <= most && stores <= 2, "{recorded} recorded: {used} numbers in {stores} writes");
         assert!(recorded > 1 || answers == 100_000, "each copy is answered");
 
-        // The client goes on: a request of its own is challenged, and the next one shows that it is fresh.
+        // A new request of the client is challenged, and the next one shows that it is fresh.
         let now = Instant::from_millis(100_000);
         let mut body = Body::builder().path("/door").build().expect("legal");
         for is_fresh in [false, true] {

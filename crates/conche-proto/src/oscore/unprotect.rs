@@ -32,7 +32,7 @@ pub struct UnprotectedResponse {
     pub number: Option<u64>,
 }
 
-/// Buffers in which messages are decrypted, one after the other.
+/// Buffers for decrypting one message after the other.
 #[derive(Default)]
 pub(super) struct Workspace {
     /// The ciphertext, and then the text.

@@ -126,7 +126,7 @@ impl Arrivals {
         ReplayWindow { end: self.end, seen: u32::from_le_bytes([b0, b1, b2, b3]) }
     }
 
-    /// Returns whether this number did not come yet and is not too old to tell.
+    /// Returns whether this number is inside the window, or ahead of it, and did not come yet.
     pub(super) fn is_new(&self, number: u64) -> bool {
         number >= self.end || self.place(number).is_some_and(|place| !self.seen.get(place))
     }

@@ -316,7 +316,7 @@ impl Serving {
 /// Name of handlers, for the log.
 const HANDLER: &str = "a handler";
 
-/// The answer to a request whose handler panicked.
+/// The response after a panic in a handler.
 fn panicked() -> Response {
     Response::new(Code::INTERNAL_SERVER_ERROR)
 }

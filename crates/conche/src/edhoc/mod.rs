@@ -109,7 +109,7 @@ impl Party {
         &self.own
     }
 
-    /// Adds a known peer. A server accepts all of them. A client whose party knows several has to name the
+    /// Adds a known peer. A server accepts all of them. A client with several known peers has to name the
     /// one that it expects, with [`expecting`](Self::expecting): a party for each server goes with
     /// [`edhoc_for`](crate::client::ClientBuilder::edhoc_for).
     ///

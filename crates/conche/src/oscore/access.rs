@@ -1,6 +1,6 @@
-//! Checks who else may read credentials, or write or replace their numbers.
+//! Checks that no other user may read credentials, or write or replace their numbers.
 //!
-//! Whoever sets numbers back has this end use nonces twice, which reveals what they protect.
+//! If numbers are set back, this end uses nonces twice, which reveals the protected messages.
 
 #[cfg(unix)]
 pub(super) use unix::{check_directory, check_numbers, check_secret};
@@ -21,7 +21,7 @@ mod unix {
     const OTHERS: u32 = 0o077;
     /// Writable for the group or for others.
     const OTHERS_WRITE: u32 = 0o022;
-    /// Others may add files to a directory, but not replace those of its owner.
+    /// Others may add files to a directory, but not replace its owner's files.
     const STICKY: u32 = 0o1000;
 
     /// A file with a secret: only its owner may read it, and it has one name. Each name would have numbers
@@ -47,7 +47,7 @@ mod unix {
         check_names(file, &metadata)
     }
 
-    /// The directory of both: nobody else may replace files in it.
+    /// The directory of both: no other user may replace files in it.
     pub(in crate::oscore) fn check_directory(directory: &Path) -> Result<(), OpenError> {
         let metadata = fs::metadata(directory).map_err(OpenError::io(directory))?;
         if metadata.permissions().mode() & STICKY == 0 {

@@ -38,7 +38,7 @@ pub enum OpenError {
         /// The file or directory.
         path: PathBuf,
     },
-    /// A file has several names, each of which would have numbers of its own.
+    /// A file has several names, and each name would have numbers of its own.
     #[error("{}: it has {names} names (hard links), each with numbers of its own: remove all but one", file.display())]
     Linked {
         /// The file.

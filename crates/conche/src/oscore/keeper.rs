@@ -85,7 +85,7 @@ impl Keeper {
             access::check_numbers(file)?;
         }
         if !is_anew && !exists(&file)? {
-            // The lock says that the credentials were opened before, and since then there are numbers.
+            // The lock shows that the credentials were opened before, which writes numbers.
             if exists(lock)? {
                 return Err(OpenError::LostNumbers { file, lock: lock.to_owned() });
             }
