@@ -470,10 +470,11 @@ impl Node {
         }
         let end = self.run(end, draw);
         let left = self.endpoint.occupancy();
-        let held = [left.exchanges, left.queued, left.incoming, left.responses, left.subscriptions, left.timers];
+        let held = [left.exchanges, left.queued, left.incoming, left.responses, left.timers];
+        let observation = [left.observers, left.subscriptions];
         let tables = [left.deduplication_entries, left.deduplication_bytes, left.over_paths, left.at_leisure];
         let bodies = [left.transfers, left.assemblies, left.representations, left.body_bytes, left.streams];
-        assert!(held.iter().chain(&tables).chain(&bodies).all(|held| *held == 0), "{left:?}");
+        assert!(held.iter().chain(&observation).chain(&tables).chain(&bodies).all(|held| *held == 0), "{left:?}");
         let next = self.endpoint.request(end, 77_777, Request::new(Code::GET, Body::EMPTY));
         let has_room = !matches!(next, Err(error) if !matches!(error, RequestError::NoToken { .. } | RequestError::TooLarge { .. }));
         assert!(has_room, "{next:?} {left:?}");
