@@ -42,9 +42,10 @@ pub trait Controller {
     /// The state for a destination of which nothing is known yet.
     fn peer(&self, now: Instant) -> Self::Peer;
 
-    /// The state for a destination of which nothing is known but what others of its path have found out. An algorithm that takes nothing
-    /// from them answers as [`peer`](Self::peer) does; one with estimators of its own can take a
-    /// [first sample](Group::as_first_sample).
+    /// The state for a destination that has none of its own, from the state of its path as this
+    /// destination [sees](Group::seen_by) it. An algorithm that does not use it returns the same as
+    /// [`peer`](Self::peer); one with estimators of its own can take a [first
+    /// sample](Group::as_first_sample).
     fn seed(&self, now: Instant, group: &Group) -> Self::Peer;
 
     /// May `message` leave now? Asked before its first transmission, and again when the answer was not a permission:
@@ -107,7 +108,8 @@ pub struct Load {
 /// The Non-confirmable messages sent to a peer so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NonHistory {
-    /// When the last one left.
+    /// When the last one left; `None` if its response arrived while it was outstanding (RFC 7252
+    /// §4.7).
     pub last: Option<Instant>,
     /// How many left since the last Confirmable message, saturating.
     pub since_confirmable: u8,

@@ -57,11 +57,11 @@ impl PathState {
         Self { estimator, copies: self.copies, least: srtt, least_before: srtt, ..Self::default() }
     }
 
-    /// The same for another host, whose least round-trip time and losses are its own, and no longer than this.
+    /// The state of another peer of this path: SRTT and RTO within `longest`. Its least round-trip
+    /// time, losses and doubt are its own.
     pub(crate) fn of_a_neighbour(&self, longest: RoundTrip) -> Self {
         let Some(srtt) = self.estimator.srtt() else { return Self::default() };
-        let srtt = srtt.min(longest.srtt);
-        let rttvar = self.estimator.rttvar().unwrap_or_default().min(longest.rto.minus(srtt).shifted(2));
+        let (srtt, rttvar) = longest.bound(srtt, self.estimator.rttvar().unwrap_or_default());
         let estimator = Estimator::starting(srtt, rttvar);
         Self { estimator, least: srtt, least_before: srtt, ..Self::default() }
     }
@@ -75,6 +75,11 @@ impl PathState {
     #[must_use]
     pub fn is_known(&self) -> bool {
         !self.estimator.is_blind() || self.provisional().is_some()
+    }
+
+    /// A round-trip time was sampled, and not taken over from other peers.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.samples > 0
     }
 
     /// An exchange began with the first of these copies.
@@ -211,11 +216,19 @@ impl PathState {
     }
 }
 
-/// Bounds of what one peer may take from others.
+/// Upper bounds of the values that a peer takes over from others.
 #[derive(Clone, Copy)]
 pub(crate) struct RoundTrip {
     pub(crate) srtt: Micros,
     pub(crate) rto: Micros,
+}
+
+impl RoundTrip {
+    /// SRTT and RTTVAR, reduced until SRTT and RTO are within the bounds.
+    pub(crate) fn bound(self, srtt: Micros, rttvar: Micros) -> (Micros, Micros) {
+        let srtt = srtt.min(self.srtt);
+        (srtt, rttvar.min(self.rto.minus(srtt).shifted(2)))
+    }
 }
 
 /// What an acknowledgement is taken for that may answer any of several copies, once a round-trip time is known.

@@ -81,13 +81,15 @@ impl<R, C: SharedController> Builder<R, C> {
     /// forgotten, is such a one, and so is the next device behind a border router. Up to [`Limits::paths`](crate::Limits::paths) paths
     /// are remembered for a day, over a restart with a [`path_store`](Self::path_store).
     ///
-    /// Whatever others have found out, the first timeout of a peer is no less than 1 s until it was measured itself (RFC 8085 §3.1.1).
-    /// What several hosts have found out, of whom one may lie, makes it no more than twice as long as RFC 7252 has it, and gives way to
-    /// the peer's own first measurement. One IPv4 address counts as one host: who shares an address with others, behind a NAT, can
-    /// make them begin with timeouts of up to 60 s when they come on a new port, until they have been measured themselves.
+    /// Measurements of other peers keep the first timeout of a peer between 1 s (RFC 8085 §3.1.1)
+    /// and 6 s, twice RFC 7252's, and only until the peer has been measured itself. A device that
+    /// acknowledges late, behind the same address or in the same network, costs no other device its
+    /// retransmissions. A path with a single peer gives all of its state back to that peer, except
+    /// after a restart.
     ///
-    /// All peers of a network have one window for the requests and notifications that we send to them, Confirmable ones, so that many
-    /// devices behind one link do not fill its queue.
+    /// Requests and notifications to all peers of a path share one window, so that they do not
+    /// reach one link or address in one instant. A Non-confirmable notification that does not fit
+    /// into the window leaves later, as a Confirmable one.
     ///
     /// [`reset_path`](crate::Client::reset_path) has a path forgotten, as after a change of the network.
     pub fn share_paths(mut self, share: bool) -> Self {

@@ -72,6 +72,15 @@ impl SharedConfig {
     pub(crate) fn times(&self) -> &Times {
         &self.0.times
     }
+
+    /// The longest timeout of copy `attempt`, sent `elapsed` after the first one, with which all
+    /// remaining retransmissions fit into MAX_TRANSMIT_SPAN. A sixteenth of the span stays free,
+    /// since timers expire late.
+    pub(crate) fn room_for_retransmissions(&self, attempt: u8, elapsed: Duration) -> Duration {
+        let span = self.times().max_transmit_span;
+        let left = (span - span / 16).saturating_sub(elapsed);
+        left.checked_div(self.transmission.max_retransmit.saturating_sub(attempt).into()).unwrap_or(Duration::MAX)
+    }
 }
 
 impl From<EndpointConfig> for SharedConfig {

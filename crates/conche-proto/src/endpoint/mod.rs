@@ -226,12 +226,18 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.peers.controllers.choose(choose);
     }
 
-    /// Has peers share what they find out of their path: a new peer, or one that returns after it was forgotten, starts from what is
-    /// known of its path instead of from nothing (RFC 9040). `choose` names the path to a peer, or none. Without it each
-    /// peer finds out everything by itself.
+    /// Shares path state between peers: a new peer, or one that returns after its own state was
+    /// dropped, starts from the state of its path instead of from none (RFC 9040). `choose` names
+    /// the path to a peer, or none. Without it each peer has only its own state.
     ///
-    /// The first timeout of a peer is 1 s at least until it has been measured itself (RFC 8085 §3.1.1). What peers of several hosts
-    /// have found out makes the RTO of another one no longer than 4 s, twice `ACK_TIMEOUT`.
+    /// - Another peer's measurements make the RTO of a peer at most 4 s, twice `ACK_TIMEOUT`, and
+    ///   none of its `MAX_RETRANSMIT` copies leaves after `MAX_TRANSMIT_SPAN`. With its own first
+    ///   measurement nothing of them remains. A path with only one peer gives all of its state back
+    ///   to that peer.
+    /// - Its first timeout is at least 1 s until it has been measured itself (RFC 8085 §3.1.1).
+    /// - The requests and notifications to all peers of a path have one window, at least 4. Each
+    ///   counts until it is acknowledged or answered, or its timer expires, and for 6 s at most.
+    ///   The only peer of a path has its NSTART instead.
     pub fn share_paths(&mut self, choose: ChoosePath<P>) {
         self.peers.share_paths(choose, self.config.limits.paths);
     }

@@ -50,7 +50,7 @@ pub struct Occupancy {
     pub exchanges: usize,
     /// Those that wait for admission. What of them [`Limits::queue`](crate::Limits::queue) does not bound is said there.
     pub queued: usize,
-    /// Those that count on a [shared](Endpoint::share_paths) path of several hosts.
+    /// Those that count on a [shared](Endpoint::share_paths) path.
     pub over_paths: usize,
     /// Requests of peers that wait for a response.
     pub incoming: usize,

@@ -178,24 +178,29 @@ impl<C: Controller> Exchanges<C> {
         };
         // Converted or not, what was submitted as Non-confirmable keeps to PROBING_RATE.
         match state.probing_allows_at(now, probing_rate).filter(|_| !exchange.confirmable) {
-            Some(_) if asks => self.on_path(now, peers, peer, index),
+            Some(_) if asks => self.on_path(now, peers, index, true),
             Some(at) => Turn::Until(or_asks(at)),
-            None if confirmable => self.on_path(now, peers, peer, index),
-            None => Turn::Leave { confirmable, path: None },
+            None => self.on_path(now, peers, index, confirmable),
         }
     }
 
-    /// A Confirmable message that may leave as far as its peer is concerned. What answers a request does not wait for its path,
-    /// nor what goes to a peer that has not answered: whoever forges requests, and whoever is gone, would hold up all others.
+    /// Asks the path of a message that its peer admits. A response does not wait for its path, nor
+    /// does a message to a peer that did not answer the last one: forged requests and unreachable
+    /// peers would hold up all others.
     #[inline]
-    fn on_path<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: u32, index: u32) -> Turn {
-        let answers = matches!(self.slots[index].purpose, Purpose::Response(_));
-        if answers || peers.get(peer).marks.has(Mark::Silent) {
-            return Turn::Leave { confirmable: true, path: None };
+    fn on_path<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, index: u32, confirmable: bool) -> Turn {
+        let exchange = &self.slots[index];
+        let answers = matches!(exchange.purpose, Purpose::Response(_));
+        if answers || peers.get(exchange.peer).marks.has(Mark::Silent) {
+            return Turn::Leave { confirmable, path: None };
         }
-        match peers.ask_path(now, peer) {
-            Entry::Free => Turn::Leave { confirmable: true, path: None },
-            Entry::Through(path) => Turn::Leave { confirmable: true, path: Number::of(path) },
+        match peers.ask_path(now, exchange.peer) {
+            Entry::Free => Turn::Leave { confirmable, path: None },
+            // Only acknowledgements open the window, so notifications beyond it ask for one.
+            Entry::Through { path, waited } => {
+                let confirmable = confirmable || waited && exchange.notifies() && exchange.may_confirm;
+                Turn::Leave { confirmable, path: Number::of(path) }
+            }
             Entry::Wait => Turn::OnPath,
         }
     }
@@ -213,7 +218,7 @@ impl<C: Controller> Exchanges<C> {
         exchange.leave_path(peers, Fate::Unknown);
         exchange.path = path;
         if let Some(path) = path {
-            peers.enter_path(path.get());
+            peers.enter_path(path.get(), exchange.peer);
         }
         exchange.confirmable = confirmable;
         exchange.state = State::Departing;

@@ -93,7 +93,7 @@ impl<C: Controller> Exchanges<C> {
             peers.get_mut(exchange.peer).occupy_slot(exchange.bytes);
         }
         if let Some(path) = path {
-            peers.enter_path(path.get());
+            peers.enter_path(path.get(), exchange.peer);
         }
         (exchange.holds_slot, exchange.path) = (holds_slot, path);
         if copy.is_some() || knows_path(peers, self.slots[index].peer) {

@@ -106,7 +106,8 @@ pub(crate) struct Exchange<C: Controller> {
     pub(crate) state: State,
     /// When the state's own timer is due.
     pub(crate) state_until: Instant,
-    /// While it waits for admission at the head of the queue: when to ask again; the far future if that is not known.
+    /// At the head of the queue: the time to ask for admission again. While the exchange counts on
+    /// its path: the time to leave that, if its timer is longer. The far future otherwise.
     pub(crate) ask_again: Instant,
     /// When the application's patience ends.
     pub(crate) deadline: Instant,
@@ -208,6 +209,7 @@ impl<C: Controller> Exchange<C> {
     #[inline]
     fn leave_path<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, fate: Fate) {
         if let Some(path) = self.path.take() {
+            self.ask_again = Instant::FAR_FUTURE;
             peers.leave_path(path.get(), fate);
         }
     }
@@ -291,10 +293,12 @@ impl<C: Controller> Exchange<C> {
         self.ask_again < Instant::FAR_FUTURE
     }
 
-    /// When its timer is due next. One whose turn comes at a known time waits for that instead of its queue's lifetime.
+    /// When its timer is due next. A queued exchange whose turn comes at a known time waits for
+    /// that instead of its queue's lifetime.
     #[inline]
     pub(crate) fn wake(&self) -> Instant {
-        let until = if self.asks_again() { self.ask_again } else { self.state_until };
+        let waits_for_turn = self.state == State::Queued && self.asks_again();
+        let until = if waits_for_turn { self.ask_again } else { self.state_until.min(self.ask_again) };
         until.min(self.deadline)
     }
 

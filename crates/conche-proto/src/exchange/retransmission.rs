@@ -13,6 +13,11 @@ use conche_cc::{Controller, Instant};
 /// Between two Non-confirmable notifications to a client whose round-trip time is not known (RFC 7641 §4.5.1).
 pub(super) const BETWEEN_NOTIFICATIONS: Duration = Duration::from_secs(3);
 
+/// An exchange counts on its path for at most this time, even if its own timer is longer: a few
+/// peers that acknowledge late would hold up all others. It is twice RFC 7252's longest first
+/// timer.
+pub(super) const LONGEST_ON_PATH: Duration = Duration::from_secs(6);
+
 /// What follows for an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -55,6 +60,11 @@ impl<C: Controller> Exchanges<C> {
         let wanted = controller.sent(&mut peer.control, &mut exchange.flight, &event);
         let wanted = if peer.marks.has(Mark::Seeded) { wanted.max(LEAST_UNMEASURED) } else { wanted };
         let mut timeout = self.config.envelope.hold(wanted, exchange.timeout);
+        if exchange.confirmable && peer.marks.has(Mark::Seeded) && !peer.marks.has(Mark::Answered) {
+            // Measurements of other peers do not cost this one any of its retransmissions.
+            let longest = self.config.room_for_retransmissions(attempt, exchange.since_first(now));
+            timeout = timeout.min(longest.max(exchange.timeout.unwrap_or_default()));
+        }
         let is_measured = || !peer.marks.has(Mark::Seeded) && controller.snapshot(&peer.control).srtt.is_some();
         if exchange.notifies() && !exchange.confirmable && !is_measured() {
             timeout = timeout.max(BETWEEN_NOTIFICATIONS);
@@ -69,6 +79,9 @@ impl<C: Controller> Exchanges<C> {
         } else {
             peer.sent_non(now, exchange.bytes);
         }
+        if exchange.path.is_some() {
+            exchange.ask_again = now + LONGEST_ON_PATH;
+        }
         let wake = exchange.wake();
         self.timers.set(index, wake);
         attempt
@@ -80,6 +93,13 @@ impl<C: Controller> Exchanges<C> {
         if now >= exchange.deadline {
             self.abandon(now, peers, index, Why::Cancelled);
             return Next::Fail(Failure::Deadline);
+        }
+        if exchange.path.is_some() && now >= exchange.ask_again {
+            exchange.leave_path(peers, Fate::Lost);
+            if now < exchange.state_until {
+                self.arm(index);
+                return Next::Wait;
+            }
         }
         match exchange.state {
             State::Departing | State::AwaitingAck if exchange.sends_sets() => self.set_due(now, peers, index),
@@ -109,7 +129,10 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// The first acknowledgement of an exchange arrived: the controller learns of it and the slot is free.
+    /// The first acknowledgement of an exchange arrived: the controller receives it, and the slot
+    /// is free. A Non-confirmable request is acknowledged by its response, and outstanding until
+    /// then (RFC 7252 §4.7); that gives no round-trip time, as the peer may take any time to
+    /// answer.
     #[inline]
     pub(crate) fn acknowledge<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, kind: AckKind) {
         let exchange = &mut self.slots[index];
@@ -120,6 +143,10 @@ impl<C: Controller> Exchanges<C> {
             peers.acknowledged(exchange.peer, &exchange.flight, &event);
             let round_trip = (kind != AckKind::Separate).then(|| exchange.since_first(now));
             exchange.leave_path(peers, Fate::Answered { peer: exchange.peer, round_trip });
+        } else if let Some(sent) = exchange.first_sent().filter(|_| exchange.holds_slot && !exchange.confirmable) {
+            let peer = peers.get_mut(exchange.peer);
+            peer.marks.set(Mark::Answered, true);
+            exchange.leave_path(peers, Fate::Answered { peer: exchange.peer, round_trip: Some(now - sent) });
         }
         exchange.acknowledged.get_or_insert(now);
         exchange.free_slot(peers);
@@ -250,6 +277,7 @@ impl<C: Controller> Exchanges<C> {
         if exchange.wants_no_response() {
             return Next::Fail(Failure::NoResponse);
         }
+        exchange.leave_path(peers, Fate::Lost);
         exchange.free_slot(peers);
         let first = exchange.first_sent().unwrap_or(now);
         self.await_response(first, index);

@@ -11,6 +11,7 @@ use core::time::Duration;
 
 use rand_core::RngCore;
 
+use super::retransmission::LONGEST_ON_PATH;
 use super::{Exchange, Exchanges, Failure, Next, State, Transferring, Work};
 use crate::PeerKey;
 use crate::blockwise::Mark;
@@ -151,6 +152,9 @@ impl<C: Controller> Exchanges<C> {
             exchange.timeout = Some(self.config.envelope.hold(wanted, exchange.timeout));
         }
         peer.sent_non(now, bytes);
+        if exchange.path.is_some() && !exchange.asks_again() {
+            exchange.ask_again = now + LONGEST_ON_PATH;
+        }
         let base = if first { Some(controller.base(&mut peer.control, now)) } else { None };
         if let Some(last) = exchange.sent.last_mut() {
             *last = now;

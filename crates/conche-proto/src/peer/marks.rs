@@ -5,7 +5,8 @@
 pub(crate) enum Mark {
     /// A Confirmable message was given up, and nothing has been heard since.
     Silent = 1,
-    /// Its congestion state began with what its path's other peers found out, and it has not been measured itself yet.
+    /// Its congestion state was seeded by its path, and no round-trip time of its own has been
+    /// measured yet.
     Seeded = 2,
     /// It is to get a turn on its path.
     Waits = 4,

@@ -1,5 +1,5 @@
-//! [`Paths`]: what the peers of one path share. A path is what the program says it is: a host on all its ports, or a network
-//! behind one border router.
+//! [`Paths`]: the state that peers of one path share, and their window. The program defines the
+//! paths: an address with all its ports, or a network behind one border router.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -11,7 +11,7 @@ use super::{Mark, Marks};
 use crate::hash::Keyed;
 use crate::store::{Arena, Index, Linked, Links, List, NIL};
 use conche_cc::Instant;
-use conche_cc::group::{Group, Members};
+use conche_cc::group::Group;
 
 /// Names a path: an address prefix, IPv4 as IPv4-mapped (RFC 4291 §2.5.5.2), or any number of 128 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,12 +39,6 @@ impl PathKey {
     #[must_use]
     pub fn length(self) -> u8 {
         self.length
-    }
-
-    /// Whom it leads to: all 128 bits name one host.
-    #[must_use]
-    pub fn members(self) -> Members {
-        if self.length == 128 { Members::OneHost } else { Members::Many }
     }
 }
 
@@ -76,13 +70,13 @@ pub(crate) struct Paths<P> {
 pub(crate) enum Entry {
     /// There is no gate.
     Free,
-    /// It may, through the gate of this path.
-    Through(u32),
+    /// It may, through the gate of this path. `waited`: its peer had to wait for that.
+    Through { path: u32, waited: bool },
     /// When it is its peer's turn.
     Wait,
 }
 
-/// What became of the first copy of a message.
+/// The outcome of the first copy of a message.
 pub(crate) enum Fate {
     /// This peer answered it, after this time if that is a round trip.
     Answered { peer: u32, round_trip: Option<Duration> },
@@ -98,7 +92,6 @@ struct Oldest;
 struct Path {
     key: PathKey,
     group: Group,
-    /// For the peers of [many](Members::Many) hosts.
     gate: Gate,
     links: Links,
 }
@@ -144,7 +137,7 @@ impl<P> Paths<P> {
     /// The group of the path to a peer, to fold into it what happens now.
     pub(crate) fn heard(&mut self, now: Instant, peer: &P) -> Option<&mut Group> {
         let key = (self.choose)(peer)?;
-        self.renew(key, || Group::of(key.members(), now)).map(|index| &mut self.slots[index].group)
+        self.renew(key, || Group::new(now)).map(|index| &mut self.slots[index].group)
     }
 
     /// Remembers what was known of a path, unless something newer is.
@@ -162,7 +155,7 @@ impl<P> Paths<P> {
             // What goes on over it goes on, and counts.
             match &mut self.slots[index] {
                 path if path.gate.is_idle() => self.remove(index),
-                path => path.group = Group::of(key.members(), path.group.heard()),
+                path => path.group = Group::new(path.group.heard()),
             }
         }
     }
@@ -192,27 +185,29 @@ impl<P> Paths<P> {
 
     /// Asks for a peer whether an exchange may begin. If it may not, the peer [waits](Self::next) for its turn.
     pub(crate) fn ask(&mut self, now: Instant, peer: u32, key: &P, marks: &mut Marks) -> Entry {
-        let Some(path) = (self.choose)(key).filter(|path| path.members() == Members::Many) else { return Entry::Free };
-        let Some(index) = self.renew(path, || Group::of(path.members(), now)) else { return Entry::Free };
+        let Some(path) = (self.choose)(key) else { return Entry::Free };
+        let Some(index) = self.renew(path, || Group::new(now)) else { return Entry::Free };
         let Path { gate, group, .. } = &mut self.slots[index];
         // A window that nobody has used for minutes says nothing of the path as it is now (RFC 7661 §4.4.3 has another).
         if gate.is_idle() && now - group.heard() > Group::FRESH {
             *gate = Gate::new();
         }
-        if gate.is_open() && (self.turn == Some(peer) || !gate.is_awaited()) {
+        let waited = self.turn == Some(peer);
+        if gate.is_open_for(peer) && (waited || !gate.is_awaited()) {
             // It has had its turn.
             self.turn = None;
-            return Entry::Through(index);
+            return Entry::Through { path: index, waited };
         }
+        let proven = marks.has(Mark::Answered);
         if !marks.set(Mark::Waits, true) {
-            self.change(index, |gate| gate.wait(peer));
+            self.change(index, |gate| gate.wait(peer, proven));
         }
         Entry::Wait
     }
 
-    /// An exchange begins.
-    pub(crate) fn enter(&mut self, index: u32) {
-        self.change(index, Gate::enter);
+    /// An exchange with a peer begins.
+    pub(crate) fn enter(&mut self, index: u32, peer: u32) {
+        self.change(index, |gate| gate.enter(peer));
     }
 
     /// An exchange does not go on any more, as far as the path is concerned. What became of its first copy?

@@ -239,10 +239,10 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         paths.ask(now, index, &peer.key, &mut peer.marks)
     }
 
-    /// An exchange begins on this path.
-    pub(crate) fn enter_path(&mut self, path: u32) {
+    /// An exchange with a peer begins on this path.
+    pub(crate) fn enter_path(&mut self, path: u32, peer: u32) {
         if let Some(paths) = &mut self.paths {
-            paths.enter(path);
+            paths.enter(path, peer);
         }
     }
 
@@ -286,8 +286,9 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     fn begin(&self, now: Instant, key: &P) -> (ControllerId, C::Peer, bool) {
         let id = self.controllers.of(key);
         let controller = self.controllers.get(id);
-        match self.path(key).filter(|group| group.path(now).is_known()) {
-            Some(group) => (id, controller.seed(now, group), true),
+        let group = self.path(key).map(|group| group.seen_by(self.hash(key)));
+        match group.filter(|group| group.path(now).is_known()) {
+            Some(group) => (id, controller.seed(now, &group), true),
             None => (id, controller.peer(now), false),
         }
     }
@@ -314,7 +315,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         peer.marks.set(Mark::Answered, true);
         let key = peer.key;
         if let Some(group) = self.paths.as_mut().and_then(|paths| paths.heard(event.now, &key)) {
-            group.acknowledged(event);
+            group.acknowledged(self.hash.hash(&key), event);
         }
     }
 
@@ -324,7 +325,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         controller.abandoned(&mut peer.control, flight, event);
         let key = peer.key;
         if let Some(group) = self.paths.as_mut().and_then(|paths| paths.heard(event.now, &key)) {
-            group.abandoned(event);
+            group.abandoned(self.hash.hash(&key), event);
         }
     }
 

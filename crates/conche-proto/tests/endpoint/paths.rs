@@ -1,11 +1,14 @@
-//! Peers that share what they find out of their path.
+//! Peers that share the state and the window of their path.
 
 use std::time::Duration;
 
 use conche_proto::cc::AnyController;
-use conche_proto::cc::group::{Group, Members};
-use conche_proto::codec::{Body, Code, Token, Type};
-use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Limits, Output, PathKey, Request, Response};
+use conche_proto::cc::group::Group;
+use conche_proto::codec::{Body, Code, OptionNumber, Token, Type};
+use conche_proto::{
+    Endpoint, EndpointConfig, Event, Input, Instant, Limits, Output, PathKey, Reliability, Request, Response,
+    TransmissionParameters,
+};
 
 use crate::support::{ms, s, wire};
 
@@ -119,7 +122,7 @@ fn without_shared_paths_each_peer_is_alone() {
     }
     assert!(exchange(&mut client, &mut now, 2, ms(200)) >= s(2));
     assert_eq!(client.paths().count(), 0);
-    client.remember_path(PathKey::new(0, 64), Group::remembered(Members::Many, now, (s(1), s(1)), 0));
+    client.remember_path(PathKey::new(0, 64), Group::remembered(now, (s(1), s(1)), 0));
     assert_eq!(client.paths().count(), 0);
 }
 
@@ -138,10 +141,10 @@ fn the_path_not_heard_of_for_longest_makes_room() {
 fn what_was_kept_is_remembered_unless_something_newer_is_known() {
     let mut now = Instant::ZERO + s(100_000);
     let mut client = client(10);
-    let kept = |heard: Instant| Group::remembered(Members::Many, heard, (ms(2_500), ms(300)), 0);
+    let kept = |heard: Instant| Group::remembered(heard, (ms(1_500), ms(300)), 0);
     let srtt = |client: &Client| client.paths().next().and_then(|(_, group)| group.learnt()).map(|(srtt, ..)| srtt);
     client.remember_path(PathKey::new(0, 64), kept(now - s(3_600)));
-    assert_eq!(srtt(&client), Some(ms(2_500)));
+    assert_eq!(srtt(&client), Some(ms(1_500)));
     exchange(&mut client, &mut now, 1, ms(2_500));
     exchange(&mut client, &mut now, 1, ms(500));
     let newer = srtt(&client);
@@ -319,12 +322,236 @@ fn a_cancelled_exchange_makes_room_on_its_path() {
     assert_eq!(leaving(&mut client, now).len(), 1);
 }
 
-#[test]
-fn peers_of_one_host_have_no_gate() {
-    let config = EndpointConfig::default();
+/// All peers are ports of one address.
+fn address(_: &u32) -> Option<PathKey> {
+    Some(PathKey::new(1, 128))
+}
+
+/// An endpoint whose peers are all ports of one address.
+fn behind_one_address(nstart: u16) -> Client {
+    let transmission = TransmissionParameters { nstart, ..TransmissionParameters::default() };
+    let config = EndpointConfig { transmission, ..EndpointConfig::default() };
     let mut client = Endpoint::new(config, AnyController::by_name("temper").expect("known"), [7; 32]).expect("legal");
-    client.share_paths(Box::new(|_: &u32| Some(PathKey::new(1, 128))));
-    assert_eq!(ask_all(&mut client, Instant::ZERO, 0..50).len(), 50);
+    client.share_paths(Box::new(address));
+    client
+}
+
+#[test]
+fn ports_of_one_address_have_the_window_of_their_path() {
+    let mut client = behind_one_address(1);
+    assert_eq!(ask_all(&mut client, Instant::ZERO, 0..50).len(), 4);
+}
+
+#[test]
+fn the_only_port_of_an_address_has_its_own_nstart() {
+    let mut client = behind_one_address(16);
+    assert_eq!(ask_all(&mut client, Instant::ZERO, std::iter::repeat_n(3, 20)).len(), 16);
+}
+
+const ATTACKER: u32 = 1;
+const VICTIM: u32 = 2;
+
+/// The attacker acknowledges each of 14 messages after 97 % of its RTO. Returns the time of the
+/// last acknowledgement.
+fn poison(client: &mut Client) -> Instant {
+    let mut now = Instant::ZERO + s(1);
+    for _ in 0..14 {
+        client.request(now, ATTACKER, Request::new(Code::GET, Body::EMPTY)).expect("there is room");
+        let mut sent = leaving(client, now);
+        while sent.is_empty() {
+            now += ms(500);
+            sent = leaving(client, now);
+        }
+        let rto = client.snapshot(&ATTACKER).expect("it is known").congestion.rto;
+        now += rto.mul_f64(0.97).min(s(55));
+        leaving(client, now);
+        client.handle(now, Input::datagram(ATTACKER, &wire::piggybacked(&sent[0].1, Code::CONTENT))).expect("drained");
+        leaving(client, now);
+    }
+    assert!(client.snapshot(&ATTACKER).expect("it is known").congestion.rto > s(50), "its own RTO is its own");
+    now
+}
+
+/// Departure times of the copies of an unanswered message, from its submission on.
+fn copies(client: &mut Client, mut now: Instant, peer: u32) -> Vec<Duration> {
+    let begun = now;
+    client.request(now, peer, Request::new(Code::GET, Body::EMPTY)).expect("there is room");
+    let mut copies = Vec::new();
+    while now - begun < s(400) {
+        match client.poll(now, &mut [0; 1280]) {
+            Output::Wait(until) => now = until.unwrap_or(begun + s(400)),
+            Output::Transmit(transmit) => copies.extend((transmit.to == peer).then_some(now - begun)),
+            Output::Event(_) => {}
+        }
+    }
+    copies
+}
+
+#[test]
+fn a_peer_that_delays_its_acknowledgements_costs_no_other_port_of_its_address_a_retransmission() {
+    for (later, paths) in [0, 10, 300, 3_600, 12 * 3_600].into_iter().flat_map(|later| [(later, true), (later, false)])
+    {
+        let mut client = behind_one_address(1);
+        if !paths {
+            client.share_paths(Box::new(prefix));
+        }
+        let now = poison(&mut client) + s(later);
+        let copies = copies(&mut client, now, VICTIM);
+        assert_eq!(copies.len(), 5, "{later} s later: {copies:?}");
+        assert!(copies[1] <= s(6) && copies[4] <= s(45), "{later} s later: {copies:?}");
+    }
+}
+
+#[test]
+fn a_peer_that_delays_its_acknowledgements_delays_no_message_to_another_port_of_its_address() {
+    let mut client = behind_one_address(1);
+    let mut now = poison(&mut client);
+    for peer in VICTIM..VICTIM + 3 {
+        for exchange in 0..8 {
+            // `ask` wants it to leave at once.
+            let first = self::exchange(&mut client, &mut now, peer, ms(20));
+            let most = if exchange == 0 { s(6) } else { s(1) };
+            assert!(first <= most, "port {peer}, exchange {exchange}: {first:?}");
+        }
+    }
+    let healed = self::exchange(&mut client, &mut now, VICTIM + 3, ms(20));
+    assert_eq!(healed, s(1), "as short as may be of a peer that is not measured");
+}
+
+#[test]
+fn a_slow_device_among_fast_ones_of_its_address_gets_a_timer_of_its_own() {
+    let (mut client, mut now) = (behind_one_address(1), Instant::ZERO + s(1));
+    for _ in 0..10 {
+        exchange(&mut client, &mut now, 1, ms(50));
+    }
+    let round_trip = s(20);
+    let mut needed = Vec::new();
+    for _ in 0..6 {
+        client.request(now, 2, Request::new(Code::GET, Body::EMPTY)).expect("there is room");
+        let (begun, mut sent) = (now, leaving(&mut client, now));
+        let first = sent.first().cloned();
+        while now - begun < round_trip {
+            now += ms(100);
+            let more = leaving(&mut client, now);
+            sent.extend(more);
+        }
+        let (peer, datagram) = first.expect("it leaves at once");
+        client.handle(now, Input::datagram(peer, &wire::piggybacked(&datagram, Code::CONTENT))).expect("drained");
+        leaving(&mut client, now);
+        needed.push(sent.len());
+        now += s(100);
+    }
+    assert_eq!(needed[2..], [1; 4], "no copy is spurious any more: {needed:?}");
+}
+
+#[test]
+fn peers_with_long_timers_hold_another_port_of_their_address_up_for_6_s_at_most() {
+    let (mut client, mut now) = (behind_one_address(1), Instant::ZERO + s(1));
+    let slow = 10..14;
+    for peer in slow.clone() {
+        client.request(now, peer, Request::new(Code::GET, Body::EMPTY)).expect("there is room");
+    }
+    let asked = leaving(&mut client, now);
+    now += s(20);
+    leaving(&mut client, now);
+    for (peer, datagram) in &asked {
+        client.handle(now, Input::datagram(*peer, &wire::piggybacked(datagram, Code::CONTENT))).expect("drained");
+        leaving(&mut client, now);
+    }
+    assert!(slow.clone().all(|peer| client.snapshot(&peer).expect("it is known").congestion.rto > s(10)));
+    assert_eq!(ask_all(&mut client, now, slow).len(), 4);
+    let copies = copies(&mut client, now, 1_000);
+    assert_eq!(copies.first(), Some(&s(6)), "{copies:?}");
+}
+
+/// Registers `peers` observers of one topic, with the endpoint as their server.
+fn observed_by(server: &mut Client, now: Instant, peers: u32) {
+    for peer in 0..peers {
+        let register = [(OptionNumber::OBSERVE.0, &[][..])];
+        let datagram = wire::with_options(Type::Confirmable, Code::GET, 1, b"t", &register, b"");
+        server.handle(now, Input::datagram(peer, &datagram)).expect("drained");
+        let Output::Event(Event::Request { id, .. }) = server.poll(now, &mut [0; 1280]) else {
+            panic!("a request came")
+        };
+        server.observe(now, id, 1).expect("there is room");
+        server.respond(now, id, state(0)).expect("it waits");
+        leaving(server, now);
+    }
+}
+
+fn state(number: u8) -> Response {
+    Response::new(Code::CONTENT, Body::builder().payload(vec![number; 1_000]).build().expect("no options"))
+}
+
+/// Counts the datagrams of each state that leave every 100 ms, to devices that acknowledge after
+/// 200 ms. All devices are notified.
+fn notified(choose: fn(&u32) -> Option<PathKey>, states: u8) -> Vec<Vec<usize>> {
+    const OBSERVERS: u32 = 500;
+    let mut server = behind_one_address(1);
+    server.share_paths(Box::new(choose));
+    let mut now = Instant::ZERO + s(1);
+    observed_by(&mut server, now, OBSERVERS);
+    let mut of_states = Vec::new();
+    for number in 1..=states {
+        now += s(20);
+        server.notify(now, 1, state(number)).expect("it fits");
+        let mut bursts = Vec::new();
+        let mut reached = std::collections::HashSet::new();
+        let mut under_way: Vec<(Instant, u32, Vec<u8>)> = Vec::new();
+        for _ in 0..200 {
+            let mut left = leaving(&mut server, now);
+            let (due, rest) = under_way.into_iter().partition(|(at, ..)| *at <= now);
+            under_way = rest;
+            for (_, peer, datagram) in due {
+                if wire::decode(&datagram).ty() == Type::Confirmable {
+                    let ack = wire::empty_ack(wire::decode(&datagram).id());
+                    server.handle(now, Input::datagram(peer, &ack)).expect("drained");
+                    left.extend(leaving(&mut server, now));
+                }
+            }
+            bursts.push(left.len());
+            reached.extend(left.iter().map(|(peer, _)| *peer));
+            under_way.extend(left.into_iter().map(|(peer, datagram)| (now + ms(200), peer, datagram)));
+            now += ms(100);
+        }
+        assert_eq!(reached.len(), OBSERVERS as usize, "state {number}");
+        of_states.push(bursts);
+    }
+    of_states
+}
+
+#[test]
+fn a_state_for_many_ports_of_one_address_leaves_in_windows_as_for_many_hosts_of_a_prefix() {
+    let one_address = notified(address, 3);
+    assert_eq!(one_address, notified(|_| Some(PathKey::new(1, 64)), 3));
+    for (number, bursts) in one_address.iter().enumerate() {
+        // A window at most doubles in the time of a round trip.
+        let mut window = if number == 0 { 4 } else { 512 };
+        for pair in bursts.chunks(2) {
+            let left: usize = pair.iter().sum();
+            assert!(left <= 2 * window, "state {number}: {bursts:?}");
+            window = window.max(left);
+        }
+    }
+}
+
+#[test]
+fn devices_that_do_not_answer_hold_one_that_does_up_for_two_of_their_timers_at_most() {
+    let (mut client, mut now) = (behind_one_address(1), Instant::ZERO + s(1));
+    for _ in 0..3 {
+        exchange(&mut client, &mut now, 1_000, ms(200));
+    }
+    ask_all(&mut client, now, 0..100);
+    let begun = now;
+    client.request(now, 1_000, Request::new(Code::GET, Body::EMPTY)).expect("there is room");
+    loop {
+        match client.poll(now, &mut [0; 1280]) {
+            Output::Transmit(transmit) if transmit.to == 1_000 => break,
+            Output::Wait(until) => now = until.expect("something is left to do"),
+            Output::Transmit(_) | Output::Event(_) => {}
+        }
+    }
+    assert!(now - begun <= s(6), "{:?}", now - begun);
 }
 
 #[test]
@@ -332,4 +559,30 @@ fn a_path_on_which_something_goes_on_makes_no_room_and_beyond_there_is_no_gate()
     let (mut client, now) = (client(1), Instant::ZERO + s(1));
     assert_eq!(ask_all(&mut client, now, 0..10).len(), 4);
     assert_eq!(ask_all(&mut client, now, 100..110).len(), 10, "there is no room for what its path would be known by");
+}
+
+#[test]
+fn non_confirmable_requests_count_on_their_path_until_they_are_answered() {
+    let (mut client, now) = (client(10), Instant::ZERO + s(1));
+    for peer in 0..20 {
+        let request = Request::new(Code::GET, Body::EMPTY).with_reliability(Reliability::NonConfirmable);
+        client.request(now, peer, request).expect("there is room");
+    }
+    let mut asked = leaving(&mut client, now);
+    let (mut windows, mut now) = (Vec::new(), now);
+    while !asked.is_empty() {
+        windows.push(asked.len());
+        now += ms(200);
+        let answers = asked
+            .iter()
+            .map(|(peer, datagram)| (*peer, wire::separate(datagram, Type::NonConfirmable, Code::CONTENT, 9)));
+        let mut next = Vec::new();
+        for (peer, answer) in answers.collect::<Vec<_>>() {
+            client.handle(now, Input::datagram(peer, &answer)).expect("drained");
+            next.extend(leaving(&mut client, now));
+        }
+        asked = next;
+    }
+    assert_eq!(windows, [4, 8, 8], "20 in all, and the window doubles");
+    assert_eq!(client.occupancy().over_paths, 0);
 }

@@ -103,7 +103,6 @@ pub(super) fn key_of(prefix: IpNet) -> PathKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use conche_proto::cc::group::Members;
 
     fn path(sharing: &Sharing, peer: &str) -> Option<PathKey> {
         sharing.path(&Address::from(peer.parse::<SocketAddr>().expect("an address")))
@@ -121,9 +120,6 @@ mod tests {
         assert!(!share(&sharing, "192.0.2.7:1", "192.0.2.6:1"));
         assert!(share(&sharing, "[2001:db8:0:1::7]:1", "[2001:db8:0:1:f::8]:2"));
         assert!(!share(&sharing, "[2001:db8:0:1::7]:1", "[2001:db8:0:2::7]:1"));
-        let members = |peer| path(&sharing, peer).map(PathKey::members);
-        assert_eq!(members("192.0.2.7:1"), Some(Members::OneHost));
-        assert_eq!(members("[2001:db8:0:1::7]:1"), Some(Members::Many));
     }
 
     #[test]

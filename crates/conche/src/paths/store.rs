@@ -80,7 +80,7 @@ impl PathStore {
         let known = self.known();
         let recalled = known.paths.iter().filter_map(|(key, learnt)| {
             let Learnt { srtt, rttvar, copies, .. } = *learnt;
-            Some((*key, Group::remembered(key.members(), now - learnt.age(wall)?, (srtt, rttvar), copies)))
+            Some((*key, Group::remembered(now - learnt.age(wall)?, (srtt, rttvar), copies)))
         });
         recalled.collect()
     }
@@ -90,7 +90,7 @@ impl PathStore {
         let wall = seconds_since_1970();
         let mut known = self.known();
         for (key, group) in paths.filter(|(key, _)| !is_link_local(*key)) {
-            let Some((srtt, rttvar, copies)) = group.learnt() else { continue };
+            let Some((srtt, rttvar, copies)) = group.to_store() else { continue };
             let learnt = Learnt { heard: wall.saturating_sub((now - group.heard()).as_secs()), srtt, rttvar, copies };
             let older = known.paths.get(&key).is_none_or(|known| known.heard <= learnt.heard && *known != learnt);
             if older {

@@ -3,7 +3,6 @@
 use std::fs;
 
 use super::*;
-use conche_proto::cc::group::Members;
 
 const MOST: usize = 16;
 
@@ -16,7 +15,7 @@ fn key(host: u8) -> PathKey {
 }
 
 fn group(heard: Instant, srtt: u64) -> Group {
-    Group::remembered(Members::OneHost, heard, (Duration::from_millis(srtt), Duration::from_millis(srtt)), 3)
+    Group::remembered(heard, (Duration::from_millis(srtt), Duration::from_millis(srtt)), 3)
 }
 
 /// Has a new store keep these hosts, the first one heard of last.
