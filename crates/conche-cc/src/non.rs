@@ -2,9 +2,11 @@
 //!
 //! Two rules, both pure functions of what the endpoint counted:
 //!
-//! - [`paced_by_rto`] for algorithms that have an RTO (draft-ietf-core-cocoa-03 §5): two messages are at least an RTO
-//!   apart, with the RTO of the time of sending and without credit for silence before; of any 16 messages in a row two
-//!   are Confirmable, so every 8th is converted;
+//! - [`paced_by_rto`] for algorithms that have an RTO (draft-ietf-core-cocoa-03 §5): two messages
+//!   are at least an RTO apart, with the RTO of the time of sending and without credit for silence
+//!   before; of any 16 messages in a row two are Confirmable, so every 8th is converted.
+//!   Divergence: a request whose response has arrived delays nothing. It is no longer outstanding
+//!   (RFC 7252 §4.7), and its response clocks the next message as an acknowledgement does;
 //! - [`paced_by_probing_rate`] for those that have none (RFC 7252 §4.7): to a peer that does not respond,
 //!   `PROBING_RATE` on average.
 //!

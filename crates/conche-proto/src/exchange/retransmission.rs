@@ -146,6 +146,7 @@ impl<C: Controller> Exchanges<C> {
         } else if let Some(sent) = exchange.first_sent().filter(|_| exchange.holds_slot && !exchange.confirmable) {
             let peer = peers.get_mut(exchange.peer);
             peer.marks.set(Mark::Answered, true);
+            peer.non.answered(sent);
             exchange.leave_path(peers, Fate::Answered { peer: exchange.peer, round_trip: Some(now - sent) });
         }
         exchange.acknowledged.get_or_insert(now);

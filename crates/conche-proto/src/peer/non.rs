@@ -53,6 +53,14 @@ impl NonSent {
         self.unanswered_bytes = 0;
     }
 
+    /// The response to the Non-confirmable request that left at `sent` arrived while that was
+    /// outstanding: it does not delay the next message any more.
+    pub(crate) fn answered(&mut self, sent: Instant) {
+        if { self.last } == sent {
+            self.last = Instant::FAR_FUTURE;
+        }
+    }
+
     fn count_unanswered(&mut self, now: Instant, bytes: u32) {
         self.unanswered_since = self.unanswered_since.min(now);
         self.unanswered_bytes = self.unanswered_bytes.saturating_add(bytes);

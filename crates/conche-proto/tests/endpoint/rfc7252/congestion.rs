@@ -2,7 +2,7 @@
 
 use conche_proto::cc::any::ALL;
 use conche_proto::codec::{Code, Type};
-use conche_proto::{EndpointConfig, Event, Failure, Reliability, ResponseLimit, TransmissionParameters};
+use conche_proto::{EndpointConfig, Event, Failure, Instant, Reliability, ResponseLimit, TransmissionParameters};
 
 use crate::model::Address;
 use crate::support::world::by_name;
@@ -90,6 +90,38 @@ fn a_non_confirmable_request_frees_its_slot_when_no_response_is_due_any_more_but
     world.run(s(100));
     world.inject(SERVER, CLIENT, &late);
     assert!(end_of(world.events(CLIENT), asked).is_some_and(|(_, end)| end.is_ok()));
+}
+
+/// Departures of `count` Non-confirmable requests, answered after 20 ms or never.
+fn non_confirmable_requests(controller: &str, count: usize, answered: bool) -> Vec<Instant> {
+    let mut world = World::pair_of(&EndpointConfig::default(), &by_name(controller), 37);
+    if !answered {
+        world.link = Box::new(|_| vec![]);
+    }
+    let never = || request(Code::GET, "/test").with_reliability(Reliability::NeverConfirmable);
+    let asked: Vec<_> = (0..count).map(|_| world.request(never())).collect();
+    world.run(s(60));
+    asked.into_iter().flat_map(|id| world.departures(id)).collect()
+}
+
+// RFC 7252 §4.7 (Q37)
+#[test]
+fn a_non_confirmable_request_leaves_as_soon_as_the_one_before_is_answered() {
+    for named in ALL {
+        let departures = non_confirmable_requests(named.name, 16, true);
+        assert_eq!(departures.len(), 16, "{}", named.name);
+        let span = departures[15] - departures[0];
+        assert!(span < s(2), "{}: {span:?}", named.name);
+    }
+}
+
+// RFC 7252 §4.7 (Q37)
+#[test]
+fn a_non_confirmable_request_that_is_not_answered_delays_the_next_one_by_an_rto() {
+    for name in ["temper", "cocoa", "linux"] {
+        let departures = non_confirmable_requests(name, 3, false);
+        assert!(departures.windows(2).all(|pair| pair[1] - pair[0] >= s(2)), "{name}: {departures:?}");
+    }
 }
 
 // RFC 7252 §4.7 (Q38)
