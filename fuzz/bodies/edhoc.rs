@@ -20,7 +20,7 @@ use conche_proto::edhoc::{
 };
 use conche_proto::oscore::{Context, EndId};
 use conche_proto::shares::Group;
-use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Output, Request};
+use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Output, Request, SourceValidation};
 use hkdf::Hkdf;
 use p256::elliptic_curve::ecdh::diffie_hellman;
 use p256::elliptic_curve::point::DecompressPoint;
@@ -162,10 +162,10 @@ impl World {
         let half_open = HalfOpen::new(most, LIFETIME);
         let server = Server { own: Arc::new(hall), peers: knows(peer), half_open, most, at_clients: HashSet::new() };
         let server = Arc::new(Mutex::new(server));
-        let validate_sources = config & 32 != 0;
+        let source_validation = if config & 32 == 0 { SourceValidation::Off } else { SourceValidation::Ping };
         let mut ends = [CLIENT, SERVER].map(|end| {
             let controller = AnyController::by_name("default").expect("a known name");
-            let config = EndpointConfig { validate_sources, ..EndpointConfig::default() };
+            let config = EndpointConfig { source_validation, ..EndpointConfig::default() };
             Endpoint::new(config, controller, [if end == CLIENT { 1 } else { 2 }; 32]).expect("legal settings")
         });
         if config & 64 == 0 {

@@ -16,7 +16,8 @@ use conche_proto::codec::{BlockSize, Body, Code, OptionNumber, Token};
 use conche_proto::config::{Multicast, ResponseLimit};
 use conche_proto::{
     Datagram, Endpoint, EndpointConfig, Envelope, Event, ExchangeId, Input, Instant, Limits, ObserverId, Output,
-    PathKey, QBlock, Reliability, Request, RequestError, RequestId, Response, Rest, SubscriptionId, Unfinished,
+    PathKey, QBlock, Reliability, Request, RequestError, RequestId, Response, Rest, SourceValidation, SubscriptionId,
+    Unfinished,
 };
 
 /// The two endpoints have the addresses 0 and 1; others are strangers.
@@ -123,7 +124,7 @@ fn configuration(draw: &mut Draw) -> EndpointConfig {
     let most =
         if config.longest_token <= 8 { 8 } else { config.longest_token.min(config.limits.message_bytes / 2).max(8) };
     config.token_length = draw.pick(&[0, 1, 2, 4, 8, 8, 8, most]).min(most);
-    config.validate_sources = draw.once_in(4);
+    config.source_validation = if draw.once_in(4) { SourceValidation::Ping } else { SourceValidation::Off };
     config.number_copies = draw.once_in(4);
     config.pace_repeats = draw.once_in(4);
     if draw.once_in(6) {

@@ -13,7 +13,7 @@ use conche_proto::codec::{Body, Code, Message, OptionNumber, OwnedMessage};
 use conche_proto::oscore::{Context, ContextId, Credentials, EndId, Reserve, Start};
 use conche_proto::{
     Endpoint, EndpointConfig, Event, ExchangeId, Input, Instant, Output, Reliability, Request, RequestId, Response,
-    SubscriptionId,
+    SourceValidation, SubscriptionId,
 };
 
 const NAMES: [&[u8]; 2] = [b"client", b"srv"];
@@ -94,7 +94,8 @@ fn answer(request: usize) -> Vec<u8> {
 
 impl World {
     fn new(config: u8) -> Self {
-        let config = EndpointConfig { validate_sources: config & 1 != 0, ..EndpointConfig::default() };
+        let source_validation = if config & 1 == 0 { SourceValidation::Off } else { SourceValidation::Ping };
+        let config = EndpointConfig { source_validation, ..EndpointConfig::default() };
         let ends = [CLIENT, SERVER].map(|end| {
             let controller = AnyController::by_name("default").expect("a known name");
             let mut endpoint = Endpoint::new(config.clone(), controller, [if end == CLIENT { 1 } else { 2 }; 32])

@@ -118,6 +118,7 @@ fn bottleneck(case: &Case) -> Simulation<Node<Role>> {
             },
             envelope: Envelope::open(Duration::from_secs(60)),
             token_length: 0,
+            source_validation: conche_proto::SourceValidation::Off,
             ..EndpointConfig::default()
         };
         let seed = sim.streams().seed_bytes(Entity::Node(node), Purpose::named("endpoint"));

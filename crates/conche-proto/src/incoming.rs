@@ -23,6 +23,9 @@ use crate::shares::{Group, Shares};
 use crate::store::{Arena, Linked, Links, List, Number, Seldom};
 use conche_cc::Instant;
 
+/// The bytes of an Empty message (RFC 7252 §4.1).
+pub(crate) const EMPTY_BYTES: u16 = 4;
+
 /// Names a request that was received and waits for its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId {
@@ -137,9 +140,9 @@ impl<P> Waiting<P> {
         matches!(self.came, Came::ToGroup(_))
     }
 
-    /// Something has to be sent when its response takes too long: an Empty ACK, or what takes the place of the response.
+    /// An Empty ACK has to be sent when its response takes too long.
     fn is_timed(&self) -> bool {
-        self.can_piggyback() || self.allowance.is_some()
+        self.can_piggyback()
     }
 }
 
@@ -293,7 +296,10 @@ impl<P: Copy> Incoming<P> {
     pub(crate) fn acknowledged(&mut self, id: RequestId, peer: u32) {
         if self.get(id).is_some_and(Waiting::can_piggyback) {
             self.disarm(id.index);
-            self.slots[id.index].request.peer = Number::of(peer);
+            let request = &mut self.slots[id.index].request;
+            request.peer = Number::of(peer);
+            let rest = request.allowance.map(|allowance| allowance.get().saturating_sub(EMPTY_BYTES));
+            request.allowance = rest.map(|rest| NonZeroU16::new(rest).unwrap_or(NonZeroU16::MIN));
         }
     }
 

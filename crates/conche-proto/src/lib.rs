@@ -62,7 +62,7 @@ pub use conche_cc::Instant;
 
 pub use config::{
     ConfigError, EndpointConfig, Envelope, Limits, Multicast, ObserverChecks, ParameterError, QBlock, ResponseLimit,
-    SharedConfig, TransmissionParameters,
+    SharedConfig, SourceValidation, TransmissionParameters,
 };
 pub use echo::{Freshness, Stale};
 pub use endpoint::{

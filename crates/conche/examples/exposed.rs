@@ -35,7 +35,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR: server
     let server = Server::builder()
         .config(config)
-        .validate_sources()
         .body_limit(4 << 10)
         .concurrency(64)
         .route("/door", door)

@@ -138,9 +138,8 @@ impl<C: SharedController> Drivers for Controllers<C> {
             }
             #[cfg(feature = "edhoc")]
             let protecting = {
-                let validated = settings.config.validate_sources;
                 let served = settings.edhoc.served.clone();
-                let responding = served.map(|us| Responding::new(us, validated, fence.clone())).transpose();
+                let responding = served.map(|us| Responding::new(us, fence.clone())).transpose();
                 let responding = responding.map_err(|error| ConfigError::NoRandomness(error.to_string()))?;
                 if let Some(responding) = responding.clone() {
                     endpoint.agree_on_keys(Box::new(move |now, c_r, message_3, add| {

@@ -165,7 +165,8 @@ pub use conche_proto::cc::{self, AnyController};
 pub use conche_proto::codec::{self, Code, ContentFormat, OptionNumber, Token};
 pub use conche_proto::{
     ControllerId, Course, Ecn, EndpointConfig, Envelope, Failure, Limits, Multicast, ObserverChecks, PeerSnapshot,
-    QBlock, Reliability, RequestError, ResponseLimit, Stats, StreamEnd, SubscriptionEnd, TransmissionParameters,
+    QBlock, Reliability, RequestError, ResponseLimit, SourceValidation, Stats, StreamEnd, SubscriptionEnd,
+    TransmissionParameters,
 };
 pub use controllers::SharedController;
 pub use ipnet::IpNet;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use clap::ArgGroup;
 use conche::uri::{DEFAULT_PORT, DEFAULT_SECURED_PORT};
 use conche::watch::EventLog;
-use conche::{QBlock, Server};
+use conche::{QBlock, Server, SourceValidation};
 use serde::Serialize;
 
 use crate::Global;
@@ -37,10 +37,10 @@ pub struct Args {
     /// Let clients write files of up to 16 MiB with PUT, which are stored while they come, and remove them with DELETE.
     #[arg(long, requires = "directory")]
     writable: bool,
-    /// Strangers can reach this server, such as from the Internet: nobody is sent more than three times what it sent before
-    /// it has shown that its address is no forged one (Echo, RFC 9175).
-    #[arg(long)]
-    public: bool,
+    /// Proof that the address of a client over UDP is not forged. Without it a client is sent at
+    /// most three times the bytes that came from it.
+    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
+    source_validation: Proof,
     /// Serve large bodies in sets of Non-confirmable messages (Q-Block) to clients that ask for that.
     #[arg(long)]
     q_block: bool,
@@ -58,6 +58,28 @@ pub struct Args {
     control: Control,
     #[command(flatten)]
     recording: Recording,
+}
+
+/// The proof that a client's address is not forged.
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+enum Proof {
+    /// The answer to a ping, which every client gives (RFC 7252), or an Echo value.
+    #[default]
+    Ping,
+    /// An Echo value (RFC 9175): clients that do not know it get small responses only.
+    Echo,
+    /// None: for networks without forged addresses.
+    Off,
+}
+
+impl From<Proof> for SourceValidation {
+    fn from(proof: Proof) -> Self {
+        match proof {
+            Proof::Ping => Self::Ping,
+            Proof::Echo => Self::Echo,
+            Proof::Off => Self::Off,
+        }
+    }
 }
 
 /// More threads than any machine has processors.
@@ -83,7 +105,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         let stop = runtime::stop_signal(GRACE + runtime::GRACE)?;
         let server = args.control.of(Server::builder()).router(router).body_limit(limit);
         let server = server.workers(args.workers.into());
-        let server = if args.public { server.validate_sources() } else { server };
+        let server = server.source_validation(args.source_validation.into());
         let server = if args.q_block { server.q_block(QBlock::default()) } else { server };
         let (scheme, port) = match args.credentials.has_sessions() {
             true => ("coaps", DEFAULT_SECURED_PORT),

@@ -8,7 +8,9 @@ use conche_netsim::mote::Arrived;
 use conche_netsim::node::{self, Node};
 use conche_netsim::rng::{Entity, Purpose, Streams};
 use conche_proto::cc::AnyController;
-use conche_proto::{ConfigError, EndpointConfig, Envelope, Event, Limits, TransmissionParameters, Transmit};
+use conche_proto::{
+    ConfigError, EndpointConfig, Envelope, Event, Limits, SourceValidation, TransmissionParameters, Transmit,
+};
 
 use super::publisher::Publisher;
 use super::requester::Requester;
@@ -87,6 +89,7 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
         number_copies: endpoint.number_copies,
         // No paper has a server check its observers, and no address is forged.
         observer_checks: None,
+        source_validation: SourceValidation::Off,
         response_timeout: None,
         queue_lifetime: PATIENCE,
         longest_pause: Some(PATIENCE),

@@ -51,6 +51,7 @@ impl Dumbbell {
             transmission: TransmissionParameters { max_retransmit: 20, ..TransmissionParameters::default() },
             envelope: Envelope::open(Duration::from_secs(60)),
             token_length: 0,
+            source_validation: conche_proto::SourceValidation::Off,
             ..EndpointConfig::default()
         });
         let controller = AnyController::by_name("default")?;

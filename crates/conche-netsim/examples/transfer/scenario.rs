@@ -133,6 +133,12 @@ impl Transfer {
         let limits = Limits { body_bytes: room, assembly_bytes: 8 * room, ..Limits::default() };
         let q_block = self.max_payloads.map(|max_payloads| QBlock { max_payloads, ..QBlock::default() });
         let transfer_lifetime = Duration::from_secs(1 << 20);
-        EndpointConfig { limits, q_block, transfer_lifetime, ..EndpointConfig::default() }
+        EndpointConfig {
+            limits,
+            q_block,
+            transfer_lifetime,
+            source_validation: conche_proto::SourceValidation::Off,
+            ..EndpointConfig::default()
+        }
     }
 }

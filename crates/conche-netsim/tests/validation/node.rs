@@ -10,9 +10,16 @@ use conche_netsim::wired::{LinkConfig, Topology};
 use conche_netsim::{Ended, Instant, NodeId, Simulation};
 use conche_proto::cc::default::CoapDefault;
 use conche_proto::codec::{Body, Code};
-use conche_proto::{EndpointConfig, Event, ExchangeId, Failure, Reliability, Request, RequestId, Response};
+use conche_proto::{
+    EndpointConfig, Event, ExchangeId, Failure, Reliability, Request, RequestId, Response, SourceValidation,
+};
 
 const LATENCY: Duration = Duration::from_millis(100);
+
+/// The configuration of a node in a closed network: sources need no proof of their addresses.
+fn closed() -> EndpointConfig {
+    EndpointConfig { source_validation: SourceValidation::Off, ..EndpointConfig::default() }
+}
 
 /// What the application does.
 enum Script {
@@ -123,7 +130,7 @@ fn run_over(
     for (node, script) in nodes.into_iter().zip([client(nodes[1]), server]) {
         let seed = sim.streams().seed_bytes(Entity::Node(node), Purpose::named("endpoint"));
         let application = Scripted { script, seen: Vec::new() };
-        let host = Node::new(EndpointConfig::default(), CoapDefault::default(), seed, application);
+        let host = Node::new(closed(), CoapDefault::default(), seed, application);
         sim.attach(node, host.expect("defaults are valid")).expect("a node");
     }
     let ended = sim.run();
@@ -188,7 +195,7 @@ fn retransmissions_are_numbered_copies_of_one_exchange() {
     net.duplex("link", client, nobody, LinkConfig::default());
     let mut sim = Simulation::new(&net, 1, Sent::default()).expect("a valid topology");
     let application = Scripted { script: Script::Get(nobody, Reliability::Confirmable), seen: Vec::new() };
-    let host = Node::new(EndpointConfig::default(), CoapDefault::default(), [7; 32], application);
+    let host = Node::new(closed(), CoapDefault::default(), [7; 32], application);
     sim.attach(client, host.expect("defaults are valid")).expect("a node");
     sim.run();
     let (hosts, sent) = sim.into_parts();

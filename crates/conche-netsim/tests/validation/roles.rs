@@ -99,6 +99,7 @@ pub fn papers_config(max_retransmit: u8) -> EndpointConfig {
         transmission: TransmissionParameters { max_retransmit, ..TransmissionParameters::default() },
         envelope: Envelope::open(Duration::from_secs(60)),
         token_length: 0,
+        source_validation: conche_proto::SourceValidation::Off,
         ..EndpointConfig::default()
     }
 }

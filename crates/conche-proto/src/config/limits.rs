@@ -28,7 +28,7 @@ use super::ConfigError;
 pub struct Limits {
     /// Peers with congestion state or message IDs: those that we send to, and those whose requests need a response of its
     /// own, for 255 s after their last use. No group of sources makes more of them than are free for others. A source that has
-    /// neither answered a message of this endpoint nor been [validated](crate::EndpointConfig::validate_sources) makes room for
+    /// neither answered a message of this endpoint nor been [validated](crate::EndpointConfig::source_validation) makes room for
     /// others at any time.
     pub peers: usize,
     /// Messages that wait for admission to one peer: if there are as many, a further request or ping to it is refused. What is never

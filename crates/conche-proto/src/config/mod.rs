@@ -8,6 +8,7 @@ mod multicast;
 mod observer_checks;
 mod q_block;
 mod shared;
+mod source_validation;
 mod transmission;
 
 pub use envelope::Envelope;
@@ -17,6 +18,7 @@ pub use observer_checks::ObserverChecks;
 pub use q_block::QBlock;
 pub use shared::SharedConfig;
 pub(crate) use shared::Times;
+pub use source_validation::SourceValidation;
 pub use transmission::{ParameterError, ParameterWarning, RandomFactor, TransmissionParameters};
 
 use alloc::vec::Vec;
@@ -89,15 +91,13 @@ pub struct EndpointConfig {
     ///
     /// Default: `false`, each duplicate is answered at once.
     pub pace_repeats: bool,
-    /// Nobody can use this endpoint to send much to an address that is not his (RFC 9175 §2.4, item 3; RFC 7252 §11.3). A request is
-    /// answered with three times its bytes at most until its source has shown, by an Echo value, that it gets what is sent to
-    /// its address. It is given one in a 4.01 when it asks for more: if the response is larger or takes longer than
-    /// `separate_after`, and at once if it asks to observe or the method is not idempotent. Clients that know RFC 9175 repeat
-    /// the request with it, and are known then for four minutes; others get no more than small and quick responses.
+    /// The proof that a source address is not forged (RFC 9175 §2.4, item 3; RFC 7252 §11.3).
+    /// Without it, each datagram of a source is answered with at most three times its bytes of UDP
+    /// payload.
     ///
-    /// Default: `false`. To be set for servers that strangers can reach and that have no security, such as those on the
-    /// Internet. Requests to groups are not concerned, see [`Multicast`].
-    pub validate_sources: bool,
+    /// Default: [`SourceValidation::Ping`]. Does not apply to group requests, see [`Multicast`],
+    /// nor to datagrams that the transport has [validated](crate::Datagram::validated).
+    pub source_validation: SourceValidation,
     /// When an observer is checked by a Confirmable message, and whether the first notification is
     /// Confirmable if the round-trip time to the client is unknown. Default: `Some` of
     /// [`ObserverChecks::default`]. With `None`, for simulations of servers that do neither, an
@@ -140,7 +140,7 @@ impl Default for EndpointConfig {
             response_limit: None,
             pace_repeats: false,
             number_copies: false,
-            validate_sources: false,
+            source_validation: SourceValidation::Ping,
             observer_checks: Some(ObserverChecks { first: ObserverChecks::FIRST, every: ObserverChecks::EVERY }),
             multicast: None,
             retry_after: Duration::from_secs(2),

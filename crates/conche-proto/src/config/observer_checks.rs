@@ -12,7 +12,7 @@ use super::ConfigError;
 ///
 /// An observer has proven its presence when it has acknowledged a notification or its first
 /// response, when its peer has acknowledged any message or answered a request of this endpoint, or
-/// when it registered from a [validated](crate::EndpointConfig::validate_sources) source. If the
+/// when it registered from a [validated](crate::EndpointConfig::source_validation) source. If the
 /// table of observers or the table of peers is full, observers without such a proof make room for
 /// others, the oldest first. To learn in time which of them are genuine, the endpoint checks them
 /// at once as soon as half of the table of observers or of peers is taken by unchecked ones.

@@ -51,12 +51,15 @@ pub struct Datagram<'a, P> {
     pub multicast: bool,
     /// The codepoint that it arrived with.
     pub ecn: Ecn,
+    /// The transport has validated the source address, as a DTLS handshake does. The endpoint then
+    /// asks for no [proof](crate::SourceValidation) of its own.
+    pub validated: bool,
 }
 
 impl<'a, P> Datagram<'a, P> {
     /// A unicast datagram to our only address.
     pub const fn new(from: P, bytes: &'a [u8]) -> Self {
-        Self { from, bytes, local: None, multicast: false, ecn: Ecn::NotCapable }
+        Self { from, bytes, local: None, multicast: false, ecn: Ecn::NotCapable, validated: false }
     }
 }
 

@@ -2,19 +2,14 @@
 
 use alloc::boxed::Box;
 
-use rand_core::RngCore;
-
 use super::discovery::Discovery;
 #[cfg(feature = "oscore")]
 use super::protection::Protection;
 use super::repeats::Repeats;
-use super::validation::Validation;
 use crate::config::EndpointConfig;
 
 /// What was found out of addresses, where the configuration says that it matters, and what the application has added.
 pub(super) struct Known<P> {
-    /// Where sources have to be validated.
-    pub(super) validation: Option<Validation>,
     /// Where requests have tokens that not every peer understands.
     pub(super) discovery: Option<Discovery>,
     /// Where repeats are paced.
@@ -27,17 +22,15 @@ pub(super) struct Known<P> {
 impl<P: Copy> Known<P> {
     /// Nothing has to be found out.
     #[cfg(feature = "oscore")]
-    pub(super) const NOTHING: Self = Self { validation: None, discovery: None, repeats: None, protection: None };
+    pub(super) const NOTHING: Self = Self { discovery: None, repeats: None, protection: None };
 
     /// `None` where nothing has to be found out.
-    pub(super) fn of(config: &EndpointConfig, random: &mut impl RngCore) -> Option<Self> {
-        let validation = config.validate_sources.then(|| Validation::new(random));
+    pub(super) fn of(config: &EndpointConfig) -> Option<Self> {
         let paced_peers = config.limits.paced_peers;
         let repeats = (config.pace_repeats && paced_peers > 0).then(|| Repeats::new(paced_peers));
         let discovery = Discovery::of(config);
-        let something = validation.is_some() || discovery.is_some() || repeats.is_some();
+        let something = discovery.is_some() || repeats.is_some();
         something.then_some(Self {
-            validation,
             discovery,
             repeats,
             #[cfg(feature = "oscore")]

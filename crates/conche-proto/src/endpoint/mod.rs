@@ -107,6 +107,7 @@ use outbox::{Outbox, Source};
 use repeats::Repeats;
 use sets::Sets;
 use streams::Parts;
+use validation::Validation;
 
 /// A number for each source, the same for sources that belong together.
 type SourceGroups<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
@@ -140,6 +141,8 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     sources: Option<Box<Sources<P>>>,
     limiter: Option<Box<Limiter>>,
     known: Option<Box<Known<P>>>,
+    /// Created when the first source has to prove its address.
+    validation: Option<Box<Validation<P>>>,
     /// Memory of the requests on their way to the application. Responses come one by one and have their own.
     requests: MessagePool,
     received: OnDemand<Deduplication>,
@@ -184,13 +187,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let mut random = ChaCha8Rng::from_seed(seed);
         let [hash, peers_hash] = [Keyed::new(&mut random), Keyed::new(&mut random)];
         let (limits, times) = (&config.limits, config.times());
-        let known = Known::of(&config, &mut random).map(Box::new);
+        let known = Known::of(&config).map(Box::new);
         Ok(Self {
             random,
             hash,
             sources: None,
             limiter: config.response_limit.map(|limit| Box::new(Limiter::new(limit))),
             known,
+            validation: None,
             requests: MessagePool::new(),
             received: OnDemand::new(config.clone()),
             rejectable: Rejectable::default(),
@@ -335,7 +339,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.piggybacking_over(now, request);
         } else if let Some(repeat) = Known::repeats(&mut self.known).and_then(|repeats| repeats.pop_due(now)) {
             self.outbox.push_back(repeat.into());
-        } else if self.leisure_over(now) || self.stream_expired(now) || self.upload_due(now) {
+        } else if self.ping_due(now) || self.leisure_over(now) || self.stream_expired(now) || self.upload_due(now) {
             // Done.
         } else if let Some(due) = self.subscriptions.made().and_then(|made| made.pop_due(now)) {
             self.subscription_due(due);
@@ -370,6 +374,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.purge_bodies(now),
             self.sets.as_ref().and_then(|sets| sets.next_due()),
             self.repeats().and_then(Repeats::next_due),
+            self.validation.as_ref().and_then(|validation| validation.next_due()),
         ];
         next.into_iter().fold(self.exchanges.next_due(), earlier)
     }

@@ -4,6 +4,7 @@ use super::leaving::What;
 use super::{Endpoint, Event, NotifyError};
 use crate::PeerKey;
 use crate::codec::{Body, Code, Message, MessageId, OptionNumber, Overhead};
+use crate::config::SourceValidation;
 use crate::exchange::{Content, ExchangeId, Failure, Opening, Purpose, Reliability, Response, State};
 use crate::incoming::{RequestId, Waiting};
 use crate::observe::{
@@ -18,7 +19,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// [`OptionNumber::OBSERVE`] 0; the response then says that the client observes, unless it is an error.
     ///
     /// `None` if the request does not wait for a response, or came to a group or from a source that is not
-    /// [validated](crate::EndpointConfig::validate_sources), or there is no room within
+    /// [validated](crate::EndpointConfig::source_validation), or there is no room within
     /// [`Limits::observers`](crate::Limits::observers) and
     /// [`observers_per_peer`](crate::Limits::observers_per_peer): the response is then that to a plain GET (RFC 7641
     /// §4.1).
@@ -29,7 +30,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Waiting { from, local, group, asked, .. } = waiting;
         // A request without an allowance came from a validated source, if the configuration
         // validates sources.
-        let validated = self.config.validate_sources;
+        let validated = self.config.source_validation != SourceValidation::Off;
         if let Some(before) = self.observer_of(request, &waiting) {
             self.remove_observer(now, before);
         }

@@ -18,6 +18,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             queued: self.exchanges.queued(),
             over_paths: self.peers.over_paths(),
             incoming: self.incoming.len(),
+            awaiting_validation: self.validation.as_ref().map_or(0, |validation| validation.held()),
             responses: self.exchanges.responses(),
             at_leisure: self.leisure.len(),
             observers: self.observers.len(),
@@ -27,6 +28,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 + self.leisure.len()
                 + self.subscriptions.timers()
                 + self.observers.timers()
+                + self.validation.as_ref().map_or(0, |validation| validation.pinged())
                 + held_repeats,
             transfers: self.exchanges.transfers(),
             assemblies: self.parts.assemblies.contexts().len() + self.sets.as_ref().map_or(0, |sets| sets.len()),
@@ -54,6 +56,10 @@ pub struct Occupancy {
     pub over_paths: usize,
     /// Requests of peers that wait for a response.
     pub incoming: usize,
+    /// Requests and responses held until their source has [proved its
+    /// address](crate::SourceValidation): at most 1 MiB, each counted with 256 bytes beside its
+    /// own, and 16 for each source.
+    pub awaiting_validation: usize,
     /// Those of the exchanges that are separate responses; with `incoming` within [`Limits::incoming`](crate::Limits).
     pub responses: usize,
     /// Responses to requests that came to a group, which wait for their time; with `incoming` within

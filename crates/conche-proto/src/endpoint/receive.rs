@@ -13,6 +13,7 @@ use crate::blockwise::sets::lists_missing_blocks;
 use crate::codec::{
     Body, Code, Header, Message, MessageId, NoResponse, OptionNumber, OwnedMessage, Token, Type, copy_of,
 };
+use crate::config::SourceValidation;
 use crate::exchange::{ExchangeId, Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
 use crate::incoming::{Came, RequestId, ResponseRules, Waiting};
@@ -75,7 +76,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A datagram arrived (RFC 7252 §4.2, §4.3): each type and code class goes its way, and what has none is rejected
     /// with a Reset if it is Confirmable, and ignored otherwise.
     pub(super) fn receive(&mut self, now: Instant, datagram: &Datagram<'_, P>) {
-        let &Datagram { from, bytes, .. } = datagram;
+        let &Datagram { from, bytes, validated, .. } = datagram;
         self.stats.datagrams_received += 1;
         self.stats.bytes_received += bytes.len() as u64;
         if datagram.multicast {
@@ -107,10 +108,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         match message.ty() {
             Type::Confirmable | Type::NonConfirmable if code.is_request() => {
-                self.receive_request(now, source, (hash, peer), message)
+                self.receive_request(now, (source, validated), (hash, peer), message)
             }
             Type::Confirmable | Type::NonConfirmable if code.is_response() => {
-                self.receive_separate_response(now, source, hash, peer, message);
+                self.receive_separate_response(now, (source, validated), hash, peer, message);
             }
             Type::Confirmable | Type::NonConfirmable => self.reject(source, message),
             Type::Reset if code.is_empty() => self.receive_reset(now, source, hash, peer, message),
@@ -127,6 +128,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.peers.get_mut(peer).heard();
         }
         match message.code() {
+            Code::EMPTY if self.validates(now, from, message.id()) => {}
             Code::EMPTY => self.receive_empty_ack(now, peer, message),
             code if code.is_response() => self.receive_piggybacked_response(now, peer, message),
             _ => {}
@@ -145,6 +147,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Our datagram could not be delivered. A quoted message must be one that is outstanding (RFC 7252 §4.2), or
     /// somebody is forging errors.
     pub(super) fn unreachable(&mut self, now: Instant, peer: P, quoted: Option<&[u8]>) {
+        self.ping_unreachable(now, &peer, quoted);
         let Some(peer) = self.peers.peek(&peer) else { return };
         let failed = match quoted {
             None => self.exchanges.outstanding(&self.peers, peer),
@@ -180,7 +183,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn receive_request(
         &mut self,
         now: Instant,
-        source: Source<P>,
+        (source, validated): (Source<P>, bool),
         (hash, peer): (u64, Option<u32>),
         message: &Message<'_>,
     ) {
@@ -188,8 +191,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.stats.limited += 1;
             return;
         }
-        let allowance = self.allowance(now, &source, hash, message);
+        let allowance = if validated { None } else { self.allowance(now, &source, hash, message) };
         let what = self.fingerprint(source, hash, message);
+        if self.is_held(hash, what, allowance) {
+            return;
+        }
         if let Some(remembered) = self.received.find(now, what) {
             return self.receive_copy(now, (source, hash), message, remembered, allowance);
         }
@@ -308,7 +314,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         if let Some(peer) = peer {
             self.peers.hold(peer);
-            if self.config.validate_sources && arrival.allowance.is_none() {
+            if self.config.source_validation != SourceValidation::Off && arrival.allowance.is_none() {
                 self.peers.validated(peer);
             }
         }
@@ -334,7 +340,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn receive_separate_response(
         &mut self,
         now: Instant,
-        source: Source<P>,
+        (source, validated): (Source<P>, bool),
         hash: u64,
         peer: Option<u32>,
         message: &Message<'_>,
@@ -347,7 +353,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             && let Some(remembered) = self.received.find(now, what)
         {
             // Perhaps it is a copy of nothing but has the ID of a request, whose answer is no shorter for that.
-            let allowance = self.allowance(now, &source, hash, message);
+            let allowance = if validated { None } else { self.allowance(now, &source, hash, message) };
             return self.receive_copy(now, (source, hash), message, remembered, allowance);
         }
         let found = peer.and_then(|peer| self.exchange_with_token(peer, &message.token()));
@@ -415,7 +421,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(index) = self.exchange_with_id(now, peer, message) else { return };
         let exchange = self.exchanges.get(index);
         let purpose = exchange.purpose;
-        let is_request = purpose == Purpose::Request;
+        let (is_request, exchange_peer) = (purpose == Purpose::Request, exchange.peer);
         if !exchange.confirmable
             || is_request && exchange.token.as_slice() != message.token_bytes() && !exchange.has_token_of_set(message)
         {
@@ -425,6 +431,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         match purpose {
             // Any matching ACK ends the retransmission of a response, whatever it carries (RFC 7252 §5.2.2).
             Purpose::Response(_) | Purpose::Notification(_) | Purpose::Ping => {
+                if purpose != Purpose::Ping {
+                    self.acknowledged_by(now, exchange_peer);
+                }
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
                 self.complete(now, index);
             }
@@ -450,12 +459,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn receive_empty_ack(&mut self, now: Instant, peer: Option<u32>, message: &Message<'_>) {
         let Some(index) = self.exchange_with_id(now, peer, message) else { return };
         let exchange = self.exchanges.get_mut(index);
-        let trusted = self.peers.get_mut(exchange.peer).trust.is_given(now);
-        match exchange.purpose {
+        let (purpose, exchange_peer) = (exchange.purpose, exchange.peer);
+        let trusted = self.peers.get_mut(exchange_peer).trust.is_given(now);
+        match purpose {
             _ if !exchange.awaits_ack() => {}
             // Believed in any case: nothing else ever vouches for their arrival, and without belief a few guesses would
             // hold the peer's slot until they are given up.
             Purpose::Response(_) | Purpose::Notification(_) | Purpose::Ping => {
+                if purpose != Purpose::Ping {
+                    self.acknowledged_by(now, exchange_peer);
+                }
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
                 self.complete(now, index);
             }
@@ -483,6 +496,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Handles a Reset: it answers a ping, and ends any other exchange if the peer's message IDs are trusted.
     fn receive_reset(&mut self, now: Instant, source: Source<P>, hash: u64, peer: Option<u32>, message: &Message<'_>) {
+        if self.validates(now, &source.from, message.id()) {
+            return;
+        }
         let trusted = peer.is_none_or(|peer| self.peers.get_mut(peer).trust.is_given(now));
         if trusted
             && !self.rejectable.is_empty()
@@ -547,7 +563,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some(self.fingerprint_of(source, self.peers.hash(&source.from), (ty, header.id, token)))
     }
 
-    fn fingerprint_of(&self, source: Source<P>, hash: u64, (ty, id, token): (u8, MessageId, &[u8])) -> Fingerprint {
+    /// The same of a message with this type (1 for Confirmable), message ID and token.
+    pub(super) fn fingerprint_of(
+        &self,
+        source: Source<P>,
+        hash: u64,
+        (ty, id, token): (u8, MessageId, &[u8]),
+    ) -> Fingerprint {
         let local = source.local.map_or(0, |local| self.hash.hash(&local));
         Keyed::fingerprint(hash, local ^ self.hash.digest(ty, token), id.0)
     }

@@ -5,6 +5,7 @@ use alloc::string::String;
 use super::Endpoint;
 use super::outbox::{Departure, Source, encoded};
 use super::receive::Arrival;
+use super::validation::allows;
 use crate::PeerKey;
 use crate::codec::{
     BLOCK_BYTES, Body, Code, MARKER_BYTES, Message, MessageId, NoResponse, OptionNumber, Overhead, SIZE_BYTES, Type,
@@ -102,6 +103,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         code: Code,
         body: &Body,
     ) {
+        let fits = allows(arrival.allowance, Overhead::of_response_to(message).message(body));
+        if !fits && code.is_success() && self.hold_request(now, arrival, message) {
+            return;
+        }
         let (code, body) = self.as_it_may_leave(now, arrival, message, (code, body));
         if arrival.security.is_plain() {
             return self.send_at_once(now, arrival, message, code, &body);

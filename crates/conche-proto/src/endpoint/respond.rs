@@ -1,9 +1,11 @@
 //! Requests of the peers: how the application answers them (RFC 7252 §5.2).
 
 use super::outbox::{Departure, Source, encode, encoded};
+use super::validation::needs_proof;
 use super::{Endpoint, Known, RespondError, StreamEnd, SupersedeError};
 use crate::PeerKey;
 use crate::codec::{Block, Body, Code, MessageId, OBSERVE_BYTES, OptionNumber, Overhead, Type};
+use crate::config::SourceValidation;
 use crate::exchange::{Content, Exchange, ExchangeId, Opening, Purpose, Reliability, Response};
 use crate::hash::Keyed;
 use crate::incoming::{Came, Keeping, RequestId, Waiting};
@@ -88,7 +90,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some((Block { more: asked.more, ..block }, observer.zip(content.uint(OptionNumber::OBSERVE))))
     }
 
-    /// Sends the answer to a message, which takes the share of its request.
+    /// Sends the answer to a message, which takes the share of its request, or holds it until its
+    /// source is validated.
     #[inline]
     pub(super) fn send_response(
         &mut self,
@@ -98,8 +101,23 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         mut response: Response,
     ) -> Option<ExchangeId> {
         if waiting.allowance.is_some() {
-            response = self.affordable(now, waiting, response);
+            if needs_proof(waiting, &response) {
+                response = self.hold_response(now, waiting, security, response)?;
+            }
+            response.reliability = Some(Reliability::NeverConfirmable);
         }
+        self.send_now(now, (waiting, security), observer, response)
+    }
+
+    /// Sends the answer to a message, without regard to the allowance of its source.
+    #[inline]
+    pub(super) fn send_now(
+        &mut self,
+        now: Instant,
+        (waiting, security): (&Waiting<P>, &Security),
+        observer: Option<u32>,
+        response: Response,
+    ) -> Option<ExchangeId> {
         match waiting.peer.map(Number::get) {
             Some(_) if waiting.is_to_group() => {
                 self.respond_at_leisure(now, waiting.clone(), response);
@@ -117,8 +135,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Acknowledges a request with an Empty ACK now, because the response will take long. Without this call it happens
     /// after [`EndpointConfig::separate_after`](crate::EndpointConfig::separate_after).
-    ///
-    /// A request of a source that has to be [validated](crate::EndpointConfig::validate_sources) is answered with 4.01 instead.
     ///
     /// # Errors
     /// If the request does not wait for a response, or not any more.
@@ -167,13 +183,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// peer's state then; if there can be none, the request is refused while it still can be told.
     pub(super) fn piggybacking_over(&mut self, now: Instant, request: RequestId) {
         let Some(waiting) = self.incoming.get(request).cloned() else { return };
-        if waiting.allowance.is_some() {
-            return self.challenge_late(now, request, &waiting);
-        }
         match self.open_peer(now, waiting.from, waiting.group) {
             Ok(peer) => {
                 self.peers.hold(peer);
-                if self.config.validate_sources {
+                if self.config.source_validation != SourceValidation::Off && waiting.allowance.is_none() {
                     self.peers.validated(peer);
                 }
                 self.incoming.acknowledged(request, peer);

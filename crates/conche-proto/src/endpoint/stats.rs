@@ -43,9 +43,11 @@ pub struct Stats {
     pub group_overflow: u64,
     /// Requests dropped because their source exceeded [`ResponseLimit`](crate::config::ResponseLimit).
     pub limited: u64,
-    /// Requests answered with 4.01, because their source has to be
-    /// [validated](crate::EndpointConfig::validate_sources) first.
+    /// Requests answered with 4.01 and an Echo value, because their source has to be
+    /// [validated](crate::EndpointConfig::source_validation) first.
     pub challenged: u64,
+    /// Pings sent for the same reason.
+    pub validation_pings: u64,
     /// Non-confirmable responses that never left: all message IDs stayed in use for as long as their clients wait, or
     /// [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) messages waited for one already.
     pub responses_expired: u64,
@@ -83,6 +85,7 @@ impl core::ops::AddAssign for Stats {
             group_overflow,
             limited,
             challenged,
+            validation_pings,
             responses_expired,
             resets_sent,
             oversized,
@@ -107,6 +110,7 @@ impl core::ops::AddAssign for Stats {
         self.group_overflow += group_overflow;
         self.limited += limited;
         self.challenged += challenged;
+        self.validation_pings += validation_pings;
         self.responses_expired += responses_expired;
         self.resets_sent += resets_sent;
         self.oversized += oversized;

@@ -369,6 +369,12 @@ impl Deduplication {
         }
     }
 
+    /// Whether a message is idempotent, or not remembered any more.
+    pub(crate) fn is_idempotent(&self, remembered: Remembered) -> bool {
+        let entry = self.entries.get(remembered.index.get());
+        entry.is_none_or(|entry| entry.what.message != remembered.message || entry.group == Group::NOBODY)
+    }
+
     /// Forgets idempotent requests, the oldest first, until an entry with a reply of so many bytes fits.
     ///
     /// A place once made is there until the table is empty, so a flood of short entries could turn all of the capacity into

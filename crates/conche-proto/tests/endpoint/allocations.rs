@@ -65,6 +65,6 @@ fn a_request_without_a_payload_in_its_response_is_served_without_an_allocation()
 
 #[test]
 fn a_request_with_a_payload_in_its_response_costs_the_reply_that_is_remembered() {
-    let counted = allocations(b"21.5 degrees in the shade of the old apple tree");
+    let counted = allocations(b"21.5 degrees in the shade of the tree");
     assert!(counted <= u64::from(REQUESTS) + NOW_AND_THEN, "{counted} in {REQUESTS} requests");
 }

@@ -58,7 +58,8 @@ impl<C: SharedController> Driver<C> {
         // Who has a place in a line will open an exchange, or has told so already.
         let idle =
             self.serving.is_idle() && !self.bodies.are_leaving() && self.turns.is_empty() && self.commands.is_empty();
-        if idle && self.endpoint.occupancy().exchanges == 0 {
+        let occupancy = self.endpoint.occupancy();
+        if idle && occupancy.exchanges == 0 && occupancy.awaiting_validation == 0 {
             self.company.has_done();
         }
         late || self.company.have_all_done()

@@ -59,7 +59,7 @@ struct State {
     /// Those of each host that has. Others do not count there: forged addresses would use up what a host may.
     of_hosts: Limiter,
     /// Of sources; `None` where the endpoint has every one show where it is.
-    reachable: Option<Freshness>,
+    reachable: Freshness,
     /// By our identifiers (C_R), which are the recipient IDs of contexts.
     agreed: HashMap<EndId, Arc<Credential>>,
     /// The contexts of each credential, by the ID of its key, the oldest one first.
@@ -83,8 +83,7 @@ pub(crate) struct Answer {
 }
 
 impl Responding {
-    /// `validated`: the endpoint has every source show where it is.
-    pub(crate) fn new(us: Party, validated: bool, fence: Fence) -> Result<Self, Error> {
+    pub(crate) fn new(us: Party, fence: Fence) -> Result<Self, Error> {
         let mut key = [0; 16];
         getrandom::fill(&mut key).map_err(|_| Error::NoRandomness)?;
         let state = State {
@@ -93,7 +92,7 @@ impl Responding {
             beginnings: Limiter::new(BEGINNINGS),
             before_shown: Limiter::new(BEFORE_SHOWN),
             of_hosts: Limiter::new(OF_HOST),
-            reachable: (!validated).then(|| Freshness::new(key, LIFETIME)),
+            reachable: Freshness::new(key, LIFETIME),
             agreed: HashMap::new(),
             of: HashMap::new(),
             retired: Vec::new(),
@@ -115,7 +114,6 @@ impl Responding {
         echo: Option<&[u8]>,
     ) -> Result<bool, [u8; Freshness::LENGTH]> {
         let State { half_open, before_shown, reachable, .. } = &mut *self.state();
-        let Some(reachable) = reachable else { return Ok(true) };
         // What begins nothing is answered without, and uses up nothing.
         if payload.split_first().is_none_or(|(id, message)| *id != NO_ID || Responder::check(message).is_err()) {
             return Ok(false);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "dtls")]
 use conche_dtls::{ClientCredentials, ServerKeys};
+use conche_proto::SourceValidation;
 use conche_proto::cc::AnyController;
 #[cfg(feature = "dtls")]
 use ipnet::IpNet;
@@ -65,26 +66,30 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// For a server that strangers can reach, such as from the Internet: it sends no more than three times what it has
-    /// received to an address, until that has shown by an Echo value that it is no forged one (RFC 9175 §2.4). Clients such as
-    /// [`Client`] do so by themselves, which takes a round trip once in four minutes; see
-    /// [`EndpointConfig::validate_sources`](crate::EndpointConfig::validate_sources) for what becomes of others.
+    /// Chooses the proof that the address of a client over UDP is not forged. A client without it
+    /// is sent at most three times the bytes that came from it. By default it answers a ping, as
+    /// every client of RFC 7252 does, or returns an Echo value (RFC 9175 §2.4). That takes one more
+    /// round trip before a large response or an observation, once in 247 s. Clients over DTLS have
+    /// proved their address in the handshake.
+    ///
+    /// Use [`SourceValidation::Off`] in networks without forged addresses. See
+    /// [`EndpointConfig::source_validation`](crate::EndpointConfig::source_validation).
     ///
     /// [`config`](Self::config) sets it anew, and so comes first.
     ///
     /// ```
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// use conche::Server;
     /// use conche::server::get;
+    /// use conche::{Server, SourceValidation};
     ///
-    /// let list = "a long list\n".repeat(50);
-    /// let route = get(move || { let list = list.clone(); async move { list } });
-    /// let server = Server::builder().validate_sources().route("/list", route).bind("[::]:5683").await?;
+    /// let route = get(async || "a long list\n".repeat(50));
+    /// let server = Server::builder().source_validation(SourceValidation::Off).route("/list", route);
+    /// let server = server.bind("[fd00::1]:5683").await?;
     /// # Ok(())
     /// # }
     /// ```
-    pub fn validate_sources(mut self) -> Self {
-        self.settings.config.validate_sources = true;
+    pub fn source_validation(mut self, validation: SourceValidation) -> Self {
+        self.settings.config.source_validation = validation;
         self
     }
 

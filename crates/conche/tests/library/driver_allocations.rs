@@ -1,7 +1,7 @@
 //! How often the heap is asked for memory.
 
 use conche::server::get;
-use conche::{Client, Server, Uri};
+use conche::{Client, Server, SourceValidation, Uri};
 use tokio::net::UdpSocket;
 
 const REQUESTS: u16 = 1_000;
@@ -19,7 +19,12 @@ fn allocations(text: &'static str) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let (_server, socket) = runtime.block_on(async {
         let route = get(move || async move { text });
-        let server = Server::builder().route("/t", route).bind("127.0.0.1:0").await.expect("it starts");
+        let server = Server::builder()
+            .source_validation(SourceValidation::Off)
+            .route("/t", route)
+            .bind("127.0.0.1:0")
+            .await
+            .expect("it starts");
         let socket = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
         socket.connect(server.local_addr()).await.expect("it is an address");
         (server, socket)

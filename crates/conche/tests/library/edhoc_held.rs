@@ -8,7 +8,9 @@ use std::time::Duration;
 use conche::client::Full;
 use conche::security::Identity;
 use conche::server::{Notifier, get};
-use conche::{AnyController, Client, Code, ContentFormat, EndpointConfig, Error, Failure, RequestError, Server};
+use conche::{
+    AnyController, Client, Code, ContentFormat, EndpointConfig, Error, Failure, RequestError, Server, SourceValidation,
+};
 use conche_proto::codec::{Body, Message, OwnedMessage, Type};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -66,7 +68,12 @@ async fn observed(party: conche::edhoc::Party, at: &str, gate: &Arc<Semaphore>) 
         async move { gate.acquire().await.map_or("closed", |_| "open") }
     };
     let route = get(async || "t").observed_by(&notifier);
-    let server = Server::builder().edhoc(party).secured_only().route("/t", route).route("/slow", get(slow));
+    let server = Server::builder()
+        .source_validation(SourceValidation::Off)
+        .edhoc(party)
+        .secured_only()
+        .route("/t", route)
+        .route("/slow", get(slow));
     (server.bind(at).await.expect("the loopback can be bound"), notifier)
 }
 

@@ -420,7 +420,8 @@ async fn queries_of_one_host_run_a_bounded_number_of_handlers_and_requests_are_s
     let counter = Counter::default();
     let asked = Arc::clone(&counter.asked);
     let limits = Limits { topics: 2 * TOPICS, observers_per_peer: 2 * TOPICS, ..Limits::default() };
-    let config = EndpointConfig { limits, validate_sources: false, ..EndpointConfig::default() };
+    let config =
+        EndpointConfig { limits, source_validation: conche::SourceValidation::Off, ..EndpointConfig::default() };
     let shown = Arc::clone(&asked);
     let asked_so_far = get(move || {
         let shown = Arc::clone(&shown);

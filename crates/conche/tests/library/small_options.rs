@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use conche::codec::NoResponse;
 use conche::server::{Notifier, RequireFresh, Response, Router, State, get, post};
-use conche::{Client, Code, Error, OptionNumber, Problem, Server};
+use conche::{Client, Code, Error, OptionNumber, Problem, Server, SourceValidation};
 
 /// How often a handler ran.
 type Count = Arc<AtomicU32>;
@@ -54,7 +54,13 @@ async fn a_request_is_repeated_twice_at_most_however_often_the_server_challenges
 
 // RFC 9175 §2.4 (Q304)
 #[tokio::test]
-async fn a_server_that_validates_sources_serves_those_who_are_where_they_say() {
+async fn a_server_serves_large_responses_and_observers_however_they_prove_their_address() {
+    for validation in [SourceValidation::Ping, SourceValidation::Echo, SourceValidation::Off] {
+        serves_everything(validation).await;
+    }
+}
+
+async fn serves_everything(validation: SourceValidation) {
     let (count, notifier) = (Count::default(), Notifier::new());
     let ran = Arc::clone(&count);
     let add = move || {
@@ -65,7 +71,8 @@ async fn a_server_that_validates_sources_serves_those_who_are_where_they_say() {
     let router = Router::new()
         .route("/large", get(async || "y".repeat(5_000)).observed_by(&notifier))
         .route("/add", post(add).layer(fresh));
-    let server = Server::builder().validate_sources().router(router).bind("127.0.0.1:0").await.expect("it starts");
+    let server = Server::builder().source_validation(validation).router(router);
+    let server = server.bind("127.0.0.1:0").await.expect("it starts");
     let uri = |path: &str| format!("coap://{}{path}", server.local_addr());
 
     let large = Client::new().get(uri("/large")).await.expect("a response");

@@ -9,7 +9,7 @@ use conche::body::from_reader;
 use conche::codec::BlockSize;
 use conche::server::extract::{BodyError, Bytes};
 use conche::server::{BodyStream, Response, Router, ServerBuilder, State, get, post, put};
-use conche::{Client, Code, ContentFormat, Error, Failure, OptionNumber, Server};
+use conche::{Client, Code, ContentFormat, Error, Failure, OptionNumber, Server, SourceValidation};
 use futures_core::Stream;
 use tokio::sync::Notify;
 
@@ -257,8 +257,8 @@ async fn a_second_transfer_of_a_stream_without_an_etag_is_never_taken_for_the_fi
 }
 
 #[tokio::test]
-async fn a_server_that_validates_its_clients_streams_too() {
-    let (_server, there) = start(Server::builder().validate_sources()).await;
+async fn a_server_that_asks_for_an_echo_value_streams_too() {
+    let (_server, there) = start(Server::builder().source_validation(SourceValidation::Echo)).await;
     let client = Client::new();
     let uri = format!("{there}/count");
     let sent = client.put(uri).send_stream(Pieces::of(bytes(5_000), 1_000)).await.expect("a response");

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use conche::client::Observation;
 use conche::server::{BindError, Notifier, Response, Router, ServerBuilder, State, WorkersError, get, post};
-use conche::{Client, Code, EndpointConfig, Error, Limits, Reliability, Server};
+use conche::{Client, Code, EndpointConfig, Error, Limits, Reliability, Server, SourceValidation};
 use tokio::net::UdpSocket;
 
 use crate::own_address::own_address;
@@ -204,7 +204,11 @@ async fn acknowledgements_find_their_worker_while_others_have_nothing_left_to_do
         tokio::time::sleep(Duration::from_millis(200 * index)).await;
         worker
     }
-    let config = EndpointConfig { separate_after: Duration::from_millis(1), ..Default::default() };
+    let config = EndpointConfig {
+        separate_after: Duration::from_millis(1),
+        source_validation: SourceValidation::Off,
+        ..Default::default()
+    };
     let server = builder().config(config).route("/late", get(late)).bind("127.0.0.1:0").await.expect("it starts");
     let mut sockets = Vec::new();
     for _ in 0..CLIENTS {

@@ -124,7 +124,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ) {
         if arrival.allowance.is_some() {
             // Later there would be no room for a question.
-            return self.challenge_at_once(now, arrival, message);
+            return self.hold_or_challenge(now, arrival, message);
         }
         let places = self.config.limits.incoming;
         let admitted = self.incoming.admits_in_parts(arrival.group, &message.token(), places);

@@ -46,9 +46,6 @@ pub enum StreamEnd {
     Refused,
     /// The body has more blocks than can be numbered, or none fits into a message.
     TooLarge,
-    /// The client has to show first that it is where it says
-    /// ([`validate_sources`](crate::EndpointConfig::validate_sources)), and will begin anew.
-    Challenged,
 }
 
 impl core::fmt::Display for StreamEnd {
@@ -58,7 +55,6 @@ impl core::fmt::Display for StreamEnd {
             Self::BegunAnew => "the client began the body anew",
             Self::Refused => "there was no room for its answer",
             Self::TooLarge => "the body has more blocks than can be numbered, or none fits into a message",
-            Self::Challenged => "the client was asked to show that its address is its own",
         })
     }
 }

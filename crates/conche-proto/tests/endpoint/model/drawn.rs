@@ -7,7 +7,8 @@ use conche_proto::cc::{AnyController, Controller};
 use conche_proto::codec::{BlockSize, OptionNumber};
 use conche_proto::config::RandomFactor;
 use conche_proto::{
-    Endpoint, EndpointConfig, Envelope, Instant, Limits, PathKey, QBlock, ResponseLimit, TransmissionParameters,
+    Endpoint, EndpointConfig, Envelope, Instant, Limits, PathKey, QBlock, ResponseLimit, SourceValidation,
+    TransmissionParameters,
 };
 
 use super::Address;
@@ -112,7 +113,9 @@ impl Drawn {
 
     /// The endpoint; `None` if it was refused, as it had to be.
     pub fn endpoint(&self) -> Option<Endpoint<Address, AnyController>> {
-        let made = Endpoint::new(self.config.clone(), self.named.controller(), [self.seed; 32]);
+        // The model knows no pings.
+        let config = EndpointConfig { source_validation: SourceValidation::Off, ..self.config.clone() };
+        let made = Endpoint::new(config, self.named.controller(), [self.seed; 32]);
         if self.illegal {
             let error = made.err().map(|error| error.to_string()).expect("an illegal configuration is refused");
             assert!(!error.is_empty());

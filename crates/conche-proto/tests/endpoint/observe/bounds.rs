@@ -11,7 +11,7 @@ use crate::support::{Direct, s};
 
 /// A server that reads an address as a prefix of 16 bits, a host of eight and a port of eight.
 fn server(limits: Limits) -> Direct {
-    let mut server = Direct::new(EndpointConfig { limits, validate_sources: false, ..EndpointConfig::default() });
+    let mut server = Direct::new(EndpointConfig { limits, ..EndpointConfig::default() });
     server.endpoint.set_source_groups(Box::new(|address| u64::from(address >> 16)));
     server.endpoint.set_source_hosts(Box::new(|address| u64::from(address >> 8)));
     server

@@ -3,7 +3,9 @@
 
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Code, Type};
-use conche_proto::{Endpoint, EndpointConfig, Event, Input, Reliability, Response, TransmissionParameters};
+use conche_proto::{
+    Endpoint, EndpointConfig, Event, Input, Reliability, Response, SourceValidation, TransmissionParameters,
+};
 
 use super::net::registration;
 use crate::support::direct::{Given, ack_of, content};
@@ -12,7 +14,7 @@ use crate::support::{Direct, ms, s, wire};
 /// A server that may have two exchanges with each client.
 fn server() -> Direct {
     let transmission = TransmissionParameters { nstart: 2, ..TransmissionParameters::default() };
-    let config = EndpointConfig { transmission, ..EndpointConfig::default() };
+    let config = EndpointConfig { transmission, source_validation: SourceValidation::Off, ..EndpointConfig::default() };
     let mut server = Direct::new(EndpointConfig::default());
     let controller = AnyController::by_name("cocoa").expect("a known name");
     server.endpoint = Endpoint::new(config, controller, [23; 32]).expect("legal parameters");

@@ -7,7 +7,7 @@ use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code, ContentFormat, OptionNumber, OwnedMessage, Type};
 use conche_proto::{
     Endpoint, EndpointConfig, Event, ExchangeId, Input, Instant, ObserverId, Output, Reliability, Request, Response,
-    SubscriptionId,
+    SourceValidation, SubscriptionId,
 };
 
 use crate::support::ms;
@@ -97,6 +97,7 @@ impl Net {
     }
 
     pub fn with(clients: u32, controller: &str, config: &EndpointConfig) -> Self {
+        let config = EndpointConfig { source_validation: SourceValidation::Off, ..config.clone() };
         let node = |address: u32| {
             let endpoint = Endpoint::new(config.clone(), by_name(controller), seed_of(address.into()));
             Node { endpoint: endpoint.expect("legal parameters"), events: Vec::new(), wake: None }

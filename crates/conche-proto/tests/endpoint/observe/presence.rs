@@ -16,7 +16,7 @@ const EVERY: std::time::Duration = ObserverChecks::EVERY;
 
 /// A server that reads an address as a prefix and a host of 12 bits, and validates no source.
 fn server(limits: Limits) -> Direct {
-    let mut server = Direct::new(EndpointConfig { limits, validate_sources: false, ..EndpointConfig::default() });
+    let mut server = Direct::new(EndpointConfig { limits, ..EndpointConfig::default() });
     server.endpoint.set_source_groups(Box::new(|address| u64::from(address >> 12)));
     server
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code, MessageId, OwnedMessage, Type};
 use conche_proto::{
-    Datagram, Endpoint, EndpointConfig, Event, Input, Instant, Limits, Output, RequestId, Response, Transmit,
+    Datagram, Endpoint, EndpointConfig, Event, Input, Instant, Limits, Output, RequestId, Response, SourceValidation,
+    Transmit,
 };
 
 use super::wire;
@@ -36,8 +37,17 @@ impl Direct {
         Self::seeded(config, 23)
     }
 
-    /// One with randomness of its own.
+    /// One with this seed, in a closed network: sources need no proof of their addresses.
     pub fn seeded(config: EndpointConfig, seed: u64) -> Self {
+        Self::as_configured(EndpointConfig { source_validation: SourceValidation::Off, ..config }, seed)
+    }
+
+    /// One with the source validation of the configuration.
+    pub fn validating(config: EndpointConfig) -> Self {
+        Self::as_configured(config, 23)
+    }
+
+    fn as_configured(config: EndpointConfig, seed: u64) -> Self {
         let buffer = vec![0; config.limits.message_bytes];
         let endpoint = Endpoint::new(config, by_name("default"), seed_of(seed)).expect("legal parameters");
         Self { endpoint, now: Instant::ZERO, wake: None, buffer }

@@ -9,6 +9,7 @@ mod flood;
 mod forgery;
 mod hashing;
 mod leaks;
+mod pings;
 mod resets;
 mod sizes;
 mod smallest;

@@ -325,7 +325,7 @@ impl<C: SharedController> Driver<C> {
                 }
                 Held::Message { from, local, bytes } => {
                     let mut datagram = Datagram::new(*from, bytes);
-                    datagram.local = *local;
+                    (datagram.local, datagram.validated) = (*local, true);
                     self.traffic.hand_in(self.now, datagram, &mut self.endpoint)
                 }
             };
@@ -364,7 +364,8 @@ impl<C: SharedController> Driver<C> {
                     let Some(open) = secured.open.get_mut(&session) else { continue };
                     let from = Address::from(open.place.at).secured(open.number);
                     let mut datagram = Datagram::new(from, &secured.buffer[..len]);
-                    datagram.local = open.place.local;
+                    // The handshake has shown that the peer receives.
+                    (datagram.local, datagram.validated) = (open.place.local, true);
                     self.traffic.arrived(self.now, &datagram);
                     if self.traffic.hand_in(self.now, datagram, &mut self.endpoint).is_err() {
                         let (local, bytes) = (open.place.local, secured.buffer[..len].to_vec());

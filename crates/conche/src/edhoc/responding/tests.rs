@@ -19,7 +19,7 @@ fn ends() -> (Party, Responding) {
     let (lamp, hall) = (own(b"\x01", "lamp"), own(b"\x02", "hall"));
     let knows = |own, other| Party::new(own).with_peer(other).expect("one alone");
     let (known_lamp, known_hall) = (lamp.credential().clone(), hall.credential().clone());
-    let responding = Responding::new(knows(hall, known_lamp), false, Fence::default()).expect("there is randomness");
+    let responding = Responding::new(knows(hall, known_lamp), Fence::default()).expect("there is randomness");
     (knows(lamp, known_hall), responding)
 }
 

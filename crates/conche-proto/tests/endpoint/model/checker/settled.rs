@@ -39,6 +39,7 @@ impl Checker {
         let paced = if self.config.pace_repeats { limits.paced_peers } else { 0 };
         assert!(repeats <= occupancy.paced_peers && occupancy.paced_peers <= paced, "{occupancy:?}");
         let timed = occupancy.exchanges + occupancy.incoming + occupancy.subscriptions + observers + repeats;
+        let timed = timed + occupancy.awaiting_validation;
         assert!(occupancy.timers <= timed, "{occupancy:?}");
         assert_eq!(occupancy.outputs, 0, "{occupancy:?}");
         assert!(occupancy.deduplication_bytes <= limits.deduplication_bytes, "{occupancy:?}");

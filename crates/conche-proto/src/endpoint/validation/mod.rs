@@ -1,0 +1,454 @@
+//! [`Validation`]: keeps the endpoint from amplifying traffic towards a forged address (RFC 9175
+//! §2.4, item 3; RFC 9000 §8).
+//!
+//! Until a source has proved that it receives datagrams at its address, each of its own may be
+//! answered with three times its bytes. Such a request gets one message that is never
+//! retransmitted: a piggybacked response, or a Non-confirmable one. If that is not enough, because
+//! the response is larger or must be retransmitted, or the request registers an observer or uses
+//! Q-Block, the response or the request is held and the source is sent a *ping*: an Empty
+//! Confirmable message of 4 bytes with a random message ID. Every endpoint answers it with a Reset
+//! (RFC 7252 §4.3). The answer validates the source and releases the message. Clients need not know
+//! Echo, and each handler runs once.
+//!
+//! ```text
+//!   client                     server
+//!     | GET (20 bytes) --------> |  handler: 1000 bytes are more than 60
+//!     | <-- CON, Empty, ID 7d34  |  response held
+//!     | RST, ID 7d34 ----------> |  source validated for 247 s
+//!     | <-- ACK, 2.05, 1000 bytes|
+//! ```
+//!
+//! Held messages are bounded ([`pings`]). Without room for one, without an answer to the ping, and
+//! with [`SourceValidation::Echo`], the request is answered with 4.01 and an Echo value (RFC 9175
+//! §2.3). A request with that value validates its source at once. A response to a request that is
+//! not idempotent is then cut to its code, since a client that repeated the request would repeat
+//! its effect.
+//!
+//! A source also counts as validated when it acknowledges a Confirmable response or notification.
+//!
+//! # Limits
+//! An Echo value of 16 bytes needs more room than three times the shortest requests, so those get
+//! one of 6 bytes. Its MAC of 32 bits could be guessed: after [`GUESSES`] wrong ones no brief value
+//! is accepted for the rest of a [`LIFETIME`], so a forger guesses one in some eight years. The
+//! message ID of a ping has 16 bits; wrong answers are counted by source group.
+//!
+//! A host that runs CoAP at the forged address and port answers the ping although it requested
+//! nothing. Only [`SourceValidation::Echo`] protects such hosts.
+
+mod pings;
+mod sources;
+
+use alloc::boxed::Box;
+use core::num::NonZeroU16;
+use core::time::Duration;
+
+use rand_core::RngCore;
+use smallvec::SmallVec;
+
+use super::Endpoint;
+use super::outbox::Source;
+use super::receive::Arrival;
+use crate::PeerKey;
+use crate::blockwise::Asked;
+use crate::codec::{
+    Body, Code, Message, MessageId, NUMBERED_COPY_BYTES, OptionNumber, Overhead, OwnedMessage, Type, encode_empty,
+};
+use crate::config::SourceValidation;
+use crate::echo::Freshness;
+use crate::exchange::{Reliability, Response};
+use crate::hash::Fingerprint;
+use crate::incoming::{Came, Waiting};
+use crate::message::GROUP_IDS;
+use crate::observe::REGISTER;
+use crate::security::Security;
+use conche_cc::{Controller, Instant};
+use pings::{Due, Held, Origin, Pings};
+use sources::Validated;
+
+/// A datagram of a source that is not validated may be answered with this many times its bytes.
+const FACTOR: usize = 3;
+
+/// Bytes of an Echo option with a value of 16 bytes (with one more byte for the length), and with a
+/// brief one.
+const ECHO_BYTES: usize = 3 + Freshness::LENGTH;
+const BRIEF_ECHO_BYTES: usize = 2 + Freshness::BRIEF;
+
+/// How long an Echo value is valid, and a source after it was validated: as long as a
+/// retransmission of its request can arrive (EXCHANGE_LIFETIME, RFC 7252 §4.8.2).
+const LIFETIME: Duration = Duration::from_secs(247);
+
+/// The most wrong brief Echo values that are checked in each [`LIFETIME`].
+const GUESSES: u32 = 4096;
+
+/// State of address validation, created when the first source has to prove its address.
+#[derive(Debug)]
+pub(super) struct Validation<P> {
+    freshness: Freshness,
+    validated: Validated,
+    pings: Pings<P>,
+    /// Wrong brief Echo values in the period that ends at `guessed_until`.
+    guessed: u32,
+    guessed_until: Instant,
+}
+
+impl<P> Validation<P> {
+    fn new(random: &mut impl RngCore, ack_timeout: Duration) -> Self {
+        let mut key = [0; 16];
+        random.fill_bytes(&mut key);
+        Self {
+            freshness: Freshness::new(key, LIFETIME),
+            validated: Validated::new(),
+            pings: Pings::new(ack_timeout),
+            guessed: 0,
+            guessed_until: Instant::ZERO,
+        }
+    }
+
+    /// When the next interval of a pinged source ends.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.pings.next_due()
+    }
+
+    /// Sources that have not answered a ping.
+    pub(super) fn pinged(&self) -> usize {
+        self.pings.len()
+    }
+
+    /// Requests and responses that are held.
+    pub(super) fn held(&self) -> usize {
+        self.pings.held()
+    }
+
+    /// The age of the Echo value that this source returned; `None` if it is not one of its values,
+    /// or too old.
+    fn age(&mut self, now: Instant, from: &P, value: &[u8]) -> Option<Duration>
+    where
+        P: PeerKey,
+    {
+        let Ok(brief) = <[u8; Freshness::BRIEF]>::try_from(value) else {
+            return self.freshness.check(now, from, value).ok();
+        };
+        if !self.takes_brief(now) {
+            return None;
+        }
+        let age = self.freshness.check_brief(now, from, brief);
+        if age.is_none() {
+            self.guessed += 1;
+        }
+        age
+    }
+
+    /// Whether brief values are accepted: fewer than [`GUESSES`] wrong ones arrived in this period.
+    fn takes_brief(&mut self, now: Instant) -> bool {
+        if now >= self.guessed_until {
+            (self.guessed, self.guessed_until) = (0, now + LIFETIME);
+        }
+        self.guessed < GUESSES
+    }
+
+    /// Returns the Echo value for a source, in an option of at most `room` bytes.
+    fn value(&mut self, now: Instant, from: &P, room: usize) -> Option<SmallVec<[u8; Freshness::LENGTH]>>
+    where
+        P: PeerKey,
+    {
+        match room {
+            ECHO_BYTES.. => Some(self.freshness.challenge(now, from).into()),
+            BRIEF_ECHO_BYTES.. if self.takes_brief(now) => {
+                Some(SmallVec::from_slice(&self.freshness.brief_challenge(now, from)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether a message of this size may be sent to a source with this allowance.
+pub(super) fn allows(allowance: Option<NonZeroU16>, bytes: usize) -> bool {
+    allowance.is_none_or(|allowance| bytes <= usize::from(allowance.get()))
+}
+
+/// Whether a response may only be sent to a validated source: it is larger than the allowance, or has
+/// to be a Confirmable message.
+#[inline]
+pub(super) fn needs_proof<P>(waiting: &Waiting<P>, response: &Response) -> bool {
+    let confirmable = match response.reliability {
+        Some(reliability) => reliability == Reliability::Confirmable,
+        None => waiting.came == Came::Confirmable,
+    };
+    let confirmable = confirmable && !waiting.can_piggyback();
+    confirmable || !allows(waiting.allowance, Overhead::of(&waiting.token).message(&response.body))
+}
+
+impl<P: PeerKey, C: Controller> Endpoint<P, C> {
+    /// Bytes that may answer this message; `None` without a limit.
+    #[inline]
+    pub(super) fn allowance(
+        &mut self,
+        now: Instant,
+        source: &Source<P>,
+        hash: u64,
+        message: &Message<'_>,
+    ) -> Option<NonZeroU16> {
+        if self.config.source_validation == SourceValidation::Off {
+            return None;
+        }
+        // No source can be validated before the first one was asked for a proof.
+        if let Some(validation) = &mut self.validation {
+            if validation.validated.contains(now, hash) {
+                return None;
+            }
+            if let Some(echo) = message.option(OptionNumber::ECHO)
+                && let Some(age) = validation.age(now, &source.from, echo)
+            {
+                validation.validated.insert(now, hash, now + LIFETIME.saturating_sub(age));
+                return None;
+            }
+        }
+        // The answer also carries the number of the copy.
+        let beside = if source.copy.is_some() { NUMBERED_COPY_BYTES } else { 0 };
+        let bytes = u16::try_from(message.as_bytes().len().saturating_mul(FACTOR)).unwrap_or(u16::MAX);
+        Some(NonZeroU16::new(bytes.saturating_sub(beside)).unwrap_or(NonZeroU16::MIN))
+    }
+
+    /// Holds a request, or answers it with 4.01, if its source is not validated and must be:
+    /// notifications or a burst of payloads would follow, or repeating it with an Echo value would
+    /// repeat its effect. `true` if so.
+    pub(super) fn challenges(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        asked: &Asked,
+    ) -> bool {
+        if arrival.allowance.is_none() {
+            return false;
+        }
+        let follows = message.uint(OptionNumber::OBSERVE) == Some(REGISTER) || asked.is_in_sets();
+        // After a ping the client repeats nothing. A client that sends a POST and sleeps would not
+        // answer one.
+        let repeats = self.config.source_validation == SourceValidation::Echo && !message.code().is_idempotent();
+        if follows || repeats {
+            self.hold_or_challenge(now, arrival, message);
+        }
+        follows || repeats
+    }
+
+    /// Holds a request until its source is validated, or else answers it with 4.01.
+    pub(super) fn hold_or_challenge(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) {
+        if !self.hold_request(now, arrival, message) {
+            self.challenge_at_once(now, arrival, message);
+        }
+    }
+
+    /// Answers a request with 4.01 and an Echo value.
+    fn challenge_at_once(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) {
+        let body = self.challenge(now, &arrival.source.from, arrival.allowance, Overhead::of_response_to(message));
+        self.answer_at_once(now, arrival, message, Code::UNAUTHORIZED, &body);
+    }
+
+    /// Holds a request until its source is validated; `false` if that is impossible.
+    pub(super) fn hold_request(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) -> bool {
+        let origin = Origin { source: arrival.source, hash: arrival.hash, group: arrival.group, what: arrival.what };
+        let held = Held::Request(Box::new((arrival.clone(), OwnedMessage::from(*message))));
+        self.hold(now, &origin, held).is_ok()
+    }
+
+    /// Holds a message, and sends its source a ping unless one is unanswered.
+    fn hold(&mut self, now: Instant, origin: &Origin<P>, held: Held<P>) -> Result<(), Held<P>> {
+        if self.config.source_validation != SourceValidation::Ping {
+            return Err(held);
+        }
+        while !self.validation_made().pings.has_room(origin.group, &held) {
+            let Some(overdue) = self.validation_made().pings.make_room(now, origin.group) else { return Err(held) };
+            self.give_up(now, overdue.into_held());
+        }
+        let id = self.ping_id();
+        if let Some(id) = self.validation_made().pings.hold(now, origin, id, held)? {
+            self.ping_source(Source { copy: None, ..origin.source }, id);
+        }
+        Ok(())
+    }
+
+    fn ping_source(&mut self, to: Source<P>, id: MessageId) {
+        self.stats.validation_pings += 1;
+        self.push_empty(to, Type::Confirmable, id);
+    }
+
+    /// Returns an unpredictable message ID outside the range for group requests.
+    fn ping_id(&mut self) -> MessageId {
+        let id = self.random.next_u32() % u32::from(*GROUP_IDS.start());
+        MessageId(u16::try_from(id).unwrap_or_default())
+    }
+
+    fn validation_made(&mut self) -> &mut Validation<P> {
+        let (random, ack_timeout) = (&mut self.random, self.config.transmission.ack_timeout);
+        self.validation.get_or_insert_with(|| Box::new(Validation::new(random, ack_timeout)))
+    }
+
+    /// Whether a request is a retransmission of a held one, or of one with a held response.
+    #[inline]
+    pub(super) fn is_held(&mut self, hash: u64, what: Fingerprint, allowance: Option<NonZeroU16>) -> bool {
+        let Some(validation) = self.validation.as_mut().filter(|validation| !validation.pings.is_empty()) else {
+            return false;
+        };
+        let held = allowance.is_some_and(|allowance| validation.pings.is_held(hash, what, allowance));
+        self.stats.duplicates += u64::from(held);
+        held
+    }
+
+    /// Handles an Empty ACK or a Reset: `true` if it answers a ping, which validates the source.
+    #[inline]
+    pub(super) fn validates(&mut self, now: Instant, from: &P, id: MessageId) -> bool {
+        if self.validation.as_ref().is_none_or(|validation| validation.pings.is_empty()) {
+            return false;
+        }
+        let hash = self.peers.hash(from);
+        let validation = self.validation_made();
+        let Some(pinged) = validation.pings.answered(now, hash, id) else { return false };
+        validation.validated.insert(now, hash, now + LIFETIME);
+        self.go_on(now, pinged.into_held());
+        true
+    }
+
+    /// Validates a peer that acknowledged a Confirmable response or notification.
+    pub(super) fn acknowledged_by(&mut self, now: Instant, peer: u32) {
+        if self.config.source_validation == SourceValidation::Off {
+            return;
+        }
+        let peer = self.peers.get_mut(peer);
+        if peer.trust.is_given(now) {
+            let hash = {
+                let key = peer.key;
+                self.peers.hash(&key)
+            };
+            self.validation_made().validated.insert(now, hash, now + LIFETIME);
+        }
+    }
+
+    /// Drops the messages held for a source that its ping did not reach.
+    pub(super) fn ping_unreachable(&mut self, now: Instant, peer: &P, quoted: Option<&[u8]>) {
+        let Some(validation) = self.validation.as_mut().filter(|validation| !validation.pings.is_empty()) else {
+            return;
+        };
+        let id = quoted.map(|quoted| match *quoted {
+            [_, _, high, low, ..] => MessageId(u16::from_be_bytes([high, low])),
+            _ => MessageId(u16::MAX),
+        });
+        if id.is_some_and(|id| !quoted.is_some_and(|quoted| quoted.starts_with(&encode_empty(Type::Confirmable, id)))) {
+            return;
+        }
+        let Some(pinged) = validation.pings.unreachable(self.peers.hash(peer), id) else { return };
+        for held in pinged.into_held() {
+            if let Held::Response(response) = held {
+                self.answered(now, &response.0);
+            }
+        }
+    }
+
+    /// Sends another ping to a source, or gives it up; `false` if nothing is due.
+    pub(super) fn ping_due(&mut self, now: Instant) -> bool {
+        let due = self.validation.as_mut().and_then(|validation| validation.pings.pop_due(now));
+        match due {
+            None => return false,
+            Some(Due::Wait) => {}
+            Some(Due::Ping(to, id)) => self.ping_source(to, id),
+            Some(Due::Over(pinged)) => self.give_up(now, pinged.into_held()),
+        }
+        true
+    }
+
+    /// Continues with held messages of a validated source.
+    fn go_on(&mut self, now: Instant, held: impl Iterator<Item = Held<P>>) {
+        for held in held {
+            match held {
+                Held::Request(request) => {
+                    let (arrival, message) = *request;
+                    self.receive_arrived(now, &Arrival { allowance: None, ..arrival }, &message.view());
+                }
+                Held::Response(response) => {
+                    let (waiting, security, response) = *response;
+                    let waiting = Waiting { allowance: None, ..waiting };
+                    self.send_response(now, (&waiting, &security), None, response);
+                }
+            }
+        }
+    }
+
+    /// Answers held messages of a source that did not answer its ping, or makes room, within the
+    /// allowance.
+    fn give_up(&mut self, now: Instant, held: impl Iterator<Item = Held<P>>) {
+        for held in held {
+            match held {
+                Held::Request(request) => self.challenge_at_once(now, &request.0, &request.1.view()),
+                Held::Response(response) => {
+                    let (waiting, security, response) = *response;
+                    let response = self.in_place_of(now, &waiting, &response);
+                    self.send_now(now, (&waiting, &security), None, response);
+                }
+            }
+        }
+    }
+
+    /// Returns an answer that fits into the allowance: the answer itself, the code of an error, or
+    /// else 4.01.
+    pub(super) fn within_allowance(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<P>,
+        overhead: Overhead,
+        (code, body): (Code, &Body),
+    ) -> (Code, Body) {
+        if allows(arrival.allowance, overhead.message(body)) {
+            (code, body.clone())
+        } else if code.is_success() {
+            (Code::UNAUTHORIZED, self.challenge(now, &arrival.source.from, arrival.allowance, overhead))
+        } else {
+            (code, Body::EMPTY)
+        }
+    }
+
+    /// Holds a response that needs a proof of its source's address, or returns what is sent in its
+    /// place.
+    pub(super) fn hold_response(
+        &mut self,
+        now: Instant,
+        waiting: &Waiting<P>,
+        security: &Security,
+        response: Response,
+    ) -> Option<Response> {
+        let hash = self.peers.hash(&waiting.from);
+        let source = Source { from: waiting.from, local: waiting.local, copy: waiting.copy };
+        let ty = u8::from(waiting.came == Came::Confirmable);
+        let what = self.fingerprint_of(source, hash, (ty, waiting.id, waiting.token.as_slice()));
+        let origin = Origin { source, hash, group: waiting.group, what };
+        let held = Held::Response(Box::new((waiting.clone(), security.clone(), response)));
+        match self.hold(now, &origin, held) {
+            Ok(()) => None,
+            Err(Held::Response(response)) => Some(self.in_place_of(now, waiting, &response.2)),
+            Err(Held::Request(_)) => None,
+        }
+    }
+
+    /// Returns a response that fits into the allowance: the response itself, 4.01, or only the code
+    /// of the response if repeating the request would repeat its effect.
+    fn in_place_of(&mut self, now: Instant, waiting: &Waiting<P>, response: &Response) -> Response {
+        let overhead = Overhead::of(&waiting.token);
+        let repeatable = waiting.remembered.is_none_or(|remembered| self.received.is_idempotent(remembered));
+        let (code, body) = if allows(waiting.allowance, overhead.message(&response.body)) {
+            (response.code, response.body.clone())
+        } else if repeatable && response.code.is_success() {
+            (Code::UNAUTHORIZED, self.challenge(now, &waiting.from, waiting.allowance, overhead))
+        } else {
+            (response.code, Body::EMPTY)
+        };
+        Response { reliability: Some(Reliability::NeverConfirmable), ..Response::new(code, body) }
+    }
+
+    /// The Echo option, or nothing where not even a brief one fits.
+    fn challenge(&mut self, now: Instant, from: &P, allowance: Option<NonZeroU16>, overhead: Overhead) -> Body {
+        self.stats.challenged += 1;
+        let most = allowance.map_or(usize::MAX, |allowance| allowance.get().into());
+        let room = overhead.room(most).unwrap_or_default();
+        let echo = self.validation_made().value(now, from, room);
+        echo.and_then(|echo| Body::builder().option(OptionNumber::ECHO, &echo).build().ok()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,411 @@
+//! Sources that have to answer a ping: clients that know nothing but RFC 7252 get everything after
+//! one round trip, and forgers nothing.
+
+use conche_proto::codec::{Block, BlockSize, Code, MessageId, OptionNumber, OwnedMessage, Type};
+use conche_proto::{Datagram, EndpointConfig, Input, QBlock, Response, SourceValidation};
+
+use crate::support::direct::{Given, ack_of, address, content, count_by_network};
+use crate::support::{Direct, ms, s, wire};
+
+const TOPIC: u64 = 1;
+const BOTH: [Type; 2] = [Type::Confirmable, Type::NonConfirmable];
+
+fn server() -> Direct {
+    Direct::validating(EndpointConfig { q_block: Some(QBlock::default()), ..EndpointConfig::default() })
+}
+
+/// A request for `/r` with a token of four bytes, of 11 bytes without options.
+fn get((ty, id): (Type, u16), options: &[(u16, &[u8])]) -> Vec<u8> {
+    request((ty, Code::GET, id), options)
+}
+
+fn request((ty, code, id): (Type, Code, u16), options: &[(u16, &[u8])]) -> Vec<u8> {
+    let mut options = options.to_vec();
+    options.push((OptionNumber::URI_PATH.0, b"r"));
+    options.sort_by_key(|(number, _)| *number);
+    wire::with_options(ty, code, id, b"four", &options, b"")
+}
+
+const OBSERVE: (u16, &[u8]) = (OptionNumber::OBSERVE.0, b"");
+
+fn large() -> Response {
+    content(&"x".repeat(1_000))
+}
+
+/// The message ID of the ping that is all that was sent.
+fn ping_of(given: &Given) -> MessageId {
+    assert_eq!(given.kinds(), [(Type::Confirmable, Code::EMPTY)], "{given:?}");
+    given.message().header().id
+}
+
+fn is_ping(message: &OwnedMessage) -> bool {
+    (message.header().ty, message.code()) == (Type::Confirmable, Code::EMPTY)
+}
+
+// RFC 9175 §2.4 (Q304), RFC 7252 §4.3
+#[test]
+fn a_client_that_answers_the_ping_gets_its_large_response_from_a_handler_that_runs_once() {
+    for ty in BOTH {
+        for answer in [wire::reset, wire::empty_ack] {
+            let mut server = server();
+            let asked = server.receive(1, &get((ty, 1), &[])).request();
+            let ping = ping_of(&server.respond(asked, large()));
+            let given = server.receive(1, &answer(ping));
+            assert!(given.events.is_empty());
+            let (message, piggybacked) = (given.message(), ty == Type::Confirmable);
+            assert_eq!((message.code(), message.payload().len()), (Code::CONTENT, 1_000));
+            assert_eq!(
+                (message.header().ty == Type::Acknowledgement, message.token().as_slice()),
+                (piggybacked, &b"four"[..])
+            );
+            server.run(s(240));
+            let asked = server.receive(1, &get((ty, 2), &[])).request();
+            assert_eq!(server.respond(asked, large()).message().payload().len(), 1_000, "it still is validated");
+            server.run(s(10));
+            let asked = server.receive(1, &get((ty, 3), &[])).request();
+            ping_of(&server.respond(asked, large()));
+            server.run_to_end();
+        }
+    }
+}
+
+#[test]
+fn a_small_response_and_one_to_a_post_need_no_ping() {
+    for ty in BOTH {
+        for code in [Code::GET, Code::POST, Code::PUT, Code::DELETE] {
+            let mut server = server();
+            let asked = server.receive(1, &request((ty, code, 1), &[])).request();
+            assert_eq!(server.respond(asked, content("small")).message().payload(), b"small");
+            assert_eq!(server.endpoint.stats().validation_pings, 0);
+            server.run_to_end();
+        }
+    }
+}
+
+#[test]
+fn a_body_of_64_kib_takes_one_ping() {
+    for ty in BOTH {
+        let mut server = server();
+        let mut received = 0;
+        for num in 0..64_u16 {
+            let block = Block { num: num.into(), more: false, size: BlockSize::B1024 }.encode();
+            let options: &[(u16, &[u8])] = if num == 0 { &[] } else { &[(OptionNumber::BLOCK2.0, block.as_slice())] };
+            let mut given = server.receive(1, &get((ty, num), options));
+            if let [asked] = given.requests()[..] {
+                let ping = ping_of(&server.respond(asked, content(&"x".repeat(65_536))));
+                given = server.receive(1, &wire::reset(ping));
+            }
+            received += given.message().payload().len();
+        }
+        assert_eq!((received, server.endpoint.stats().validation_pings), (65_536, 1));
+    }
+}
+
+#[test]
+fn a_download_goes_on_when_the_proof_expires_in_the_middle_of_it() {
+    let mut server = server();
+    let asked = server.receive(1, &get((Type::Confirmable, 1), &[])).request();
+    let ping = ping_of(&server.respond(asked, content(&"x".repeat(3_000))));
+    assert_eq!(server.receive(1, &wire::reset(ping)).message().payload().len(), 1_024);
+    for (num, id) in [(1, 2), (2, 3)] {
+        server.run(s(240));
+        let block = Block { num, more: false, size: BlockSize::B1024 }.encode();
+        let mut given = server.receive(1, &get((Type::Confirmable, id), &[(OptionNumber::BLOCK2.0, block.as_slice())]));
+        if num == 2 {
+            given = server.receive(1, &wire::reset(ping_of(&given)));
+        }
+        assert!(given.requests().is_empty());
+        assert!(given.message().payload().len() >= 952);
+    }
+}
+
+// RFC 7641 §4.1
+#[test]
+fn an_observer_is_registered_after_one_ping_and_its_handler_runs_once() {
+    for ty in BOTH {
+        let mut server = server();
+        let given = server.receive(1, &get((ty, 1), &[OBSERVE]));
+        assert!(given.requests().is_empty(), "the application waits for the proof");
+        let asked = server.receive(1, &wire::reset(ping_of(&given))).request();
+        assert!(server.endpoint.observe(server.now, asked, TOPIC).is_some());
+        assert_eq!(server.respond(asked, large()).message().payload().len(), 1_000);
+        server.endpoint.notify(server.now, TOPIC, large()).expect("legal");
+        assert_eq!(server.drain().message().payload().len(), 1_000);
+    }
+}
+
+// RFC 9177 §4.4
+#[test]
+fn a_body_in_sets_follows_after_one_ping() {
+    let mut server = server();
+    let all = Block { num: 0, more: true, size: BlockSize::B1024 }.encode();
+    let given = server.receive(1, &get((Type::NonConfirmable, 1), &[(OptionNumber::Q_BLOCK2.0, all.as_slice())]));
+    let asked = server.receive(1, &wire::reset(ping_of(&given))).request();
+    let given = server.respond(asked, content(&"x".repeat(5_000)));
+    assert!(given.sent.len() > 1, "{given:?}");
+}
+
+// RFC 7252 §5.2.2
+#[test]
+fn a_late_response_is_acknowledged_in_time_and_confirmed_after_a_ping() {
+    let mut server = server();
+    let asked = server.receive(1, &get((Type::Confirmable, 1), &[])).request();
+    assert_eq!(server.run(s(30)).kinds(), [(Type::Acknowledgement, Code::EMPTY)]);
+    let ping = ping_of(&server.respond(asked, content("late")));
+    let given = server.receive(1, &wire::reset(ping));
+    assert_eq!(given.kinds(), [(Type::Confirmable, Code::CONTENT)]);
+    server.receive(1, &ack_of(given.message()));
+    assert_eq!(server.run_to_end().kinds(), []);
+}
+
+#[test]
+fn a_source_that_acknowledges_a_confirmable_response_needs_no_ping_later() {
+    let mut server = server();
+    let given = server.receive(1, &get((Type::Confirmable, 1), &[OBSERVE]));
+    let asked = server.receive(1, &wire::reset(ping_of(&given))).request();
+    server.endpoint.observe(server.now, asked, TOPIC).expect("room");
+    server.respond(asked, content("0"));
+    server.run(s(240));
+    let error = Response::new(Code::NOT_FOUND, wire::payload(""));
+    server.endpoint.notify(server.now, TOPIC, error).expect("legal");
+    let given = server.drain();
+    assert_eq!(given.message().header().ty, Type::Confirmable);
+    server.receive(1, &ack_of(given.message()));
+    server.run(s(100));
+    let asked = server.receive(1, &get((Type::Confirmable, 2), &[])).request();
+    assert_eq!(server.respond(asked, large()).message().payload().len(), 1_000);
+}
+
+#[test]
+fn retransmissions_of_a_held_request_run_no_handler_and_pay_for_pings() {
+    for options in [&[][..], &[OBSERVE]] {
+        let mut server = server();
+        let datagram = get((Type::Confirmable, 1), options);
+        let mut given = server.receive(1, &datagram);
+        if let [asked] = given.requests()[..] {
+            given = server.respond(asked, large());
+        }
+        let ping = ping_of(&given);
+        for _ in 0..4 {
+            server.run(ms(2_900));
+            let given = server.receive(1, &datagram);
+            assert!(given.requests().is_empty() && given.sent.is_empty());
+            assert_eq!(ping_of(&server.run(ms(2_000))), ping);
+        }
+        let Given { sent, .. } = server.receive(1, &wire::reset(ping));
+        assert!(sent.is_empty() != options.is_empty());
+    }
+}
+
+// RFC 9175 §2.4 (Q304)
+#[test]
+fn a_source_that_does_not_answer_gets_an_echo_value_after_12_s_and_the_code_of_a_post() {
+    for ty in BOTH {
+        for (code, expected) in [(Code::GET, Code::UNAUTHORIZED), (Code::POST, Code::CONTENT)] {
+            let mut server = server();
+            let datagram = request((ty, code, 1), &[(OptionNumber::URI_QUERY.0, &[b'q'; 20])]);
+            let asked = server.receive(1, &datagram).request();
+            let mut bytes = server.respond(asked, large()).datagrams[0].len();
+            let given = server.run(s(12));
+            let ((_, last), pings) = given.sent.split_last().expect("something");
+            assert!(pings.iter().all(|(_, message)| is_ping(message)));
+            assert_eq!((last.code(), last.payload().len()), (expected, 0));
+            assert_eq!(last.option(OptionNumber::ECHO).is_some(), code == Code::GET);
+            bytes += given.datagrams.iter().map(Vec::len).sum::<usize>();
+            assert!(bytes <= 3 * datagram.len(), "{bytes} bytes for {}", datagram.len());
+            assert_eq!(server.run_to_end().kinds(), []);
+        }
+    }
+}
+
+#[test]
+fn an_answer_from_another_address_or_to_another_ping_proves_nothing() {
+    let mut server = server();
+    let asked = server.receive(1, &get((Type::Confirmable, 1), &[])).request();
+    let ping = ping_of(&server.respond(asked, large()));
+    for (from, id) in [(2, ping), (1, MessageId(ping.0 ^ 1))] {
+        assert!(server.receive(from, &wire::reset(id)).sent.is_empty());
+        assert!(server.receive(from, &wire::empty_ack(id)).sent.is_empty());
+    }
+    let asked = server.receive(2, &get((Type::Confirmable, 1), &[])).request();
+    ping_of(&server.respond(asked, large()));
+    assert_eq!(server.receive(1, &wire::reset(ping)).message().payload().len(), 1_000);
+    assert!(server.receive(1, &wire::reset(ping)).sent.is_empty(), "it proves something once");
+}
+
+#[test]
+fn after_64_wrong_guesses_no_answer_of_the_network_is_believed_until_247_s_are_over() {
+    let mut server = server();
+    count_by_network(&mut server);
+    let (forged, neighbour, elsewhere) = (address(1, 1), address(1, 2), address(2, 1));
+    let ask = |server: &mut Direct, from, id| {
+        let asked = server.receive(from, &get((Type::Confirmable, id), &[])).request();
+        server.respond(asked, large())
+    };
+    let ping = ping_of(&ask(&mut server, forged, 1));
+    let other = ping_of(&ask(&mut server, neighbour, 1));
+    for guess in 0..64 {
+        server.receive(forged, &wire::reset(MessageId(ping.0.wrapping_add(1 + guess))));
+    }
+    assert!(server.receive(forged, &wire::reset(ping)).sent.is_empty(), "what is right now could be a guess");
+    assert!(server.receive(neighbour, &wire::reset(other)).sent.is_empty());
+    let given = ask(&mut server, address(1, 3), 1);
+    assert_eq!(given.message().code(), Code::UNAUTHORIZED, "it is asked for an Echo value instead");
+    let ping = ping_of(&ask(&mut server, elsewhere, 1));
+    assert_eq!(server.receive(elsewhere, &wire::reset(ping)).message().payload().len(), 1_000);
+    server.run(s(248));
+    let ping = ping_of(&ask(&mut server, forged, 2));
+    assert_eq!(server.receive(forged, &wire::reset(ping)).message().payload().len(), 1_000);
+}
+
+#[test]
+fn forgers_of_one_network_leave_others_half_of_the_room_and_of_all_networks_the_room_of_a_second_ago() {
+    let mut server = server();
+    count_by_network(&mut server);
+    let held = |server: &mut Direct, network: u8, count: u16| {
+        for host in 0..count {
+            let asked = server.receive(address(network, host), &get((Type::Confirmable, 1), &[])).request();
+            server.respond(asked, large());
+        }
+        server.endpoint.occupancy().awaiting_validation
+    };
+    let of_one = held(&mut server, 1, 2_000);
+    assert!((400..=420).contains(&of_one), "{of_one} responses of 1.3 kB in half of 1 MiB");
+    let of_all = (2..40).map(|network| held(&mut server, network, 400)).last().expect("some");
+    assert!(of_all <= 840, "{of_all} responses");
+    let given = server.receive(address(200, 1), &get((Type::Confirmable, 1), &[OBSERVE]));
+    assert!(!given.kinds().contains(&(Type::Confirmable, Code::EMPTY)), "there is no room for the request");
+    server.run(ms(1_100));
+    let given = server.receive(address(200, 2), &get((Type::Confirmable, 1), &[OBSERVE]));
+    let to_it = given.sent.iter().find(|(transmit, _)| transmit.to == address(200, 2)).expect("a ping");
+    assert!(is_ping(&to_it.1));
+    server.run_to_end();
+    assert_eq!(server.endpoint.occupancy().awaiting_validation, 0);
+}
+
+#[test]
+fn what_is_held_for_an_address_that_does_not_exist_is_dropped_with_the_error() {
+    let mut server = server();
+    let asked = server.receive(1, &get((Type::NonConfirmable, 1), &[])).request();
+    let ping = server.respond(asked, large()).datagrams[0].clone();
+    let other = server.receive(2, &get((Type::NonConfirmable, 1), &[OBSERVE])).datagrams[0].clone();
+    assert_eq!(server.endpoint.occupancy().awaiting_validation, 2);
+    for (peer, quoted) in [(1, Some(&other[..])), (1, Some(&ping[..])), (2, None)] {
+        server.endpoint.handle(server.now, Input::Unreachable { peer, quoted }).expect("drained");
+        server.drain();
+    }
+    assert_eq!(server.endpoint.occupancy().awaiting_validation, 0);
+    assert_eq!(server.run_to_end().kinds(), []);
+}
+
+#[test]
+fn a_source_that_the_transport_has_validated_is_never_challenged() {
+    let mut server = server();
+    let datagram = get((Type::Confirmable, 1), &[OBSERVE]);
+    let mut datagram = Datagram::new(1, &datagram);
+    datagram.validated = true;
+    let asked = server.receive_datagram(datagram).request();
+    assert!(server.endpoint.observe(server.now, asked, TOPIC).is_some());
+    assert_eq!(server.respond(asked, large()).message().payload().len(), 1_000);
+}
+
+#[test]
+fn in_a_closed_network_sources_need_no_proof() {
+    let source_validation = SourceValidation::Off;
+    let mut server = Direct::validating(EndpointConfig { source_validation, ..EndpointConfig::default() });
+    let asked = server.receive(1, &get((Type::Confirmable, 1), &[])).request();
+    assert_eq!(server.respond(asked, large()).message().payload().len(), 1_000);
+}
+
+/// What a forger sends in the name of one source, and how the application answers.
+struct Forged {
+    name: &'static str,
+    requests: Vec<Vec<u8>>,
+    size: usize,
+    delay: u64,
+}
+
+fn forged(ty: Type) -> Vec<Forged> {
+    let block2 = |num| Block { num, more: false, size: BlockSize::B1024 }.encode();
+    let block1 = |num, more| Block { num, more, size: BlockSize::B16 }.encode();
+    let all = Block { num: 0, more: true, size: BlockSize::B1024 }.encode();
+    let one = |name, request: Vec<u8>, size| Forged { name, requests: vec![request], size, delay: 0 };
+    let copies = |name, request: Vec<u8>, size| Forged { name, requests: vec![request; 5], size, delay: 0 };
+    let number = |option: OptionNumber| option.0;
+    let uploaded = |num, more| {
+        let block = block1(num, more);
+        let options = [(number(OptionNumber::URI_PATH), &b"r"[..]), (number(OptionNumber::BLOCK1), block.as_slice())];
+        wire::with_options(ty, Code::PUT, 1 + num as u16, b"four", &options, &[b'x'; 16])
+    };
+    vec![
+        one("GET of 1 kB", get((ty, 1), &[]), 1_000),
+        one("GET of 60 kB", get((ty, 1), &[]), 60_000),
+        one("the shortest GET", wire::bare(ty, Code::GET, 1, b""), 1_000),
+        copies("GET of 1 kB, retransmitted", get((ty, 1), &[]), 1_000),
+        Forged { delay: 700, ..one("GET of 1 kB, late", get((ty, 1), &[]), 1_000) },
+        Forged { delay: 700, ..copies("small GET, late", get((ty, 1), &[]), 5) },
+        Forged {
+            name: "blocks of 60 kB",
+            requests: (1..5_u16)
+                .map(|num| get((ty, num), &[(number(OptionNumber::BLOCK2), block2(u32::from(num) - 1).as_slice())]))
+                .collect(),
+            size: 60_000,
+            delay: 0,
+        },
+        one("POST", request((ty, Code::POST, 1), &[]), 1_000),
+        one("PUT", request((ty, Code::PUT, 1), &[]), 1_000),
+        one("DELETE", request((ty, Code::DELETE, 1), &[]), 1_000),
+        one("FETCH", request((ty, Code::FETCH, 1), &[]), 1_000),
+        one("observe", get((ty, 1), &[OBSERVE]), 1_000),
+        copies("observe, retransmitted", get((ty, 1), &[OBSERVE]), 1_000),
+        one("Q-Block2", get((ty, 1), &[(number(OptionNumber::Q_BLOCK2), all.as_slice())]), 60_000),
+        one("observe by Q-Block2", get((ty, 1), &[OBSERVE, (number(OptionNumber::Q_BLOCK2), all.as_slice())]), 60_000),
+        Forged { name: "PUT in blocks", requests: vec![uploaded(0, true), uploaded(1, false)], size: 1_000, delay: 0 },
+    ]
+}
+
+// RFC 7252 §11.3 (Q94), RFC 9175 §2.4 (Q304)
+#[test]
+fn no_request_of_100_000_forged_sources_is_answered_with_more_than_three_times_its_bytes() {
+    let kinds = forged(Type::Confirmable).len() * BOTH.len();
+    let sources = 100_000_u32.div_ceil(kinds as u32);
+    for ty in BOTH {
+        for Forged { name, requests, size, delay } in forged(ty) {
+            let mut server = server();
+            let (mut received, mut sent) = (vec![0; sources as usize], vec![0; sources as usize]);
+            let mut note = |given: &Given| {
+                given.sent.iter().for_each(|(transmit, _)| sent[transmit.to as usize] += transmit.len);
+            };
+            for source in 0..sources {
+                for datagram in &requests {
+                    received[source as usize] += datagram.len();
+                    let given = server.receive(source, datagram);
+                    note(&given);
+                    for asked in given.requests() {
+                        if delay > 0 {
+                            note(&server.run(ms(delay)));
+                        }
+                        server.endpoint.observe(server.now, asked, TOPIC);
+                        note(&server.respond(asked, content(&"x".repeat(size))));
+                    }
+                }
+                if source % 64 == 0 {
+                    note(&server.run(ms(10)));
+                }
+            }
+            for _ in 0..3 {
+                server.endpoint.notify(server.now, TOPIC, content(&"x".repeat(size))).expect("legal");
+                note(&server.run(s(120)));
+            }
+            let worst = (0..sources as usize).max_by_key(|&n| 1_000 * sent[n] / received[n]).expect("some");
+            println!(
+                "{name}, {ty:?}: {} bytes in, {} out, at most {:.2} for a source",
+                received.iter().sum::<usize>(),
+                sent.iter().sum::<usize>(),
+                sent[worst] as f64 / received[worst] as f64
+            );
+            assert!(sent[worst] <= 3 * received[worst], "{name}, {ty:?}: {} for {}", sent[worst], received[worst]);
+            assert_eq!(server.endpoint.occupancy().observers, 0, "{name}");
+        }
+    }
+}
