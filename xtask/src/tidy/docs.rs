@@ -1,5 +1,5 @@
 //! Documents: relative links lead somewhere, nothing names a path of one machine, no gap is left to fill, decisions are
-//! numbered.
+//! numbered, and the tests that SECURITY.md names exist.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,40 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
         }
     }
     check_decisions(files, &mut findings);
+    check_promises(files, &mut findings);
     findings
+}
+
+/// The document that names a test for each promise.
+const PROMISES: &str = "SECURITY.md";
+/// Short forms of directories in it, below `crates/`.
+const SHORT_FORMS: [(&str, &str); 3] = [
+    ("endpoint/", "conche-proto/tests/endpoint/"),
+    ("sessions/", "conche-dtls/tests/sessions/"),
+    ("library/", "conche/tests/library/"),
+];
+
+/// Each promise names at least one file, and the files exist.
+fn check_promises(files: &[TextFile], findings: &mut Vec<Finding>) {
+    let Some(document) = files.iter().find(|file| file.path == PROMISES) else { return };
+    for (number, line) in (1..).zip(document.text.lines()) {
+        let mut cells = line.split('|').map(str::trim).skip(1);
+        if !cells.next().is_some_and(|cell| cell.parse::<u32>().is_ok()) {
+            continue;
+        }
+        let tests = cells.nth(1).unwrap_or_default();
+        let mut names = tests.split('`').skip(1).step_by(2).peekable();
+        if names.peek().is_none() {
+            findings.push(Finding::new(PROMISES, number, "names no test that holds the promise"));
+        }
+        for name in names {
+            let short = SHORT_FORMS.into_iter().find_map(|(short, long)| Some((long, name.strip_prefix(short)?)));
+            let path = short.map_or(format!("crates/{name}"), |(long, rest)| format!("crates/{long}{rest}"));
+            if !files.iter().any(|file| file.path == path) {
+                findings.push(Finding::new(PROMISES, number, format!("names {path}, which does not exist")));
+            }
+        }
+    }
 }
 
 fn check_links(file: &TextFile, files: &[TextFile], findings: &mut Vec<Finding>) {
@@ -135,6 +168,23 @@ fn pattern(text: &str) -> Regex {
 mod tests {
     use super::*;
     use crate::project::fixture;
+
+    #[test]
+    fn a_promise_names_tests_that_exist() {
+        let promise = |tests: &str| {
+            fixture(PROMISES, &format!("| | promise | held by |\n|---|---|---|\n| 1 | It holds. | {tests} |\n"))
+        };
+        let test = || fixture("crates/conche/tests/library/a.rs", "");
+        let count = |tests: &str| {
+            let mut findings = Vec::new();
+            check_promises(&[promise(tests), test()], &mut findings);
+            findings.len()
+        };
+        assert_eq!(
+            [count("`library/a.rs`"), count(""), count("`library/b.rs`<br>`conche/tests/library/a.rs`")],
+            [0, 1, 1]
+        );
+    }
 
     #[test]
     fn links_that_lead_nowhere_are_refused() {
