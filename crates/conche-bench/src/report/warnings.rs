@@ -44,15 +44,8 @@ pub(super) fn of(report: &Report) -> Vec<String> {
             report.unsent
         ));
     }
-    if let (None, Some(latency), Some(service)) = (report.plan.rate, report.latency_ms, report.service_ms)
-        && latency.mean > HELD_BACK * service.mean
-    {
-        warnings.push(format!(
-            "congestion control held requests back: of {:.1} ms on average they waited {:.1} ms for their turn. That is its work; \
-             --cc chooses another one, and `default` holds no Non-confirmable requests back",
-            latency.mean,
-            latency.mean - service.mean
-        ));
+    if let (None, Some(latency), Some(service)) = (report.plan.rate, report.latency_ms, report.service_ms) {
+        warnings.extend(held_back(latency.mean, service.mean));
     }
     if report.lost.all() > 0 {
         warnings.push(format!(
@@ -71,4 +64,27 @@ pub(super) fn of(report: &Report) -> Vec<String> {
         warnings.push("the test was short: two of its kind differ by chance".to_owned());
     }
     warnings
+}
+
+/// Requests of a closed loop waited for congestion control. Times are means in ms, from when a request was due and from when it left.
+fn held_back(latency: f64, service: f64) -> Option<String> {
+    (latency > HELD_BACK * service).then(|| {
+        format!(
+            "congestion control held requests back: of {latency:.1} ms on average they waited {:.1} ms for their turn. That is its \
+             work; --cc chooses another one, and `default` holds no Non-confirmable requests back",
+            latency - service
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_that_wait_as_long_as_they_take_are_not_held_back() {
+        assert_eq!(held_back(8.0, 4.0), None);
+        let warning = held_back(9.0, 4.0).expect("they wait longer");
+        assert!(warning.contains("of 9.0 ms on average they waited 5.0 ms"), "{warning}");
+    }
 }

@@ -220,16 +220,6 @@ fn requests_without_response_are_told_by_their_reason() {
 }
 
 #[test]
-fn what_congestion_control_holds_back_is_told() {
-    let peer = Peer::start(|came| Some(came.content()));
-    let kinds = vec![kind(peer.address, "/").with(true)];
-    let timeout = Some(Duration::from_secs(20));
-    let report = go(&Plan { kinds, until: Until::Count(3), timeout, ..peer.plan() });
-    assert_eq!(report.answered, 3);
-    assert!(report.warnings.iter().any(|warning| warning.contains("held requests back")), "{:?}", report.warnings);
-}
-
-#[test]
 fn a_port_without_a_server_is_an_error() {
     // No server listens on it, and no socket is given it.
     let address = SocketAddr::from(([127, 0, 0, 1], 1));

@@ -60,9 +60,16 @@ impl Files {
             request.extend(segment.as_bytes());
         }
         socket.send_to(&request, self.address).expect("it can be sent");
-        let mut response = [0; 1500];
-        socket.recv(&mut response).expect("a response");
-        response[1]
+        loop {
+            let mut response = [0; 1500];
+            socket.recv(&mut response).expect("a response");
+            let [header, code, id @ ..] = *response.first_chunk::<4>().expect("it has 1500 bytes");
+            // A ping asks whether the source receives (Empty, Confirmable): a Reset answers it.
+            if (header, code) != (0x40, 0) {
+                return code;
+            }
+            socket.send_to(&[0x70, 0, id[0], id[1]], self.address).expect("it can be sent");
+        }
     }
 
     fn json(&self, path: &str, arguments: &[&str]) -> Value {

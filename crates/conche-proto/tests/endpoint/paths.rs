@@ -7,7 +7,7 @@ use conche_proto::cc::group::Group;
 use conche_proto::codec::{Body, Code, OptionNumber, Token, Type};
 use conche_proto::{
     Endpoint, EndpointConfig, Event, Input, Instant, Limits, Output, PathKey, Reliability, Request, Response,
-    TransmissionParameters,
+    SourceValidation, TransmissionParameters,
 };
 
 use crate::support::{ms, s, wire};
@@ -330,7 +330,7 @@ fn address(_: &u32) -> Option<PathKey> {
 /// An endpoint whose peers are all ports of one address.
 fn behind_one_address(nstart: u16) -> Client {
     let transmission = TransmissionParameters { nstart, ..TransmissionParameters::default() };
-    let config = EndpointConfig { transmission, ..EndpointConfig::default() };
+    let config = EndpointConfig { transmission, source_validation: SourceValidation::Off, ..EndpointConfig::default() };
     let mut client = Endpoint::new(config, AnyController::by_name("temper").expect("known"), [7; 32]).expect("legal");
     client.share_paths(Box::new(address));
     client

@@ -398,7 +398,9 @@ async fn a_registration_whose_body_is_given_up_is_not_counted_as_an_observer() {
         "never"
     });
     let route = handler.observed_by(&notifier);
-    let server = Server::builder().route("/r", route).bind(LOCALHOST).await.expect("it starts");
+    // This client answers no ping.
+    let server = Server::builder().source_validation(conche::SourceValidation::Off).route("/r", route);
+    let server = server.bind(LOCALHOST).await.expect("it starts");
     let socket = tokio::net::UdpSocket::bind(LOCALHOST).await.expect("the loopback can be bound");
     // CON FETCH, Observe 0, Uri-Path "r", Block1 0/1/16.
     let mut first = b"\x41\x05\x00\x01\x07\x60\x51r\xd1\x03\x08\xff".to_vec();
