@@ -25,7 +25,7 @@ struct Bucket {
     until: Instant,
 }
 
-/// The buckets of the sources that asked lately: 4096 of them, in 64 KiB.
+/// The buckets of the sources that asked lately: 4096 of them, in 64 KiB, or fewer of a [small](Limiter::small) limiter.
 #[derive(Debug)]
 pub struct Limiter {
     /// Between two requests at the average rate.
@@ -35,39 +35,59 @@ pub struct Limiter {
     sets: Box<[[Bucket; WAYS]]>,
 }
 
+/// Sets of a [small](Limiter::small) limiter.
+const FEW: usize = 16;
+
 impl Limiter {
     /// Creates a limiter with no source in it.
     #[must_use]
     pub fn new(limit: ResponseLimit) -> Self {
+        Self::with_sets(limit, ROW as usize)
+    }
+
+    /// Creates a limiter of 64 sources, in 1 KiB: for what a source has no reason to exceed.
+    pub(crate) fn small(limit: ResponseLimit) -> Self {
+        Self::with_sets(limit, FEW)
+    }
+
+    fn with_sets(limit: ResponseLimit, sets: usize) -> Self {
         let interval = Duration::from_secs(1) / limit.per_second.max(1);
         let empty = Bucket { source: Group::NOBODY, until: Instant::ZERO };
         Self {
             interval,
             tolerance: interval.saturating_mul(limit.burst.max(1) - 1),
-            sets: vec![[empty; WAYS]; ROW as usize].into_boxed_slice(),
+            sets: vec![[empty; WAYS]; sets].into_boxed_slice(),
         }
+    }
+
+    /// Returns the set of a source.
+    fn set_of(&mut self, source: Group) -> Option<&mut [Bucket; WAYS]> {
+        let set = source.cells()[0] % self.sets.len();
+        self.sets.get_mut(set)
     }
 
     /// Counts one more request of a source, unless that exceeds its limit.
     pub fn admits(&mut self, now: Instant, source: Group) -> bool {
-        let Some(set) = self.sets.get_mut(source.cells()[0]) else { return true };
+        let (interval, tolerance) = (self.interval, self.tolerance);
+        let Some(set) = self.set_of(source) else { return true };
         // A source keeps its place even with an empty bucket, so that it has no second one.
         let known = set.iter().position(|bucket| bucket.source == source);
         let emptiest = || set.iter().enumerate().min_by_key(|(_, bucket)| bucket.until).map(|(way, _)| way);
         let Some(way) = known.or_else(emptiest) else { return true };
         let until = if known.is_some() { set[way].until.max(now) } else { now };
-        let admitted = until <= now + self.tolerance;
+        let admitted = until <= now + tolerance;
         if admitted {
-            set[way] = Bucket { source, until: until + self.interval };
+            set[way] = Bucket { source, until: until + interval };
         }
         admitted
     }
 
     /// Takes back one request of a source that was counted.
     pub fn give_back(&mut self, source: Group) {
-        let set = self.sets.get_mut(source.cells()[0]);
+        let interval = self.interval;
+        let set = self.set_of(source);
         if let Some(bucket) = set.and_then(|set| set.iter_mut().find(|bucket| bucket.source == source)) {
-            bucket.until = bucket.until - self.interval;
+            bucket.until = bucket.until - interval;
         }
     }
 }

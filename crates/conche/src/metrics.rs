@@ -84,7 +84,7 @@ fn encode(reports: Vec<Report>) -> String {
 /// A metric: its name, what it tells, and where its value stands.
 type Row<S, V> = (&'static str, &'static str, fn(&S) -> V);
 
-const COUNTERS: [Row<Stats, u64>; 9] = [
+const COUNTERS: [Row<Stats, u64>; 10] = [
     ("datagrams_received", "Datagrams that arrived.", |stats| stats.datagrams_received),
     ("datagrams_sent", "Datagrams that were to be sent.", |stats| stats.datagrams_sent),
     ("exchanges_opened", "Requests, pings, separate responses and notifications.", |stats| stats.exchanges),
@@ -93,6 +93,7 @@ const COUNTERS: [Row<Stats, u64>; 9] = [
     ("requests_received", "Requests passed to handlers.", |stats| stats.requests_received),
     ("responses_expired", "Responses that never left for want of message IDs.", |stats| stats.responses_expired),
     ("resets_sent", "Reset messages sent.", |stats| stats.resets_sent),
+    ("resets_limited", "Responses that got no Reset, because their sender has had many.", |stats| stats.resets_limited),
     ("panics", "Panics caught in code that serves one peer, such as a handler.", |stats| stats.panics),
 ];
 

@@ -42,7 +42,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     fn receive_group_request(&mut self, now: Instant, source: Source<P>, hash: u64, message: &Message<'_>) {
-        if self.limiter.as_mut().is_some_and(|limiter| !limiter.admits(now, Group::of(hash))) {
+        let limiter = self.limiters.as_mut().and_then(|limiters| limiters.requests.as_mut());
+        if limiter.is_some_and(|limiter| !limiter.admits(now, Group::of(hash))) {
             self.stats.limited += 1;
             return;
         }

@@ -213,7 +213,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let asked = self.inquiries.get_mut(&token).filter(|_| token.len() == Token::MAX_LENGTH);
         let Some(exchange) = asked.map(|inquiry| inquiry.exchange) else { return false };
         if message.unacceptable_option(&self.config.known_options).is_some() {
-            self.reject(source, message);
+            if message.ty() == Type::Confirmable {
+                self.reject_response(now, source, hash, message.id());
+            }
             return true;
         }
         if message.ty() == Type::Confirmable {

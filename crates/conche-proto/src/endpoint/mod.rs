@@ -89,7 +89,7 @@ use smallvec::SmallVec;
 use crate::PeerKey;
 use crate::blockwise::Representations;
 use crate::codec::MessagePool;
-use crate::config::{ConfigError, SharedConfig, TransmissionParameters};
+use crate::config::{ConfigError, ResponseLimit, SharedConfig, TransmissionParameters};
 use crate::exchange::Exchanges;
 use crate::hash::{Fingerprint, Keyed};
 use crate::incoming::Incoming;
@@ -126,6 +126,21 @@ impl<P> Default for Sources<P> {
     }
 }
 
+/// What limits the messages of each source.
+#[derive(Debug, Default)]
+struct Limiters {
+    /// Of requests, where the configuration limits them.
+    requests: Option<Limiter>,
+    /// Of Resets that reject responses, since the first of them.
+    resets: Option<Limiter>,
+}
+
+impl Limiters {
+    fn of_requests(limit: ResponseLimit) -> Self {
+        Self { requests: Some(Limiter::new(limit)), resets: None }
+    }
+}
+
 /// A CoAP client and server without I/O.
 ///
 /// `P` names peers; `C` is the congestion controller, with [`AnyController`](conche_cc::AnyController) as the one that
@@ -139,7 +154,7 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     hash: Keyed,
     /// How the application groups sources.
     sources: Option<Box<Sources<P>>>,
-    limiter: Option<Box<Limiter>>,
+    limiters: Option<Box<Limiters>>,
     known: Option<Box<Known<P>>>,
     /// Created when the first source has to prove its address.
     validation: Option<Box<Validation<P>>>,
@@ -192,7 +207,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             random,
             hash,
             sources: None,
-            limiter: config.response_limit.map(|limit| Box::new(Limiter::new(limit))),
+            limiters: config.response_limit.map(|limit| Box::new(Limiters::of_requests(limit))),
             known,
             validation: None,
             requests: MessagePool::new(),

@@ -187,7 +187,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         (hash, peer): (u64, Option<u32>),
         message: &Message<'_>,
     ) {
-        if self.limiter.as_mut().is_some_and(|limiter| !limiter.admits(now, Group::of(hash))) {
+        let limiter = self.limiters.as_mut().and_then(|limiters| limiters.requests.as_mut());
+        if limiter.is_some_and(|limiter| !limiter.admits(now, Group::of(hash))) {
             self.stats.limited += 1;
             return;
         }
@@ -380,13 +381,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             // A server learns by nothing else that we do not observe any more (RFC 7641 §3.6).
             // Nor does one by anything else that we have stopped sending it a body (RFC 9177 §4.3).
             if confirmable || message.uint(OptionNumber::OBSERVE).is_some() || lists_missing_blocks(message) {
-                self.push_empty(source, Type::Reset, message.id());
+                self.reject_response(now, source, hash, message.id());
             }
             return;
         };
         if message.unacceptable_option(&self.config.known_options).is_some() {
-            self.reject(source, message);
             if confirmable {
+                self.reject_response(now, source, hash, message.id());
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Separate);
                 self.fail(now, index, Failure::UnacceptableResponse);
             }

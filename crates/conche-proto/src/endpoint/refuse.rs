@@ -10,16 +10,34 @@ use crate::PeerKey;
 use crate::codec::{
     BLOCK_BYTES, Body, Code, MARKER_BYTES, Message, MessageId, NoResponse, OptionNumber, Overhead, SIZE_BYTES, Type,
 };
+use crate::config::ResponseLimit;
 use crate::hash::Fingerprint;
+use crate::limit::Limiter;
 use crate::message::{Received, Reply};
 use crate::security::Security;
+use crate::shares::Group;
 use conche_cc::{Controller, Instant};
+
+/// Resets that reject responses of one source.
+const RESETS: ResponseLimit = ResponseLimit { per_second: 1, burst: 16 };
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A message without context or of a reserved class; a ping is answered in the same way.
     pub(super) fn reject(&mut self, source: Source<P>, message: &Message<'_>) {
         if message.ty() == Type::Confirmable {
             self.push_empty(source, Type::Reset, message.id());
+        }
+    }
+
+    /// Rejects a response with a Reset, or by ignoring it (RFC 7252 §4.2, §4.3) if its sender exceeds
+    /// [`RESETS`]. A peer that answers a Reset with another response would do so forever.
+    pub(super) fn reject_response(&mut self, now: Instant, source: Source<P>, hash: u64, id: MessageId) {
+        let limiters = self.limiters.get_or_insert_default();
+        let resets = limiters.resets.get_or_insert_with(|| Limiter::small(RESETS));
+        if resets.admits(now, Group::of(hash)) {
+            self.push_empty(source, Type::Reset, id);
+        } else {
+            self.stats.resets_limited += 1;
         }
     }
 

@@ -53,6 +53,9 @@ pub struct Stats {
     pub responses_expired: u64,
     /// Reset messages sent.
     pub resets_sent: u64,
+    /// Responses that were dropped without a Reset message, because their sender has had 16 of them, and one per second
+    /// since.
+    pub resets_limited: u64,
     /// Messages dropped because they were larger than [`Limits::message_bytes`](crate::Limits::message_bytes). Sizes are
     /// checked before a message is queued, so that anything but 0 is a bug of this crate; the exchange fails with
     /// [`Failure::MessageTooLarge`](crate::Failure::MessageTooLarge).
@@ -88,6 +91,7 @@ impl core::ops::AddAssign for Stats {
             validation_pings,
             responses_expired,
             resets_sent,
+            resets_limited,
             oversized,
             panics,
         } = other;
@@ -113,6 +117,7 @@ impl core::ops::AddAssign for Stats {
         self.validation_pings += validation_pings;
         self.responses_expired += responses_expired;
         self.resets_sent += resets_sent;
+        self.resets_limited += resets_limited;
         self.oversized += oversized;
         self.panics += panics;
     }

@@ -7,7 +7,7 @@ use conche_proto::{EndpointConfig, Event, Failure, Input, Reliability};
 
 use crate::model::Address;
 use crate::support::world::by_name;
-use crate::support::{CLIENT, SERVER, STRANGER, World, acknowledged_at, end_of, request, s, wire};
+use crate::support::{CLIENT, Direct, SERVER, STRANGER, World, acknowledged_at, end_of, ms, request, s, wire};
 
 /// Somebody sends a datagram with each message ID to `to` in the name of `from`, starting with this one.
 fn spray(world: &mut World, from: Address, to: Address, first: u16, forge: fn(MessageId) -> Vec<u8>) {
@@ -163,4 +163,38 @@ fn a_reset_to_a_non_confirmable_request_ends_it() {
     let id = world.first_copy(asked).message().header().id;
     world.inject(SERVER, CLIENT, &wire::reset(id));
     assert_eq!(end_of(world.events(CLIENT), asked), Some((world.now, Err(Failure::Reset))));
+}
+
+// RFC 7252 §4.2
+#[test]
+fn a_peer_that_answers_each_reset_with_a_confirmable_response_gets_sixteen_resets_and_then_one_per_second() {
+    let mut client = Direct::new(EndpointConfig::default());
+    let (mut resets, mut id) = (0, 0_u16);
+    for millisecond in 0..10_000 {
+        client.run(ms(1));
+        let given = client.receive(SERVER, &wire::bare(Type::Confirmable, Code::NOT_FOUND, id, b""));
+        resets += given.sent.len();
+        id += u16::from(!given.sent.is_empty());
+        // Others that send responses get their Resets meanwhile.
+        if millisecond % 1_000 == 0 {
+            let given = client.receive(STRANGER, &wire::bare(Type::Confirmable, Code::CONTENT, id, b"tok"));
+            assert_eq!(given.kinds(), [(Type::Reset, Code::EMPTY)], "millisecond {millisecond}");
+        }
+    }
+    assert!((16..=26).contains(&resets), "{resets} Resets in 10 s");
+    let stats = client.endpoint.stats();
+    assert_eq!(stats.resets_limited, 10_000 - resets as u64);
+    assert_eq!(stats.resets_sent, resets as u64 + 10);
+}
+
+#[test]
+fn pings_are_answered_however_many_resets_a_peer_had_for_its_responses() {
+    let mut client = Direct::new(EndpointConfig::default());
+    for id in 0..100 {
+        client.receive(SERVER, &wire::bare(Type::Confirmable, Code::NOT_FOUND, id, b""));
+    }
+    for id in 100..200 {
+        let given = client.receive(SERVER, &wire::bare(Type::Confirmable, Code::EMPTY, id, b""));
+        assert_eq!(given.kinds(), [(Type::Reset, Code::EMPTY)]);
+    }
 }
