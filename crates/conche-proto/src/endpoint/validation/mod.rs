@@ -30,7 +30,7 @@
 //! An Echo value of 16 bytes needs more room than three times the shortest requests, so those get
 //! one of 6 bytes. Its MAC of 32 bits could be guessed: after [`GUESSES`] wrong ones no brief value
 //! is accepted for the rest of a [`LIFETIME`], so a forger guesses one in some eight years. The
-//! message ID of a ping has 16 bits; wrong answers are counted by source group.
+//! message ID of a ping has 16 bits; wrong answers are counted by host.
 //!
 //! A host that runs CoAP at the forged address and port answers the ping although it requested
 //! nothing. Only [`SourceValidation::Echo`] protects such hosts.
@@ -247,7 +247,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Holds a request until its source is validated; `false` if that is impossible.
     pub(super) fn hold_request(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) -> bool {
-        let origin = Origin { source: arrival.source, hash: arrival.hash, group: arrival.group, what: arrival.what };
+        let &Arrival { source, hash, group, what, .. } = arrival;
+        let origin = Origin { source, hash, group, host: self.host_of(&source.from), what };
         let held = Held::Request(Box::new((arrival.clone(), OwnedMessage::from(*message))));
         self.hold(now, &origin, held).is_ok()
     }
@@ -419,7 +420,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let source = Source { from: waiting.from, local: waiting.local, copy: waiting.copy };
         let ty = u8::from(waiting.came == Came::Confirmable);
         let what = self.fingerprint_of(source, hash, (ty, waiting.id, waiting.token.as_slice()));
-        let origin = Origin { source, hash, group: waiting.group, what };
+        let origin = Origin { source, hash, group: waiting.group, host: self.host_of(&source.from), what };
         let held = Held::Response(Box::new((waiting.clone(), security.clone(), response)));
         match self.hold(now, &origin, held) {
             Ok(()) => None,

@@ -16,7 +16,7 @@ use crate::exchange::Response;
 use crate::hash::Fingerprint;
 use crate::incoming::{EMPTY_BYTES, Waiting};
 use crate::security::Security;
-use crate::shares::{Group, Shares};
+use crate::shares::{Group, ROW, Shares};
 use crate::store::{Arena, Index, Linked, Links, List};
 use conche_cc::Instant;
 
@@ -39,9 +39,9 @@ const HELD_BYTES: usize = 1 << 20;
 /// Bytes of a held message beside its own.
 const OVERHEAD: usize = 256;
 
-/// Maximum number of wrong answers from one source group in each [`LIFETIME`]. After that the
-/// group's answers prove nothing until the next period. A forger guesses one of the 2^16 message
-/// IDs in three days.
+/// Maximum number of wrong answers from one host in each [`LIFETIME`]. After that the host's
+/// answers prove nothing until the next period. A forger guesses one of the 2^16 message IDs of a
+/// host in three days. Other hosts of its network keep their proofs: anybody can send wrong answers.
 const GUESSES: usize = 64;
 
 /// A message held until its source answers a ping.
@@ -87,6 +87,7 @@ pub(super) struct Pinged<P> {
     hash: u64,
     to: Source<P>,
     group: Group,
+    host: Group,
     id: MessageId,
     due: Instant,
     pings: u8,
@@ -140,6 +141,7 @@ pub(super) struct Origin<P> {
     pub(super) source: Source<P>,
     pub(super) hash: u64,
     pub(super) group: Group,
+    pub(super) host: Group,
     /// Identifies the request.
     pub(super) what: Fingerprint,
 }
@@ -155,7 +157,7 @@ pub(super) struct Pings<P> {
     /// Bytes of the held messages, by source group.
     shares: Shares,
     held: usize,
-    /// Wrong answers in the period that ends at `guesses_until`, by source group.
+    /// Wrong answers in the period that ends at `guesses_until`, by host.
     guesses: Shares,
     guesses_until: Instant,
 }
@@ -211,7 +213,7 @@ impl<P> Pings<P> {
     ///
     /// # Errors
     /// Returns the message if the table or the source has no room for it, if its bytes do not pay
-    /// for a ping, or if its source group made too many wrong answers.
+    /// for a ping, or if its host made too many wrong answers.
     pub(super) fn hold(
         &mut self,
         now: Instant,
@@ -223,7 +225,7 @@ impl<P> Pings<P> {
         P: Copy,
     {
         let bytes = held.bytes();
-        if !self.has_room(from.group, &held) || !self.believes(now, from.group) {
+        if !self.has_room(from.group, &held) || !self.believes(now, from.host) {
             return Err(held);
         }
         let index = match self.find(from.hash) {
@@ -241,6 +243,7 @@ impl<P> Pings<P> {
                     hash: from.hash,
                     to: Source { copy: None, ..from.source },
                     group: from.group,
+                    host: from.host,
                     id,
                     due: now + self.interval,
                     pings: 1,
@@ -283,12 +286,12 @@ impl<P> Pings<P> {
     /// ping.
     pub(super) fn answered(&mut self, now: Instant, hash: u64, id: MessageId) -> Option<Pinged<P>> {
         let index = self.find(hash)?;
-        let (group, is_right) = (self.pinged[index].group, self.pinged[index].id == id);
-        if !self.believes(now, group) {
+        let (host, is_right) = (self.pinged[index].host, self.pinged[index].id == id);
+        if !self.believes(now, host) {
             return None;
         }
         if !is_right {
-            self.guesses.take(group, 1);
+            self.guesses.take(host, 1);
             return None;
         }
         self.remove(index)
@@ -324,12 +327,15 @@ impl<P> Pings<P> {
         Some(due)
     }
 
-    /// Whether answers of this source group prove anything.
-    fn believes(&mut self, now: Instant, group: Group) -> bool {
+    /// Whether answers of this host prove anything. What other hosts add to its cells, [`GUESSES`]
+    /// each, does not count: the mean of a cell and four standard deviations of it.
+    fn believes(&mut self, now: Instant, host: Group) -> bool {
         if now >= self.guesses_until {
             (self.guesses, self.guesses_until) = (Shares::new(), now + LIFETIME);
         }
-        self.guesses.held(group) < GUESSES
+        let mean = self.guesses.total() / ROW as usize;
+        let others = mean + 4 * (GUESSES * mean).isqrt();
+        self.guesses.held(host) < GUESSES + others
     }
 
     fn remove(&mut self, index: u32) -> Option<Pinged<P>> {

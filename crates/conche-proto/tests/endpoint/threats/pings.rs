@@ -4,6 +4,7 @@
 use conche_proto::codec::{Block, BlockSize, Code, MessageId, OptionNumber, OwnedMessage, Type};
 use conche_proto::{Datagram, EndpointConfig, Input, QBlock, Response, SourceValidation};
 
+use crate::model::Address;
 use crate::support::direct::{Given, ack_of, address, content, count_by_network};
 use crate::support::{Direct, ms, s, wire};
 
@@ -233,29 +234,54 @@ fn an_answer_from_another_address_or_to_another_ping_proves_nothing() {
     assert!(server.receive(1, &wire::reset(ping)).sent.is_empty(), "it proves something once");
 }
 
+/// Asks for a large response.
+fn ask(server: &mut Direct, from: Address, id: u16) -> Given {
+    let asked = server.receive(from, &get((Type::Confirmable, id), &[])).request();
+    server.respond(asked, large())
+}
+
+/// A source that answers its ping gets its response.
+fn is_validated(server: &mut Direct, from: Address, id: u16) -> bool {
+    let ping = ping_of(&ask(server, from, id));
+    let given = server.receive(from, &wire::reset(ping));
+    given.sent.first().is_some_and(|(_, message)| message.payload().len() == 1_000)
+}
+
 #[test]
-fn after_64_wrong_guesses_no_answer_of_the_network_is_believed_until_247_s_are_over() {
+fn after_64_wrong_guesses_no_answer_of_the_host_is_believed_until_247_s_are_over() {
     let mut server = server();
-    count_by_network(&mut server);
-    let (forged, neighbour, elsewhere) = (address(1, 1), address(1, 2), address(2, 1));
-    let ask = |server: &mut Direct, from, id| {
-        let asked = server.receive(from, &get((Type::Confirmable, id), &[])).request();
-        server.respond(asked, large())
-    };
+    // Two ports of a host.
+    server.endpoint.set_source_hosts(Box::new(|source| u64::from(source >> 1)));
+    let (forged, port) = (address(1, 2), address(1, 3));
     let ping = ping_of(&ask(&mut server, forged, 1));
-    let other = ping_of(&ask(&mut server, neighbour, 1));
+    let other = ping_of(&ask(&mut server, port, 1));
     for guess in 0..64 {
         server.receive(forged, &wire::reset(MessageId(ping.0.wrapping_add(1 + guess))));
     }
     assert!(server.receive(forged, &wire::reset(ping)).sent.is_empty(), "what is right now could be a guess");
-    assert!(server.receive(neighbour, &wire::reset(other)).sent.is_empty());
-    let given = ask(&mut server, address(1, 3), 1);
+    assert!(server.receive(port, &wire::reset(other)).sent.is_empty());
+    let given = ask(&mut server, port, 2);
     assert_eq!(given.message().code(), Code::UNAUTHORIZED, "it is asked for an Echo value instead");
-    let ping = ping_of(&ask(&mut server, elsewhere, 1));
-    assert_eq!(server.receive(elsewhere, &wire::reset(ping)).message().payload().len(), 1_000);
     server.run(s(248));
-    let ping = ping_of(&ask(&mut server, forged, 2));
-    assert_eq!(server.receive(forged, &wire::reset(ping)).message().payload().len(), 1_000);
+    assert!(is_validated(&mut server, forged, 2));
+}
+
+#[test]
+fn wrong_answers_of_any_number_of_hosts_leave_others_their_proofs() {
+    let mut server = server();
+    count_by_network(&mut server);
+    // Hosts of one network, and of all.
+    for network in 1..=16 {
+        for host in 0..256 {
+            let forged = address(network, host);
+            let ping = ping_of(&ask(&mut server, forged, 1));
+            for guess in 0..64 {
+                server.receive(forged, &wire::reset(MessageId(ping.0.wrapping_add(1 + guess))));
+            }
+        }
+        server.run(s(13));
+    }
+    assert!((1..=16).all(|network| is_validated(&mut server, address(network, 60_000), 1)));
 }
 
 #[test]
