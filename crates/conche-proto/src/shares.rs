@@ -102,6 +102,14 @@ impl Shares {
         group == Group::NOBODY || self.excess(group).saturating_add(besides) <= self.held(other)
     }
 
+    /// Whether a group would be admitted if all entries that `displaceable` counts, its own among
+    /// them, had made room. Otherwise none of them has to.
+    pub(crate) fn could_admit(&self, group: Group, amount: usize, capacity: usize, displaceable: &Self) -> bool {
+        let held = self.held(group).saturating_sub(displaceable.held(group));
+        let free = capacity.saturating_sub(self.total.saturating_sub(displaceable.total));
+        held.saturating_add(amount) <= free
+    }
+
     /// How much a group holds beyond the share of other groups that its cells count: the mean of a
     /// cell and four standard deviations of it, if sources are forged all over.
     pub(crate) fn excess(&self, group: Group) -> usize {

@@ -35,10 +35,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.remove_observer(now, before);
         }
         let (token, security) = (waiting.token, self.incoming.security(request).clone());
-        while !self.observers.admits(group, &token, self.config.limits.observers) {
+        let capacity = self.config.limits.observers;
+        while !self.observers.admits(group, &token, capacity) {
             let observers = self.observers.made()?;
             let (oldest, other) = observers.to_displace()?;
-            if !observers.may_displace(group, 0, other) {
+            let could_admit = observers.could_admit(group, &token, capacity);
+            if !could_admit || !observers.may_displace(group, 0, other) {
                 return None;
             }
             self.lose_observer(now, oldest, ObserverEnd::Displaced);

@@ -123,7 +123,7 @@ pub(crate) struct Observers {
     unproven: List<OfPresence>,
     checked: List<OfPresence>,
     proven: List<OfPresence>,
-    /// Of those that have not proven their presence, checked or not.
+    /// Places of those that have not proven their presence, checked or not.
     unproven_shares: Shares,
     /// How many are unproven and unchecked, and with how many they are checked at once.
     unproven_len: usize,
@@ -206,10 +206,13 @@ impl Observers {
     /// Changes the token of an observer to that of the next message of its registration (RFC 7959
     /// §2.5). The response and the notifications answer the last message, and so have its token.
     pub(crate) fn continue_registration(&mut self, index: u32, token: Token, asked: Asked, security: Security) {
-        let Observer { watcher, token: before, .. } = &self.slots[index];
+        let Observer { watcher, token: before, presence, .. } = &self.slots[index];
         let Watcher { peer, group, .. } = self.watchers[*watcher];
-        self.shares.give_back(group, before.places());
-        self.shares.take(group, token.places());
+        let unproven = (*presence != Presence::Proven).then_some(&mut self.unproven_shares);
+        for shares in unproven.into_iter().chain([&mut self.shares]) {
+            shares.give_back(group, before.places());
+            shares.take(group, token.places());
+        }
         self.by_place.remove(index);
         let hash = self.hash_of(peer, &token);
         let observer = &mut self.slots[index];
@@ -235,6 +238,11 @@ impl Observers {
         of_peer < limits.observers_per_peer
             && self.hosts.held(host) < limits.observers_per_host
             && (self.topic(topic).is_some() || self.topic_shares.admits(group, 1, limits.topics))
+    }
+
+    /// There would be room for one more without those that have not proven their presence.
+    pub(crate) fn could_admit(&self, group: Group, token: &Token, capacity: usize) -> bool {
+        self.shares.could_admit(group, token.places(), capacity, &self.unproven_shares)
     }
 
     /// The observer that makes room first, and its group: of the oldest ones that have not proven
@@ -361,7 +369,8 @@ impl Observers {
         self.slots[index].presence = presence;
         self.unproven_len += usize::from(presence == Presence::Unproven);
         if presence != Presence::Proven {
-            self.unproven_shares.take(self.watchers[self.slots[index].watcher].group, 1);
+            let Observer { watcher, token, .. } = &self.slots[index];
+            self.unproven_shares.take(self.watchers[*watcher].group, token.places());
         }
         let mut list = core::mem::take(self.list(presence));
         list.push_back(&mut self.slots, index);
@@ -372,7 +381,8 @@ impl Observers {
         let presence = self.slots[index].presence;
         self.unproven_len -= usize::from(presence == Presence::Unproven);
         if presence != Presence::Proven {
-            self.unproven_shares.give_back(self.watchers[self.slots[index].watcher].group, 1);
+            let Observer { watcher, token, .. } = &self.slots[index];
+            self.unproven_shares.give_back(self.watchers[*watcher].group, token.places());
         }
         let mut list = core::mem::take(self.list(presence));
         list.remove(&mut self.slots, index);

@@ -454,6 +454,9 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 
     /// The unproven peer that makes room for one of `group`.
     fn to_displace(&mut self, group: Group) -> Option<u32> {
+        if group != Group::NOBODY && !self.shares.could_admit(group, 1, self.capacity, &self.unproven_shares) {
+            return None;
+        }
         let oldest = self.unproven.first_few(&mut self.slots, CANDIDATES);
         // The oldest, if several groups hold the same number.
         let index = oldest.into_iter().rev().max_by_key(|&index| self.unproven_shares.held(self.slots[index].group))?;

@@ -272,6 +272,21 @@ fn one_prefix_that_floods_displaces_nobody_else() {
     }
 }
 
+#[test]
+fn a_prefix_that_has_its_share_of_proven_observers_displaces_nobody_in_vain() {
+    const OBSERVERS: u32 = 100;
+    let mut server = server(Limits { observers: OBSERVERS as usize, ..Limits::default() });
+    let greedy: Vec<Address> = (1..=OBSERVERS / 2).map(|n| 0x7000_0000 | n).collect();
+    assert!(greedy.iter().all(|&from| register(&mut server, from, 1)));
+    run(&mut server, FIRST + s(1), &greedy);
+    let others: Vec<Address> = (1..=20).map(|n| n << 12).collect();
+    assert!(others.iter().all(|&from| register(&mut server, from, 1)));
+    for n in 51..100 {
+        assert!(!register(&mut server, 0x7000_0000 | n, 1));
+        assert_eq!(server.endpoint.observers(TOPIC), 70);
+    }
+}
+
 // RFC 7641 §4.5.1
 #[test]
 fn a_new_observer_follows_a_ticker_from_the_start_where_the_round_trip_is_short() {
