@@ -10,7 +10,7 @@ use conche::security::{Certificate, Identity, OwnCertificate, Roots, Secret};
 use conche::server::{Notifier, Peer, Response, get, post, put};
 use conche::{Client, Code, ContentFormat, Error, Server, edhoc};
 
-use crate::between::{Foe, LONG};
+use crate::between::{Act, Foe, LONG, Toward};
 
 const LAMP: &[u8] = b"lamp";
 const MALLORY: &[u8] = b"mallory";
@@ -191,6 +191,27 @@ async fn a_server_opens_sessions_of_its_own_beside_those_of_its_clients() {
     let gateway = Client::builder().psk(*b"gateway", Secret::new(*b"of a gateway")).expect("a key");
     let answer = gateway.build().expect("valid").get(format!("coaps://{}/model", device.local_addr())).await;
     assert_eq!(answer.expect("answered").text().expect("text"), "lamp");
+}
+
+#[tokio::test]
+async fn a_client_is_answered_while_its_server_begins_a_handshake_with_the_same_address() {
+    for of_server in ["127.0.0.1:0", "0.0.0.0:0"] {
+        let server = Server::builder().psk(keys).outgoing_psk(LAMP, key_of(LAMP)).expect("a key");
+        let server = server.route("/register", post(async |Peer(peer): Peer| format!("{peer} -")));
+        let server = server.bind(of_server).await.expect("a port");
+        let path = Foe::before(SocketAddr::from(([127, 0, 0, 1], server.local_addr().port()))).await;
+        let client = Client::builder().psk(LAMP, key_of(LAMP)).expect("a key").build().expect("valid");
+        let at = register(&client, path.address).await;
+
+        path.act(Toward::Client, 0, Act::Hold);
+        let handshake = tokio::spawn(server.client().get(format!("coaps://{at}/model")).send());
+        path.holds(Toward::Client, 1).await;
+        path.act(Toward::Client, 0, Act::Pass);
+        // The client accepts no handshake.
+        let answered = tokio::time::timeout(LONG, register(&client, path.address)).await;
+        assert_eq!(answered.expect("in time"), at, "a server at {of_server}");
+        handshake.abort();
+    }
 }
 
 #[tokio::test]

@@ -196,11 +196,13 @@ impl Secured {
         !self.security.is_server()
     }
 
+    /// Hands a record to the sessions with its sender.
     fn take(&mut self, now: Instant, from: Address, local: Option<IpAddr>, record: &[u8]) {
         let mut place = Place { at: from.socket_addr(), local };
-        // Of those that we have begun it was not known which of our addresses they would leave from.
+        // Sessions that we began without knowing which of our addresses they would leave from.
         let ours = Place { local: None, ..place };
-        if local.is_some() && (self.waiting.has(ours.at) || self.sessions.open(&ours).is_some()) {
+        let begun = self.waiting.session(ours.at).and_then(|session| self.sessions.peer(session));
+        if local.is_some() && (begun == Some(ours) || self.sessions.open(&ours).is_some()) {
             place = ours;
         }
         self.sessions.handle(now, place, record);

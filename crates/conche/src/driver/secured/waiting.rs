@@ -106,6 +106,11 @@ impl Waiting {
         self.0.contains_key(&at)
     }
 
+    /// Returns the session of a handshake that has begun.
+    pub(super) fn session(&self, at: SocketAddr) -> Option<SessionId> {
+        self.0.get(&at)?.session
+    }
+
     /// Adds a handshake in parallel with an open session.
     pub(super) fn begin_beside(&mut self, at: SocketAddr, exchange: ExchangeId, name: Arc<str>, psk: Option<Identity>) {
         let (sent, waiting) = (Vec::new(), Vec::new());
@@ -262,7 +267,9 @@ impl Secured {
             self.waiting.0.remove(&at);
             return false;
         }
-        let place = Place { at, local: None };
+        // A session that the peer has opened shows which of our addresses it uses.
+        let of_peer = self.by_address.get(&at).and_then(|number| self.open.get(self.by_number.get(number)?));
+        let place = Place { at, local: of_peer.and_then(|open| open.place.local) };
         let begun = self.security.client_credentials(at.ip().to_canonical(), &handshake.name).and_then(|credentials| {
             let begun = self.sessions.connect_controlled(now, place, &credentials);
             begun.map_err(|error| HandshakeError::new(&error))
