@@ -84,23 +84,25 @@ impl Keeper {
         for file in [&file, lock] {
             access::check_numbers(file)?;
         }
+        let (opened, is_new) = open_lock(lock).map_err(OpenError::io(lock))?;
+        match opened.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { file: lock.to_owned() }),
+            Err(TryLockError::Error(error)) => return Err(OpenError::io(lock)(error)),
+        }
+        // Behind the lock: another program may have begun with the same credentials at this moment.
         if !is_anew && !exists(&file)? {
             // The lock shows that the credentials were opened before, which writes numbers.
-            if exists(lock)? {
+            if !is_new {
                 return Err(OpenError::LostNumbers { file, lock: lock.to_owned() });
             }
-            files::replace(&file, sequence::UNUSED.as_bytes()).map_err(OpenError::io(&file))?;
+            if let Err(error) = files::replace(&file, sequence::UNUSED.as_bytes()) {
+                // Nothing is lost. An error here is less than the one that is returned.
+                let _ = fs::remove_file(lock);
+                return Err(OpenError::io(&file)(error));
+            }
         }
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let opened = options.open(lock).map_err(OpenError::io(lock))?;
-        match opened.try_lock() {
-            Ok(()) => Ok(Self { credentials, file, _lock: opened, is_started: false, is_anew, sender: None }),
-            Err(TryLockError::WouldBlock) => Err(OpenError::InUse { file: lock.to_owned() }),
-            Err(TryLockError::Error(error)) => Err(OpenError::io(lock)(error)),
-        }
+        Ok(Self { credentials, file, _lock: opened, is_started: false, is_anew, sender: None })
     }
 
     /// What the file says.
@@ -194,6 +196,18 @@ fn read(file: &Path) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         return Err(OpenError::wrong(file, None, format!("it has more than {MOST_BYTES} bytes")));
     }
     Ok(text)
+}
+
+/// Opens the file to lock; whether it was created.
+fn open_lock(lock: &Path) -> io::Result<(File, bool)> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.clone().create_new(true).open(lock) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok((options.open(lock)?, false)),
+        created => Ok((created?, true)),
+    }
 }
 
 fn exists(file: &Path) -> Result<bool, OpenError> {

@@ -259,6 +259,28 @@ fn contexts(keeper: &mut Keeper) -> (Contexts, conche_proto::oscore::ContextId) 
     (contexts, id)
 }
 
+#[test]
+fn programs_that_open_new_credentials_at_once_never_set_numbers_back() {
+    for round in 0..100 {
+        let place = Place::new();
+        let file = place.conf(&SERVER.replace("\"server\"", &format!("\"s{round}\"")));
+        let start = std::sync::Barrier::new(4);
+        let begin = || {
+            start.wait();
+            let mut keeper = Keeper::open(&file).ok()?;
+            keeper.start().ok()?;
+            Some(keeper)
+        };
+        let begun: Vec<Keeper> = std::thread::scope(|scope| {
+            let programs: Vec<_> = (0..4).map(|_| scope.spawn(begin)).collect();
+            programs.into_iter().filter_map(|program| program.join().expect("no panic")).collect()
+        });
+        let [keeper] = &begun[..] else { panic!("{} programs use the credentials", begun.len()) };
+        let kept = fs::read(&keeper.file).expect("it is there");
+        assert_ne!(kept, sequence::UNUSED.as_bytes(), "round {round}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn numbers_that_are_lost_or_behind_a_link_are_not_begun_anew() {
