@@ -1,9 +1,10 @@
 //! Programs of ours on other implementations of CoAP: what `interop` and `bench-peers` both install, compile and start.
 
 use std::fs;
+use std::path::Path;
 use std::process::{self, Child};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::ci::command::Command;
 use crate::ci::packages;
@@ -90,6 +91,32 @@ fn compile_java(
         Command::new("javac", arguments.into_iter().chain(sources.iter().copied())).unshown().run(project)?;
     }
     Ok(format!("{path}:{classes}"))
+}
+
+/// Builds the programs of a Go module into a directory, each under the name of its package.
+pub fn build_go(project: &Project, sources: &str, programs: &str) -> Result<()> {
+    packages::ensure(project, &[("go", "golang-go")])?;
+    fs::create_dir_all(programs).with_context(|| format!("cannot make {programs}"))?;
+    Command::new("go", ["build", "-C", sources, "-o", &format!("{programs}/"), "./..."]).unshown().run(project)
+}
+
+/// Installs `client.js` and `server.js` and the packages of their package-lock.json into a directory.
+pub fn install_node(project: &Project, sources: &str, directory: &Path) -> Result<()> {
+    packages::ensure(project, &[("node", "nodejs"), ("npm", "npm")])?;
+    fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    let source = |name: &str| Path::new(sources).join(name);
+    // npm installs beside package.json.
+    for name in ["package.json", "package-lock.json", "server.js", "client.js"] {
+        let source = source(name);
+        fs::copy(&source, directory.join(name)).with_context(|| format!("cannot copy {}", source.display()))?;
+    }
+    let installed = directory.join("node_modules/.package-lock.json");
+    if !is_current(&installed.to_string_lossy(), &[&source("package-lock.json").to_string_lossy()]) {
+        let directory = directory.to_string_lossy();
+        let arguments = ["--prefix", &directory, "ci", "--silent", "--no-audit", "--no-fund"];
+        Command::new("npm", arguments).unshown().output(project)?;
+    }
+    Ok(())
 }
 
 /// A Python that has aiocoap.

@@ -15,10 +15,6 @@ use crate::ci::packages;
 use crate::peers;
 use crate::project::Project;
 
-/// What must be installed for those that interop does not know: a program, and the Debian package that holds it.
-const GO: [(&str, &str); 1] = [("go", "golang-go")];
-const NODE: [(&str, &str); 2] = [("node", "nodejs"), ("npm", "npm")];
-
 /// Our own programs.
 const OURS: &str = "build --release -p conche-cli -p conche --bin conche --example bench_server --example bench_client";
 
@@ -129,11 +125,9 @@ impl<'a> Setup<'a> {
     }
 
     fn go_coap(&self) -> Result<[Program; 2]> {
-        packages::ensure(self.project, &GO)?;
-        let (sources, programs) = (self.source(Peer::GoCoap, ""), format!("{}/", self.built(Peer::GoCoap.word())));
-        fs::create_dir_all(&programs).with_context(|| format!("cannot make {programs}"))?;
-        Command::new("go", ["build", "-C", &sources, "-o", &programs, "./..."]).unshown().run(self.project)?;
-        Ok(["server", "client"].map(|part| vec![format!("{programs}{part}")]))
+        let programs = self.built(Peer::GoCoap.word());
+        peers::build_go(self.project, &self.source(Peer::GoCoap, ""), &programs)?;
+        Ok(["server", "client"].map(|part| vec![format!("{programs}/{part}")]))
     }
 
     fn coap_rs(&self) -> Result<[Program; 2]> {
@@ -149,24 +143,11 @@ impl<'a> Setup<'a> {
         Ok(["server.py", "client.py"].map(|name| vec![python.clone(), self.source(Peer::Aiocoap, name)]))
     }
 
-    /// npm installs beside package.json, so that this and the programs are copied.
     fn node_coap(&self) -> Result<[Program; 2]> {
-        packages::ensure(self.project, &NODE)?;
         let directory = self.directory.join(Peer::NodeCoap.word());
-        fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
-        for name in ["package.json", "package-lock.json", "server.js", "client.js"] {
-            let source = self.source(Peer::NodeCoap, name);
-            fs::copy(&source, directory.join(name)).with_context(|| format!("cannot copy {source}"))?;
-        }
-        let text = |name: &str| directory.join(name).to_string_lossy().into_owned();
-        if !peers::is_current(
-            &text("node_modules/.package-lock.json"),
-            &[&self.source(Peer::NodeCoap, "package-lock.json")],
-        ) {
-            let arguments = ["--prefix", &text(""), "ci", "--silent", "--no-audit", "--no-fund"];
-            Command::new("npm", arguments).unshown().output(self.project)?;
-        }
-        Ok(["server.js", "client.js"].map(|name| vec!["node".to_owned(), text(name)]))
+        peers::install_node(self.project, &self.source(Peer::NodeCoap, ""), &directory)?;
+        let program = |name| vec!["node".to_owned(), directory.join(name).to_string_lossy().into_owned()];
+        Ok(["server.js", "client.js"].map(program))
     }
 
     fn source(&self, peer: Peer, name: &str) -> String {

@@ -58,8 +58,17 @@ impl Mode {
     /// Who is run with it, in the order of the report.
     pub fn peers(self) -> &'static [Peer] {
         match self {
-            Self::Plain => &[Peer::Libcoap, Peer::Aiocoap, Peer::Californium, Peer::Conche],
-            _ => &[Peer::LibcoapOpenssl, Peer::LibcoapGnutls, Peer::Aiocoap, Peer::Californium, Peer::Conche],
+            Self::Plain => {
+                &[Peer::Libcoap, Peer::Aiocoap, Peer::Californium, Peer::GoCoap, Peer::NodeCoap, Peer::Conche]
+            }
+            _ => &[
+                Peer::LibcoapOpenssl,
+                Peer::LibcoapGnutls,
+                Peer::Aiocoap,
+                Peer::Californium,
+                Peer::GoCoap,
+                Peer::Conche,
+            ],
         }
     }
 

@@ -32,14 +32,26 @@ pub enum Peer {
     Aiocoap,
     /// Californium of Maven Central.
     Californium,
+    /// go-coap of the Go module proxy.
+    GoCoap,
+    /// node-coap of npm.
+    NodeCoap,
     /// Ourselves.
     Conche,
 }
 
 impl Peer {
     /// All of them, whatever they are run with.
-    pub const ALL: [Self; 6] =
-        [Self::Libcoap, Self::LibcoapOpenssl, Self::LibcoapGnutls, Self::Aiocoap, Self::Californium, Self::Conche];
+    pub const ALL: [Self; 8] = [
+        Self::Libcoap,
+        Self::LibcoapOpenssl,
+        Self::LibcoapGnutls,
+        Self::Aiocoap,
+        Self::Californium,
+        Self::GoCoap,
+        Self::NodeCoap,
+        Self::Conche,
+    ];
 
     /// Its name, as its authors write it.
     pub fn name(self) -> &'static str {
@@ -49,6 +61,8 @@ impl Peer {
             Self::LibcoapGnutls => "libcoap (GnuTLS)",
             Self::Aiocoap => "aiocoap",
             Self::Californium => "Californium",
+            Self::GoCoap => "go-coap",
+            Self::NodeCoap => "node-coap",
             Self::Conche => "conche",
         }
     }

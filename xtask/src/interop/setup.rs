@@ -42,7 +42,8 @@ impl Setup {
             match peer {
                 Peer::Libcoap | Peer::LibcoapOpenssl | Peer::LibcoapGnutls => needs.extend(peers::LIBCOAP),
                 Peer::Californium => needs.extend(peers::JAVA),
-                Peer::Aiocoap | Peer::Conche => {}
+                // Their builds install what they need.
+                Peer::Aiocoap | Peer::GoCoap | Peer::NodeCoap | Peer::Conche => {}
             }
         }
         packages::ensure(project, &needs)?;
@@ -51,6 +52,10 @@ impl Setup {
                 Peer::Libcoap | Peer::LibcoapOpenssl | Peer::LibcoapGnutls => setup.build_libcoap(project, *peer)?,
                 Peer::Aiocoap => setup.python = peers::secured_aiocoap(project)?,
                 Peer::Californium => setup.build_californium(project)?,
+                Peer::GoCoap => peers::build_go(project, &setup.source("go-coap"), &setup.text("go-coap"))?,
+                Peer::NodeCoap => {
+                    peers::install_node(project, &setup.source("node-coap"), &setup.path("node-coap"))?;
+                }
                 Peer::Conche => Command::cargo(OURS).unshown().run(project)?,
             }
         }
@@ -81,6 +86,12 @@ impl Setup {
                 command.arg(self.sources.join(format!("aiocoap/{name}.py")));
                 // It would lie beside the sources.
                 command.env("PYTHONDONTWRITEBYTECODE", "1");
+                command
+            }
+            (Peer::GoCoap, _) => process::Command::new(self.path("go-coap").join(name)),
+            (Peer::NodeCoap, _) => {
+                let mut command = process::Command::new("node");
+                command.arg(self.path("node-coap").join(format!("{name}.js")));
                 command
             }
             (Peer::Californium, _) => {
