@@ -54,9 +54,12 @@ impl Download {
         self.joined.as_ref().map_or(0, Joined::capacity)
     }
 
-    /// A block of the same body as the others.
+    /// Returns `true` if the response is a block of the same body: it has the ETag and the Content-Format of the first
+    /// block. With an ETag, a later block may omit the Content-Format, as node-coap does from the third block on.
     pub(crate) fn belongs(&self, response: &Message<'_>) -> bool {
-        self.marks == Marks::of(response)
+        let marks = Marks::of(response);
+        let omits_format = marks.etag.is_some() && marks.format.is_none();
+        marks.etag == self.marks.etag && (omits_format || marks.format == self.marks.format)
     }
 
     /// The block is the next one.

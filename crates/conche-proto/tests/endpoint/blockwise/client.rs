@@ -39,13 +39,17 @@ impl Asking {
 
     /// The server answers the last message with this code, block, ETag and payload.
     fn answer(&mut self, code: Code, block: Option<(OptionNumber, Block)>, etag: Option<&[u8]>, payload: &[u8]) {
+        let block = block.map(|(number, block)| (number, block.encode().as_slice().to_vec()));
+        let etag = etag.map(|etag| (OptionNumber::ETAG, etag.to_vec()));
+        self.respond(code, block.into_iter().chain(etag), payload);
+    }
+
+    /// The server answers the last message with this code, options and payload.
+    fn respond(&mut self, code: Code, options: impl IntoIterator<Item = (OptionNumber, Vec<u8>)>, payload: &[u8]) {
         let last = self.world.sent_by(CLIENT).next_back().expect("it sends").clone();
         let mut answer = Body::builder().payload(payload.to_vec());
-        if let Some((number, block)) = block {
-            answer = answer.option(number, block.encode().as_slice());
-        }
-        if let Some(etag) = etag {
-            answer = answer.option(OptionNumber::ETAG, etag);
+        for (number, value) in options {
+            answer = answer.option(number, value.as_slice());
         }
         let (id, token) = (last.message().header().id, last.message().token());
         let answer = wire::message(Type::Acknowledgement, code, id, &token, &answer.build().expect("legal options"));
@@ -78,6 +82,28 @@ fn blocks_of_different_etags_are_never_put_together() {
     client.content(b64(0, true), b"new", &new[..64]);
     client.content(b64(1, false), b"new", &new[64..]);
     assert_eq!(client.end(), Some(Ok(new)));
+}
+
+/// Answers a GET in three blocks, the last without Content-Format. Returns the result and the number
+/// of the last requested block.
+fn without_the_last_content_format(etag: Option<&[u8]>) -> (Option<Result<Vec<u8>, Failure>>, Option<u32>) {
+    let (mut client, whole) = (Asking::get(), body(180, 1));
+    for (num, payload) in (0..).zip(whole.chunks(64)) {
+        let etag = etag.map(|etag| (OptionNumber::ETAG, etag.to_vec()));
+        let format = (num < 2).then(|| (OptionNumber::CONTENT_FORMAT, vec![60]));
+        let block = (B2, b64(num, num < 2).encode().as_slice().to_vec());
+        client.respond(Code::CONTENT, [block].into_iter().chain(etag).chain(format), payload);
+    }
+    (client.end(), client.last(B2).map(|block| block.num))
+}
+
+// RFC 7959 §2.4: the ETag identifies the representation.
+#[test]
+fn a_block_without_content_format_belongs_to_the_body_if_it_has_its_etag() {
+    let (end, _) = without_the_last_content_format(Some(b"etag"));
+    assert_eq!(end, Some(Ok(body(180, 1))));
+    let (end, asked) = without_the_last_content_format(None);
+    assert_eq!((end, asked), (None, Some(0)), "it begins anew");
 }
 
 #[test]
