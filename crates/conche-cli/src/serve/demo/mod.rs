@@ -7,7 +7,7 @@
 //! | `/seg1/seg2/seg3` | has a path of three segments | CORE 13 |
 //! | `/query` | answers with its query's arguments | CORE 14 |
 //! | `/location-query` | POST answers with a location that has a query | CORE 19 |
-//! | `/multi-format` | is text or XML, as Accept asks | CORE 20 |
+//! | `/multi-format` | text, XML, JSON or CBOR, as Accept asks | CORE 20 |
 //! | `/validate` | has an ETag, and conditions for its replacement | CORE 21, 22 |
 //! | `/create1` to `/create3` | do not exist until they are written | CORE 23 |
 //! | `/link1` to `/link3` | have types and interfaces to be found by | LINK 02-08 |
@@ -50,7 +50,7 @@ pub fn router() -> Router {
         .route("/seg1/seg2/seg3", get(async || "three segments").size(14))
         .route("/query", get(query))
         .route("/location-query", post(located_by_query))
-        .route("/multi-format", get(multi_format).format(ContentFormat::TEXT_PLAIN).format(XML))
+        .route("/multi-format", multiple_formats())
         .route("/validate", document(Some("validate")))
         .route("/link1", get(async || "link1").resource_type("Type1").interface("If1"))
         .route("/link2", get(async || "link2").resource_type("Type2").interface("If2"))
@@ -90,11 +90,20 @@ async fn located_by_query() -> Response {
         .fold(response, |response, argument| response.option(OptionNumber::LOCATION_QUERY, argument.as_bytes()))
 }
 
+/// The resource `/multi-format`. Californium's plugtest checker reads all four formats.
+fn multiple_formats() -> Resource {
+    let formats = [ContentFormat::TEXT_PLAIN, XML, ContentFormat::JSON, ContentFormat::CBOR];
+    formats.into_iter().fold(get(multi_format), Resource::format)
+}
+
 async fn multi_format(request: Request) -> Response {
     let response = Response::new(Code::CONTENT);
     match request.accept() {
         Some(XML) => response.payload(XML, "<?xml version=\"1.0\"?><format>xml</format>"),
-        // What is accepted but not available becomes 4.06.
+        Some(ContentFormat::JSON) => response.payload(ContentFormat::JSON, r#"{"format":"json"}"#),
+        // The map {"format": "cbor"}.
+        Some(ContentFormat::CBOR) => response.payload(ContentFormat::CBOR, b"\xa1\x66format\x64cbor".to_vec()),
+        // The router replaces the response by 4.06 if Accept names another format.
         _ => response.text("format: text"),
     }
 }
@@ -233,7 +242,9 @@ mod tests {
         for (accept, code, format) in [
             (&b""[..], Code::CONTENT, Some(ContentFormat::TEXT_PLAIN)),
             (&[41], Code::CONTENT, Some(XML)),
-            (&[50], Code::NOT_ACCEPTABLE, None),
+            (&[50], Code::CONTENT, Some(ContentFormat::JSON)),
+            (&[60], Code::CONTENT, Some(ContentFormat::CBOR)),
+            (&[42], Code::NOT_ACCEPTABLE, None),
         ] {
             let answer = response(&service, Code::GET, "/multi-format", OptionNumber::ACCEPT, accept).await;
             assert_eq!((answer.code(), answer.content_format()), (code, format), "{accept:?}");
