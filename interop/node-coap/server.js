@@ -31,6 +31,10 @@ function respond (response, code, { payload, format = TEXT, options = {} } = {})
   response.end(payload)
 }
 
+function endpoint (request) {
+  return `${request.rsinfo.address} ${request.rsinfo.port} ${request._packet.token.toString('hex')}`
+}
+
 class Document {
   constructor (payload, tick) {
     Object.assign(this, { payload, format: 0, version: 1, observers: new Set() })
@@ -56,6 +60,8 @@ class Document {
   tell (observer) {
     if (this.payload === undefined) {
       observer.statusCode = '4.04'
+      observer._packet.options = []
+      observer.write(Buffer.alloc(0))
       observer.end()
       this.observers.delete(observer)
       return
@@ -66,16 +72,27 @@ class Document {
     observer.write(this.payload)
   }
 
+  // A GET with Observe removes the registration of its endpoint and token, and Observe=0 makes a new one (RFC 7641 section 2).
+  forget (request) {
+    for (const observer of this.observers) {
+      if (request.headers.Observe !== undefined && observer.endpoint === endpoint(request)) {
+        this.observers.delete(observer)
+      }
+    }
+  }
+
   handle (request, response) {
     const version = Buffer.from([this.version % 256])
     const etag = { ETag: version }
     switch (request.method) {
       case 'GET':
+        this.forget(request)
         if (request.headers.Observe === 0) {
           if (this.payload === undefined) {
             return respond(response, '4.04')
           }
           this.observers.add(response)
+          response.endpoint = endpoint(request)
           response.on('finish', () => this.observers.delete(response))
           return this.tell(response)
         }
@@ -115,6 +132,7 @@ class Document {
     for (const observer of this.observers) {
       observer.statusCode = '4.06'
       observer._packet.options = []
+      observer.write(Buffer.alloc(0))
       observer.end()
     }
     this.observers.clear()
@@ -123,6 +141,21 @@ class Document {
 
 function read (payload, format) {
   return { handle: (request, response) => respond(response, '2.05', { payload: Buffer.from(payload), format }) }
+}
+
+// Requests of /separate whose responses have not left.
+const pending = new Set()
+
+function separate (request, response) {
+  const key = `${endpoint(request)} ${request._packet.messageId}`
+  // node-coap passes the retransmissions of a request to the application until the response leaves.
+  if (!pending.has(key)) {
+    pending.add(key)
+    setTimeout(() => {
+      pending.delete(key)
+      respond(response, '2.05', { payload: Buffer.from('separate') })
+    }, 1500)
+  }
 }
 
 const LINKS = [
@@ -153,7 +186,7 @@ const resources = {
   'large-create': new Document(Buffer.alloc(0)),
   large: read(LARGE),
   'large-post': { handle: (request, response) => respond(response, '2.04', { payload: LARGE }) },
-  separate: { handle: (request, response) => setTimeout(() => respond(response, '2.05', { payload: Buffer.from('separate') }), 1500) },
+  separate: { handle: separate },
   'seg1/seg2/seg3': read('seg3'),
   query: { handle: (request, response) => respond(response, '2.05', { payload: Buffer.from(request.url.split('?')[1] || '') }) },
   'location-query': {
@@ -184,6 +217,10 @@ const resources = {
 }
 
 const server = coap.createServer({ type: 'udp4' }, (request, response) => {
+  if (request.code === '0.00') {
+    // node-coap passes pings to the application.
+    return response.reset()
+  }
   const resource = resources[request.url.split('?')[0].slice(1)]
   return resource ? resource.handle(request, response) : respond(response, '4.04')
 })

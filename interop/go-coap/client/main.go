@@ -25,7 +25,7 @@ import (
 	"github.com/plgd-dev/go-coap/v3/udp/client"
 )
 
-const timeout = 30 * time.Second
+const timeout = 60 * time.Second
 
 var methods = map[string]codes.Code{
 	"GET": codes.GET, "POST": codes.POST, "PUT": codes.PUT, "DELETE": codes.DELETE,
@@ -67,18 +67,20 @@ func connect(address string) (*client.Conn, error) {
 	if connection, ok := connections[address]; ok && connection.Context().Err() == nil {
 		return connection, nil
 	}
+	// The cases ask for Block1 and Block2, not for Q-Block.
 	blocks := options.WithBlockwise(true, blockwise.SZX1024, timeout)
-	// The cases ask for plain Block1 and Block2.
+	// NSTART, ACK_TIMEOUT and MAX_RETRANSMIT of RFC 7252 section 4.8: by itself go-coap retransmits three times.
+	transmission := options.WithTransmission(1, 2*time.Second, 4)
 	var connection *client.Conn
 	var err error
 	if mode == "plain" {
-		connection, err = udp.Dial(address, blocks)
+		connection, err = udp.Dial(address, blocks, transmission)
 	} else {
 		protection, failed := credentials.Client(mode, directory)
 		if failed != nil {
 			return nil, failed
 		}
-		connection, err = dtls.Dial(address, dtls.NewDTLSClientOptions(protection...), blocks)
+		connection, err = dtls.Dial(address, dtls.NewDTLSClientOptions(protection...), blocks, transmission)
 	}
 	if err == nil {
 		connections[address] = connection

@@ -340,7 +340,7 @@ func router() *mux.Router {
 	return r
 }
 
-// announce tells where the server listens.
+// announce prints the address of the server.
 func announce(address net.Addr) {
 	fmt.Printf("listening %s\n", address)
 }

@@ -158,7 +158,7 @@ const STEPS: [Step; 14] = [
     },
     Step {
         name: "interop",
-        what: "tests that need other programs, and docs/interop.md is what the cases give against libcoap, aiocoap, Californium",
+        what: "tests that need other programs; compares docs/interop.md with the cases against libcoap, aiocoap, Californium, go-coap, node-coap",
         advice: "run what failed alone: `cargo test -p CRATE NAME -- --ignored`, `cargo xtask interop --case ID --peer NAME`",
         ahead: Some(interop::prepare),
         beside: true,

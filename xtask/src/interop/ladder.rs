@@ -15,7 +15,7 @@
 use std::fmt;
 
 use anyhow::{Context, Result, bail};
-use conche_proto::codec::{Message, OptionNumber, RawOption, decode_uint};
+use conche_proto::codec::{Code, Message, OptionNumber, RawOption, Type, decode_uint};
 
 use super::tap::Captured;
 
@@ -151,10 +151,10 @@ pub fn transcript(captured: &[Captured]) -> String {
     text
 }
 
-/// What is wrong with a capture whatever the case is: malformed messages, answers to nothing, Resets that no line of the
-/// ladder speaks of.
+/// The first message that is wrong in every case: a malformed message, an Acknowledgement or Reset with the ID of no message of
+/// the other endpoint, or a Reset that neither a line of the ladder allows nor a ping explains (RFC 7252 §4.3).
 pub fn irregularity(captured: &[Captured], ladder: &[Line]) -> Option<String> {
-    use conche_proto::codec::Type;
+    let allows_resets = ladder.iter().any(|line| line.types.iter().any(|ty| ty == "RST" || ty == "*"));
     let decoded: Vec<_> = captured.iter().map(|captured| (captured, Message::decode(&captured.bytes))).collect();
     for (at, (captured, decoded_message)) in decoded.iter().enumerate() {
         let message = match decoded_message {
@@ -162,18 +162,24 @@ pub fn irregularity(captured: &[Captured], ladder: &[Line]) -> Option<String> {
             Err(error) => return Some(format!("a datagram is malformed: {error}")),
         };
         let before = decoded[..at].iter().filter(|(other, _)| other.direction != captured.direction);
-        let mut opposite = before.filter_map(|(_, message)| message.as_ref().ok());
+        let opposite = before.filter_map(|(_, message)| message.as_ref().ok());
+        let mut answered = opposite.filter(|other| other.id() == message.id()).peekable();
         match message.ty() {
-            Type::Reset if !ladder.iter().any(|line| line.types.iter().any(|ty| ty == "RST" || ty == "*")) => {
-                return Some(format!("an unexpected Reset: {message}"));
-            }
-            Type::Acknowledgement | Type::Reset if !opposite.any(|other| other.id() == message.id()) => {
+            Type::Acknowledgement | Type::Reset if answered.peek().is_none() => {
                 return Some(format!("it answers no message: {message}"));
+            }
+            Type::Reset if !allows_resets && !answered.any(is_ping) => {
+                return Some(format!("an unexpected Reset: {message}"));
             }
             _ => {}
         }
     }
     None
+}
+
+/// An Empty Confirmable message.
+fn is_ping(message: &Message<'_>) -> bool {
+    message.ty() == Type::Confirmable && message.code() == Code::EMPTY
 }
 
 #[cfg(test)]
@@ -226,5 +232,16 @@ mod tests {
         let reset = Captured { direction: Direction::ToClient, lost: false, bytes: b"\x70\x00\x00\x01".to_vec() };
         assert!(irregularity(&[request.clone(), reset.clone()], &[]).is_some());
         assert_eq!(irregularity(&[request, reset], &ladder(&["< RST 0.00"])), None);
+    }
+
+    #[test]
+    fn a_reset_that_answers_a_ping_is_regular_in_every_case() {
+        let captured = |direction, bytes: &[u8]| Captured { direction, lost: false, bytes: bytes.to_vec() };
+        let ping = captured(Direction::ToClient, b"\x40\x00\x00\x07");
+        let reset = captured(Direction::ToServer, b"\x70\x00\x00\x07");
+        assert_eq!(irregularity(&[ping.clone(), reset.clone()], &[]), None);
+        let other = captured(Direction::ToServer, b"\x70\x00\x00\x08");
+        assert!(irregularity(&[ping, other], &[]).is_some());
+        assert!(irregularity(&[reset], &[]).is_some());
     }
 }

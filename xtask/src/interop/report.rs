@@ -160,8 +160,8 @@ What a case is not expected to do, with whom, why, and what is seen instead, is 
 With both roles ours, most of these cases run in virtual time besides, over links that lose nothing, 10 % and 30 %, twenty
 of each: `crates/conche-proto/tests/endpoint/interop`. There a case has to pass or to end with a failure that is told.
 
-Peers: libcoap of Debian 12 (4.3.1), aiocoap 0.4.17, Californium 3.14.0 (its OSCORE 3.13.0), through the small programs in
-[interop](../interop). \"Server libcoap\" means that conche is the client.
+Peers: libcoap of Debian 12 (4.3.1), aiocoap 0.4.17, Californium 3.14.0 (its OSCORE 3.13.0),
+go-coap 3.8.0 (on pion/dtls 3.1.15) and node-coap 1.5.0, through the small programs in [interop](../interop). \"Server libcoap\" means that conche is the client.
 
 ";
 
