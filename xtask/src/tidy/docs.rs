@@ -46,7 +46,7 @@ fn check_promises(files: &[TextFile], findings: &mut Vec<Finding>) {
     let Some(document) = files.iter().find(|file| file.path == PROMISES) else { return };
     for (number, line) in (1..).zip(document.text.lines()) {
         let mut cells = line.split('|').map(str::trim).skip(1);
-        if !cells.next().is_some_and(|cell| cell.parse::<u32>().is_ok()) {
+        if cells.next().is_none_or(|cell| cell.parse::<u32>().is_err()) {
             continue;
         }
         let tests = cells.nth(1).unwrap_or_default();

@@ -270,7 +270,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         self.stats.handshakes += 1;
         let deadline = now + self.config.handshake_timeout;
         let handshake = Handshake::new(source, expected, flights);
-        let id = self.table.insert(now, peer, Fence::new(engine), began, State::Pending(handshake), deadline);
+        let id = self.table.insert(now, peer, Fence::new(engine), began, State::Pending(Box::new(handshake)), deadline);
         // What we ask for ourselves is nobody's share.
         if role == Role::Server {
             self.shares.take(Group::of(source), 1);
@@ -392,7 +392,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         session.engine.close();
         let (role, before) = (session.began.role(), core::mem::replace(&mut session.state, State::Closing(why)));
         match before {
-            State::Pending(Handshake { source, .. }) => {
+            State::Pending(handshake) => {
+                let source = handshake.source;
                 self.stats.failed += 1;
                 self.release(place, role, source);
             }
@@ -409,7 +410,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     fn finish(&mut self, place: u32, why: Ended) {
         let Some(session) = self.table.remove(place) else { return };
         let (why, told) = match session.state {
-            State::Pending(Handshake { source, .. }) => {
+            State::Pending(handshake) => {
+                let source = handshake.source;
                 self.stats.failed += 1;
                 self.release(place, session.began.role(), source);
                 (why, session.began.role() == Role::Client)

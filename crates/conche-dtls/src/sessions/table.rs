@@ -36,7 +36,7 @@ pub(super) struct Session<P, E> {
 #[derive(Debug)]
 pub(super) enum State {
     /// The handshake goes on.
-    Pending(Handshake),
+    Pending(Box<Handshake>),
     /// Data flows.
     Open,
     /// What remains to be said is being said.

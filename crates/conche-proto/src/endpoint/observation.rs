@@ -38,7 +38,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let capacity = self.config.limits.observers;
         while !self.observers.admits(group, &token, capacity) {
             let observers = self.observers.made()?;
-            let (oldest, other) = observers.to_displace()?;
+            let (oldest, other) = observers.displaceable()?;
             let could_admit = observers.could_admit(group, &token, capacity);
             if !could_admit || !observers.may_displace(group, 0, other) {
                 return None;

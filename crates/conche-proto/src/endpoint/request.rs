@@ -101,7 +101,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         while self.peers.is_full() {
             // Its group may hold many peers that observe nothing.
             let besides = self.peers.unproven_of(group);
-            let oldest = self.observers.made().and_then(|observers| observers.to_displace());
+            let oldest = self.observers.made().and_then(|observers| observers.displaceable());
             let displaced = oldest.filter(|&(_, other)| self.observers.may_displace(group, besides, other));
             let Some((observer, _)) = displaced else { return Err(full) };
             self.lose_observer(now, observer, ObserverEnd::Displaced);

@@ -247,7 +247,7 @@ impl Observers {
 
     /// The observer that makes room first, and its group: of the oldest ones that have not proven
     /// their presence one of the group that holds most.
-    pub(crate) fn to_displace(&mut self) -> Option<(u32, Group)> {
+    pub(crate) fn displaceable(&mut self) -> Option<(u32, Group)> {
         let checked = self.checked.first_few(&mut self.slots, CANDIDATES);
         let oldest = match checked.is_empty() {
             true => self.unproven.first_few(&mut self.slots, CANDIDATES),

@@ -446,14 +446,14 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         let old = self.idle.first().filter(may_go).or(self.unproven.first().filter(may_go));
         let index = match old {
             Some(old) => old,
-            None => self.to_displace(group).ok_or(PeersFull)?,
+            None => self.displaceable(group).ok_or(PeersFull)?,
         };
         self.forget(index);
         Ok(())
     }
 
     /// The unproven peer that makes room for one of `group`.
-    fn to_displace(&mut self, group: Group) -> Option<u32> {
+    fn displaceable(&mut self, group: Group) -> Option<u32> {
         if group != Group::NOBODY && !self.shares.could_admit(group, 1, self.capacity, &self.unproven_shares) {
             return None;
         }

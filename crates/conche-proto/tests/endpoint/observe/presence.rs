@@ -248,7 +248,7 @@ fn a_flood_of_non_confirmable_requests_from_any_number_of_prefixes_leaves_own_re
     for prefixes in [1, 10, 100, 1_100] {
         let mut server = server(Limits { peers: 1024, ..Limits::default() });
         for n in 0..5_000 {
-            non_is_answered(&mut server, (n % prefixes) << 12 | n / prefixes, 2);
+            non_is_answered(&mut server, ((n % prefixes) << 12) | (n / prefixes), 2);
         }
         let own = (0..1024).filter(|n| own_request(&mut server, 0x7800_0000 | n)).count();
         assert_eq!((own, server.endpoint.occupancy().peers), (1024, 1024), "{prefixes} prefixes");
