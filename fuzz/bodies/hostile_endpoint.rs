@@ -295,10 +295,9 @@ impl Node {
             Event::Block { exchange, .. } if self.ends => {
                 self.endpoint.cancel(now, exchange);
             }
+            Event::Block { .. } if draw.once_in(5) => {}
             Event::Block { exchange, .. } => {
-                if !draw.once_in(5) {
-                    self.endpoint.fetch_next(now, exchange);
-                }
+                self.endpoint.fetch_next(now, exchange);
             }
             Event::Wanted { body, bytes } => {
                 self.unfinished.push(body);

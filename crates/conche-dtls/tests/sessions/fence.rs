@@ -126,7 +126,7 @@ impl<E: Engines> Site<E> {
                     }
                     Output::Received { session, len } => {
                         // An echo.
-                        let _ = self.server.send(session, &buffer[..len].to_vec());
+                        let _ = self.server.send(session, &buffer[..len]);
                     }
                     Output::Established { session, peer, identity, .. } => {
                         self.established.push((session, peer, identity));

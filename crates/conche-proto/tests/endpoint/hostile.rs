@@ -2,11 +2,10 @@
 
 #[path = "../../../../fuzz/bodies/hostile_endpoint.rs"]
 mod hostile_endpoint;
-#[path = "../common/replay.rs"]
-mod replay;
 
 use proptest::prelude::*;
-use replay::replay;
+
+use crate::replay::replay;
 
 #[test]
 fn every_seed_of_the_hostile_endpoint_target_passes() {

@@ -26,6 +26,8 @@ mod paths;
 mod q_block;
 mod quiescence;
 mod repeats;
+#[path = "../common/replay.rs"]
+mod replay;
 mod rfc7252;
 mod rfc8974;
 mod scripts;

@@ -11,11 +11,9 @@ mod oscore_ends;
 mod oscore_message;
 #[path = "../../../../../fuzz/bodies/oscore_option.rs"]
 mod oscore_option;
-#[path = "../../common/replay.rs"]
-mod replay;
 
+use crate::replay::replay;
 use proptest::prelude::*;
-use replay::replay;
 
 #[test]
 fn every_seed_of_the_option_target_passes() {
