@@ -25,7 +25,7 @@ struct Bucket {
     until: Instant,
 }
 
-/// The buckets of the sources that asked lately: 4096 of them, in 64 KiB, or fewer of a [small](Limiter::small) limiter.
+/// The buckets of the latest sources: 4096 of them, in 64 KiB, or fewer of a small limiter.
 #[derive(Debug)]
 pub struct Limiter {
     /// Between two requests at the average rate.
