@@ -45,7 +45,7 @@ impl Limiter {
         Self::with_sets(limit, ROW as usize)
     }
 
-    /// Creates a limiter of 64 sources, in 1 KiB: for what a source has no reason to exceed.
+    /// Creates a limiter with buckets for 64 sources, 1 KiB: for limits that only attackers exceed.
     pub(crate) fn small(limit: ResponseLimit) -> Self {
         Self::with_sets(limit, FEW)
     }

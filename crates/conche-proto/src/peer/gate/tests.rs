@@ -54,7 +54,7 @@ fn a_minority_that_delays_its_answers_slows_nobody() {
     let before = gate.window;
     round(&mut gate, |peer| Some(if peer % 4 == 0 { ms(100_000) } else { ms(500) }));
     assert!(gate.window >= before, "{} after {before}", gate.window);
-    // One alone has its say once, whatever it sends in a row.
+    // A single peer changes the window once, however many samples it gives in a row.
     for _ in 0..1_000 {
         gate.answered(7, Some(ms(100_000)));
     }

@@ -1,5 +1,4 @@
-//! Registrations whose body arrives block by block (RFC 7959 §2.5): FETCH with Observe of a resource whose application takes
-//! the body as it comes.
+//! FETCH with Observe and a body in blocks (RFC 7959 §2.5) that the application reads as a stream.
 
 use conche_proto::codec::{Code, OptionNumber, Type};
 use conche_proto::{EndpointConfig, Event, ObserverEnd, RequestId, StreamEnd};
@@ -69,7 +68,7 @@ fn a_registration_that_is_begun_anew_or_given_up_leaves_no_observer() {
         begin(&mut server, client, 1, b"tok1");
     }
     assert_eq!(server.endpoint.occupancy().observers, 100);
-    // Another first block begins anew, and nobody goes on with that one either.
+    // A second first block restarts the body, and no further block follows.
     for client in 0..100 {
         begin(&mut server, client, 2, b"tok2");
     }
