@@ -105,7 +105,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         message: &Message<'_>,
         answer: (Code, &Body),
     ) -> (Code, Body) {
-        let (code, body) = self.within_allowance(now, arrival, Overhead::of_response_to(message), answer);
+        let (code, body) = self.within_allowance(
+            now,
+            &arrival.source.from,
+            arrival.allowance,
+            Overhead::of_response_to(message),
+            answer,
+        );
         // Beside the longest of tokens there is room for nothing.
         let overhead = Overhead::of_response_to(message).with(arrival.security.response_bytes());
         let fits = overhead.fits(&body, self.config.limits.message_bytes);

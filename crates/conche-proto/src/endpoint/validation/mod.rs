@@ -62,7 +62,7 @@ use crate::message::GROUP_IDS;
 use crate::observe::REGISTER;
 use crate::security::Security;
 use conche_cc::{Controller, Instant};
-use pings::{Due, Held, Origin, Pings};
+use pings::{Due, Held, Origin, Pinged, Pings};
 use sources::Validated;
 
 /// A datagram of a source that is not validated may be answered with this many times its bytes.
@@ -199,7 +199,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             if let Some(echo) = message.option(OptionNumber::ECHO)
                 && let Some(age) = validation.age(now, &source.from, echo)
             {
-                validation.validated.insert(now, hash, now + LIFETIME.saturating_sub(age));
+                self.validate(now, hash, now + LIFETIME.saturating_sub(age));
                 return None;
             }
         }
@@ -303,11 +303,31 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return false;
         }
         let hash = self.peers.hash(from);
+        let is_answer = self.validation_made().pings.is_answered(now, hash, id);
+        if is_answer {
+            self.validate(now, hash, now + LIFETIME);
+        }
+        is_answer
+    }
+
+    /// Marks a source as validated until then, and continues with its held messages.
+    fn validate(&mut self, now: Instant, hash: u64, until: Instant) {
         let validation = self.validation_made();
-        let Some(pinged) = validation.pings.answered(now, hash, id) else { return false };
-        validation.validated.insert(now, hash, now + LIFETIME);
-        self.go_on(now, pinged.into_held());
-        true
+        validation.validated.insert(now, hash, until);
+        let held = validation.pings.take(hash).into_iter().flat_map(Pinged::into_held);
+        for held in held {
+            match held {
+                Held::Request(request) => {
+                    let (arrival, message) = *request;
+                    self.receive_arrived(now, &Arrival { allowance: None, ..arrival }, &message.view());
+                }
+                Held::Response(response) => {
+                    let (waiting, security, response) = *response;
+                    let waiting = Waiting { allowance: None, ..waiting };
+                    self.send_response(now, (&waiting, &security), None, response);
+                }
+            }
+        }
     }
 
     /// Validates a peer that acknowledged a Confirmable response or notification.
@@ -321,7 +341,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 let key = peer.key;
                 self.peers.hash(&key)
             };
-            self.validation_made().validated.insert(now, hash, now + LIFETIME);
+            self.validate(now, hash, now + LIFETIME);
         }
     }
 
@@ -337,7 +357,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if id.is_some_and(|id| !quoted.is_some_and(|quoted| quoted.starts_with(&encode_empty(Type::Confirmable, id)))) {
             return;
         }
-        let Some(pinged) = validation.pings.unreachable(self.peers.hash(peer), id) else { return };
+        let hash = self.peers.hash(peer);
+        if id.is_some_and(|id| !validation.pings.has_id(hash, id)) {
+            return;
+        }
+        let Some(pinged) = validation.pings.take(hash) else { return };
         for held in pinged.into_held() {
             if let Held::Response(response) = held {
                 self.answered(now, &response.0);
@@ -357,23 +381,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         true
     }
 
-    /// Continues with held messages of a validated source.
-    fn go_on(&mut self, now: Instant, held: impl Iterator<Item = Held<P>>) {
-        for held in held {
-            match held {
-                Held::Request(request) => {
-                    let (arrival, message) = *request;
-                    self.receive_arrived(now, &Arrival { allowance: None, ..arrival }, &message.view());
-                }
-                Held::Response(response) => {
-                    let (waiting, security, response) = *response;
-                    let waiting = Waiting { allowance: None, ..waiting };
-                    self.send_response(now, (&waiting, &security), None, response);
-                }
-            }
-        }
-    }
-
     /// Answers held messages of a source that did not answer its ping, or makes room, within the
     /// allowance.
     fn give_up(&mut self, now: Instant, held: impl Iterator<Item = Held<P>>) {
@@ -389,19 +396,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Returns an answer that fits into the allowance: the answer itself, the code of an error, or
-    /// else 4.01.
+    /// Returns an answer that fits into the allowance: the answer itself, 4.01 in place of a success, or only the code
+    /// of an error.
     pub(super) fn within_allowance(
         &mut self,
         now: Instant,
-        arrival: &Arrival<P>,
+        from: &P,
+        allowance: Option<NonZeroU16>,
         overhead: Overhead,
         (code, body): (Code, &Body),
     ) -> (Code, Body) {
-        if allows(arrival.allowance, overhead.message(body)) {
+        if allows(allowance, overhead.message(body)) {
             (code, body.clone())
         } else if code.is_success() {
-            (Code::UNAUTHORIZED, self.challenge(now, &arrival.source.from, arrival.allowance, overhead))
+            (Code::UNAUTHORIZED, self.challenge(now, from, allowance, overhead))
         } else {
             (code, Body::EMPTY)
         }
@@ -434,12 +442,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn in_place_of(&mut self, now: Instant, waiting: &Waiting<P>, response: &Response) -> Response {
         let overhead = Overhead::of(&waiting.token);
         let repeatable = waiting.remembered.is_none_or(|remembered| self.received.is_idempotent(remembered));
-        let (code, body) = if allows(waiting.allowance, overhead.message(&response.body)) {
-            (response.code, response.body.clone())
-        } else if repeatable && response.code.is_success() {
-            (Code::UNAUTHORIZED, self.challenge(now, &waiting.from, waiting.allowance, overhead))
-        } else {
-            (response.code, Body::EMPTY)
+        let answer = (response.code, &response.body);
+        let (code, body) = match repeatable || allows(waiting.allowance, overhead.message(&response.body)) {
+            true => self.within_allowance(now, &waiting.from, waiting.allowance, overhead, answer),
+            false => (response.code, Body::EMPTY),
         };
         Response { reliability: Some(Reliability::NeverConfirmable), ..Response::new(code, body) }
     }

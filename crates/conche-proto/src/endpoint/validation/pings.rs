@@ -211,9 +211,11 @@ impl<P> Pings<P> {
     /// Holds a message until its source answers a ping. Returns the message ID of the ping to send,
     /// or `None` if one is unanswered already.
     ///
+    /// The group [has room](Self::has_room) for it.
+    ///
     /// # Errors
-    /// Returns the message if the table or the source has no room for it, if its bytes do not pay
-    /// for a ping, or if its host made too many wrong answers.
+    /// Returns the message if its source holds too many, if its bytes do not pay for a ping, or if
+    /// its host made too many wrong answers.
     pub(super) fn hold(
         &mut self,
         now: Instant,
@@ -225,7 +227,7 @@ impl<P> Pings<P> {
         P: Copy,
     {
         let bytes = held.bytes();
-        if !self.has_room(from.group, &held) || !self.believes(now, from.host) {
+        if !self.believes(now, from.host) {
             return Err(held);
         }
         let index = match self.find(from.hash) {
@@ -282,27 +284,25 @@ impl<P> Pings<P> {
         self.shares.admits(group, held.bytes(), HELD_BYTES)
     }
 
-    /// Handles an Empty ACK or a Reset with this message ID; returns the source if that answers its
-    /// ping.
-    pub(super) fn answered(&mut self, now: Instant, hash: u64, id: MessageId) -> Option<Pinged<P>> {
-        let index = self.find(hash)?;
+    /// Handles an Empty ACK or a Reset of a source: `true` if it answers the source's ping. A wrong message ID is counted.
+    pub(super) fn is_answered(&mut self, now: Instant, hash: u64, id: MessageId) -> bool {
+        let Some(index) = self.find(hash) else { return false };
         let (host, is_right) = (self.pinged[index].host, self.pinged[index].id == id);
-        if !self.believes(now, host) {
-            return None;
-        }
-        if !is_right {
+        let believed = self.believes(now, host);
+        if believed && !is_right {
             self.guesses.take(host, 1);
-            return None;
         }
-        self.remove(index)
+        believed && is_right
     }
 
-    /// Removes a source that its ping (with this message ID, if given) did not reach.
-    pub(super) fn unreachable(&mut self, hash: u64, id: Option<MessageId>) -> Option<Pinged<P>> {
+    /// Whether the unanswered ping of a source has this message ID.
+    pub(super) fn has_id(&mut self, hash: u64, id: MessageId) -> bool {
+        self.find(hash).is_some_and(|index| self.pinged[index].id == id)
+    }
+
+    /// Removes a source.
+    pub(super) fn take(&mut self, hash: u64) -> Option<Pinged<P>> {
         let index = self.find(hash)?;
-        if id.is_some_and(|id| id != self.pinged[index].id) {
-            return None;
-        }
         self.remove(index)
     }
 

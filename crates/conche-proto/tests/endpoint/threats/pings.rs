@@ -220,6 +220,22 @@ fn a_source_that_does_not_answer_gets_an_echo_value_after_12_s_and_the_code_of_a
 }
 
 #[test]
+fn a_proof_by_echo_releases_what_waits_for_a_ping_and_nothing_is_handled_twice() {
+    let mut server = server();
+    let registration = get((Type::Confirmable, 1), &[OBSERVE]);
+    ping_of(&server.receive(1, &registration));
+    for id in 2..=16 {
+        assert!(ask(&mut server, 1, id).sent.is_empty(), "one ping is enough");
+    }
+    let refused = ask(&mut server, 1, 17);
+    let echo = refused.message().option(OptionNumber::ECHO).expect("no more than 16 messages are held").to_vec();
+    let given = server.receive(1, &get((Type::Confirmable, 18), &[(OptionNumber::ECHO.0, &echo)]));
+    assert_eq!(given.sent.iter().filter(|(_, message)| message.payload().len() == 1_000).count(), 15);
+    assert_eq!(given.requests().len(), 2, "the registration, and the request that brought the proof");
+    assert!(server.receive(1, &registration).requests().is_empty(), "a retransmission is a duplicate");
+}
+
+#[test]
 fn an_answer_from_another_address_or_to_another_ping_proves_nothing() {
     let mut server = server();
     let asked = server.receive(1, &get((Type::Confirmable, 1), &[])).request();
