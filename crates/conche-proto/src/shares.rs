@@ -99,7 +99,7 @@ impl Shares {
     /// Whether an entry of `other` may make room for one of `group`, in a table of entries that can
     /// be taken away: unless `group` is the larger holder of the two. It holds `besides` elsewhere.
     pub(crate) fn may_displace(&self, group: Group, besides: usize, other: Group) -> bool {
-        group == Group::NOBODY || self.excess(group).saturating_add(besides) <= self.held(other)
+        group == Group::NOBODY || self.excess(group, 1).saturating_add(besides) <= self.held(other)
     }
 
     /// Whether a group would be admitted if all entries that `displaceable` counts, its own among
@@ -110,11 +110,11 @@ impl Shares {
         held.saturating_add(amount) <= free
     }
 
-    /// How much a group holds beyond the share of other groups that its cells count: the mean of a
-    /// cell and four standard deviations of it, if sources are forged all over.
-    pub(crate) fn excess(&self, group: Group) -> usize {
+    /// How much a group holds beyond the share of other groups that its cells count, if sources are
+    /// forged all over and each holds `amount`: the mean of a cell and four standard deviations of it.
+    pub(crate) fn excess(&self, group: Group, amount: usize) -> usize {
         let mean = self.total / ROW as usize;
-        self.held(group).saturating_sub(mean + 4 * mean.isqrt())
+        self.held(group).saturating_sub(mean + 4 * (amount * mean).isqrt())
     }
 
     /// What a group holds.

@@ -7,6 +7,9 @@ use conche_proto::codec::BlockSize;
 use conche_proto::{EndpointConfig, QBlock};
 use ipnet::IpNet;
 
+#[cfg(feature = "dtls")]
+use conche_dtls::{ClientCredentials, CredentialsError, Secret};
+
 use crate::controllers::{Controllers, Setup, SharedController};
 use crate::driver::Waiting;
 use crate::paths::PathStore;
@@ -40,6 +43,21 @@ impl<R: Default> Default for Builder<R> {
 }
 
 impl<R, C: SharedController> Builder<R, C> {
+    /// Opens DTLS sessions with the servers of these prefixes with a pre-shared key.
+    #[cfg(feature = "dtls")]
+    pub(crate) fn open_with_psk(
+        mut self,
+        prefixes: &[IpNet],
+        identity: impl Into<Vec<u8>>,
+        key: Secret,
+    ) -> Result<Self, CredentialsError> {
+        let credentials = ClientCredentials::psk(identity, key)?;
+        for &prefix in prefixes {
+            self.settings.security.psk.set(prefix, credentials.clone());
+        }
+        Ok(self)
+    }
+
     /// Congestion control toward all destinations for which no other is set. That of a server governs separate responses
     /// and the requests of its [`client`](crate::Server::client).
     pub fn controller(mut self, controller: impl Into<C>) -> Self {

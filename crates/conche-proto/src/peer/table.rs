@@ -465,7 +465,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 
     /// How many idle peers of a group are unproven.
     pub(crate) fn unproven_of(&self, group: Group) -> usize {
-        if group == Group::NOBODY { 0 } else { self.unproven_shares.excess(group) }
+        if group == Group::NOBODY { 0 } else { self.unproven_shares.excess(group, 1) }
     }
 
     /// The table is full, and not only the share of a group.

@@ -38,4 +38,11 @@ proptest! {
     ) {
         script::run(&Focus::ALL[focus], &script);
     }
+
+    #[test]
+    fn no_message_id_is_used_again_within_its_lifetime_where_all_peers_have_room(
+        script in prop::collection::vec(any::<u8>(), 0..800),
+    ) {
+        script::run(&Focus::WITH_ROOM, &script);
+    }
 }

@@ -4,8 +4,6 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "dtls")]
-use conche_dtls::ClientCredentials;
 use conche_proto::cc::AnyController;
 #[cfg(feature = "dtls")]
 use ipnet::IpNet;
@@ -141,9 +139,7 @@ impl<C: SharedController> Builder<ClientRole, C> {
     /// If the identity or the key has no byte or too many.
     #[cfg(feature = "dtls")]
     pub fn psk(self, identity: impl Into<Vec<u8>>, key: Secret) -> Result<Self, CredentialsError> {
-        let identity = identity.into();
-        let [v4, v6] = everywhere();
-        self.psk_for(v4, identity.clone(), key.clone())?.psk_for(v6, identity, key)
+        self.open_with_psk(&everywhere(), identity, key)
     }
 
     /// As [`psk`](Self::psk), of the servers of a prefix, such as the one of a device. The longest prefix decides.
@@ -164,14 +160,8 @@ impl<C: SharedController> Builder<ClientRole, C> {
     /// # Errors
     /// As [`psk`](Self::psk).
     #[cfg(feature = "dtls")]
-    pub fn psk_for(
-        mut self,
-        prefix: IpNet,
-        identity: impl Into<Vec<u8>>,
-        key: Secret,
-    ) -> Result<Self, CredentialsError> {
-        self.settings.security.psk.set(prefix, ClientCredentials::psk(identity, key)?);
-        Ok(self)
+    pub fn psk_for(self, prefix: IpNet, identity: impl Into<Vec<u8>>, key: Secret) -> Result<Self, CredentialsError> {
+        self.open_with_psk(&[prefix], identity, key)
     }
 
     /// Asks servers of `coaps` URIs for a certificate that one of these vouches for, with the host of the URI in it (RFC 7252

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 #[cfg(feature = "dtls")]
-use conche_dtls::{ClientCredentials, ServerKeys};
+use conche_dtls::ServerKeys;
 use conche_proto::SourceValidation;
 use conche_proto::cc::AnyController;
 #[cfg(feature = "dtls")]
@@ -267,9 +267,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// If the identity or the key is empty or too long.
     #[cfg(feature = "dtls")]
     pub fn outgoing_psk(self, identity: impl Into<Vec<u8>>, key: Secret) -> Result<Self, CredentialsError> {
-        let identity = identity.into();
-        let [v4, v6] = everywhere();
-        self.outgoing_psk_for(v4, identity.clone(), key.clone())?.outgoing_psk_for(v6, identity, key)
+        self.open_with_psk(&everywhere(), identity, key)
     }
 
     /// As [`outgoing_psk`](Self::outgoing_psk), for the servers of a prefix. The longest prefix
@@ -280,13 +278,12 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// As [`outgoing_psk`](Self::outgoing_psk).
     #[cfg(feature = "dtls")]
     pub fn outgoing_psk_for(
-        mut self,
+        self,
         prefix: IpNet,
         identity: impl Into<Vec<u8>>,
         key: Secret,
     ) -> Result<Self, CredentialsError> {
-        self.settings.security.psk.set(prefix, ClientCredentials::psk(identity, key)?);
-        Ok(self)
+        self.open_with_psk(&[prefix], identity, key)
     }
 
     /// Opens DTLS sessions with servers that show a certificate, for `coaps` requests of the

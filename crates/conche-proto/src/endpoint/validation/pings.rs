@@ -16,7 +16,7 @@ use crate::exchange::Response;
 use crate::hash::Fingerprint;
 use crate::incoming::{EMPTY_BYTES, Waiting};
 use crate::security::Security;
-use crate::shares::{Group, ROW, Shares};
+use crate::shares::{Group, Shares};
 use crate::store::{Arena, Index, Linked, Links, List};
 use conche_cc::Instant;
 
@@ -327,15 +327,13 @@ impl<P> Pings<P> {
         Some(due)
     }
 
-    /// Whether answers of this host prove anything. What other hosts add to its cells, [`GUESSES`]
-    /// each, does not count: the mean of a cell and four standard deviations of it.
+    /// Whether answers of this host prove anything. Guesses of other hosts, [`GUESSES`] each, that
+    /// fall into its cells do not count.
     fn believes(&mut self, now: Instant, host: Group) -> bool {
         if now >= self.guesses_until {
             (self.guesses, self.guesses_until) = (Shares::new(), now + LIFETIME);
         }
-        let mean = self.guesses.total() / ROW as usize;
-        let others = mean + 4 * (GUESSES * mean).isqrt();
-        self.guesses.held(host) < GUESSES + others
+        self.guesses.excess(host, GUESSES) < GUESSES
     }
 
     fn remove(&mut self, index: u32) -> Option<Pinged<P>> {

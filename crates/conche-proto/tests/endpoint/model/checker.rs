@@ -12,6 +12,7 @@ use conche_proto::{
 };
 
 use super::Address;
+use super::drawn::ROOM;
 use super::flows::Flows;
 use super::sets::Sets;
 use super::track::{Sent, Track};
@@ -38,6 +39,8 @@ pub struct Checker {
     outstanding: HashMap<Address, u16>,
     /// When each message ID was first used.
     ids: HashMap<(Address, MessageId), Instant>,
+    /// When a peer last answered a message of ours.
+    answered: HashMap<Address, Instant>,
     /// Confirmable messages that came: how many may still be answered with ACK or RST, and their tokens.
     answerable: HashMap<(Address, MessageId), (u32, Vec<Token>)>,
     /// Non-confirmable responses that left, by peer and token, hence what a peer can reject.
@@ -67,6 +70,7 @@ impl Checker {
             exchanges: BTreeMap::new(),
             outstanding: HashMap::new(),
             ids: HashMap::new(),
+            answered: HashMap::new(),
             answerable: HashMap::new(),
             rejectable: Vec::new(),
             handled: HashMap::new(),
@@ -301,11 +305,13 @@ impl Checker {
                 assert!(course.acknowledged_after.is_some());
                 assert!(self.counted(*exchange, course), "{course:?} of {track:?}");
                 self.ended(now, *exchange);
+                self.answered.insert(*from, now);
             }
             Event::Acknowledged { exchange, from, .. } => {
                 let track = &self.exchanges[exchange];
                 assert_eq!(track.to, *from);
                 assert!(!track.acknowledged, "{exchange:?} was acknowledged before");
+                self.answered.insert(*from, now);
                 // A request goes on to its response; a separate response or a ping is over.
                 let is_request = track.first.as_ref().is_some_and(|sent| sent.code.is_request());
                 self.no_longer_outstanding(*exchange);
@@ -389,12 +395,13 @@ impl Checker {
 
     fn id_used(&mut self, now: Instant, to: Address, id: MessageId) {
         let lifetime = self.config.transmission.exchange_lifetime();
-        // In a full table a peer that has proved nothing makes room, and forgets its IDs: when it comes back, it may draw a
-        // first one among those that it had. A table of this size has room for all peers of a script.
-        let has_room = self.config.limits.peers >= 64;
-        if let Some(before) = self.ids.insert((to, id), now) {
-            assert!(!has_room || now - before >= lifetime, "{id} is used again toward {to} after {:?}", now - before);
-        }
+        let Some(before) = self.ids.insert((to, id), now) else { return };
+        // A peer that has proved nothing makes room in a full table and forgets its IDs: when it comes back, it may draw a
+        // first one among those that it had. A peer that has answered stays until its state is old.
+        let answered = self.answered.get(&to);
+        let proven = answered.is_some_and(|&at| at <= before && before - at < lifetime);
+        let stays = self.config.limits.peers >= ROOM || proven && self.config.idle_lifetime >= lifetime;
+        assert!(!stays || now - before >= lifetime, "{id} is used again toward {to} after {:?}", now - before);
     }
 
     /// A message in a set left: more follow, or its answer does.
@@ -430,7 +437,11 @@ impl Checker {
         assert_eq!((transmit.to, usize::from(transmit.attempt)), (track.to, track.sent.len()));
         if track.own && track.first.as_ref().is_some_and(|first| first.id != sent.id) {
             // A notification is superseded by the newest state.
-            assert!(track.first.as_ref().is_some_and(|first| first.token == sent.token && first.ty == sent.ty));
+            let first = track.first.as_ref();
+            // A ping of the observer has no token.
+            let is_token = |first: &Sent| first.token == sent.token || first.code.is_empty();
+            let same = first.is_some_and(|first| is_token(first) && first.ty == sent.ty);
+            assert!(same, "{sent:?} supersedes another message: {track:?}");
             track.first = Some(sent.clone());
         } else if track.first.as_ref().is_some_and(|first| first.id != sent.id) {
             assert!(std::mem::take(&mut track.superseded), "all copies of a message are the same: {track:?}, {sent:?}");

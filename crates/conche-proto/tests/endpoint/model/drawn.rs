@@ -15,6 +15,9 @@ use super::Address;
 use super::focus::Focus;
 use super::script::Bytes;
 
+/// A peer table of this size has room for all peers of a script.
+pub const ROOM: usize = 64;
+
 /// What a script starts with.
 pub struct Drawn {
     pub config: EndpointConfig,
@@ -97,6 +100,9 @@ impl Drawn {
                 drawn.streams = what & 0xc0 == 0x80;
                 drawn.illegal = what % 16 == 15;
             }
+        }
+        if focus.has_room {
+            drawn.config.limits.peers = drawn.config.limits.peers.max(ROOM);
         }
         if focus.in_parts {
             drawn.streams = true;

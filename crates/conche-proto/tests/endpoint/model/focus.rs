@@ -11,6 +11,8 @@ pub struct Focus {
     pub in_sets: bool,
     /// Bodies go block by block between application and endpoint, whatever the script draws.
     pub in_parts: bool,
+    /// The table has room for all peers, whatever the script draws.
+    pub has_room: bool,
 }
 
 /// The operations of RFC 7252, by the byte that chooses them.
@@ -53,7 +55,12 @@ use plain::{CANCEL, JUMP, MILLISECONDS, PING, POSTPONE, RARE, SECONDS, UNREACHAB
 
 impl Focus {
     /// Everything, in both roles.
-    pub const ENDPOINT: Self = Self { name: "endpoint", operations: &[], in_sets: false, in_parts: false };
+    pub const ENDPOINT: Self =
+        Self { name: "endpoint", operations: &[], in_sets: false, in_parts: false, has_room: false };
+
+    /// Everything, with a peer table in which no peer makes room for another one.
+    pub const WITH_ROOM: Self =
+        Self { name: "with_room", operations: &[], in_sets: false, in_parts: false, has_room: true };
 
     /// Answers requests, and tells observers.
     pub const SERVER: Self = Self {
@@ -78,6 +85,7 @@ impl Focus {
         ],
         in_sets: false,
         in_parts: false,
+        has_room: false,
     };
 
     /// Asks, observes, and takes what may be an answer.
@@ -102,6 +110,7 @@ impl Focus {
         ],
         in_sets: false,
         in_parts: false,
+        has_room: false,
     };
 
     /// Bodies in blocks (RFC 7959), in both roles.
@@ -120,6 +129,7 @@ impl Focus {
         ],
         in_sets: false,
         in_parts: false,
+        has_room: false,
     };
 
     /// Observation (RFC 7641), in both roles.
@@ -143,6 +153,7 @@ impl Focus {
         ],
         in_sets: false,
         in_parts: false,
+        has_room: false,
     };
 
     /// Bodies in sets (RFC 9177), in both roles.
@@ -172,6 +183,7 @@ impl Focus {
         ],
         in_sets: true,
         in_parts: false,
+        has_room: false,
     };
 
     /// Bodies that go block by block between application and endpoint, in both roles.
@@ -206,6 +218,7 @@ impl Focus {
         ],
         in_sets: false,
         in_parts: true,
+        has_room: false,
     };
 
     /// Each is a fuzz target of its name.
