@@ -255,6 +255,30 @@ fn a_flood_of_non_confirmable_requests_from_any_number_of_prefixes_leaves_own_re
     }
 }
 
+/// A Non-confirmable request and its Confirmable response, which the client acknowledges. Returns the message ID.
+fn answers_a_response(server: &mut Direct, from: Address, id: u16) -> u16 {
+    let asked = server.receive(from, &wire::request(Type::NonConfirmable, Code::GET, id, b"non", "obs")).request();
+    let confirmable = Response { reliability: Some(Reliability::Confirmable), ..content("0") };
+    let given = server.respond(asked, confirmable);
+    server.receive(from, &ack_of(given.message()));
+    given.message().header().id.0
+}
+
+// RFC 7252 §4.4
+#[test]
+fn a_flood_displaces_no_peer_that_has_answered_and_its_message_ids_go_on() {
+    let mut server = server(Limits { peers: 64, ..Limits::default() });
+    let honest: Vec<Address> = (0..16).map(|n| (0x7_0000 + n) << 12).collect();
+    let first: Vec<u16> = honest.iter().map(|&client| answers_a_response(&mut server, client, 1)).collect();
+    for n in 0..5_000 {
+        non_is_answered(&mut server, ((n % 500) << 12) | (n / 500), 2);
+    }
+    assert_eq!(server.endpoint.occupancy().peers, 64);
+    for (&client, first) in honest.iter().zip(first) {
+        assert_eq!(answers_a_response(&mut server, client, 2), first + 1);
+    }
+}
+
 #[test]
 fn one_prefix_that_floods_displaces_nobody_else() {
     let mut server = server(Limits { observers: 100, ..Limits::default() });
