@@ -1,13 +1,13 @@
-//! Two endpoints with drawn configurations, controllers, applications and a network that loses, delays, doubles and forges
-//! datagrams: limits down to nothing, messages down to 64 bytes, tokens up to the longest, Q-Block, streams, observation.
-//! Invariants:
+//! Two endpoints with drawn configurations, controllers, applications and a network that loses,
+//! delays, doubles and forges datagrams: limits down to nothing, messages down to 64 bytes, tokens
+//! up to the longest, Q-Block, streams, observation. Invariants:
 //!
 //! - nothing panics, `poll` ends and never asks to be called again at once,
 //! - no message is larger than `message_bytes`, and none is dropped for its size,
 //! - when all is over nothing is left, and the endpoint takes the next request.
 //!
-//! Each choice is a byte of the input or, behind its end, the next number of a generator that its first eight bytes
-//! seed. So eight bytes are a whole run, and a fuzzer can change single choices.
+//! Each choice is a byte of the input or, behind its end, the next number of a generator that its
+//! first eight bytes seed. So eight bytes are a whole run, and a fuzzer can change single choices.
 
 use std::time::Duration;
 
@@ -443,7 +443,8 @@ impl Node {
         }
     }
 
-    /// The application ends all that it began, nothing arrives any more, and in the end nothing is left.
+    /// The application ends all that it began, nothing arrives any more, and in the end nothing is
+    /// left.
     fn finish(&mut self, now: Instant, draw: &mut Draw) {
         self.ends = true;
         self.ignore_all(now);
@@ -629,7 +630,8 @@ impl World {
         }
     }
 
-    /// Delivers each sent datagram once, twice or not at all, and returns some of them in an ICMP error.
+    /// Delivers each sent datagram once, twice or not at all, and returns some of them in an ICMP
+    /// error.
     fn collect(&mut self, index: usize, draw: &mut Draw) {
         self.nodes[index].drain(self.now, draw);
         for (to, bytes) in std::mem::take(&mut self.nodes[index].sent) {

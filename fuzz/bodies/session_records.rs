@@ -1,5 +1,6 @@
-//! A client that has finished its handshake sends records of any content under its own keys. Nothing panics, the server
-//! delivers the data that were sent and no record twice, and nothing is left in the end.
+//! A client that has finished its handshake sends records of any content under its own keys.
+//! Nothing panics, the server delivers the data that were sent and no record twice, and nothing is
+//! left in the end.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};

@@ -51,7 +51,8 @@ enum Chore {
     Tidy,
     /// Print which test covers which requirement of RFC 7252 and its extensions; fail if one has none and is not deferred.
     Compliance(compliance::Options),
-    /// Run the ETSI and IRISA test cases against libcoap, aiocoap, Californium, go-coap and node-coap, and write docs/interop.md.
+    /// Run the ETSI and IRISA test cases against libcoap, aiocoap, Californium, go-coap and
+    /// node-coap, and write docs/interop.md.
     Interop(interop::Options),
     /// Measure how fast conche and other implementations serve and ask on this machine, one beside the other.
     BenchPeers(bench_peers::Options),

@@ -54,7 +54,8 @@ pub fn compile_californium(project: &Project, sources: &[&str], classes: &str) -
     compile_java(project, ("californium", &parts), sources, classes)
 }
 
-/// Fetches Leshan and compiles the programs on it, as far as that is missing. Returns their class path.
+/// Fetches Leshan and compiles the programs on it, as far as that is missing. Returns their class
+/// path.
 pub fn leshan(project: &Project) -> Result<String> {
     packages::ensure(project, &JAVA)?;
     let source = |class| project.root.join(format!("interop/leshan/{class}.java")).to_string_lossy().into_owned();
@@ -65,8 +66,8 @@ pub fn leshan(project: &Project) -> Result<String> {
     compile_java(project, ("leshan", &parts), &sources, &classes)
 }
 
-/// Fetches the libraries of `interop/PEER/pom.xml`, unless these parts are there, and compiles changed
-/// programs on them. Returns their class path.
+/// Fetches the libraries of `interop/PEER/pom.xml`, unless these parts are there, and compiles
+/// changed programs on them. Returns their class path.
 fn compile_java(
     project: &Project,
     (peer, parts): (&str, &[(&str, &str)]),
@@ -100,7 +101,8 @@ pub fn build_go(project: &Project, sources: &str, programs: &str) -> Result<()> 
     Command::new("go", ["build", "-C", sources, "-o", &format!("{programs}/"), "./..."]).unshown().run(project)
 }
 
-/// Installs `client.js` and `server.js` and the packages of their package-lock.json into a directory.
+/// Installs `client.js` and `server.js` and the packages of their package-lock.json into a
+/// directory.
 pub fn install_node(project: &Project, sources: &str, directory: &Path) -> Result<()> {
     packages::ensure(project, &[("node", "nodejs"), ("npm", "npm")])?;
     fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;

@@ -8,13 +8,13 @@
 //! out:  plaintext ->  engine  ->  datagram
 //! ```
 //!
-//! State and computation that an attacker can cause are bounded. A ClientHello costs two hashes until
-//! its sender has shown that it receives at its address, and a cookie begins one handshake. Running
-//! handshakes are bounded in total and per group of sources, in time, and in the length of their
-//! messages; unfinished ones also per second, for each host and group. Sessions are bounded in total,
-//! and a new one closes the idlest session of the host with most sessions, in the group with most.
-//! A session's ID is never reused, so an exchange that began with one peer's keys does not continue
-//! with another's (RFC 7252 §9.1).
+//! State and computation that an attacker can cause are bounded. A ClientHello costs two hashes
+//! until its sender has shown that it receives at its address, and a cookie begins one handshake.
+//! Running handshakes are bounded in total and per group of sources, in time, and in the length of
+//! their messages; unfinished ones also per second, for each host and group. Sessions are bounded
+//! in total, and a new one closes the idlest session of the host with most sessions, in the group
+//! with most. A session's ID is never reused, so an exchange that began with one peer's keys does
+//! not continue with another's (RFC 7252 §9.1).
 //!
 //! ```
 //! use conche_dtls::{BUFFER, ClientCredentials, Config, Output, Secret, ServerCredentials, ServerKeys, Sessions};

@@ -101,7 +101,8 @@ impl ResponseRules {
 /// The claim of a response's body to a place in the table of bodies that leave in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeping {
-    /// If there is room. Otherwise the response is refused, and the client asks again later: the method is safe.
+    /// If there is room. Otherwise the response is refused, and the client asks again later: the
+    /// method is safe.
     IfRoom,
     /// A place is reserved for it.
     Reserved,
@@ -173,7 +174,8 @@ pub(crate) struct Incoming<P> {
     timers: usize,
     /// Requests and separate responses, by source.
     shares: Shares,
-    /// Requests with a place [reserved](Keeping::Reserved) for the body of their response, by source.
+    /// Requests with a place [reserved](Keeping::Reserved) for the body of their response, by
+    /// source.
     reserved: Shares,
     /// How those are protected that are. Most are not, and have no room for it.
     #[cfg(feature = "oscore")]

@@ -1,10 +1,12 @@
 //! [`Limiter`]: a rate limit for each source, as for a server's responses (RFC 7252 §4.7), in memory that does not grow.
 //!
-//! Each source has a bucket of its own, which is a virtual scheduling time (the generic cell rate algorithm): the time
-//! until which its requests would take at the average rate. A source needs its bucket only while that time is ahead, so the
-//! table holds those that asked lately, in sets of [`WAYS`] places. If all places of a set are in use, the bucket that is
-//! closest to empty makes room. So a source that keeps below its rate is not refused because of others, and a source that
-//! exceeds it keeps its bucket. Two sources share a bucket where their [`Group`]s are equal, in one of 2^20 pairs.
+//! Each source has a bucket of its own, which is a virtual scheduling time (the generic cell rate
+//! algorithm): the time until which its requests would take at the average rate. A source needs its
+//! bucket only while that time is ahead, so the table holds those that asked lately, in sets of
+//! [`WAYS`] places. If all places of a set are in use, the bucket that is closest to empty makes
+//! room. So a source that keeps below its rate is not refused because of others, and a source that
+//! exceeds it keeps its bucket. Two sources share a bucket where their [`Group`]s are equal, in one
+//! of 2^20 pairs.
 
 use alloc::boxed::Box;
 use alloc::vec;

@@ -111,7 +111,8 @@ impl Shares {
     }
 
     /// How much a group holds beyond the share of other groups that its cells count, if sources are
-    /// forged all over and each holds `amount`: the mean of a cell and four standard deviations of it.
+    /// forged all over and each holds `amount`: the mean of a cell and four standard deviations of
+    /// it.
     pub(crate) fn excess(&self, group: Group, amount: usize) -> usize {
         let mean = self.total / ROW as usize;
         self.held(group).saturating_sub(mean + 4 * (amount * mean).isqrt())

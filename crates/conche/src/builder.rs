@@ -232,16 +232,20 @@ impl<R, C: SharedController> Builder<R, C> {
         self
     }
 
-    /// Large bodies go in sets of Non-confirmable messages with one answer each (Q-Block, RFC 9177), which saves most round
-    /// trips; programs do not see it. A client uses it for Confirmable requests and for observed states; a server
-    /// serves requests of either kind. Both ends must have the same [`max_payloads`](QBlock::max_payloads).
+    /// Large bodies go in sets of Non-confirmable messages with one answer each (Q-Block, RFC
+    /// 9177), which saves most round trips; programs do not see it. A client uses it for
+    /// Confirmable requests and for observed states; a server serves requests of either kind. Both
+    /// ends must have the same [`max_payloads`](QBlock::max_payloads).
     ///
-    /// A server that refuses Q-Block (4.02 or 4.00 to a message of a body, or a success before all of the body was sent) gets
-    /// the same request block by block, and so do further requests to it for 30 minutes; at most 64 such servers are remembered.
-    /// A POST that succeeds before all of its body was sent fails instead, with
-    /// [`Failure::UnacceptableResponse`](crate::Failure::UnacceptableResponse), since part of it has been executed.
+    /// A server that refuses Q-Block (4.02 or 4.00 to a message of a body, or a success before all
+    /// of the body was sent) gets the same request block by block, and so do further requests to it
+    /// for 30 minutes; at most 64 such servers are remembered. A POST that succeeds before all of
+    /// its body was sent fails instead, with
+    /// [`Failure::UnacceptableResponse`](crate::Failure::UnacceptableResponse), since part of it
+    /// has been executed.
     ///
-    /// Non-confirmable requests never use Q-Block: a server without it refuses only Confirmable messages (RFC 9177 §4.1).
+    /// Non-confirmable requests never use Q-Block: a server without it refuses only Confirmable
+    /// messages (RFC 9177 §4.1).
     ///
     /// [`config`](Self::config) sets it anew, and so comes first.
     ///

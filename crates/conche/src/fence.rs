@@ -1,8 +1,8 @@
 //! [`Fence`]: runs code that serves one peer. A panic in it ends that peer's request or session only.
 //!
-//! A fence may stand only around code with state that is dropped after the panic: a handler's future,
-//! the computations of one EDHOC message, one session of DTLS. It does not stand around the endpoint:
-//! all peers share its state. `docs/decisions/0042-panics.md` lists the places.
+//! A fence may stand only around code with state that is dropped after the panic: a handler's
+//! future, the computations of one EDHOC message, one session of DTLS. It does not stand around the
+//! endpoint: all peers share its state. `docs/decisions/0042-panics.md` lists the places.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,8 @@ use tracing::error;
 
 use crate::throttle::Throttle;
 
-/// Catches panics for one driver, counts them and logs at most one a second. Clones share the count.
+/// Catches panics for one driver, counts them and logs at most one a second. Clones share the
+/// count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fence(Arc<Caught>);
 

@@ -19,8 +19,8 @@ pub(crate) fn read_up_to(path: &Path, bytes: usize) -> io::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// Replaces a file, by renaming a new one, so that a reader sees the old content or the new one. Both the
-/// content and the name are on the disk when this returns.
+/// Replaces a file, by renaming a new one, so that a reader sees the old content or the new one.
+/// Both the content and the name are on the disk when this returns.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or_else(no_file)?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -15,7 +15,8 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    /// Returns the number of messages held back since the last one, or `None` to hold this one back.
+    /// Returns the number of messages held back since the last one, or `None` to hold this one
+    /// back.
     pub(crate) fn passes(&mut self, now: Instant) -> Option<u64> {
         if self.last.is_some_and(|last| now.saturating_duration_since(last) < PAUSE) {
             self.held_back += 1;

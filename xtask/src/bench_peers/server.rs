@@ -107,7 +107,8 @@ impl Server {
 
 /// Returns the first of `ports` consecutive ports that are free.
 ///
-/// They lie below the ephemeral range, so that no client socket takes one before the server binds it.
+/// They lie below the ephemeral range, so that no client socket takes one before the server binds
+/// it.
 fn free_port(ports: u32) -> Result<u16> {
     const LOWEST: u32 = 10_000;
     const SPAN: u32 = 22_000;

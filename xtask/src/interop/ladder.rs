@@ -151,8 +151,9 @@ pub fn transcript(captured: &[Captured]) -> String {
     text
 }
 
-/// The first message that is wrong in every case: a malformed message, an Acknowledgement or Reset with the ID of no message of
-/// the other endpoint, or a Reset that neither a line of the ladder allows nor a ping explains (RFC 7252 §4.3).
+/// The first message that is wrong in every case: a malformed message, an Acknowledgement or Reset
+/// with the ID of no message of the other endpoint, or a Reset that neither a line of the ladder
+/// allows nor a ping explains (RFC 7252 §4.3).
 pub fn irregularity(captured: &[Captured], ladder: &[Line]) -> Option<String> {
     let allows_resets = ladder.iter().any(|line| line.types.iter().any(|ty| ty == "RST" || ty == "*"));
     let decoded: Vec<_> = captured.iter().map(|captured| (captured, Message::decode(&captured.bytes))).collect();

@@ -1,5 +1,5 @@
-//! `cargo xtask interop`: runs the ETSI and IRISA test cases against libcoap, aiocoap, Californium, go-coap and node-coap, in both
-//! roles, and a few cases of our own with DTLS and OSCORE.
+//! `cargo xtask interop`: runs the ETSI and IRISA test cases against libcoap, aiocoap, Californium,
+//! go-coap and node-coap, in both roles, and a few cases of our own with DTLS and OSCORE.
 //!
 //! | module | what it holds |
 //! |---|---|

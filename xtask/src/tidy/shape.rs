@@ -1,7 +1,8 @@
-//! The shape of a Rust file: it opens with `//!`. Long files are listed and do not fail, because a mechanism that is split to
-//! meet a limit needs invented names.
+//! The shape of a Rust file: it opens with `//!`. Long files are listed and do not fail, because a
+//! mechanism that is split to meet a limit needs invented names.
 //!
-//! An inline test module of more than [`MANY_TEST_LINES`] lines is listed: it belongs in a file of its own.
+//! An inline test module of more than [`MANY_TEST_LINES`] lines is listed: it belongs in a file of
+//! its own.
 
 use crate::project::{Finding, TextFile};
 

@@ -66,7 +66,8 @@ pub(super) fn of(report: &Report) -> Vec<String> {
     warnings
 }
 
-/// Requests of a closed loop waited for congestion control. Times are means in ms, from when a request was due and from when it left.
+/// Requests of a closed loop waited for congestion control. Times are means in ms, from when a
+/// request was due and from when it left.
 fn held_back(latency: f64, service: f64) -> Option<String> {
     (latency > HELD_BACK * service).then(|| {
         format!(

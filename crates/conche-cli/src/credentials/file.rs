@@ -103,7 +103,8 @@ impl Found {
             (None, None) => return Ok(Self::default()),
             (None, Some(file)) => match read_believed(&file, WHY) {
                 Ok(bytes) => (file, bytes),
-                // The default file is optional. Containers often run as a user who cannot read HOME.
+                // The default file is optional. Containers often run as a user who cannot read
+                // HOME.
                 Err(error) => match open_error(&error) {
                     Some(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(Self::default()),
                     Some(io::ErrorKind::PermissionDenied) => {

@@ -26,8 +26,8 @@ pub struct Protecting {
     /// read: `conche keygen --edhoc` makes it.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "oscore")]
     edhoc: Option<PathBuf>,
-    /// The server that is expected, if the file of --edhoc has several peers: the subject of its credential, or its key ID in hexadecimal
-    /// digits.
+    /// The server that is expected, if the file of --edhoc has several peers: the subject of its
+    /// credential, or its key ID in hexadecimal digits.
     #[arg(long, value_name = "NAME", requires = "edhoc")]
     edhoc_peer: Option<String>,
     /// Have the request bring the last message of EDHOC, which saves a round trip where the server understands that (RFC 9668).

@@ -27,8 +27,9 @@ pub struct Message {
     /// fit into a message goes in blocks, of 1024 bytes. Bodies may have 16 MiB, those from and to files more.
     #[arg(short, long = "block", value_name = "SIZE", value_parser = option::parse_block)]
     pub block: Option<BlockSize>,
-    /// Send and fetch large bodies in bursts of Non-confirmable messages (Q-Block, RFC 9177), or in blocks if the server
-    /// refuses that. Cannot be combined with -N: a server without Q-Block refuses only Confirmable messages.
+    /// Send and fetch large bodies in bursts of Non-confirmable messages (Q-Block, RFC 9177), or in
+    /// blocks if the server refuses that. Cannot be combined with -N: a server without Q-Block
+    /// refuses only Confirmable messages.
     #[arg(long, conflicts_with = "non")]
     pub q_block: bool,
     /// Add an option by number; the value is text, or bytes if it begins with 0x. May be repeated.

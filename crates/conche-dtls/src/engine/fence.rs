@@ -51,7 +51,8 @@ impl<E: Engine> Engine for Fence<E> {
         self.call(|engine| engine.send(plaintext))
     }
 
-    /// After a panic the next [`poll`](Engine::poll) fails, which ends the session without a goodbye.
+    /// After a panic the next [`poll`](Engine::poll) fails, which ends the session without a
+    /// goodbye.
     fn close(&mut self) {
         let _ = self.call(|engine| {
             engine.close();

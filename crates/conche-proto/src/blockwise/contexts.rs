@@ -1,15 +1,16 @@
 //! [`Contexts`]: what the blocks of peers belong to, bounded in number and bytes, for each peer and in total.
 //!
-//! A context is dropped when it has not been used for its lifetime. When a bound is reached, these make room, and else the
-//! newcomer is refused:
+//! A context is dropped when it has not been used for its lifetime. When a bound is reached, these
+//! make room, and else the newcomer is refused:
 //!
 //! 1. a context that is finished: all of its blocks have left;
 //! 2. the one that has been idle longest of those that are stale, if it belongs to the newcomer's group of sources or to
 //!    one that holds more than that. A context that its client has not used since it began is stale sooner: a forged
 //!    request is never followed by another one.
 //!
-//! A context in use makes no room for others, so each admitted transfer can finish. A group of sources cannot evict
-//! the contexts of a smaller one, however much it sends, and beyond its [share](crate::shares) its newcomers are refused.
+//! A context in use makes no room for others, so each admitted transfer can finish. A group of
+//! sources cannot evict the contexts of a smaller one, however much it sends, and beyond its
+//! [share](crate::shares) its newcomers are refused.
 
 use core::cell::Cell;
 use core::time::Duration;
@@ -74,7 +75,8 @@ pub(crate) enum Claim<'a> {
     Share(&'a Shares),
     /// A place is reserved for it.
     Reserved,
-    /// As a share; and since it cannot be made again, the oldest context of its group makes room, in use or not.
+    /// As a share; and since it cannot be made again, the oldest context of its group makes room,
+    /// in use or not.
     Irreplaceable(&'a Shares),
 }
 
@@ -237,8 +239,8 @@ impl<T> Contexts<T> {
         Ok(())
     }
 
-    /// Makes room for a context that will be entered later as [`Claim::Reserved`], beside the `reserved` places of others. The
-    /// caller counts the new reservation. `bytes` is an estimate.
+    /// Makes room for a context that will be entered later as [`Claim::Reserved`], beside the
+    /// `reserved` places of others. The caller counts the new reservation. `bytes` is an estimate.
     pub(crate) fn reserve(
         &mut self,
         now: Instant,
@@ -331,7 +333,8 @@ impl<T> Contexts<T> {
         self.by_key.find(&self.slots, hash_of(key), |context: &Context<T>| context.key == key)
     }
 
-    /// How many contexts a peer has, and the one to go first: one that is finished, or else that was used longest ago.
+    /// How many contexts a peer has, and the one to go first: one that is finished, or else that
+    /// was used longest ago.
     fn of_peer(&self, from: u64) -> (usize, Option<u32>) {
         let (count, oldest) = (Cell::new(0), Cell::new(None));
         // A search that finds nothing looks at all of them.
@@ -412,7 +415,8 @@ impl<T> Contexts<T> {
         let left = self.bounds.bytes.saturating_sub(self.bytes);
         match claim {
             Claim::Reserved => bytes <= left,
-            // The sizes of the bodies with a reserved place are unknown: each is taken to be as large as this one.
+            // The sizes of the bodies with a reserved place are unknown: each is taken to be as
+            // large as this one.
             Claim::Share(reserved) | Claim::Irreplaceable(reserved) => {
                 let held = self.shares.held(group).saturating_add(reserved.held(group).saturating_mul(bytes));
                 held.saturating_add(bytes) <= left.saturating_sub(reserved.total().saturating_mul(bytes))

@@ -132,7 +132,8 @@ pub(crate) fn cut(body_bytes: usize, offset: usize, size: BlockSize) -> Option<(
     Some((offset..end, Block::at(offset, end < body_bytes, size)?))
 }
 
-/// The largest blocks of `wanted` at most that fit into messages of `limit` bytes with this overhead.
+/// The largest blocks of `wanted` at most that fit into messages of `limit` bytes with this
+/// overhead.
 pub(crate) fn largest_fitting(wanted: BlockSize, overhead: Overhead, limit: usize) -> Option<BlockSize> {
     BlockSize::fitting(overhead.room(limit)?).map(|size| size.min(wanted))
 }

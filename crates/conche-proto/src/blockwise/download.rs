@@ -54,8 +54,9 @@ impl Download {
         self.joined.as_ref().map_or(0, Joined::capacity)
     }
 
-    /// Returns `true` if the response is a block of the same body: it has the ETag and the Content-Format of the first
-    /// block. With an ETag, a later block may omit the Content-Format, as node-coap does from the third block on.
+    /// Returns `true` if the response is a block of the same body: it has the ETag and the
+    /// Content-Format of the first block. With an ETag, a later block may omit the Content-Format,
+    /// as node-coap does from the third block on.
     pub(crate) fn belongs(&self, response: &Message<'_>) -> bool {
         let marks = Marks::of(response);
         let omits_format = marks.etag.is_some() && marks.format.is_none();

@@ -1,14 +1,16 @@
 //! [`Representations`]: bodies of responses that did not fit into one message, of which a client asks for block after
 //! block (RFC 7959 §2.4).
 //!
-//! The table keeps the body that the first block was cut from, so all blocks are of one state of the resource even if the
-//! resource changes meanwhile. A request for a block of a body that is not in the table goes to the application again, if
-//! the method is safe, and the block is cut from the new response.
+//! The table keeps the body that the first block was cut from, so all blocks are of one state of
+//! the resource even if the resource changes meanwhile. A request for a block of a body that is not
+//! in the table goes to the application again, if the method is safe, and the block is cut from the
+//! new response.
 //!
-//! A body stays until its last block has left or its client has been silent for a while. When the table is full, a new
-//! response is refused and no old one is dropped: otherwise the downloads of all clients would fail as soon as there are
-//! more clients than places. To refuse before the handler runs, the table remembers the size of the last response to each of
-//! 256 requests. A request whose last response was large [reserves](Representations::reserve) a place on arrival.
+//! A body stays until its last block has left or its client has been silent for a while. When the
+//! table is full, a new response is refused and no old one is dropped: otherwise the downloads of
+//! all clients would fail as soon as there are more clients than places. To refuse before the
+//! handler runs, the table remembers the size of the last response to each of 256 requests. A
+//! request whose last response was large [reserves](Representations::reserve) a place on arrival.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -65,9 +67,10 @@ impl Representation {
         }
     }
 
-    /// The block that was asked for; the first one if none was. `largest` is the largest size of blocks, of which the peer
-    /// may want smaller ones; without it the whole body goes into one message if it fits. `others` is the overhead of the message, `limit` the largest message, `block1` what the response
-    /// says of the request's blocks.
+    /// The block that was asked for; the first one if none was. `largest` is the largest size of
+    /// blocks, of which the peer may want smaller ones; without it the whole body goes into one
+    /// message if it fits. `others` is the overhead of the message, `limit` the largest message,
+    /// `block1` what the response says of the request's blocks.
     pub(crate) fn block(
         &self,
         asked: Option<Block>,
@@ -221,8 +224,8 @@ impl Representations {
         self.contexts.idle(now, key)
     }
 
-    /// Reserves a place for the response to a request, if the last one was large. `Ok(false)`: it was not large, or is not
-    /// remembered. The caller counts the reserved places, by source.
+    /// Reserves a place for the response to a request, if the last one was large. `Ok(false)`: it
+    /// was not large, or is not remembered. The caller counts the reserved places, by source.
     pub(crate) fn reserve(&mut self, now: Instant, key: Key, group: Group, reserved: &Shares) -> Result<bool, Full> {
         let (tag, place) = Large::place(key.what);
         let large = self.large.as_ref().and_then(|large| large.get(place)).filter(|large| large.tag == tag);
@@ -234,7 +237,8 @@ impl Representations {
         }
     }
 
-    /// Keeps a response that leaves in blocks. `Err(Full)`: the table is full, and would have room with fewer others.
+    /// Keeps a response that leaves in blocks. `Err(Full)`: the table is full, and would have room
+    /// with fewer others.
     pub(crate) fn keep(
         &mut self,
         now: Instant,

@@ -30,7 +30,8 @@ pub(crate) struct Rules {
 pub(crate) enum Step {
     /// Send this next, under the same code and token.
     Next(Body),
-    /// Restart the transfer with this message and a new token, so that late responses to the old token match nothing.
+    /// Restart the transfer with this message and a new token, so that late responses to the old
+    /// token match nothing.
     Anew(Body),
     /// The response is a block for the application, which says when to [go on](Transfer::resume).
     Told,
@@ -232,9 +233,10 @@ impl Transfer {
         Some(self.next(upload.end, size))
     }
 
-    /// Returns `true` if this response answers an earlier message of this transfer, which had the same token: it
-    /// acknowledges another block than the outstanding one, or brings a block again. An error is never late, since the
-    /// first error ends the transfer, or restarts it with another token.
+    /// Returns `true` if this response answers an earlier message of this transfer, which had the
+    /// same token: it acknowledges another block than the outstanding one, or brings a block again.
+    /// An error is never late, since the first error ends the transfer, or restarts it with another
+    /// token.
     pub(crate) fn is_late(&self, response: &Message<'_>) -> bool {
         if let Some(download) = &self.download {
             let block = response.block(OptionNumber::BLOCK2).ok().flatten();

@@ -208,7 +208,8 @@ fn length_extension(token: &Token) -> SmallVec<[u8; 8]> {
     })
 }
 
-/// Encodes a message into a new buffer, without clearing the buffer first. An Empty message is its header (RFC 7252 §4.1).
+/// Encodes a message into a new buffer, without clearing the buffer first. An Empty message is its
+/// header (RFC 7252 §4.1).
 #[inline]
 pub(crate) fn encode_to_vec(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Vec<u8> {
     if code.is_empty() {

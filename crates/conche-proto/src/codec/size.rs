@@ -1,12 +1,14 @@
 //! [`Overhead`]: the bytes of a message beside its options and payload.
 //!
-//! Every decision on whether something fits into a message goes through this type. So the size that is checked equals the
-//! size that is sent: the token counts in its encoding, and options that are added later are reserved.
+//! Every decision on whether something fits into a message goes through this type. So the size that
+//! is checked equals the size that is sent: the token counts in its encoding, and options that are
+//! added later are reserved.
 
 use super::header::HEADER_LENGTH;
 use super::{Body, Message, Token};
 
-/// The longest encoding of a Block, Q-Block or Size option, whatever option precedes it: two bytes of header, and the value.
+/// The longest encoding of a Block, Q-Block or Size option, whatever option precedes it: two bytes
+/// of header, and the value.
 pub(crate) const BLOCK_BYTES: usize = 2 + 3;
 pub(crate) const SIZE_BYTES: usize = 2 + 4;
 
@@ -16,7 +18,8 @@ pub(crate) const OBSERVE_BYTES: usize = 1 + 3;
 /// The payload marker.
 pub(crate) const MARKER_BYTES: usize = 1;
 
-/// The bytes of a message beside its [`Body`]: header, token, and options that are added to the body later.
+/// The bytes of a message beside its [`Body`]: header, token, and options that are added to the
+/// body later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Overhead(usize);
 
@@ -62,7 +65,8 @@ impl Overhead {
         self.message(body) <= limit
     }
 
-    /// The bytes that a message of `limit` bytes leaves for its body; `None` if not even the overhead fits.
+    /// The bytes that a message of `limit` bytes leaves for its body; `None` if not even the
+    /// overhead fits.
     #[inline]
     pub(crate) const fn room(self, limit: usize) -> Option<usize> {
         limit.checked_sub(self.0)

@@ -4,8 +4,9 @@ use super::ConfigError;
 
 /// A bound for every table and queue that can grow; what exceeds one is refused with an error.
 ///
-/// No source can keep the others out of a table that peers fill. Sources count in [groups](crate::Endpoint::set_source_groups),
-/// and a group may hold no more than is free for all others: one that takes all it can get has half.
+/// No source can keep the others out of a table that peers fill. Sources count in
+/// [groups](crate::Endpoint::set_source_groups), and a group may hold no more than is free for all
+/// others: one that takes all it can get has half.
 ///
 /// | limit | filled by | when a share or the whole is used up |
 /// |---|---|---|
@@ -23,12 +24,14 @@ use super::ConfigError;
 /// | `paced_peers` | peers, by duplicates | the peer that sent none for longest is paced no longer |
 /// | `outputs` | the application, by not polling | nothing is taken in |
 ///
-/// Message IDs toward one peer are no limit of these, but can be used up too: see [`Stats::overloaded`](crate::Stats::overloaded).
+/// Message IDs toward one peer are no limit of these, but can be used up too: see
+/// [`Stats::overloaded`](crate::Stats::overloaded).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Peers with congestion state or message IDs: those that we send to, and those whose requests need a response of its
-    /// own, for 255 s after their last use. No group of sources makes more of them than are free for others. A source that has
-    /// neither answered a message of this endpoint nor been [validated](crate::EndpointConfig::source_validation) makes room for
+    /// Peers with congestion state or message IDs: those that we send to, and those whose requests
+    /// need a response of its own, for 255 s after their last use. No group of sources makes more
+    /// of them than are free for others. A source that has neither answered a message of this
+    /// endpoint nor been [validated](crate::EndpointConfig::source_validation) makes room for
     /// others at any time.
     pub peers: usize,
     /// Messages that wait for admission to one peer: if there are as many, a further request or ping to it is refused. What is never
@@ -45,14 +48,16 @@ pub struct Limits {
     /// admitted once is answered. When it is full, what arrives is answered with 5.03 and Max-Age. No group of sources
     /// holds more of it than is free for others, so that a flood from one prefix leaves half of it.
     pub incoming: usize,
-    /// Requests to groups that wait for their response, and responses to them that wait for their time. Requests beyond are
-    /// ignored. No group of sources holds more of it than is free for others.
+    /// Requests to groups that wait for their response, and responses to them that wait for their
+    /// time. Requests beyond are ignored. No group of sources holds more of it than is free for
+    /// others.
     ///
-    /// Each response takes a leisure of its own, 5 s by default, and groups of sources take turns: a response leaves within
-    /// two leisures, and one more for each other group that has responses waiting. So the default of 16 bounds the delay to 85 s.
+    /// Each response takes a leisure of its own, 5 s by default, and groups of sources take turns:
+    /// a response leaves within two leisures, and one more for each other group that has responses
+    /// waiting. So the default of 16 bounds the delay to 85 s.
     pub group_requests: usize,
-    /// Responses to one group request of ours that are delivered. No sender has more of them than are left for others, so
-    /// one that answers without end has half.
+    /// Responses to one group request of ours that are delivered. No sender has more of them than
+    /// are left for others, so one that answers without end has half.
     pub group_responses: usize,
     /// Observers, over all topics (RFC 7641 §4.1). Beyond, observers make room that have not proven
     /// their presence ([`ObserverChecks`](crate::ObserverChecks)), or a registration is answered
@@ -94,22 +99,25 @@ pub struct Limits {
     /// The largest body that is sent, received or put together from blocks (RFC 7959), at most 2^30. What fits into one message
     /// is not concerned, nor are bodies that go [block by block](crate::Request::streamed) between endpoint and application.
     pub body_bytes: usize,
-    /// Uploads of one peer at the same time, and the same number of downloads, and of bodies that go block by block between
-    /// endpoint and application. An upload that the peer has left for 4.5 times ACK_TIMEOUT (9 s) makes room for
-    /// another one, and its oldest download does at any time.
+    /// Uploads of one peer at the same time, and the same number of downloads, and of bodies that
+    /// go block by block between endpoint and application. An upload that the peer has left for 4.5
+    /// times ACK_TIMEOUT (9 s) makes room for another one, and its oldest download does at any
+    /// time.
     pub transfers_per_peer: usize,
     /// The same over all peers. No group of sources holds more than is free for others.
     ///
-    /// A transfer in use makes no room for others, so each admitted one can finish. A response makes room when its last block
-    /// has left. So does a body that its client has left for 4.5 times ACK_TIMEOUT (9 s), or for twice
-    /// ACK_TIMEOUT (4 s) if only the first block of a response was asked for; but only for its own group of sources, or for
-    /// one that holds less. Beyond that, a first block of an upload is answered with 5.03 and Max-Age, and
-    /// so is a safe request if the last response to it was large, before the application sees it. If the size was unknown,
-    /// the response is replaced instead. Bodies that go block by block between endpoint and application
-    /// make no room before EXCHANGE_LIFETIME is over.
+    /// A transfer in use makes no room for others, so each admitted one can finish. A response
+    /// makes room when its last block has left. So does a body that its client has left for 4.5
+    /// times ACK_TIMEOUT (9 s), or for twice ACK_TIMEOUT (4 s) if only the first block of a
+    /// response was asked for; but only for its own group of sources, or for one that holds less.
+    /// Beyond that, a first block of an upload is answered with 5.03 and Max-Age, and so is a safe
+    /// request if the last response to it was large, before the application sees it. If the size
+    /// was unknown, the response is replaced instead. Bodies that go block by block between
+    /// endpoint and application make no room before EXCHANGE_LIFETIME is over.
     pub transfers: usize,
-    /// Bytes of all uploads of peers, of all downloads of peers, and of all responses to us in blocks: each of the three has
-    /// this bound. Uploads and downloads follow the rules of `transfers`.
+    /// Bytes of all uploads of peers, of all downloads of peers, and of all responses to us in
+    /// blocks: each of the three has this bound. Uploads and downloads follow the rules of
+    /// `transfers`.
     pub assembly_bytes: usize,
     /// Paths whose peers [share](crate::Endpoint::share_paths) what they find out. The one that has not been heard of for longest makes
     /// room.

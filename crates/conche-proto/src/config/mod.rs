@@ -152,8 +152,9 @@ impl Default for EndpointConfig {
 /// How many requests of one source are answered. What exceeds it is dropped as if it had been lost, so that a client
 /// that keeps to RFC 7252 backs off. Nobody but the application knows how much is too much: there is no default.
 ///
-/// A source that keeps to its limit is never refused because of others. The table takes 64 KiB and holds the
-/// 4096 sources that asked last; beyond, the ones closest to a full allowance get it back early.
+/// A source that keeps to its limit is never refused because of others. The table takes 64 KiB and
+/// holds the 4096 sources that asked last; beyond, the ones closest to a full allowance get it back
+/// early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseLimit {
     /// Requests a second on average; 0 counts as 1.

@@ -28,9 +28,10 @@ const EPHEMERAL: BytesP256ElemLen = [2; 32];
 
 /// The primitives of cipher suite 2 and the private keys of one exchange.
 ///
-/// `lakers` holds [`STATIC`] and an equivalent for the ephemeral key instead of the keys themselves: a
-/// private key never leaves [`PrivateKey`], which wipes it. What `lakers` derives from Diffie-Hellman
-/// secrets (the PRKs of RFC 9528 §4.1) stays in its memory until that is used again.
+/// `lakers` holds [`STATIC`] and an equivalent for the ephemeral key instead of the keys
+/// themselves: a private key never leaves [`PrivateKey`], which wipes it. What `lakers` derives
+/// from Diffie-Hellman secrets (the PRKs of RFC 9528 §4.1) stays in its memory until that is used
+/// again.
 pub(super) struct Backend {
     pub(super) own: Arc<Own>,
     pub(super) ephemeral: PrivateKey,

@@ -46,19 +46,19 @@ impl Initiator {
         Ok((Self { waiting, own, c_i, ephemeral, hash, expected: None }, message_1.as_slice().to_vec()))
     }
 
-    /// Accepts this peer only. Without it, any peer that [`finish`](Self::finish) is given is accepted,
-    /// wherever it answers from.
+    /// Accepts this peer only. Without it, any peer that [`finish`](Self::finish) is given is
+    /// accepted, wherever it answers from.
     #[must_use]
     pub fn expecting(self, peer: Arc<Credential>) -> Self {
         Self { expected: Some(peer), ..self }
     }
 
-    /// Processes message_2 and completes the exchange if a known peer sent it. The returned bytes are
-    /// message_3.
+    /// Processes message_2 and completes the exchange if a known peer sent it. The returned bytes
+    /// are message_3.
     ///
     /// # Errors
-    /// [`Error::OtherPeer`] if the peer is authentic, but not [the expected one](Self::expecting), and any
-    /// other [`Error`] of a message. The exchange is over.
+    /// [`Error::OtherPeer`] if the peer is authentic, but not [the expected one](Self::expecting),
+    /// and any other [`Error`] of a message. The exchange is over.
     pub fn finish(self, message_2: &[u8], peers: &Peers) -> Result<(Agreed, Vec<u8>), Error> {
         let (g_y, ciphertext_2) = wire::message_2(message_2)?;
         // Before lakers reads any of it.

@@ -87,12 +87,12 @@ impl Peers {
         self.by_kid.get(kid)
     }
 
-    /// Returns whether the context of MAC_2 or MAC_3 (RFC 9528 §5.3.2, §5.4.2) fits into the buffer of
-    /// `lakers`, which panics otherwise. `kid` and `ead` are the lengths in bytes of the key ID in the
-    /// message, known or not, and of the encoded external authorization data.
+    /// Returns whether the context of MAC_2 or MAC_3 (RFC 9528 §5.3.2, §5.4.2) fits into the buffer
+    /// of `lakers`, which panics otherwise. `kid` and `ead` are the lengths in bytes of the key ID
+    /// in the message, known or not, and of the encoded external authorization data.
     ///
-    /// Uses the longest credential of the set for each peer: the limit must not reveal which key IDs
-    /// exist.
+    /// Uses the longest credential of the set for each peer: the limit must not reveal which key
+    /// IDs exist.
     pub(super) fn leave_room_for(&self, kid: usize, ead: usize) -> bool {
         let (c_r, id_cred, transcript_hash) = (8, 3 + kid, 34);
         c_r + id_cred + transcript_hash + self.longest + ead <= LONGEST_CONTEXT

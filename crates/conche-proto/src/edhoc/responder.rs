@@ -80,8 +80,8 @@ impl Responder {
         self.c_r
     }
 
-    /// Processes message_3 and completes the exchange if a known peer sent it. The returned bytes are
-    /// message_4, which confirms the keys to a peer that waits for it.
+    /// Processes message_3 and completes the exchange if a known peer sent it. The returned bytes
+    /// are message_4, which confirms the keys to a peer that waits for it.
     ///
     /// # Errors
     /// Any [`Error`] of a message. The exchange is over.

@@ -303,8 +303,8 @@ impl Stranger {
     }
 }
 
-/// Non-critical external authorization data of `length` bytes, with padding (RFC 9528 §3.8.1) where one
-/// item cannot have this length.
+/// Non-critical external authorization data of `length` bytes, with padding (RFC 9528 §3.8.1) where
+/// one item cannot have this length.
 fn ead(length: usize) -> Vec<u8> {
     let value = match length {
         0 => return vec![],
@@ -332,7 +332,8 @@ fn a_strangers_message_3_with_any_key_id_and_ead_ends_its_own_exchange_only() {
         let room = 255_usize.checked_sub(45 + kid + credential.as_slice().len());
         let fits = 192 - 2 - 8 - 9 - 1 - kid;
         for ead_length in 0..=255 {
-            // Each of these takes milliseconds: lengths around the limits, and all with the longest key ID.
+            // Each of these takes milliseconds: lengths around the limits, and all with the longest
+            // key ID.
             let is_edge = [room.unwrap_or_default(), fits].iter().any(|edge| edge.abs_diff(ead_length) <= 1);
             if !(is_edge || ead_length % 85 == 0 || (kid, of_credential) == (23, 0)) {
                 continue;

@@ -31,8 +31,8 @@ impl Seldom for Representations {
     }
 
     fn make(config: &SharedConfig) -> Self {
-        // A client asks for the second block within a round trip, and within 1.5 times ACK_TIMEOUT more if the first was
-        // lost. A peer that begins a download may give up another one for it.
+        // A client asks for the second block within a round trip, and within 1.5 times ACK_TIMEOUT
+        // more if the first was lost. A peer that begins a download may give up another one for it.
         let unused_stale = config.transmission.ack_timeout.saturating_mul(2);
         Self::new(Bounds { unused_stale, own_stale: Duration::ZERO, ..bounds(config) })
     }
@@ -134,8 +134,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         None
     }
 
-    /// Answers a request for a block. With the last block the response gives up its place, so that is remembered for copies;
-    /// a copy of any other request finds the same block.
+    /// Answers a request for a block. With the last block the response gives up its place, so that
+    /// is remembered for copies; a copy of any other request finds the same block.
     fn answer_block(
         &mut self,
         now: Instant,
@@ -162,8 +162,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(if reserves { Said { keeping: Keeping::Reserved, ..said } } else { said })
     }
 
-    /// Keeps a response whose first block leaves, so that `to` can ask for the other blocks. `Err`: the table is full, and this
-    /// response leaves instead.
+    /// Keeps a response whose first block leaves, so that `to` can ask for the other blocks. `Err`:
+    /// the table is full, and this response leaves instead.
     pub(super) fn keep(&mut self, now: Instant, to: &Recipient, whole: Representation) -> Result<(), Response> {
         let success = whole.code.is_success();
         let claim = match to.keeping {
@@ -331,8 +331,8 @@ pub(super) struct Recipient {
     pub(super) asked: Asked,
     /// The message beside its body.
     pub(super) beside: Overhead,
-    /// The claim of its body to a place; `None` for a notification and for a response to a group request, which are never
-    /// refused.
+    /// The claim of its body to a place; `None` for a notification and for a response to a group
+    /// request, which are never refused.
     pub(super) keeping: Option<Keeping>,
 }
 

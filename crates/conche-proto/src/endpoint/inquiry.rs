@@ -39,8 +39,8 @@ enum Verdict {
 }
 
 impl Inquiry {
-    /// Enters a response with this message ID. A sender may have as many as are left for all others, so that one member
-    /// of the group does not keep the others out.
+    /// Enters a response with this message ID. A sender may have as many as are left for all
+    /// others, so that one member of the group does not keep the others out.
     fn enter(&mut self, sender: u64, id: MessageId, limit: usize) -> Verdict {
         let ids = self.delivered.get(&sender).map_or(&[][..], Vec::as_slice);
         let left = limit.saturating_sub(self.responses);

@@ -6,12 +6,12 @@
 //!              │   the first leaves    │     the next one leaves
 //! ```
 //!
-//! Periods do not overlap. So however many requests come, a group of G members answers at the rate that the leisure was
-//! chosen for.
+//! Periods do not overlap. So however many requests come, a group of G members answers at the rate
+//! that the leisure was chosen for.
 //!
-//! Which response has the next period is decided when the one before is over. Groups of sources take turns
-//! (self-clocked fair queueing, Golestani, INFOCOM 1994), so a response waits for one response of each other group, and
-//! not for all that one host has asked for.
+//! Which response has the next period is decided when the one before is over. Groups of sources
+//! take turns (self-clocked fair queueing, Golestani, INFOCOM 1994), so a response waits for one
+//! response of each other group, and not for all that one host has asked for.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -131,7 +131,8 @@ impl<P> Leisure<P> {
         self.queue.len() + usize::from(self.current.is_some())
     }
 
-    /// Gives the period that begins now to the next response, preferably of another group than the one before.
+    /// Gives the period that begins now to the next response, preferably of another group than the
+    /// one before.
     fn begin_period(&mut self, start: Instant) {
         let order = |(_, queued): &(usize, &Leisurely<P>)| (queued.turn, queued.waiting.group == self.last);
         let next = self.queue.iter().enumerate().min_by_key(order).map(|(place, _)| place);

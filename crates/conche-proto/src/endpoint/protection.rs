@@ -270,7 +270,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if self.has_contexts() { Security::RESPONSE_BYTES } else { 0 }
     }
 
-    /// Protects what answers a request, in a message with this overhead; `None` if that cannot be done.
+    /// Protects what answers a request, in a message with this overhead; `None` if that cannot be
+    /// done.
     pub(super) fn try_protect(
         &mut self,
         security: &Security,

@@ -221,11 +221,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.receive_arrived(now, &arrival, message);
     }
 
-    /// The message IDs toward a peer run out, and this Non-confirmable request needs one for its response.
+    /// The message IDs toward a peer run out, and this Non-confirmable request needs one for its
+    /// response.
     ///
-    /// Such a request is dropped on arrival. Otherwise its response would wait for a message ID for up to
-    /// EXCHANGE_LIFETIME, and hold the share of its group of sources. The last 1024 IDs are left for separate
-    /// responses, notifications and pings.
+    /// Such a request is dropped on arrival. Otherwise its response would wait for a message ID for
+    /// up to EXCHANGE_LIFETIME, and hold the share of its group of sources. The last 1024 IDs are
+    /// left for separate responses, notifications and pings.
     fn lacks_ids(&self, now: Instant, peer: u32, message: &Message<'_>) -> bool {
         let scarce = self.peers.get(peer).ids_scarce_until(now, self.config.times().exchange_lifetime).is_some();
         scarce && !NoResponse::of(message).suppresses(Code::CONTENT)
@@ -495,7 +496,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Handles a Reset: it answers a ping, and ends any other exchange if the peer's message IDs are trusted.
+    /// Handles a Reset: it answers a ping, and ends any other exchange if the peer's message IDs
+    /// are trusted.
     fn receive_reset(&mut self, now: Instant, source: Source<P>, hash: u64, peer: Option<u32>, message: &Message<'_>) {
         if self.validates(now, &source.from, message.id()) {
             return;
@@ -546,16 +548,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Returns the fingerprint of a message: of its sender, our address, its message ID, type and token.
+    /// Returns the fingerprint of a message: of its sender, our address, its message ID, type and
+    /// token.
     ///
-    /// A retransmission is the same message, so it has the type and token of the first copy. With both in the
-    /// fingerprint, forged messages that use up the message IDs of a client do not make its own ones duplicates.
+    /// A retransmission is the same message, so it has the type and token of the first copy. With
+    /// both in the fingerprint, forged messages that use up the message IDs of a client do not make
+    /// its own ones duplicates.
     pub(super) fn fingerprint(&self, source: Source<P>, hash: u64, message: &Message<'_>) -> Fingerprint {
         let ty = u8::from(message.ty() == Type::Confirmable);
         self.fingerprint_of(source, hash, (ty, message.id(), message.token_bytes()))
     }
 
-    /// The same of the first bytes of a datagram, if it looks like a request with a token of at most 8 bytes.
+    /// The same of the first bytes of a datagram, if it looks like a request with a token of at
+    /// most 8 bytes.
     pub(super) fn fingerprint_of_request(&self, source: Source<P>, datagram: &[u8]) -> Option<Fingerprint> {
         let header = Header::of(datagram).filter(|header| header.code.is_request())?;
         let length = usize::from(datagram.first()? & 0x0f);

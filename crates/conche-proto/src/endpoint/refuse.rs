@@ -29,8 +29,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Rejects a response with a Reset, or by ignoring it (RFC 7252 §4.2, §4.3) if its sender exceeds
-    /// [`RESETS`]. A peer that answers a Reset with another response would do so forever.
+    /// Rejects a response with a Reset, or by ignoring it (RFC 7252 §4.2, §4.3) if its sender
+    /// exceeds [`RESETS`]. A peer that answers a Reset with another response would do so forever.
     pub(super) fn reject_response(&mut self, now: Instant, source: Source<P>, hash: u64, id: MessageId) {
         let limiters = self.limiters.get_or_insert_default();
         let resets = limiters.resets.get_or_insert_with(|| Limiter::small(RESETS));

@@ -258,9 +258,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.outbox.push_back(Departure::forgotten(to, id, forgotten));
     }
 
-    /// Sends a response as a message of its own. A Non-confirmable one leaves at once: the peer's requests set its pace, and
-    /// each of them is a sign of life. It waits only if all message IDs are in use, and is dropped if
-    /// [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) messages wait for the peer already.
+    /// Sends a response as a message of its own. A Non-confirmable one leaves at once: the peer's
+    /// requests set its pace, and each of them is a sign of life. It waits only if all message IDs
+    /// are in use, and is dropped if [`Limits::queue_per_peer`](crate::Limits::queue_per_peer)
+    /// messages wait for the peer already.
     fn respond_separately(
         &mut self,
         now: Instant,

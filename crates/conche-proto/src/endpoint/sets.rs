@@ -23,7 +23,8 @@ use conche_cc::{Controller, Instant};
 /// The most peers without Q-Block that are remembered.
 const REFUSING: usize = 64;
 
-/// How long a peer is taken to be without Q-Block: as addresses get other owners, it is asked again.
+/// How long a peer is taken to be without Q-Block: as addresses get other owners, it is asked
+/// again.
 const REFUSING_FOR: Duration = Duration::from_secs(1_800);
 
 /// With fewer responses in the table none of those that are over is looked for.
@@ -33,7 +34,8 @@ const LEAST_TIDIED: usize = 64;
 #[derive(Debug)]
 pub(super) struct Sets<P> {
     rules: SetRules,
-    /// Peers that refused Q-Block, by their hash, and until when they are remembered; the last of them last.
+    /// Peers that refused Q-Block, by their hash, and until when they are remembered; the last of
+    /// them last.
     refusing: VecDeque<(u64, Instant)>,
     pub(super) uploads: Uploads<P>,
     /// Responses that leave in sets, for the requests that say how they go on.

@@ -30,8 +30,9 @@ pub struct Stats {
     pub malformed: u64,
     /// Responses, acknowledgements and resets that match nothing.
     pub unmatched: u64,
-    /// Requests refused on arrival, with 5.03 if they were Confirmable, because something that they need was full or their
-    /// source had its share of it. Non-confirmable ones of a peer that uses up its message IDs count here as well.
+    /// Requests refused on arrival, with 5.03 if they were Confirmable, because something that they
+    /// need was full or their source had its share of it. Non-confirmable ones of a peer that uses
+    /// up its message IDs count here as well.
     pub overloaded: u64,
     /// Datagrams to a group that were dropped: no group is served, or they were no Non-confirmable requests.
     pub multicast: u64,
@@ -48,16 +49,18 @@ pub struct Stats {
     pub challenged: u64,
     /// Pings sent for the same reason.
     pub validation_pings: u64,
-    /// Non-confirmable responses that never left: all message IDs stayed in use for as long as their clients wait, or
-    /// [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) messages waited for one already.
+    /// Non-confirmable responses that never left: all message IDs stayed in use for as long as
+    /// their clients wait, or [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) messages
+    /// waited for one already.
     pub responses_expired: u64,
     /// Reset messages sent.
     pub resets_sent: u64,
-    /// Responses that were dropped without a Reset message, because their sender has had 16 of them, and one per second
-    /// since.
+    /// Responses that were dropped without a Reset message, because their sender has had 16 of
+    /// them, and one per second since.
     pub resets_limited: u64,
-    /// Messages dropped because they were larger than [`Limits::message_bytes`](crate::Limits::message_bytes). Sizes are
-    /// checked before a message is queued, so that anything but 0 is a bug of this crate; the exchange fails with
+    /// Messages dropped because they were larger than
+    /// [`Limits::message_bytes`](crate::Limits::message_bytes). Sizes are checked before a message
+    /// is queued, so that anything but 0 is a bug of this crate; the exchange fails with
     /// [`Failure::MessageTooLarge`](crate::Failure::MessageTooLarge).
     pub oversized: u64,
     /// Panics that the driver caught in code that serves one peer, such as a handler. The endpoint

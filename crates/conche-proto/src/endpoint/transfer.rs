@@ -21,7 +21,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Rules { block_size: config.block_size, message_bytes, overhead, body_bytes }
     }
 
-    /// The overhead of a message with this token, or with a new one of any length that the endpoint chooses.
+    /// The overhead of a message with this token, or with a new one of any length that the endpoint
+    /// chooses.
     pub(super) fn longest_overhead(&self, token: &Token) -> Overhead {
         Overhead::of(token).max(Overhead::of_token_length(self.config.longest_own_token()))
     }

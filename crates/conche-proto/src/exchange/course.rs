@@ -50,7 +50,8 @@ pub enum Failure {
     /// The response's body is larger than [`Limits::body_bytes`](crate::Limits::body_bytes) or than what is left of
     /// [`Limits::assembly_bytes`](crate::Limits::assembly_bytes), or its blocks do not fit into messages.
     BodyTooLarge,
-    /// The message does not fit into [`Limits::message_bytes`](crate::Limits::message_bytes), and cannot go in blocks.
+    /// The message does not fit into [`Limits::message_bytes`](crate::Limits::message_bytes), and
+    /// cannot go in blocks.
     MessageTooLarge,
     /// The request was protected (OSCORE, RFC 8613), and an error came that was not. Nobody knows who sent it: a server that
     /// has lost the security context, or someone on the path, who may have let the request through before.

@@ -268,8 +268,9 @@ impl<C: Controller> Exchange<C> {
         matches!(self.purpose, Purpose::Notification(_))
     }
 
-    /// Returns when the controller has held back a queued message for too long. A notification that expired would be
-    /// opened again at once with the same state, so it waits for EXCHANGE_LIFETIME at least.
+    /// Returns when the controller has held back a queued message for too long. A notification that
+    /// expired would be opened again at once with the same state, so it waits for EXCHANGE_LIFETIME
+    /// at least.
     fn pause_ends(&self, times: &Times) -> Instant {
         let longest = match self.notifies() {
             true => times.longest_pause.max(times.exchange_lifetime),

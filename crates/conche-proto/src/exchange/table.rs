@@ -168,8 +168,9 @@ impl<C: Controller> Exchanges<C> {
 
     /// Returns how long a message of an exchange with this purpose waits in its peer's queue.
     ///
-    /// A response has until its request is given up, since only its client knows how long it waits. A notification that
-    /// expired would be opened again at once with the same state, so it waits for EXCHANGE_LIFETIME at least.
+    /// A response has until its request is given up, since only its client knows how long it waits.
+    /// A notification that expired would be opened again at once with the same state, so it waits
+    /// for EXCHANGE_LIFETIME at least.
     pub(super) fn patience(&self, purpose: Purpose) -> Duration {
         let times = self.config.times();
         match purpose {

@@ -199,8 +199,9 @@ impl Transferring {
 }
 
 impl<C: Controller> Exchange<C> {
-    /// Returns `true` if a separate response answers an earlier message of this request, which had the same token
-    /// ([`Transfer::is_late`]). Responses that are protected are bound to one message, and need no such check.
+    /// Returns `true` if a separate response answers an earlier message of this request, which had
+    /// the same token ([`Transfer::is_late`]). Responses that are protected are bound to one
+    /// message, and need no such check.
     pub(crate) fn is_late(&self, response: &Message<'_>) -> bool {
         let transfer = self.transfer.as_ref().filter(|_| self.security.is_plain());
         transfer.is_some_and(|transfer| match &transfer.work {
@@ -217,9 +218,10 @@ impl<C: Controller> Exchange<C> {
 }
 
 impl<C: Controller> Exchanges<C> {
-    /// The answer to one message of a request arrived, and this is the next. It waits at the end of the peer's queue, so that
-    /// senders take turns, and needs no room there, since it holds its place among the exchanges. It has this token, or
-    /// keeps the one of the message before: servers match the blocks of a body by it.
+    /// The answer to one message of a request arrived, and this is the next. It waits at the end of
+    /// the peer's queue, so that senders take turns, and needs no room there, since it holds its
+    /// place among the exchanges. It has this token, or keeps the one of the message before:
+    /// servers match the blocks of a body by it.
     pub(crate) fn go_on<P: PeerKey>(
         &mut self,
         now: Instant,

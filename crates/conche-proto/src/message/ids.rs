@@ -39,8 +39,8 @@ impl NextId {
     }
 }
 
-/// The message IDs that one peer had: when the last ID of each block was handed out, `None` before the first block is used
-/// up. Apart from [`NextId`], so that a peer has no gap between both.
+/// The message IDs that one peer had: when the last ID of each block was handed out, `None` before
+/// the first block is used up. Apart from [`NextId`], so that a peer has no gap between both.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UsedIds(Option<Box<[Option<Instant>; BLOCKS]>>);
 

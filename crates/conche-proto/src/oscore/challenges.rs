@@ -16,9 +16,9 @@ const REPEATED_FOR: Duration = Duration::from_secs(46);
 
 /// The challenges of one context that has no replay window yet.
 ///
-/// The client's next requests have larger numbers than all recorded ones, so each request with a larger
-/// number than all before is challenged. A copy of it gets the same bytes, which uses no number. Other
-/// requests, such as recorded ones in turn, share a rate.
+/// The client's next requests have larger numbers than all recorded ones, so each request with a
+/// larger number than all before is challenged. A copy of it gets the same bytes, which uses no
+/// number. Other requests, such as recorded ones in turn, share a rate.
 #[derive(Debug)]
 pub(super) struct Challenges {
     newest: u64,

@@ -38,8 +38,9 @@ pub enum Start {
 
 /// The sender's and the recipient's side of what two ends share. Its keys are wiped when it is dropped.
 ///
-/// It takes 232 bytes of memory with 64-bit addresses, and its ID context: it has the keys themselves, and not what ciphers
-/// make of them. One that is derived [anew](Start::Anew) has its credentials as well.
+/// It takes 232 bytes of memory with 64-bit addresses, and its ID context: it has the keys
+/// themselves, and not what ciphers make of them. One that is derived [anew](Start::Anew) has its
+/// credentials as well.
 #[derive(Debug)]
 pub struct Context {
     pub(super) sender_id: EndId,

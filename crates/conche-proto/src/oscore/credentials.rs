@@ -45,13 +45,14 @@ pub struct Credentials {
     /// How keys are derived.
     pub hkdf: Hkdf,
     /// Numbers behind the newest request of the other end that are still accepted, once each: 1 to
-    /// [`LARGEST_WINDOW`](Self::LARGEST_WINDOW), which is the default. The other end need not know it.
+    /// [`LARGEST_WINDOW`](Self::LARGEST_WINDOW), which is the default. The other end need not know
+    /// it.
     ///
-    /// A request that is lost is sent again with the same number after the retransmission timeout, 2 s or
-    /// more. It fails if the requests that overtook it meanwhile have moved the window past it, so the
-    /// window has to cover all that one peer sends in that time. RFC 8613 §3.2.2 has 32 by default, which
-    /// is enough for NSTART 1. A larger window costs memory only while numbers are missing: up to 16 bytes
-    /// for each 64 numbers.
+    /// A request that is lost is sent again with the same number after the retransmission timeout,
+    /// 2 s or more. It fails if the requests that overtook it meanwhile have moved the window past
+    /// it, so the window has to cover all that one peer sends in that time. RFC 8613 §3.2.2 has 32
+    /// by default, which is enough for NSTART 1. A larger window costs memory only while numbers
+    /// are missing: up to 16 bytes for each 64 numbers.
     pub replay_window: u16,
 }
 

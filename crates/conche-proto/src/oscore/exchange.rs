@@ -144,9 +144,10 @@ impl Contexts {
         Ok(Unprotected { message, binding })
     }
 
-    /// Returns the answer to a request that was refused: outer code, options and payload (RFC 8613 §8.2, appendix B.1.2). `None` if
-    /// nothing can be protected at the time, or if too many requests with old numbers have asked for a challenge: 32 get one at once,
-    /// and then one each second.
+    /// Returns the answer to a request that was refused: outer code, options and payload (RFC 8613
+    /// §8.2, appendix B.1.2). `None` if nothing can be protected at the time, or if too many
+    /// requests with old numbers have asked for a challenge: 32 get one at once, and then one each
+    /// second.
     pub fn refusal(&mut self, now: Instant, refused: &Refused) -> Option<(Code, Body)> {
         let binding = match refused {
             Refused::NotFresh(binding) => binding,

@@ -100,8 +100,8 @@ const fn shifted(bits: u32, distance: u64) -> u32 {
     if distance < ReplayWindow::SIZE { bits << distance } else { 0 }
 }
 
-/// The replay window of a context (RFC 8613 §7.4): which requests came, and which of their numbers a
-/// response has taken, each at most once, as the number is the nonce of the request (§5.2).
+/// The replay window of a context (RFC 8613 §7.4): which requests came, and which of their numbers
+/// a response has taken, each at most once, as the number is the nonce of the request (§5.2).
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
     /// One more than the largest number that came; 0 if none did.
@@ -113,7 +113,8 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Continues with a stored window. No response can take the number of a request that came before.
+    /// Continues with a stored window. No response can take the number of a request that came
+    /// before.
     pub(super) fn new(window: ReplayWindow, size: u16) -> Self {
         let mut seen = Bits(alloc::vec![u64::from(window.seen) | !u64::from(u32::MAX)]);
         seen.trim();
@@ -163,8 +164,8 @@ impl Arrivals {
 
 const WORD: usize = u64::BITS as usize;
 
-/// Bits by their distance from the end of a window. All beyond the stored words are set, so that memory
-/// is needed only back to the oldest bit that is not.
+/// Bits by their distance from the end of a window. All beyond the stored words are set, so that
+/// memory is needed only back to the oldest bit that is not.
 #[derive(Clone, Debug, Default)]
 struct Bits(Vec<u64>);
 
@@ -191,8 +192,8 @@ impl Bits {
         self.trim();
     }
 
-    /// Moves all bits away from the end, and puts cleared ones in their places. At most `words` words are
-    /// kept.
+    /// Moves all bits away from the end, and puts cleared ones in their places. At most `words`
+    /// words are kept.
     fn shift(&mut self, distance: u64, words: usize) {
         let distance = usize::try_from(distance).unwrap_or(usize::MAX).min(words * WORD);
         let (whole, part) = (distance / WORD, distance % WORD);

@@ -180,7 +180,8 @@ pub enum Error {
     SessionOver {
         /// The server.
         peer: SocketAddr,
-        /// The course of the exchange. Without any transmission the server has not executed the request.
+        /// The course of the exchange. Without any transmission the server has not executed the
+        /// request.
         course: Course,
     },
     /// The request has an option No-Response (RFC 7967), and no response came, as it asked.

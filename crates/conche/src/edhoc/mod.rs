@@ -109,9 +109,9 @@ impl Party {
         &self.own
     }
 
-    /// Adds a known peer. A server accepts all of them. A client with several known peers has to name the
-    /// one that it expects, with [`expecting`](Self::expecting): a party for each server goes with
-    /// [`edhoc_for`](crate::client::ClientBuilder::edhoc_for).
+    /// Adds a known peer. A server accepts all of them. A client with several known peers has to
+    /// name the one that it expects, with [`expecting`](Self::expecting): a party for each server
+    /// goes with [`edhoc_for`](crate::client::ClientBuilder::edhoc_for).
     ///
     /// # Errors
     /// [`CredentialError::SameKid`] if another one has the same ID, which could not be told from it, and [`CredentialError::OwnKey`] if it has this
@@ -124,8 +124,9 @@ impl Party {
         Ok(self)
     }
 
-    /// Names the known peer that a client expects at all destinations of this party. If another known peer
-    /// answers there, the request fails with [`Error::OtherPeer`], and no request is sent to it.
+    /// Names the known peer that a client expects at all destinations of this party. If another
+    /// known peer answers there, the request fails with [`Error::OtherPeer`], and no request is
+    /// sent to it.
     ///
     /// # Errors
     /// [`CredentialError::UnknownKid`] if no known peer has this key ID.
@@ -134,8 +135,8 @@ impl Party {
         Ok(Self { expected: Expected::One(peer), ..self })
     }
 
-    /// Lets a client accept any known peer at any destination of this party. Each of them can then read
-    /// and answer the requests to the others, if it can redirect their datagrams, unless
+    /// Lets a client accept any known peer at any destination of this party. Each of them can then
+    /// read and answer the requests to the others, if it can redirect their datagrams, unless
     /// [`expect_peer`](crate::client::RequestBuilder::expect_peer) names the peer of each request.
     #[must_use]
     pub fn expecting_any(self) -> Self {

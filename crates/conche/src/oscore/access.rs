@@ -24,8 +24,8 @@ mod unix {
     /// Others may add files to a directory, but not replace its owner's files.
     const STICKY: u32 = 0o1000;
 
-    /// A file with a secret: only its owner may read it, and it has one name. Each name would have numbers
-    /// of its own.
+    /// A file with a secret: only its owner may read it, and it has one name. Each name would have
+    /// numbers of its own.
     pub(in crate::oscore) fn check_secret(file: &Path) -> Result<(), OpenError> {
         let metadata = fs::metadata(file).map_err(OpenError::io(file))?;
         if metadata.permissions().mode() & OTHERS != 0 {

@@ -26,7 +26,8 @@ pub enum OpenError {
         /// The file.
         file: PathBuf,
     },
-    /// Another user may write the file with the numbers or its lock, or replace files in their directory.
+    /// Another user may write the file with the numbers or its lock, or replace files in their
+    /// directory.
     #[error("{0}: other users can write it, and so have numbers used twice: chmod go-w {0}", path.display())]
     Writable {
         /// The file or directory.

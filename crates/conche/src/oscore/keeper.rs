@@ -35,7 +35,8 @@ impl Keeper {
     /// # Errors
     ///
     /// [`OpenError`]: among others if another user can read the secret, or can write the numbers or
-    /// replace their file; if another program uses the same credentials; or if the numbers are lost.
+    /// replace their file; if another program uses the same credentials; or if the numbers are
+    /// lost.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
         // Behind two links there are the same numbers.

@@ -1,8 +1,9 @@
 //! The configuration file of libcoap: coap_oscore_conf(5).
 //!
 //! Each line is `keyword,encoding,value`; empty lines and those that begin with `#` are skipped.
-//! `replay_window` is the size of the replay window. `ssn_freq` and `rfc8613_b_1_2` are read and have no
-//! effect: numbers are reserved many at a time, and an unknown window is always synchronised by Echo.
+//! `replay_window` is the size of the replay window. `ssn_freq` and `rfc8613_b_1_2` are read and
+//! have no effect: numbers are reserved many at a time, and an unknown window is always
+//! synchronised by Echo.
 
 use std::path::Path;
 

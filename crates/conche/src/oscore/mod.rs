@@ -60,7 +60,8 @@
 //!
 //! On Unix, credentials are refused if another user owns or may write one of these files or their
 //! directory, or if the file with the secret has a second name (a hard link). If `sequence.json` is
-//! missing beside its lock, the numbers used so far are lost, and the credentials are refused as well.
+//! missing beside its lock, the numbers used so far are lost, and the credentials are refused as
+//! well.
 //!
 //! ```
 //! use conche::oscore::Keeper;

@@ -35,10 +35,10 @@
 //!
 //! A session is opened for the first request to a server and used by the requests that follow, with
 //! congestion control of its own. When a message is retransmitted and no record has arrived since
-//! its first transmission, a second session is opened in parallel: the server may have restarted, or
-//! a NAT may have rebound the socket to another address. The session that answers first is used. If
-//! that is the second one, the first is closed, and idempotent requests without an acknowledgement
-//! are sent again through the second. Other requests fail with
+//! its first transmission, a second session is opened in parallel: the server may have restarted,
+//! or a NAT may have rebound the socket to another address. The session that answers first is used.
+//! If that is the second one, the first is closed, and idempotent requests without an
+//! acknowledgement are sent again through the second. Other requests fail with
 //! [`Error::SessionOver`](crate::Error::SessionOver): the server may have executed them, and
 //! recognizes duplicates only within a session.
 //!

@@ -27,8 +27,8 @@ impl PeerMismatch {
         self.expected.as_deref()
     }
 
-    /// The identity that the session or the keys for the destination authenticate. `None` without keys, and for a client that
-    /// has shown no identity.
+    /// The identity that the session or the keys for the destination authenticate. `None` without
+    /// keys, and for a client that has shown no identity.
     #[must_use]
     pub fn authenticated(&self) -> Option<&Identity> {
         self.authenticated.as_ref()

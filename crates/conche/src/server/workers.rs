@@ -172,12 +172,12 @@ impl Drop for Background {
     }
 }
 
-/// Divides legal limits among `count` endpoints, so that all of them together hold no more than one did. A part that would be
-/// too small to work with is larger than that.
+/// Divides legal limits among `count` endpoints, so that all of them together hold no more than one
+/// did. A part that would be too small to work with is larger than that.
 ///
-/// These stay whole: limits of one peer or one request, as a peer is served by the same endpoint as long as all run; paths,
-/// which each endpoint measures by itself; requests to groups, which arrive at one socket; and outputs, which wait only
-/// until the driver polls.
+/// These stay whole: limits of one peer or one request, as a peer is served by the same endpoint as
+/// long as all run; paths, which each endpoint measures by itself; requests to groups, which arrive
+/// at one socket; and outputs, which wait only until the driver polls.
 fn share(limits: &Limits, count: usize) -> Limits {
     // Without `..`, so that a new limit does not compile until it is handled here.
     let &Limits {

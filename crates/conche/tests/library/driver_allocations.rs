@@ -6,8 +6,8 @@ use tokio::net::UdpSocket;
 
 const REQUESTS: u16 = 1_000;
 
-/// Allocations of tables that grow by chunks, some of them with time. A tenth of the requests is far from one allocation
-/// per request, on a machine of any speed.
+/// Allocations of tables that grow by chunks, some of them with time. A tenth of the requests is
+/// far from one allocation per request, on a machine of any speed.
 const NOW_AND_THEN: u64 = REQUESTS as u64 / 10;
 
 /// What is made of a URI with one segment: its text and its normal form, the segment and the list of it, the options and the count of who

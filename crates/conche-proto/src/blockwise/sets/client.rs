@@ -1,13 +1,14 @@
 //! [`SetTransfer`]: a client's request whose body, or whose response's body, goes in sets (RFC 9177 §4.3, §4.4).
 //!
-//! The first message is Confirmable: only such a message does a peer without the options answer with 4.02 (§4.1). It
-//! carries the request's first block, or asks for the response's first. All others are Non-confirmable, unless the
-//! configuration has them Confirmable.
+//! The first message is Confirmable: only such a message does a peer without the options answer
+//! with 4.02 (§4.1). It carries the request's first block, or asks for the response's first. All
+//! others are Non-confirmable, unless the configuration has them Confirmable.
 //!
-//! A peer may refuse a message of a body with 4.02 or 4.00. If it refuses requests for single blocks of a response, or
-//! sends single blocks without Size2, the client requests the whole response (NUM 0 and M set). If the peer refuses that
-//! too, the client repeats the request with Block1 and Block2. It does the same for an upload that the peer refuses, or
-//! that succeeds before all blocks have left: the peer took the first block for the whole body.
+//! A peer may refuse a message of a body with 4.02 or 4.00. If it refuses requests for single
+//! blocks of a response, or sends single blocks without Size2, the client requests the whole
+//! response (NUM 0 and M set). If the peer refuses that too, the client repeats the request with
+//! Block1 and Block2. It does the same for an upload that the peer refuses, or that succeeds before
+//! all blocks have left: the peer took the first block for the whole body.
 //!
 //! What is to be observed is asked for as a whole, since its states come without being asked for, each in sets and with the
 //! number that orders them in every payload (§4.5): a newer one takes the place of what has come of an older one.
@@ -252,7 +253,8 @@ impl SetTransfer {
             };
         }
         if code.is_success() && self.sender.as_ref().is_some_and(|sender| !sender.is_at_end()) {
-            // The peer cannot have received the entire body (RFC 9177 §4.3): it ignored a critical option.
+            // The peer cannot have received the entire body (RFC 9177 §4.3): it ignored a critical
+            // option.
             return if self.code.is_idempotent() { SetStep::Fallback } else { SetStep::Failed(Trouble::Unacceptable) };
         }
         // All of its body has arrived, or none of it is wanted.
@@ -273,8 +275,8 @@ impl SetTransfer {
         }
     }
 
-    /// Returns `true` if the request may be repeated: an upload whose response has begun must not be executed twice. A
-    /// refusal that follows a registration concerns an older state.
+    /// Returns `true` if the request may be repeated: an upload whose response has begun must not
+    /// be executed twice. A refusal that follows a registration concerns an older state.
     fn may_begin_anew(&self, first: bool) -> bool {
         (first || !self.observes) && (self.receiver.is_none() || !self.uploaded)
     }
@@ -320,7 +322,8 @@ impl SetTransfer {
     ) -> SetStep {
         let marks = Marks::of(response);
         let Some(bytes) = response.uint(OptionNumber::SIZE2).map(|size| size as usize) else {
-            // A single block may come without Size2 and ETag: only the blocks of a whole body need them (RFC 9177 §4.6).
+            // A single block may come without Size2 and ETag: only the blocks of a whole body need
+            // them (RFC 9177 §4.6).
             return match (self.uploaded || self.observes, self.pushed) {
                 (true, _) => SetStep::Failed(Trouble::Unacceptable),
                 (false, true) => SetStep::Fallback,

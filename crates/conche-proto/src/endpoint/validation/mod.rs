@@ -166,8 +166,8 @@ pub(super) fn allows(allowance: Option<NonZeroU16>, bytes: usize) -> bool {
     allowance.is_none_or(|allowance| bytes <= usize::from(allowance.get()))
 }
 
-/// Whether a response may only be sent to a validated source: it is larger than the allowance, or has
-/// to be a Confirmable message.
+/// Whether a response may only be sent to a validated source: it is larger than the allowance, or
+/// has to be a Confirmable message.
 #[inline]
 pub(super) fn needs_proof<P>(waiting: &Waiting<P>, response: &Response) -> bool {
     let confirmable = match response.reliability {
@@ -396,8 +396,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Returns an answer that fits into the allowance: the answer itself, 4.01 in place of a success, or only the code
-    /// of an error.
+    /// Returns an answer that fits into the allowance: the answer itself, 4.01 in place of a
+    /// success, or only the code of an error.
     pub(super) fn within_allowance(
         &mut self,
         now: Instant,

@@ -41,7 +41,8 @@ const OVERHEAD: usize = 256;
 
 /// Maximum number of wrong answers from one host in each [`LIFETIME`]. After that the host's
 /// answers prove nothing until the next period. A forger guesses one of the 2^16 message IDs of a
-/// host in three days. Other hosts of its network keep their proofs: anybody can send wrong answers.
+/// host in three days. Other hosts of its network keep their proofs: anybody can send wrong
+/// answers.
 const GUESSES: usize = 64;
 
 /// A message held until its source answers a ping.
@@ -284,7 +285,8 @@ impl<P> Pings<P> {
         self.shares.admits(group, held.bytes(), HELD_BYTES)
     }
 
-    /// Handles an Empty ACK or a Reset of a source: `true` if it answers the source's ping. A wrong message ID is counted.
+    /// Handles an Empty ACK or a Reset of a source: `true` if it answers the source's ping. A wrong
+    /// message ID is counted.
     pub(super) fn is_answered(&mut self, now: Instant, hash: u64, id: MessageId) -> bool {
         let Some(index) = self.find(hash) else { return false };
         let (host, is_right) = (self.pinged[index].host, self.pinged[index].id == id);

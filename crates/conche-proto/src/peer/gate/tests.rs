@@ -8,7 +8,8 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// A round in which the window is in use; each exchange's peer and round trip, or none if it is lost.
+/// A round in which the window is in use; each exchange's peer and round trip, or none if it is
+/// lost.
 fn round(gate: &mut Gate, outcome: impl Fn(u32) -> Option<Duration>) {
     gate.wait(0, true);
     for peer in 0..gate.window {

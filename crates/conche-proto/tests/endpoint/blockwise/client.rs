@@ -84,8 +84,8 @@ fn blocks_of_different_etags_are_never_put_together() {
     assert_eq!(client.end(), Some(Ok(new)));
 }
 
-/// Answers a GET in three blocks, the last without Content-Format. Returns the result and the number
-/// of the last requested block.
+/// Answers a GET in three blocks, the last without Content-Format. Returns the result and the
+/// number of the last requested block.
 fn without_the_last_content_format(etag: Option<&[u8]>) -> (Option<Result<Vec<u8>, Failure>>, Option<u32>) {
     let (mut client, whole) = (Asking::get(), body(180, 1));
     for (num, payload) in (0..).zip(whole.chunks(64)) {

@@ -1,5 +1,5 @@
-//! More clients than places for their bodies, honest and hostile ones: admitted transfers finish, and the others get 5.03 with
-//! Max-Age.
+//! More clients than places for their bodies, honest and hostile ones: admitted transfers finish,
+//! and the others get 5.03 with Max-Age.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, OptionNumber, OwnedMessage, Type};
 use conche_proto::{EndpointConfig, Event, Instant, Limits, RequestId, Response};
@@ -77,7 +77,8 @@ enum Application {
     Together,
 }
 
-/// Runs clients in lockstep, with a round trip of 100 ms for each block. Returns how many succeed, and how often the handler ran.
+/// Runs clients in lockstep, with a round trip of 100 ms for each block. Returns how many succeed,
+/// and how often the handler ran.
 fn in_lockstep(limits: Limits, count: u32, code: Code, application: &Application) -> (usize, u64) {
     let mut server = server(limits);
     let mut clients: Vec<_> = (0..count).map(Client::new).collect();
@@ -139,7 +140,8 @@ fn before_a_resource_is_known_to_be_large_a_handler_runs_in_vain_once_for_each_c
     let limits = Limits { transfers: 64, ..Limits::default() };
     let (succeeded, handled) = in_lockstep(limits, 200, Code::GET, &Application::Together);
     assert_eq!(succeeded, 200);
-    // Of the first 200 requests 64 find room. From then on, a request reserves a place before its handler runs.
+    // Of the first 200 requests 64 find room. From then on, a request reserves a place before its
+    // handler runs.
     assert_eq!(handled, 200 + 136);
 }
 

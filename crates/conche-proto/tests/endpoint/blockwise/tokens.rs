@@ -76,7 +76,8 @@ fn a_late_separate_response_to_an_earlier_block_is_not_taken_for_the_next() {
         let given = client.receive(SERVER, &ack(&first, Code::CONTINUE, &[(B1, b64(0, true))], b""));
         let second = given.message().clone();
         assert_eq!(second.content().block(B1), Ok(Some(b64(1, true))));
-        // Held back on the way, or sent once more by a server that does not know that it has sent it.
+        // Held back on the way, or sent once more by a server that does not know that it has sent
+        // it.
         for id in [70, 71] {
             let late = answer((ty, id), &token, Code::CONTINUE, &[(B1, b64(0, true))], b"");
             let kinds = client.receive(SERVER, &late).kinds();

@@ -396,8 +396,9 @@ impl Checker {
     fn id_used(&mut self, now: Instant, to: Address, id: MessageId) {
         let lifetime = self.config.transmission.exchange_lifetime();
         let Some(before) = self.ids.insert((to, id), now) else { return };
-        // A peer that has proved nothing makes room in a full table and forgets its IDs: when it comes back, it may draw a
-        // first one among those that it had. A peer that has answered stays until its state is old.
+        // A peer that has proved nothing makes room in a full table and forgets its IDs: when it
+        // comes back, it may draw a first one among those that it had. A peer that has answered
+        // stays until its state is old.
         let answered = self.answered.get(&to);
         let proven = answered.is_some_and(|&at| at <= before && before - at < lifetime);
         let stays = self.config.limits.peers >= ROOM || proven && self.config.idle_lifetime >= lifetime;

@@ -255,7 +255,8 @@ fn a_flood_of_non_confirmable_requests_from_any_number_of_prefixes_leaves_own_re
     }
 }
 
-/// A Non-confirmable request and its Confirmable response, which the client acknowledges. Returns the message ID.
+/// A Non-confirmable request and its Confirmable response, which the client acknowledges. Returns
+/// the message ID.
 fn answers_a_response(server: &mut Direct, from: Address, id: u16) -> u16 {
     let asked = server.receive(from, &wire::request(Type::NonConfirmable, Code::GET, id, b"non", "obs")).request();
     let confirmable = Response { reliability: Some(Reliability::Confirmable), ..content("0") };

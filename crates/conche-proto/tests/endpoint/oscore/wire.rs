@@ -15,7 +15,8 @@ type Nonce = (&'static [u8], Vec<u8>);
 #[derive(Debug, Default)]
 pub struct Recorder {
     seen: HashMap<(Address, Nonce), Vec<u8>>,
-    /// The numbers of the requests with each token, by message ID. The blocks of a body have one token.
+    /// The numbers of the requests with each token, by message ID. The blocks of a body have one
+    /// token.
     numbers: HashMap<Vec<u8>, Vec<(MessageId, Vec<u8>)>>,
     pub messages: usize,
 }

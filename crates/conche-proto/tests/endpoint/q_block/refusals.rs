@@ -1,4 +1,5 @@
-//! Peers that do not send or take bodies in sets, or not in the way that they are asked to (RFC 9177 §4.1).
+//! Peers that do not send or take bodies in sets, or not in the way that they are asked to (RFC
+//! 9177 §4.1).
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, OwnedMessage, Type};
 use conche_proto::{Event, Failure, Request};
@@ -132,7 +133,8 @@ fn a_peer_that_refuses_requests_for_single_blocks_is_asked_for_the_whole_respons
     }
 }
 
-/// The server sends a body of 14 000 bytes in Confirmable messages, as the request was, and the client sends only ACKs.
+/// The server sends a body of 14 000 bytes in Confirmable messages, as the request was, and the
+/// client sends only ACKs.
 fn gets_confirmable_blocks(client: &mut Direct, asked: &OwnedMessage) {
     let blocks = [(Q2, block(0, true))];
     let given = client.receive(SERVER, &ack(asked, Code::CONTENT, &blocks, (Some(14_000), &[0; 1024])));

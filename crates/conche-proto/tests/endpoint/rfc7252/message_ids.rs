@@ -52,8 +52,8 @@ fn responses_for_which_no_id_comes_free_in_time_are_counted() {
     assert!(expired > 0);
 }
 
-/// Answers Non-confirmable requests of a peer until its message IDs run out, 4096 of them last: how many responses wait for
-/// one, and how many of them leave or expire.
+/// Answers Non-confirmable requests of a peer until its message IDs run out, 4096 of them last: how
+/// many responses wait for one, and how many of them leave or expire.
 fn respond_with_all_ids(config: EndpointConfig) -> (usize, usize, u64) {
     let limits = Limits { queue_per_peer: 4096, ..Limits::default() };
     let mut endpoint: Endpoint<Address, _> =

@@ -1,4 +1,5 @@
-//! Messages at the size limit: a message that does not fit is refused or ends its own exchange, and `poll` never panics.
+//! Messages at the size limit: a message that does not fit is refused or ends its own exchange, and
+//! `poll` never panics.
 
 use conche_proto::codec::{Body, Code, OptionNumber, Token, Type};
 use conche_proto::{EndpointConfig, Limits, QBlock, Request, Response};
