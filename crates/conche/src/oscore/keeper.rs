@@ -1,7 +1,7 @@
 //! [`Keeper`]: the credentials of one pair of ends, and the file that tells how far they are used.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
@@ -85,23 +85,24 @@ impl Keeper {
         for file in [&file, lock] {
             access::check_numbers(file)?;
         }
-        let (opened, is_new) = open_lock(lock).map_err(OpenError::io(lock))?;
+        let mut opened = open_lock(lock).map_err(OpenError::io(lock))?;
         match opened.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { file: lock.to_owned() }),
             Err(TryLockError::Error(error)) => return Err(OpenError::io(lock)(error)),
         }
-        // Behind the lock: another program may have begun with the same credentials at this moment.
+        // A lock with text in it shows that there were numbers. All is read behind the lock: of
+        // several programs that begin with new credentials, it may not be the one that created the
+        // lock which holds it.
+        let were_numbers = opened.metadata().map_err(OpenError::io(lock))?.len() > 0;
         if !is_anew && !exists(&file)? {
-            // The lock shows that the credentials were opened before, which writes numbers.
-            if !is_new {
+            if were_numbers {
                 return Err(OpenError::LostNumbers { file, lock: lock.to_owned() });
             }
-            if let Err(error) = files::replace(&file, sequence::UNUSED.as_bytes()) {
-                // Nothing is lost. An error here is less than the one that is returned.
-                let _ = fs::remove_file(lock);
-                return Err(OpenError::io(&file)(error));
-            }
+            files::replace(&file, sequence::UNUSED.as_bytes()).map_err(OpenError::io(&file))?;
+        }
+        if !is_anew && !were_numbers {
+            opened.write_all(b"used\n").and_then(|()| opened.sync_all()).map_err(OpenError::io(lock))?;
         }
         Ok(Self { credentials, file, _lock: opened, is_started: false, is_anew, sender: None })
     }
@@ -199,16 +200,13 @@ fn read(file: &Path) -> Result<Zeroizing<Vec<u8>>, OpenError> {
     Ok(text)
 }
 
-/// Opens the file to lock; whether it was created.
-fn open_lock(lock: &Path) -> io::Result<(File, bool)> {
+/// Opens the file to lock, and creates it if it is not there.
+fn open_lock(lock: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.write(true);
+    options.write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.clone().create_new(true).open(lock) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok((options.open(lock)?, false)),
-        created => Ok((created?, true)),
-    }
+    options.open(lock)
 }
 
 fn exists(file: &Path) -> Result<bool, OpenError> {

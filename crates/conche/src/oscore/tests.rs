@@ -281,6 +281,16 @@ fn programs_that_open_new_credentials_at_once_never_set_numbers_back() {
     }
 }
 
+#[test]
+fn a_lock_without_numbers_that_another_program_left_refuses_no_credentials() {
+    let place = Place::new();
+    let file = place.conf(&server("a5"));
+    // Of a program that ended between the two files, or lost the race for the lock.
+    write(&place.path("conf.lock"), "", 0o600);
+    let mut keeper = Keeper::open(&file).expect("nothing is lost");
+    assert_eq!(keeper.begin().expect("they were not used"), Start::First);
+}
+
 #[cfg(unix)]
 #[test]
 fn numbers_that_are_lost_or_behind_a_link_are_not_begun_anew() {
