@@ -63,7 +63,7 @@ pub struct Args {
 /// The proof that a client's address is not forged.
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
 enum Proof {
-    /// The answer to a ping, which every client gives (RFC 7252), or an Echo value.
+    /// The answer to a ping, which RFC 7252 requires of every client, or an Echo value.
     #[default]
     Ping,
     /// An Echo value (RFC 9175): clients that do not know it get small responses only.

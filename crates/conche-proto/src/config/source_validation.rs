@@ -19,9 +19,11 @@ pub enum SourceValidation {
     /// and quick responses.
     Echo,
     /// By the answer to a ping, an Empty Confirmable message with a random message ID, which every
-    /// endpoint answers (RFC 7252 §4.3). Request or response are held meanwhile, at most 12 s, 16
-    /// messages for each source and 1 MiB in total; an Echo value is asked for if the ping is not
-    /// answered or there is no room. A request with an Echo value needs no ping.
+    /// endpoint has to answer (RFC 7252 §4.3). Request or response are held meanwhile, at most
+    /// 12 s, 16 messages for each source and 1 MiB in total. If the ping is not answered, the first
+    /// block of 16 bytes leaves if three times what the source sent allows it, for the client to
+    /// fetch the others. An Echo value is asked for if it does not, or if there is no room. A
+    /// request with an Echo value needs no ping.
     ///
     /// A host that runs CoAP at the forged address and port answers the ping although it requested
     /// nothing, and can be sent responses for as long as it counts as validated. Only

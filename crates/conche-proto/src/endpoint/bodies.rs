@@ -273,6 +273,38 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
+    /// Cuts a response to its first block of 16 bytes, and keeps the body for the others. `None` if
+    /// the response is not the beginning of a body.
+    pub(super) fn smallest_first_block(
+        &mut self,
+        now: Instant,
+        waiting: &Waiting<P>,
+        response: &Response,
+    ) -> Option<Response> {
+        const SMALLEST: BlockSize = BlockSize::B16;
+        let code = response.code;
+        let to = self.recipient(waiting, Overhead::of(&waiting.token));
+        if !code.is_success() || code == Code::VALID || to.asked.response_in_sets().is_some() {
+            return None;
+        }
+        let (block1, limit) = (to.asked.block1(), self.config.limits.message_bytes);
+        let first = Some(Block { num: 0, more: false, size: SMALLEST });
+        let cut = |whole: &Representation| whole.block(first, block1, Some(SMALLEST), to.beside, limit).ok();
+        let body = match response.body.content(code)?.block(OptionNumber::BLOCK2).ok()? {
+            // It was cut before, and the body is kept.
+            Some(block) if block.num == 0 => cut(self.representations.get(now, to.key)?)?.body,
+            Some(_) => return None,
+            None => {
+                let (hash, mut whole) = (self.hash, Representation::new(code, &response.body));
+                whole.tag(|payload| hash.hash(&payload).to_be_bytes());
+                let body = cut(&whole)?.body;
+                self.keep(now, &to, whole).ok()?;
+                body
+            }
+        };
+        Some(Response { body, ..response.clone() })
+    }
+
     /// A notification that can be sent: with an ETag for its blocks, if it has to be cut for everybody.
     pub(super) fn notifiable(&self, response: Response) -> Result<Response, NotifyError> {
         let longest_token = Overhead::of_token_length(self.config.longest_accepted_token());

@@ -18,11 +18,14 @@
 //!     | <-- ACK, 2.05, 1000 bytes|
 //! ```
 //!
-//! Held messages are bounded ([`pings`]). Without room for one, without an answer to the ping, and
-//! with [`SourceValidation::Echo`], the request is answered with 4.01 and an Echo value (RFC 9175
-//! §2.3). A request with that value validates its source at once. A response to a request that is
-//! not idempotent is then cut to its code, since a client that repeated the request would repeat
-//! its effect.
+//! Without an answer to the ping the response leaves after 12 s as far as the allowance goes: the
+//! first block of 16 bytes. Requests for further blocks pay for those.
+//!
+//! Held messages are bounded ([`pings`]). Without room for one, without room for a block, and with
+//! [`SourceValidation::Echo`], the request is answered with 4.01 and an Echo value (RFC 9175 §2.3).
+//! A request with that value validates its source at once. A response to a request that is not
+//! idempotent is then cut to its code, since a client that repeated the request would repeat its
+//! effect.
 //!
 //! A source also counts as validated when it acknowledges a Confirmable response or notification.
 //!
@@ -260,7 +263,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         while !self.validation_made().pings.has_room(origin.group, &held) {
             let Some(overdue) = self.validation_made().pings.make_room(now, origin.group) else { return Err(held) };
-            self.give_up(now, overdue.into_held());
+            self.give_up(now, overdue);
         }
         let id = self.ping_id();
         if let Some(id) = self.validation_made().pings.hold(now, origin, id, held)? {
@@ -376,20 +379,31 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             None => return false,
             Some(Due::Wait) => {}
             Some(Due::Ping(to, id)) => self.ping_source(to, id),
-            Some(Due::Over(pinged)) => self.give_up(now, pinged.into_held()),
+            Some(Due::Over(pinged)) => self.give_up(now, pinged),
         }
         true
     }
 
     /// Answers held messages of a source that did not answer its ping, or makes room, within the
-    /// allowance.
-    fn give_up(&mut self, now: Instant, held: impl Iterator<Item = Held<P>>) {
-        for held in held {
+    /// allowance: with the first block of 16 bytes, which leads a client without Echo to the body,
+    /// or else with 4.01.
+    fn give_up(&mut self, now: Instant, pinged: Pinged<P>) {
+        let mut credit = pinged.credit();
+        for held in pinged.into_held() {
             match held {
                 Held::Request(request) => self.challenge_at_once(now, &request.0, &request.1.view()),
                 Held::Response(response) => {
                     let (waiting, security, response) = *response;
-                    let response = self.in_place_of(now, &waiting, &response);
+                    let block = security.is_plain().then(|| self.smallest_first_block(now, &waiting, &response));
+                    let bytes = |block: &Response| Overhead::of(&waiting.token).message(&block.body);
+                    let allowance = waiting.allowance.map_or(0, |allowance| usize::from(allowance.get()));
+                    let response = match block.flatten().filter(|block| bytes(block) <= allowance + credit) {
+                        Some(block) => {
+                            credit -= bytes(&block).saturating_sub(allowance);
+                            Response { reliability: Some(Reliability::NeverConfirmable), ..block }
+                        }
+                        None => self.in_place_of(now, &waiting, &response),
+                    };
                     self.send_now(now, (&waiting, &security), None, response);
                 }
             }

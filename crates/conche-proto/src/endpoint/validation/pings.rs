@@ -104,6 +104,11 @@ impl<P> Pinged<P> {
         self.held.into_iter().map(|(_, held)| held)
     }
 
+    /// Bytes that retransmissions paid for and that were not used.
+    pub(super) fn credit(&self) -> usize {
+        self.credit
+    }
+
     /// Pays for another ping; `false` if none may leave.
     fn pays_for_another(&mut self) -> bool {
         if self.pings >= MOST_PINGS {
@@ -204,7 +209,7 @@ impl<P> Pings<P> {
         let held = pinged.held.iter().any(|(held, _)| *held == what);
         if held {
             pinged.credit = pinged.credit.saturating_add(allowance.get().into());
-            (pinged.pings, pinged.intervals) = (0, 0);
+            pinged.pings = 0;
         }
         held
     }

@@ -187,7 +187,7 @@ fn retransmissions_of_a_held_request_run_no_handler_and_pay_for_pings() {
             given = server.respond(asked, large());
         }
         let ping = ping_of(&given);
-        for _ in 0..4 {
+        for _ in 0..2 {
             server.run(ms(2_900));
             let given = server.receive(1, &datagram);
             assert!(given.requests().is_empty() && given.sent.is_empty());
@@ -200,22 +200,68 @@ fn retransmissions_of_a_held_request_run_no_handler_and_pay_for_pings() {
 
 // RFC 9175 §2.4 (Q304)
 #[test]
-fn a_source_that_does_not_answer_gets_an_echo_value_after_12_s_and_the_code_of_a_post() {
-    for ty in BOTH {
-        for (code, expected) in [(Code::GET, Code::UNAUTHORIZED), (Code::POST, Code::CONTENT)] {
+fn a_source_that_does_not_answer_gets_what_fits_after_12_s() {
+    let query: (u16, &[u8]) = (OptionNumber::URI_QUERY.0, &[b'q'; 20]);
+    // A block with its options fits beside a long request only.
+    for (code, options, expected, payload) in [
+        (Code::GET, &[query][..], Code::CONTENT, 16),
+        (Code::POST, &[query], Code::CONTENT, 16),
+        (Code::GET, &[], Code::UNAUTHORIZED, 0),
+        (Code::POST, &[], Code::CONTENT, 0),
+    ] {
+        for ty in BOTH {
             let mut server = server();
-            let datagram = request((ty, code, 1), &[(OptionNumber::URI_QUERY.0, &[b'q'; 20])]);
+            let datagram = request((ty, code, 1), options);
             let asked = server.receive(1, &datagram).request();
             let mut bytes = server.respond(asked, large()).datagrams[0].len();
             let given = server.run(s(12));
             let ((_, last), pings) = given.sent.split_last().expect("something");
             assert!(pings.iter().all(|(_, message)| is_ping(message)));
-            assert_eq!((last.code(), last.payload().len()), (expected, 0));
-            assert_eq!(last.option(OptionNumber::ECHO).is_some(), code == Code::GET);
+            assert_eq!((last.code(), last.payload().len()), (expected, payload), "{code}");
+            assert_eq!(last.option(OptionNumber::ECHO).is_some(), expected == Code::UNAUTHORIZED);
             bytes += given.datagrams.iter().map(Vec::len).sum::<usize>();
             assert!(bytes <= 3 * datagram.len(), "{bytes} bytes for {}", datagram.len());
             assert_eq!(server.run_to_end().kinds(), []);
         }
+    }
+}
+
+/// A client that answers no ping and knows no Echo, as CoAPthon3: it retransmits, and fetches one block after the other.
+// RFC 9175 §2.4, RFC 7959 §2.4
+#[test]
+fn a_client_that_answers_no_ping_fetches_the_body_in_small_blocks() {
+    const QUERY: (u16, &[u8]) = (OptionNumber::URI_QUERY.0, b"all");
+    for length in [200, 1_000, 3_000] {
+        let body = "x".repeat(length);
+        let mut server = server();
+        let datagram = get((Type::Confirmable, 1), &[QUERY]);
+        let asked = server.receive(1, &datagram).request();
+        let mut sent = server.respond(asked, content(&body)).datagrams[0].len();
+        let mut received = datagram.len();
+        let mut first = None;
+        for wait in [ms(2_500), s(5), s(10)] {
+            let given = server.run(wait);
+            sent += given.datagrams.iter().map(Vec::len).sum::<usize>();
+            let response = given.sent.into_iter().find(|(_, message)| message.code() == Code::CONTENT);
+            first = first.or(response.map(|(_, message)| message));
+            let again = server.receive(1, &datagram);
+            received += datagram.len();
+            sent += again.datagrams.iter().map(Vec::len).sum::<usize>();
+            assert!(again.requests().is_empty() && sent <= 3 * received, "{sent} for {received}");
+        }
+        let first = first.expect("a block after 12 s");
+        let block = first.view().block(OptionNumber::BLOCK2).expect("legal").expect("it is a block");
+        assert_eq!((block.num, block.more, block.size), (0, true, BlockSize::B16));
+        let mut fetched = first.payload().to_vec();
+        for num in 1..u16::try_from(length.div_ceil(16)).expect("few") {
+            let block = Block { num: num.into(), more: false, size: BlockSize::B16 }.encode();
+            let datagram = get((Type::Confirmable, 1 + num), &[QUERY, (OptionNumber::BLOCK2.0, block.as_slice())]);
+            let given = server.receive(1, &datagram);
+            assert_eq!(given.message().code(), Code::CONTENT, "block {num} of {length} bytes");
+            assert!(given.datagram().len() <= 3 * datagram.len());
+            fetched.extend(given.message().payload());
+        }
+        assert_eq!(fetched, body.as_bytes());
     }
 }
 
