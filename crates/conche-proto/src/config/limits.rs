@@ -79,8 +79,8 @@ pub struct Limits {
     /// Bytes of the states that are kept for observers, one for each topic: the newest
     /// notification, or the size of the first response. A registration beyond is answered like a
     /// plain GET, and a larger state than there is room for is
-    /// [refused](crate::NotifyError::StatesFull). No group of sources has more bytes kept for the
-    /// topics that it opened than are free for others.
+    /// [refused](crate::NotifyError::StatesFull). No group of sources has more bytes kept for
+    /// topics than are free for others. A topic counts for one of the groups that observe it.
     pub state_bytes: usize,
     /// Subscriptions of our own, registrations on their way included.
     pub subscriptions: usize,

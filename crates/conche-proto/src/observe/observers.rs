@@ -271,21 +271,35 @@ impl Observers {
         bytes <= self.topics[topic].bytes || self.resize(topic, bytes, Some(capacity))
     }
 
-    /// Whether a state of this size fits into `capacity`.
-    pub(super) fn fits(&self, topic: u32, bytes: usize, capacity: usize) -> bool {
-        let &Topic { group, bytes: before, .. } = &self.topics[topic];
-        bytes <= before || self.state_shares.admits(group, bytes - before, capacity)
+    /// Returns the group whose share of `capacity` has room for a state of this size: the one that
+    /// the topic counts in, or else that of another observer. So no group that opens a topic
+    /// first and then fills its share ends the observations of others.
+    pub(super) fn payer(&mut self, topic: u32, bytes: usize, capacity: usize) -> Option<Group> {
+        let Self { topics, slots, watchers, state_shares, .. } = self;
+        let &Topic { group, bytes: before, ref observers, .. } = &topics[topic];
+        if bytes <= before || state_shares.admits(group, bytes - before, capacity) {
+            return Some(group);
+        }
+        let group_of = |observer: &Observer| watchers[observer.watcher].group;
+        state_shares.give_back(group, before);
+        let admitted = observers.find(slots, |observer| state_shares.admits(group_of(observer), bytes, capacity));
+        state_shares.take(group, before);
+        admitted.map(|observer| group_of(&slots[observer]))
     }
 
     /// Sets the size of a topic's state; `false` if it does not fit into `capacity`.
     pub(super) fn resize(&mut self, topic: u32, bytes: usize, capacity: Option<usize>) -> bool {
-        if capacity.is_some_and(|capacity| !self.fits(topic, bytes, capacity)) {
-            return false;
-        }
+        let payer = match capacity {
+            Some(capacity) => self.payer(topic, bytes, capacity),
+            None => Some(self.topics[topic].group),
+        };
+        let Some(payer) = payer else { return false };
         let Topic { group, bytes: before, .. } = &mut self.topics[topic];
+        self.topic_shares.give_back(*group, 1);
+        self.topic_shares.take(payer, 1);
         self.state_shares.give_back(*group, *before);
-        self.state_shares.take(*group, bytes);
-        *before = bytes;
+        self.state_shares.take(payer, bytes);
+        (*group, *before) = (payer, bytes);
         true
     }
 

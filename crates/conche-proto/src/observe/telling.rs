@@ -58,7 +58,7 @@ impl Observers {
     /// does.
     pub(crate) fn has_room(&mut self, name: u64, response: &Response, capacity: usize) -> bool {
         let topic = self.topic(name).filter(|_| response.code.is_success());
-        topic.is_none_or(|topic| self.fits(topic, response.body.len(), capacity))
+        topic.is_none_or(|topic| self.payer(topic, response.body.len(), capacity).is_some())
     }
 
     /// A topic has a new state: its observers are visited from now on.

@@ -38,7 +38,8 @@ pub(super) struct Topic {
     /// In the order of the walk: who was visited goes to the end.
     pub(super) observers: List<OfTopic>,
     pub(super) len: u32,
-    /// The group of sources that opened it, and the bytes that it has in that group's share.
+    /// The group of sources whose shares it counts in, at first the one that opened it, and the
+    /// bytes of its state there.
     pub(super) group: Group,
     pub(super) bytes: usize,
     /// The newest state has stayed for so long that whoever may have missed it is sent it once more.

@@ -63,6 +63,18 @@ fn registrations_for_larger_states_than_there_is_room_for_are_answered_plainly()
 }
 
 #[test]
+fn a_group_that_opens_a_topic_and_fills_its_share_ends_no_observation_of_others() {
+    const SHARED: u64 = 1_000;
+    let mut server = server(Limits { state_bytes: 100_000, ..Limits::default() });
+    let large = "x".repeat(10_000);
+    assert!(register(&mut server, 1, 1, SHARED, "0"));
+    assert!(register(&mut server, 1 << 16, 1, SHARED, "0"), "another prefix observes the same");
+    let opened = (0..50).filter(|&topic| register(&mut server, 2 + topic as Address, 1, topic, &large)).count();
+    assert_eq!(opened, 5, "half of the room");
+    assert_eq!(server.endpoint.notify(server.now, SHARED, content(&large)), Ok(2));
+}
+
+#[test]
 fn a_state_that_outgrows_the_room_is_refused_and_an_error_is_not() {
     let mut server = server(Limits { state_bytes: 100_000, ..Limits::default() });
     for topic in 0..20 {
