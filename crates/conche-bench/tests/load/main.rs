@@ -1,6 +1,8 @@
 //! Load tests of real servers on the loopback: what is counted, and what is not left out.
 #![allow(missing_docs, reason = "a test")]
 
+#[path = "../../../conche/tests/common/own_address.rs"]
+mod own_address;
 mod secured;
 
 use std::collections::{HashMap, HashSet};
