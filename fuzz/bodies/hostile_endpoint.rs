@@ -125,7 +125,6 @@ fn configuration(draw: &mut Draw) -> EndpointConfig {
         if config.longest_token <= 8 { 8 } else { config.longest_token.min(config.limits.message_bytes / 2).max(8) };
     config.token_length = draw.pick(&[0, 1, 2, 4, 8, 8, 8, most]).min(most);
     config.source_validation = if draw.once_in(4) { SourceValidation::Ping } else { SourceValidation::Off };
-    config.number_copies = draw.once_in(4);
     config.pace_repeats = draw.once_in(4);
     if draw.once_in(6) {
         let [per_second, burst] = [20, 20].map(|most| u32::try_from(draw.below(most)).expect("small"));

@@ -11,7 +11,7 @@
 #[cfg(feature = "oscore")]
 use alloc::collections::BTreeMap;
 use core::net::IpAddr;
-use core::num::{NonZeroU8, NonZeroU16};
+use core::num::NonZeroU16;
 use core::time::Duration;
 
 use crate::blockwise::Asked;
@@ -39,8 +39,6 @@ pub(crate) struct Waiting<P> {
     pub(crate) from: P,
     /// Which of our addresses it was sent to.
     pub(crate) local: Option<IpAddr>,
-    /// Which copy of it came, if that is to be told in the answer.
-    pub(crate) copy: Option<NonZeroU8>,
     pub(crate) id: MessageId,
     pub(crate) token: Token,
     /// Counts requests; given when it is entered. It is the slot's, and here because there is room for it.

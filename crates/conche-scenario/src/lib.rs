@@ -194,10 +194,6 @@ pub struct Endpoint {
     /// When a server answers duplicates of a request that it has answered. Default: at once.
     #[serde(default)]
     pub repeats: Repeats,
-    /// Copies of requests say which they are, and servers which copy they answer
-    /// ([`EndpointConfig::number_copies`](conche_proto::EndpointConfig::number_copies)). Default: no.
-    #[serde(default)]
-    pub number_copies: bool,
     /// What protects messages on their way. Default: nothing.
     #[serde(default)]
     pub security: Security,
@@ -377,7 +373,6 @@ impl Default for Endpoint {
             queue: None,
             datagram_overhead: None,
             repeats,
-            number_copies: false,
             security: Security::default(),
             handshakes: Handshakes::default(),
         }

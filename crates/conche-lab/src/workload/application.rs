@@ -86,7 +86,6 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
         envelope: Envelope::open(endpoint.timeout_cap.0),
         token_length: endpoint.token_length.into(),
         pace_repeats: endpoint.repeats == Repeats::Paced,
-        number_copies: endpoint.number_copies,
         // No paper has a server check its observers, and no address is forged.
         observer_checks: None,
         source_validation: SourceValidation::Off,

@@ -135,12 +135,6 @@ impl<'a> Content<'a> {
         Options { rest: self.bytes.get(options).unwrap_or_default(), number: 0 }
     }
 
-    /// How many bytes token and options take, and the number of the last option.
-    pub(crate) fn options_end(&self) -> (usize, OptionNumber) {
-        let last = self.options().last().map_or(OptionNumber(0), |option| option.number);
-        (self.encoded_token_len() + self.encoded_options().len(), last)
-    }
-
     /// The same as they are encoded.
     pub(crate) fn encoded_options(&self) -> &'a [u8] {
         self.options().rest

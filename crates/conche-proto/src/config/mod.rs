@@ -106,13 +106,6 @@ pub struct EndpointConfig {
     pub observer_checks: Option<ObserverChecks>,
     /// How requests to groups of which we are a member are answered (RFC 7252 §8). Default: not at all.
     pub multicast: Option<Multicast>,
-    /// An experiment: each copy of a Confirmable request says which one it is, and each response that is piggybacked on an acknowledgement which copy it
-    /// answers, in an option of experimental use (RFC 7252 §12.2: 65020, elective, no part of a cache key; 4 bytes). Controllers that
-    /// measure a copy whose answer is known, as temper does, then do so after a retransmission too. Both ends need it; others
-    /// ignore the option.
-    ///
-    /// Default: `false`.
-    pub number_copies: bool,
     /// What a request that cannot be taken in is told to wait, in the Max-Age of a 5.03 (RFC 7252 §5.9.3.4), in whole
     /// seconds.
     pub retry_after: Duration,
@@ -139,7 +132,6 @@ impl Default for EndpointConfig {
             known_options: Vec::new(),
             response_limit: None,
             pace_repeats: false,
-            number_copies: false,
             source_validation: SourceValidation::Ping,
             observer_checks: Some(ObserverChecks { first: ObserverChecks::FIRST, every: ObserverChecks::EVERY }),
             multicast: None,
@@ -222,7 +214,7 @@ impl EndpointConfig {
         }
     }
 
-    /// The longest token that the endpoint itself chooses, in bytes.
+    /// Returns the length of the longest token that the endpoint generates, in bytes.
     pub(crate) fn longest_own_token(&self) -> usize {
         self.token_length.max(Token::MAX_LENGTH)
     }

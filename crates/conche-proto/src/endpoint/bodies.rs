@@ -215,7 +215,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// The recipient of the response to this request, and the overhead of that response.
     pub(super) fn recipient(&self, waiting: &Waiting<P>, beside: Overhead) -> Recipient {
-        let source = Source { from: waiting.from, local: waiting.local, copy: None };
+        let source = Source { from: waiting.from, local: waiting.local };
         let key = self.key(self.peers.hash(&waiting.from), source, &waiting.asked);
         let keeping = Some(waiting.rules.keeping()).filter(|_| !waiting.is_to_group());
         Recipient { key, group: waiting.group, asked: waiting.asked, beside, keeping }
@@ -339,7 +339,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let sequence = content.body.content(code).and_then(|content| content.uint(OptionNumber::OBSERVE));
         let body = content.body.rewritten(|number| number != OptionNumber::OBSERVE, &[], &payload);
-        let source = Source { from: self.peers.get(place.peer).key, local: place.local, copy: None };
+        let source = Source { from: self.peers.get(place.peer).key, local: place.local };
         let key = self.key(self.peers.hash(&source.from), source, &asked);
         let to = Recipient { key, group, asked, beside: beside.with(OBSERVE_BYTES), keeping: None };
         // Its size was looked at when the application handed it over.

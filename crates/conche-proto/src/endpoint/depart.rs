@@ -1,11 +1,9 @@
 //! The way out: what leaves when the endpoint is polled.
 
-use core::num::NonZeroU8;
-
 use super::outbox::{Departure, Source, encode, write};
 use super::{Ecn, Endpoint, Event, Transmit};
 use crate::PeerKey;
-use crate::codec::{Type, encode_empty, number_copy};
+use crate::codec::{Type, encode_empty};
 use crate::exchange::{ExchangeId, Failure, Purpose, State};
 use crate::hash::Keyed;
 use crate::message::Reply;
@@ -30,18 +28,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             Departure::Message { to, datagram } => (to, write(&datagram, buf)),
         };
-        let Source { from, local, copy } = to;
+        let Source { from, local } = to;
         let Some(len) = len else {
             self.stats.oversized += 1;
             return None;
         };
-        let len = copy.map_or(len, |copy| self.number_copy(buf, len, copy));
         Some(Transmit { to: from, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 })
-    }
-
-    fn number_copy(&self, buf: &mut [u8], length: usize, copy: NonZeroU8) -> usize {
-        let longest_token = self.config.longest_echoed_token().max(self.config.longest_own_token());
-        number_copy(buf, length, self.config.limits.message_bytes, longest_token, copy)
     }
 
     /// A copy of an exchange's message leaves, unless the exchange is over by now.
@@ -69,12 +61,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(len) = encode(buf, ty, content.code, message_id, token, &content.body) else {
             self.fail_oversized(now, id.index);
             return None;
-        };
-        let len = match u8::try_from(exchange.sent.len()) {
-            Ok(before) if self.config.number_copies && ty == Type::Confirmable && content.code.is_request() => {
-                self.number_copy(buf, len, NonZeroU8::MIN.saturating_add(before))
-            }
-            _ => len,
         };
         let (to, local) = (self.peers.get(exchange.peer).key, exchange.local);
         let transmit = Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 };

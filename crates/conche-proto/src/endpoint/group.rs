@@ -33,7 +33,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         };
         // The address that it came to is no source: the operating system chooses one that is (§8.2).
-        let source = Source { from, local: None, copy: None };
+        let source = Source { from, local: None };
         let hash = self.peers.hash(&from);
         if let Some(peer) = self.peers.find(&from, hash) {
             self.peers.get_mut(peer).heard();

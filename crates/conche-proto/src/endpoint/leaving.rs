@@ -165,7 +165,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(kept) = self.representations.get(now, key) else { return };
         let (bytes, mark) = (kept.payload().len(), kept.mark());
         let what = What { key, mark, bytes, block, sequence: observer.map(|(_, sequence)| sequence) };
-        let source = Source { from: waiting.from, local: waiting.local, copy: None };
+        let source = Source { from: waiting.from, local: waiting.local };
         if let Some((observer, _)) = observer {
             return self.push_behind_first(now, observer, &what);
         }

@@ -459,7 +459,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// not for each of them.
     pub fn glance_at_all<'a>(&self, datagrams: impl Iterator<Item = Datagram<'a, P>>) {
         let request = |datagram: Datagram<'_, P>| {
-            let source = Source { from: datagram.from, local: datagram.local, copy: None };
+            let source = Source { from: datagram.from, local: datagram.local };
             self.fingerprint_of_request(source, datagram.bytes)
         };
         let requests: SmallVec<[Fingerprint; 32]> = datagrams.filter_map(request).collect();

@@ -3,20 +3,17 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::net::IpAddr;
-use core::num::NonZeroU8;
 
 use super::repeats::Repeat;
 use crate::codec::{Body, Code, Encoder, MessageId, Token, Type, encode_empty, encode_to_vec};
 use crate::exchange::ExchangeId;
 use crate::message::{Deduplication, Remembered, Reply};
 
-/// Whom a datagram came from and which of our addresses it came to: the way back for what answers it.
+/// The source of a datagram and the local address it came to: the return path of its answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source<P> {
     pub(super) from: P,
     pub(super) local: Option<IpAddr>,
-    /// The copy of a request that is answered, if it said which it is and the configuration wants that.
-    pub(super) copy: Option<NonZeroU8>,
 }
 
 /// A datagram that is to leave.

@@ -10,9 +10,7 @@ use super::{Datagram, Endpoint, Event, Known};
 use crate::PeerKey;
 use crate::blockwise::Full;
 use crate::blockwise::sets::lists_missing_blocks;
-use crate::codec::{
-    Body, Code, Header, Message, MessageId, NoResponse, OptionNumber, OwnedMessage, Token, Type, copy_of,
-};
+use crate::codec::{Body, Code, Header, Message, MessageId, NoResponse, OptionNumber, OwnedMessage, Token, Type};
 use crate::config::SourceValidation;
 use crate::exchange::{ExchangeId, Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
@@ -53,11 +51,10 @@ impl<P: PeerKey> Arrival<P> {
     /// The request as it waits for its response.
     #[inline]
     pub(super) fn waiting(&self, message: &Message<'_>, said: &Said, taken: Taken) -> Waiting<P> {
-        let Source { from, local, copy } = self.source;
+        let Source { from, local } = self.source;
         Waiting {
             from,
             local,
-            copy,
             id: message.id(),
             token: message.token(),
             generation: 0,
@@ -89,7 +86,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Err(error) => {
                 self.stats.malformed += 1;
                 if let Some(header) = error.header.filter(|header| header.ty == Type::Confirmable) {
-                    self.push_empty(Source { from, local: datagram.local, copy: None }, Type::Reset, header.id);
+                    self.push_empty(Source { from, local: datagram.local }, Type::Reset, header.id);
                 }
                 return;
             }
@@ -98,9 +95,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if message.ty() == Type::Acknowledgement {
             return self.receive_acknowledgement(now, &from, message);
         }
-        let numbered = self.config.number_copies && message.ty() == Type::Confirmable;
-        let copy = if numbered { copy_of(message) } else { None };
-        let source = Source { from, local: datagram.local, copy };
+        let source = Source { from, local: datagram.local };
         let hash = self.peers.hash(&from);
         let peer = self.peers.find(&from, hash);
         if let Some(peer) = peer {
@@ -447,12 +442,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Piggybacked);
                 self.fail(now, index, Failure::UnacceptableResponse);
             }
-            Purpose::Request => {
-                if self.config.number_copies {
-                    self.exchanges.get_mut(index).told_copy = copy_of(message);
-                }
-                self.deliver(now, index, AckKind::Piggybacked, message);
-            }
+            Purpose::Request => self.deliver(now, index, AckKind::Piggybacked, message),
             // Nothing of it is Confirmable, or a message.
             Purpose::State(_) | Purpose::Handshake => {}
         }

@@ -155,8 +155,7 @@ impl<P: Copy> Repeats<P> {
         let Some(answered) = &mut asker.answered else { return (Verdict::Repeat, early) };
         let patience = now + between(answered.first, now).into();
         let due = (answered.last + asker.learnt.hold()).min(patience);
-        // What leaves in the end answers the youngest copy. It is told which copy of none: the answer comes long after each.
-        let before = asker.held.replace(Repeat { to: Source { copy: None, ..repeat.to }, ..repeat });
+        let before = asker.held.replace(repeat);
         if now < due {
             // Each copy shows that its sender waits for longer.
             self.timers.set(index, due);

@@ -246,8 +246,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Sends a reply, to copies of the request as well as long as it is remembered.
     #[inline(always)]
     pub(super) fn reply(&mut self, waiting: &Waiting<P>, reply: Reply) {
-        let &Waiting { from, local, copy, id, .. } = waiting;
-        let to = Source { from, local, copy };
+        let &Waiting { from, local, id, .. } = waiting;
+        let to = Source { from, local };
         let forgotten = match waiting.remembered {
             Some(remembered) => match self.received.set_reply(remembered, reply) {
                 Ok(()) => return self.outbox.push_back(Departure::Remembered { to, id, remembered }),
@@ -312,7 +312,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Sends a response as a Non-confirmable message, which its client may reject.
     pub(super) fn send_rejectable(&mut self, waiting: &Waiting<P>, id: MessageId, code: Code, body: &Body) {
-        let to = Source { from: waiting.from, local: waiting.local, copy: None };
+        let to = Source { from: waiting.from, local: waiting.local };
         let datagram = encoded(Type::NonConfirmable, code, id, &waiting.token, body);
         let what = Keyed::fingerprint(self.peers.hash(&waiting.from), 0, id.0);
         self.rejectable.left(what, waiting.token.clone());

@@ -337,7 +337,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let base = exchange.token.clone();
         let Some(sets) = self.exchanges.sets_mut(index) else { return };
         let token = sets.next_token(&base);
-        let to = Source { from: self.peers.get(peer).key, local, copy: None };
+        let to = Source { from: self.peers.get(peer).key, local };
         if self.send_answer(now, (to, peer), &token, (code, body)).is_some() {
             self.exchanges.said(index);
         }

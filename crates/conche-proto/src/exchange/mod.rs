@@ -146,7 +146,7 @@ pub(crate) struct Exchange<C: Controller> {
     /// The timeout armed last.
     pub(crate) timeout: Option<Duration>,
     pub(crate) acknowledged: Option<Instant>,
-    /// The copy, from 1 on, that the peer says it answers.
+    /// The copy of a handshake flight that the peer answered, counted from 1, if it is known.
     pub(crate) told_copy: Option<NonZeroU8>,
     pub(crate) flight: C::Flight,
     /// In its peer's queue while it waits there, and else among its peer's other exchanges.
@@ -168,8 +168,8 @@ impl<C: Controller> Exchange<C> {
         if self.confirmable { Type::Confirmable } else { Type::NonConfirmable }
     }
 
-    /// Which copy is acknowledged. The first answer that comes is for the copy that it names and for no later one; what names one that has
-    /// not left is no answer to it.
+    /// The copy that is acknowledged: exact if only one was sent, or if a handshake's answer shows
+    /// which one. The number of a copy that has not been sent is ignored.
     pub(crate) fn acked_copy(&self) -> AckedCopy {
         let told = self.told_copy.map(|copy| copy.get() - 1).filter(|&copy| usize::from(copy) < self.sent.len());
         match told {

@@ -8,7 +8,6 @@ mod allocations;
 mod blockwise;
 #[cfg(feature = "oscore")]
 mod contexts;
-mod copies;
 mod corpus;
 mod envelope;
 mod footprint;

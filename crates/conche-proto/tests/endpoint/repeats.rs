@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use conche_proto::codec::{Body, Code, MessageId, OptionNumber, Token, Type};
+use conche_proto::codec::{Code, Type};
 use conche_proto::{EndpointConfig, Instant, Limits};
 
 use crate::model::Address;
@@ -303,22 +303,6 @@ fn who_asks_at_fixed_intervals_looks_like_one_behind_a_queue_and_is_answered_in_
     assert_eq!(server.exchange(PEER, &[s(2)], ms(3_999)), 1);
     server.world.run(ms(1));
     assert_eq!(server.answers(), 2 + 4 + 3 + 2);
-}
-
-#[test]
-fn an_answer_that_was_held_names_no_copy() {
-    const COPY: OptionNumber = OptionNumber(65_020);
-    let mut server = Asked::new(EndpointConfig { number_copies: true, ..paced() });
-    server.queued(PEER, 6);
-    let id = MessageId(server.id + 1);
-    let mut send = |copy: u32, time: Duration| {
-        let body = Body::builder().path("/test").uint(COPY, copy).build().expect("legal");
-        let token = Token::new(&[1]).expect("a byte");
-        server.world.inject(PEER, SERVER, &wire::message(Type::Confirmable, Code::GET, id, &token, &body));
-        server.world.run(time);
-        server.world.sent_by(SERVER).last().expect("an answer").message().uint(COPY)
-    };
-    assert_eq!((send(1, s(8)), send(2, s(7))), (Some(1), None));
 }
 
 /// Twenty exchanges one after the other, and how many datagrams the server sent for them.

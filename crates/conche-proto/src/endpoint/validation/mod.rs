@@ -53,9 +53,7 @@ use super::outbox::Source;
 use super::receive::Arrival;
 use crate::PeerKey;
 use crate::blockwise::Asked;
-use crate::codec::{
-    Body, Code, Message, MessageId, NUMBERED_COPY_BYTES, OptionNumber, Overhead, OwnedMessage, Type, encode_empty,
-};
+use crate::codec::{Body, Code, Message, MessageId, OptionNumber, Overhead, OwnedMessage, Type, encode_empty};
 use crate::config::SourceValidation;
 use crate::echo::Freshness;
 use crate::exchange::{Reliability, Response};
@@ -206,10 +204,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 return None;
             }
         }
-        // The answer also carries the number of the copy.
-        let beside = if source.copy.is_some() { NUMBERED_COPY_BYTES } else { 0 };
         let bytes = u16::try_from(message.as_bytes().len().saturating_mul(FACTOR)).unwrap_or(u16::MAX);
-        Some(NonZeroU16::new(bytes.saturating_sub(beside)).unwrap_or(NonZeroU16::MIN))
+        Some(NonZeroU16::new(bytes).unwrap_or(NonZeroU16::MIN))
     }
 
     /// Holds a request, or answers it with 4.01, if its source is not validated and must be:
@@ -267,7 +263,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let id = self.ping_id();
         if let Some(id) = self.validation_made().pings.hold(now, origin, id, held)? {
-            self.ping_source(Source { copy: None, ..origin.source }, id);
+            self.ping_source(origin.source, id);
         }
         Ok(())
     }
@@ -439,7 +435,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         response: Response,
     ) -> Option<Response> {
         let hash = self.peers.hash(&waiting.from);
-        let source = Source { from: waiting.from, local: waiting.local, copy: waiting.copy };
+        let source = Source { from: waiting.from, local: waiting.local };
         let ty = u8::from(waiting.came == Came::Confirmable);
         let what = self.fingerprint_of(source, hash, (ty, waiting.id, waiting.token.as_slice()));
         let origin = Origin { source, hash, group: waiting.group, host: self.host_of(&source.from), what };

@@ -249,7 +249,7 @@ impl<P> Pings<P> {
             None => {
                 let pinged = Pinged {
                     hash: from.hash,
-                    to: Source { copy: None, ..from.source },
+                    to: from.source,
                     group: from.group,
                     host: from.host,
                     id,

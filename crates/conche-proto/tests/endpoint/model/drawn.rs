@@ -176,7 +176,6 @@ impl Drawn {
         let switches = bytes.next();
         self.grouped = switches % 2 == 1;
         config.pace_repeats = switches & 2 != 0;
-        config.number_copies = switches & 4 != 0;
     }
 
     fn bodies(&mut self, bytes: &mut Bytes<'_>) {

@@ -60,22 +60,6 @@ fn a_large_response_takes_a_round_trip_with_echo_and_those_after_it_none() {
 
 // RFC 9175 §2.4 (Q304)
 #[test]
-fn an_answer_that_says_which_copy_it_answers_obeys_the_factor_too() {
-    const COPY: OptionNumber = OptionNumber(65_020);
-    let source_validation = SourceValidation::Echo;
-    let config = EndpointConfig { number_copies: true, source_validation, ..EndpointConfig::default() };
-    let mut server = Direct::validating(config);
-    for id in 0..100 {
-        let asking = request((Type::Confirmable, Code::GET, id), &[(COPY, &[1])], b"");
-        let asked = server.receive(1, &asking).request();
-        let given = server.respond(asked, content(&"x".repeat(id.into())));
-        assert_eq!(given.message().uint(COPY), Some(1));
-        assert!(given.datagrams[0].len() <= 3 * asking.len(), "{} bytes", given.datagrams[0].len());
-    }
-}
-
-// RFC 9175 §2.4 (Q304)
-#[test]
 fn a_request_that_has_an_effect_or_asks_for_more_is_challenged_with_echo_before_the_application_sees_it() {
     let observe: &[(OptionNumber, &[u8])] = &[(OptionNumber::OBSERVE, b"")];
     let first_of_sets: &[(OptionNumber, &[u8])] = &[(OptionNumber::Q_BLOCK2, b"")];
