@@ -1,14 +1,16 @@
-//! Fits the parameters of ETFA'14's network that nothing else tells on the two tables that may calibrate it, in one search.
+//! Fits the free parameters of ETFA'14's network to the two tables meant for calibration, in one
+//! search.
 //!
-//! `cargo run --release -p conche-lab --example calibrate [SEED]` takes some minutes and prints each better set as it is found. The
-//! parameters in scenarios/etfa14.toml that are marked [fitted] are what it ends with, rounded; scenarios/commag16.toml has the
-//! same. A seed gives the same figures whatever the machine and the number of threads.
+//! `cargo run --release -p conche-lab --example calibrate [SEED]` takes some minutes and prints
+//! each improvement. The parameters marked [fitted] in scenarios/etfa14.toml are its result,
+//! rounded; scenarios/commag16.toml has the same. A seed gives the same values on any machine and
+//! number of threads.
 //!
-//! - What is minimised: the mean of |ln(measured / published)| over the values that the scenario lists as `[[fitted]]`, all
-//!   schemes and both duty cycles together. Of the other tables nothing is run.
-//! - How: sets are drawn log-uniformly from the ranges below; then the best one is changed a little, again and again, by
-//!   steps that become shorter whenever they lead nowhere.
-//! - Sets that leave a mote without a path are no candidates.
+//! - Objective: the mean of |ln(measured / published)| over the values that the scenario lists as
+//!   `[[fitted]]`, over all schemes and both duty cycles. Other tables are not run.
+//! - Search: log-uniform draws from the ranges below, then small changes of the best set, with
+//!   steps that shrink when they bring no improvement.
+//! - Sets that leave a mote without a path are rejected.
 
 use std::error::Error;
 
@@ -22,21 +24,22 @@ use toml::{Table, Value};
 /// A parameter: its path in the scenario, its range, and its unit.
 type Parameter = (&'static str, [f64; 2], &'static str);
 
-/// What is fitted. Rate: from what takes most of a published exchange to the line's nominal speed. Fades: from those that end
-/// between two frames of a packet's way to those that outlast several copies of a request.
+/// The fitted parameters. Rate: from a rate that explains most of a published exchange's duration
+/// to the line's nominal speed. Fades: from durations between two frames of one packet to durations
+/// of several retransmissions of a request.
 const PARAMETERS: [Parameter; 3] = [
     ("links.slip.wire.rate", [1_000.0, 92_160.0], "bit/s"),
     ("radios.flocklab.medium.sinr.fading.mean_good", [500.0, 60_000.0], "ms"),
     ("radios.flocklab.medium.sinr.fading.mean_bad", [50.0, 6_000.0], "ms"),
 ];
 
-/// The part of the scenario whose values are fitted on.
+/// The part of the scenario that is fitted.
 const PART: &str = "baseline";
 const DRAWS: u32 = 100;
 const STEPS: u32 = 100;
-/// Replications of a candidate, to keep it short; the last set has those of the scenario.
+/// Replications of a candidate, to limit run time; the final set uses the scenario's number.
 const RUNS: u32 = 3;
-/// The longest first step, as a change of a parameter's logarithm, and the shortest.
+/// The longest and shortest step, as a change of a parameter's logarithm.
 const STEP: [f64; 2] = [0.6, 0.05];
 const SHORTER: f64 = 0.95;
 
@@ -67,7 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The paper's experiment without what is predicted.
+/// Returns the paper's experiment reduced to the fitted part.
 fn part_of(paper: &conche_lab::papers::Paper) -> Result<Experiment, Box<dyn Error>> {
     let mut scenario: Table = paper.scenario.parse()?;
     for key in ["claims", "tables", "quick"] {
@@ -82,7 +85,7 @@ fn part_of(paper: &conche_lab::papers::Paper) -> Result<Experiment, Box<dyn Erro
 
 /// Measures a set, and keeps it if it is better.
 fn keep(best: &mut Option<(f64, Set)>, experiment: &Experiment, set: Set) -> bool {
-    // What cannot be run is no candidate.
+    // A set that cannot run is rejected.
     let Ok(closeness) = closeness(experiment, set, Some(RUNS)) else { return false };
     let Some(mean) = closeness.mean_log_ratio() else { return false };
     let is_better = best.is_none_or(|(least, _)| mean < least);
@@ -93,7 +96,7 @@ fn keep(best: &mut Option<(f64, Set)>, experiment: &Experiment, set: Set) -> boo
     is_better
 }
 
-/// How near the fitted values come with a set.
+/// Measures the distance of the fitted values under a set.
 fn closeness(experiment: &Experiment, set: Set, runs: Option<u32>) -> Result<Closeness, Box<dyn Error>> {
     let with = |experiment: Experiment, (&(path, _, unit), value): (&Parameter, f64)| {
         experiment.with(path, format!("{value:.0}{unit}"))

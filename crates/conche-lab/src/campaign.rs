@@ -1,9 +1,11 @@
-//! Many independent runs, in parallel on all cores, with results that do not depend on how many there are.
+//! Runs many independent simulations in parallel, with results that do not depend on the number of
+//! threads.
 //!
-//! An experiment is a list of cells (what is compared), each of which runs several times under other random numbers
-//! (replications). The seed of a replication is the same in every cell: common random numbers.
+//! An experiment is a list of cells, each with several runs (replications) under different random
+//! numbers. Replication n has the same seed in every cell: common random numbers.
 //!
-//! A run that fails leaves a gap, and the others go on. With a [`Store`] each is kept as soon as it is over, and not run again.
+//! A failed run leaves a gap and does not stop the others. With a [`Store`], each result is kept as
+//! soon as the run ends, and kept runs are not repeated.
 
 use std::any::Any;
 use std::num::NonZeroUsize;
@@ -20,126 +22,126 @@ use rayon::iter::{ParallelBridge, ParallelIterator};
 
 use crate::scenario::ScenarioError;
 
-/// What may differ from one invocation to the next without changing results.
+/// Options that differ between invocations without changing results.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunOptions<'a> {
-    /// Threads; by default as many as there are cores.
+    /// Number of threads; by default one per core.
     pub jobs: Option<NonZeroUsize>,
-    /// Where runs are kept, and taken from; by default nowhere.
+    /// Store that runs are kept in and taken from; by default none.
     pub store: Option<&'a Store>,
 }
 
-/// How far the runs are, in units of estimated work.
+/// Progress of the runs, in units of estimated work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Work done.
     pub done: u64,
-    /// All work.
+    /// Total work.
     pub total: u64,
-    /// How many runs were not run again, because their results are kept.
+    /// Runs taken from the store instead of being repeated.
     pub taken: u64,
 }
 
-/// Who is told of progress, from the threads that work.
+/// Receives progress, from the worker threads.
 pub type Watch<'a> = &'a (dyn Fn(Progress) + Sync);
 
-/// One of the runs of a cell.
+/// One run of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replication {
-    /// Which one, counted from 0.
+    /// Index, counted from 0.
     pub index: u32,
-    /// How many the cell has.
+    /// Replications of the cell.
     pub count: u32,
-    /// Where its random numbers come from.
+    /// Seed of all random numbers.
     pub seed: u64,
 }
 
-/// What one run gives.
+/// Result of one run.
 #[derive(Clone, Debug)]
 pub struct Ran<T> {
-    /// What was measured.
+    /// Measurements.
     pub outcome: T,
-    /// How many events the simulator took.
+    /// Simulator events processed.
     pub events: u64,
 }
 
-/// What simulating has cost. It depends on the machine, and so is no part of any result.
+/// Cost of simulating. It depends on the machine and is not part of any result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Runs.
+    /// Number of runs.
     pub runs: u64,
     /// Events of all runs.
     pub events: u64,
-    /// CPU time that the runs took, added up over threads. Unlike the time that passes it says the same when others use the
-    /// machine as well.
+    /// CPU time of the runs, summed over threads. Unlike elapsed time, it does not depend on other
+    /// load on the machine.
     pub cpu: Duration,
 }
 
-/// How a campaign has ended.
+/// How a campaign ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completion {
-    /// How many runs it has, with those that failed.
+    /// Number of runs, including failed ones.
     pub runs: u64,
-    /// How many of them were not run again.
+    /// Runs taken from the store.
     pub taken: u64,
-    /// Those that failed, in the order of cells.
+    /// Failed runs, in the order of cells.
     pub failures: Vec<Failure>,
-    /// What the others have cost.
+    /// Cost of the other runs.
     pub cost: Cost,
 }
 
-/// Why an experiment could not be run.
+/// Reasons why an experiment cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
-    /// Some of its values do not go together.
+    /// Some values of the scenario contradict each other.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// Its runs have more values than a table can have.
+    /// The runs have more values than a table can hold.
     #[error("cannot make a table of all runs: {0}")]
     Table(#[from] std::io::Error),
-    /// The operating system gives no threads.
+    /// The operating system refuses to start threads.
     #[error("cannot start the worker threads: {0}")]
     Threads(String),
 }
 
-/// What is compared in an experiment.
+/// One thing that an experiment compares.
 pub trait Cell: Sync {
-    /// What a run of it gives.
+    /// Result of one run.
     type Outcome: Send;
 
-    /// What distinguishes it from the others.
+    /// Identity of the cell among the others.
     fn id(&self) -> CellId;
 
-    /// Its name in errors.
+    /// Name in error messages.
     fn name(&self) -> String;
 
-    /// How many replications it has.
+    /// Number of replications.
     fn replications(&self) -> u32;
 
-    /// About how long a run takes, in any unit that all cells of the experiment share.
+    /// Estimated duration of one run, in any unit that all cells of the experiment share.
     fn work(&self) -> u64;
 
-    /// Runs it once, and adds its exchanges to those that are wanted, if it has any.
+    /// Runs the cell once, and adds its exchanges to `exchanges` if they are wanted.
     ///
     /// # Errors
-    /// Why it cannot be run, as a message to the user.
+    /// Why the cell cannot run, as a message to the user.
     fn run(&self, replication: Replication, exchanges: Option<&mut ExchangeRows>)
     -> Result<Ran<Self::Outcome>, String>;
 
-    /// What is kept of a run.
+    /// Returns the samples of a run to keep.
     fn keep(&self, outcome: &Self::Outcome) -> Vec<Kept>;
 
-    /// What a run gave, of which these samples were kept; `None` if it cannot have been of this cell.
+    /// Rebuilds an outcome from kept samples; `None` if they cannot belong to this cell.
     fn restore(&self, samples: Vec<Sample>) -> Option<Self::Outcome>;
 }
 
-/// For each cell, what each of its replications gave; `None` of one that failed.
+/// For each cell, the outcome of each replication; `None` for a failed one.
 pub type Outcomes<C> = Vec<Vec<Option<<C as Cell>::Outcome>>>;
 
-/// Runs every cell as often as it says. For each cell, in their order, the answer has one outcome a replication.
+/// Runs every replication of every cell. The outcomes are in the order of cells and replications.
 ///
 /// # Errors
-/// If there are no threads.
+/// If the threads cannot start.
 pub fn run<C: Cell>(
     cells: &[C],
     origin: &Origin,
@@ -168,7 +170,7 @@ pub fn run<C: Cell>(
             None => run_once(cell, replication, kept.as_ref()),
         };
         let cpu = began.elapsed();
-        // A thread that panicked here has ended the experiment already.
+        // A panic in another thread has already ended the experiment.
         let mut tally = tally.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (progress, Completion { taken, cost, .. }) = &mut *tally;
         progress.done += cell.work();
@@ -206,7 +208,7 @@ fn run_of(origin: &Origin, cell: &impl Cell, Replication { index, seed, .. }: Re
     Run { scenario, settings, cell: cell.id(), replication: index, seed }
 }
 
-/// Runs a cell, and keeps what it gives. What panics fails, and nothing else does.
+/// Runs a cell and keeps its outcome. A panic becomes a failure of this run only.
 fn run_once<C: Cell>(
     cell: &C,
     replication: Replication,
@@ -221,19 +223,18 @@ fn run_once<C: Cell>(
     Ok(ran)
 }
 
-/// What a panic says.
 fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("it does not say why")
 }
 
-/// As many threads as the options say.
+/// Starts the thread pool that the options ask for.
 pub(crate) fn threads(options: RunOptions<'_>) -> Result<rayon::ThreadPool, ExperimentError> {
     let threads = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.map_or(0, NonZeroUsize::get));
     threads.build().map_err(|error| ExperimentError::Threads(error.to_string()))
 }
 
-/// The seed of a replication, counted from 0, of an experiment with this seed: replications differ in nothing else.
+/// Returns the seed of a replication, counted from 0. Replications differ in nothing else.
 #[must_use]
 pub fn seed_of(seed: u64, replication: u32) -> u64 {
     let mut stream = Streams::new(seed).stream(Entity::Run, Purpose::named("replication"));
@@ -241,7 +242,7 @@ pub fn seed_of(seed: u64, replication: u32) -> u64 {
 }
 
 impl Cost {
-    /// Events a second of CPU time; `None` if nothing ran.
+    /// Events per second of CPU time; `None` if nothing ran.
     #[must_use]
     pub fn events_per_second(&self) -> Option<f64> {
         (!self.cpu.is_zero()).then(|| self.events as f64 / self.cpu.as_secs_f64())

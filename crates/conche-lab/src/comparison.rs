@@ -1,18 +1,20 @@
-//! Controllers side by side: who loses least over many cells, and where.
+//! Compares controllers over many cells by regret.
 //!
-//! A *cell* is a row of an experiment and one of its primary metrics. All controllers have the same random numbers in it, so
-//! their *ratio* is known better than their values: how many times a controller is worse than the best one, or than a baseline.
-//! Values below the [floor](crate::scenario::Unit::floor) of what they count are taken for the floor, on both sides, so that 0
-//! has a ratio and next to nothing is no better than nothing. A ratio is *apart* if its 95 % interval has no 1; it is that of
-//! the jackknife over replications, in each of which the best one is looked for anew. *Regret* is the worst ratio that is
-//! apart.
+//! A *cell* is a row of an experiment and one of its primary metrics. All controllers have the same
+//! random numbers in it, so their *ratio* is more precise than their values: how many times a
+//! controller is worse than the best one, or than a baseline. Values below the
+//! [floor](crate::scenario::Unit::floor) of their unit count as the floor, so that 0 has a ratio
+//! and a value near 0 does not beat 0. A ratio is *apart* if its 95 % interval excludes 1. The
+//! interval is the jackknife over replications, with the best controller chosen anew in each.
+//! *Regret* is the worst ratio that is apart.
 //!
-//! Means over cells are geometric. The cells of an experiment share the random numbers of their replications, and the jackknife
-//! leaves out one replication of all of them; several experiments are independent of one another, and the squares of what their
-//! intervals reach add up.
+//! Means over cells are geometric. The cells of an experiment share the random numbers of their
+//! replications, so the jackknife leaves out one replication in all of them. Several experiments
+//! are independent, so the squares of their half-widths add up.
 //!
-//! A controller without a value in a cell, since a run failed or measured nothing, has no mean over cells with that one, and its
-//! regret is at least what its other cells tell. It stands below all that have values everywhere, who lose no cell by it.
+//! A controller without a value in a cell (a run failed or measured nothing) has no mean over cells
+//! that include it, and its regret is a lower bound from its other cells. It ranks below all
+//! controllers with values everywhere; those keep the cell.
 
 use std::borrow::Cow;
 
@@ -22,52 +24,52 @@ use crate::report::Table;
 use crate::scenario::{Better, Unit};
 use crate::stats::{Interval, estimate};
 
-/// A row of an experiment and a metric, and what each controller gave there.
+/// A row of an experiment, a metric, and the value of each controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// The paper or scenario.
+    /// Paper or scenario.
     pub paper: String,
-    /// The row but for the scheme.
+    /// Row without the scheme.
     pub name: String,
-    /// The column.
+    /// Column.
     pub metric: String,
-    /// What it counts.
+    /// Unit of the values.
     pub unit: Unit,
-    /// Which values are better.
+    /// Whether lower or higher values are better.
     pub better: Better,
     /// All controllers.
     pub entries: Vec<Entry>,
 }
 
-/// What a controller gave in a cell.
+/// The result of a controller in a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The controller.
+    /// Controller name.
     pub controller: String,
-    /// What was measured; `None` if not every replication has a value.
+    /// Measured value; `None` unless every replication has one.
     pub value: Option<f64>,
-    /// What it was in each replication.
+    /// Value in each replication.
     pub of_runs: Vec<f64>,
 }
 
 impl Entry {
-    /// Of a controller that gave nothing.
+    /// Returns an entry without values.
     #[must_use]
     pub fn missing(controller: &str) -> Self {
         Self { controller: controller.to_owned(), value: None, of_runs: Vec::new() }
     }
 }
 
-/// A cell whose values are compared: those that are there.
+/// A cell and its entries that have a value.
 struct Contest<'a> {
     cell: &'a Cell,
     there: Vec<&'a Entry>,
-    /// The place of the baseline among them.
+    /// Index of the baseline in `there`.
     baseline: Option<usize>,
 }
 
 impl<'a> Contest<'a> {
-    /// `None` where nothing can be compared: without any value, or without that of the baseline.
+    /// Returns `None` if the cell has no value, or none of the baseline.
     fn new(cell: &'a Cell, baseline: Option<&str>) -> Option<Self> {
         let there: Vec<&Entry> = cell.entries.iter().filter(|entry| entry.value.is_some()).collect();
         let place = |name: &str| there.iter().position(|entry| entry.controller == name);
@@ -90,7 +92,7 @@ impl<'a> Contest<'a> {
         self.there.iter().map(|entry| entry.of_runs.as_slice())
     }
 
-    /// By how many times one of these means is worse.
+    /// Returns how many times worse `means[own]` is than the reference.
     fn ratio(&self, means: &[f64], own: usize) -> f64 {
         let floor = self.cell.unit.floor();
         let value = |place: usize| means[place].max(floor);
@@ -106,7 +108,7 @@ impl<'a> Contest<'a> {
         }
     }
 
-    /// The line of one of the cell's controllers, its ratio and interval not rounded yet.
+    /// Returns a controller's result in the cell; ratio and interval are not rounded.
     fn line(&self, entry: &Entry) -> InCell {
         let (means, of_runs) = (self.means().collect::<Vec<_>>(), self.of_runs().collect::<Vec<_>>());
         let found = self.place(&entry.controller).and_then(|own| {
@@ -135,8 +137,8 @@ fn bounds(interval: Interval) -> [f64; 2] {
     [rounded(interval.low), rounded(interval.high)]
 }
 
-/// All lines of a comparison: each controller in each cell, and then each over all cells, the one that loses least first.
-/// Ratios are to the baseline or, without one, to the best of each cell.
+/// Returns all rows of a comparison: each controller in each cell, then each over all cells, least
+/// regret first. Ratios are to the baseline or, without one, to the best controller of each cell.
 #[must_use]
 pub fn rows(cells: &[Cell], baseline: Option<&str>) -> Vec<Row> {
     let contests: Vec<Contest<'_>> = cells.iter().filter_map(|cell| Contest::new(cell, baseline)).collect();
@@ -159,7 +161,7 @@ pub fn rows(cells: &[Cell], baseline: Option<&str>) -> Vec<Row> {
     };
     let mut standings: Vec<Standing> = controllers.iter().map(standing).collect();
     let key = |of: &Tally| (of.missing, of.regret.unwrap_or(f64::INFINITY), of.mean.unwrap_or(f64::INFINITY));
-    // Stable: controllers that are alike stay in their order.
+    // Stable sort: ties keep their order.
     standings.sort_by(|one, other| {
         let (one, other) = (key(&one.all), key(&other.all));
         one.0.cmp(&other.0).then(one.1.total_cmp(&other.1)).then(one.2.total_cmp(&other.2))
@@ -168,7 +170,7 @@ pub fn rows(cells: &[Cell], baseline: Option<&str>) -> Vec<Row> {
     lines.chain(standings.into_iter().map(Compared::Controller)).map(Row::new).collect()
 }
 
-/// What the cells of these papers make of a controller.
+/// Sums up a controller over the cells of the papers that `is_of` accepts.
 fn tally(controller: &str, contests: &[Contest<'_>], lines: &[InCell], is_of: impl Fn(&str) -> bool) -> Tally {
     let contests: Vec<&Contest<'_>> = contests.iter().filter(|contest| is_of(&contest.cell.paper)).collect();
     let own: Vec<&InCell> = lines.iter().filter(|line| line.controller == controller && is_of(&line.paper)).collect();
@@ -188,10 +190,11 @@ fn tally(controller: &str, contests: &[Contest<'_>], lines: &[InCell], is_of: im
     }
 }
 
-/// The geometric mean of a controller's ratios, with its interval; it has one in each of these cells.
+/// Returns the geometric mean of a controller's ratios and its interval. Each cell must have a
+/// ratio.
 fn mean(controller: &str, contests: &[&Contest<'_>]) -> (f64, Option<Interval>) {
     let replications = |of: &&Contest<'_>| of.there.first().map_or(0, |entry| entry.of_runs.len());
-    // Cells with as many replications of one experiment share their random numbers.
+    // Cells of one experiment with equally many replications share their random numbers.
     let mut groups: Vec<Vec<&Contest<'_>>> = Vec::new();
     for contest in contests {
         let is_alike = |group: &&mut Vec<&Contest<'_>>| {
@@ -238,10 +241,10 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     distinct
 }
 
-/// With fewer replications than these, a reader is told so.
+/// A note warns of comparisons with fewer replications than this.
 const FEW: usize = 5;
 
-/// The board: a line for each controller, the one that loses least first.
+/// Returns the ranking: one line per controller, least regret first.
 #[must_use]
 pub fn board(rows: &[Row]) -> Table {
     let standings: Vec<&Standing> = rows.iter().filter_map(|row| standing(&row.of)).collect();
@@ -256,7 +259,7 @@ pub fn board(rows: &[Row]) -> Table {
         let numbers = [all.shown_regret(), shown(all.mean), all.shown_interval(), all.shown_share(all.behind)];
         let mut line: Vec<String> = std::iter::once(of.controller.clone()).chain(numbers).collect();
         line.extend(baseline.map(|_| all.shown_share(all.ahead)));
-        // Of a single one it would be the same once more.
+        // With a single paper the column would repeat the total.
         line.extend(of.papers.iter().filter(|_| papers.len() > 1).map(|of| of.of.shown_in_short()));
         line
     };
@@ -279,7 +282,7 @@ fn standing(of: &Compared) -> Option<&Standing> {
     if let Compared::Controller(standing) = of { Some(standing) } else { None }
 }
 
-/// Where a controller has no value.
+/// Describes the cells in which a controller has no value.
 fn gap(of: &Standing, rows: &[Row]) -> String {
     let is_gap = |row: &&InCell| row.controller == of.controller && row.ratio.is_none();
     let first = cells_of(rows).filter(is_gap).map(|of| format!("{}/{} {}", of.paper, of.cell, of.metric)).next();

@@ -1,5 +1,5 @@
-//! Values that come from several cells: pooled over axes, or compared replication by replication, since a replication has the
-//! same random numbers in all cells.
+//! Values that combine several cells: pooled over axes, or compared replication by replication,
+//! which share random numbers in all cells.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,19 @@ use crate::metrics::Sample;
 use crate::metrics::statistic::{Measured, number, of_numbers};
 use crate::scenario::{By, Pick, Statistic, Value};
 
-/// All cells, and what was measured of them.
+/// All cells and their measurements.
 #[derive(Clone, Copy)]
 pub(super) struct Cells<'a> {
     pub(super) runs: &'a [CellRuns],
     pub(super) outcomes: &'a [Vec<Samples>],
 }
 
-/// Where a cell is on the axes that are named, of which there are few.
+/// The labels of a cell on the named axes; a short list.
 type Labels<'a> = Vec<(&'a str, String)>;
 
 impl<'a> Cells<'a> {
-    /// What a value is whose axes lead to other cells; `None` if it does not belong to this one, or the others are not there.
+    /// Measures a value whose axes lead to other cells; `None` if it belongs to another cell, or if
+    /// the other cells are missing.
     pub(super) fn measure(self, at: View<'_>, value: &Value) -> Option<Measured> {
         let is_last = |axis: &String| self.points(at, axis).last().cloned() == label(at, axis);
         if !value.over.iter().all(is_last) {
@@ -46,7 +47,8 @@ impl<'a> Cells<'a> {
         (!numbers.is_empty()).then(|| of_numbers(value.statistic, "", &numbers, replications))
     }
 
-    /// The labels that are picked, by means over all replications or by one of them; `None` if there is no such point.
+    /// Picks labels by the means over all replications, or by replication `run`; `None` if no such
+    /// point exists.
     fn picked<'v>(
         self,
         at: View<'_>,
@@ -83,7 +85,7 @@ impl<'a> Cells<'a> {
         picks.iter().map(label).collect()
     }
 
-    /// The points of an axis that a cell's part has, in their order.
+    /// Lists the points of an axis in the part of this cell, in order.
     fn points(self, at: View<'_>, axis: &str) -> Vec<String> {
         let mut points = Vec::new();
         for runs in self.runs.iter().filter(|runs| runs.cell.part == at.runs.cell.part) {
@@ -95,8 +97,8 @@ impl<'a> Cells<'a> {
         points
     }
 
-    /// For each replication, the samples of all cells that a value is over, as one. The cells are those of these labels,
-    /// and otherwise of this cell's.
+    /// Merges, for each replication, the samples of all cells that the value pools. Other axes have
+    /// these labels, or those of this cell.
     fn samples(self, at: View<'_>, value: &Value, labels: &[(&str, String)]) -> Option<Vec<Sample>> {
         let is_meant = |other: View<'_>, axis: &str| {
             let wanted = labels.iter().find(|(of, _)| *of == axis).map(|(_, label)| label.clone());
@@ -123,12 +125,11 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// Where a cell is on an axis.
 fn label(at: View<'_>, axis: &str) -> Option<String> {
     at.runs.cell.label(axis, at.scheme).map(std::borrow::Cow::into_owned)
 }
 
-/// How much more one is than the other in a replication.
+/// Returns how much `one` exceeds `other` in a replication: a difference, or per cent.
 fn compared(by: By, statistic: Statistic, one: Sample, other: Sample) -> Option<f64> {
     if by == By::Difference {
         return Some(number(statistic, &one)? - number(statistic, &other)?);

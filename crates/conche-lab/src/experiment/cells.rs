@@ -1,4 +1,4 @@
-//! The runs of a cell, and what is measured of each.
+//! The runs of a cell, and the samples taken from each.
 
 use std::sync::Arc;
 
@@ -10,25 +10,25 @@ use crate::scenario::{Cell, ControllerName, Metric, Pace, Phase, Sender, Value};
 use crate::trial::{self, Control, Flow, Record, Routes, Selection, Wanted};
 use crate::units::Span;
 
-/// A cell, and each different thing that is measured of it.
+/// A cell and the distinct metrics measured in it.
 pub(super) struct CellRuns {
     pub(super) cell: Cell,
     measured: Vec<(Metric, Option<usize>)>,
     routes: Arc<Routes>,
 }
 
-/// What one run gives: a sample of each thing for each scheme, of the whole and then of each phase.
+/// The samples of one run: per scheme and metric, first of the whole run, then of each phase.
 pub(super) type Samples = Vec<Sample>;
 
-/// A scheme in a cell, over all of the run or over a phase.
+/// A scheme of a cell, over the whole run or over a phase.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) runs: &'a CellRuns,
     pub(super) scheme: &'a str,
     pub(super) phase: Option<&'a Phase>,
-    /// 0 for the whole run, and then the number of the phase.
+    /// 0 for the whole run, then the number of the phase.
     pub(super) stretch: usize,
-    /// Where its samples begin.
+    /// Index of its first sample.
     first: usize,
 }
 
@@ -44,36 +44,34 @@ impl CellRuns {
         Self { cell, measured, routes }
     }
 
-    /// Which of the samples a value is made of.
+    /// Returns the index of the sample that a value is computed from.
     pub(super) fn place(&self, value: &Value) -> usize {
         let thing = thing(&self.cell, value);
         self.measured.iter().position(|known| *known == thing).expect("every value's was listed")
     }
 
-    /// One of its schemes over the whole, or over a phase.
     pub(super) fn view(&self, stretch: usize, scheme: usize) -> View<'_> {
         let phase = stretch.checked_sub(1).map(|phase| &self.cell.scenario.phases[phase]);
         let first = (stretch * self.cell.schemes.len() + scheme) * self.measured.len();
         View { runs: self, scheme: &self.cell.schemes[scheme], phase, stretch, first }
     }
 
-    /// How many stretches are measured: the whole and the phases.
+    /// The number of stretches: the whole run and each phase.
     pub(super) fn stretches(&self) -> usize {
         1 + self.cell.scenario.phases.len()
     }
 
-    /// All of them, in the order of their samples.
+    /// All views, in the order of their samples.
     pub(super) fn views(&self) -> impl Iterator<Item = View<'_>> {
         let schemes = self.cell.schemes.len();
         (0..self.stretches()).flat_map(move |stretch| (0..schemes).map(move |scheme| self.view(stretch, scheme)))
     }
 
-    /// What a sample counts.
     pub(super) fn unit(&self, place: usize) -> Unit {
         self.measured[place].0.unit()
     }
 
-    /// The scheme of a flow, or the controller that its traffic has of its own.
+    /// Names the scheme of a flow, or the controller that its traffic sets.
     pub(super) fn controls(&self, flow: &Flow) -> &str {
         match flow.control {
             Control::Scheme(place) => &self.cell.schemes[place],
@@ -83,32 +81,29 @@ impl CellRuns {
         }
     }
 
-    /// The samples of a run that has none.
+    /// The samples of a run without any measurement.
     pub(super) fn nothing(&self) -> Samples {
         vec![Sample::None; self.stretches() * self.cell.schemes.len() * self.measured.len()]
     }
 }
 
 impl<'a> View<'a> {
-    /// The values of the scheme.
     pub(super) fn values(self) -> impl Iterator<Item = &'a Value> {
         let cell = &self.runs.cell;
         cell.scenario.values.iter().filter(move |value| cell.is_among(&value.only, self.scheme))
     }
 
-    /// The row of a value.
     pub(super) fn row(self, value: &Value) -> String {
         let row = self.runs.cell.row(value.row.as_deref(), self.scheme);
         self.phase.map_or_else(|| row.clone(), |phase| format!("{row}/{}", phase.name))
     }
 
-    /// Its samples in a run.
     pub(super) fn samples(self, run: &Samples) -> &[Sample] {
         &run[self.first..self.first + self.runs.measured.len()]
     }
 }
 
-/// The metric, and the place of the traffic that it is of.
+/// Returns the metric and the index of its traffic.
 fn thing(cell: &Cell, value: &Value) -> (Metric, Option<usize>) {
     let place = |name: &String| cell.scenario.traffic.iter().position(|traffic| traffic.name == *name);
     (value.metric.clone(), value.traffic.as_ref().and_then(place))
@@ -131,7 +126,7 @@ impl campaign::Cell for CellRuns {
         self.cell.scenario.replications.get()
     }
 
-    /// A guess: exchanges, the more of them the longer the run.
+    /// An estimate: the number of exchanges, which grows with the duration.
     fn work(&self) -> u64 {
         let scenario = &self.cell.scenario;
         let size = |reference: &str| u64::from(scenario.most_nodes(reference));
@@ -157,7 +152,7 @@ impl campaign::Cell for CellRuns {
                 }
             };
             let exchanges = traffic.exchanges.map_or(by_time, |exchanges| u64::from(exchanges.get()));
-            // The more clients, the more copies of each exchange.
+            // More clients cause more retransmissions per exchange.
             flows * exchanges + flows * flows * exchanges / 100
         };
         scenario.traffic.iter().map(of).sum::<u64>().max(1)
@@ -174,7 +169,7 @@ impl campaign::Cell for CellRuns {
     fn run(&self, replication: Replication, exchanges: Option<&mut ExchangeRows>) -> Result<Ran<Samples>, String> {
         let wants = |what: fn(Wanted) -> bool| self.measured.iter().any(|(metric, _)| what(metrics::wants(metric)));
         let wanted = Wanted {
-            // The timelines of exchanges have timeouts.
+            // The timelines of exchanges need timeouts.
             timeouts: exchanges.is_some() || wants(|wanted| wanted.timeouts),
             arrivals: wants(|wanted| wanted.arrivals),
         };

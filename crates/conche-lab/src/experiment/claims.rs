@@ -1,4 +1,4 @@
-//! What is said in words, put to the test with the measured values.
+//! Tests a paper's claims on the measured values.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,30 @@ use crate::results::{Figure, Unit, Verdict};
 use crate::scenario::{Claim, Compare, Operand, Scenario, filled, matches_any};
 use crate::stats::{Interval, estimate, spread_ratio};
 
-/// The item of claims: what was compared, and in the column that ends in `_holds` the verdict.
+/// Item of claims: the compared value, and the verdict in the column that ends in `_holds`.
 pub(super) const CLAIMS: &str = "claims";
 
-/// A value, and what it was in each replication, if it had one in each.
+/// A value, and its values per replication if each has one.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     pub(super) figure: Figure,
     pub(super) of_runs: Vec<f64>,
-    /// Where controllers are compared by it.
+    /// Comparison of controllers that it belongs to.
     pub(super) contest: Option<Contest>,
 }
 
-/// A claim that is made, and what it compares.
+/// A claim and the rows that it compares.
 #[derive(Clone, Debug)]
 pub struct Compared<'a> {
-    /// The row of its figures.
+    /// Row of its values.
     pub row: String,
-    /// What is said.
+    /// Claim.
     pub claim: &'a Claim,
-    /// The rows of the values that it is said of; their column is the claim's.
+    /// Rows of the compared values; the claim names their column.
     pub of: Vec<String>,
 }
 
-/// All claims that are made of these figures.
+/// Lists all claims that these values allow.
 #[must_use]
 pub fn compared<'a>(scenario: &'a Scenario, figures: &[Figure]) -> Vec<Compared<'a>> {
     let series = figures.iter().map(|figure| Series { figure: figure.clone(), of_runs: Vec::new(), contest: None });
@@ -47,7 +47,7 @@ pub fn compared<'a>(scenario: &'a Scenario, figures: &[Figure]) -> Vec<Compared<
     scenario.claims.iter().flat_map(of_claim).collect()
 }
 
-/// The figures of all claims whose values were measured.
+/// Judges all claims whose values were measured.
 pub(super) fn figures(scenario: &Scenario, series: &[Series]) -> Vec<Figure> {
     let known = Known::new(series);
     let mut judged: Vec<(Vec<usize>, [Figure; 2])> = Vec::new();
@@ -66,7 +66,7 @@ pub(super) fn figures(scenario: &Scenario, series: &[Series]) -> Vec<Figure> {
     judged.into_iter().flat_map(|(_, judged)| judged).collect()
 }
 
-/// What the names of a claim stand for, of which there are few.
+/// The label that each name of a claim stands for; a short list.
 type Labels<'a> = Vec<(&'a str, &'a str)>;
 
 fn label<'a>(labels: &Labels<'a>, name: &str) -> Option<&'a str> {
@@ -85,7 +85,7 @@ impl<'a> Known<'a> {
         self.0.get(&(row, column)).copied()
     }
 
-    /// All that were measured in rows like these.
+    /// Returns all series whose rows match the operands.
     fn all(&self, operands: &[Operand], column: &str, fill: impl Fn(&str) -> Option<String>) -> Vec<&'a Series> {
         let rows = operands.iter().filter_map(|operand| if let Operand::Row(row) = operand { fill(row) } else { None });
         let patterns: Vec<String> = rows.collect();
@@ -93,7 +93,7 @@ impl<'a> Known<'a> {
         self.0.iter().filter(|(name, _)| is_meant(name)).map(|(_, series)| *series).collect()
     }
 
-    /// The row that an operand stands for; `None` if one of its rows was not measured.
+    /// Returns the series that an operand stands for; `None` if one of its rows is missing.
     fn find(&self, operand: &Operand, column: &str, fill: impl Fn(&str) -> Option<String>) -> Option<&'a Series> {
         let row = |template: &String| self.get(&fill(template)?, column);
         let by_value = |one: &&Series, other: &&Series| one.figure.measured.total_cmp(&other.figure.measured);
@@ -106,7 +106,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The row of a claim with these labels, and the values that it compares; `None` where one that it needs was not measured.
+/// Returns a claim's row for these labels and the values it compares; `None` if a required one is
+/// missing.
 fn operands<'a>(claim: &Claim, labels: &Labels<'_>, known: &Known<'a>) -> Option<(String, Vec<&'a Series>)> {
     let fill = |template: &str| fill(template, labels);
     let found = match claim.compare {
@@ -120,8 +121,8 @@ fn fill(template: &str, labels: &Labels<'_>) -> Option<String> {
     filled(template, |name| label(labels, name).map(Into::into))
 }
 
-/// What was compared, and in the column that ends in `_holds` the verdict. `None` where a value that it needs was not
-/// measured, or where the comparison means nothing.
+/// Returns the compared value and the verdict (column `..._holds`). `None` if a required value is
+/// missing, or if the comparison is undefined.
 fn judge(claim: &Claim, labels: &Labels<'_>, known: &Known<'_>, paper: &str) -> Option<[Figure; 2]> {
     let (row, found) = operands(claim, labels, known)?;
     let outcome = outcome(claim, &found, |template| fill(template, labels))?;
@@ -147,7 +148,7 @@ fn judge(claim: &Claim, labels: &Labels<'_>, known: &Known<'_>, paper: &str) -> 
     Some([value, verdict])
 }
 
-/// What becomes of a claim with this interval of its outcome.
+/// Returns the verdict on a claim from the interval of its outcome.
 fn verdict(claim: &Claim, interval: Option<Interval>) -> Verdict {
     let Some(Interval { low, high }) = interval else { return Verdict::Inconclusive };
     let above = if claim.compare == Compare::Apart { Some(0.0) } else { claim.above };
@@ -163,19 +164,19 @@ fn verdict(claim: &Claim, interval: Option<Interval>) -> Verdict {
     }
 }
 
-/// What a comparison gives.
+/// The result of a comparison.
 struct Outcome {
     shown: f64,
-    /// That of what is shown.
+    /// Interval of `shown`.
     interval: Option<Interval>,
-    /// The interval that decides.
+    /// Interval that decides the verdict.
     decides: Option<Interval>,
 }
 
 fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<String>) -> Option<Outcome> {
     let numbers =
         if let Compare::LineFrom(from) = claim.compare { numbers(claim, found, from, fill) } else { Vec::new() };
-    // A line has nothing to say of the point at which it is 0, and of what is before it.
+    // A fitted line excludes points at or before its zero.
     let is_compared = |place: &usize| numbers.get(*place).is_none_or(|number| *number > 0.0);
     let places: Vec<usize> = (0..found.len()).filter(is_compared).collect();
     let numbers: Vec<f64> = numbers.into_iter().filter(|number| *number > 0.0).collect();
@@ -195,7 +196,7 @@ fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<Strin
         (Compare::Difference, [_, _]) => by(&difference),
         (Compare::Ratio, [_, _]) => by(&ratio),
         (Compare::Apart, [_, _]) => {
-            // Nothing is infinitely more than nothing; what matters is the difference.
+            // A ratio to 0 is undefined; the difference decides.
             let (shown, interval) = by(&ratio).map_or((0.0, None), |ratio| (ratio.shown, ratio.interval));
             Some(Outcome { shown, interval, ..by(&difference)? })
         }
@@ -203,7 +204,7 @@ fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<Strin
             let (shown, interval) = spread_ratio(&one.of_runs, &other.of_runs)?;
             Some(Outcome { shown, interval: Some(interval), decides: Some(interval) })
         }
-        // One value has no spread.
+        // A spread needs two values.
         (Compare::Spread, [_, _, ..]) => by(&|means| {
             let least = means.iter().copied().fold(f64::INFINITY, f64::min);
             Some(means.iter().copied().fold(f64::NEG_INFINITY, f64::max) - least)
@@ -213,7 +214,7 @@ fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<Strin
     }
 }
 
-/// How far behind the point at which a line begins the numbers are that rows belong to; a row without one is at it.
+/// Returns each row's number, minus the start of the line; a row without a number is at the start.
 fn numbers(claim: &Claim, found: &[&Series], from: f64, fill: impl Fn(&str) -> Option<String>) -> Vec<f64> {
     let patterns = claim.of.iter().filter_map(|of| if let Operand::Row(row) = of { fill(row) } else { None });
     let patterns: Vec<String> = patterns.collect();
@@ -227,8 +228,8 @@ fn numbers(claim: &Claim, found: &[&Series], from: f64, fill: impl Fn(&str) -> O
     found.iter().map(|series| number(&series.figure.row)).collect()
 }
 
-/// The share of the variance of `y` that the line through 0 explains which is nearest to it by least squares. `None` with
-/// fewer than two points, or where nothing varies.
+/// Returns the share of the variance of `y` explained by the least-squares line through 0. `None`
+/// with fewer than two points, or without variance.
 fn explained(x: &[f64], y: &[f64]) -> Option<f64> {
     let sum = |of: &dyn Fn(f64, f64) -> f64| x.iter().zip(y).map(|(x, y)| of(*x, *y)).sum::<f64>();
     let slope = sum(&|x, y| x * y) / sum(&|x, _| x * x);
@@ -237,7 +238,7 @@ fn explained(x: &[f64], y: &[f64]) -> Option<f64> {
     (y.len() > 1 && variation > 0.0).then(|| if slope > 0.0 { (1.0 - rest / variation).max(0.0) } else { 0.0 })
 }
 
-/// All combinations of labels, the last name's changing fastest.
+/// Returns all combinations of labels; the last name varies fastest.
 fn combinations(each: &BTreeMap<String, Vec<String>>) -> Vec<Labels<'_>> {
     let mut combinations: Vec<Labels<'_>> = vec![Vec::new()];
     for (name, labels) in each {

@@ -1,14 +1,14 @@
-//! Which values controllers are compared by, and what each controller gave.
+//! Selects the values by which controllers are compared.
 
 use super::cells::View;
 use super::claims::Series;
 use crate::comparison::{Cell, Entry};
 use crate::scenario::{Better, Value};
 
-/// Where a value stands beside those of the other controllers.
+/// The place of a value in the comparison of controllers.
 #[derive(Clone, Debug)]
 pub(super) struct Contest {
-    /// The row but for the scheme.
+    /// Row without the scheme.
     cell: String,
     scheme: String,
     better: Better,
@@ -16,7 +16,8 @@ pub(super) struct Contest {
 }
 
 impl Contest {
-    /// `None` of what is not primary, is of a stretch of a run only, or of several schemes that share a network.
+    /// Returns `None` for a value that is not primary, covers a phase only, or comes from schemes
+    /// that share a network.
     pub(super) fn of(view: View<'_>, value: &Value, replications: usize) -> Option<Self> {
         let is_compared = value.primary && view.phase.is_none() && view.runs.cell.mix.is_none();
         let better = value.better().filter(|_| is_compared)?;
@@ -26,7 +27,7 @@ impl Contest {
     }
 }
 
-/// What these schemes gave, cell by cell.
+/// Groups the values of these schemes by cell.
 pub(super) fn cells(series: &[Series], schemes: &[&str]) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
     for Series { figure, of_runs, contest } in series {
@@ -43,7 +44,7 @@ pub(super) fn cells(series: &[Series], schemes: &[&str]) -> Vec<Cell> {
             });
             cells.len() - 1
         });
-        // What only some replications have is of others than those that the rest of the controllers have had.
+        // An incomplete series covers other replications than the remaining controllers do.
         let is_whole = of_runs.len() == *replications && of_runs.iter().all(|value| value.is_finite());
         if let Some(entry) = cells[place].entries.iter_mut().find(|entry| entry.controller == *scheme) {
             entry.value = Some(figure.measured).filter(|value| is_whole && value.is_finite());

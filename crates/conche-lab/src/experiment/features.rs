@@ -1,10 +1,10 @@
-//! What distinguishes the schemes, before any run: features, and bytes of state for each peer.
+//! Static properties of the schemes: features, and bytes of state per peer.
 
 use crate::report::Table;
 use crate::results::{Figure, Unit};
 use crate::scenario::{self, Scenario, Scheme};
 
-/// Bytes of state for each peer, scheme by scheme.
+/// Returns the bytes of state per peer of each scheme.
 pub(super) fn figures(scenario: &Scenario) -> Vec<Figure> {
     let Some(shown) = &scenario.features else { return Vec::new() };
     let figure = |scheme: &Scheme| {
@@ -24,7 +24,7 @@ pub(super) fn figures(scenario: &Scenario) -> Vec<Figure> {
     scenario.schemes.iter().filter_map(figure).collect()
 }
 
-/// All features, a line for each scheme.
+/// Returns the table of features, one line per scheme.
 pub(super) fn table(scenario: &Scenario) -> Option<Table> {
     let scenario::Features { title, .. } = scenario.features.as_ref()?;
     let yes = |feature: bool| if feature { "yes" } else { "-" }.to_owned();

@@ -1,4 +1,4 @@
-//! What is made of the replications of a cell.
+//! Computes the values of a cell from its replications.
 
 use super::across::Cells;
 use super::cells::{Samples, View};
@@ -10,10 +10,10 @@ use crate::metrics::statistic::{self, Measured, percentiles};
 use crate::results::Figure;
 use crate::scenario::{Item, Scenario, Statistic, Value, matches_any};
 
-/// The item of what is in no other.
+/// Item of values that no other item lists.
 const GRID: &str = "grid";
 
-/// All values of a cell, scheme by scheme: of the whole run, then of each phase.
+/// Returns all values of a cell, scheme by scheme: of the whole run, then of each phase.
 pub(super) fn of_cell(cells: Cells<'_>, place: usize, published: &Published) -> Vec<Series> {
     let runs = &cells.runs[place];
     let of_scheme = |scheme: usize| (0..runs.stretches()).map(move |stretch| runs.view(stretch, scheme));
@@ -21,11 +21,11 @@ pub(super) fn of_cell(cells: Cells<'_>, place: usize, published: &Published) -> 
     views.flat_map(|view| of_view(cells, view, &cells.outcomes[place], published)).collect()
 }
 
-/// The values of a scheme in a phase, or in the whole.
+/// Returns the values of a scheme, in a phase or the whole run.
 fn of_view(cells: Cells<'_>, view: View<'_>, outcomes: &[Samples], published: &Published) -> Vec<Series> {
     let runs = view.runs;
     let samples_of = |place: usize| -> Vec<&Sample> { outcomes.iter().map(|run| &view.samples(run)[place]).collect() };
-    // Percentiles of one thing come from one bootstrap.
+    // Percentiles of one metric share one bootstrap.
     let mut percents: Vec<(usize, Vec<f64>)> = Vec::new();
     for value in view.values() {
         if let Statistic::Percentile(percent) = value.statistic {
@@ -58,7 +58,7 @@ fn of_view(cells: Cells<'_>, view: View<'_>, outcomes: &[Samples], published: &P
         measured.into_iter().map(series).collect()
     };
     let values: Vec<&Value> = view.values().collect();
-    // Values over the same windows come window by window.
+    // Values over the same windows are interleaved, window by window.
     let alike =
         |one: &&Value, other: &&Value| one.metric.windows().is_some() && one.metric.windows() == other.metric.windows();
     let by_window = |values: &[&Value]| {
@@ -67,7 +67,7 @@ fn of_view(cells: Cells<'_>, view: View<'_>, outcomes: &[Samples], published: &P
         (0..longest).flat_map(|_| columns.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>()).collect::<Vec<_>>()
     };
     let mut series: Vec<(usize, Series)> = values.chunk_by(alike).flat_map(by_window).collect();
-    // Stable: what the first replication has comes first, in the order of the values.
+    // Stable sort: labels of the first replication first, in the order of the values.
     series.sort_by_key(|(first_run, _)| *first_run);
     series.into_iter().map(|(_, series)| series).collect()
 }
@@ -94,7 +94,8 @@ fn item_of(scenario: &Scenario, row: &str, column: &str) -> String {
     found.map_or(GRID, |item| &item.name).to_owned()
 }
 
-/// The place of a figure's item among the scenario's; what is in none comes last. An item may be listed several times.
+/// Returns the position of a value's item in the scenario; unlisted ones come last. An item may be
+/// listed several times.
 pub(super) fn rank(scenario: &Scenario, figure: &Figure) -> usize {
     let named = || scenario.items.iter().enumerate().filter(|(_, item)| item.name == figure.item);
     let is_listed = |item: &Item| matches_any(&item.rows, &figure.row) && matches_any(&item.columns, &figure.column);

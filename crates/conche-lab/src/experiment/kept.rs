@@ -1,4 +1,5 @@
-//! What is left of runs on disk: their samples, from which figures are made again, their values, and their exchanges.
+//! Data of runs that stays on disk: samples, from which values are recomputed, per-run values, and
+//! exchanges.
 
 use std::io;
 
@@ -11,7 +12,7 @@ use crate::metrics::statistic;
 use crate::scenario::Value;
 use crate::trial::Record;
 
-/// The samples of a run, one after the other.
+/// Returns the samples of a run, in order.
 pub(super) fn keep(runs: &CellRuns, outcome: &Samples) -> Vec<Kept> {
     let of_view = |view: View<'_>| {
         let kept = move |(place, sample): (usize, &Sample)| {
@@ -30,7 +31,7 @@ pub(super) fn keep(runs: &CellRuns, outcome: &Samples) -> Vec<Kept> {
     runs.views().flat_map(of_view).collect()
 }
 
-/// Adds the values of a cell's runs: of each value what it is within a run.
+/// Adds the per-run values of a cell's runs.
 pub(super) fn add_values(rows: &mut RunRows, runs: &CellRuns, outcomes: &[Option<Samples>]) -> io::Result<()> {
     let (scenario, cell) = (&runs.cell.scenario, runs.id());
     for (replication, outcome) in (0..).zip(outcomes) {
@@ -51,7 +52,7 @@ pub(super) fn add_values(rows: &mut RunRows, runs: &CellRuns, outcomes: &[Option
     Ok(())
 }
 
-/// Adds the exchanges of a run, flow by flow, each in the order of their ends.
+/// Adds the exchanges of a run, flow by flow, in the order of their ends.
 pub(super) fn add_exchanges(
     rows: &mut ExchangeRows,
     runs: &CellRuns,

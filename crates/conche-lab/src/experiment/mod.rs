@@ -1,17 +1,17 @@
-//! The experiment of a scenario: its cells run, measured and shown.
+//! Runs the experiment of a scenario, measures it, and lays out its tables.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `cells` | the runs of a cell, and what is measured of each |
-//! | `across` | values that come from several cells |
-//! | `kept` | what is left of runs on disk |
-//! | `timelines` | some exchanges of a run, copy by copy |
-//! | `figures` | what is made of the replications, under the tables and figures that values belong to |
-//! | `features` | what distinguishes the schemes before any run |
-//! | `claims` | what is said in words, put to the test |
-//! | `contests` | which values controllers are compared by |
+//! | `cells` | the runs of a cell and the samples of each |
+//! | `across` | values that combine several cells |
+//! | `kept` | data of runs on disk |
+//! | `timelines` | selected exchanges, transmission by transmission |
+//! | `figures` | values over the replications |
+//! | `features` | static properties of the schemes |
+//! | `claims` | verdicts on a paper's claims |
+//! | `contests` | values by which controllers are compared |
 //! | `tables` | tables of text |
-//! | `published` | the values of a paper, from CSV |
+//! | `published` | a paper's values, from CSV |
 
 mod across;
 mod cells;
@@ -49,30 +49,30 @@ use published::Published;
 pub struct Experiment {
     document: Document,
     published: Published,
-    /// The text that it was read from.
+    /// Source text.
     text: String,
-    /// The files that this names.
+    /// Names and texts of the files that the source names.
     files: Vec<(String, String)>,
-    /// Stands for these, and for all that was changed of it.
+    /// Fingerprint of all changes made to the source.
     settings: String,
 }
 
-/// What an experiment gave.
+/// The results of an experiment.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// The measured values.
+    /// Measured values.
     pub figures: Vec<Figure>,
-    /// The values that controllers are compared by, cell by cell.
+    /// Values by which controllers are compared, cell by cell.
     pub cells: Vec<comparison::Cell>,
-    /// How it ended.
+    /// How the campaign ended.
     pub completion: Completion,
 }
 
 impl Experiment {
-    /// Reads a scenario. `file` gives the texts of files that it names.
+    /// Reads a scenario. `file` returns the texts of the files that it names.
     ///
     /// # Errors
-    /// What is wrong, where, and what would be right.
+    /// The problem, its place, and what is expected there.
     pub fn read(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
         let files: RefCell<Vec<(String, String)>> = RefCell::default();
         let file = |name: &str| {
@@ -100,7 +100,8 @@ impl Experiment {
         self.document.scenario()
     }
 
-    /// How much is run, with the duration of runs if all are equally long.
+    /// Describes the amount of work: replications and, if all runs are equally long, their
+    /// duration.
     fn extent(&self) -> String {
         let number = self.scenario().replications.get();
         let replications = format!("{number} replication{}", if number == 1 { "" } else { "s" });
@@ -112,31 +113,31 @@ impl Experiment {
         }
     }
 
-    /// The same with another value at a path such as `nodes.client.count`.
+    /// Returns the experiment with another value at a path such as `nodes.client.count`.
     ///
     /// # Errors
-    /// If the path leads nowhere, or the value makes no sense there.
+    /// If the path does not exist, or if the value is invalid there.
     pub fn with(&self, path: &str, value: impl Into<toml::Value>) -> Result<Self, ScenarioError> {
         let value = value.into();
         let settings = fingerprint(&[self.settings.as_str(), path, &value.to_string()]);
         Ok(Self { document: self.document.with(path, value)?, settings, ..self.clone() })
     }
 
-    /// Its short name, which its figures carry.
+    /// Short name, which its values carry.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.scenario().name
     }
 
-    /// Changes how much is run, and of which schemes.
+    /// Changes the number of replications, the schemes and the cells to run.
     ///
     /// # Errors
-    /// If a controller is unknown, if what is set makes no sense, or if there is no cell of those that are to be run.
+    /// If a controller is unknown, a setting is invalid, or no cell is left to run.
     pub fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
         self.document.adjust(effort)?;
-        // Which cells, which schemes and how often, runs say themselves.
+        // Kept runs already identify their cell, scheme and replication.
         if effort.compares {
-            // Controllers are others than those of its schemes that have their names.
+            // Published values belong to the paper's schemes, not to controllers of the same name.
             self.published = Published::default();
             self.settings = fingerprint(&[self.settings.as_str(), "compares"]);
         }
@@ -149,15 +150,15 @@ impl Experiment {
         Ok(())
     }
 
-    /// Refuses a label that [`Effort::only`] asks all of these for, and that no run of any of them has.
+    /// Checks that every label of [`Effort::only`] occurs in at least one run of these experiments.
     ///
     /// # Errors
-    /// The first such label, and those that there are.
+    /// The first label that does not occur, and the existing ones.
     pub fn check_labels(all: &[Self]) -> Result<(), ScenarioError> {
         Document::check_labels(all.iter().map(|experiment| &experiment.document))
     }
 
-    /// Where its results come from, as much of it as will be run.
+    /// Describes the source of the results, as far as it will run.
     #[must_use]
     pub fn source(&self) -> Source {
         let Scenario { name, title, seed, .. } = self.scenario();
@@ -173,10 +174,11 @@ impl Experiment {
         }
     }
 
-    /// Runs it. The figures depend on the scenario alone, not on the options. They are of the runs that did not fail.
+    /// Runs the experiment. The values depend on the scenario only, not on the options; failed runs
+    /// contribute none.
     ///
     /// # Errors
-    /// If it cannot be run.
+    /// If the experiment cannot run.
     pub fn measure(&self, options: RunOptions<'_>, watch: Watch<'_>) -> Result<Measured, ExperimentError> {
         let scenario = self.scenario();
         let routes = Arc::default();
@@ -189,7 +191,7 @@ impl Experiment {
             runs.try_for_each(|(cell, outcomes)| kept::add_values(&mut rows, cell, outcomes))?;
             store.add_runs(rows);
         }
-        // A run that failed has no values.
+        // A failed run has no values.
         let or_nothing = |(cell, runs): (&CellRuns, Vec<Option<_>>)| {
             runs.into_iter().map(|outcome| outcome.unwrap_or_else(|| cell.nothing())).collect::<Vec<_>>()
         };
@@ -200,19 +202,19 @@ impl Experiment {
         let measured = campaign::threads(options)?.install(measure);
         let series: Vec<Series> = measured.into_iter().flatten().collect();
         let claims = claims::figures(scenario, &series);
-        // Those that no cell is left of were not asked for.
+        // Schemes without a remaining cell were deselected.
         let is_run = |name: &&str| self.document.cells().iter().any(|cell| cell.schemes.iter().any(|of| of == name));
         let schemes: Vec<&str> = scenario.schemes.iter().map(|of| of.name.as_str()).filter(is_run).collect();
         let compared = contests::cells(&series, &schemes);
         let mut figures = features::figures(scenario);
         figures.extend(series.into_iter().map(|series| series.figure));
-        // Stable, so that the values of an item stay in the order of cells.
+        // Stable sort: the values of an item keep the order of cells.
         figures.sort_by_key(|figure| figures::rank(scenario, figure));
         figures.extend(claims);
         Ok(Measured { figures, cells: compared, completion })
     }
 
-    /// Its figures as tables of text.
+    /// Lays out the values as tables of text.
     #[must_use]
     pub fn tables(&self, figures: &[Figure]) -> Vec<Table> {
         let features = features::table(self.scenario());
@@ -220,7 +222,7 @@ impl Experiment {
         shown.chain(closeness_table(self, figures)).collect()
     }
 
-    /// By how much a figure may differ from what was published; `None` where nothing is promised.
+    /// Maximum difference from the published value; `None` if no bar is set.
     #[must_use]
     pub fn tolerance(&self, figure: &Figure) -> Option<f64> {
         let mut bars = self.scenario().bars.iter();
@@ -230,20 +232,21 @@ impl Experiment {
         }
     }
 
-    /// The 95 % interval of a figure's published value, if that was published too.
+    /// The 95 % interval of the published value, if the paper states one.
     #[must_use]
     pub fn published_interval(&self, figure: &Figure) -> Option<Interval> {
         let reach = self.published.interval(&figure.row, &figure.column)?;
         figure.published.map(|value| Interval { low: value - reach, high: value + reach })
     }
 
-    /// What it was read from.
+    /// Scenario document.
     #[must_use]
     pub fn document(&self) -> &Document {
         &self.document
     }
 
-    /// Where a figure's published value stands to the network; `None` for what no network has made.
+    /// Whether the network was fitted on the published value or predicts it; `None` for values that
+    /// need no network.
     #[must_use]
     pub fn origin(&self, figure: &Figure) -> Option<Origin> {
         let scenario = self.scenario();
@@ -254,21 +257,21 @@ impl Experiment {
         Some(if is_fitted { Origin::Fitted } else { Origin::Predicted })
     }
 
-    /// Why a figure is beyond its bar, or a claim does not hold, where that is known.
+    /// Documented reason why a value misses its bar or a claim is not supported.
     #[must_use]
     pub fn reason(&self, figure: &Figure) -> Option<&str> {
         let mut reasons = self.scenario().reasons.iter();
         reasons.find(|reason| concerns(&reason.items, &reason.rows, figure)).map(|reason| reason.text.as_str())
     }
 
-    /// Whether a figure is as near to what was published as it must be; `None` where nothing is promised.
+    /// Whether a value is within its bar; `None` if no bar is set.
     #[must_use]
     pub fn within(&self, figure: &Figure) -> Option<bool> {
         Some((figure.measured - figure.published?).abs() <= self.tolerance(figure)?)
     }
 }
 
-/// The title, and in a second line how much of it will be run.
+/// Writes the title and, on a second line, the amount of work.
 impl fmt::Display for Experiment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Scenario { title, seed, .. } = self.scenario();
@@ -276,7 +279,6 @@ impl fmt::Display for Experiment {
     }
 }
 
-/// Whether what is said of these items and rows is said of a figure.
 fn concerns(items: &[String], rows: &[String], figure: &Figure) -> bool {
     (items.is_empty() || items.contains(&figure.item)) && matches_any(rows, &figure.row)
 }

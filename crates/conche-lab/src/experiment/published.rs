@@ -1,7 +1,7 @@
-//! What a paper published, as far as it is known in numbers: a CSV file beside the scenario.
+//! The published values of a paper: a CSV file beside the scenario.
 //!
-//! Its columns are the row and the column of a value as results call them, and the value; and, where it was published, how
-//! far its 95 % confidence interval reaches either way. Lines that begin with `#` say where the values come from.
+//! Columns: row and column as in results, the value and, optionally, the half-width of its 95 %
+//! confidence interval. Lines that begin with `#` name the source.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Published(HashMap<String, HashMap<String, (f64, Option<f64>)>>);
 
-/// The first line that is no comment, without intervals and with them.
+/// The first line that is no comment, without and with intervals.
 const HEADER: &str = "row,column,value";
 const WITH_INTERVALS: &str = "row,column,value,interval";
 
@@ -17,7 +17,7 @@ impl Published {
     /// Reads a file.
     ///
     /// # Errors
-    /// The first line that is wrong, and what would be right.
+    /// The first wrong line, and what is expected there.
     pub(super) fn from_csv(text: &str) -> Result<Self, String> {
         let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
         match lines.next() {
@@ -41,12 +41,12 @@ impl Published {
         Ok(Self(values))
     }
 
-    /// The published value of a row and column, if there is one.
+    /// The published value of a row and column.
     pub(super) fn of(&self, row: &str, column: &str) -> Option<f64> {
         Some(self.0.get(row)?.get(column)?.0)
     }
 
-    /// How far its interval reaches either way, if that is published.
+    /// The half-width of its interval, if published.
     pub(super) fn interval(&self, row: &str, column: &str) -> Option<f64> {
         self.0.get(row)?.get(column)?.1
     }

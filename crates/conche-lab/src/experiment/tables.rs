@@ -1,4 +1,4 @@
-//! Tables of text, as the scenario lays them out.
+//! Lays out values as tables of text, as the scenario specifies.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -9,13 +9,14 @@ use crate::report::{Table, deviation, interval, number};
 use crate::results::{Figure, Unit, Verdict};
 use crate::scenario::{self, Scenario, filled, matches_any, parsed, templates};
 
-/// The scenario's tables, or one of everything if they are empty, and the claims.
+/// Returns the scenario's tables, or one of all values if those are empty, and the claims.
 pub(super) fn tables(experiment: &Experiment, figures: &[Figure]) -> Vec<Table> {
     let scenario = experiment.scenario();
     let view = View::new(experiment.document.sections(), figures);
     let mut tables: Vec<Table> = scenario.tables.iter().map(|table| view.table(table)).collect();
     tables.retain(|table| !table.rows.is_empty());
-    // What was run must show, also where it is in no table of the scenario, as a controller that the paper did not run.
+    // Values outside the scenario's tables must appear too, such as those of a controller that the
+    // paper did not run.
     if tables.is_empty() {
         tables.push(everything(figures));
     }
@@ -24,7 +25,7 @@ pub(super) fn tables(experiment: &Experiment, figures: &[Figure]) -> Vec<Table> 
     tables
 }
 
-/// The claims, and below them why some are refuted, where that is known.
+/// Returns the claims, with documented reasons for refuted ones as notes.
 fn claims(experiment: &Experiment, figures: &[Figure]) -> Table {
     let mut notes: Vec<String> = Vec::new();
     for figure in
@@ -54,7 +55,7 @@ fn claims(experiment: &Experiment, figures: &[Figure]) -> Table {
     }
 }
 
-/// Each row a line, each column a column.
+/// Returns all values, one line per row.
 fn everything(figures: &[Figure]) -> Table {
     let shown = || figures.iter().filter(|figure| figure.item != CLAIMS);
     let columns = each_once(shown().map(|figure| figure.column.as_str()));
@@ -73,13 +74,13 @@ fn everything(figures: &[Figure]) -> Table {
     }
 }
 
-/// These names in the order in which each comes first.
+/// Removes duplicates and keeps the order of first occurrence.
 fn each_once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut seen = HashSet::new();
     names.filter(|name| seen.insert(*name)).collect()
 }
 
-/// A value, and half the width of its interval.
+/// Formats a value and the half-width of its interval.
 fn with_error(figure: &Figure) -> String {
     let value = number(figure.measured, figure.unit);
     match figure.ci95 {
@@ -88,17 +89,16 @@ fn with_error(figure: &Figure) -> String {
     }
 }
 
-/// Figures by row and column.
+/// Values by row and column.
 #[derive(Clone, Debug)]
 struct Values<'a>(HashMap<(&'a str, &'a str), &'a Figure>);
 
 impl<'a> Values<'a> {
-    /// An index of these figures. Of two of one row and column the later counts.
+    /// Indexes the values. Of two with the same row and column the later one counts.
     fn new(figures: &'a [Figure]) -> Self {
         Self(figures.iter().map(|figure| ((figure.row.as_str(), figure.column.as_str()), figure)).collect())
     }
 
-    /// The figure of this row and column.
     fn get(&self, row: &str, column: &str) -> Option<&'a Figure> {
         self.0.get(&(row, column)).copied()
     }
@@ -108,9 +108,9 @@ impl<'a> Values<'a> {
 struct View<'a> {
     figures: &'a [Figure],
     values: Values<'a>,
-    /// What rows may look like.
+    /// Templates of rows.
     templates: Vec<Cow<'a, str>>,
-    /// What columns may look like that have a label: what is before and behind it.
+    /// Templates of labelled columns: the text before and after the label.
     columns: Vec<(&'a str, &'a str)>,
 }
 
@@ -150,7 +150,7 @@ impl<'a> View<'a> {
         Table { title: layout.title.clone(), header, names, rows, notes: layout.notes.clone() }
     }
 
-    /// A line for each value that was published.
+    /// Lays out one line per published value.
     fn comparison(&self, layout: &scenario::Table, shown: &[&Figure]) -> (Vec<String>, Vec<Vec<String>>) {
         let show = |value: f64, unit| match unit {
             Unit::Seconds => format!("{value:.3}"),
@@ -166,7 +166,7 @@ impl<'a> View<'a> {
         (header, shown.iter().filter_map(line).collect())
     }
 
-    /// A line for each different filling of the names, a column for each of `across` and each cell.
+    /// Lays out one line per combination of names, and one column per `across` and cell.
     fn grid(&self, layout: &scenario::Table, shown: &[&'a Figure]) -> (Vec<String>, Vec<Vec<String>>) {
         let mut lines: Vec<Line<'a>> = Vec::new();
         let mut across: Vec<String> = Vec::new();
@@ -210,8 +210,8 @@ impl<'a> View<'a> {
         (header, rows.collect())
     }
 
-    /// What a cell's template says by a name: `value` for the value itself or a column of its row, or of another one in this
-    /// cell, and with `±` behind it the interval too.
+    /// Resolves a name in a cell template: `value`, or a column of the same row or of another one
+    /// in this cell; a trailing `±` adds the interval.
     fn shown(&self, figures: &[&Figure], name: &str) -> Option<String> {
         let (name, with_interval) = name.strip_suffix('±').map_or((name, false), |name| (name, true));
         let figure = match name {
@@ -221,19 +221,19 @@ impl<'a> View<'a> {
         Some(if with_interval { with_error(figure) } else { number(figure.measured, figure.unit) })
     }
 
-    /// The names at the left of a figure; `None` if it is not shown.
+    /// Returns the names at the left of a value; `None` if it is not shown.
     fn names(&self, layout: &scenario::Table, figure: &Figure) -> Option<Vec<String>> {
         let name = |head: &scenario::Head| self.fill(layout, &head.show, figure).or_else(|| head.missing.clone());
         layout.names.iter().map(name).collect()
     }
 
-    /// What stands for `{}` in a column; of several ways to read it, the shortest one.
+    /// Returns the text that `{}` stands for in a column; the shortest if several templates match.
     fn label<'f>(&self, column: &'f str) -> Option<&'f str> {
         let read = |(before, behind): &(&str, &str)| column.strip_prefix(before)?.strip_suffix(behind);
         self.columns.iter().filter_map(read).min_by_key(|label| label.len())
     }
 
-    /// A template of the labels of a figure's row, of `{column}` and its `{label}`.
+    /// Fills a template with the labels of a value's row, `{column}` and `{label}`.
     fn fill(&self, layout: &scenario::Table, template: &str, figure: &Figure) -> Option<String> {
         let mut templates = self.templates.iter().map(Cow::as_ref).filter(|_| layout.labels.is_empty());
         let own = || layout.labels.iter().find_map(|template| parsed(template, &figure.row));
@@ -246,7 +246,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Sorts what has numbers for names by them; all else stays in the order of the results.
+/// Sorts elements with numeric names by number; others keep their order.
 fn in_their_order<T>(elements: &mut [T], name: impl Fn(&T) -> &str) {
     if elements.iter().all(|element| name(element).parse::<f64>().is_ok()) {
         elements.sort_by(|a, b| {

@@ -1,4 +1,4 @@
-//! Some exchanges of a run, copy by copy: those that show most of a scheme.
+//! Timelines of selected exchanges of a run, transmission by transmission.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::kept::number;
 use crate::trial::{Flow, Record, Selection};
 use crate::workload::{Exchange, Timeout};
 
-/// Adds of each scheme the exchanges that [`Which`] names.
+/// Adds, for each scheme, the exchanges that [`Which`] selects.
 pub(super) fn add(rows: &mut ExchangeRows, runs: &CellRuns, record: &Record) {
     let envelope = Envelope::open(runs.cell.scenario.endpoint.timeout_cap.0);
     for (place, scheme) in runs.cell.schemes.iter().enumerate() {
@@ -41,26 +41,28 @@ pub(super) fn add(rows: &mut ExchangeRows, runs: &CellRuns, record: &Record) {
     }
 }
 
-/// Of each copy when it left, in seconds after the first one, and its timeout. `None` of what has no timeouts, such as
-/// Non-confirmable requests.
+/// Returns the time of each transmission, in seconds since the first, and its timeout. `None`
+/// without timeouts, as for Non-confirmable requests.
 fn copies(record: &Record, flow: &Flow, exchange: &Exchange, envelope: &Envelope) -> Option<Vec<(f64, f64)>> {
     let copies: Vec<_> = of(log(record, flow)?, exchange)
-        // What the endpoint waited for where the controller wanted this.
+        // The endpoint's actual wait, where the controller asked for this one.
         .map(|copy| ((copy.at - exchange.began).as_secs_f64(), envelope.hold(copy.after, None).as_secs_f64()))
         .collect();
     (copies.len() == usize::from(exchange.transmissions)).then_some(copies)
 }
 
-/// The copies of an exchange among all of its host's. One that started anew numbers its exchanges from the beginning.
+/// Selects the transmissions of an exchange. A restarted host reuses exchange numbers, so the time
+/// counts too.
 fn of<'a>(log: &'a [Timeout], exchange: &Exchange) -> impl Iterator<Item = &'a Timeout> {
     let (number, began, ended) = (exchange.number, exchange.began, exchange.ended);
     log.iter().filter(move |copy| copy.exchange == number && began <= copy.at && copy.at <= ended)
 }
 
-/// The timeouts of a flow's host, in the run that the flow was in.
+/// Returns the timeouts of a flow's host, from the flow's run.
 fn log<'a>(record: &'a Record, flow: &Flow) -> Option<&'a [Timeout]> {
     let own: Vec<_> = record.nodes.iter().filter(|node| node.node == flow.client).collect();
-    // Flows that were run one by one have a record of their host each, others of one host share one.
+    // Flows that ran one by one have one record of their host each; otherwise the flows of a host
+    // share one.
     let before = record.flows.iter().take_while(|other| !std::ptr::eq(*other, flow));
     let place = if own.len() > 1 { before.filter(|other| other.client == flow.client).count() } else { 0 };
     own.get(place).map(|node| node.timeouts.as_slice())
@@ -74,7 +76,7 @@ mod tests {
     use super::*;
     use crate::trial::{Control, NodeRecord};
 
-    /// Copies as the exchange that they are of, seconds at which they left, attempts, and timeouts in seconds.
+    /// Builds a log from (exchange, time in seconds, attempt, timeout in seconds).
     fn log(copies: &[(u64, u64, u8, u64)]) -> Vec<Timeout> {
         let copy = |(exchange, at, attempt, after): &(u64, u64, u8, u64)| Timeout {
             exchange: *exchange,
@@ -85,13 +87,13 @@ mod tests {
         copies.iter().map(copy).collect()
     }
 
-    /// An exchange by its number, its begin and its end in seconds.
+    /// Builds an exchange; begin and end in seconds.
     fn exchange(number: u64, began: u64, ended: u64, transmissions: u16) -> Exchange {
         let [began, ended] = [began, ended].map(|seconds| Instant::from_millis(seconds * 1000));
         Exchange { flow: 0, number, began, ended, transmissions, unnecessary: 0, answered: true, round_trip: None }
     }
 
-    /// A host's flow, with all that the host sent.
+    /// Builds a flow of a host with these transmissions.
     fn record_of(timeouts: Vec<Timeout>) -> (Record, Flow) {
         let mut topology = Topology::new();
         let [client, server] = ["client", "server"].map(|name| topology.node(name));

@@ -1,4 +1,4 @@
-//! What is measured of handshakes.
+//! Metrics of DTLS handshakes.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::Sample;
 use super::metric::{quotient, seconds, share};
 use crate::trial::{Record, Selection};
 
-/// What a metric of handshakes is in a run.
+/// Computes a metric of handshakes from a run.
 pub(super) fn sample(handshake: Handshake, run: &Record, of: Selection) -> Sample {
     let each = || run.flows_of(of).map(|flow| &flow.handshaken);
     let done = each().map(|handshaken| handshaken.done.len()).sum::<usize>() as f64;

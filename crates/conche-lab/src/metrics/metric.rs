@@ -1,4 +1,4 @@
-//! The metrics: what each is in a run.
+//! Computes each metric from the record of a run.
 
 use conche_netsim::Instant;
 use conche_proto::cc::features::Features;
@@ -9,18 +9,18 @@ use super::{handshakes, observed, over_time, received, transferred};
 use crate::stats::jain_index;
 use crate::trial::{Flow, Record, Selection, Wanted, enough};
 
-/// What a metric must know of the endpoints, beside what they did.
+/// Properties of the endpoints that metrics need.
 #[derive(Clone, Copy, Debug)]
 pub struct Endpoints {
     /// MAX_RETRANSMIT.
     pub max_retransmit: u8,
-    /// What distinguishes their congestion control, if that is known.
+    /// Features of their congestion control, if known.
     pub features: Option<Features>,
 }
 
 const NANOS_PER_SECOND: f64 = 1e9;
 
-/// What a run must remember for a metric.
+/// Returns the data that a run must record for a metric.
 #[must_use]
 pub fn wants(metric: &Metric) -> Wanted {
     match metric {
@@ -35,7 +35,7 @@ pub fn wants(metric: &Metric) -> Wanted {
     }
 }
 
-/// What a metric is in a run.
+/// Computes a metric from a run.
 #[must_use]
 pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints) -> Sample {
     let flows = || run.flows_of(of);
@@ -88,7 +88,7 @@ pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints
         }
         Metric::RetransmissionIndex => {
             let copies: u64 = exchanges().map(|exchange| u64::from(exchange.transmissions)).sum();
-            // One that was given up before its first copy could leave has none.
+            // An exchange given up before its first transmission has no retransmission.
             let repeated = exchanges().map(|exchange| u64::from(exchange.transmissions.saturating_sub(1)));
             quotient(repeated.sum::<u64>() as f64, copies as f64)
         }
@@ -127,7 +127,7 @@ pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints
     }
 }
 
-/// Which share of a sample is in each class; none of nothing.
+/// Returns the share of a sample in each class; none for an empty sample.
 fn classed(classes: &Classes, sample: &Sample) -> Sample {
     let Sample::Each(values, base) = sample else { return Sample::None };
     if values.is_empty() {
@@ -152,7 +152,7 @@ pub(super) fn quotient(above: f64, below: f64) -> Sample {
     if below > 0.0 { Sample::Ratio(above, below) } else { Sample::None }
 }
 
-/// In per cent.
+/// Returns a share in per cent.
 pub(super) fn share(part: f64, whole: f64) -> Sample {
     quotient(100.0 * part, whole)
 }
@@ -170,13 +170,13 @@ fn settling(run: &Record, of: Selection, share: f64) -> Sample {
     Sample::One(settled.as_secs_f64())
 }
 
-/// Seconds of a flow's exchanges that succeeded.
+/// Seconds of a flow's successful exchanges.
 fn useful_s(flow: &Flow) -> f64 {
     let succeeded = flow.exchanges.iter().filter(|exchange| exchange.answered);
     succeeded.map(|exchange| (exchange.ended - exchange.began).as_secs_f64()).sum()
 }
 
-/// The same of all flows, each divided by its exchanges at a time.
+/// Seconds of all flows' successful exchanges, each divided by the flow's concurrency.
 fn client_time<'a>(flows: impl Iterator<Item = &'a Flow>) -> f64 {
     flows.map(|flow| useful_s(flow) / f64::from(flow.outstanding)).sum()
 }

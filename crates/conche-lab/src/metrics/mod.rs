@@ -1,14 +1,14 @@
-//! What the metrics of a scenario are in a run, and what its statistics make of the replications.
+//! Metrics of a run, and their statistics over replications.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `metric` | the metrics: each turns a run into a sample |
-//! | `over_time` | what happens in stretches of a run's time |
-//! | `handshakes` | those of sessions that are opened |
-//! | `observed` | those of what observers know |
-//! | `received` | those of what servers received |
-//! | `transferred` | those of bulk transfers |
-//! | `statistic` | what is made of the samples of all replications |
+//! | `over_time` | metrics per window of a run |
+//! | `handshakes` | metrics of DTLS handshakes |
+//! | `observed` | metrics of observations |
+//! | `received` | metrics of requests that servers received |
+//! | `transferred` | metrics of bulk transfers |
+//! | `statistic` | statistics over the samples of all replications |
 
 mod handshakes;
 mod metric;

@@ -1,4 +1,4 @@
-//! What is measured of what is observed.
+//! Metrics of observations (RFC 7641).
 
 use conche_scenario::Observed;
 
@@ -6,7 +6,7 @@ use super::Sample;
 use super::metric::{seconds, share};
 use crate::trial::{Flow, Record, Selection};
 
-/// What a metric of what observers know is in a run.
+/// Computes a metric of observations from a run.
 pub(super) fn sample(observed: Observed, run: &Record, of: Selection) -> Sample {
     let ages: Vec<Option<u128>> = run.flows_of(of).flat_map(ages).collect();
     match observed {
@@ -15,8 +15,8 @@ pub(super) fn sample(observed: Observed, run: &Record, of: Selection) -> Sample 
     }
 }
 
-/// Of each change since an observer was registered, how many nanoseconds later it knew of it, or of a later one; `None` if it
-/// never did.
+/// Returns, for each change since an observer registered, the nanoseconds until it received that
+/// state or a later one; `None` if it never did.
 fn ages(flow: &Flow) -> Vec<Option<u128>> {
     let Some(observed) = &flow.observed else { return Vec::new() };
     let registered = observed.heard.first().map(|heard| heard.at);

@@ -1,4 +1,4 @@
-//! What happens in stretches of a run's time.
+//! Metrics per window of a run.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::Sample;
 use crate::trial::{Record, Selection};
 use crate::units::Span;
 
-/// The end of each window, since the run began.
+/// Returns the end of each window, since the start of the run.
 fn ends(windows: Windows, elapsed: Duration) -> Vec<Duration> {
     match (windows.window, windows.stretches) {
         (Some(Span(window)), _) => {
@@ -22,14 +22,15 @@ fn ends(windows: Windows, elapsed: Duration) -> Vec<Duration> {
     }
 }
 
-/// Exchanges that succeeded: in each window, or until its end.
+/// Counts successful exchanges: in each window, or until its end.
 pub(super) fn successes(run: &Record, of: Selection, windows: Windows, so_far: bool) -> Sample {
     let ends = ends(windows, run.elapsed);
     let mut counts = vec![0_u64; ends.len()];
     let exchanges = run.flows_of(of).flat_map(|flow| &flow.exchanges);
     for exchange in exchanges.filter(|exchange| exchange.answered) {
         let at = exchange.ended - run.began;
-        // What ends with a window is in it if all until then count; otherwise it is the first of the next.
+        // An exchange that ends with a window counts for it in cumulative counts, otherwise for the
+        // next.
         let place = ends.partition_point(|end| if so_far { *end < at } else { *end <= at });
         counts[place.min(ends.len() - 1)] += 1;
     }
@@ -42,7 +43,8 @@ pub(super) fn successes(run: &Record, of: Selection, windows: Windows, so_far: b
     labelled(&ends, counts.into_iter().map(|count| Some(count as f64)))
 }
 
-/// The mean timeout of the copies that were sent in each window, in seconds; of none where none was sent.
+/// Returns the mean timeout of the transmissions in each window, in seconds; none for a window
+/// without transmissions.
 pub(super) fn timeouts(run: &Record, of: Selection, windows: Windows) -> Sample {
     let ends = ends(windows, run.elapsed);
     let mut sums = vec![(0.0, 0_u32); ends.len()];
@@ -56,7 +58,7 @@ pub(super) fn timeouts(run: &Record, of: Selection, windows: Windows) -> Sample 
     labelled(&ends, sums.into_iter().map(|(sum, count)| (count > 0).then(|| sum / f64::from(count))))
 }
 
-/// Under the end of each window, such as `60s`.
+/// Labels each value with the end of its window, such as `60s`.
 fn labelled(ends: &[Duration], values: impl Iterator<Item = Option<f64>>) -> Sample {
     let label = |end: &Duration| format!("{}s", end.as_secs_f64());
     Sample::Labelled(ends.iter().zip(values).filter_map(|(end, value)| Some((label(end), value?))).collect())

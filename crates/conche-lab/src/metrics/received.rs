@@ -1,4 +1,4 @@
-//! What is measured of the requests that servers received.
+//! Metrics of the requests that servers received.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use super::Sample;
 use crate::stats::jain_index;
 use crate::trial::{Flow, Record, Selection};
 
-/// What a metric of the requests that arrived is in a run.
+/// Computes a metric of received requests from a run.
 pub(super) fn sample(received: Received, run: &Record, of: Selection) -> Sample {
     let flows: Vec<&Flow> = run.flows_of(of).collect();
     let seconds = run.elapsed.as_secs_f64();
     let number = |flow: &Flow| flow.arrivals.len() as f64;
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    // Whole numbers are added before anything is divided.
+    // Integers are summed before any division.
     let goodput =
         |flows: &mut dyn Iterator<Item = &&Flow>| flows.map(|flow| number(flow) * bits(flow)).sum::<f64>() / seconds;
     if flows.is_empty() || seconds <= 0.0 {
@@ -33,7 +33,8 @@ pub(super) fn sample(received: Received, run: &Record, of: Selection) -> Sample 
             Sample::Labelled((0..=farthest).filter_map(of_hops).collect())
         }
         Received::GoodputOfEach => {
-            // Whole thousandths of a bit a second: not negative, and less than 2^53 up to 9 Tbit/s.
+            // Whole thousandths of a bit per second: not negative, and less than 2^53 up to 9
+            // Tbit/s.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let thousandths = |flow: &Flow| (1e3 * number(flow) * bits(flow) / seconds).round() as u64;
             Sample::Each(flows.iter().map(|flow| thousandths(flow)).collect(), 1e3)
@@ -76,12 +77,13 @@ fn some(value: Option<f64>) -> Sample {
     value.map_or(Sample::None, Sample::One)
 }
 
-/// Of a request.
+/// The bits of a request.
 fn bits(flow: &Flow) -> f64 {
     8.0 * flow.request_bytes as f64
 }
 
-/// How many requests of a flow arrived in each whole window of the run, or in all of it if that is shorter than a window.
+/// Counts the requests of a flow that arrived in each whole window of the run, or in the whole run
+/// if that is shorter than a window.
 fn windows(run: &Record, flow: &Flow, window: Duration) -> Vec<f64> {
     let nanos = window.min(run.elapsed).as_nanos().max(1);
     let mut counts = vec![0.0; usize::try_from(run.elapsed.as_nanos() / nanos).unwrap_or(0)];

@@ -1,34 +1,35 @@
-//! What is made of the samples of a cell's replications.
+//! Statistics over the samples of a cell's replications.
 //!
-//! Percentiles are over flows × replications, and their intervals resample replications. All else is of numbers that each
-//! replication has one of, and its intervals are by Student's t over replications.
+//! Percentiles pool flows × replications, and their intervals resample replications. All other
+//! statistics use one number per replication, with intervals by Student's t.
 
 use conche_scenario::Statistic;
 
 use super::Sample;
 use crate::stats::{Interval, Pooled, mean_interval, percentile};
 
-/// A statistic, with its 95 % confidence interval if there are two replications or more.
+/// A statistic, with its 95 % confidence interval if it has at least two replications.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// The label of what has several numbers.
+    /// Label among several numbers; empty for a single one.
     pub label: String,
-    /// The value.
+    /// Value.
     pub value: f64,
-    /// Its interval.
+    /// Confidence interval.
     pub ci95: Option<Interval>,
-    /// How many replications had a value.
+    /// Replications with a value.
     pub runs: u32,
-    /// The first of these, counted from 0.
+    /// First replication with a value, counted from 0.
     pub first_run: usize,
-    /// What it was in each replication, if each had a value.
+    /// Value in each replication, if each has one.
     pub of_runs: Vec<f64>,
 }
 
-/// How often the bootstrap resamples the replications.
+/// Bootstrap resamples of the replications.
 const RESAMPLES: u32 = 1000;
 
-/// What a statistic is of these samples, one of each replication; of a percentile nothing, see [`percentiles`].
+/// Computes a statistic of these samples, one per replication. Returns nothing for a percentile:
+/// see [`percentiles`].
 #[must_use]
 pub fn of(statistic: Statistic, samples: &[&Sample]) -> Vec<Measured> {
     let mut labels: Vec<(&str, usize)> = Vec::new();
@@ -47,7 +48,7 @@ pub fn of(statistic: Statistic, samples: &[&Sample]) -> Vec<Measured> {
     labels.into_iter().map(of_label).collect()
 }
 
-/// What a statistic is within one run, with its labels: what a mean over replications is of, and what a sum adds up.
+/// Computes a statistic within one run, by label: the terms of the mean or sum over replications.
 #[must_use]
 pub fn in_run(statistic: Statistic, sample: &Sample) -> Vec<(&str, f64)> {
     match (statistic, sample) {
@@ -60,13 +61,13 @@ pub fn in_run(statistic: Statistic, sample: &Sample) -> Vec<(&str, f64)> {
     }
 }
 
-/// What a statistic is within one run, if that is a number.
+/// Computes a statistic within one run, if it is a number.
 #[must_use]
 pub fn number(statistic: Statistic, sample: &Sample) -> Option<f64> {
     numbers(sample, statistic).first().map(|(_, number)| *number)
 }
 
-/// What a statistic is of the numbers of those replications, of so many, that have one.
+/// Computes a statistic of the `numbers` that some of `replications` replications have.
 pub(crate) fn of_numbers(statistic: Statistic, label: &str, numbers: &[f64], replications: usize) -> Measured {
     let count = numbers.len() as f64;
     let (mean, ci95) = mean_interval(numbers);
@@ -85,8 +86,8 @@ pub(crate) fn of_numbers(statistic: Statistic, label: &str, numbers: &[f64], rep
     Measured { label: label.to_owned(), value, ci95, runs, first_run: 0, of_runs }
 }
 
-/// Percentiles, from 0 to 100, over the flows or exchanges of all replications; none if there is nothing of which they
-/// could be. `seed` is of the bootstrap, which all of them share.
+/// Computes percentiles, from 0 to 100, over the flows or exchanges of all replications; none
+/// without any. `seed` is the seed of the bootstrap, which all percentiles share.
 #[must_use]
 pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Vec<(f64, Measured)> {
     let each = || {
@@ -115,7 +116,7 @@ pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Ve
     percents.iter().copied().zip(measured).collect()
 }
 
-/// The numbers of a sample with their labels; of what is measured of each flow or exchange, the mean or the median.
+/// Returns the numbers of a sample by label; for a sample per flow or exchange, the mean or median.
 fn numbers(sample: &Sample, statistic: Statistic) -> Vec<(&str, f64)> {
     match sample {
         Sample::One(number) => vec![("", *number)],

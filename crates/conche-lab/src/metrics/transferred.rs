@@ -1,4 +1,4 @@
-//! What is measured of bulk transfers.
+//! Metrics of bulk transfers.
 
 use conche_scenario::Transferred;
 
@@ -6,7 +6,7 @@ use super::Sample;
 use super::metric::share;
 use crate::trial::{Flow, Record, Selection};
 
-/// What a metric of bulk transfers is in a run.
+/// Computes a metric of bulk transfers from a run.
 pub(super) fn sample(transferred: Transferred, run: &Record, of: Selection) -> Sample {
     let flows = || run.flows_of(of);
     let goodput = |flow: &Flow| {

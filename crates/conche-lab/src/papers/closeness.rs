@@ -1,4 +1,5 @@
-//! How near measured values are to published ones: those that the network was fitted on, and those that it predicts.
+//! Distance between measured and published values, separately for values that the network was
+//! fitted on and values that it predicts.
 
 use conche_results::Near;
 
@@ -6,35 +7,36 @@ use crate::experiment::Experiment;
 use crate::report::Table;
 use crate::results::{Figure, Unit};
 
-/// Where a published value stands to the parameters of the network.
+/// How a published value relates to the parameters of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Parameters were fitted on it.
     Fitted,
-    /// Nothing was.
+    /// The value was not used for fitting.
     Predicted,
 }
 
-/// How near what was measured is to what was published.
+/// Distance between measured and published values.
 ///
-/// A count of values within a bound does not tell a value that was five times off and is 1.5 times off now; the mean of
-/// |ln(measured / published)| does, and an excess and a shortfall by the same factor weigh the same in it.
+/// A count of values within a bound does not show that a value improved from a factor of 5 to 1.5.
+/// The mean of |ln(measured / published)| does, and it weighs excess and shortfall by the same
+/// factor equally.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Closeness {
-    /// Values that were published and measured.
+    /// Values that were both published and measured.
     pub values: usize,
-    /// Those of them that are within [`WITHIN_PERCENT`].
+    /// Values within [`WITHIN_PERCENT`].
     pub within: usize,
-    /// Those of them that have a ratio: neither is 0.
+    /// Values with a ratio: neither side is 0.
     ratios: usize,
     log_ratios: f64,
 }
 
-/// How near is near, in per cent of what was published.
+/// Bound of [`Closeness::within`], in per cent of the published value.
 pub const WITHIN_PERCENT: f64 = 15.0;
 
 impl Closeness {
-    /// That of all published values of this origin.
+    /// Sums up all published values of this origin.
     #[must_use]
     pub fn of(paper: &Experiment, figures: &[Figure], origin: Origin) -> Self {
         let mut closeness = Self::default();
@@ -54,29 +56,29 @@ impl Closeness {
         }
     }
 
-    /// The mean of |ln(measured / published)|: 0.1 for 10 % in either direction, 0.7 for a factor of two. `None` if no value has
-    /// a ratio.
+    /// The mean of |ln(measured / published)|: 0.1 for 10 % in either direction, 0.7 for a factor
+    /// of two. `None` if no value has a ratio.
     #[must_use]
     pub fn mean_log_ratio(&self) -> Option<f64> {
         (self.ratios > 0).then(|| self.log_ratios / self.ratios as f64)
     }
 
-    /// In numbers alone.
     pub(super) fn near(&self) -> Near {
         Near { values: self.values, within: self.within, mean_log_ratio: self.mean_log_ratio() }
     }
 
-    /// The numbers of a row, in the order of [`HEADER`].
+    /// Formats the cells of a row, in the order of [`HEADER`].
     pub(super) fn cells(&self) -> [String; 2] {
         let within = if self.values == 0 { "-".to_owned() } else { format!("{} of {}", self.within, self.values) };
         [within, self.mean_log_ratio().map_or("-".to_owned(), |mean| format!("{mean:.2}"))]
     }
 }
 
-/// What the numbers of [`Closeness`] are called in tables.
+/// Column names of [`Closeness`] in tables.
 pub(super) const HEADER: [&str; 2] = ["within 15 %", "mean |ln ratio|"];
 
-/// A row for the values that the network was fitted on and one for those that it predicts; nothing if none were published.
+/// Returns one row for the fitted values and one for the predicted ones; `None` without published
+/// values.
 pub(crate) fn closeness_table(paper: &Experiment, figures: &[Figure]) -> Option<Table> {
     let of = |origin| Closeness::of(paper, figures, origin);
     let rows = [("fitted on", of(Origin::Fitted)), ("predicted", of(Origin::Predicted))];

@@ -1,4 +1,5 @@
-//! Papers on CoAP congestion control, regenerated: a scenario, what was published, and the tables that show both.
+//! Reproduced papers on CoAP congestion control: a scenario each, the published values, and tables
+//! of both.
 
 mod closeness;
 mod summary;
@@ -12,37 +13,38 @@ use crate::experiment::Experiment;
 /// A paper whose experiment conche repeats.
 #[derive(Clone, Copy, Debug)]
 pub struct Paper {
-    /// Its short name, such as `anrw18`; that of its scenario too.
+    /// Short name, such as `anrw18`; also the name of its scenario.
     pub name: &'static str,
-    /// The text of its scenario.
+    /// Text of its scenario.
     pub scenario: &'static str,
 }
 
-/// All papers, in the order in which they are listed. There is one of it in a program, with the texts of all scenarios.
+/// All papers, in listing order. A `static`, so that a program contains the scenario texts once.
 pub static PAPERS: &[Paper] = &[ETFA14, COMMAG16, BDP19, WIOPT12, ANRW18];
 
 /// Betzler, Gomez, Demirkol, Kovatsch, "Congestion Control for CoAP Cloud Services", ETFA 2014.
 pub const ETFA14: Paper = Paper { name: "etfa14", scenario: include_str!("../../../../scenarios/etfa14.toml") };
 
-/// Betzler, Gomez, Demirkol, Paradells, "CoAP Congestion Control for the Internet of Things", IEEE Communications Magazine
-/// 54(7), 2016.
+/// Betzler, Gomez, Demirkol, Paradells, "CoAP Congestion Control for the Internet of Things", IEEE
+/// Communications Magazine 54(7), 2016.
 pub const COMMAG16: Paper = Paper { name: "commag16", scenario: include_str!("../../../../scenarios/commag16.toml") };
 
 /// Järvinen, Raitahila, Cao, Kojo, "Is CoAP Congestion Safe?", ANRW 2018.
 pub const ANRW18: Paper = Paper { name: "anrw18", scenario: include_str!("../../../../scenarios/anrw18.toml") };
 
-/// Ancillotti, Bruno, "BDP-CoAP: Leveraging Bandwidth-Delay Product for Congestion Control in CoAP", IEEE World Forum on
-/// Internet of Things 2019.
+/// Ancillotti, Bruno, "BDP-CoAP: Leveraging Bandwidth-Delay Product for Congestion Control in
+/// CoAP", IEEE World Forum on Internet of Things 2019.
 pub const BDP19: Paper = Paper { name: "bdp19", scenario: include_str!("../../../../scenarios/bdp19.toml") };
 
-/// Betzler, Gomez, Demirkol, Paradells, "Should We Use the Default Protocol Settings for Networks of Constrained Devices?",
-/// WiOpt 2012. No value of it is compared as a number: its figures are known by what the text says of them.
+/// Betzler, Gomez, Demirkol, Paradells, "Should We Use the Default Protocol Settings for Networks
+/// of Constrained Devices?", WiOpt 2012. The comparison uses the statements of its text, not
+/// numeric values of its plots.
 pub const WIOPT12: Paper = Paper { name: "wiopt12", scenario: include_str!("../../../../scenarios/wiopt12.toml") };
 
-/// The files beside the scenarios of papers.
+/// Returns a file beside the scenarios of papers.
 ///
 /// # Errors
-/// If there is none of this name.
+/// If no file has this name.
 pub fn paper_file(name: &str) -> Result<String, String> {
     let text = match name {
         "anrw18.csv" => include_str!("../../../../scenarios/anrw18.csv"),
@@ -56,16 +58,16 @@ pub fn paper_file(name: &str) -> Result<String, String> {
 }
 
 impl Paper {
-    /// The paper of this name.
+    /// Finds a paper by name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<&'static Self> {
         PAPERS.iter().find(|paper| paper.name == name)
     }
 
-    /// The paper's experiment.
+    /// Returns the paper's experiment.
     ///
     /// # Panics
-    /// Never: each paper's scenario comes with conche.
+    /// Never: each paper's scenario is part of conche.
     #[must_use]
     pub fn experiment(&self) -> Experiment {
         Experiment::read(self.scenario, &paper_file).expect("the scenarios of papers are valid: a test reads them all")

@@ -1,4 +1,5 @@
-//! How well a paper was reproduced: figures within their bar, how near figures are, and claims that hold.
+//! Summarises how well a paper was reproduced: values within their bar, distances, and claims that
+//! hold.
 
 use conche_results::Score;
 
@@ -7,36 +8,36 @@ use crate::experiment::Experiment;
 use crate::report::{Table, deviation, number};
 use crate::results::{Figure, Unit, Verdict};
 
-/// What came out of one paper.
+/// The reproduction of one paper.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// Figures that a bar is set for.
+    /// Values with a bar.
     pub promised: usize,
-    /// Those of them that are beyond it.
+    /// Values beyond their bar.
     pub beyond: Vec<Miss>,
-    /// How near the figures are that the network was fitted on.
+    /// Distance of the values that the network was fitted on.
     pub fitted: Closeness,
-    /// How near those are that it predicts.
+    /// Distance of the values that the network predicts.
     pub predicted: Closeness,
-    /// Claims of the paper that were put to the test.
+    /// Claims that were tested.
     pub claims: usize,
-    /// Those of them that are refuted.
+    /// Refuted claims.
     pub refuted: Vec<Miss>,
-    /// How many of them are inconclusive.
+    /// Number of inconclusive claims.
     pub inconclusive: usize,
 }
 
-/// What did not come out as published.
+/// A result that differs from the paper.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Miss {
-    /// The figure; of a claim, the verdict.
+    /// Value beyond its bar or, for a claim, its verdict.
     pub figure: Figure,
-    /// Why, if that is known.
+    /// Documented reason, if any.
     pub reason: Option<String>,
 }
 
 impl Summary {
-    /// Counts the figures of a paper.
+    /// Sums up the values of a paper.
     #[must_use]
     pub fn new(paper: &Experiment, figures: &[Figure]) -> Self {
         let of = |origin| Closeness::of(paper, figures, origin);
@@ -56,13 +57,13 @@ impl Summary {
         summary
     }
 
-    /// How many figures are within their bar.
+    /// Number of values within their bar.
     #[must_use]
     pub fn within(&self) -> usize {
         self.promised - self.beyond.len()
     }
 
-    /// In numbers alone.
+    /// Returns the summary as numbers.
     #[must_use]
     pub fn score(&self) -> Score {
         Score {
@@ -76,14 +77,14 @@ impl Summary {
         }
     }
 
-    /// How many claims hold.
+    /// Number of claims that hold.
     #[must_use]
     pub fn hold(&self) -> usize {
         self.claims - self.refuted.len() - self.inconclusive
     }
 }
 
-/// One row a paper, by its name.
+/// Returns a table with one row per paper.
 #[must_use]
 pub fn overview(summaries: &[(&str, Summary)]) -> Table {
     let row = |(paper, summary): &(&str, Summary)| {
@@ -111,10 +112,10 @@ pub fn overview(summaries: &[(&str, Summary)]) -> Table {
     }
 }
 
-/// One row for each figure beyond its bar and each claim that is refuted, of one paper.
+/// Returns a table of a paper's values beyond their bar and refuted claims.
 #[must_use]
 pub fn misses(paper: &str, summary: &Summary) -> Table {
-    // Many misses may have one reason: it is told once, below.
+    // Misses with the same reason share one note below the table.
     let mut reasons: Vec<&str> = Vec::new();
     let mut rows = Vec::new();
     for Miss { figure, reason } in summary.beyond.iter().chain(&summary.refuted) {

@@ -1,8 +1,8 @@
-//! Numbers as a reader wants them.
+//! Formats numbers for tables.
 
 use crate::results::{Figure, Unit, Verdict};
 
-/// A value with as many decimals as its kind needs.
+/// Formats a value with the decimals that its unit needs.
 #[must_use]
 pub fn number(value: f64, unit: Unit) -> String {
     match unit {
@@ -17,13 +17,13 @@ pub fn number(value: f64, unit: Unit) -> String {
     }
 }
 
-/// The deviation from what was published, such as `-0.31 %`, or nothing.
+/// Formats the deviation from the published value, such as `-0.31 %`; empty without one.
 #[must_use]
 pub fn deviation(figure: &Figure) -> String {
     figure.deviation_percent().map(|percent| format!("{percent:+.2} %")).unwrap_or_default()
 }
 
-/// The confidence interval, such as `62.59 … 62.79`, or nothing.
+/// Formats the confidence interval, such as `62.59 … 62.79`; empty without one.
 #[must_use]
 pub fn interval(figure: &Figure) -> String {
     let show = |value| match figure.unit {

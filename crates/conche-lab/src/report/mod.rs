@@ -1,4 +1,4 @@
-//! Results as text for people.
+//! Results as tables of text.
 
 mod format;
 mod table;

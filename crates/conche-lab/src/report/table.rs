@@ -5,7 +5,7 @@ use std::fmt;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{CellAlignment, ContentArrangement, TableComponent};
 
-/// An empty table with lines only around its head.
+/// Returns an empty table with lines around its header only.
 #[must_use]
 pub fn ruled() -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
@@ -21,18 +21,18 @@ pub fn ruled() -> comfy_table::Table {
     table
 }
 
-/// A table with a title and, below it, what a reader must know.
+/// A table with a title above and notes below.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// The names of its columns.
+    /// Column names.
     pub header: Vec<String>,
-    /// How many of the first columns are names, and so stand at the left; the others are numbers.
+    /// Number of leading columns that hold names, aligned left; the others hold numbers.
     pub names: usize,
-    /// Its rows.
+    /// Rows.
     pub rows: Vec<Vec<String>>,
-    /// Remarks.
+    /// Notes.
     pub notes: Vec<String>,
 }
 

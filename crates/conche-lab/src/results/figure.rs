@@ -1,4 +1,4 @@
-//! A measured value, beside the published one where there is one, and its line of JSON.
+//! A measured value, its published counterpart if any, and its line of JSON.
 
 use std::io;
 
@@ -8,37 +8,39 @@ use serde::{Serialize, Serializer};
 
 use crate::stats::Interval;
 
-/// The version of the JSON lines.
+/// Version of the JSON lines.
 pub const SCHEMA: u32 = 1;
 
-/// One measured value of an experiment. In a line of JSON its fields are in this order.
+/// One measured value of an experiment. The JSON fields are in this order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// The paper or scenario, such as `anrw18`.
+    /// Paper or scenario, such as `anrw18`.
     pub paper: String,
-    /// The table or figure of the paper that the value belongs to, such as `table2`.
+    /// Table or figure of the paper that the value belongs to, such as `table2`.
     pub item: String,
-    /// What was run, such as `cocoa/random/400/inf`.
+    /// Configuration, such as `cocoa/random/400/inf`.
     pub row: String,
-    /// What was measured, such as `fct_median_s`.
+    /// Metric, such as `fct_median_s`.
     pub column: String,
-    /// What is counted.
+    /// Unit.
     pub unit: Unit,
-    /// What the paper says.
+    /// Published value.
     #[serde(serialize_with = "number_or_null")]
     pub published: Option<f64>,
-    /// What was measured here.
+    /// Measured value.
     #[serde(serialize_with = "number")]
     pub measured: f64,
-    /// The 95 % confidence interval of `measured`; `None` for a single replication and for verdicts.
+    /// The 95 % confidence interval of `measured`; `None` for a single replication and for
+    /// verdicts.
     #[serde(serialize_with = "bounds")]
     pub ci95: Option<Interval>,
-    /// How many replications it comes from.
+    /// Number of replications.
     pub runs: u32,
 }
 
 impl Figure {
-    /// By how many per cent the measured value exceeds the published one; `None` if nothing, or 0, was published.
+    /// Deviation of the measured value from the published one, in per cent; `None` if the latter is
+    /// missing or 0.
     #[must_use]
     pub fn deviation_percent(&self) -> Option<f64> {
         let published = self.published.filter(|value| value.abs() > f64::EPSILON)?;
@@ -46,10 +48,10 @@ impl Figure {
     }
 }
 
-/// Writes one line of JSON per figure, [`SCHEMA`] first.
+/// Writes one line of JSON per value, [`SCHEMA`] first.
 ///
 /// # Errors
-/// If `out` does not take them.
+/// If writing to `out` fails.
 pub fn write_json<'a>(figures: impl IntoIterator<Item = &'a Figure>, mut out: impl io::Write) -> io::Result<()> {
     #[derive(Serialize)]
     struct Line<'a> {
@@ -64,8 +66,8 @@ pub fn write_json<'a>(figures: impl IntoIterator<Item = &'a Figure>, mut out: im
     Ok(())
 }
 
-/// A number with at most six decimals: the last bits of a float, which may differ between mathematical libraries, are
-/// not shown, and whole numbers have no decimal point.
+/// A number with at most six decimals, which hides differences between mathematical libraries in
+/// the last bits. Whole numbers have no decimal point.
 struct Number(f64);
 
 impl Serialize for Number {

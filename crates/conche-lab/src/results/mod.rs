@@ -1,4 +1,5 @@
-//! What an experiment ends in: one [`Figure`] per measured value, and the directory in which all of it is kept.
+//! The results of an experiment: one [`Figure`] per measured value, and the types of the directory
+//! that stores them.
 
 mod figure;
 

@@ -1,4 +1,4 @@
-//! Bulk transfers over wires, beside CoAP.
+//! TCP bulk transfers over wires, beside CoAP.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::scenario::Tcp;
 use crate::units::Size;
 use crate::workload::{Tally, Timer};
 
-/// A transfer of a run.
+/// A planned transfer.
 #[derive(Clone, Debug)]
 pub(super) struct PlannedTcp {
-    /// The place of its flow among all.
+    /// Index of its flow.
     pub(super) place: usize,
     pub(super) from: NodeId,
     pub(super) to: NodeId,
-    /// What gives its timers.
+    /// Controller of its timers.
     pub(super) control: Control,
     pub(super) tcp: Tcp,
 }
@@ -28,7 +28,7 @@ pub(super) struct PlannedTcp {
 type Host = Bulk<AnyController, Timer>;
 
 impl PlannedTcp {
-    /// The host at one of its nodes.
+    /// Builds the host at one of its nodes.
     pub(super) fn host(&self, node: NodeId, controller: AnyController) -> Host {
         let bytes = |size: Size| usize::try_from(size.0).unwrap_or(usize::MAX);
         let (header, payload) = (bytes(self.tcp.header), bytes(self.tcp.payload));
@@ -48,7 +48,7 @@ impl PlannedTcp {
         Bulk::new(self.to, End::Source(sender), header, payload)
     }
 
-    /// Adds what became of it to its flow.
+    /// Records the outcome of the transfer in its flow.
     pub(super) fn measure(&self, flows: &mut [Flow], hosts: &BTreeMap<NodeId, Host>) {
         let ends = (hosts.get(&self.from).map(Bulk::end), hosts.get(&self.to).map(Bulk::end));
         let (Some(End::Source(sender)), Some(End::Sink(receiver))) = ends else { return };

@@ -1,4 +1,4 @@
-//! What happens to the network during a run.
+//! Changes to the network during a run.
 
 use conche_netsim::wired::LinkConfig;
 use conche_netsim::{Instant, LinkId, NodeId};
@@ -6,27 +6,28 @@ use conche_netsim::{Instant, LinkId, NodeId};
 use super::network::Network;
 use crate::scenario::{Happening, Scenario};
 
-/// Something that happens at once.
+/// One change at an instant.
 pub(super) enum Step {
-    /// Links behave otherwise from now on.
+    /// Links get another configuration.
     Links(Vec<LinkId>, Box<LinkConfig>),
-    /// Links go down, or up.
+    /// Links go down (`false`) or up.
     Up(Vec<LinkId>, bool),
-    /// Nodes are cut off, or not any more.
+    /// Nodes are disconnected (`false`) or reconnected.
     Joined(Vec<NodeId>, bool),
-    /// Nodes forget everything and start anew.
+    /// Nodes restart without state.
     Reboot(Vec<NodeId>),
 }
 
-/// Whether a node starts anew in one of these.
+/// Whether any of these steps reboots the node.
 pub(super) fn reboots(steps: &[(Instant, Step)], node: NodeId) -> bool {
     steps.iter().any(|(_, step)| matches!(step, Step::Reboot(nodes) if nodes.contains(&node)))
 }
 
-/// The steps of a scenario's changes, the last one first. The links that change are told to the network.
+/// Returns the steps of a scenario's changes in reverse order, and marks the affected links in the
+/// network.
 ///
 /// # Errors
-/// If a change is of what the network does not have.
+/// If a change names a part that the network does not have.
 pub(super) fn steps(scenario: &Scenario, network: &mut Network) -> Result<Vec<(Instant, Step)>, String> {
     let mut steps = Vec::new();
     for change in &scenario.changes {
@@ -50,7 +51,7 @@ pub(super) fn steps(scenario: &Scenario, network: &mut Network) -> Result<Vec<(I
             Happening::Reboot { nodes } => steps.push((at, Step::Reboot(network.nodes(nodes).map_err(of)?))),
         }
     }
-    // Stable, and the first one of a time is to be the last.
+    // A stable sort of the reversed list: of simultaneous changes the first one ends up last.
     steps.reverse();
     steps.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     Ok(steps)

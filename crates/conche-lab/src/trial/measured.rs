@@ -1,8 +1,8 @@
-//! Signal-to-noise ratios between all stations that agree with what was measured.
+//! Signal-to-noise ratios between all stations that agree with measured packet reception ratios.
 //!
-//! Of the links above a packet reception ratio the ratio is known; of all others it is known that they are below. Both are
-//! drawn from one model of path loss with log-normal shadowing, under the condition that they agree with the measurement:
-//! the shadowing of a pair is drawn until both of its directions do.
+//! For links listed in the measurement the reception ratio is known; all others are below the
+//! listing threshold. One model of path loss with log-normal shadowing draws both kinds,
+//! conditioned on the measurement: the shadowing of a pair is redrawn until both directions agree.
 
 use conche_netsim::mac::Rdc;
 use conche_netsim::radio::{MediumConfig, PathLoss, Position, ReceptionCurve, Sinr};
@@ -11,14 +11,14 @@ use conche_netsim::routing::LinkQuality;
 
 use crate::scenario::{Measured, Radio};
 
-/// How often the shadowing of a pair is drawn before it is taken at the edge of what was measured; what was measured is far
-/// from impossible for any pair.
+/// Maximum draws of a pair's shadowing before it is clamped to the measured bounds. No measured
+/// pair is nearly that improbable.
 const DRAWS: u32 = 10_000;
 
-/// The medium of a radio whose links were measured; of others, as it is.
+/// Returns the medium of a radio with measured links; other radios keep theirs.
 ///
 /// # Errors
-/// If a ratio is of a station that there is not.
+/// If a ratio names a station that does not exist.
 pub(super) fn medium(radio: &Radio, places: &[Position], stream: &mut Stream) -> Result<MediumConfig, String> {
     let (Some(measured), MediumConfig::Sinr(sinr)) = (&radio.measured, &radio.medium) else {
         return Ok(radio.medium.clone());
@@ -29,14 +29,14 @@ pub(super) fn medium(radio: &Radio, places: &[Position], stream: &mut Stream) ->
         return Err(format!("measured.ratios: {from} to {to}, but there are {count} stations, counted from 0"));
     }
     let ratios = signal_to_noise_db(measured, places, sinr.curve, stream);
-    // Only differences count.
+    // Only the difference between signal and noise matters.
     let loss = |snr: f64| sinr.tx_power_dbm - (snr + sinr.noise_dbm);
     let losses = ratios.into_iter().map(|row| row.into_iter().map(loss).collect()).collect();
     Ok(MediumConfig::Sinr(Sinr { path_loss: PathLoss::Matrix(losses), ..sinr.clone() }))
 }
 
-/// The links whose receivers wake up: ContikiMAC's channel checks miss what is below the threshold. Where the medium does
-/// not tell how strong a signal arrives, and where receivers are always on, all of them.
+/// Returns the links whose receivers wake up: ContikiMAC's channel checks miss signals below the
+/// threshold. Returns all links if receivers are always on or the medium has no signal strength.
 pub(super) fn waking(quality: LinkQuality, medium: &MediumConfig, rdc: Rdc) -> LinkQuality {
     let (
         MediumConfig::Sinr(Sinr { tx_power_dbm, cca_threshold_dbm, path_loss: PathLoss::Matrix(losses), .. }),
@@ -54,7 +54,7 @@ pub(super) fn waking(quality: LinkQuality, medium: &MediumConfig, rdc: Rdc) -> L
     LinkQuality::new(nodes.clone(), ratios).unwrap_or(quality)
 }
 
-/// The ratio from row to column, in dB; minus infinity on the diagonal.
+/// Returns the ratio from row to column, in dB; minus infinity on the diagonal.
 fn signal_to_noise_db(
     measured: &Measured,
     places: &[Position],
@@ -73,7 +73,7 @@ fn signal_to_noise_db(
         let distance_m = libm::hypot(places[a].x_m - places[b].x_m, places[a].y_m - places[b].y_m);
         let loss = 10.0 * measured.path_loss_exponent * libm::log10(measured.median_range_m / distance_m);
         let bounds = [(a, b), (b, a)].map(|(from, to)| match ratios[from][to] {
-            // A measured ratio fixes the signal, unless nothing was lost.
+            // A measured ratio below 1 fixes the signal.
             Some(ratio) if ratio < measured.perfect => (needed(ratio), needed(ratio)),
             Some(_) => (perfect_db, f64::INFINITY),
             None => (f64::NEG_INFINITY, listed_db),
@@ -84,13 +84,13 @@ fn signal_to_noise_db(
     snr
 }
 
-/// Both directions of a pair, each within its bounds.
+/// Draws both directions of a pair, each within its bounds.
 fn draw(median: f64, measured: &Measured, bounds: [(f64, f64); 2], stream: &mut Stream) -> [f64; 2] {
     let mut both = [median; 2];
     for _ in 0..DRAWS {
         let shared = median + measured.shadowing_db * stream.normal();
         both = bounds.map(|_| shared + measured.asymmetry_db * stream.normal());
-        // Where a ratio is measured there is nothing to agree with.
+        // A fixed signal needs no draw.
         let agrees = |(snr, (low, high)): (&f64, &(f64, f64))| low >= high || (low..=high).contains(&snr);
         if both.iter().zip(&bounds).all(agrees) {
             break;
@@ -100,7 +100,7 @@ fn draw(median: f64, measured: &Measured, bounds: [(f64, f64); 2], stream: &mut 
     [both[0].clamp(first.0, first.1), both[1].clamp(second.0, second.1)]
 }
 
-/// The signal-to-noise ratio in dB at which this share of frames is received, by bisection.
+/// Returns the signal-to-noise ratio in dB at which this share of frames is received, by bisection.
 fn inverse(curve: ReceptionCurve, ratio: f64, octets: u32) -> f64 {
     let (mut low, mut high) = (-20.0_f64, 30.0_f64);
     for _ in 0..60 {
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(error.err().as_deref(), Some("measured.ratios: 0 to 1, but there are 1 stations, counted from 0"));
     }
 
-    /// FlockLab as ETFA'14 has it: the links that were published, and a tree over them.
+    /// FlockLab as in ETFA'14: the published links, and a tree over them.
     #[test]
     fn motes_are_as_many_hops_away_as_the_paper_s_network_has() {
         let document = Document::read(crate::papers::ETFA14.scenario, &crate::papers::paper_file).expect("valid");

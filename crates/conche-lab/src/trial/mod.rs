@@ -1,18 +1,18 @@
-//! One run of a cell: from the scenario to a simulation of its network and hosts, and what is left of it.
+//! One run of a cell: a simulation of its network and hosts, and the record of it.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `network` | nodes, links and radios as the simulator's topology |
-//! | `measured` | radio links that agree with what was measured |
-//! | `pairs`, `pace`, `plan` | which client asks which server, when, and what each host does |
-//! | `observing`, `notifications` | who observes whom, and what became of notifications |
-//! | `rates` | how the rates of links differ from replication to replication |
-//! | `changes` | what happens to the network during a run |
-//! | `transfers`, `routes` | bulk transfers between motes that route by themselves, and frozen routes |
+//! | `measured` | radio links that agree with measurements |
+//! | `pairs`, `pace`, `plan` | pairs of client and server, their pace, the role of each host |
+//! | `observing`, `notifications` | observers, servers that notify, outcome of notifications |
+//! | `rates` | variation of link rates between replications |
+//! | `changes` | changes to the network during a run |
+//! | `transfers`, `routes` | bulk transfers between motes with own routing, frozen routes |
 //! | `bulk` | bulk transfers over wires, beside CoAP |
 //! | `run` | the run |
-//! | `record` | what is left of it |
-//! | `packets`, `queues` | the observers that count copies and losses, and tell how long queues stand |
+//! | `record` | the record of a run |
+//! | `packets`, `queues` | counts of transmissions and losses, standing queues |
 
 mod bulk;
 mod changes;

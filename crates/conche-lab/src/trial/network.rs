@@ -1,4 +1,4 @@
-//! Nodes, links and radios of a scenario as the simulator's topology.
+//! Builds the simulator's topology from the nodes, links and radios of a scenario.
 
 use std::collections::{BTreeMap, HashMap};
 use std::f64::consts::TAU;
@@ -18,32 +18,33 @@ use super::{measured, rates};
 use crate::campaign::Replication;
 use crate::scenario::{Link, Nodes, Placement, Radio, Routing, Scenario, Selected};
 
-/// Bits of an address behind its prefix.
+/// Bits of an address after its prefix.
 const PREFIX_BITS: u8 = 64;
 
-/// A network, and what its parts are called.
+/// A network and the names of its parts.
 pub(super) struct Network {
     pub(super) topology: Topology,
     groups: BTreeMap<String, Vec<NodeId>>,
-    /// The prefix of each node, by its number.
+    /// Prefix of each node, by node number.
     pub(super) prefixes: Arc<[PathKey]>,
-    /// The links of each name, one for each member of a group and each direction.
+    /// Links by name, one per member of a group and direction.
     links: BTreeMap<String, Vec<LinkId>>,
     pub(super) radios: Vec<RadioId>,
-    /// How many radio hops a node is away from the root of its tree.
+    /// Radio hops from each node to the root of its tree.
     pub(super) hops: HashMap<NodeId, u16>,
-    /// The motes that route by themselves.
+    /// Motes with their own routing.
     pub(super) meshes: Vec<Mesh>,
-    /// Border routers, and the motes that their tables have no room for.
+    /// Border routers, and the motes that their full tables omit.
     unknown: Vec<(NodeId, NodeId)>,
 }
 
 impl Network {
-    /// The network of one run. Nodes, radio hops and links come in the scenario's order, which gives each the same random
-    /// stream whatever comes behind it.
+    /// Builds the network of one run. Nodes, radio hops and links are created in the scenario's
+    /// order, so that an addition at the end leaves the random streams of the others unchanged.
     ///
     /// # Errors
-    /// If the scenario names what it does not have, or a node has no path to its border router.
+    /// If the scenario names a part that does not exist, or a node has no path to its border
+    /// router.
     pub(super) fn new(scenario: &Scenario, replication: Replication) -> Result<Self, String> {
         let mut network = Self {
             topology: Topology::new(),
@@ -83,10 +84,10 @@ impl Network {
         Ok(network)
     }
 
-    /// The nodes of a reference such as `mote`, `mote[3]` or `mote[1..4]`.
+    /// Returns the nodes of a reference such as `mote`, `mote[3]` or `mote[1..4]`.
     ///
     /// # Errors
-    /// If there is no such node.
+    /// If no such node exists.
     pub(super) fn nodes(&self, reference: &str) -> Result<Vec<NodeId>, String> {
         let malformed = || {
             format!("`{reference}` is no name of nodes; write it as in mote, mote[3], mote[1..4] or mote[0..6,7..30]")
@@ -104,10 +105,10 @@ impl Network {
         Ok(members.into_iter().map(part).collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// The links of a name.
+    /// Returns the links with a name.
     ///
     /// # Errors
-    /// If there are none.
+    /// If none has it.
     pub(super) fn links(&self, name: &str) -> Result<&[LinkId], String> {
         let links = self.links.get(name).ok_or_else(|| {
             let known: Vec<_> = self.links.keys().map(String::as_str).collect();
@@ -116,10 +117,10 @@ impl Network {
         Ok(links)
     }
 
-    /// The links of a name, which will change during the run.
+    /// Returns the links with a name, and marks them as changing during the run.
     ///
     /// # Errors
-    /// If there are none.
+    /// If none has it.
     pub(super) fn changing(&mut self, name: &str) -> Result<Vec<LinkId>, String> {
         let links = self.links(name)?.to_vec();
         links.iter().for_each(|link| self.topology.changing(*link));
@@ -144,9 +145,9 @@ impl Network {
         let mut made = Vec::new();
         for index in 0..count {
             let name = if count == 1 { link.name.clone() } else { format!("{} {index}", link.name) };
-            // The smaller end has equal shares of the larger one, in their order.
+            // Members of the smaller group get equal shares of the larger one, in order.
             let [from, to] = [&from, &to].map(|nodes| nodes[index * nodes.len() / count]);
-            // A host behind a mote is in no table that has not the mote.
+            // A router without the mote in its table has no route to a host behind it either.
             let behind =
                 |mote, host| self.unknown.iter().filter(move |(_, of)| *of == mote).map(move |(root, _)| (*root, host));
             let back = ends.both_ways.then(|| behind(to, from)).into_iter().flatten();
@@ -163,7 +164,7 @@ impl Network {
         Ok(())
     }
 
-    /// A radio channel whose places, links and tree are drawn from a seed.
+    /// Adds a radio channel; places, links and tree are drawn from `seed`.
     fn radio(&mut self, scenario: &Scenario, radio: &Radio, seed: u64) -> Result<(), String> {
         let of = |problem: String| format!("radios.{}: {problem}", radio.name);
         let streams = Streams::new(seed);
@@ -214,7 +215,7 @@ impl Network {
     }
 }
 
-/// Where the nodes of a group are; `None` if it has no place.
+/// Returns the positions of a group's nodes; `None` if it has no placement.
 fn positions(nodes: &Nodes, streams: &Streams) -> Option<Vec<Position>> {
     let each = |place: &dyn Fn(u32) -> Position| (0..nodes.size()).map(place).collect();
     Some(match nodes.place.as_ref()? {

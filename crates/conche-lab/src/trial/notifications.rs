@@ -1,4 +1,5 @@
-//! The observer that tells what became of Confirmable notifications: the endpoint does not tell its application.
+//! A simulation observer that records the outcome of Confirmable notifications, which the endpoint
+//! does not report to its application.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,26 +9,27 @@ use conche_netsim::{Instant, NodeId};
 
 use crate::workload::Exchange;
 
-/// The Confirmable notifications of those who are observed.
+/// Confirmable notifications of the observed servers.
 #[derive(Debug, Default)]
 pub(super) struct Notifications {
     servers: BTreeSet<NodeId>,
-    /// Whom to, when first, and how often, by server and exchange.
+    /// Client, first transmission and number of transmissions, by server and exchange.
     sent: BTreeMap<(NodeId, u64), (NodeId, Instant, u16)>,
     acknowledged: Vec<(NodeId, NodeId, Exchange)>,
 }
 
-/// Types of messages (RFC 7252 §3).
+/// Message types (RFC 7252 §3).
 const CONFIRMABLE: u8 = 0;
 const ACKNOWLEDGEMENT: u8 = 2;
 
 impl Notifications {
-    /// Watches what these servers send.
+    /// Watches the notifications of these servers.
     pub(super) fn of(servers: BTreeSet<NodeId>) -> Self {
         Self { servers, ..Self::default() }
     }
 
-    /// Those that were acknowledged, in the order of time, each with its server and its observer; their flow has no number.
+    /// Returns the acknowledged notifications in order of time, with server and client. Their flow
+    /// number is not set.
     pub(super) fn into_acknowledged(self) -> Vec<(NodeId, NodeId, Exchange)> {
         self.acknowledged
     }
@@ -44,7 +46,7 @@ impl Observer for Notifications {
 
     fn on_delivered(&mut self, now: Instant, packet: &Packet) {
         let Some(copy) = packet.meta.cause.and_then(|cause| cause.copy) else { return };
-        // Who does not know what it is notified of answers with a Reset.
+        // A client answers an unexpected notification with a Reset.
         if copy.node != packet.meta.to || !is_of(packet, ACKNOWLEDGEMENT) {
             return;
         }

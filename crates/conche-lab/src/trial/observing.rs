@@ -1,4 +1,4 @@
-//! Who observes whom: the roles of both sides, and what is left of it.
+//! Roles of observers and of the servers that notify them, and their records.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,7 +14,7 @@ use crate::scenario::{Observe, Traffic};
 use crate::workload::{self, Publisher, Subscriber, Topic};
 
 impl Plan<'_> {
-    /// Clients that observe, and servers that notify them.
+    /// Plans clients that observe, and servers that notify them.
     pub(super) fn observing(
         &mut self,
         place: usize,
@@ -60,20 +60,21 @@ impl Plan<'_> {
 }
 
 impl Role {
-    /// What it serves that is observed, if anything.
+    /// Returns the publisher of the observed topics, if any.
     pub(super) fn publisher(&self) -> Option<Publisher> {
         let topics: Vec<Topic> = self.topics.iter().map(|(_, topic)| topic.clone()).collect();
         (!topics.is_empty()).then(|| Publisher::new(topics, self.observers.clone()))
     }
 
-    /// What it observes, if anything. It registers before the first of that begins to change.
+    /// Returns the subscriber, if any. It registers before the first of its topics begins to
+    /// change.
     pub(super) fn subscriber(&self, flows: &[Flow]) -> Option<Subscriber> {
         let within = self.observes.iter().map(|(place, _)| flows[*place].start - Instant::ZERO).min()?;
         Some(Subscriber::new(self.observes.iter().map(|(_, server)| *server).collect(), within))
     }
 }
 
-/// What is left of those who serve what is observed, and of those who observe it; of one that started anew, of each of its lives.
+/// The publishers and subscribers of a run; a restarted node appears once per life.
 #[derive(Debug, Default)]
 pub(super) struct Both {
     pub(super) publishers: Vec<(NodeId, Publisher)>,
@@ -81,7 +82,7 @@ pub(super) struct Both {
 }
 
 impl Both {
-    /// Adds what they did to their flows.
+    /// Adds their records to the flows.
     pub(super) fn measure(self, flows: &mut [Flow], roles: &BTreeMap<NodeId, Role>, notifications: Notifications) {
         let mut places: HashMap<(NodeId, NodeId), usize> = HashMap::new();
         for (node, role) in roles {

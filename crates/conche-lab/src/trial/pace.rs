@@ -1,4 +1,4 @@
-//! When a flow opens exchanges, as the workload takes it.
+//! Converts a scenario's pace into that of the workload.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::scenario::Pace;
 use crate::units::Span;
 use crate::workload::{self, Segment};
 
-/// The pace of a flow from its start on. `phases` is when the scenario's phases begin, `random` the
-/// stream of when within an interval a clock first goes.
+/// Returns the pace of a flow from its start. `phases` holds the begins of the scenario's phases;
+/// `random` draws the first tick of a clock within its interval.
 pub(super) fn of(pace: &Pace, start: Instant, phases: &[Instant], random: &mut Stream) -> workload::Pace {
     let tick = |from: Instant, interval: Duration, messages: u32| Segment { from, interval, messages };
     let mut within = |interval: Duration| interval.mul_f64(random.unit());

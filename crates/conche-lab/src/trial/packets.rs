@@ -1,19 +1,19 @@
-//! The observer that counts copies and losses for each client.
+//! A simulation observer that counts transmissions and losses per client.
 
 use conche_netsim::Instant;
 use conche_netsim::packet::Packet;
 use conche_netsim::trace::{DropReason, Observer};
 
-/// What became of the exchanges of each node, by its number.
+/// Counts of each node, by node number.
 #[derive(Debug)]
 pub(super) struct PacketCounts(pub(super) Vec<OfNode>);
 
-/// What became of the exchanges of one node.
+/// Counts of one node's exchanges.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OfNode {
-    /// Copies of its requests that it sent.
+    /// Transmissions of its requests.
     pub(super) copies: u64,
-    /// Of these, and of the responses to them, those that were lost.
+    /// Lost requests and responses.
     pub(super) dropped: u64,
 }
 

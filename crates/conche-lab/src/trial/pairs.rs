@@ -1,4 +1,4 @@
-//! Which client asks which server.
+//! Assigns servers to clients.
 
 use conche_netsim::NodeId;
 use conche_netsim::rng::{Entity, Purpose, Streams};
@@ -6,10 +6,11 @@ use conche_netsim::rng::{Entity, Purpose, Streams};
 use super::network::Network;
 use crate::scenario::{Pairs, Traffic};
 
-/// The clients and servers of a traffic's flows; `streams` are those of the run, or of all runs if they have the same pairs.
+/// Returns the clients and servers of a traffic's flows. `streams` belong to the run, or to all
+/// runs if they share their pairs.
 ///
 /// # Errors
-/// If it names nodes that there are not.
+/// If the traffic names unknown nodes.
 pub(super) fn of(traffic: &Traffic, network: &Network, streams: &Streams) -> Result<Vec<(NodeId, NodeId)>, String> {
     let named = |reference| network.nodes(reference).map_err(|problem| format!("traffic.{}: {problem}", traffic.name));
     let (clients, servers) = (named(&traffic.from)?, named(&traffic.to)?);

@@ -1,4 +1,4 @@
-//! Who asks and answers whom: what each host will do, before there are hosts.
+//! Plans the role of each host before the hosts exist.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,24 +20,24 @@ use crate::scenario::{self, Count, Nstart, Outstanding, Phase, Scenario, Sender,
 use crate::units::Size;
 use crate::workload::{self, Limit, Responder, Topic, body_of};
 
-/// What a host does.
+/// The role of a host.
 #[derive(Clone, Debug)]
 pub(super) struct Role {
-    /// What it asks, with the place of each among all flows.
+    /// Requests that it sends, with the index of each flow.
     pub(super) flows: Vec<(usize, workload::Flow)>,
-    /// What controls its congestion. A host that only answers has the first scheme.
+    /// Congestion controller. A host that only answers has the first scheme.
     pub(super) control: Control,
-    /// How it answers.
+    /// Behaviour as a server.
     pub(super) responder: Option<Responder>,
-    /// Those that it hears and does not answer.
+    /// Clients whose requests it does not answer.
     pub(super) unanswered: BTreeSet<NodeId>,
-    /// What is observed here, with the place of its traffic.
+    /// Topics that it serves, with the index of the traffic.
     pub(super) topics: Vec<(usize, Topic)>,
-    /// Which of these each client observes.
+    /// Topic of each client that observes it.
     pub(super) observers: BTreeMap<NodeId, u32>,
-    /// Whom it observes, with the place of each among all flows.
+    /// Servers that it observes, with the index of each flow.
     pub(super) observes: Vec<(usize, NodeId)>,
-    /// It is no endpoint.
+    /// Sends without an endpoint.
     pub(super) is_unaware: bool,
 }
 
@@ -56,21 +56,21 @@ impl Default for Role {
     }
 }
 
-/// What controls those who only answer, and those who notify.
+/// Controller of hosts that only answer or notify.
 pub(super) const OF_SERVERS: Control = Control::Scheme(0);
-/// Of a CoAP message.
+/// CoAP header.
 const HEADER_BYTES: u64 = 4;
 const TWO_SENDERS: &str = "its clients send other traffic with an endpoint, or without; give it clients of its own";
 const TWO_CONTROLLERS: &str =
     "its clients send other traffic under another controller, or notify; give it clients of its own";
 
-/// What all hosts do.
+/// The roles of all hosts.
 pub(super) struct Plan<'a> {
     scenario: &'a Scenario,
     streams: Streams,
-    /// NSTART under each of the schemes that share the network.
+    /// NSTART under each scheme that shares the network.
     nstarts: Vec<u16>,
-    /// How many clients there are so far.
+    /// Clients planned so far.
     clients: usize,
     pub(super) flows: Vec<Flow>,
     pub(super) roles: BTreeMap<NodeId, Role>,
@@ -79,10 +79,11 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// The plan for the hosts of a network.
+    /// Plans the hosts of a network.
     ///
     /// # Errors
-    /// If traffic names what the network does not have, or a server would have to answer in two ways.
+    /// If traffic names a part that the network does not have, or a server would need two different
+    /// behaviours.
     pub(super) fn new(
         cell: &'a scenario::Cell,
         network: &Network,
@@ -126,7 +127,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Bulk transfers: one for each pair or, over frozen routes, one.
+    /// Plans bulk transfers: one per pair or, over frozen routes, a single one.
     fn transfers(
         &mut self,
         place: usize,
@@ -153,7 +154,7 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Bulk transfers over wires: one for each pair.
+    /// Plans bulk transfers over wires, one per pair.
     fn bulk(&mut self, traffic: usize, of: &Traffic, tcp: Tcp, pairs: Vec<(NodeId, NodeId)>) {
         for (from, to) in pairs {
             let control = of.controller.as_ref().map_or_else(|| self.deal(), |_| Control::Traffic(traffic));
@@ -222,29 +223,27 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// When a traffic begins.
     pub(super) fn start_of(&self, traffic: &Traffic) -> Instant {
         Instant::ZERO + traffic.start.map_or(Duration::ZERO, |span| span.0)
     }
 
-    /// Options and payload of a message of this size.
+    /// Returns options and payload for a message of this size.
     pub(super) fn body(&self, size: Option<Size>) -> Body {
         body_of(size.map_or(0, bytes), usize::from(self.scenario.endpoint.token_length))
     }
 
-    /// Bytes of a message with this body, and of the headers around it.
+    /// Returns the bytes of a message with this body, including the headers around it.
     pub(super) fn datagram_bytes(&self, body: &Body) -> u64 {
         let endpoint = &self.scenario.endpoint;
         body.len() as u64 + HEADER_BYTES + u64::from(endpoint.token_length) + u64::from(endpoint.overhead())
     }
 
-    /// The stream of random numbers of an entity and a purpose.
     pub(super) fn stream_of(&self, entity: Entity, purpose: Purpose) -> Stream {
         self.streams.stream(entity, purpose)
     }
 
-    /// What controls a client: what its traffic has of its `own`, or a scheme. Clients are dealt these in the order in which
-    /// traffic names them.
+    /// Returns the controller of a client: its traffic's `own`, or a scheme. Schemes are dealt in
+    /// the order in which traffic names the clients.
     pub(super) fn control_of(&mut self, client: NodeId, own: Option<Control>) -> Result<Control, &'static str> {
         let role = self.roles.entry(client).or_default();
         let known = role.control;
@@ -264,13 +263,14 @@ impl<'a> Plan<'a> {
         if is_same { Ok(known) } else { Err(TWO_CONTROLLERS) }
     }
 
-    /// The scheme of the next client.
+    /// Deals the scheme of the next client.
     fn deal(&mut self) -> Control {
         self.clients += 1;
         Control::Scheme((self.clients - 1) % self.nstarts.len())
     }
 
-    /// Takes a node for one without an endpoint. It has no scheme; its values are those of the first one.
+    /// Marks a node as a sender without an endpoint. It has no scheme; its values count for the
+    /// first one.
     fn sender(&mut self, client: NodeId) -> Result<Control, &'static str> {
         let role = self.roles.entry(client).or_default();
         if !role.is_unaware && !role.flows.is_empty() {
@@ -298,9 +298,9 @@ fn bytes(size: Size) -> usize {
     usize::try_from(size.0).unwrap_or(usize::MAX)
 }
 
-/// How many of all exchanges are a share of them: at least one.
+/// Returns a share of all exchanges, rounded up; at least one.
 pub(crate) fn enough(share: f64, all: u64) -> u64 {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a whole number
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of an integer
     let enough = (share * all as f64).ceil() as u64;
     enough.max(1)
 }

@@ -1,4 +1,4 @@
-//! The observer that tells how long queues stand.
+//! A simulation observer that measures how long queues stand.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,20 +6,20 @@ use std::time::Duration;
 use conche_netsim::trace::Observer;
 use conche_netsim::{Instant, LinkId};
 
-/// The queues that are watched, by link.
+/// The watched queues, by link.
 #[derive(Debug, Default)]
 pub(super) struct Queues(BTreeMap<LinkId, Vec<Standing>>);
 
-/// How long a queue stood.
+/// How long a queue stood above a waiting time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// What the scenario calls the link.
+    /// Name of the link in the scenario.
     pub link: String,
-    /// The time that counts as waiting too long.
+    /// Waiting time that counts as too long.
     pub above: Duration,
-    /// The longest stretch in which whatever came would have waited longer.
+    /// Longest interval in which an arriving packet would have waited longer.
     pub longest: Duration,
-    /// The last one so far.
+    /// Last interval so far.
     stretch: (Instant, Instant),
 }
 
@@ -30,7 +30,7 @@ impl Queues {
         self.0.entry(id).or_default().push(Standing { link: link.to_owned(), above, longest, stretch });
     }
 
-    /// What was seen until the end of a run, link by link.
+    /// Returns the results at the end of a run, link by link.
     pub(super) fn into_seen(self, end: Instant) -> Vec<Standing> {
         let seen = self.0.into_values().flatten();
         seen.map(|queue| Standing { longest: queue.longest.max(queue.stretch_until(end)), ..queue }).collect()
@@ -38,12 +38,13 @@ impl Queues {
 }
 
 impl Standing {
-    /// The last stretch, as far as it is before a time.
+    /// Length of the last interval, cut at `end`.
     fn stretch_until(&self, end: Instant) -> Duration {
         self.stretch.1.min(end) - self.stretch.0
     }
 
-    /// A frame came that will have left then: until so long before, others would wait longer.
+    /// Records a frame that departs at `departure`: packets that arrive earlier than that by more
+    /// than `above` wait too long.
     fn comes(&mut self, now: Instant, departure: Instant) {
         let waits_until = Instant::ZERO + (departure - Instant::ZERO).saturating_sub(self.above);
         if waits_until <= now {
@@ -74,7 +75,8 @@ mod tests {
 
     use super::*;
 
-    /// Frames as they come, seconds at which they do and at which they have left; the longest stretch above 2 s in seconds.
+    /// Returns the longest interval above 2 s, in seconds, for frames given as seconds of (arrival,
+    /// departure).
     fn longest(frames: &[(u64, u64)], end: u64) -> u64 {
         let at = |seconds: u64| Instant::from_millis(seconds * 1000);
         let mut topology = Topology::new();

@@ -1,4 +1,4 @@
-//! How the rates of links differ from replication to replication.
+//! Variation of link rates between replications.
 
 use conche_netsim::BitRate;
 use conche_netsim::rng::{Entity, Purpose, Streams};
@@ -7,9 +7,9 @@ use crate::campaign::Replication;
 use crate::scenario::{Draw, Spread};
 use crate::stats::normal_quantile;
 
-/// The rate of a run, where this is the mean. `name` is the link's, by which it is drawn.
+/// Draws the rate of a run around this mean, from a stream named after the link.
 ///
-/// Whole bits: what the last places of the logarithm's inverse are on one machine or another does not matter.
+/// Whole bits hide differences between machines in the last digits of the exponential.
 pub(super) fn rate(spread: Spread, mean: BitRate, name: &str, replication: Replication) -> BitRate {
     let z = match spread.draw {
         Draw::Independent => Streams::new(replication.seed).stream(Entity::Run, Purpose::named(name)).normal(),

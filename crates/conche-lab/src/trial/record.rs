@@ -1,4 +1,4 @@
-//! What is left of a run.
+//! The record of a run, from which metrics are computed.
 
 use std::time::Duration;
 
@@ -8,88 +8,89 @@ use conche_netsim::{Instant, NodeId};
 use super::queues::Standing;
 use crate::workload::{Exchange, Handshaken, Heard, Tally, Timeout};
 
-/// Everything that metrics can be made of.
+/// All data of a run that metrics use.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// The flows, in the order of the scenario's traffic and its pairs.
+    /// Flows, in the order of the scenario's traffic and its pairs.
     pub flows: Vec<Flow>,
-    /// The hosts that have a client, in the order of their nodes.
+    /// Hosts with a client, in the order of their nodes.
     pub nodes: Vec<NodeRecord>,
-    /// When it began; a part of a run, later than the run.
+    /// Start; for a part of a run, later than the run's.
     pub began: Instant,
-    /// How long it was, in virtual time.
+    /// Duration, in virtual time.
     pub elapsed: Duration,
-    /// What happened on each radio channel, and of flows that were run one by one in each run.
+    /// Counters of each radio channel; for flows that ran one by one, of each run.
     pub radios: Vec<RadioCounters>,
-    /// How long the queues stood that are watched.
+    /// Standing times of the watched queues.
     pub queues: Vec<Standing>,
-    /// Datagrams that motes handed to their MACs, each once a hop.
+    /// Datagrams that motes handed to their MACs, counted per hop.
     pub handed_over: u64,
-    /// Datagrams among them that the MACs gave up.
+    /// Datagrams that the MACs gave up.
     pub given_up: u64,
 }
 
-/// What one client asked of one server.
+/// The requests of one client to one server.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// The place of its traffic in the scenario.
+    /// Index of its traffic in the scenario.
     pub traffic: usize,
-    /// Where it comes from.
+    /// Source.
     pub client: NodeId,
-    /// Where it goes to.
+    /// Destination.
     pub server: NodeId,
-    /// What controls its congestion.
+    /// Congestion controller.
     pub control: Control,
-    /// How many radio hops client and server are away from the root, both together.
+    /// Radio hops from client and server to the root, summed.
     pub hops: u16,
-    /// When it began.
+    /// Start time.
     pub start: Instant,
-    /// How many exchanges it was to have, if that is limited.
+    /// Number of exchanges to complete, if limited.
     pub wanted: Option<u64>,
-    /// How many it may have at the same time.
+    /// Maximum concurrent exchanges.
     pub outstanding: u16,
-    /// Bytes of a request with the headers of network and transport.
+    /// Bytes of a request, with network and transport headers.
     pub request_bytes: u64,
-    /// It comes from an endpoint, not from a sender that knows of no congestion.
+    /// Whether an endpoint sends it, rather than a sender without congestion control.
     pub has_endpoint: bool,
-    /// What it did.
+    /// Counts of its exchanges.
     pub tally: Tally,
-    /// Those of its exchanges that are over, in the order of their ends.
+    /// Completed exchanges, in the order of their ends.
     pub exchanges: Vec<Exchange>,
-    /// When the server received its requests, if that is wanted; duplicates do not count. Flows from one client to one
-    /// server share them, in the first of these flows.
+    /// Arrival times of its requests at the server, if wanted; duplicates do not count. Flows
+    /// between the same nodes share them, in the first of these flows.
     pub arrivals: Vec<Instant>,
-    /// What became of it, if it is a bulk transfer. As a flow it is one exchange.
+    /// Outcome, if it is a bulk transfer. As a flow it is one exchange.
     pub transfer: Option<Transferred>,
-    /// What its client heard of, if that observes. Its exchanges then are the Confirmable notifications that were acknowledged, and its
-    /// arrivals what the client heard.
+    /// States that its client received, if that observes. Its exchanges are then the acknowledged
+    /// Confirmable notifications, and its arrivals the states received.
     pub observed: Option<Observed>,
-    /// What the handshakes of its two nodes came to, if sessions protect it. Flows between the same nodes share them, in the first of these.
+    /// Handshakes between its two nodes, if DTLS protects it. Flows between the same nodes share
+    /// them, in the first of these flows.
     pub handshaken: Handshaken,
 }
 
-/// What changed, and what an observer heard of it, in the order of time.
+/// Changes of a topic and the states that an observer received, in order of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// When it changed.
+    /// Times of the changes.
     pub changes: Vec<Instant>,
-    /// The states that the observer heard of, each newer than the one before.
+    /// States received, each newer than the one before.
     pub heard: Vec<Heard>,
 }
 
-/// What became of a bulk transfer.
+/// The outcome of a bulk transfer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transferred {
-    /// Its payload.
+    /// Payload bytes.
     pub bytes: u64,
-    /// The mean round-trip time of segments, in seconds; `None` if there is none without doubt.
+    /// Mean round-trip time of segments, in seconds; `None` without an unambiguous sample.
     pub mean_round_trip_s: Option<f64>,
-    /// The lengths of the routes that its source looked for and found.
+    /// Lengths of the routes that its source discovered.
     pub routes: Vec<u8>,
 }
 
 impl Flow {
-    /// A flow that has done nothing yet.
+    /// Returns a flow without any exchange.
     #[must_use]
     pub fn new(client: NodeId, server: NodeId) -> Self {
         Self {
@@ -113,43 +114,44 @@ impl Flow {
     }
 }
 
-/// What a host with clients did.
+/// The record of a host with clients.
 #[derive(Clone, Debug)]
 pub struct NodeRecord {
-    /// Which.
+    /// Node.
     pub node: NodeId,
-    /// What controls its congestion.
+    /// Congestion controller.
     pub control: Control,
-    /// The places of the traffic that it is a client of.
+    /// Indices of the traffic that it is a client of.
     pub traffic: Vec<usize>,
-    /// The timeouts of its Confirmable messages, if they are wanted.
+    /// Timeouts of its Confirmable messages, if wanted.
     pub timeouts: Vec<Timeout>,
-    /// Copies of its requests that it sent.
+    /// Transmissions of its requests.
     pub copies: u64,
-    /// Of these, and of the responses to them, those that were lost.
+    /// Lost requests and responses.
     pub dropped: u64,
 }
 
-/// What controls the congestion of a client.
+/// The congestion controller of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// The scheme of this place among those of the cell.
+    /// The scheme with this index in the cell.
     Scheme(usize),
-    /// The controller of the traffic of this place, whatever the scheme is.
+    /// The controller that the traffic with this index sets, independent of the scheme.
     Traffic(usize),
 }
 
-/// Whose values are wanted.
+/// Selects flows and hosts by scheme and traffic.
 #[derive(Clone, Copy, Debug)]
 pub struct Selection {
-    /// The place of the scheme among those of the cell.
+    /// Index of the scheme in the cell.
     pub scheme: usize,
-    /// The place of the traffic; `None`: all that comes from endpoints which run the scheme.
+    /// Index of the traffic; `None` for all endpoints that run the scheme.
     pub traffic: Option<usize>,
 }
 
 impl Selection {
-    /// Whether what is controlled so belongs to it. Traffic with a controller of its own does under any scheme, if it is meant.
+    /// Whether a flow with this controller is selected. Traffic with its own controller matches any
+    /// scheme, but only if selected explicitly.
     fn has(self, control: Control) -> bool {
         match control {
             Control::Scheme(scheme) => scheme == self.scheme,
@@ -159,7 +161,7 @@ impl Selection {
 }
 
 impl Record {
-    /// Adds another run, in which only the flow of this place was at work.
+    /// Adds another run, in which only the flow with this index was active.
     pub(super) fn add(&mut self, run: Self, place: usize) {
         self.flows.extend(run.flows.into_iter().nth(place));
         self.nodes.extend(run.nodes);
@@ -170,14 +172,15 @@ impl Record {
         self.given_up += run.given_up;
     }
 
-    /// The flows of a selection.
+    /// Returns the selected flows.
     pub fn flows_of(&self, selection: Selection) -> impl Iterator<Item = &Flow> {
         let is_wanted = move |flow: &Flow| selection.traffic.map_or(flow.has_endpoint, |of| of == flow.traffic);
         self.flows.iter().filter(move |flow| selection.has(flow.control) && is_wanted(flow))
     }
 
-    /// What is left of a part of the run: the exchanges that ended in it, and the requests that arrived and the timeouts
-    /// that began in it. Copies, losses and frames are counted for whole runs only.
+    /// Returns the record of a part of the run: exchanges that ended in it, requests that arrived
+    /// in it, and timeouts that began in it. Transmissions, losses and frames are counted for whole
+    /// runs only.
     #[must_use]
     pub fn during(&self, from: Duration, to: Duration) -> Self {
         let (began, end) = (Instant::ZERO + from, Instant::ZERO + to);
@@ -196,7 +199,7 @@ impl Record {
         part
     }
 
-    /// The hosts of a selection.
+    /// Returns the selected hosts.
     pub fn nodes_of(&self, selection: Selection) -> impl Iterator<Item = &NodeRecord> {
         let is_wanted = move |node: &NodeRecord| selection.traffic.is_none_or(|of| node.traffic.contains(&of));
         self.nodes.iter().filter(move |node| selection.has(node.control) && is_wanted(node))

@@ -1,4 +1,4 @@
-//! Routes of a testbed that are looked for before any run, and then frozen.
+//! Routes of a testbed that are discovered before any run, and then frozen.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -13,18 +13,19 @@ use super::transfers::{Mesh, mote_config, seed_apart};
 use crate::campaign::Replication;
 use crate::scenario::{Nodes, Radio, Routing, Scenario, Transfer};
 
-/// A frozen route: the motes on the way there, and on the way back.
+/// A frozen route: the motes in both directions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Route {
     pub(super) there: Vec<NodeId>,
     pub(super) back: Vec<NodeId>,
 }
 
-/// The routes that were found so far. All cells of an experiment share them, so that each is looked for once.
+/// The routes discovered so far. All cells of an experiment share them, so that each is discovered
+/// once.
 #[derive(Debug, Default)]
 pub struct Routes(Mutex<Vec<(Testbed, Vec<Option<Route>>)>>);
 
-/// What routes depend on.
+/// The inputs that routes depend on.
 #[derive(Debug, PartialEq)]
 struct Testbed {
     nodes: Vec<Nodes>,
@@ -34,12 +35,11 @@ struct Testbed {
 }
 
 impl Route {
-    /// Its length.
     pub(super) fn hops(&self) -> usize {
         self.there.len() - 1
     }
 
-    /// Where a mote on it sends what is for each end.
+    /// Returns the next hop of a mote toward each end.
     pub(super) fn next_hops(&self, at: NodeId) -> impl Iterator<Item = (NodeId, NodeId)> {
         let next = move |way: &Vec<NodeId>| {
             let place = way.iter().position(|node| *node == at)?;
@@ -50,10 +50,11 @@ impl Route {
 }
 
 impl Routes {
-    /// Of those pairs whose route has so many hops, the one of this number, with its route. Pairs are tried in their order.
+    /// Returns the `number`-th pair whose route has `hops` hops, and that route. Pairs are tried in
+    /// order.
     ///
     /// # Errors
-    /// If there are too few, or the network makes no sense.
+    /// If there are too few such pairs, or the network is invalid.
     pub(super) fn of_hops(
         &self,
         scenario: &Scenario,
@@ -69,7 +70,7 @@ impl Routes {
         }
         let Scenario { nodes, radios, seed, .. } = looking.clone();
         let testbed = Testbed { nodes, radios, seed, pairs };
-        // Who waits for a route waits for those before it, too.
+        // The lock makes cells that need the same routes wait for one discovery.
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = known.iter().position(|(of, _)| *of == testbed).unwrap_or_else(|| {
             known.push((testbed, Vec::new()));
@@ -91,7 +92,7 @@ impl Routes {
     }
 }
 
-/// Runs AODV until it has found a route between the motes of a pair, or none.
+/// Runs AODV until it finds a route between the motes of a pair, or gives up.
 fn look(
     scenario: &Scenario,
     transfer: &Transfer,
@@ -120,7 +121,7 @@ pub(super) fn router(node: NodeId, aodv: &AodvConfig) -> Router {
     Router::Aodv(Box::new(Aodv::new(node, aodv.clone())))
 }
 
-/// The motes from one to another by their routes.
+/// Follows the routes from one mote to another.
 fn way(simulation: &Simulation<Mote<AnyController>>, from: NodeId, to: NodeId) -> Option<Vec<NodeId>> {
     let mut way = vec![from];
     while let Some(at) = way.last().filter(|at| **at != to) {

@@ -1,8 +1,8 @@
 //! One run of a cell, in virtual time.
 //!
-//! Clients and servers are nodes that run conche's own endpoint; nothing here retransmits, matches or queues. What is
-//! random belongs to an entity and a purpose, so that the same replication has the same jitter, processing times, batches
-//! and dithering draws under every scheme.
+//! Clients and servers are nodes that run conche's own endpoint; nothing here retransmits, matches
+//! or queues. Each random draw belongs to an entity and a purpose, so that a replication has the
+//! same jitter, processing times, batches and dithering draws under every scheme.
 
 use std::cell::Cell as Shared;
 use std::collections::{BTreeMap, HashMap};
@@ -33,19 +33,19 @@ use crate::workload::{
     Application, Log, Occupant, Requester, Responder, Secured, Tally, Timeout, Timeouts, Unaware, config, host,
 };
 
-/// What a run is to remember beside what its flows did.
+/// Optional data that a run records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// The timeouts of Confirmable messages.
+    /// Timeouts of Confirmable messages.
     pub timeouts: bool,
-    /// When requests arrived at their servers.
+    /// Arrival times of requests at their servers.
     pub arrivals: bool,
 }
 
-/// Runs a cell once. `routes` are those that cells of the experiment have found so far.
+/// Runs a cell once. `routes` holds the routes that cells of the experiment have discovered so far.
 ///
 /// # Errors
-/// If its parts do not go together, or it does not end within its time limit; a message to the user.
+/// If its parts contradict each other, or it exceeds its time limit; a message to the user.
 pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Routes) -> Result<Ran<Record>, String> {
     let mut network = Network::new(&cell.scenario, replication)?;
     let plan = |network: &Network| Plan::new(cell, network, replication, routes);
@@ -62,7 +62,7 @@ pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Route
         plan.roles.values_mut().for_each(|role| role.flows.retain(|(flow, _)| *flow == place));
         plan.transfers.retain(|planned| planned.place == place);
         plan.bulk.retain(|planned| planned.place == place);
-        // Each at another time, and so with random numbers of its own.
+        // Each flow runs at another time, and so with its own random numbers.
         let seed = match plan.transfers.is_empty() {
             true => replication.seed.wrapping_add(place as u64),
             false => seed_apart(replication.seed, place as u64),
@@ -74,7 +74,7 @@ pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Route
     Ok(all)
 }
 
-/// One run of what a plan says.
+/// Runs one simulation of a plan.
 fn one(cell: &Cell, wanted: Wanted, network: &mut Network, plan: Plan<'_>, seed: u64) -> Result<Ran<Record>, String> {
     let mut trial = Trial::new(cell, wanted, network, plan, seed)?;
     let scenario = &cell.scenario;
@@ -102,7 +102,7 @@ fn unfinished(flow: &Flow, place: usize, limit: Duration) -> String {
     )
 }
 
-/// A network with its hosts at work.
+/// A network with its hosts.
 struct Trial<'a> {
     cell: &'a Cell,
     simulation: Simulation<Occupant, (PacketCounts, (Queues, Notifications))>,
@@ -115,14 +115,14 @@ struct Trial<'a> {
     meshes: Vec<Mesh>,
     prefixes: Arc<[PathKey]>,
     radios: Vec<RadioId>,
-    /// What is left to change, the next change last.
+    /// Pending changes, the next one last.
     steps: Vec<(Instant, Step)>,
-    /// The hosts that were there before a reboot.
+    /// Hosts that a reboot replaced.
     retired: Vec<(NodeId, Occupant)>,
-    /// What the handshakes of hosts came to that have sessions, whichever life it was.
+    /// Handshakes of hosts with DTLS sessions, over all their lives.
     handshakes: Vec<(NodeId, Log)>,
     wanted: Wanted,
-    /// How many flows are not done, if the last one ends the run.
+    /// Number of unfinished flows, if the last one ends the run.
     undone: Option<Rc<Shared<u64>>>,
 }
 
@@ -147,7 +147,7 @@ impl<'a> Trial<'a> {
         if !transfers.is_empty() {
             return Err("traffic: a run ends with its transfer; run them `one_by_one`".to_owned());
         }
-        // Control traffic of radios goes on for ever, so that the end must be told.
+        // Radio control traffic never ends, so the run needs an explicit end.
         let ends_the_run = scenario.time_limit.is_some() && !scenario.radios.is_empty();
         if ends_the_run && !bulk.is_empty() {
             return Err(
@@ -193,7 +193,7 @@ impl<'a> Trial<'a> {
         Ok(trial)
     }
 
-    /// Runs until a time, with all changes on the way.
+    /// Runs until a time, and applies all changes on the way.
     fn run_until(&mut self, limit: Instant) -> Result<Ended, String> {
         while let Some((at, step)) = self.steps.pop_if(|(at, _)| *at < limit) {
             if self.simulation.run_until(at) == Ended::Stopped {
@@ -201,7 +201,7 @@ impl<'a> Trial<'a> {
             }
             self.change(step)?;
         }
-        // What ends by itself has ended when nothing is left to happen.
+        // Without a duration, the run ends when no event is left.
         Ok(match self.cell.scenario.time_limit {
             None => self.simulation.run_until(limit),
             Some(_) => self.simulation.run_until_idle(limit),
@@ -234,12 +234,11 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// The motes that a node is among.
     fn mesh_of(&self, node: NodeId) -> Option<&Mesh> {
         self.meshes.iter().find(|mesh| mesh.nodes.contains(&node))
     }
 
-    /// A fresh host for a node, which had so many before.
+    /// Builds a new host for a node that has had `lives` hosts before.
     fn host(&mut self, node: NodeId, lives: usize) -> Result<Occupant, String> {
         if let Some(mesh) = self.mesh_of(node) {
             if self.roles.contains_key(&node) {
@@ -317,7 +316,7 @@ impl<'a> Trial<'a> {
         Ok(Occupant::Coap(Box::new(host)))
     }
 
-    /// What controls the congestion of a client.
+    /// Returns the controller of a client.
     fn controller(&self, control: Control) -> AnyController {
         let own = |place: usize| self.cell.scenario.traffic[place].controller.as_ref();
         match control {
@@ -332,7 +331,7 @@ impl<'a> Trial<'a> {
         let elapsed = end - Instant::ZERO;
         let radios = radios.into_iter().filter_map(|radio| simulation.radio_counters(radio)).collect();
         let (hosts, (counts, (queues, notifications))) = simulation.into_parts();
-        // Of two flows between the same nodes the first one is to be found.
+        // Of several flows between the same nodes, the map keeps the first.
         let pairs: HashMap<(NodeId, NodeId), usize> = if wanted.arrivals || !handshakes.is_empty() {
             (0..flows.len()).rev().map(|place| ((flows[place].client, flows[place].server), place)).collect()
         } else {

@@ -1,4 +1,4 @@
-//! Bulk transfers between motes that route by themselves.
+//! Bulk transfers between motes with their own routing.
 
 use std::collections::BTreeMap;
 
@@ -21,24 +21,24 @@ pub(super) struct Mesh {
     pub(super) routing: Routing,
 }
 
-/// The transfer of a run.
+/// A planned transfer.
 #[derive(Clone, Debug)]
 pub(super) struct Planned {
-    /// The place of its flow among all.
+    /// Index of its flow.
     pub(super) place: usize,
     pub(super) from: NodeId,
     pub(super) to: NodeId,
-    /// What controls its congestion.
+    /// Congestion controller.
     pub(super) control: Control,
     pub(super) transfer: Transfer,
-    /// The way that it takes, where routes are frozen.
+    /// Route, where routes are frozen.
     pub(super) route: Option<Route>,
 }
 
-/// The host of transfers in a simulation.
+/// A host in a simulation of transfers.
 type Host = Mote<AnyController, Timer>;
 
-/// The mote at a node of a mesh.
+/// Builds the mote at a node of a mesh.
 pub(super) fn mote(mesh: &Mesh, node: NodeId, planned: &Planned, controller: AnyController) -> Host {
     let Planned { from, to, transfer, route, .. } = planned;
     let router = match &mesh.routing {
@@ -63,15 +63,15 @@ pub(super) fn mote(mesh: &Mesh, node: NodeId, planned: &Planned, controller: Any
     Mote::new(node, mote_config(mesh.radio, transfer), router, role)
 }
 
-/// How the frames of a transfer look.
+/// Returns the frame format of a transfer.
 pub(super) fn mote_config(radio: RadioId, transfer: &Transfer) -> MoteConfig {
-    // The scenario was checked: both fit into a frame.
+    // The checked scenario guarantees that both fit into a frame.
     let octets = |size: Size| u8::try_from(size.0).unwrap_or(u8::MAX);
     let (header_octets, payload_octets) = (octets(transfer.header), octets(transfer.payload));
     MoteConfig { radio, header_octets, payload_octets, processing: transfer.processing.0 }
 }
 
-/// Adds what motes did to what is left of a run.
+/// Adds the motes' results to a record.
 pub(super) fn measure(record: &mut Record, motes: &BTreeMap<NodeId, Host>, planned: &Planned) {
     record.handed_over = motes.values().map(|mote| mote.stats().handed_over).sum();
     record.given_up = motes.values().map(|mote| mote.stats().given_up).sum();
@@ -89,7 +89,8 @@ pub(super) fn measure(record: &mut Record, motes: &BTreeMap<NodeId, Host>, plann
     });
 }
 
-/// The seed of a run of its own. What depends on seeds next to each other in one experiment must not do so in another.
+/// Derives the seed of one of several runs. Mixing keeps neighbouring seeds of different
+/// experiments from producing the same runs.
 pub(super) fn seed_apart(seed: u64, number: u64) -> u64 {
     seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

@@ -1,4 +1,5 @@
-//! Requester and responder as one type, to sit on the nodes of a simulation.
+//! The application on a simulated node, which combines requester, responder, publisher and
+//! subscriber.
 
 use std::time::Duration;
 
@@ -22,18 +23,18 @@ use crate::scenario::{Endpoint, Repeats};
 /// An application's access to its node.
 pub(super) type Context<'a> = node::Context<'a, Application>;
 
-/// What the timers of all hosts of a simulation carry.
+/// The timer payload of all hosts of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub enum Timer {
-    /// The next message of the flow with this number is due.
+    /// The next message of this flow is due.
     Flow(u32),
-    /// The flow with this number, whose session was refused, tries again.
+    /// This flow, whose session was refused, retries.
     Again(u32),
-    /// The topic with this number changes.
+    /// This topic changes.
     Change(u32),
-    /// It is time to register with the server of this number.
+    /// Registration with this server is due.
     Register(u32),
-    /// A mote has processed what arrived.
+    /// A mote has processed an arrival.
     Arrived(Arrived),
 }
 
@@ -51,26 +52,27 @@ impl TryFrom<Timer> for Arrived {
     }
 }
 
-/// What a node does: ask, answer, observe, be observed, or several of these.
+/// The roles of a node: any combination of requesting, responding, observing and notifying.
 #[derive(Debug, Default)]
 pub struct Application {
     /// Sends requests.
     pub requester: Option<Requester>,
     /// Answers requests.
     pub responder: Option<Responder>,
-    /// Notifies.
+    /// Notifies observers.
     pub publisher: Option<Publisher>,
     /// Observes.
     pub subscriber: Option<Subscriber>,
-    /// Records the timeouts of what leaves, if they are wanted.
+    /// Records the timeouts of transmissions, if wanted.
     pub timeouts: Option<Timeouts>,
 }
 
-/// How long a request waits to leave, for its turn or for a time that its controller names [assumption: no paper says;
-/// only BDP-CoAP asks for longer pauses, and such a backlog is dropped].
+/// Maximum wait of a queued or paced request [assumption: no paper states one; only BDP-CoAP asks
+/// for longer pauses, and such a backlog is dropped].
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The configuration of an endpoint as the papers had them: without the safety envelope, but for the longest timeout.
+/// Returns the endpoint configuration of the papers: without the safety envelope, except for the
+/// longest timeout.
 #[must_use]
 pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
     let mut limits = Limits::default();
@@ -86,7 +88,7 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
         envelope: Envelope::open(endpoint.timeout_cap.0),
         token_length: endpoint.token_length.into(),
         pace_repeats: endpoint.repeats == Repeats::Paced,
-        // No paper has a server check its observers, and no address is forged.
+        // No paper has servers check their observers, and no address is spoofed.
         observer_checks: None,
         source_validation: SourceValidation::Off,
         response_timeout: None,
@@ -96,10 +98,11 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
     }
 }
 
-/// A node with this application, which has started anew so often. Its randomness depends on the run and on these alone.
+/// Builds a node with this application, restarted `lives` times. Its randomness depends only on
+/// these and on the run.
 ///
 /// # Errors
-/// If the controller and the configuration do not go together.
+/// If the controller and the configuration do not fit together.
 pub fn host(
     node: NodeId,
     lives: usize,
@@ -108,7 +111,7 @@ pub fn host(
     streams: &Streams,
     application: Application,
 ) -> Result<Node<Application>, ConfigError> {
-    // An endpoint that starts anew does not number its messages as it did before.
+    // A restarted endpoint uses other message IDs than before.
     let purpose = if lives == 0 { "endpoint".to_owned() } else { format!("endpoint {lives}") };
     let seed = streams.seed_bytes(Entity::Node(node), Purpose::named(&purpose));
     Node::new(config, controller, seed, application)

@@ -1,4 +1,4 @@
-//! What one requester asks of one peer: when, how often, how much.
+//! The requests of a node to one peer: schedule, concurrency and size.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,21 +13,23 @@ use crate::scenario::Range;
 /// The requests that a node sends to one peer.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Whom to.
+    /// Destination.
     pub peer: NodeId,
-    /// When it begins.
+    /// Start time.
     pub start: Instant,
-    /// From when on it opens no new exchange; `None`: never ends by itself.
+    /// Time from which no new exchange opens; `None` for no end.
     pub stop: Option<Instant>,
-    /// How its exchanges follow one another.
+    /// Schedule of its exchanges.
     pub pace: Pace,
-    /// How many go on at the same time.
+    /// Maximum concurrent exchanges.
     pub outstanding: u16,
-    /// How many it has in all.
+    /// Limit on the number of exchanges.
     pub limit: Limit,
-    /// The run ends when so many exchanges have succeeded, of all flows that share this number; `None`: not through this flow.
+    /// The run ends when this many exchanges have succeeded over all flows that share the counter;
+    /// `None` if this flow does not count.
     pub enough: Option<Rc<Cell<u64>>>,
-    /// After each batch of so many exchanges that succeeded it forgets the peer's congestion state; `None`: never.
+    /// The flow resets the peer's congestion state after each batch of this many successful
+    /// exchanges; `None` for never.
     pub batch: Option<Range>,
     /// GET, POST, …
     pub method: Code,
@@ -37,54 +39,54 @@ pub struct Flow {
     pub confirmable: bool,
 }
 
-/// How the exchanges of a flow follow one another. What is due by a clock or by chance waits, without limit, for its turn.
+/// The schedule of a flow's exchanges. Messages of open-loop schedules queue without limit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pace {
-    /// A closed loop: whenever an exchange ends, well or not, the next one begins.
+    /// Closed loop: the end of an exchange, successful or not, opens the next one.
     Closed,
-    /// A clock, whose rate may change, in the order of time.
+    /// A clock whose rate may change; segments in order of time.
     Clock(Vec<Segment>),
-    /// One after pauses that are exponentially distributed with this mean.
+    /// Exponentially distributed pauses with this mean.
     Poisson(Duration),
-    /// At these times since the flow began, in their order.
+    /// At these times since the start of the flow, in order.
     At(Vec<Duration>),
-    /// By a clock in turns on and off; the first one is on, and begins with the flow.
+    /// A clock that alternates between on and off. The first on period begins with the flow.
     Turns {
-        /// When within each turn the clock first goes.
+        /// First tick within each on period.
         phase: Duration,
-        /// From one message to the next.
+        /// Time between messages.
         interval: Duration,
-        /// How long it is on.
+        /// Length of an on period.
         on: Duration,
-        /// And how long it is off, after that.
+        /// Length of an off period.
         off: Duration,
     },
 }
 
-/// How many exchanges a flow has.
+/// Limit on a flow's number of exchanges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// As many as there is time for.
+    /// No limit.
     None,
-    /// It opens so many.
+    /// Opens at most this many.
     Opened(u64),
-    /// It goes on until so many have succeeded.
+    /// Runs until this many have succeeded.
     Succeeded(u64),
 }
 
-/// From a time on, messages are generated in this interval, the first ones at once; until the next segment.
+/// A clock's rate from a time until the next segment; the first messages are due at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// From when on.
+    /// Begin.
     pub from: Instant,
-    /// From one time to the next.
+    /// Time between ticks.
     pub interval: Duration,
-    /// How many there are each time.
+    /// Messages per tick.
     pub messages: u32,
 }
 
 impl Flow {
-    /// A closed loop of GET requests without payload, one at a time and without end.
+    /// Returns a closed loop of GET requests without payload, one at a time and without end.
     #[must_use]
     pub const fn to(peer: NodeId) -> Self {
         Self {
@@ -102,7 +104,7 @@ impl Flow {
         }
     }
 
-    /// When its first message is due.
+    /// Returns the time of the first message.
     pub(super) fn first(&self, stream: &mut Stream) -> Option<Instant> {
         match &self.pace {
             Pace::Closed => Some(self.start),
@@ -113,7 +115,7 @@ impl Flow {
         }
     }
 
-    /// When the next one is, after one at `now`.
+    /// Returns the time of the message after one at `now`.
     pub(super) fn next(&self, now: Instant, stream: &mut Stream) -> Option<Instant> {
         match &self.pace {
             Pace::Closed => None,
@@ -132,7 +134,7 @@ impl Flow {
         }
     }
 
-    /// How many messages are due at `now`.
+    /// Returns the number of messages due at `now`.
     pub(super) fn due(&self, now: Instant) -> u64 {
         match &self.pace {
             Pace::Closed => 0,
@@ -143,19 +145,20 @@ impl Flow {
     }
 }
 
-/// The time of the first message after `now`, one interval after it; a segment's first message comes with its begin.
+/// Returns the time of the first message after `now`: one interval later, or the begin of the next
+/// segment if that is earlier.
 fn next_of(segments: &[Segment], now: Instant) -> Option<Instant> {
     let in_current = current(segments, now).map(|segment| now + segment.interval);
     let next_segment = segments.iter().map(|segment| segment.from).find(|from| *from > now);
     in_current.into_iter().chain(next_segment).min()
 }
 
-/// The segment that a time is in.
 fn current(segments: &[Segment], now: Instant) -> Option<&Segment> {
     segments.iter().rev().find(|segment| segment.from <= now)
 }
 
-/// Options and payload such that the whole message has this many bytes, with a token of this length; at least its header.
+/// Returns options and payload for a message of this many bytes with a token of this length; at
+/// least a header.
 ///
 /// # Panics
 /// If the message is longer than any payload may be.
@@ -177,7 +180,7 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    /// When the first messages of a flow are due.
+    /// Returns the times of a flow's first messages.
     fn times<const N: usize>(flow: &Flow) -> [Instant; N] {
         let mut stream = conche_netsim::rng::Streams::new(1)
             .stream(conche_netsim::rng::Entity::Run, conche_netsim::rng::Purpose::named("test"));

@@ -1,4 +1,5 @@
-//! CoAP applications that send and answer requests in a simulated network, and record what becomes of each exchange.
+//! CoAP applications that send and answer requests in a simulated network, and record each
+//! exchange.
 //!
 //! ```text
 //!   Flow ─> Requester ──request──> network ──> Responder
@@ -8,16 +9,16 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `flow` | what one requester asks of one peer: when, how often, how much |
-//! | `requester` | opens exchanges as its flows say, and records them |
-//! | `responder` | answers, and records what arrives |
-//! | `publisher`, `subscriber` | serves what changes, and observes it (RFC 7641) |
-//! | `secured` | sessions of DTLS between an endpoint and the network |
-//! | `unaware` | sends at a pace without an endpoint, whatever happens to it |
-//! | `recorded` | a controller that tells the timeouts that it answers |
-//! | `timeouts` | the timeout of each copy that a host sends |
-//! | `application` | requester and responder as one type, on an endpoint |
-//! | `occupant` | what sits on a node of a simulation: an endpoint, a sender without one, or a mote |
+//! | `flow` | requests to one peer: schedule, concurrency and size |
+//! | `requester` | opens the exchanges of its flows, and records them |
+//! | `responder` | answers requests, and records arrivals |
+//! | `publisher`, `subscriber` | serves topics that change, and observes them (RFC 7641) |
+//! | `secured` | DTLS sessions between an endpoint and the network |
+//! | `unaware` | a sender without an endpoint or congestion control |
+//! | `recorded` | a controller wrapper that exposes the timeouts it returns |
+//! | `timeouts` | the timeout of each transmission of a host |
+//! | `application` | the application on a simulated node |
+//! | `occupant` | the host on a node: an endpoint, a sender without one, or a mote |
 
 mod application;
 mod flow;

@@ -1,4 +1,5 @@
-//! What sits on a node: a CoAP endpoint, a sender that knows of no congestion, or a mote that routes by itself.
+//! The host on a node: a CoAP endpoint, a sender without congestion control, a mote, or an end of a
+//! bulk transfer.
 
 use conche_netsim::PacketId;
 use conche_netsim::host::{Host, Port, Received};
@@ -11,14 +12,14 @@ use conche_proto::cc::AnyController;
 use super::application::{Application, Timer};
 use super::unaware::Unaware;
 
-/// What sits on a node.
+/// The host on a node.
 #[derive(Debug)]
 pub enum Occupant {
-    /// CoAP, with congestion control.
+    /// CoAP with congestion control.
     Coap(Box<Node<Application>>),
-    /// Messages at a pace, whatever happens to them.
+    /// Messages at a fixed pace, whatever their outcome.
     Unaware(Unaware),
-    /// Bulk transfers, and those of others on their way.
+    /// Sends, receives and forwards bulk transfers.
     Mote(Box<Mote<AnyController, Timer>>),
     /// An end of a bulk transfer over wires.
     Bulk(Box<Bulk<AnyController, Timer>>),

@@ -1,4 +1,4 @@
-//! The publisher: what it serves changes, and the endpoint notifies those who observe it.
+//! The publisher: serves topics that change, and notifies their observers.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use super::application::{Context, Timer};
 use super::flow::Flow;
 use crate::scenario::STATE_BYTES;
 
-/// Something that is observed.
+/// A topic that clients observe.
 #[derive(Clone, Debug)]
 pub struct Topic {
-    /// When it changes: of a flow count its pace, when it begins and ends, and how large its body is.
+    /// Changes, as a flow: its pace, start, stop and body size count.
     pub changes: Flow,
-    /// How notifications are sent, if not as the endpoint does by itself.
+    /// Reliability of notifications; `None` for the endpoint's default.
     pub reliability: Option<Reliability>,
 }
 
@@ -23,27 +23,27 @@ pub struct Topic {
 #[derive(Debug)]
 pub struct Publisher {
     topics: Vec<Topic>,
-    /// Which of them each client observes.
+    /// Topic of each client.
     observers: BTreeMap<NodeId, u32>,
     changes: Vec<Vec<Instant>>,
     given_up: Vec<NodeId>,
 }
 
 impl Publisher {
-    /// Serves these, each to the clients that observe it, by its number.
+    /// Serves these topics; `observers` holds the topic of each client.
     #[must_use]
     pub fn new(topics: Vec<Topic>, observers: BTreeMap<NodeId, u32>) -> Self {
         let changes = vec![Vec::new(); topics.len()];
         Self { topics, observers, changes, given_up: Vec::new() }
     }
 
-    /// When each topic changed.
+    /// Times at which each topic changed.
     #[must_use]
     pub fn changes(&self) -> &[Vec<Instant>] {
         &self.changes
     }
 
-    /// The observers to which a notification could not be delivered, each time.
+    /// The observer of each notification that could not be delivered.
     #[must_use]
     pub fn given_up(&self) -> &[NodeId] {
         &self.given_up
@@ -57,7 +57,7 @@ impl Publisher {
         }
     }
 
-    /// A topic changes.
+    /// Changes a topic.
     pub(super) fn timer(&mut self, ctx: &mut Context<'_>, number: u32) {
         let now = ctx.now();
         let changes = &self.topics[number as usize].changes;
@@ -72,12 +72,13 @@ impl Publisher {
         ctx.notify(number.into(), state).expect("a small state is a response");
     }
 
-    /// Whether the event was of somebody who observes.
+    /// Handles an event, and returns whether it concerned an observer.
     pub(super) fn event(&mut self, ctx: &mut Context<'_>, event: &Event<NodeId>) -> bool {
         match event {
             Event::Request { id, from, message } if message.option(OptionNumber::OBSERVE).is_some() => {
                 let Some(number) = self.observers.get(from).copied() else { return false };
-                // Whom there is no room for is answered, and asks again.
+                // Without room for another observer, the client gets a plain response and asks
+                // again.
                 ctx.observe(*id, number.into());
                 let state = self.state(number);
                 ctx.respond(*id, state).expect("the request was just announced, and its answer is small");
@@ -91,19 +92,19 @@ impl Publisher {
         }
     }
 
-    /// What a topic is now: when it changed last, and as many bytes as it shall have.
+    /// Returns the state of a topic: the time of its last change, padded to the size of its body.
     fn state(&self, number: u32) -> Response {
         let Topic { changes, reliability } = &self.topics[number as usize];
         let changed = self.changes[number as usize].last().copied().unwrap_or(Instant::ZERO);
         let mut payload = changed.as_nanos().to_be_bytes().to_vec();
-        // Of the body one byte is the marker.
+        // One byte of the body is the payload marker.
         payload.resize(changes.body.len().saturating_sub(1).max(payload.len()), b'.');
         let body = Body::builder().payload(payload).build().expect("a payload needs no option");
         Response { reliability: *reliability, ..Response::new(Code::CONTENT, body) }
     }
 }
 
-/// When a state changed that a notification tells; `None` of what is no state.
+/// Reads the time of the change from a notification; `None` if the payload is no state.
 pub(super) fn changed_at(payload: &[u8]) -> Option<Instant> {
     let nanos = payload.first_chunk::<STATE_BYTES>()?;
     Some(Instant::from_nanos(u64::from_be_bytes(*nanos)))

@@ -1,4 +1,4 @@
-//! A controller that tells the timeouts that it answers.
+//! A controller wrapper that exposes the timeouts it returns.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,19 +8,20 @@ use conche_proto::cc::dynamic::DynController;
 use conche_proto::cc::group::Group;
 use conche_proto::cc::{AnyController, Controller, Instant};
 
-/// A controller, observed: it behaves as if alone.
+/// A wrapped controller with unchanged behaviour.
 #[derive(Debug)]
 struct Recorded {
     controller: AnyController,
     last: LastTimeout,
 }
 
-/// What a controller answered last for a Confirmable message, until it is taken. Whoever sends the message takes it.
+/// The last timeout that a controller returned for a Confirmable message. The sender of the message
+/// takes it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LastTimeout(Arc<Mutex<Option<Duration>>>);
 
 impl LastTimeout {
-    /// This controller, which leaves its timeouts for Confirmable messages here.
+    /// Wraps a controller so that it stores its timeouts for Confirmable messages here.
     pub(super) fn of(&self, controller: AnyController) -> AnyController {
         DynController::new(Recorded { controller, last: self.clone() }).into()
     }
@@ -29,7 +30,6 @@ impl LastTimeout {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(after);
     }
 
-    /// Takes it away.
     pub(super) fn take(&self) -> Option<Duration> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -1,4 +1,4 @@
-//! The requester: it opens exchanges as its flows say, and records them.
+//! The requester: opens the exchanges of its flows, and records them.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -12,74 +12,74 @@ use conche_proto::{Course, Event, ExchangeId, Reliability, Request};
 use super::application::{Context, Timer};
 use super::flow::{Flow, Limit, Pace};
 
-/// An exchange that is over.
+/// A completed exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// The number of its flow.
+    /// Number of its flow.
     pub flow: u32,
-    /// A number that no other exchange of the same endpoint has.
+    /// Number, unique within the endpoint.
     pub number: u64,
-    /// When its first copy left.
+    /// First transmission.
     pub began: Instant,
-    /// When it ended.
+    /// End time.
     pub ended: Instant,
-    /// Copies of the request.
+    /// Transmissions of the request.
     pub transmissions: u16,
-    /// Of these, the ones that were sent although an earlier one had got through, both ways.
+    /// Spurious transmissions: sent although an earlier one had got through, both ways.
     pub unnecessary: u16,
-    /// A response, or the acknowledgement of a request that needs none, came.
+    /// Whether a response arrived, or the acknowledgement of a request that needs none.
     pub answered: bool,
-    /// From the first copy to the acknowledgement.
+    /// Time from the first transmission to the acknowledgement.
     pub round_trip: Option<Duration>,
 }
 
-/// What a flow has done so far.
+/// Counts of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Messages that were generated; in a closed loop, exchanges that were opened.
+    /// Messages generated; in a closed loop, exchanges opened.
     pub generated: u64,
-    /// Exchanges that were opened.
+    /// Exchanges opened.
     pub opened: u64,
-    /// Exchanges that ended well.
+    /// Exchanges that succeeded.
     pub answered: u64,
     /// Exchanges that failed.
     pub failed: u64,
-    /// When it had had all its exchanges.
+    /// Time at which all its exchanges were over.
     pub done: Option<Instant>,
-    /// How many exchanges are left of the current batch.
+    /// Exchanges left in the current batch.
     left_of_batch: u32,
 }
 
-/// Sends requests of several flows.
+/// Sends the requests of several flows.
 #[derive(Debug)]
 pub struct Requester {
     flows: Vec<Flow>,
     tallies: Vec<Tally>,
     exchanges: Vec<Exchange>,
-    /// The flow of each exchange that goes on, by its number.
+    /// Flow of each open exchange, by exchange number.
     open: BTreeMap<u64, u32>,
-    /// How many flows of the run are not done; the last one ends it.
+    /// Number of unfinished flows of the run; the last one ends it.
     undone: Option<Rc<Cell<u64>>>,
 }
 
-/// After so long a flow tries again whose request was refused while none of its exchanges went on [assumption].
+/// Delay before a flow without open exchanges retries a refused request [assumption].
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Tally {
-    /// Exchanges that go on.
+    /// Number of open exchanges.
     #[must_use]
     pub fn outstanding(&self) -> u64 {
         self.opened - self.answered - self.failed
     }
 
-    /// What a flow has done that is one exchange, by when it succeeded; `None` if it failed.
+    /// Returns the counts of a flow of one exchange that succeeded at `done`; `None` if it failed.
     #[must_use]
     pub fn of_one(done: Option<Instant>) -> Self {
         let answered = u64::from(done.is_some());
         Self { generated: 1, opened: 1, answered, failed: 1 - answered, done, ..Self::default() }
     }
 
-    /// What a flow has done that began anew.
+    /// Adds the counts of a restarted flow.
     #[must_use]
     pub fn followed_by(&self, next: &Self) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl Tally {
         }
     }
 
-    /// What has been done, if it was these exchanges.
+    /// Counts these exchanges.
     #[must_use]
     pub fn of(exchanges: &[Exchange]) -> Self {
         let all = exchanges.len() as u64;
@@ -99,7 +99,7 @@ impl Tally {
         Self { generated: all, opened: all, answered, failed: all - answered, ..Self::default() }
     }
 
-    /// Without batches there is one, which never ends.
+    /// Begins a batch. Without batches, a single one never ends.
     fn begin_batch(&mut self, flow: &Flow, ctx: &mut Context<'_>) {
         let Some(batch) = flow.batch else {
             self.left_of_batch = u32::MAX;
@@ -112,26 +112,27 @@ impl Tally {
 }
 
 impl Requester {
-    /// Has these flows to send. If requesters share a number of flows that are not `undone`, the run ends with the last one.
+    /// Sends these flows. The run ends when the counter `undone`, which requesters may share,
+    /// reaches 0.
     #[must_use]
     pub fn new(flows: Vec<Flow>, undone: Option<Rc<Cell<u64>>>) -> Self {
         let tallies = vec![Tally::default(); flows.len()];
         Self { flows, tallies, exchanges: Vec::new(), open: BTreeMap::new(), undone }
     }
 
-    /// The exchanges that are over, in the order of their ends.
+    /// Completed exchanges, in the order of their ends.
     #[must_use]
     pub fn exchanges(&self) -> &[Exchange] {
         &self.exchanges
     }
 
-    /// What each flow has done.
+    /// Counts of each flow.
     #[must_use]
     pub fn tallies(&self) -> &[Tally] {
         &self.tallies
     }
 
-    /// Gives up the exchanges that are over, in the order of their ends.
+    /// Returns the completed exchanges, in the order of their ends.
     #[must_use]
     pub fn into_exchanges(self) -> Vec<Exchange> {
         self.exchanges
@@ -208,7 +209,8 @@ impl Requester {
         });
     }
 
-    /// There is a session with a peer, or there will be none: then each flow that waits for it has failed once.
+    /// Handles the result of connecting to a peer: on failure, each waiting flow counts one
+    /// failure.
     pub(super) fn connected(&mut self, ctx: &mut Context<'_>, peer: NodeId, is_open: bool) {
         for number in
             (0..).zip(&self.flows).filter(|(_, flow)| flow.peer == peer).map(|(number, _)| number).collect::<Vec<u32>>()
@@ -233,12 +235,12 @@ impl Requester {
         }
     }
 
-    /// A flow goes on whose session was refused.
+    /// Retries a flow whose session was refused.
     pub(super) fn again(&mut self, ctx: &mut Context<'_>, number: u32) {
         self.open(ctx, number);
     }
 
-    /// Opens as many exchanges of a flow as it has now, if there is a way to its peer.
+    /// Opens as many exchanges of a flow as are due, if its peer is reachable.
     fn open(&mut self, ctx: &mut Context<'_>, number: u32) {
         let (flow, tally) = (&self.flows[number as usize], &mut self.tallies[number as usize]);
         while flow.may_open(tally, ctx.now()) {
@@ -254,7 +256,8 @@ impl Requester {
                 Ok(exchange) => {
                     self.open.insert(exchange.as_u64(), number);
                 }
-                // A full queue of the endpoint: the message is lost at its source. A loop that nothing closes goes on later.
+                // The endpoint's queue is full: the message is lost at its source. A closed loop
+                // without open exchanges retries later.
                 Err(_) => {
                     tally.failed += 1;
                     if is_closed && tally.outstanding() == 0 {
@@ -292,7 +295,7 @@ impl Flow {
         is_due && is_left && tally.outstanding() < u64::from(self.outstanding)
     }
 
-    /// Whether its clock must go on.
+    /// Whether its clock must continue.
     fn needs_more(&self, tally: &Tally) -> bool {
         match self.limit {
             Limit::None => true,
@@ -310,7 +313,8 @@ impl Flow {
     }
 }
 
-/// The first response to arrive answers the first copy that got through; all later copies were in vain.
+/// Counts spurious transmissions: the first response answers the first transmission that got
+/// through, so all later ones were unnecessary.
 fn unnecessary(course: Course, cause: Option<Cause>) -> u16 {
     let retransmissions = u16::try_from(course.transmissions.saturating_sub(1)).unwrap_or(u16::MAX);
     let answered = cause.and_then(|cause| cause.copy).map_or(0, |copy| u16::from(copy.attempt));

@@ -1,4 +1,4 @@
-//! The responder: it answers each request at once, and records what arrives.
+//! The responder: answers each request at once, and records arrivals.
 
 use std::collections::BTreeSet;
 
@@ -8,21 +8,21 @@ use conche_proto::{Event, Response};
 
 use super::application::Context;
 
-/// A request that arrived; duplicates are the endpoint's affair and do not count.
+/// A request that arrived. The endpoint filters duplicates, which do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When.
+    /// Arrival time.
     pub at: Instant,
-    /// From whom.
+    /// Client.
     pub from: NodeId,
 }
 
-/// Answers requests with the same content.
+/// Answers all requests with the same content.
 #[derive(Clone, Debug)]
 pub struct Responder {
     code: Code,
     body: Body,
-    /// Who gets no answer.
+    /// Clients that get no answer.
     unanswered: BTreeSet<NodeId>,
     arrivals: Vec<Arrival>,
 }
@@ -34,7 +34,7 @@ impl Responder {
         Self { code, body, unanswered: BTreeSet::new(), arrivals: Vec::new() }
     }
 
-    /// The same, which leaves these peers without an answer.
+    /// Stops answering these clients.
     #[must_use]
     pub fn leaving(self, unanswered: BTreeSet<NodeId>) -> Self {
         Self { unanswered, ..self }
@@ -46,7 +46,7 @@ impl Responder {
         (self.code, &self.body) == (other.code, &other.body)
     }
 
-    /// What has arrived, in the order of time.
+    /// Requests that arrived, in order of time.
     #[must_use]
     pub fn arrivals(&self) -> &[Arrival] {
         &self.arrivals

@@ -1,4 +1,4 @@
-//! DTLS under the endpoints of a simulation: the sessions that stand under those of sockets.
+//! DTLS sessions between a simulated endpoint and the network, with the same crate as on sockets.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -15,30 +15,31 @@ use conche_netsim::{Instant, NodeId};
 
 use crate::scenario::Handshakes;
 
-/// Whose key all have.
+/// The pre-shared key of all nodes.
 const IDENTITY: &[u8] = b"endpoint";
 const KEY: [u8; 16] = *b"0123456789abcdef";
-/// A record with what was protected (RFC 6347 §4.1). All others belong to handshakes, or end sessions.
+/// Content type of protected data (RFC 6347 §4.1). All other records belong to handshakes or close
+/// sessions.
 const APPLICATION_DATA: u8 = 23;
 
-/// What the handshakes of a host with each of its peers came to.
+/// Handshakes of a host, by peer.
 pub type Log = Rc<RefCell<BTreeMap<NodeId, Handshaken>>>;
 
-/// What the handshakes of two nodes came to.
+/// The handshakes between two nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Handshaken {
-    /// How long those took that were done, from the first datagram until the client could send.
+    /// Durations of completed handshakes, from the first datagram until the client could send.
     pub done: Vec<Duration>,
-    /// Those that were not done in their time.
+    /// Handshakes that missed their deadline.
     pub failed: u64,
-    /// Datagrams that were sent for them.
+    /// Datagrams sent.
     pub datagrams: u64,
-    /// UDP payload of these.
+    /// UDP payload bytes sent.
     pub bytes: u64,
 }
 
 impl Handshaken {
-    /// Adds what the other end, or the same in another life, has counted.
+    /// Adds the counts of the other end, or of another life of the same node.
     pub fn add(&mut self, other: &Self) {
         self.done.extend(&other.done);
         self.failed += other.failed;
@@ -53,26 +54,26 @@ pub struct Secured {
     sessions: Sessions<NodeId>,
     credentials: ClientCredentials,
     open: BTreeMap<NodeId, Open>,
-    /// Handshakes of ours that go on, and since when.
+    /// Pending handshakes as a client, and their start.
     asked: BTreeMap<NodeId, (SessionId, Instant)>,
-    /// What the node has not been told yet.
+    /// Events that the node has not received yet.
     steps: VecDeque<Step>,
     log: Log,
 }
 
-/// A session that can be used.
+/// An established session.
 #[derive(Debug)]
 struct Open {
     session: SessionId,
-    /// The peer may have forgotten it.
+    /// Whether the peer may have lost it.
     doubted: bool,
 }
 
 impl Secured {
-    /// The sessions of a node that has started anew so often.
+    /// Creates the sessions of a node that has restarted `lives` times.
     ///
     /// # Errors
-    /// What of the handshakes makes no sense.
+    /// Invalid handshake parameters.
     pub fn new(
         (node, lives): (NodeId, usize),
         streams: &Streams,
@@ -93,7 +94,7 @@ impl Secured {
             ..Config::default()
         };
         if !is_server {
-            // Whom a client talks to is its own choice.
+            // A client chooses its own peers, so it needs no limits.
             (config.max_sessions, config.max_handshakes) = (usize::MAX, usize::MAX);
         }
         let sessions = Sessions::new(Instant::ZERO, config, seed).map_err(|error| error.to_string())?;
@@ -102,7 +103,7 @@ impl Secured {
         Ok(Self { sessions, credentials, open, asked, steps, log })
     }
 
-    /// Where its handshakes are counted.
+    /// Returns the log of its handshakes.
     #[must_use]
     pub fn log(&self) -> Log {
         Rc::clone(&self.log)
@@ -113,7 +114,7 @@ impl Secured {
     }
 
     fn opened(&mut self, now: Instant, peer: NodeId, session: SessionId, role: Role) {
-        // What went on over the session before goes on over no other (RFC 7252 §9.1).
+        // Exchanges of the previous session do not continue on another one (RFC 7252 §9.1).
         if self.open.insert(peer, Open { session, doubted: false }).is_some() {
             self.steps.push_back(Step::Lost(peer));
         }
@@ -161,7 +162,7 @@ impl Underlay for Secured {
             Ok(session) => {
                 self.asked.insert(to, (session, now));
             }
-            // The peer asks us at this moment, or it is asked by too many.
+            // A handshake in the other direction is in progress, or a limit is reached.
             Err(_) => self.steps.push_back(Step::Refused(to)),
         }
     }

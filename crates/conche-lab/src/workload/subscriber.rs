@@ -1,4 +1,4 @@
-//! The subscriber: it observes, and notes what it hears.
+//! The subscriber: observes servers, and records the states it receives.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use conche_proto::{Event, ExchangeId, Request, SubscriptionId};
 use super::application::{Context, Timer};
 use super::publisher::changed_at;
 
-/// A state that an observer heard of.
+/// A state that an observer received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// When.
+    /// Time of arrival.
     pub at: Instant,
-    /// When it had become so.
+    /// Time of the change at the server.
     pub changed: Instant,
 }
 
@@ -22,26 +22,26 @@ pub struct Heard {
 #[derive(Debug)]
 pub struct Subscriber {
     servers: Vec<NodeId>,
-    /// When it registers, at random, at the latest.
+    /// Upper bound of the random registration time.
     within: Duration,
-    /// Registrations and subscriptions that go on, by the place of their server.
+    /// Open registrations and subscriptions, by the index of their server.
     registering: Vec<(ExchangeId, u32)>,
     observing: Vec<(SubscriptionId, u32)>,
     heard: Vec<Vec<Heard>>,
 }
 
-/// After so long a registration is tried again that failed or was ended [assumption].
+/// Delay before a failed or cancelled registration is retried [assumption].
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Subscriber {
-    /// Observes these servers, and registers with each at a random time within the first so much.
+    /// Observes these servers, and registers with each at a random time up to `within`.
     #[must_use]
     pub fn new(servers: Vec<NodeId>, within: Duration) -> Self {
         let heard = vec![Vec::new(); servers.len()];
         Self { servers, within, registering: Vec::new(), observing: Vec::new(), heard }
     }
 
-    /// What it heard of each server, each time of a newer state.
+    /// States received from each server, each newer than the one before.
     #[must_use]
     pub fn heard(&self) -> &[Vec<Heard>] {
         &self.heard
@@ -54,7 +54,7 @@ impl Subscriber {
         }
     }
 
-    /// It is time to register.
+    /// Registers with a server.
     pub(super) fn timer(&mut self, ctx: &mut Context<'_>, number: u32) {
         let request = Request::new(Code::GET, Body::EMPTY);
         match ctx.subscribe(self.servers[number as usize], request) {
@@ -84,14 +84,14 @@ impl Subscriber {
                     self.hear(ctx.now(), number, message);
                 }
             }
-            // The server may have forgotten it.
+            // The server may have lost the registration.
             Event::Stale { subscription, .. } => self.renew(ctx, subscription),
             Event::SubscriptionOver { subscription, .. } => self.over(ctx, subscription),
             _ => {}
         }
     }
 
-    /// Registers again or, where that is refused, from the begin.
+    /// Registers again; if that is refused, with a new subscription.
     fn renew(&mut self, ctx: &mut Context<'_>, subscription: &SubscriptionId) {
         if ctx.reregister(*subscription).is_err() {
             ctx.forget(*subscription);
@@ -99,7 +99,7 @@ impl Subscriber {
         }
     }
 
-    /// Nothing of a subscription comes any more.
+    /// Handles the end of a subscription.
     fn over(&mut self, ctx: &mut Context<'_>, subscription: &SubscriptionId) {
         if let Some(number) = take(&mut self.observing, subscription) {
             ctx.set_timer(PAUSE, Timer::Register(number));
@@ -114,7 +114,6 @@ impl Subscriber {
     }
 }
 
-/// Takes what is known under this key out of a list.
 fn take<K: PartialEq>(list: &mut Vec<(K, u32)>, key: &K) -> Option<u32> {
     let place = list.iter().position(|(known, _)| known == key)?;
     Some(list.swap_remove(place).1)

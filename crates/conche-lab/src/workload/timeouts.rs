@@ -1,4 +1,4 @@
-//! The timeouts of what a host sends.
+//! Timeouts of a host's transmissions.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use conche_proto::cc::AnyController;
 
 use super::recorded::LastTimeout;
 
-/// The timeout of one copy of a Confirmable message.
+/// The timeout of one transmission of a Confirmable message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeout {
-    /// The exchange that it is of: a number that no other one has of the same endpoint.
+    /// Number of its exchange, unique within the endpoint.
     pub exchange: u64,
-    /// When the copy left.
+    /// Time of transmission.
     pub at: Instant,
-    /// 0 for an original, n for the n-th retransmission.
+    /// 0 for the original, n for the n-th retransmission.
     pub attempt: u8,
     /// How long the controller would wait for the acknowledgement.
     pub after: Duration,
 }
 
-/// Records the timeouts of a host in the order in which its copies leave.
+/// Records the timeouts of a host, in the order of transmission.
 #[derive(Debug, Default)]
 pub struct Timeouts {
     last: LastTimeout,
@@ -29,13 +29,14 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
-    /// This controller, observed.
+    /// Wraps a controller to record its timeouts.
     #[must_use]
     pub fn of(&self, controller: AnyController) -> AnyController {
         self.last.of(controller)
     }
 
-    /// A datagram leaves. The controller has just been asked if it is a copy of a Confirmable message.
+    /// Records a datagram that leaves. For a transmission of a Confirmable message, the controller
+    /// has just returned its timeout.
     pub(super) fn leaves(&mut self, now: Instant, transmit: &Transmit<NodeId>) {
         if let (Some(after), Some(exchange)) = (self.last.take(), transmit.exchange) {
             let (exchange, attempt) = (exchange.as_u64(), transmit.attempt);
@@ -43,7 +44,7 @@ impl Timeouts {
         }
     }
 
-    /// What has been recorded.
+    /// Returns the recorded timeouts.
     #[must_use]
     pub fn into_log(self) -> Vec<Timeout> {
         self.log

@@ -1,4 +1,4 @@
-//! A sender that knows of no congestion: it has no CoAP endpoint.
+//! A sender without congestion control and without a CoAP endpoint.
 
 use conche_netsim::host::{Host, Port, Received};
 use conche_proto::codec::{Encoder, MessageId, Token, Type};
@@ -7,8 +7,9 @@ use super::application::Timer;
 use super::flow::Flow;
 use super::requester::Tally;
 
-/// Sends Non-confirmable requests at the pace of its flows, whatever happens to them, and hears no answer. It encodes them
-/// by hand: what RFC 7252 and the controllers of an endpoint hold against such traffic is what it must not have.
+/// Sends Non-confirmable requests at the pace of its flows, whatever happens to them, and ignores
+/// responses. It encodes them itself, because an endpoint would apply the limits of RFC 7252 and of
+/// its controller.
 #[derive(Debug)]
 pub struct Unaware {
     flows: Vec<Flow>,
@@ -17,14 +18,14 @@ pub struct Unaware {
 }
 
 impl Unaware {
-    /// Has these flows to send. Of a flow count its peer, its pace, when it begins and ends, and what it sends.
+    /// Sends these flows. Only peer, pace, start, stop and content of a flow count.
     #[must_use]
     pub fn new(flows: Vec<Flow>) -> Self {
         let tallies = vec![Tally::default(); flows.len()];
         Self { flows, tallies, message_id: 0 }
     }
 
-    /// What each flow has sent.
+    /// Counts of each flow.
     #[must_use]
     pub fn tallies(&self) -> &[Tally] {
         &self.tallies
@@ -35,7 +36,7 @@ impl Host for Unaware {
     type Timer = Timer;
 
     fn start(&mut self, port: &mut Port<'_, Timer>) {
-        // One that starts anew does not number its messages as it did before.
+        // A restarted sender uses other message IDs than before.
         self.message_id = (port.now().as_nanos() / 1_000_000 % (1 << 16)).try_into().unwrap_or_default();
         for (number, flow) in (0..).zip(&self.flows) {
             if let Some(first) = flow.first(port.rng()) {
@@ -69,7 +70,7 @@ impl Host for Unaware {
     fn wake(&mut self, _: &mut Port<'_, Timer>) {}
 }
 
-/// A request of a flow, without a token: no response will come that it could be matched with.
+/// Encodes a request without a token, as no response will be matched.
 fn encoded(flow: &Flow, id: MessageId) -> Vec<u8> {
     const HEADER_BYTES: usize = 4;
     let mut message = vec![0; HEADER_BYTES + flow.body.len()];

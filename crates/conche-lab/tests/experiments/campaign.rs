@@ -1,4 +1,4 @@
-//! Runs that fail, and campaigns that go on.
+//! Runs that fail, and campaigns that continue.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,7 +8,7 @@ use conche_lab::campaign::{
 };
 use conche_results::{Begin, Build, Origin, Program};
 
-/// Gives the seed of each replication, but for those that it is told to fail in.
+/// Returns the seed of each replication, except for those configured to fail.
 struct Seeds {
     panics_in: Option<u32>,
     fails_in: Option<u32>,

@@ -1,10 +1,10 @@
-//! The definitions on samples whose results can be told by hand.
+//! The definitions of comparisons, on samples with results computed by hand.
 
 use conche_lab::comparison::{Cell, Entry, board, rows};
 use conche_lab::scenario::{Better, Unit};
 use conche_results::comparison::{Compared, InCell, Row, Standing, Tally};
 
-/// Of each controller what it was in each replication; `None` of what is missing.
+/// Builds a cell from each controller's values per replication; `None` for a missing controller.
 fn cell_of(paper: &str, name: &str, unit: Unit, better: Better, of: &[(&str, Option<&[f64]>)]) -> Cell {
     let entry = |(controller, runs): &(&str, Option<&[f64]>)| {
         let runs = runs.unwrap_or_default();
@@ -48,7 +48,8 @@ fn the_best_has_1_whichever_values_are_better() {
 
 #[test]
 fn what_all_share_in_a_replication_does_not_widen_the_interval() {
-    // Each is three times as long in the third replication as in the first, and b always twice as long as a.
+    // Both take three times as long in the third replication as in the first; b always twice as
+    // long as a.
     let of: &[(&str, Option<&[f64]>)] = &[("a", Some(&[1.0, 2.0, 3.0])), ("b", Some(&[2.0, 4.0, 6.0]))];
     let rows = rows(&[cell("c", Better::Lower, of)], None);
     assert_eq!(in_cell(&rows, "c", "b").ci95, Some([2.0, 2.0]));
@@ -143,7 +144,8 @@ fn ratios_to_a_baseline_are_below_1_where_a_controller_is_ahead() {
 
 #[test]
 fn the_interval_of_a_mean_leaves_out_a_replication_of_all_cells_at_once() {
-    // What is worse in one cell is better in the other, replication by replication: the mean does not move.
+    // b is worse in one cell by the factor by which it is better in the other: the mean is
+    // constant.
     let cells = [
         cell("one", Better::Lower, &[("a", Some(&[1.0, 1.0, 1.0])), ("b", Some(&[2.0, 4.0, 8.0]))]),
         cell("two", Better::Lower, &[("a", Some(&[2.0, 4.0, 8.0])), ("b", Some(&[1.0, 1.0, 1.0]))]),

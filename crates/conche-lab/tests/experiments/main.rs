@@ -1,14 +1,14 @@
-//! Experiments through the library, as the command runs them: one program, which links the lab instead of compiling it once more.
+//! Experiments through the library. One test program, so that the lab is linked once.
 //!
 //! | module | what it tests |
 //! |---|---|
-//! | [`campaign`] | runs that fail, and campaigns that go on |
+//! | [`campaign`] | runs that fail, and campaigns that continue |
 //! | [`workload`] | requesters and responders over one wire |
 //! | [`trial`] | runs of small scenarios |
 //! | [`experiment`] | experiments against closed forms, their results and claims |
-//! | [`received`] | metrics of what servers received |
-//! | [`comparison`] | controllers side by side |
-//! | [`papers`] | the experiments of papers in small |
+//! | [`received`] | metrics of requests that servers received |
+//! | [`comparison`] | comparison of controllers |
+//! | [`papers`] | reduced experiments of papers |
 
 mod campaign;
 mod comparison;

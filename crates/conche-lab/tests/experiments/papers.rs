@@ -1,4 +1,4 @@
-//! The experiments of papers in small: what they measure, and that threads make no difference.
+//! Reduced experiments of papers: their values, and independence of the number of threads.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -67,7 +67,7 @@ fn refused(paper: &Paper, path: &str, value: impl Into<toml::Value>) -> String {
 
 const SIX: [&str; 6] = ["default", "cocoa", "cocoa-s", "b-rto", "linux", "ph"];
 
-/// ComMag'16 with few clients behind the modem, a burst of few exchanges, and hardly any run of the motes.
+/// ComMag'16 with few clients behind the modem, a short burst, and very short mote runs.
 fn gprs(schemes: &[&str], runs: u32) -> Experiment {
     let values = [
         ("parts.gprs.sweep.clients.values", vec![5, 10].into()),
@@ -111,8 +111,9 @@ fn clients_behind_a_modem_give_each_value_once() {
     assert!(difference.ci95.is_some_and(|interval| interval.contains(difference.measured)), "run by run");
 }
 
-/// In a closed loop every client always has one exchange: each run has rate × round-trip time = clients, but for what is
-/// left over at its end. Of all schemes with samples B-RTO alone takes one of each exchange.
+/// In a closed loop every client always has one open exchange: rate × round-trip time = clients, up
+/// to exchanges still open at the end. Of all schemes with samples, only B-RTO takes exactly one
+/// per exchange.
 #[test]
 fn throughput_times_round_trip_time_is_the_number_of_clients() {
     let figures = measured(&gprs(&["b-rto"], 1), 1);
@@ -129,8 +130,8 @@ fn the_default_is_dithered_from_2_to_3_seconds() {
     assert!((rto - 2.5).abs() < 0.05, "{rto}");
 }
 
-/// Clients in a closed loop: the first timeouts of B-RTO are its round-trip times times the mean dithering factor,
-/// whatever the network. The published ones say 1.12, which is a factor from 1 to 1.25.
+/// Closed-loop clients: B-RTO's first timeout is the round-trip time times the mean dithering
+/// factor, on any network. The published ratio is 1.12, a factor from 1 to 1.25.
 #[test]
 fn the_published_table_2_tells_how_far_b_rto_is_dithered() {
     let figures = measured(&reduced(&COMMAG16, &[("duration", "20s".into())], &["b-rto"], 1), 2);
@@ -164,7 +165,7 @@ fn the_published_intervals_are_the_bar_of_throughput() {
     assert_eq!(experiment.within(&Figure { measured: 21.0, ..figure }), Some(false));
 }
 
-/// One short run under few schemes; most motes are too far away for many exchanges in it.
+/// One short run under few schemes; most motes are too far away for many exchanges.
 #[test]
 fn motes_have_a_place_in_figures_2_to_4() {
     let values = [
@@ -187,7 +188,7 @@ fn motes_have_a_place_in_figures_2_to_4() {
     assert_eq!((table.rows.len(), empty), (6, 1), "the default has no round-trip times: {table}");
 }
 
-/// ETFA'14 with two minutes of many-to-many, and three exchanges with each mote.
+/// ETFA'14 with two minutes of many-to-many traffic, and three exchanges with each mote.
 fn motes(schemes: &[&str]) -> Experiment {
     let values = [
         ("parts.many.duration", "120s".into()),

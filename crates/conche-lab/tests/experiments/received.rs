@@ -1,4 +1,4 @@
-//! Values of two flows, worked out by hand.
+//! Metrics of two flows, against values computed by hand.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn flow(hops: u16, arrivals: &[u64], exchanges: Vec<Exchange>) -> Flow {
     Flow { hops, arrivals, exchanges, tally, request_bytes: 85, ..empty }
 }
 
-/// Two flows with an endpoint, and one that is of other traffic.
+/// Two flows of an endpoint, and one of other traffic.
 fn record() -> Record {
     let near = flow(1, &[10, 20, 40], vec![exchange(10, 1, true), exchange(20, 3, true), exchange(40, 1, true)]);
     let far = flow(2, &[58, 60], vec![exchange(50, 5, false), exchange(59, 1, true), exchange(61, 0, false)]);
@@ -66,10 +66,10 @@ fn a_part_of_a_run_has_what_arrived_and_ended_in_it() {
     assert_received(&minute, Received::Silent { window: WINDOW, hops: None }, 25.0);
     assert_received(&minute, Received::Silent { window: WINDOW, hops: Some(2) }, 50.0);
     assert_eq!(measured(&minute, Metric::Received(Received::GoodputOfEach)), Sample::Each(vec![34_000, 11_333], 1e3));
-    // The mean is 2 messages, of which the farther one has half.
+    // The mean is 2 messages; the farther flow has half of that.
     assert_received(&minute, Received::Starving { share: 0.5 }, 0.0);
     assert_received(&minute, Received::Starving { share: 0.51 }, 1.0);
-    // 5 exchanges ended in time, with 11 copies, 6 of which were retransmissions.
+    // 5 exchanges ended in time, with 11 transmissions, 6 of them retransmissions.
     assert_is(&minute, Metric::RetransmissionIndex, 6.0 / 11.0);
     assert_is(&minute, Metric::Loss, 20.0);
     let later = record().during(Duration::from_secs(30), Duration::from_secs(70));
@@ -110,7 +110,7 @@ fn a_median_is_of_a_run_and_the_larger_of_the_two_in_the_middle() {
     let run = measured(&record(), Metric::RoundTrip);
     let other = Sample::Each(vec![7_000_000_000], 1e9);
     let [median] = &statistic::of(Statistic::Median, &[&run, &other])[..] else { panic!("one value") };
-    // Of 1, 2, 4 and 5.9 s it is 4 s, and with the other run's 7 s the mean is 5.5 s.
+    // The median of 1, 2, 4 and 5.9 s is 4 s, and the mean with the other run's 7 s is 5.5 s.
     assert!((median.value - 5.5).abs() < 1e-9 && median.runs == 2, "{median:?}");
 }
 

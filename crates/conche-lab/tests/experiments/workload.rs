@@ -15,7 +15,7 @@ fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-/// Runs one flow, and answers the requester, the responder and the timeouts.
+/// Runs one flow, and returns the requester, the responder and the timeouts.
 fn run(
     controller: &str,
     flow: impl FnOnce(NodeId) -> Flow,

@@ -1,4 +1,4 @@
-//! BDP'19, reduced: single runs against what follows from hops and rates, and how results are named.
+//! BDP'19, reduced: single runs against expectations from hops and rates, and the names of results.
 
 use toml::{Table as Toml, toml};
 
@@ -19,7 +19,7 @@ fn bdp19(workload: Toml) -> Experiment {
     whole().with("sweep.workload.points", vec![toml::Value::Table(workload)]).expect("a workload")
 }
 
-/// All motes with a message in so many seconds.
+/// One message per interval from each mote.
 fn every(interval: &str, duration: &str) -> Toml {
     toml! {
         name = "static"
@@ -36,7 +36,7 @@ fn run_on(experiment: &Experiment, medium: &str, scheme: &str, seed: u64) -> Rec
     conche_lab::trial::run(cell, wanted, replication, &Arc::default()).expect("it runs").outcome
 }
 
-/// What a metric, as a scenario has it, is of the Confirmable messages of a run.
+/// Computes a metric, in scenario syntax, of the Confirmable messages of a run.
 fn metric(record: &Record, metric: &str) -> Sample {
     let of = Selection { scheme: 0, traffic: Some(0) };
     let table: Toml = toml::from_str(&format!("metric = {metric}")).expect("TOML");
@@ -66,7 +66,8 @@ fn every_mote_has_a_path_on_every_medium_and_in_every_replication() {
     }
 }
 
-/// 8.5 bit/s of 85 B are a message in 80 s: in 400 s each of 88 motes sends 5, give or take the one in the last interval.
+/// 8.5 bit/s of 85 B are one message per 80 s: in 400 s each of 88 motes sends 5, ± the one in the
+/// last interval.
 #[test]
 fn what_is_offered_far_below_saturation_is_what_arrives() {
     let experiment = bdp19(every("80s", "400s"));
@@ -86,7 +87,7 @@ fn frames_follow_from_hops_where_nothing_collides() {
     let hops: u16 = record.flows.iter().map(|flow| flow.hops).sum();
     let expected = 2.0 * f64::from(hops) / record.flows.len() as f64;
     let frames = number(&record, "{ received = 'frames' }");
-    // Some do collide: with 1.1 messages a second and some 50 ms each on the air, a tenth at most.
+    // Some collide: with 1.1 messages per second and some 50 ms each on the air, at most a tenth.
     assert!(frames >= expected && frames < 1.15 * expected, "{frames} frames a message over {expected} hops");
 }
 
@@ -98,7 +99,7 @@ fn saturated_motes_get_more_of_the_channel_the_nearer_they_are() {
     assert!(of("1") > 2.0 * of("5") && of("5") > 0.0, "{by_hops:?} bit/s");
 }
 
-/// 44 motes send 170 bit/s half of the time: 0.25 messages a second while they are on.
+/// 44 motes send 170 bit/s half of the time: 0.25 messages per second while they are on.
 #[test]
 fn unaware_motes_keep_their_rate_and_their_pauses_beside_those_with_an_endpoint() {
     let mixed = toml! {

@@ -1,4 +1,4 @@
-//! ANRW'18, reduced: single cells against closed forms, and how results are named.
+//! ANRW'18, reduced: single cells against closed forms, and the names of results.
 
 mod bdp19;
 mod own;
@@ -16,7 +16,7 @@ use conche_lab::results::Figure;
 use conche_lab::results::{Unit, write_json};
 use conche_lab::scenario::{Cell, Effort};
 
-/// How long one frame of a response occupies the downlink.
+/// Transmission time of one response frame on the downlink.
 const SERVICE: f64 = 94.0 * 8.0 / 30_000.0;
 /// The rest of a round trip, on average.
 const LATENCY: f64 = 0.637;
@@ -63,7 +63,7 @@ fn value(figures: &[Figure], row: &str, column: &str) -> f64 {
     found.unwrap_or_else(|| panic!("no {row} {column}")).measured
 }
 
-/// The first replication of the first cell, as its flows saw it.
+/// Runs the first replication of the first cell.
 fn run(experiment: &Experiment, seed: u64) -> conche_lab::trial::Record {
     let cells = experiment.document().cells();
     let replication = campaign::Replication { index: 0, count: 1, seed };
@@ -89,8 +89,8 @@ fn one_client_takes_33_0_to_33_2_seconds() {
     }
 }
 
-/// FCT_k = L + (49 N + k)·s for the k-th client: beyond N* = 26 clients the downlink never idles, and the clients take
-/// turns.
+/// FCT_k = L + (49 N + k)·s for the k-th client: beyond N* = 26 clients the downlink never idles,
+/// and the clients take turns.
 #[test]
 fn fifty_clients_finish_one_after_another_as_the_closed_form_says() {
     for seed in 1..=3 {
@@ -99,7 +99,7 @@ fn fifty_clients_finish_one_after_another_as_the_closed_form_says() {
             let gap = pair[1] - pair[0];
             assert!((gap - SERVICE).abs() < 1e-6, "{gap} s between two clients");
         }
-        // L is an average; the busy period of a run begins some milliseconds earlier or later.
+        // L is an average; the busy period of a run begins a few milliseconds earlier or later.
         for (k, completion) in (1..).zip(&completions) {
             let expected = LATENCY + (49.0 * 50.0 + f64::from(k)) * SERVICE;
             assert!((completion - expected).abs() < 0.015, "client {k}: {completion} s, not {expected} s");
@@ -117,8 +117,8 @@ fn fifteen_frames_of_the_initial_burst_are_lost_at_2500_bytes() {
     assert_eq!(of("unnecessary_mean").to_bits(), 0.0_f64.to_bits(), "every repetition replaced a lost copy");
 }
 
-/// T_end ≈ L + s·Σcopies: without loss each copy takes its turn at the downlink. When the last client is done, only
-/// copies that were in vain can be left, fewer than there are clients.
+/// T_end ≈ L + s·Σtransmissions: without loss each transmission occupies the downlink once. After
+/// the last client finishes, only spurious transmissions can be left, fewer than there are clients.
 #[test]
 fn in_a_collapse_every_copy_takes_its_turn() {
     let record = run(&anrw18(&[100], &["inf"], &["default"], 1), 1);
@@ -210,7 +210,8 @@ fn one_replication_gives_table_1() {
     }
 }
 
-/// Three replications; the paper's counts are of twenty and scatter by a few per cent themselves.
+/// Three replications; the paper's counts come from twenty and scatter by a few per cent
+/// themselves.
 #[test]
 fn three_replications_give_table_2() {
     let figures = measured(&anrw18(&[400], &["inf"], &["default"], 3));

@@ -1,22 +1,21 @@
-//! Scenarios that no paper has: what their files claim, run once.
+//! Scenarios without a paper: each runs once and must support the claims in its file.
 
 use std::path::{Path, PathBuf};
 
 use super::*;
 
-/// One of them.
 fn read(path: &Path) -> Experiment {
     let text = std::fs::read_to_string(path).expect("a text");
     let beside = |name: &str| std::fs::read_to_string(path.with_file_name(name)).map_err(|error| error.to_string());
     Experiment::read(&text, &beside).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Where they are.
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
 }
 
-/// One of them, run once under these schemes and with these labels only; the value of a row's column.
+/// Runs a scenario once under these schemes and labels; the result looks up a value by row and
+/// column.
 fn own_scenario(name: &str, schemes: &[&str], only: &[(&str, &str)]) -> impl Fn(&str, &str) -> f64 {
     let mut experiment = read(&directory().join(name));
     let controllers = schemes.iter().map(|scheme| (*scheme).to_owned()).collect();

@@ -1,4 +1,4 @@
-//! WiOpt'12, reduced: frozen routes, what one hop costs, and values that come from several cells.
+//! WiOpt'12, reduced: frozen routes, the cost of one hop, and values over several cells.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use conche_lab::papers::{WIOPT12, paper_file};
 use conche_lab::results::{Figure, Unit};
 use conche_lab::scenario::Effort;
 
-/// The paper with other values at some paths, and in few replications.
+/// The paper with other values at some paths, and few replications.
 fn with(values: &[(&str, toml::Value)], runs: u32) -> Experiment {
     let mut experiment = Experiment::read(WIOPT12.scenario, &paper_file).expect("valid");
     for (path, value) in values {
@@ -40,11 +40,11 @@ fn measured(experiment: &Experiment, threads: usize) -> Vec<Figure> {
     experiment.measure(jobs(threads), &|_| {}).expect("it runs").figures
 }
 
-/// A segment and its acknowledgment over one hop: loading, backoff, CCA, 7 jiffies, airtime and unloading of both.
-/// TinyOS's mean backoff is 5.051 ms, that of 140 symbols 1.12 ms.
+/// Goodput over one hop: loading, backoff, CCA, 7 jiffies, airtime and unloading of a segment and
+/// its acknowledgment. TinyOS's mean backoff is 5.051 ms, that of 140 symbols 1.12 ms.
 fn goodput_of_one_hop(backoff_ms: f64) -> f64 {
     let frame = |octets: f64| 2.0 + backoff_ms + 0.128 + 7.0 / 32.768 + 0.032 * octets + 2.0;
-    // The handshake's two frames, and that the last acknowledgment does not count, make one frame.
+    // The handshake's two frames, minus the last acknowledgment, which does not count: one frame.
     let ms = 60.0 * (frame(133.0) + frame(37.0)) + frame(37.0);
     60.0 * 96.0 * 8.0 / ms * 1000.0
 }
@@ -69,12 +69,12 @@ fn the_paper_in_small_has_all_its_items_and_what_one_hop_costs() {
     assert_eq!(experiment.tables(&figures).len(), 11, "one of the claims, too");
     for (column, backoff_ms) in [("goodput_tinyos", 5.051), ("goodput_beb", 1.12)] {
         let (goodput, expected) = (value(&figures, "static/1/1", column), goodput_of_one_hop(backoff_ms));
-        // Links of one hop lose a frame now and then, and a backoff has a standard deviation of 2.7 ms.
+        // Links of one hop lose few frames, and a backoff has a standard deviation of 2.7 ms.
         assert!((goodput / expected - 1.0).abs() < 0.05, "{column}: {goodput:.0} instead of {expected:.0} bit/s");
     }
 }
 
-/// Two replications, of which each gives a value: a mean of gains is no gain of means.
+/// Two replications with one value each: a mean of gains differs from a gain of means.
 #[test]
 fn cells_are_compared_replication_by_replication_and_pooled_over_axes() {
     let experiment = with(
@@ -99,7 +99,7 @@ fn cells_are_compared_replication_by_replication_and_pooled_over_axes() {
         figures.iter().find(|figure| figure.row == row && figure.column == column).unwrap_or_else(|| panic!("{row}"))
     };
     let runs = |figure: &Figure| {
-        // Of two values a mean of m and a t-interval of half-width h: t(1; .975) = 12.706.
+        // Two values with mean m and t-interval half-width h: t(1; .975) = 12.706.
         let half = figure.ci95.map_or(0.0, |interval| (interval.high - interval.low) / 2.0) / 12.706_204_736;
         [figure.measured - half, figure.measured + half]
     };
@@ -155,7 +155,7 @@ fn a_scenario_that_makes_no_sense_is_refused() {
     }
 }
 
-/// AODV finds no more pairs with routes of so many hops than there are.
+/// Asking for more routes of a length than AODV finds is an error.
 #[test]
 fn too_few_routes_are_a_failure_that_says_how_many_there_are() {
     let one = toml::Value::from(vec![40]);

@@ -1,4 +1,4 @@
-//! Runs of small scenarios: who asks whom, and what changes on the way.
+//! Runs of small scenarios: pairs of client and server, and changes during the run.
 
 mod bulk;
 mod groups;
@@ -9,7 +9,7 @@ use conche_lab::campaign::Replication;
 use conche_lab::scenario::{Document, ScenarioError};
 use conche_lab::trial::{Record, Routes, Wanted, run};
 
-/// Two clients ask a server, each once a second, over links of 100 ms each way.
+/// Two clients send a request to a server each once a second, over links of 100 ms each way.
 const SMALL: &str = r#"
 schema = 1
 name = "small"
@@ -65,7 +65,7 @@ fn clients_are_dealt_to_servers_and_ask_by_the_clock() {
     let record = with("");
     let pairs: Vec<_> = record.flows.iter().map(|flow| (flow.client.index(), flow.server.index())).collect();
     assert_eq!(pairs, [(0, 3), (1, 4)]);
-    // At 0, 1, … 59 s, answered after 200 ms; the one at 60 s is not over.
+    // At 0, 1, … 59 s, answered after 200 ms; the one at 60 s is still open.
     assert_eq!(answered(&record), [60, 60]);
     let times = record.flows[0].exchanges.iter().map(|exchange| exchange.ended - exchange.began);
     assert!(times.into_iter().all(|time| time.as_millis() == 200));
@@ -114,7 +114,7 @@ fn a_client_that_reboots_begins_anew_and_nothing_of_it_is_lost() {
     let text = SMALL.replace("pace = { every = { interval = \"1s\", spread = false } }", "exchanges = 20");
     let reboot = "[[changes]]\nat = \"2100ms\"\nevent = { reboot = { nodes = \"client[0]\" } }";
     let record = record(&format!("{text}\n{reboot}")).expect("it runs");
-    // Ten exchanges of 200 ms, one that is lost with the node, and twenty new ones.
+    // Ten exchanges of 200 ms, one lost with the node, and twenty new ones.
     assert_eq!(answered(&record), [30, 20]);
     assert_eq!(record.flows[0].exchanges.len(), 30);
     assert!(record.flows[0].exchanges.iter().all(|exchange| exchange.transmissions == 1), "no request is a duplicate");
@@ -185,7 +185,8 @@ fn what_the_network_does_not_have_is_named() {
     }
 }
 
-/// A client sends every second, 20 s on and 10 s off, whatever happens; the other one asks the same server.
+/// One client sends every second, 20 s on and 10 s off, whatever happens; the other one uses the
+/// same server.
 const UNAWARE: &str = r#"
 [[traffic]]
 name = "noise"
@@ -242,7 +243,8 @@ fn a_clock_follows_the_phases() {
         let steps: Vec<u64> = millis.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let change = steps.iter().position(|step| *step != 1000).expect("the second phase");
         assert!(steps[change + 1..].iter().all(|step| *step == 5000), "{steps:?}");
-        // The first clock goes until the second one does for the first time, within 5 s of its phase; 60 ms to the server.
+        // The first clock runs until the second one first ticks, within 5 s of its phase; 60 ms to
+        // the server.
         assert!((20_000..=25_100).contains(&millis[change + 1]), "{millis:?}");
     }
 }

@@ -1,10 +1,10 @@
-//! Sessions of DTLS in simulated networks.
+//! DTLS sessions in simulated networks.
 
 use std::time::Duration;
 
 use super::*;
 
-/// 100 clients open a session with a server and register, over a path that does this.
+/// 100 clients open a session with a server and register, over a path with this wire.
 fn registrations(wire: &str, endpoint: &str, addition: &str) -> Result<Record, String> {
     record(&format!(
         r#"
@@ -48,7 +48,7 @@ controller = "default"
 const PSK: &str = "security = \"dtls-psk\"";
 const LOSSY: &str = "delay = \"50ms\", jitter = { uniform = [\"0ms\", \"300ms\"], order = \"free\" }, duplicate = 0.1";
 
-/// How long handshakes took, how many failed, and the datagrams and bytes of all.
+/// Durations of handshakes, number of failures, and total datagrams and bytes.
 fn handshakes(record: &Record) -> (Vec<Duration>, u64, u64, u64) {
     let each = || record.flows.iter().map(|flow| &flow.handshaken);
     let mut done: Vec<Duration> = each().flat_map(|handshaken| handshaken.done.iter().copied()).collect();
@@ -67,7 +67,8 @@ fn a_session_takes_three_round_trips_before_the_first_request_and_its_datagrams_
     let (done, failed, datagrams, bytes) = handshakes(&record);
     assert_eq!((done.len(), failed), (100, 0));
     assert!(done.iter().all(|time| time.as_millis() == 300), "{done:?}");
-    // ClientHello, HelloVerifyRequest, ClientHello, the server's flight, the client's, the server's.
+    // ClientHello, HelloVerifyRequest, ClientHello, the server's flight, the client's, the
+    // server's.
     assert_eq!(datagrams, 600);
     assert!((40_000..80_000).contains(&bytes), "{bytes} bytes of 100 handshakes");
     let exchange = record.flows[0].exchanges[0];
@@ -99,7 +100,7 @@ fn flights_are_cut_into_datagrams_of_110_bytes() {
     let small = format!("{PSK}\nhandshakes = {{ mtu = \"110B\" }}");
     let (done, _, datagrams, bytes) = handshakes(&registrations("delay = \"50ms\"", &small, "").expect("it runs"));
     assert_eq!(done.len(), 100);
-    // How long each is at most is a test of conche-dtls. With 1280 B there are 600.
+    // A test of conche-dtls checks the length of each. With 1280 B there are 600.
     assert!(datagrams > 600 && bytes <= 110 * datagrams, "{datagrams} datagrams, {bytes} bytes");
     let lossy = registrations(&format!("{LOSSY}, loss = 0.1"), &small, "").expect("all are done");
     assert_eq!(handshakes(&lossy).0.len(), 100);
