@@ -1,58 +1,59 @@
-//! What the algorithms' timers share: dithering of the first, growth of the next, and bounds on both.
+//! Parts of retransmission timers: randomisation of the first timeout, backoff, and bounds.
 
 use core::time::Duration;
 
 use crate::control::{Abandoned, Sent, Why};
 use crate::units::{Factor, Micros, saturate};
 
-/// `base` scaled by a factor drawn uniformly from 1 to `ack_random_factor` (RFC 7252 §4.2), given 32 random bits.
+/// Returns `base` scaled by a uniform factor from 1 to `ack_random_factor` (RFC 7252 §4.2), chosen by
+/// 32 random bits.
 #[must_use]
 pub fn dithered(base: Micros, ack_random_factor: Factor, random: u32) -> Micros {
     let spread = base.scaled(ack_random_factor).minus(base);
     base.plus(part(spread, random))
 }
 
-/// `base` and from a quarter to all of the smoothed round-trip time, drawn uniformly, given 32 random bits: synchronised
-/// senders are spread over as long as a round trip takes (draft-ietf-core-fasor).
+/// Returns `base` plus a uniform share, from a quarter to all, of the smoothed round-trip time. This
+/// spreads synchronised senders over a round trip (draft-ietf-core-fasor).
 #[must_use]
 pub fn spread(base: Micros, srtt: Micros, random: u32) -> Micros {
     let quarter = srtt.shifted(2);
     base.plus(quarter).plus(part(srtt.minus(quarter), random))
 }
 
-/// The part u of `span`, where u = `random`/2^32.
+/// Returns `span` · `random`/2^32.
 #[must_use]
 pub fn part(span: Micros, random: u32) -> Micros {
     Micros::new(saturate((u64::from(span.get()) * u64::from(random)) >> 32))
 }
 
-/// `timer` kept between one millisecond and `cap`.
+/// Returns `timer`, at most `cap` and at least a millisecond.
 #[must_use]
 pub fn bounded(timer: Micros, cap: Micros) -> Micros {
     timer.min(cap).max(Micros::MILLISECOND)
 }
 
-/// The next timer of an exchange whose current one is `timer`: multiplied by `factor`, not above `cap`, and never
-/// less than the current one.
+/// Returns the timeout after `timer`: scaled by `factor`, at most `cap`, and never shorter than
+/// `timer`.
 #[must_use]
 pub fn grown(timer: Micros, factor: Factor, cap: Micros) -> Micros {
     timer.scaled(factor).min(cap).max(timer)
 }
 
-/// A variable backoff factor: larger for small timers, smaller for large ones (ETFA'14, draft-ietf-core-cocoa).
+/// A variable backoff factor, larger for short timeouts (ETFA'14, draft-ietf-core-cocoa).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VariableBackoff {
-    /// The factor of timers below [`SMALL_RTO`].
+    /// The factor of timeouts below [`SMALL_RTO`].
     pub small: Factor,
-    /// The factor of timers between.
+    /// The factor of timeouts between the two.
     pub medium: Factor,
-    /// The factor of timers above [`LARGE_RTO`].
+    /// The factor of timeouts above [`LARGE_RTO`].
     pub large: Factor,
 }
 
-/// Below this an RTO is small: it backs off faster, and ages upwards.
+/// An RTO below this is small: it backs off faster and ages upwards.
 pub const SMALL_RTO: Micros = Micros::from_millis(1_000);
-/// Above this an RTO is large: it backs off more slowly, and ages downwards.
+/// An RTO above this is large: it backs off more slowly and ages downwards.
 pub const LARGE_RTO: Micros = Micros::from_millis(3_000);
 
 impl VariableBackoff {
@@ -61,7 +62,7 @@ impl VariableBackoff {
     /// 3, 2 and 1.5 (draft-ietf-core-cocoa-03 §4.2.1).
     pub const DRAFT03: Self = Self { small: Factor::THREE, medium: Factor::TWO, large: Factor::ONE_AND_HALF };
 
-    /// The factor for `timer`.
+    /// Returns the factor for `timer`.
     #[must_use]
     pub fn factor(self, timer: Micros) -> Factor {
         if timer < SMALL_RTO {
@@ -74,77 +75,90 @@ impl VariableBackoff {
     }
 }
 
-/// The timer of one exchange; zero before its first transmission, and for a Non-confirmable message.
+/// The timer of one exchange; zero before its first transmission and for a Non-confirmable message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timer(Micros);
 
 impl Timer {
-    /// Arms the timer: with `first()` for the original transmission, with the current timer scaled by `factor` for a
-    /// copy, both held under `cap`. The answer is what was armed.
+    /// Arms the timer and returns its timeout: `first()` for the original transmission, the
+    /// current timeout scaled by `factor` for a retransmission, both at most `cap`.
     ///
-    /// The timer of a Non-confirmable message is not remembered: it bounds the wait for a response and never backs off.
+    /// The timeout of a Non-confirmable message is not stored: it bounds the wait for a response
+    /// and never backs off.
     pub fn arm(&mut self, event: &Sent, first: impl FnOnce() -> Micros, factor: Factor, cap: Micros) -> Duration {
-        if !event.confirmable {
-            return bounded(first(), cap).into();
-        }
-        self.0 = if event.attempt == 0 || self.0 == Micros::ZERO {
-            bounded(first(), cap)
-        } else {
-            grown(self.0, factor, cap)
+        let timeout = match self.expired(event) {
+            Some(current) => grown(current, factor, cap),
+            None => bounded(first(), cap),
         };
-        self.0.into()
+        self.set(event, timeout)
     }
 
-    /// Lengthens an armed timer to `least`, not above `cap`. The answer is what is armed then.
+    /// Returns the timeout that expired before `event`, if that is a retransmission.
+    pub(crate) fn expired(self, event: &Sent) -> Option<Micros> {
+        self.armed().filter(|_| event.confirmable && event.attempt > 0)
+    }
+
+    /// Stores and returns the timeout of a transmission, at least a millisecond.
+    pub(crate) fn set(&mut self, event: &Sent, timeout: Micros) -> Duration {
+        let timeout = timeout.max(Micros::MILLISECOND);
+        if event.confirmable {
+            self.0 = timeout;
+        }
+        timeout.into()
+    }
+
+    /// Raises the armed timeout to `least`, at most to `cap`, and returns it.
     pub fn raise(&mut self, least: Micros, cap: Micros) -> Duration {
         self.0 = self.0.max(least.min(cap));
         self.0.into()
     }
 
-    /// The timer that was armed last, if any was.
+    /// Returns the last timeout, if the timer was armed.
     #[must_use]
     pub fn armed(&self) -> Option<Micros> {
         (self.0 != Micros::ZERO).then_some(self.0)
     }
 }
 
-/// The timer of one exchange under an algorithm whose backoff carries over to the next exchange, as TCP's does
-/// (RFC 6298 §5.5 to §5.7): until a sample proves it wrong, a backed-off RTO is the best there is.
+/// The backoff of one exchange under a rule that keeps backoff for the next exchange until a new
+/// sample, as TCP does (RFC 6298 §5.5 to §5.7).
 ///
-/// What carries over is an exponent, kept beside the estimate. An exchange starts from that of its peer and hands back
-/// its own as it grows, so that parallel exchanges do not multiply each other's backoff.
+/// The peer keeps an exponent beside its estimate. An exchange starts from that of its peer and
+/// raises it as it backs off, so that parallel exchanges do not multiply each other's backoff.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CarriedTimer {
-    timer: Timer,
+pub struct CarriedBackoff {
     exponent: u8,
 }
 
-impl CarriedTimer {
-    /// Arms the timer: with `rto` · 2^`carried` for the original transmission, doubled for a copy, under `cap`.
-    pub fn arm(&mut self, event: &Sent, rto: Micros, carried: &mut u8, cap: Micros) -> Duration {
-        if event.confirmable && event.attempt > 0 && self.timer.armed().is_some() {
-            self.exponent = self.exponent.saturating_add(1).min(MAX_EXPONENT);
-            *carried = self.exponent.max(*carried);
-        } else {
-            self.exponent = *carried;
-        }
-        self.timer.arm(event, || backed_off(rto, self.exponent), Factor::TWO, cap)
+impl CarriedBackoff {
+    /// Returns the first timeout of an exchange: `rto` · 2^`carried`, within [`bounded`].
+    pub fn first(&mut self, rto: Micros, carried: u8, cap: Micros) -> Micros {
+        self.exponent = carried;
+        bounded(backed_off(rto, carried), cap)
+    }
+
+    /// Returns the timeout after `current`, doubled, and raises `carried` to match.
+    pub fn next(&mut self, current: Micros, carried: &mut u8, cap: Micros) -> Micros {
+        self.exponent = self.exponent.saturating_add(1).min(MAX_EXPONENT);
+        *carried = self.exponent.max(*carried);
+        grown(current, Factor::TWO, cap)
     }
 }
 
-/// No timer needs more doublings: the shortest, a millisecond, passes the longest cap on the way.
+/// The largest exponent: 1 ms doubled 22 times exceeds every cap.
 const MAX_EXPONENT: u8 = 22;
 
-/// `rto` doubled `exponent` times.
+/// Returns `rto` · 2^`exponent`, with an exponent of at most 22.
 #[must_use]
 pub fn backed_off(rto: Micros, exponent: u8) -> Micros {
     rto.times(1 << exponent.min(MAX_EXPONENT))
 }
 
-/// Whether the end of an exchange that was never acknowledged speaks of congestion.
+/// Returns whether the end of an unacknowledged exchange may be due to congestion.
 ///
-/// Giving up does. So does cancelling an exchange that had been retransmitted, or an application with little patience
-/// would never back off. A Reset or a report of an unreachable network does not.
+/// Exhausted retransmissions may be. So may an exchange that the application cancels after a
+/// retransmission; otherwise an impatient application would never back off. A Reset message and a
+/// report of an unreachable network are not.
 #[must_use]
 pub fn suggests_congestion(event: &Abandoned<'_>) -> bool {
     match event.why {
@@ -208,13 +222,11 @@ mod tests {
 
     #[test]
     fn parallel_exchanges_do_not_multiply_each_others_backoff() {
-        let (mut a, mut b, mut carried) = (CarriedTimer::default(), CarriedTimer::default(), 0);
+        let (mut a, mut b, mut carried) = (CarriedBackoff::default(), CarriedBackoff::default(), 0);
         let rto = Micros::from_millis(500);
-        let mut arm = |timer: &mut CarriedTimer, attempt| {
-            timer.arm(&sent(attempt, true), rto, &mut carried, Micros::MAX).as_millis()
-        };
-        assert_eq!([arm(&mut a, 0), arm(&mut b, 0)], [500, 500]);
-        assert_eq!([arm(&mut a, 1), arm(&mut b, 1)], [1_000, 1_000]);
-        assert_eq!(arm(&mut CarriedTimer::default(), 0), 1_000, "one doubling carried over, not two");
+        let first = [a.first(rto, carried, Micros::MAX), b.first(rto, carried, Micros::MAX)];
+        let next = [a.next(rto, &mut carried, Micros::MAX), b.next(rto, &mut carried, Micros::MAX)];
+        assert_eq!((first, next), ([rto; 2], [rto.times(2); 2]));
+        assert_eq!(CarriedBackoff::default().first(rto, carried, Micros::MAX), rto.times(2), "one doubling, not two");
     }
 }

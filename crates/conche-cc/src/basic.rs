@@ -1,24 +1,23 @@
-//! Basic RTO: the next RTO is the last round-trip time, nothing else.
+//! Basic RTO: the RTO is the last round-trip time.
 //!
-//! Source: ComMag'16, where it shows what little state can do: two bytes. The first timer is drawn from 1 to 1.5 times the
-//! RTO and doubles for each copy.
+//! Source: ComMag'16, as the algorithm with the least state, two bytes. The first timeout is drawn
+//! from 1 to 1.5 times the RTO and doubles with each retransmission.
 //!
-//! Divergences: later Californium takes 1.5 times the round-trip time undithered, puts 500 ms under it and ignores
-//! exchanges with three or more retransmissions; ComMag'16 does none of that, and neither does this. The RTO is held
-//! between a millisecond and the cap, because two bytes count milliseconds.
+//! Divergences: later Californium takes 1.5 times the round-trip time without randomisation, at
+//! least 500 ms, and ignores exchanges with three or more retransmissions. This follows ComMag'16,
+//! which does neither. The RTO is at least a millisecond, since two bytes count milliseconds.
 
 use core::time::Duration;
 
-use crate::backoff::{Timer, dithered, suggests_congestion};
-use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
+use crate::backoff::{dithered, grown, suggests_congestion};
+use crate::control::{Abandoned, Acknowledged, Sent};
 use crate::features::Features;
-use crate::group::Group;
-use crate::non::paced_by_rto;
+use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
 use crate::time::Instant;
 use crate::units::{Factor, Micros};
 
-/// The last round-trip time as RTO.
+/// The last round-trip time as the RTO.
 ///
 /// ```
 /// use conche_cc::basic::Basic;
@@ -28,11 +27,11 @@ use crate::units::{Factor, Micros};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Basic {
-    /// The RTO before the first sample.
+    /// RTO before the first sample.
     pub ack_timeout: Duration,
-    /// The first timer is up to this many times the RTO.
+    /// Maximum first timeout, as a multiple of the RTO.
     pub ack_random_factor: Factor,
-    /// Neither the RTO nor a timer is longer; at most 65 s.
+    /// Maximum RTO and timeout; at most 65 s.
     pub max_rto: Duration,
 }
 
@@ -51,13 +50,13 @@ impl Basic {
         Micros::from(self.max_rto)
     }
 
-    fn remember(&self, rto: Micros) -> BasicPeer {
+    fn peer_with(&self, rto: Micros) -> BasicPeer {
         let nearest_ms = rto.min(self.cap()).plus(Micros::new(500)).get() / 1_000;
         BasicPeer(u16::try_from(nearest_ms).unwrap_or(u16::MAX).max(1))
     }
 }
 
-/// What Basic RTO remembers of a peer: its RTO, in milliseconds.
+/// Per-peer state of Basic RTO: the RTO in milliseconds, 2 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BasicPeer(u16);
 
@@ -67,7 +66,7 @@ impl BasicPeer {
     }
 }
 
-/// The feature table's row of Basic RTO.
+/// The row of Basic RTO in the feature table.
 pub const FEATURES: Features = Features {
     about: "Basic RTO: the last round-trip time, whatever it was",
     strong_rtt: true,
@@ -78,62 +77,44 @@ pub const FEATURES: Features = Features {
     reuses_backed_off_rto: false,
     source: "ComMag'16",
     peer_bytes: size_of::<BasicPeer>(),
-    flight_bytes: size_of::<Timer>(),
+    flight_bytes: size_of::<RuleFlight<()>>(),
     published_bytes: Some(2),
 };
 
-impl Controller for Basic {
+impl RtoRule for Basic {
     type Peer = BasicPeer;
-    type Flight = Timer;
+    type Exchange = ();
+    const MEASURES_RTT: bool = true;
 
-    fn measures_rtt(&self) -> bool {
-        true
+    fn new_peer(&self, _now: Instant) -> BasicPeer {
+        self.peer_with(self.ack_timeout.into())
     }
 
-    fn peer(&self, _now: Instant) -> BasicPeer {
-        self.remember(self.ack_timeout.into())
+    fn rto(&self, peer: &BasicPeer) -> Micros {
+        peer.rto()
     }
 
-    fn seed(&self, now: Instant, group: &Group) -> BasicPeer {
-        group.as_first_sample(self, now)
+    fn first_timeout(&self, peer: &mut BasicPeer, (): &mut (), sent: &Sent) -> Micros {
+        dithered(peer.rto(), self.ack_random_factor, sent.random).min(self.cap())
     }
 
-    fn admit(&self, peer: &mut BasicPeer, now: Instant, message: &Submission, load: &Load) -> Admission {
-        if message.confirmable { Admission::Send } else { paced_by_rto(now, message, &load.non, peer.rto()) }
+    fn next_timeout(&self, _peer: &mut BasicPeer, (): &mut (), current: Micros, _sent: &Sent) -> Micros {
+        grown(current, Factor::TWO, self.cap())
     }
 
-    fn sent(&self, peer: &mut BasicPeer, timer: &mut Timer, event: &Sent) -> Duration {
-        let first = || dithered(peer.rto(), self.ack_random_factor, event.random);
-        timer.arm(event, first, Factor::TWO, self.cap())
-    }
-
-    fn expired(&self, _peer: &mut BasicPeer, _timer: &mut Timer, event: &Expired) -> Instant {
-        event.now
-    }
-
-    fn acknowledged(&self, peer: &mut BasicPeer, _timer: &Timer, event: &Acknowledged<'_>) {
+    fn on_ack(&self, peer: &mut BasicPeer, _timeout: Option<Micros>, event: &Acknowledged<'_>) {
         if let Some(rtt) = sample::rtt(event) {
-            *peer = self.remember(rtt);
+            *peer = self.peer_with(rtt);
         }
     }
 
-    /// Without any acknowledgement the last timer is the best guess of a round-trip time.
-    fn abandoned(&self, peer: &mut BasicPeer, timer: &Timer, event: &Abandoned<'_>) {
+    /// Takes the last timeout as the round-trip time: no shorter one was enough.
+    fn on_failure(&self, peer: &mut BasicPeer, timeout: Option<Micros>, event: &Abandoned<'_>) {
         if suggests_congestion(event)
-            && let Some(last) = timer.armed()
+            && let Some(timeout) = timeout
         {
-            *peer = self.remember(last);
+            *peer = self.peer_with(timeout);
         }
-    }
-
-    fn drained(&self, _peer: &mut BasicPeer, _now: Instant, _load: &Load) {}
-
-    fn base(&self, peer: &mut BasicPeer, _now: Instant) -> Duration {
-        peer.rto().into()
-    }
-
-    fn snapshot(&self, peer: &BasicPeer) -> Snapshot {
-        Snapshot { rto: peer.rto().into(), ..Snapshot::default() }
     }
 }
 

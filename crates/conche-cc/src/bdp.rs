@@ -40,6 +40,7 @@ use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Lo
 use crate::features::Features;
 use crate::group::Group;
 use crate::non::{PROBING_RATE, paced_by_rto};
+use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
 use crate::time::Instant;
 use crate::units::{BytesPerSecond, Factor, Micros, Stamp};
@@ -170,8 +171,8 @@ impl Controller for Bdp {
 
     fn admit(&self, peer: &mut BdpPeer, now: Instant, message: &Submission, load: &Load) -> Admission {
         if !message.confirmable {
-            let rto = self.cocoa.initial(&mut peer.samples.cocoa, now, 0);
-            return paced_by_rto(now, message, &load.non, rto);
+            self.cocoa.age(&mut peer.samples.cocoa, now);
+            return paced_by_rto(now, message, &load.non, self.cocoa.rto(&peer.samples.cocoa));
         }
         if now < peer.next_send {
             return Admission::At(peer.next_send);
@@ -205,10 +206,11 @@ impl Controller for Bdp {
                 peer.samples.window.push(true);
             }
         }
+        self.cocoa.age(&mut peer.samples.cocoa, event.now);
         self.cocoa.transmitted(&mut peer.samples.cocoa, event.now);
         peer.pace(event.now, event.bytes);
         let factor = if self.binary_backoff { Factor::TWO } else { Factor::ONE };
-        flight.timer.arm(event, || self.cocoa.draw(&mut peer.samples.cocoa, event), factor, self.cocoa.max_rto.into())
+        flight.timer.arm(event, || self.cocoa.draw(&peer.samples.cocoa, event), factor, self.cocoa.max_rto.into())
     }
 
     fn expired(&self, peer: &mut BdpPeer, _flight: &mut BdpFlight, event: &Expired) -> Instant {
@@ -217,7 +219,7 @@ impl Controller for Bdp {
 
     fn acknowledged(&self, peer: &mut BdpPeer, flight: &BdpFlight, event: &Acknowledged<'_>) {
         let strong_rtt = sample::strong_rtt(event);
-        self.cocoa.acknowledged(&mut peer.samples.cocoa, &cocoa::CocoaFlight::default(), event);
+        self.cocoa.acknowledged(&mut peer.samples.cocoa, &RuleFlight::default(), event);
         if let Some(rtt) = strong_rtt {
             self.update_rtprop(peer, rtt, Stamp::at(event.now));
         }

@@ -1,14 +1,14 @@
 //! The CoCoA family: Simple Congestion Control/Advanced.
 //!
-//! CoCoA keeps two RFC 6298 estimators, one for round-trip times of exchanges that needed no retransmission (strong)
-//! and one for those that did (weak), and blends each new estimate into one RTO.
+//! CoCoA keeps two RFC 6298 estimators: the strong one samples exchanges without retransmissions,
+//! the weak one exchanges with retransmissions. Each new estimate is blended into one RTO.
 //!
 //! | module | algorithm | source |
 //! |---|---|---|
 //! | [`draft03`] | CoCoA and CoCoA+ | draft-ietf-core-cocoa-03; ComMag'16 |
 //! | [`v2014`] | CoCoA as first published, and its optimised form | ETFA'14 (draft-01) |
 //! | [`strong`] | CoCoA-S, strong estimator only | ComMag'16 |
-//! | [`ageing`] | what idleness does to an RTO, shared by all | draft-ietf-core-cocoa-03 §4.3 |
+//! | [`ageing`] | ageing of the RTO of an idle peer | draft-ietf-core-cocoa-03 §4.3 |
 
 pub mod ageing;
 pub mod draft03;
@@ -22,72 +22,53 @@ pub use v2014::Cocoa2014;
 
 use core::time::Duration;
 
-use crate::backoff::{Timer, VariableBackoff};
-use crate::control::Sent;
+use crate::backoff::{VariableBackoff, grown};
 use crate::units::{Factor, Micros};
 
-/// The first RTO of every CoCoA, and what it calls `ACK_TIMEOUT`.
+/// RTO before the first sample (`ACK_TIMEOUT`).
 pub const INITIAL_RTO: Duration = Duration::from_secs(2);
-/// No RTO is longer.
+/// Maximum RTO.
 pub const MAX_RTO: Duration = Duration::from_secs(60);
-/// Backoff is truncated here, and no exchange starts from more (draft-ietf-core-cocoa-03 §4.2.1).
+/// Limit of backoff, and maximum RTO of a new exchange (draft-ietf-core-cocoa-03 §4.2.1).
 pub const BACKOFF_LIMIT: Duration = Duration::from_secs(32);
 
-/// Which timer a variable backoff factor is chosen by. The sources disagree.
+/// The timeout that selects the variable backoff factor. The sources disagree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Vbf {
-    /// By the timer that ran out: 0.3 s → 0.9 → 2.7 → 5.4 (text and pseudocode of draft-ietf-core-cocoa-03). The
-    /// figures of ANRW'18 come out with this reading only.
+    /// The expired timeout: 0.3 s → 0.9 → 2.7 → 5.4 (text and pseudocode of
+    /// draft-ietf-core-cocoa-03). Only this reading reproduces ANRW'18.
     #[default]
     Current,
-    /// By the first timer of the exchange, after dithering: 0.3 s → 0.9 → 2.7 → 8.1 (ETFA'14, ComMag'16, Californium).
+    /// The first timeout of the exchange, after randomisation: 0.3 s → 0.9 → 2.7 → 8.1 (ETFA'14,
+    /// ComMag'16, Californium).
     Frozen,
 }
 
-/// What an exchange remembers under any CoCoA: its current timer and, with a frozen factor, that factor.
+/// Per-exchange state of every CoCoA: the backoff factor that its first timeout selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CocoaFlight {
-    timer: Timer,
-    frozen: Factor,
-}
+pub struct FrozenFactor(Factor);
 
-impl Default for CocoaFlight {
+impl Default for FrozenFactor {
     fn default() -> Self {
-        Self { timer: Timer::default(), frozen: Factor::TWO }
+        Self(Factor::TWO)
     }
 }
 
-impl CocoaFlight {
-    /// The timer that was armed last, if any was.
-    #[must_use]
-    pub fn armed(&self) -> Option<Micros> {
-        self.timer.armed()
+impl FrozenFactor {
+    /// Selects the factor by the first timeout of the exchange, and returns that timeout.
+    fn freeze(&mut self, backoff: VariableBackoff, first: Micros) -> Micros {
+        self.0 = backoff.factor(first);
+        first
     }
 }
 
-/// How the timers of one exchange follow from its first.
-#[derive(Clone, Copy)]
-struct Series {
-    backoff: VariableBackoff,
-    vbf: Vbf,
-    /// Copies are not backed off beyond this.
-    limit: Micros,
-    /// No first timer is longer.
-    cap: Micros,
-}
-
-impl Series {
-    /// Arms the timer of a copy, of an exchange whose first timer is `first()`.
-    fn arm(self, flight: &mut CocoaFlight, event: &Sent, first: impl FnOnce() -> Micros) -> Duration {
-        let Some(current) = flight.armed() else {
-            let first = first();
-            flight.frozen = self.backoff.factor(first);
-            return flight.timer.arm(event, || first, flight.frozen, self.cap);
+impl Vbf {
+    /// Returns the timeout after `current`, at most `limit` but not less than `current`.
+    fn next(self, frozen: FrozenFactor, current: Micros, backoff: VariableBackoff, limit: Micros) -> Micros {
+        let factor = match self {
+            Self::Current => backoff.factor(current),
+            Self::Frozen => frozen.0,
         };
-        let factor = match self.vbf {
-            Vbf::Current => self.backoff.factor(current),
-            Vbf::Frozen => flight.frozen,
-        };
-        flight.timer.arm(event, || current, factor, self.limit)
+        grown(current, factor, limit)
     }
 }

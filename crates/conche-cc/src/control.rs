@@ -29,6 +29,10 @@ use crate::time::Instant;
 /// A congestion control algorithm with its configuration, shared by all peers that it controls.
 ///
 /// Every method must be written: an algorithm that has nothing to do for an event says so.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a congestion controller",
+    note = "implement `RtoRule` for a rule of the retransmission timer, or `Controller` itself"
+)]
 pub trait Controller {
     /// What is remembered for each destination.
     type Peer: Clone + Debug;

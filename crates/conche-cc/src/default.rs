@@ -1,25 +1,24 @@
 //! The default congestion control of CoAP, and CoAP_B.
 //!
-//! Source: RFC 7252 §4.2, §4.7 and §4.8; CoAP_B is ETFA'14, Table I: the same with half the `ACK_TIMEOUT`, which is
-//! the least that RFC 7252 §4.8.1 allows.
+//! Source: RFC 7252 §4.2, §4.7 and §4.8. CoAP_B is ETFA'14, Table I: the same with half the
+//! `ACK_TIMEOUT`, the minimum of RFC 7252 §4.8.1.
 //!
-//! The first timer is drawn from [`ACK_TIMEOUT`, `ACK_TIMEOUT` · `ACK_RANDOM_FACTOR`] and doubles with each copy.
-//! Nothing is measured and nothing is remembered of a peer.
+//! The first timeout is drawn from [`ACK_TIMEOUT`, `ACK_TIMEOUT` · `ACK_RANDOM_FACTOR`] and doubles
+//! with each retransmission. Nothing is measured, and a peer has no state.
 //!
-//! Divergence: RFC 7252 names no cap for a timer. With the default `MAX_RETRANSMIT` of 4 the longest is 48 s and no cap
-//! is felt; for larger values timers stop at 60 s, as ANRW'18 ran it.
+//! Divergence: RFC 7252 sets no maximum timeout. With the default `MAX_RETRANSMIT` of 4 the longest
+//! timeout is 48 s; with larger values timeouts stop at 60 s, as in ANRW'18.
 
 use core::time::Duration;
 
-use crate::backoff::{Timer, dithered};
-use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
+use crate::backoff::{dithered, grown};
+use crate::control::{Acknowledged, Controller, Sent};
 use crate::features::Features;
-use crate::group::Group;
-use crate::non::paced_by_probing_rate;
+use crate::rule::RtoRule;
 use crate::time::Instant;
 use crate::units::{Factor, Micros};
 
-/// RFC 7252's default: a random first timer, binary exponential backoff, no memory.
+/// RFC 7252's default: a random first timeout and binary exponential backoff, without state.
 ///
 /// ```
 /// use conche_cc::default::CoapDefault;
@@ -32,11 +31,11 @@ use crate::units::{Factor, Micros};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoapDefault {
-    /// `ACK_TIMEOUT`: the shortest first timer.
+    /// `ACK_TIMEOUT`: minimum first timeout.
     pub ack_timeout: Duration,
-    /// `ACK_RANDOM_FACTOR`: the longest first timer is this many times the shortest.
+    /// `ACK_RANDOM_FACTOR`: maximum first timeout, as a multiple of the minimum.
     pub ack_random_factor: Factor,
-    /// No timer is longer.
+    /// Maximum timeout.
     pub max_timeout: Duration,
 }
 
@@ -57,23 +56,23 @@ impl CoapDefault {
         Self { ack_timeout: Duration::from_secs(1), ..Self::default() }
     }
 
-    /// The undithered first timer.
+    /// Returns the first timeout before randomisation.
     pub(crate) fn initial(&self) -> Micros {
         Micros::from(self.ack_timeout)
     }
 
-    /// A freshly drawn first timer.
+    /// Draws a first timeout.
     pub(crate) fn draw(&self, random: u32) -> Micros {
         dithered(self.initial(), self.ack_random_factor, random)
     }
 
-    /// The cap of all timers.
+    /// Returns the maximum timeout.
     pub(crate) fn cap(&self) -> Micros {
         Micros::from(self.max_timeout)
     }
 }
 
-/// The feature table's row of RFC 7252's default.
+/// The row of RFC 7252's default in the feature table.
 pub const FEATURES: Features = Features {
     about: "RFC 7252: random first timer in [2, 3] s, doubled for each copy",
     strong_rtt: false,
@@ -88,7 +87,7 @@ pub const FEATURES: Features = Features {
     published_bytes: Some(2),
 };
 
-/// The feature table's row of CoAP_B.
+/// The row of CoAP_B in the feature table.
 pub const COAP_B_FEATURES: Features = Features {
     about: "the default with ACK_TIMEOUT = 1 s",
     source: "ETFA'14, Table I",
@@ -96,50 +95,33 @@ pub const COAP_B_FEATURES: Features = Features {
     ..FEATURES
 };
 
-impl Controller for CoapDefault {
+impl RtoRule for CoapDefault {
     type Peer = ();
-    type Flight = Timer;
+    type Exchange = ();
+    const MEASURES_RTT: bool = false;
 
-    fn measures_rtt(&self) -> bool {
-        false
+    fn new_peer(&self, _now: Instant) {}
+
+    fn rto(&self, (): &()) -> Micros {
+        self.initial()
     }
 
-    fn peer(&self, _now: Instant) {}
-
-    fn admit(&self, (): &mut (), now: Instant, message: &Submission, load: &Load) -> Admission {
-        if message.confirmable { Admission::Send } else { paced_by_probing_rate(now, message, &load.non) }
+    fn first_timeout(&self, (): &mut (), (): &mut (), sent: &Sent) -> Micros {
+        self.draw(sent.random).min(self.cap())
     }
 
-    fn seed(&self, _now: Instant, _group: &Group) {}
-
-    fn sent(&self, (): &mut (), timer: &mut Timer, event: &Sent) -> Duration {
-        timer.arm(event, || self.draw(event.random), Factor::TWO, self.cap())
+    fn next_timeout(&self, (): &mut (), (): &mut (), current: Micros, _sent: &Sent) -> Micros {
+        grown(current, Factor::TWO, self.cap())
     }
 
-    fn expired(&self, (): &mut (), _timer: &mut Timer, event: &Expired) -> Instant {
-        event.now
-    }
-
-    /// Nothing: the default measures nothing.
-    fn acknowledged(&self, (): &mut (), _timer: &Timer, _event: &Acknowledged<'_>) {}
-
-    /// Nothing: the default remembers nothing.
-    fn abandoned(&self, (): &mut (), _timer: &Timer, _event: &Abandoned<'_>) {}
-
-    fn drained(&self, (): &mut (), _now: Instant, _load: &Load) {}
-
-    fn base(&self, (): &mut (), _now: Instant) -> Duration {
-        self.initial().into()
-    }
-
-    fn snapshot(&self, (): &()) -> Snapshot {
-        Snapshot { rto: self.initial().into(), ..Snapshot::default() }
-    }
+    fn on_ack(&self, (): &mut (), _timeout: Option<Micros>, _event: &Acknowledged<'_>) {}
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::Load;
+    use crate::rule::RuleFlight;
 
     fn sent(attempt: u8, random: u32) -> Sent {
         let (now, load) = (Instant::ZERO, Load::default());
@@ -150,10 +132,10 @@ mod tests {
     fn five_timers_double_from_a_draw_between_two_and_three_seconds() {
         let controller = CoapDefault::default();
         for (random, first_ms) in [(0, 2_000), (1 << 31, 2_500)] {
-            let mut timer = Timer::default();
+            let mut flight = RuleFlight::default();
             for attempt in 0..5 {
                 let expected = Duration::from_millis(first_ms << attempt);
-                assert_eq!(controller.sent(&mut (), &mut timer, &sent(attempt, random)), expected);
+                assert_eq!(controller.sent(&mut (), &mut flight, &sent(attempt, random)), expected);
             }
         }
     }
@@ -161,15 +143,15 @@ mod tests {
     #[test]
     fn twenty_retransmissions_stop_at_the_cap() {
         let controller = CoapDefault::default();
-        let mut timer = Timer::default();
-        let last = (0..=20).map(|attempt| controller.sent(&mut (), &mut timer, &sent(attempt, 0))).last();
+        let mut flight = RuleFlight::default();
+        let last = (0..=20).map(|attempt| controller.sent(&mut (), &mut flight, &sent(attempt, 0))).last();
         assert_eq!(last, Some(Duration::from_secs(60)));
     }
 
     #[test]
     fn coap_b_starts_between_one_and_one_and_a_half_seconds() {
         let controller = CoapDefault::coap_b();
-        let top = controller.sent(&mut (), &mut Timer::default(), &sent(0, u32::MAX));
+        let top = controller.sent(&mut (), &mut RuleFlight::default(), &sent(0, u32::MAX));
         assert!(top > Duration::from_millis(1_499) && top <= Duration::from_millis(1_500));
     }
 }

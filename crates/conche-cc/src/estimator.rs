@@ -1,14 +1,18 @@
-//! The round-trip time estimator of RFC 6298 §2, whose gains and deviation weight every CoAP algorithm sets anew.
+//! The round-trip time estimator of RFC 6298 §2. Each CoAP algorithm sets its own gains and weight of
+//! the variation.
 //!
-//! RTTVAR is updated before SRTT, from the old SRTT, as RFC 6298 §2.3 demands; ETFA'14 writes its equations the other
-//! way round, but its code, like everybody's, follows the RFC.
+//! RTTVAR is updated before SRTT, from the old SRTT, as RFC 6298 §2.3 requires. ETFA'14 prints its
+//! equations in the reverse order, but its code follows the RFC.
 
+use core::time::Duration;
+
+use crate::control::Snapshot;
 use crate::units::Micros;
 
 /// SRTT and RTTVAR, in 8 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimator {
-    /// Zero until the first sample: a sample is never shorter than a microsecond.
+    /// Zero until the first sample, which is at least a microsecond.
     srtt: Micros,
     rttvar: Micros,
 }
@@ -25,18 +29,18 @@ pub struct Gains {
 impl Gains {
     /// α = 1/8, β = 1/4.
     pub const RFC6298: Self = Self { srtt_shift: 3, rttvar_shift: 2 };
-    /// α = 1/4, β = 1/8: the gains of ETFA'14, swapped against RFC 6298.
+    /// α = 1/4, β = 1/8: the gains of ETFA'14, the reverse of RFC 6298.
     pub const ETFA14: Self = Self { srtt_shift: 2, rttvar_shift: 3 };
 }
 
 impl Estimator {
-    /// An estimator that starts from given values.
+    /// Returns an estimator with these values.
     #[must_use]
     pub fn starting(srtt: Micros, rttvar: Micros) -> Self {
         Self { srtt: srtt.max(Micros::MIN), rttvar }
     }
 
-    /// No sample has been taken yet.
+    /// Returns whether no sample was taken yet.
     #[must_use]
     pub fn is_blind(self) -> bool {
         self.srtt == Micros::ZERO
@@ -52,22 +56,32 @@ impl Estimator {
         self.srtt = self.srtt.towards(rtt, gains.srtt_shift).max(Micros::MIN);
     }
 
-    /// SRTT + `k`·RTTVAR, zero while blind.
+    /// Returns SRTT + `k`·RTTVAR, zero while blind.
     #[must_use]
     pub fn rto(self, k: u32) -> Micros {
         self.srtt.plus(self.rttvar.times(k))
     }
 
-    /// The smoothed round-trip time, `None` while blind.
+    /// Returns the smoothed round-trip time, `None` while blind.
     #[must_use]
     pub fn srtt(self) -> Option<Micros> {
         (!self.is_blind()).then_some(self.srtt)
     }
 
-    /// The round-trip time variation, `None` while blind.
+    /// Returns the round-trip time variation, `None` while blind.
     #[must_use]
     pub fn rttvar(self) -> Option<Micros> {
         (!self.is_blind()).then_some(self.rttvar)
+    }
+
+    /// Returns the snapshot of a peer with this estimator and RTO.
+    pub(crate) fn snapshot(self, rto: Micros) -> Snapshot {
+        Snapshot {
+            rto: rto.into(),
+            srtt: self.srtt().map(Duration::from),
+            rttvar: self.rttvar().map(Duration::from),
+            bandwidth: None,
+        }
     }
 }
 

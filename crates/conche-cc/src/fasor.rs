@@ -26,11 +26,10 @@
 use core::time::Duration;
 
 use crate::backoff::{bounded, spread, suggests_congestion};
-use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
+use crate::control::{Abandoned, Acknowledged, Sent, Snapshot};
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
-use crate::group::Group;
-use crate::non::paced_by_rto;
+use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
 use crate::time::Instant;
 use crate::units::{Factor, Micros};
@@ -81,8 +80,8 @@ impl Fasor {
         Self { first_sample: FirstSample::Pseudocode, ..Self::default() }
     }
 
-    /// The fast timer, undithered.
-    fn rto(&self, peer: &FasorPeer) -> Micros {
+    /// Returns the fast timer before randomisation.
+    fn fast(&self, peer: &FasorPeer) -> Micros {
         let estimator = peer.estimator;
         let rto = match (estimator.is_blind(), peer.first_rto) {
             (true, _) => self.ack_timeout.into(),
@@ -92,16 +91,11 @@ impl Fasor {
         self.bounded(rto)
     }
 
-    /// The first timer of the next exchange, undithered.
-    fn initial(&self, peer: &FasorPeer) -> Micros {
-        if peer.phase() == FasorPhase::SlowFast { self.bounded(peer.slow) } else { self.rto(peer) }
-    }
-
-    /// The fast timer, spread by SRTT·(1/4 + 3/4·u).
-    fn dithered(&self, peer: &FasorPeer, random: u32) -> Micros {
-        let rto = self.rto(peer);
+    /// Returns the fast timer, randomised with SRTT·(1/4 + 3/4·u).
+    fn spread_fast(&self, peer: &FasorPeer, random: u32) -> Micros {
+        let fast = self.fast(peer);
         let estimator = peer.estimator;
-        spread(rto, estimator.srtt().unwrap_or(rto.divided(3)), random)
+        spread(fast, estimator.srtt().unwrap_or(fast.divided(3)), random)
     }
 
     fn bounded(&self, timer: Micros) -> Micros {
@@ -168,27 +162,12 @@ impl FasorPeer {
     }
 }
 
-/// What an exchange remembers: the phase and the timers that it started with.
+/// Per-exchange state: the order of its next timeouts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FasorFlight {
+pub struct FasorExchange {
     phase: FasorPhase,
-    /// Zero before the first transmission.
-    fast: Micros,
-    slow: Micros,
-}
-
-impl FasorFlight {
-    /// The timer of the copy `attempt`, without its cap.
-    fn timer(&self, attempt: u8) -> Micros {
-        let fast = |doublings: u8| self.fast.times(1 << doublings.min(31));
-        match (self.phase, attempt) {
-            (FasorPhase::Fast, n) => fast(n),
-            (FasorPhase::FastSlowFast, 0) => self.fast,
-            (FasorPhase::FastSlowFast, 1) => self.slow.max(fast(1)),
-            (FasorPhase::SlowFast, 0) => self.slow,
-            (FasorPhase::FastSlowFast | FasorPhase::SlowFast, n) => fast(n - 1),
-        }
-    }
+    /// The other timer: slow in FAST-SLOW-FAST, fast in SLOW-FAST.
+    other: Micros,
 }
 
 /// The feature table's row of FASOR.
@@ -202,7 +181,7 @@ pub const FEATURES: Features = Features {
     reuses_backed_off_rto: true,
     source: "draft-ietf-core-fasor",
     peer_bytes: size_of::<FasorPeer>(),
-    flight_bytes: size_of::<FasorFlight>(),
+    flight_bytes: size_of::<RuleFlight<FasorExchange>>(),
     published_bytes: None,
 };
 
@@ -210,42 +189,50 @@ pub const FEATURES: Features = Features {
 pub const PSEUDOCODE_FEATURES: Features =
     Features { about: "FASOR as the draft's appendix starts its estimator", ..FEATURES };
 
-impl Controller for Fasor {
+impl RtoRule for Fasor {
     type Peer = FasorPeer;
-    type Flight = FasorFlight;
+    type Exchange = FasorExchange;
+    const MEASURES_RTT: bool = true;
 
-    fn measures_rtt(&self) -> bool {
-        true
-    }
-
-    fn peer(&self, _now: Instant) -> FasorPeer {
+    fn new_peer(&self, _now: Instant) -> FasorPeer {
         FasorPeer::default()
     }
 
-    fn seed(&self, now: Instant, group: &Group) -> FasorPeer {
-        group.as_first_sample(self, now)
+    fn rto(&self, peer: &FasorPeer) -> Micros {
+        if peer.phase() == FasorPhase::SlowFast { self.bounded(peer.slow) } else { self.fast(peer) }
     }
 
-    fn admit(&self, peer: &mut FasorPeer, now: Instant, message: &Submission, load: &Load) -> Admission {
-        if message.confirmable { Admission::Send } else { paced_by_rto(now, message, &load.non, self.initial(peer)) }
+    fn first_timeout(&self, peer: &mut FasorPeer, exchange: &mut FasorExchange, sent: &Sent) -> Micros {
+        let (fast, slow) = (self.spread_fast(peer, sent.random), peer.slow);
+        let (first, other) = if peer.phase() == FasorPhase::SlowFast { (slow, fast) } else { (fast, slow) };
+        *exchange = FasorExchange { phase: peer.phase(), other };
+        self.bounded(first)
     }
 
-    fn sent(&self, peer: &mut FasorPeer, flight: &mut FasorFlight, event: &Sent) -> Duration {
-        let fresh = || FasorFlight { phase: peer.phase, fast: self.dithered(peer, event.random), slow: peer.slow };
-        if !event.confirmable {
-            return self.bounded(fresh().timer(0)).into();
-        }
-        if event.attempt == 0 || flight.fast == Micros::ZERO {
-            *flight = fresh();
-        }
-        self.bounded(flight.timer(event.attempt)).into()
+    fn next_timeout(
+        &self,
+        _peer: &mut FasorPeer,
+        exchange: &mut FasorExchange,
+        current: Micros,
+        _sent: &Sent,
+    ) -> Micros {
+        let doubled = current.times(2);
+        let next = match exchange.phase {
+            FasorPhase::Fast => doubled,
+            FasorPhase::FastSlowFast => {
+                let slow = exchange.other;
+                *exchange = FasorExchange { phase: FasorPhase::SlowFast, other: doubled };
+                slow.max(doubled)
+            }
+            FasorPhase::SlowFast => {
+                exchange.phase = FasorPhase::Fast;
+                exchange.other
+            }
+        };
+        self.bounded(next)
     }
 
-    fn expired(&self, _peer: &mut FasorPeer, _flight: &mut FasorFlight, event: &Expired) -> Instant {
-        event.now
-    }
-
-    fn acknowledged(&self, peer: &mut FasorPeer, _flight: &FasorFlight, event: &Acknowledged<'_>) {
+    fn on_ack(&self, peer: &mut FasorPeer, _timeout: Option<Micros>, event: &Acknowledged<'_>) {
         match (sample::rtt_of_known_copy(event), event.retransmissions()) {
             (Some(rtt), _) => self.sample(peer, rtt),
             (None, 0) => {}
@@ -253,8 +240,8 @@ impl Controller for Fasor {
         }
     }
 
-    fn abandoned(&self, peer: &mut FasorPeer, flight: &FasorFlight, event: &Abandoned<'_>) {
-        let confirmable = flight.fast != Micros::ZERO;
+    fn on_failure(&self, peer: &mut FasorPeer, timeout: Option<Micros>, event: &Abandoned<'_>) {
+        let confirmable = timeout.is_some();
         if let Some(first) = event.sent.first()
             && confirmable
             && suggests_congestion(event)
@@ -263,20 +250,9 @@ impl Controller for Fasor {
         }
     }
 
-    fn drained(&self, _peer: &mut FasorPeer, _now: Instant, _load: &Load) {}
-
-    fn base(&self, peer: &mut FasorPeer, _now: Instant) -> Duration {
-        self.initial(peer).into()
-    }
-
-    fn snapshot(&self, peer: &FasorPeer) -> Snapshot {
+    fn report(&self, peer: &FasorPeer) -> Snapshot {
         let estimator = peer.estimator;
-        Snapshot {
-            rto: self.initial(peer).into(),
-            srtt: estimator.srtt().map(Duration::from),
-            rttvar: estimator.rttvar().map(Duration::from),
-            bandwidth: None,
-        }
+        estimator.snapshot(self.rto(peer))
     }
 }
 

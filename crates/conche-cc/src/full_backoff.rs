@@ -1,39 +1,40 @@
-//! Full backoff: the backed-off timer carries over to the next exchange, as TCP has done since Karn and Partridge.
+//! Full backoff: the backed-off timer carries over to the next exchange, as in TCP since Karn and
+//! Partridge.
 //!
-//! Source: ANRW'18 §4.2. An ACK says which message it is for but not which copy: after a retransmission nothing is known
-//! of the round-trip time except that the last timer was perhaps too short. Full backoff keeps that timer, exactly and
-//! undithered, until an exchange needs no retransmission.
+//! Source: ANRW'18 §4.2. An ACK names its message but not the transmission it answers, so an
+//! exchange with a retransmission gives no round-trip time, except that the last timeout may have
+//! been too short. Full backoff keeps that timeout, without randomisation, until an exchange needs
+//! no retransmission.
 //!
-//! Readings, checked against the paper's figures: a kept timer of the default's variant 2 is halved by exchanges without a
-//! retransmission only; variant 2 of CoCoA keeps min(32 s, f(x)·x) with x the larger of the armed timer and the updated
-//! RTO. The paper is silent on failure (the last timer is kept) and on ageing (kept timers are exempt).
+//! Readings, checked against the paper's figures: only exchanges without a retransmission halve the
+//! kept timer of the default's variant 2. CoCoA's variant 2 keeps min(32 s, f(x)·x) with x the larger
+//! of the armed timer and the updated RTO. The paper does not cover failure (the last timer is kept)
+//! or ageing (kept timers do not age).
 //!
-//! What counts as failure is said by [`suggests_congestion`]. A Non-confirmable message or its response changes nothing.
+//! [`suggests_congestion`] defines failure. A Non-confirmable message and its response change
+//! nothing.
 
-use core::time::Duration;
-
-use crate::backoff::{Timer, VariableBackoff, suggests_congestion};
-use crate::cocoa::{self, Cocoa, draft03::CocoaPeer};
-use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
+use crate::backoff::{VariableBackoff, grown, suggests_congestion};
+use crate::cocoa::{self, Cocoa, FrozenFactor, draft03::CocoaPeer};
+use crate::control::{Abandoned, Acknowledged, Sent, Snapshot};
 use crate::default::{self, CoapDefault};
 use crate::features::Features;
-use crate::group::Group;
-use crate::non::{paced_by_probing_rate, paced_by_rto};
+use crate::rule::RtoRule;
 use crate::time::Instant;
 use crate::units::{Factor, Micros};
 
-/// A timer kept from a backed-off exchange; zero if there is none.
+/// The timeout kept from a backed-off exchange; zero for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kept(Micros);
 
 impl Kept {
-    /// The kept timer.
+    /// Returns the kept timeout.
     #[must_use]
     pub fn get(self) -> Option<Micros> {
         (self.0 != Micros::ZERO).then_some(self.0)
     }
 
-    /// Keeps the last timer of an exchange that ended without an acknowledgement, if the network may be to blame.
+    /// Keeps the last timeout of a failed exchange, if congestion may be the reason.
     fn failed(&mut self, last: Option<Micros>, event: &Abandoned<'_>) {
         if suggests_congestion(event)
             && let Some(last) = last
@@ -43,13 +44,13 @@ impl Kept {
     }
 }
 
-/// What becomes of the default's kept timer after an exchange without a retransmission.
+/// The effect of an exchange without a retransmission on the default's kept timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
-    /// Variant 1: it is forgotten.
+    /// Variant 1: it is dropped.
     #[default]
     Forget,
-    /// Variant 2: it is halved, and forgotten once a first timer could be as long.
+    /// Variant 2: it is halved, and dropped once the half does not exceed the longest first timeout.
     Halve,
 }
 
@@ -62,9 +63,9 @@ pub enum Recovery {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DefaultFullBackoff {
-    /// The algorithm while no timer is kept.
+    /// The algorithm while no timeout is kept.
     pub default: CoapDefault,
-    /// How a kept timer is given up.
+    /// The effect of an exchange without a retransmission.
     pub recovery: Recovery,
 }
 
@@ -91,7 +92,7 @@ impl DefaultFullBackoff {
     }
 }
 
-/// The feature table's row of variant 1 of the default.
+/// The row of variant 1 of the default in the feature table.
 pub const DEFAULT_FB1_FEATURES: Features = Features {
     about: "the default, whose backed-off timer is kept until an exchange needs no retransmission",
     reuses_backed_off_rto: true,
@@ -101,69 +102,51 @@ pub const DEFAULT_FB1_FEATURES: Features = Features {
     ..default::FEATURES
 };
 
-/// The feature table's row of variant 2 of the default.
+/// The row of variant 2 of the default in the feature table.
 pub const DEFAULT_FB2_FEATURES: Features = Features {
     about: "the default, whose kept timer is halved by each exchange without a retransmission",
     ..DEFAULT_FB1_FEATURES
 };
 
-impl Controller for DefaultFullBackoff {
+impl RtoRule for DefaultFullBackoff {
     type Peer = Kept;
-    type Flight = Timer;
+    type Exchange = ();
+    const MEASURES_RTT: bool = false;
 
-    fn measures_rtt(&self) -> bool {
-        false
-    }
-
-    fn peer(&self, _now: Instant) -> Kept {
+    fn new_peer(&self, _now: Instant) -> Kept {
         Kept::default()
     }
 
-    fn seed(&self, now: Instant, _group: &Group) -> Kept {
-        self.peer(now)
+    fn rto(&self, kept: &Kept) -> Micros {
+        kept.get().unwrap_or(self.default.initial())
     }
 
-    fn admit(&self, _kept: &mut Kept, now: Instant, message: &Submission, load: &Load) -> Admission {
-        if message.confirmable { Admission::Send } else { paced_by_probing_rate(now, message, &load.non) }
+    fn first_timeout(&self, kept: &mut Kept, (): &mut (), sent: &Sent) -> Micros {
+        kept.get().unwrap_or_else(|| self.default.draw(sent.random)).min(self.default.cap())
     }
 
-    fn sent(&self, kept: &mut Kept, timer: &mut Timer, event: &Sent) -> Duration {
-        let first = || kept.get().unwrap_or_else(|| self.default.draw(event.random));
-        timer.arm(event, first, Factor::TWO, self.default.cap())
+    fn next_timeout(&self, _kept: &mut Kept, (): &mut (), current: Micros, _sent: &Sent) -> Micros {
+        grown(current, Factor::TWO, self.default.cap())
     }
 
-    fn expired(&self, _kept: &mut Kept, _timer: &mut Timer, event: &Expired) -> Instant {
-        event.now
-    }
-
-    fn acknowledged(&self, kept: &mut Kept, timer: &Timer, event: &Acknowledged<'_>) {
-        if let Some(armed) = timer.armed() {
+    fn on_ack(&self, kept: &mut Kept, timeout: Option<Micros>, event: &Acknowledged<'_>) {
+        if let Some(armed) = timeout {
             *kept = if event.retransmissions() > 0 { Kept(armed) } else { self.recovered(*kept) };
         }
     }
 
-    fn abandoned(&self, kept: &mut Kept, timer: &Timer, event: &Abandoned<'_>) {
-        kept.failed(timer.armed(), event);
-    }
-
-    fn drained(&self, _kept: &mut Kept, _now: Instant, _load: &Load) {}
-
-    fn base(&self, kept: &mut Kept, _now: Instant) -> Duration {
-        kept.get().unwrap_or(self.default.initial()).into()
-    }
-
-    fn snapshot(&self, kept: &Kept) -> Snapshot {
-        Snapshot { rto: kept.get().unwrap_or(self.default.initial()).into(), ..Snapshot::default() }
+    fn on_failure(&self, kept: &mut Kept, timeout: Option<Micros>, event: &Abandoned<'_>) {
+        kept.failed(timeout, event);
     }
 }
 
-/// What CoCoA keeps of a backed-off timer.
+/// The timeout that CoCoA keeps after a retransmission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Growth {
-    /// Variant 1: the timer as it was armed.
+    /// Variant 1: the armed timeout.
     #[default]
     Unchanged,
-    /// Variant 2: the larger of the armed timer and the updated RTO, backed off once more.
+    /// Variant 2: the larger of the armed timeout and the updated RTO, backed off once more.
     OnceMore,
 }
 
@@ -173,15 +156,15 @@ pub enum Growth {
 /// use conche_cc::cocoa::Cocoa;
 /// use conche_cc::full_backoff::CocoaFullBackoff;
 ///
-/// // As ANRW'18 ran it.
+/// // As in ANRW'18.
 /// let measured = CocoaFullBackoff { cocoa: Cocoa::anrw18(), ..CocoaFullBackoff::variant_2() };
 /// assert_ne!(measured, CocoaFullBackoff::variant_2());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CocoaFullBackoff {
-    /// The algorithm while no timer is kept; its estimators take samples all the time.
+    /// The algorithm while no timeout is kept; its estimators always take samples.
     pub cocoa: Cocoa,
-    /// What is kept of a backed-off timer.
+    /// The timeout that is kept.
     pub growth: Growth,
 }
 
@@ -198,7 +181,7 @@ impl CocoaFullBackoff {
         Self { growth: Growth::OnceMore, ..Self::default() }
     }
 
-    fn what_to_keep(&self, armed: Micros, rto: Micros) -> Micros {
+    fn kept_after(&self, armed: Micros, rto: Micros) -> Micros {
         match self.growth {
             Growth::Unchanged => armed,
             Growth::OnceMore => {
@@ -210,14 +193,14 @@ impl CocoaFullBackoff {
     }
 }
 
-/// What CoCoA with full backoff remembers of a peer: 28 bytes.
+/// Per-peer state of CoCoA with full backoff: 28 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CocoaFullBackoffPeer {
     cocoa: CocoaPeer,
     kept: Kept,
 }
 
-/// The feature table's row of variant 1 of CoCoA.
+/// The row of variant 1 of CoCoA in the feature table.
 pub const COCOA_FB1_FEATURES: Features = Features {
     about: "CoCoA, whose backed-off timer is kept until an exchange needs no retransmission",
     reuses_backed_off_rto: true,
@@ -227,68 +210,59 @@ pub const COCOA_FB1_FEATURES: Features = Features {
     ..cocoa::draft03::FEATURES
 };
 
-/// The feature table's row of variant 2 of CoCoA.
+/// The row of variant 2 of CoCoA in the feature table.
 pub const COCOA_FB2_FEATURES: Features =
     Features { about: "CoCoA, whose backed-off timer is backed off once more and kept", ..COCOA_FB1_FEATURES };
 
-impl Controller for CocoaFullBackoff {
+impl RtoRule for CocoaFullBackoff {
     type Peer = CocoaFullBackoffPeer;
-    type Flight = cocoa::CocoaFlight;
+    type Exchange = FrozenFactor;
+    const MEASURES_RTT: bool = true;
 
-    fn measures_rtt(&self) -> bool {
-        true
+    fn new_peer(&self, now: Instant) -> CocoaFullBackoffPeer {
+        CocoaFullBackoffPeer { cocoa: self.cocoa.new_peer(now), kept: Kept::default() }
     }
 
-    fn peer(&self, now: Instant) -> CocoaFullBackoffPeer {
-        CocoaFullBackoffPeer { cocoa: self.cocoa.peer(now), kept: Kept::default() }
+    fn age(&self, peer: &mut CocoaFullBackoffPeer, now: Instant) {
+        self.cocoa.age(&mut peer.cocoa, now);
     }
 
-    fn seed(&self, now: Instant, group: &Group) -> CocoaFullBackoffPeer {
-        group.as_first_sample(self, now)
+    fn rto(&self, peer: &CocoaFullBackoffPeer) -> Micros {
+        peer.kept.get().unwrap_or_else(|| self.cocoa.rto(&peer.cocoa))
     }
 
-    fn admit(&self, peer: &mut Self::Peer, now: Instant, message: &Submission, load: &Load) -> Admission {
-        if message.confirmable {
-            return Admission::Send;
-        }
-        paced_by_rto(now, message, &load.non, self.base(peer, now).into())
+    fn first_timeout(&self, peer: &mut CocoaFullBackoffPeer, factor: &mut FrozenFactor, sent: &Sent) -> Micros {
+        let first = peer.kept.get().unwrap_or_else(|| self.cocoa.draw(&peer.cocoa, sent));
+        self.cocoa.start(&mut peer.cocoa, factor, sent, first)
     }
 
-    fn sent(&self, peer: &mut Self::Peer, flight: &mut Self::Flight, event: &Sent) -> Duration {
-        self.cocoa.arm(&mut peer.cocoa, flight, event, peer.kept.get())
+    fn next_timeout(
+        &self,
+        peer: &mut CocoaFullBackoffPeer,
+        factor: &mut FrozenFactor,
+        current: Micros,
+        sent: &Sent,
+    ) -> Micros {
+        self.cocoa.next_timeout(&mut peer.cocoa, factor, current, sent)
     }
 
-    fn expired(&self, _peer: &mut Self::Peer, _flight: &mut Self::Flight, event: &Expired) -> Instant {
-        event.now
-    }
-
-    fn acknowledged(&self, peer: &mut Self::Peer, flight: &Self::Flight, event: &Acknowledged<'_>) {
-        self.cocoa.acknowledged(&mut peer.cocoa, flight, event);
-        if let Some(armed) = flight.armed() {
+    fn on_ack(&self, peer: &mut CocoaFullBackoffPeer, timeout: Option<Micros>, event: &Acknowledged<'_>) {
+        self.cocoa.on_ack(&mut peer.cocoa, timeout, event);
+        if let Some(armed) = timeout {
             peer.kept = if event.retransmissions() > 0 {
-                Kept(self.what_to_keep(armed, self.cocoa.rto(&peer.cocoa)))
+                Kept(self.kept_after(armed, self.cocoa.rto(&peer.cocoa)))
             } else {
                 Kept::default()
             };
         }
     }
 
-    fn abandoned(&self, peer: &mut Self::Peer, flight: &Self::Flight, event: &Abandoned<'_>) {
-        peer.kept.failed(flight.armed(), event);
+    fn on_failure(&self, peer: &mut CocoaFullBackoffPeer, timeout: Option<Micros>, event: &Abandoned<'_>) {
+        peer.kept.failed(timeout, event);
     }
 
-    fn drained(&self, _peer: &mut Self::Peer, _now: Instant, _load: &Load) {}
-
-    fn base(&self, peer: &mut Self::Peer, now: Instant) -> Duration {
-        match peer.kept.get() {
-            Some(kept) => kept.into(),
-            None => self.cocoa.base(&mut peer.cocoa, now),
-        }
-    }
-
-    fn snapshot(&self, peer: &Self::Peer) -> Snapshot {
-        let snapshot = self.cocoa.snapshot(&peer.cocoa);
-        Snapshot { rto: peer.kept.get().map_or(snapshot.rto, Duration::from), ..snapshot }
+    fn report(&self, peer: &CocoaFullBackoffPeer) -> Snapshot {
+        Snapshot { rto: self.rto(peer).into(), ..self.cocoa.report(&peer.cocoa) }
     }
 }
 

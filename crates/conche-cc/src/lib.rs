@@ -43,6 +43,7 @@ pub mod linux;
 pub mod non;
 pub mod path;
 pub mod peak_hopper;
+pub mod rule;
 pub mod sample;
 pub mod temper;
 #[cfg(test)]
@@ -54,4 +55,5 @@ pub mod wiopt;
 
 pub use any::AnyController;
 pub use control::Controller;
+pub use rule::RtoRule;
 pub use time::Instant;

@@ -1,21 +1,23 @@
-//! Linux RTO: the estimator of Linux's TCP, on CoAP exchanges.
+//! Linux RTO: the estimator of Linux's TCP, applied to CoAP exchanges.
 //!
-//! Source: `tcp_rtt_estimator` of the Linux kernel; ComMag'16 for its use with CoAP: no dithering, and the backed-off RTO is
-//! that of the next exchange until a round-trip time without retransmission is seen (Karn's algorithm).
+//! Source: `tcp_rtt_estimator` of the Linux kernel; ComMag'16 for its use with CoAP: timeouts are
+//! not randomised, and the next exchange starts from the backed-off RTO until a round-trip time
+//! without retransmission is measured (Karn's algorithm).
 //!
-//! Against RFC 6298 the mean deviation may fall only slowly while the round-trip time shrinks, and what counts is its
-//! largest value in a window of one round trip, of at least 50 ms: the RTO stays 200 ms above the smoothed value.
+//! It differs from RFC 6298 in two points. A shrinking round-trip time raises the mean deviation
+//! only slowly. RTTVAR follows the largest mean deviation in a window of one round trip, at least
+//! 50 ms, so the RTO stays 200 ms above the smoothed round-trip time.
 //!
-//! Divergences: deviations are taken from the old smoothed value, as the kernel does (Californium: the new one); later
-//! Californium forgets a backed-off RTO, ComMag'16 does not. Spans are microseconds here, milliseconds in the paper's code.
+//! Divergences: deviations are taken from the old smoothed value, as the kernel does (Californium:
+//! the new one). Later Californium forgets a backed-off RTO; ComMag'16 does not. Spans are in
+//! microseconds; the paper's code uses milliseconds.
 
 use core::time::Duration;
 
-use crate::backoff::{CarriedTimer, backed_off, bounded};
-use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
+use crate::backoff::{CarriedBackoff, backed_off, bounded};
+use crate::control::{Acknowledged, Sent, Snapshot};
 use crate::features::Features;
-use crate::group::Group;
-use crate::non::paced_by_rto;
+use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
 use crate::time::Instant;
 use crate::units::{Micros, Stamp};
@@ -30,11 +32,11 @@ use crate::units::{Micros, Stamp};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Linux {
-    /// The RTO before the first sample.
+    /// RTO before the first sample.
     pub ack_timeout: Duration,
-    /// The RTO is at least four times this above the smoothed round-trip time.
+    /// Minimum mean deviation: the RTO exceeds the smoothed round-trip time by four times this.
     pub min_deviation: Duration,
-    /// No timer is longer.
+    /// Maximum timeout.
     pub max_rto: Duration,
 }
 
@@ -49,15 +51,10 @@ impl Default for Linux {
 }
 
 impl Linux {
-    /// The RTO without backoff.
+    /// Returns the RTO without backoff.
     fn estimate(&self, peer: &LinuxPeer) -> Micros {
         let estimator = peer.estimator;
         if estimator.is_blind() { self.ack_timeout.into() } else { estimator.rto() }
-    }
-
-    /// The RTO that the next exchange starts from.
-    fn rto(&self, peer: &LinuxPeer) -> Micros {
-        bounded(backed_off(self.estimate(peer), peer.exponent), self.cap())
     }
 
     fn cap(&self) -> Micros {
@@ -65,25 +62,25 @@ impl Linux {
     }
 }
 
-/// What Linux RTO remembers of a peer: 21 bytes, as in ComMag'16's table.
+/// Per-peer state of Linux RTO: 21 bytes, as in ComMag'16, Table 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(Rust, packed)]
 pub struct LinuxPeer {
     estimator: KernelEstimator,
-    /// How often the RTO has been doubled since the last sample.
+    /// Doublings of the RTO since the last sample.
     exponent: u8,
 }
 
-/// The state of the kernel's `tcp_rtt_estimator`, under its names.
+/// State of the kernel's `tcp_rtt_estimator`, with the kernel's names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct KernelEstimator {
     /// Zero until the first sample.
     srtt: Micros,
     mdev: Micros,
-    /// The largest `mdev` of the window.
+    /// Largest `mdev` of the window.
     mdev_max: Micros,
     rttvar: Micros,
-    /// When the window began.
+    /// Start of the window.
     mark: Stamp,
 }
 
@@ -96,7 +93,8 @@ impl KernelEstimator {
         self.srtt.plus(self.rttvar.times(4))
     }
 
-    /// Takes the round-trip time of an exchange that began at `started`; deviations count as `floor` at least.
+    /// Takes the round-trip time of an exchange that began at `started`. `floor` is the minimum
+    /// deviation.
     fn sample(&mut self, rtt: Micros, floor: Micros, started: Stamp, now: Stamp) {
         if self.is_blind() {
             let mdev = rtt.shifted(1);
@@ -120,7 +118,7 @@ impl KernelEstimator {
         }
     }
 
-    /// A deviation that grows because the round-trip time shrank counts for an eighth of what it would otherwise.
+    /// Updates `mdev`, with an eighth of the gain if a shrinking round-trip time would raise it.
     fn update_deviation(&mut self, rtt: Micros) {
         let error = self.srtt.distance(rtt);
         let shrank = rtt < self.srtt;
@@ -129,7 +127,7 @@ impl KernelEstimator {
     }
 }
 
-/// The feature table's row of Linux RTO.
+/// The row of Linux RTO in the feature table.
 pub const FEATURES: Features = Features {
     about: "Linux RTO: TCP's estimator in the Linux kernel",
     strong_rtt: true,
@@ -140,40 +138,38 @@ pub const FEATURES: Features = Features {
     reuses_backed_off_rto: true,
     source: "ComMag'16; Linux, tcp_rtt_estimator",
     peer_bytes: size_of::<LinuxPeer>(),
-    flight_bytes: size_of::<CarriedTimer>(),
+    flight_bytes: size_of::<RuleFlight<CarriedBackoff>>(),
     published_bytes: Some(21),
 };
 
-impl Controller for Linux {
+impl RtoRule for Linux {
     type Peer = LinuxPeer;
-    type Flight = CarriedTimer;
+    type Exchange = CarriedBackoff;
+    const MEASURES_RTT: bool = true;
 
-    fn measures_rtt(&self) -> bool {
-        true
-    }
-
-    fn peer(&self, _now: Instant) -> LinuxPeer {
+    fn new_peer(&self, _now: Instant) -> LinuxPeer {
         LinuxPeer::default()
     }
 
-    fn seed(&self, now: Instant, group: &Group) -> LinuxPeer {
-        group.as_first_sample(self, now)
+    fn rto(&self, peer: &LinuxPeer) -> Micros {
+        bounded(backed_off(self.estimate(peer), peer.exponent), self.cap())
     }
 
-    fn admit(&self, peer: &mut LinuxPeer, now: Instant, message: &Submission, load: &Load) -> Admission {
-        if message.confirmable { Admission::Send } else { paced_by_rto(now, message, &load.non, self.rto(peer)) }
+    fn first_timeout(&self, peer: &mut LinuxPeer, backoff: &mut CarriedBackoff, _sent: &Sent) -> Micros {
+        backoff.first(self.estimate(peer), peer.exponent, self.cap())
     }
 
-    fn sent(&self, peer: &mut LinuxPeer, timer: &mut CarriedTimer, event: &Sent) -> Duration {
-        let estimate = self.estimate(peer);
-        timer.arm(event, estimate, &mut peer.exponent, self.cap())
+    fn next_timeout(
+        &self,
+        peer: &mut LinuxPeer,
+        backoff: &mut CarriedBackoff,
+        current: Micros,
+        _sent: &Sent,
+    ) -> Micros {
+        backoff.next(current, &mut peer.exponent, self.cap())
     }
 
-    fn expired(&self, _peer: &mut LinuxPeer, _timer: &mut CarriedTimer, event: &Expired) -> Instant {
-        event.now
-    }
-
-    fn acknowledged(&self, peer: &mut LinuxPeer, _timer: &CarriedTimer, event: &Acknowledged<'_>) {
+    fn on_ack(&self, peer: &mut LinuxPeer, _timeout: Option<Micros>, event: &Acknowledged<'_>) {
         if let Some(rtt) = sample::strong_rtt(event) {
             let started = Stamp::at(event.sent.first().copied().unwrap_or(event.now));
             let mut estimator = peer.estimator;
@@ -182,16 +178,7 @@ impl Controller for Linux {
         }
     }
 
-    /// Nothing: the backoff of its copies has been carried over already.
-    fn abandoned(&self, _peer: &mut LinuxPeer, _timer: &CarriedTimer, _event: &Abandoned<'_>) {}
-
-    fn drained(&self, _peer: &mut LinuxPeer, _now: Instant, _load: &Load) {}
-
-    fn base(&self, peer: &mut LinuxPeer, _now: Instant) -> Duration {
-        self.rto(peer).into()
-    }
-
-    fn snapshot(&self, peer: &LinuxPeer) -> Snapshot {
+    fn report(&self, peer: &LinuxPeer) -> Snapshot {
         let estimator = peer.estimator;
         let measured = |span: Micros| (!estimator.is_blind()).then_some(Duration::from(span));
         Snapshot {

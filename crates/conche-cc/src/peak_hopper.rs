@@ -1,30 +1,30 @@
-//! Peak-Hopper RTO: an RTO that hops on peaks of the round-trip time at once and decays slowly.
+//! Peak-Hopper RTO: follows peaks of the round-trip time at once and decays slowly.
 //!
-//! Source: Ekström and Ludwig, "The Peak-Hopper: A New End-to-End Retransmission Timer for Reliable Unicast Transport"
-//! (2003 manuscript); ComMag'16 for its use with CoAP: no dithering, binary backoff that carries over.
+//! Source: Ekström and Ludwig, "The Peak-Hopper: A New End-to-End Retransmission Timer for Reliable
+//! Unicast Transport" (2003 manuscript); ComMag'16 for its use with CoAP: timeouts are not
+//! randomised, and binary backoff carries over to the next exchange.
 //!
-//! The code that ComMag'16 measured, Californium of October 2014, reads the paper differently, see [`Reading`]. The paper is
-//! followed unless the configuration asks for the other.
+//! ComMag'16 measured Californium of October 2014, which reads the paper differently, see
+//! [`Reading`]. The default follows the paper.
 
 use core::time::Duration;
 
-use crate::backoff::{CarriedTimer, backed_off, bounded};
-use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
+use crate::backoff::{CarriedBackoff, backed_off, bounded};
+use crate::control::{Acknowledged, Sent};
 use crate::features::Features;
-use crate::group::Group;
-use crate::non::paced_by_rto;
+use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
 use crate::time::Instant;
 use crate::units::{Micros, saturate};
 
-/// How the paper is read.
+/// Reading of the paper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reading {
     /// δ = (R - R_prev)/R_prev, with its sign; the boost starts from 3/4.
     #[default]
     Original,
-    /// δ = 2·|R - R_prev|/R, so that a round-trip time which *falls* makes the RTO hop too; the boost starts from 0 and
-    /// R_prev from 0, so that the second sample always gets the full boost.
+    /// δ = 2·|R - R_prev|/R, so a *falling* round-trip time raises the RTO too. The boost and
+    /// R_prev start from 0, so the second sample always gets the full boost.
     Californium2014,
 }
 
@@ -38,17 +38,17 @@ pub enum Reading {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeakHopper {
-    /// The RTO before the first sample.
+    /// RTO before the first sample.
     pub ack_timeout: Duration,
-    /// How the paper is read.
+    /// Reading of the paper.
     pub reading: Reading,
-    /// F: boost and RTO decay by 1/(F·S) with each sample.
+    /// F: the boost and the RTO decay by 1/(F·S) with each sample.
     pub fading: u8,
-    /// S: samples in one flight, which is NSTART for CoAP.
+    /// S: samples per flight; for CoAP, NSTART.
     pub samples_per_flight: u8,
-    /// 2·G: the RTO is at least this above the last two round-trip times.
+    /// 2·G: the RTO exceeds the last two round-trip times by at least this.
     pub min_margin: Duration,
-    /// No timer is longer.
+    /// Maximum timeout.
     pub max_rto: Duration,
 }
 
@@ -66,7 +66,7 @@ impl Default for PeakHopper {
 }
 
 impl PeakHopper {
-    /// The reading of Californium in 2014, which ComMag'16 measured.
+    /// The reading of Californium 2014, as measured in ComMag'16.
     #[must_use]
     pub fn californium_2014() -> Self {
         Self { reading: Reading::Californium2014, ..Self::default() }
@@ -93,7 +93,7 @@ impl PeakHopper {
         hopper.previous = rtt;
     }
 
-    /// D·`value` with D = 1 - 1/(F·S).
+    /// Returns D·`value` with D = 1 - 1/(F·S).
     fn decayed(&self, value: u32) -> u32 {
         let steps = u64::from(self.fading.max(1)) * u64::from(self.samples_per_flight.max(1));
         saturate(u64::from(value) * (steps - 1) / steps)
@@ -104,22 +104,17 @@ impl PeakHopper {
         if hopper.is_blind() { self.ack_timeout.into() } else { hopper.rto }
     }
 
-    /// The RTO that the next exchange starts from.
-    fn rto(&self, peer: &PeakHopperPeer) -> Micros {
-        bounded(backed_off(self.estimate(peer), peer.exponent), self.cap())
-    }
-
     fn cap(&self) -> Micros {
         self.max_rto.into()
     }
 }
 
-/// What Peak-Hopper remembers of a peer: 13 bytes.
+/// Per-peer state of Peak-Hopper: 13 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(Rust, packed)]
 pub struct PeakHopperPeer {
     hopper: Hopper,
-    /// How often the RTO has been doubled since the last sample.
+    /// Doublings of the RTO since the last sample.
     exponent: u8,
 }
 
@@ -137,7 +132,7 @@ impl Hopper {
     }
 }
 
-/// B, by what share of the peak the RTO is above it, from 0 to 1 in units of 2^-16.
+/// B: the RTO exceeds the peak by this share of it, from 0 to 1 in units of 2^-16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Boost(u32);
 
@@ -155,7 +150,7 @@ impl Boost {
     }
 }
 
-/// The feature table's row of Peak-Hopper.
+/// The row of Peak-Hopper in the feature table.
 pub const FEATURES: Features = Features {
     about: "Peak-Hopper: hops on RTT peaks at once, decays slowly",
     strong_rtt: true,
@@ -166,65 +161,50 @@ pub const FEATURES: Features = Features {
     reuses_backed_off_rto: true,
     source: "Ekström and Ludwig 2003; ComMag'16",
     peer_bytes: size_of::<PeakHopperPeer>(),
-    flight_bytes: size_of::<CarriedTimer>(),
+    flight_bytes: size_of::<RuleFlight<CarriedBackoff>>(),
     published_bytes: Some(43),
 };
 
-/// The feature table's row of the Californium reading.
+/// The row of the Californium reading in the feature table.
 pub const CALIFORNIUM_FEATURES: Features = Features {
     about: "Peak-Hopper as Californium had it in 2014: falling RTTs hop too",
     source: "Californium, October 2014; ComMag'16",
     ..FEATURES
 };
 
-impl Controller for PeakHopper {
+impl RtoRule for PeakHopper {
     type Peer = PeakHopperPeer;
-    type Flight = CarriedTimer;
+    type Exchange = CarriedBackoff;
+    const MEASURES_RTT: bool = true;
 
-    fn measures_rtt(&self) -> bool {
-        true
-    }
-
-    fn peer(&self, _now: Instant) -> PeakHopperPeer {
+    fn new_peer(&self, _now: Instant) -> PeakHopperPeer {
         PeakHopperPeer::default()
     }
 
-    fn seed(&self, now: Instant, group: &Group) -> PeakHopperPeer {
-        group.as_first_sample(self, now)
+    fn rto(&self, peer: &PeakHopperPeer) -> Micros {
+        bounded(backed_off(self.estimate(peer), peer.exponent), self.cap())
     }
 
-    fn admit(&self, peer: &mut PeakHopperPeer, now: Instant, message: &Submission, load: &Load) -> Admission {
-        if message.confirmable { Admission::Send } else { paced_by_rto(now, message, &load.non, self.rto(peer)) }
+    fn first_timeout(&self, peer: &mut PeakHopperPeer, backoff: &mut CarriedBackoff, _sent: &Sent) -> Micros {
+        backoff.first(self.estimate(peer), peer.exponent, self.cap())
     }
 
-    fn sent(&self, peer: &mut PeakHopperPeer, timer: &mut CarriedTimer, event: &Sent) -> Duration {
-        let estimate = self.estimate(peer);
-        timer.arm(event, estimate, &mut peer.exponent, self.cap())
+    fn next_timeout(
+        &self,
+        peer: &mut PeakHopperPeer,
+        backoff: &mut CarriedBackoff,
+        current: Micros,
+        _sent: &Sent,
+    ) -> Micros {
+        backoff.next(current, &mut peer.exponent, self.cap())
     }
 
-    fn expired(&self, _peer: &mut PeakHopperPeer, _timer: &mut CarriedTimer, event: &Expired) -> Instant {
-        event.now
-    }
-
-    fn acknowledged(&self, peer: &mut PeakHopperPeer, _timer: &CarriedTimer, event: &Acknowledged<'_>) {
+    fn on_ack(&self, peer: &mut PeakHopperPeer, _timeout: Option<Micros>, event: &Acknowledged<'_>) {
         if let Some(rtt) = sample::strong_rtt(event) {
             let mut hopper = peer.hopper;
             self.sample(&mut hopper, rtt);
             *peer = PeakHopperPeer { hopper, exponent: 0 };
         }
-    }
-
-    /// Nothing: the backoff of its copies has been carried over already.
-    fn abandoned(&self, _peer: &mut PeakHopperPeer, _timer: &CarriedTimer, _event: &Abandoned<'_>) {}
-
-    fn drained(&self, _peer: &mut PeakHopperPeer, _now: Instant, _load: &Load) {}
-
-    fn base(&self, peer: &mut PeakHopperPeer, _now: Instant) -> Duration {
-        self.rto(peer).into()
-    }
-
-    fn snapshot(&self, peer: &PeakHopperPeer) -> Snapshot {
-        Snapshot { rto: self.rto(peer).into(), ..Snapshot::default() }
     }
 }
 

@@ -1,26 +1,27 @@
 //! The timers that WiOpt'12 compared: static, semi-dynamic and RFC 6298.
 //!
-//! Source: WiOpt'12. Static is RFC 7252's default. Semi-dynamic measures one round-trip time, at setup, and never again:
-//! RTO = 4·RTT. RFC 6298 is TCP's estimator with an initial RTO of 1 s and a floor of 500 ms; what it backs off carries over
-//! until a round-trip time without retransmission is seen (Karn's algorithm).
+//! Source: WiOpt'12. The static timer is RFC 7252's default. The semi-dynamic timer measures one
+//! round-trip time, at setup: RTO = 4·RTT. RFC 6298 is TCP's estimator with an initial RTO of 1 s
+//! and a floor of 500 ms; its backoff carries over until a round-trip time without retransmission
+//! is measured (Karn's algorithm).
 //!
-//! Resolution: the paper takes the setup's round-trip time from a handshake, which CoAP has not. The first exchange without
-//! a retransmission stands for it, and until then timers are the static ones; or see [`SemiDynamicPeer::after_setup`].
+//! Resolution: the paper takes the setup's round-trip time from a handshake, which CoAP does not
+//! have. The first exchange without a retransmission replaces it; until then timers are static.
+//! See also [`SemiDynamicPeer::after_setup`].
 
 use core::time::Duration;
 
-use crate::backoff::{CarriedTimer, Timer, backed_off, bounded};
-use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
+use crate::backoff::{CarriedBackoff, backed_off, bounded, grown};
+use crate::control::{Acknowledged, Sent, Snapshot};
 use crate::default::{self, CoapDefault};
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
-use crate::group::Group;
-use crate::non::paced_by_rto;
+use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
 use crate::time::Instant;
 use crate::units::{Factor, Micros};
 
-/// The feature table's row of the static timer.
+/// The row of the static timer in the feature table.
 pub const STATIC_FEATURES: Features = Features {
     about: "static timer in [2, 3] s: the default under the name WiOpt'12 gives it",
     source: "WiOpt'12",
@@ -28,7 +29,7 @@ pub const STATIC_FEATURES: Features = Features {
     ..default::FEATURES
 };
 
-/// Four times the round-trip time at setup, for ever.
+/// Four times the round-trip time at setup, never updated.
 ///
 /// ```
 /// use conche_cc::wiopt::{SemiDynamic, SemiDynamicPeer};
@@ -40,31 +41,31 @@ pub const STATIC_FEATURES: Features = Features {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SemiDynamic {
-    /// The algorithm before the setup's round-trip time is known; its cap holds afterwards too.
+    /// The algorithm before the first measurement; its cap holds afterwards too.
     pub default: CoapDefault,
 }
 
-/// What the semi-dynamic timer remembers of a peer: 4 bytes.
+/// Per-peer state of the semi-dynamic timer: 4 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SemiDynamicPeer {
-    /// Zero until it is known.
+    /// Zero until measured.
     setup_rtt: Micros,
 }
 
 impl SemiDynamicPeer {
-    /// A peer whose setup took `rtt`.
+    /// Returns the state of a peer whose setup took `rtt`.
     #[must_use]
     pub fn after_setup(rtt: Duration) -> Self {
         Self { setup_rtt: Micros::from(rtt).max(Micros::MIN) }
     }
 
-    /// RTO = 4·RTT, once that is known.
-    fn rto(self) -> Option<Micros> {
+    /// Returns 4·RTT, once measured.
+    fn frozen(self) -> Option<Micros> {
         (self.setup_rtt != Micros::ZERO).then_some(self.setup_rtt.times(4))
     }
 }
 
-/// The feature table's row of the semi-dynamic timer.
+/// The row of the semi-dynamic timer in the feature table.
 pub const SEMI_DYNAMIC_FEATURES: Features = Features {
     about: "semi-dynamic: four times the first round-trip time, then frozen",
     strong_rtt: true,
@@ -75,61 +76,39 @@ pub const SEMI_DYNAMIC_FEATURES: Features = Features {
     reuses_backed_off_rto: false,
     source: "WiOpt'12",
     peer_bytes: size_of::<SemiDynamicPeer>(),
-    flight_bytes: size_of::<Timer>(),
+    flight_bytes: size_of::<RuleFlight<()>>(),
     published_bytes: None,
 };
 
-impl Controller for SemiDynamic {
+impl RtoRule for SemiDynamic {
     type Peer = SemiDynamicPeer;
-    type Flight = Timer;
+    type Exchange = ();
+    const MEASURES_RTT: bool = true;
+    /// The timer would freeze at the round-trip time of other peers.
+    const STARTS_FROM_PATH: bool = false;
 
-    fn measures_rtt(&self) -> bool {
-        true
-    }
-
-    fn peer(&self, _now: Instant) -> SemiDynamicPeer {
+    fn new_peer(&self, _now: Instant) -> SemiDynamicPeer {
         SemiDynamicPeer::default()
     }
 
-    fn seed(&self, now: Instant, _group: &Group) -> SemiDynamicPeer {
-        self.peer(now)
+    fn rto(&self, peer: &SemiDynamicPeer) -> Micros {
+        bounded(peer.frozen().unwrap_or(self.default.initial()), self.default.cap())
     }
 
-    fn admit(&self, peer: &mut SemiDynamicPeer, now: Instant, message: &Submission, load: &Load) -> Admission {
-        if message.confirmable {
-            return Admission::Send;
-        }
-        paced_by_rto(now, message, &load.non, self.base(peer, now).into())
+    fn first_timeout(&self, peer: &mut SemiDynamicPeer, (): &mut (), sent: &Sent) -> Micros {
+        bounded(peer.frozen().unwrap_or_else(|| self.default.draw(sent.random)), self.default.cap())
     }
 
-    fn sent(&self, peer: &mut SemiDynamicPeer, timer: &mut Timer, event: &Sent) -> Duration {
-        let first = || peer.rto().unwrap_or_else(|| self.default.draw(event.random));
-        timer.arm(event, first, Factor::TWO, self.default.cap())
+    fn next_timeout(&self, _peer: &mut SemiDynamicPeer, (): &mut (), current: Micros, _sent: &Sent) -> Micros {
+        grown(current, Factor::TWO, self.default.cap())
     }
 
-    fn expired(&self, _peer: &mut SemiDynamicPeer, _timer: &mut Timer, event: &Expired) -> Instant {
-        event.now
-    }
-
-    fn acknowledged(&self, peer: &mut SemiDynamicPeer, _timer: &Timer, event: &Acknowledged<'_>) {
-        if peer.rto().is_none()
+    fn on_ack(&self, peer: &mut SemiDynamicPeer, _timeout: Option<Micros>, event: &Acknowledged<'_>) {
+        if peer.frozen().is_none()
             && let Some(setup_rtt) = sample::strong_rtt(event)
         {
             *peer = SemiDynamicPeer { setup_rtt };
         }
-    }
-
-    /// Nothing: what is frozen stays.
-    fn abandoned(&self, _peer: &mut SemiDynamicPeer, _timer: &Timer, _event: &Abandoned<'_>) {}
-
-    fn drained(&self, _peer: &mut SemiDynamicPeer, _now: Instant, _load: &Load) {}
-
-    fn base(&self, peer: &mut SemiDynamicPeer, _now: Instant) -> Duration {
-        bounded(peer.rto().unwrap_or(self.default.initial()), self.default.cap()).into()
-    }
-
-    fn snapshot(&self, peer: &SemiDynamicPeer) -> Snapshot {
-        Snapshot { rto: self.base(&mut { *peer }, Instant::ZERO), ..Snapshot::default() }
     }
 }
 
@@ -144,13 +123,13 @@ impl Controller for SemiDynamic {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rfc6298 {
-    /// The RTO before the first sample.
+    /// RTO before the first sample.
     pub initial_rto: Duration,
-    /// No RTO is shorter. RFC 6298 §2.4 says 1 s, WiOpt'12 ran 500 ms.
+    /// Minimum RTO before backoff: 1 s in RFC 6298 §2.4, 500 ms in WiOpt'12.
     pub min_rto: Duration,
-    /// No timer is longer.
+    /// Maximum timeout.
     pub max_rto: Duration,
-    /// G, the least that the variation adds to the smoothed round-trip time.
+    /// G: the variation adds at least this to the smoothed round-trip time.
     pub clock_granularity: Duration,
 }
 
@@ -166,16 +145,11 @@ impl Default for Rfc6298 {
 }
 
 impl Rfc6298 {
-    /// The RTO without backoff.
+    /// Returns the RTO without backoff.
     fn estimate(&self, peer: &Rfc6298Peer) -> Micros {
         let estimator = peer.estimator;
         let Some(srtt) = estimator.srtt() else { return self.initial_rto.into() };
         estimator.rto(4).max(srtt.plus(self.clock_granularity.into())).max(self.min_rto.into())
-    }
-
-    /// The RTO that the next exchange starts from.
-    fn rto(&self, peer: &Rfc6298Peer) -> Micros {
-        bounded(backed_off(self.estimate(peer), peer.exponent), self.cap())
     }
 
     fn cap(&self) -> Micros {
@@ -183,16 +157,16 @@ impl Rfc6298 {
     }
 }
 
-/// What RFC 6298 remembers of a peer: 9 bytes.
+/// Per-peer state of RFC 6298: 9 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(Rust, packed)]
 pub struct Rfc6298Peer {
     estimator: Estimator,
-    /// How often the RTO has been doubled since the last sample.
+    /// Doublings of the RTO since the last sample.
     exponent: u8,
 }
 
-/// The feature table's row of RFC 6298.
+/// The row of RFC 6298 in the feature table.
 pub const RFC6298_FEATURES: Features = Features {
     about: "RFC 6298: TCP's estimator, at least 500 ms",
     strong_rtt: true,
@@ -203,40 +177,38 @@ pub const RFC6298_FEATURES: Features = Features {
     reuses_backed_off_rto: true,
     source: "RFC 6298; WiOpt'12",
     peer_bytes: size_of::<Rfc6298Peer>(),
-    flight_bytes: size_of::<CarriedTimer>(),
+    flight_bytes: size_of::<RuleFlight<CarriedBackoff>>(),
     published_bytes: None,
 };
 
-impl Controller for Rfc6298 {
+impl RtoRule for Rfc6298 {
     type Peer = Rfc6298Peer;
-    type Flight = CarriedTimer;
+    type Exchange = CarriedBackoff;
+    const MEASURES_RTT: bool = true;
 
-    fn measures_rtt(&self) -> bool {
-        true
-    }
-
-    fn peer(&self, _now: Instant) -> Rfc6298Peer {
+    fn new_peer(&self, _now: Instant) -> Rfc6298Peer {
         Rfc6298Peer::default()
     }
 
-    fn seed(&self, now: Instant, group: &Group) -> Rfc6298Peer {
-        group.as_first_sample(self, now)
+    fn rto(&self, peer: &Rfc6298Peer) -> Micros {
+        bounded(backed_off(self.estimate(peer), peer.exponent), self.cap())
     }
 
-    fn admit(&self, peer: &mut Rfc6298Peer, now: Instant, message: &Submission, load: &Load) -> Admission {
-        if message.confirmable { Admission::Send } else { paced_by_rto(now, message, &load.non, self.rto(peer)) }
+    fn first_timeout(&self, peer: &mut Rfc6298Peer, backoff: &mut CarriedBackoff, _sent: &Sent) -> Micros {
+        backoff.first(self.estimate(peer), peer.exponent, self.cap())
     }
 
-    fn sent(&self, peer: &mut Rfc6298Peer, timer: &mut CarriedTimer, event: &Sent) -> Duration {
-        let estimate = self.estimate(peer);
-        timer.arm(event, estimate, &mut peer.exponent, self.cap())
+    fn next_timeout(
+        &self,
+        peer: &mut Rfc6298Peer,
+        backoff: &mut CarriedBackoff,
+        current: Micros,
+        _sent: &Sent,
+    ) -> Micros {
+        backoff.next(current, &mut peer.exponent, self.cap())
     }
 
-    fn expired(&self, _peer: &mut Rfc6298Peer, _timer: &mut CarriedTimer, event: &Expired) -> Instant {
-        event.now
-    }
-
-    fn acknowledged(&self, peer: &mut Rfc6298Peer, _timer: &CarriedTimer, event: &Acknowledged<'_>) {
+    fn on_ack(&self, peer: &mut Rfc6298Peer, _timeout: Option<Micros>, event: &Acknowledged<'_>) {
         if let Some(rtt) = sample::strong_rtt(event) {
             let mut estimator = peer.estimator;
             estimator.sample(rtt, Gains::RFC6298);
@@ -244,23 +216,9 @@ impl Controller for Rfc6298 {
         }
     }
 
-    /// Nothing: the backoff of its copies has been carried over already.
-    fn abandoned(&self, _peer: &mut Rfc6298Peer, _timer: &CarriedTimer, _event: &Abandoned<'_>) {}
-
-    fn drained(&self, _peer: &mut Rfc6298Peer, _now: Instant, _load: &Load) {}
-
-    fn base(&self, peer: &mut Rfc6298Peer, _now: Instant) -> Duration {
-        self.rto(peer).into()
-    }
-
-    fn snapshot(&self, peer: &Rfc6298Peer) -> Snapshot {
+    fn report(&self, peer: &Rfc6298Peer) -> Snapshot {
         let estimator = peer.estimator;
-        Snapshot {
-            rto: self.rto(peer).into(),
-            srtt: estimator.srtt().map(Duration::from),
-            rttvar: estimator.rttvar().map(Duration::from),
-            bandwidth: None,
-        }
+        estimator.snapshot(self.rto(peer))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What must hold for every controller, whatever happens.
+//! The conformance suite, applied to every controller.
 
 use core::time::Duration;
 
@@ -9,7 +9,14 @@ use conche_cc::cocoa::Cocoa;
 use conche_cc::linux::Linux;
 use conche_conformance::{Promises, suite};
 
-/// The exceptions among the algorithms, all of them documented where they are defined.
+#[allow(dead_code, reason = "its row in the feature table")]
+#[path = "../../conche-cli/src/new_controller/template/full/lib.rs"]
+mod full_template;
+#[allow(dead_code, reason = "its row in the feature table")]
+#[path = "../../conche-cli/src/new_controller/template/src/lib.rs"]
+mod rule_template;
+
+/// The exceptions, each documented by its algorithm.
 fn promises(named: &Named) -> Promises {
     Promises {
         cap: Duration::from_secs(if named.name == "linux" { 120 } else { 60 }),
@@ -17,7 +24,6 @@ fn promises(named: &Named) -> Promises {
     }
 }
 
-/// Timers and RTOs are within their bounds, and so on: see the suite.
 #[test]
 fn every_controller_keeps_its_promises() {
     for named in ALL {
@@ -32,7 +38,6 @@ fn every_controller_recovers() {
     }
 }
 
-/// Dispatch at run time changes nothing.
 #[test]
 fn an_enum_of_controllers_answers_as_they_do() {
     let promises = Promises { cap: Duration::from_secs(120), ..Promises::default() };
@@ -41,7 +46,6 @@ fn an_enum_of_controllers_answers_as_they_do() {
     suite::answer_alike(&Bdp::default(), &AnyController::from(Bdp::default()), promises);
 }
 
-/// Neither does wrapping a controller from outside, as `AnyController` holds it.
 #[test]
 #[cfg(feature = "alloc")]
 fn a_wrapped_controller_answers_as_it_does_and_keeps_its_promises() {
@@ -52,7 +56,13 @@ fn a_wrapped_controller_answers_as_it_does_and_keeps_its_promises() {
     }
 }
 
-/// BDP-CoAP has no backoff, as printed: it leaves that to its pacing, and to the flag for who wants it.
+/// `RtoRule` adds to a rule what the full trait would hold by hand.
+#[test]
+fn a_rule_answers_as_the_same_algorithm_with_the_full_trait() {
+    suite::answer_alike(&full_template::TwicePeak, &rule_template::TwicePeak, Promises::default());
+}
+
+/// BDP-CoAP as printed has pacing instead of backoff; `binary_backoff` adds it.
 #[test]
 fn the_rate_falls_under_total_loss() {
     let printed_without = |named: &&Named| named.name.starts_with("bdp");

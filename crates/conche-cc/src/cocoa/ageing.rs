@@ -1,29 +1,32 @@
-//! What idleness does to an RTO of CoCoA: small ones grow, large ones shrink, both towards what a blind sender uses.
+//! Ageing of CoCoA's RTO while a peer is idle: small RTOs grow and large ones shrink, towards the RTO
+//! of a peer without samples.
 //!
-//! Source: draft-ietf-core-cocoa-03 §4.3; ETFA'14, equation (6). Ageing is lazy, and equivalent to timers that had
-//! fired in between: a step moves the reference by its own period. The draft's pseudocode takes one step and Californium
-//! several, but both then set the reference to the present and so lose the remainder; Contiki ages repeatedly without
-//! moving it at all. None of these is followed.
+//! Source: draft-ietf-core-cocoa-03 §4.3; ETFA'14, equation (6).
+//!
+//! Divergence: ageing is lazy but equivalent to timers, since each step advances the reference time
+//! by its own period. The draft's pseudocode takes one step and Californium several; both then set
+//! the reference to the present and lose the remainder. Contiki ages repeatedly without advancing
+//! the reference.
 
 use crate::backoff::{LARGE_RTO, SMALL_RTO};
 use crate::time::Instant;
 use crate::units::{Micros, Stamp};
 
-/// From when idleness is counted.
+/// The start of an idle period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Aging {
-    /// From the last change of the RTO, as the draft says. Acknowledgements that do not change it (after three or more
-    /// retransmissions) count as idleness, so that a congested peer's RTO ages *down* while it is in use.
+    /// The last change of the RTO, as in the draft. An acknowledgement after three or more
+    /// retransmissions does not change it, so a congested peer's RTO ages *down* while in use.
     Literal,
-    /// From the last acknowledgement, whether or not it changed the RTO; and for a large RTO from the last transmission, so
-    /// that it shrinks while nothing happens, not while an exchange backs off.
+    /// The last acknowledgement, whether or not it changed the RTO. For a large RTO also the last
+    /// transmission, so that it does not shrink while an exchange backs off.
     #[default]
     SinceActivity,
-    /// Never. The figures of ANRW'18 come out without ageing, not with the literal rule.
+    /// No ageing. This reproduces ANRW'18; the literal rule does not.
     Off,
 }
 
-/// An RTO that ages, and the reference that its idleness is counted from: 8 bytes.
+/// An RTO that ages, and the reference time of its idle period: 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AgingRto {
     rto: Micros,
@@ -35,54 +38,55 @@ impl AgingRto {
         Self { rto, last: Stamp::at(now) }
     }
 
-    /// The RTO, without ageing that may be due.
+    /// Returns the RTO, without ageing that may be due.
     pub(crate) fn get(self) -> Micros {
         self.rto
     }
 
-    /// Sets the RTO from a sample.
+    /// Sets the RTO after a sample.
     pub(crate) fn set(&mut self, rto: Micros, now: Instant) {
         *self = Self::new(rto.max(Micros::MIN), now);
     }
 
-    /// Applies all ageing that is due; the answer is the RTO after it.
-    pub(crate) fn aged(&mut self, aging: Aging, now: Instant) -> Micros {
+    /// Applies the ageing that is due.
+    pub(crate) fn age(&mut self, aging: Aging, now: Instant) {
         if aging != Aging::Off {
             age(&mut self.rto, &mut self.last, Stamp::at(now));
         }
-        self.rto
     }
 
-    /// A copy leaves.
+    /// Handles a transmission.
     pub(crate) fn transmitted(&mut self, aging: Aging, now: Instant) {
-        if aging == Aging::SinceActivity && self.aged(aging, now) > LARGE_RTO {
-            self.last = Stamp::at(now);
+        if aging == Aging::SinceActivity {
+            self.age(aging, now);
+            if self.rto > LARGE_RTO {
+                self.last = Stamp::at(now);
+            }
         }
     }
 
-    /// An acknowledgement arrives, whether or not it gives a sample.
+    /// Handles an acknowledgement, with or without a sample. Ageing that is due was applied before.
     pub(crate) fn acknowledged(&mut self, aging: Aging, now: Instant) {
-        self.aged(aging, now);
         if aging == Aging::SinceActivity {
             self.last = Stamp::at(now);
         }
     }
 }
 
-/// How a small RTO grows when it is idle.
+/// Growth of a small, idle RTO.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SmallAging {
-    /// It doubles (the draft, Californium).
+    /// Doubled (draft-ietf-core-cocoa-03, Californium).
     #[default]
     Double,
-    /// It becomes 16 times itself: ETFA'14, equation (6) as printed, almost surely a typo for doubling.
+    /// Multiplied by 16: ETFA'14, equation (6) as printed, probably a typo for doubling.
     Mul16,
 }
 
-/// Longer loops than this cannot be due: 32 doublings exceed any RTO.
+/// Bound of the loop: 32 doublings exceed every RTO.
 const MAX_STEPS: u8 = 32;
 
-/// Applies all ageing that is due at `now`; `last` is the reference and moves on with each step.
+/// Applies the ageing that is due at `now`. Each step advances the reference time `last`.
 fn age(rto: &mut Micros, last: &mut Stamp, now: Stamp) {
     for _ in 0..MAX_STEPS {
         let idle = last.age_ms(now);
@@ -98,7 +102,7 @@ fn age(rto: &mut Micros, last: &mut Stamp, now: Stamp) {
     }
 }
 
-/// Applies the ageing of ETFA'14, which knows small RTOs only.
+/// Applies the ageing of ETFA'14, which has a rule for small RTOs only.
 pub(crate) fn age_small(rto: &mut Micros, last: &mut Stamp, now: Stamp, by: SmallAging) {
     for _ in 0..MAX_STEPS {
         if *rto >= SMALL_RTO || !exceeds(last.age_ms(now), rto.times(16)) {

@@ -1,24 +1,24 @@
-//! CoCoA as draft-ietf-core-cocoa-03 has it, and CoCoA+ of ComMag'16.
+//! CoCoA of draft-ietf-core-cocoa-03, and CoCoA+ of ComMag'16.
 //!
-//! Two readings of the backoff factor exist and both are here, see [`Vbf`]: [`Cocoa::draft03`] takes the current timer,
-//! [`Cocoa::plus`] freezes the factor of the first.
+//! They differ in the backoff factor, see [`Vbf`]: [`Cocoa::draft03`] selects it by the expired
+//! timeout, [`Cocoa::plus`] by the first one.
 //!
 //! Divergences and resolutions:
-//! - appendix B of the draft writes `BETA*(RTT_strong-RTT)`: |·| is missing there;
-//! - ageing counts from the last acknowledgement unless configured otherwise, see [`Aging`];
-//! - blind, with n exchanges running, the initial RTO is 2 s · (n + 1), as §4.2.2's two give 6 s;
-//! - a separate response is no sample: it holds the peer's processing time.
+//! - appendix B of the draft writes `BETA*(RTT_strong-RTT)` without the absolute value;
+//! - ageing counts from the last acknowledgement by default, see [`Aging`];
+//! - with n exchanges running and no sample, the initial RTO is 2 s · (n + 1); §4.2.2 states 6 s for
+//!   n = 2;
+//! - a separate response gives no sample: its time includes the peer's processing time.
 
 use core::time::Duration;
 
 use super::ageing::{Aging, AgingRto};
-use super::{BACKOFF_LIMIT, CocoaFlight, INITIAL_RTO, MAX_RTO, Series, Vbf};
+use super::{BACKOFF_LIMIT, FrozenFactor, INITIAL_RTO, MAX_RTO, Vbf};
 use crate::backoff::{VariableBackoff, dithered};
-use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
+use crate::control::{Acknowledged, Sent, Snapshot};
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
-use crate::group::Group;
-use crate::non::paced_by_rto;
+use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
 use crate::time::Instant;
 use crate::units::{Factor, Micros};
@@ -36,19 +36,19 @@ use crate::units::{Factor, Micros};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cocoa {
-    /// The RTO before the first sample.
+    /// RTO before the first sample.
     pub ack_timeout: Duration,
-    /// The first timer is up to this many times the RTO.
+    /// Maximum first timeout, as a multiple of the RTO.
     pub ack_random_factor: Factor,
-    /// Which timer the backoff factor is chosen by.
+    /// The timeout that selects the backoff factor.
     pub vbf: Vbf,
-    /// From when idleness is counted.
+    /// The start of an idle period.
     pub aging: Aging,
-    /// Exchanges with more retransmissions than this give no weak sample.
+    /// Maximum retransmissions of an exchange that gives a weak sample.
     pub weak_limit: u8,
-    /// No exchange starts from a longer RTO, and no copy's timer is backed off beyond this.
+    /// Maximum RTO of a new exchange, and limit of backoff.
     pub backoff_limit: Duration,
-    /// The RTO is never longer.
+    /// Maximum RTO and first timeout.
     pub max_rto: Duration,
 }
 
@@ -59,7 +59,7 @@ impl Default for Cocoa {
 }
 
 impl Cocoa {
-    /// The draft, with ageing since the last acknowledgement: what to use in production.
+    /// The draft, with ageing since the last acknowledgement: the choice for production.
     #[must_use]
     pub fn draft03() -> Self {
         Self {
@@ -73,66 +73,50 @@ impl Cocoa {
         }
     }
 
-    /// CoCoA+ of ComMag'16: the backoff factor is frozen for the exchange.
+    /// CoCoA+ of ComMag'16: an exchange keeps its first backoff factor.
     #[must_use]
     pub fn plus() -> Self {
         Self { vbf: Vbf::Frozen, ..Self::draft03() }
     }
 
-    /// The CoCoA that ANRW'18 measured: the draft without ageing.
+    /// CoCoA as measured in ANRW'18: the draft without ageing.
     #[must_use]
     pub fn anrw18() -> Self {
         Self { aging: Aging::Off, ..Self::draft03() }
     }
 
-    /// The initial RTO of an exchange that starts now beside `running` others, before dithering. It differs from
-    /// [`Controller::base`] for a peer that has given no sample yet: parallel blind exchanges start more slowly.
+    /// Returns the initial RTO of an exchange that starts beside `running` others, before
+    /// randomisation. Without a sample it grows with `running`, unlike
+    /// [`Controller::base`](crate::Controller::base).
     pub fn initial_rto(&self, peer: &mut CocoaPeer, now: Instant, running: u16) -> Duration {
-        self.initial(peer, now, running).into()
+        self.age(peer, now);
+        self.initial(peer, running).into()
     }
 
-    pub(crate) fn initial(&self, peer: &mut CocoaPeer, now: Instant, running: u16) -> Micros {
-        let rto = peer.rto.aged(self.aging, now);
+    fn initial(&self, peer: &CocoaPeer, running: u16) -> Micros {
+        let rto = peer.rto.get();
         let rto = if peer.is_blind() { rto.times(u32::from(running) + 1) } else { rto };
         rto.min(self.backoff_limit.into())
     }
 
-    /// Arms the timer of a copy, of an exchange that starts from exactly `kept` if that is given.
-    pub(crate) fn arm(
-        &self,
-        peer: &mut CocoaPeer,
-        flight: &mut CocoaFlight,
-        event: &Sent,
-        kept: Option<Micros>,
-    ) -> Duration {
-        self.transmitted(peer, event.now);
-        let series = Series {
-            backoff: VariableBackoff::DRAFT03,
-            vbf: self.vbf,
-            limit: self.backoff_limit.into(),
-            cap: self.max_rto.into(),
-        };
-        series.arm(flight, event, || kept.unwrap_or_else(|| self.draw(peer, event)))
+    /// Draws a first timeout.
+    pub(crate) fn draw(&self, peer: &CocoaPeer, sent: &Sent) -> Micros {
+        dithered(self.initial(peer, sent.load.exchanges), self.ack_random_factor, sent.random)
     }
 
-    /// Notes that a copy leaves, for ageing.
+    /// Starts an exchange with the timeout `first`.
+    pub(crate) fn start(&self, peer: &mut CocoaPeer, factor: &mut FrozenFactor, sent: &Sent, first: Micros) -> Micros {
+        self.transmitted(peer, sent.now);
+        factor.freeze(VariableBackoff::DRAFT03, first).min(self.max_rto.into())
+    }
+
+    /// Records a transmission, for ageing.
     pub(crate) fn transmitted(&self, peer: &mut CocoaPeer, now: Instant) {
         peer.rto.transmitted(self.aging, now);
     }
-
-    /// A freshly drawn first timer.
-    pub(crate) fn draw(&self, peer: &mut CocoaPeer, event: &Sent) -> Micros {
-        let rto = self.initial(peer, event.now, event.load.exchanges);
-        dithered(rto, self.ack_random_factor, event.random)
-    }
-
-    /// The RTO without ageing that may be due.
-    pub(crate) fn rto(&self, peer: &CocoaPeer) -> Micros {
-        peer.rto.get().min(self.backoff_limit.into())
-    }
 }
 
-/// What CoCoA remembers of a peer: 24 bytes.
+/// Per-peer state of CoCoA: 24 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CocoaPeer {
     strong: Estimator,
@@ -141,33 +125,33 @@ pub struct CocoaPeer {
 }
 
 impl CocoaPeer {
-    /// No sample of either kind has been taken yet.
+    /// Returns whether no sample of either kind was taken yet.
     #[must_use]
     pub fn is_blind(&self) -> bool {
         self.strong.is_blind() && self.weak.is_blind()
     }
 
-    /// The estimator of exchanges without retransmissions.
+    /// Returns the estimator of exchanges without retransmissions.
     #[must_use]
     pub fn strong(&self) -> Estimator {
         self.strong
     }
 
-    /// The estimator of exchanges with retransmissions.
+    /// Returns the estimator of exchanges with retransmissions.
     #[must_use]
     pub fn weak(&self) -> Estimator {
         self.weak
     }
 }
 
-/// An exchange with more retransmissions gives no weak sample.
+/// Maximum retransmissions of an exchange that gives a weak sample.
 const WEAK_LIMIT: u8 = 2;
 /// K of the strong estimator: RTO_strong = SRTT + 4·RTTVAR.
 const K_STRONG: u32 = 4;
 /// K of the weak estimator: RTO_weak = SRTT + RTTVAR.
 const K_WEAK: u32 = 1;
 
-/// The feature table's row of CoCoA.
+/// The row of CoCoA in the feature table.
 pub const FEATURES: Features = Features {
     about: "CoCoA draft-03: strong and weak RTTs, variable backoff by the current timer, ageing",
     strong_rtt: true,
@@ -178,11 +162,11 @@ pub const FEATURES: Features = Features {
     reuses_backed_off_rto: false,
     source: "draft-ietf-core-cocoa-03",
     peer_bytes: size_of::<CocoaPeer>(),
-    flight_bytes: size_of::<CocoaFlight>(),
+    flight_bytes: size_of::<RuleFlight<FrozenFactor>>(),
     published_bytes: Some(29),
 };
 
-/// The feature table's row of CoCoA+.
+/// The row of CoCoA+ in the feature table.
 pub const PLUS_FEATURES: Features = Features {
     about: "CoCoA+: CoCoA with the backoff factor of the exchange's first timer",
     backoff: "variable 3/2/1.5, frozen for the exchange",
@@ -190,15 +174,12 @@ pub const PLUS_FEATURES: Features = Features {
     ..FEATURES
 };
 
-impl Controller for Cocoa {
+impl RtoRule for Cocoa {
     type Peer = CocoaPeer;
-    type Flight = CocoaFlight;
+    type Exchange = FrozenFactor;
+    const MEASURES_RTT: bool = true;
 
-    fn measures_rtt(&self) -> bool {
-        true
-    }
-
-    fn peer(&self, now: Instant) -> CocoaPeer {
+    fn new_peer(&self, now: Instant) -> CocoaPeer {
         CocoaPeer {
             strong: Estimator::default(),
             weak: Estimator::default(),
@@ -206,26 +187,25 @@ impl Controller for Cocoa {
         }
     }
 
-    fn seed(&self, now: Instant, group: &Group) -> CocoaPeer {
-        group.as_first_sample(self, now)
+    fn age(&self, peer: &mut CocoaPeer, now: Instant) {
+        peer.rto.age(self.aging, now);
     }
 
-    fn admit(&self, peer: &mut CocoaPeer, now: Instant, message: &Submission, load: &Load) -> Admission {
-        if message.confirmable {
-            return Admission::Send;
-        }
-        paced_by_rto(now, message, &load.non, self.initial(peer, now, 0))
+    fn rto(&self, peer: &CocoaPeer) -> Micros {
+        peer.rto.get().min(self.backoff_limit.into())
     }
 
-    fn sent(&self, peer: &mut CocoaPeer, flight: &mut CocoaFlight, event: &Sent) -> Duration {
-        self.arm(peer, flight, event, None)
+    fn first_timeout(&self, peer: &mut CocoaPeer, factor: &mut FrozenFactor, sent: &Sent) -> Micros {
+        let first = self.draw(peer, sent);
+        self.start(peer, factor, sent, first)
     }
 
-    fn expired(&self, _peer: &mut CocoaPeer, _flight: &mut CocoaFlight, event: &Expired) -> Instant {
-        event.now
+    fn next_timeout(&self, peer: &mut CocoaPeer, factor: &mut FrozenFactor, current: Micros, sent: &Sent) -> Micros {
+        self.transmitted(peer, sent.now);
+        self.vbf.next(*factor, current, VariableBackoff::DRAFT03, self.backoff_limit.into())
     }
 
-    fn acknowledged(&self, peer: &mut CocoaPeer, _flight: &CocoaFlight, event: &Acknowledged<'_>) {
+    fn on_ack(&self, peer: &mut CocoaPeer, _timeout: Option<Micros>, event: &Acknowledged<'_>) {
         peer.rto.acknowledged(self.aging, event.now);
         let retransmissions = event.retransmissions();
         let Some(rtt) = sample::rtt(event) else { return };
@@ -243,23 +223,9 @@ impl Controller for Cocoa {
         peer.rto.set(rto.min(self.max_rto.into()), event.now);
     }
 
-    /// Nothing: an exhausted or cancelled exchange leaves the estimators as they are.
-    fn abandoned(&self, _peer: &mut CocoaPeer, _flight: &CocoaFlight, _event: &Abandoned<'_>) {}
-
-    fn drained(&self, _peer: &mut CocoaPeer, _now: Instant, _load: &Load) {}
-
-    fn base(&self, peer: &mut CocoaPeer, now: Instant) -> Duration {
-        self.initial(peer, now, 0).into()
-    }
-
-    fn snapshot(&self, peer: &CocoaPeer) -> Snapshot {
+    fn report(&self, peer: &CocoaPeer) -> Snapshot {
         let estimator = if peer.strong.is_blind() { peer.weak } else { peer.strong };
-        Snapshot {
-            rto: self.rto(peer).into(),
-            srtt: estimator.srtt().map(Duration::from),
-            rttvar: estimator.rttvar().map(Duration::from),
-            bandwidth: None,
-        }
+        estimator.snapshot(self.rto(peer))
     }
 }
 

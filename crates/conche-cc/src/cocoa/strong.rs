@@ -1,18 +1,17 @@
 //! CoCoA-S of ComMag'16: CoCoA with its strong estimator only.
 //!
-//! Exchanges that needed a retransmission leave no trace: neither a sample nor a backed-off RTO. Backoff factors are
-//! frozen for the exchange, ageing is CoCoA's.
+//! An exchange with a retransmission changes no state. An exchange keeps its first backoff factor.
+//! Ageing is CoCoA's.
 
 use core::time::Duration;
 
 use super::ageing::{Aging, AgingRto};
-use super::{BACKOFF_LIMIT, CocoaFlight, INITIAL_RTO, MAX_RTO, Series, Vbf};
+use super::{BACKOFF_LIMIT, FrozenFactor, INITIAL_RTO, MAX_RTO, Vbf};
 use crate::backoff::{VariableBackoff, dithered};
-use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
+use crate::control::{Acknowledged, Sent, Snapshot};
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
-use crate::group::Group;
-use crate::non::paced_by_rto;
+use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
 use crate::time::Instant;
 use crate::units::{Factor, Micros};
@@ -27,17 +26,17 @@ use crate::units::{Factor, Micros};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CocoaS {
-    /// The RTO before the first sample.
+    /// RTO before the first sample.
     pub ack_timeout: Duration,
-    /// The first timer is up to this many times the RTO.
+    /// Maximum first timeout, as a multiple of the RTO.
     pub ack_random_factor: Factor,
-    /// Which timer the backoff factor is chosen by.
+    /// The timeout that selects the backoff factor.
     pub vbf: Vbf,
-    /// From when idleness is counted.
+    /// The start of an idle period.
     pub aging: Aging,
-    /// No exchange starts from a longer RTO, and no copy's timer is backed off beyond this.
+    /// Maximum RTO of a new exchange, and limit of backoff.
     pub backoff_limit: Duration,
-    /// The RTO is never longer.
+    /// Maximum RTO and first timeout.
     pub max_rto: Duration,
 }
 
@@ -55,27 +54,28 @@ impl Default for CocoaS {
 }
 
 impl CocoaS {
-    /// The initial RTO of an exchange that starts now beside `running` others, before dithering: see
-    /// [`Cocoa::initial_rto`](super::Cocoa::initial_rto).
+    /// Returns the initial RTO of an exchange that starts beside `running` others, before
+    /// randomisation. See [`Cocoa::initial_rto`](super::Cocoa::initial_rto).
     pub fn initial_rto(&self, peer: &mut CocoaSPeer, now: Instant, running: u16) -> Duration {
-        self.initial(peer, now, running).into()
+        self.age(peer, now);
+        self.initial(peer, running).into()
     }
 
-    fn initial(&self, peer: &mut CocoaSPeer, now: Instant, running: u16) -> Micros {
-        let rto = peer.rto.aged(self.aging, now);
+    fn initial(&self, peer: &CocoaSPeer, running: u16) -> Micros {
+        let rto = peer.rto.get();
         let rto = if peer.estimator.is_blind() { rto.times(u32::from(running) + 1) } else { rto };
         rto.min(self.backoff_limit.into())
     }
 }
 
-/// What CoCoA-S remembers of a peer: 16 bytes.
+/// Per-peer state of CoCoA-S: 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CocoaSPeer {
     estimator: Estimator,
     rto: AgingRto,
 }
 
-/// The feature table's row of CoCoA-S.
+/// The row of CoCoA-S in the feature table.
 pub const FEATURES: Features = Features {
     about: "CoCoA-S: CoCoA with strong RTTs only",
     strong_rtt: true,
@@ -86,54 +86,42 @@ pub const FEATURES: Features = Features {
     reuses_backed_off_rto: false,
     source: "ComMag'16",
     peer_bytes: size_of::<CocoaSPeer>(),
-    flight_bytes: size_of::<CocoaFlight>(),
+    flight_bytes: size_of::<RuleFlight<FrozenFactor>>(),
     published_bytes: Some(19),
 };
 
-impl Controller for CocoaS {
+impl RtoRule for CocoaS {
     type Peer = CocoaSPeer;
-    type Flight = CocoaFlight;
+    type Exchange = FrozenFactor;
+    const MEASURES_RTT: bool = true;
 
-    fn measures_rtt(&self) -> bool {
-        true
-    }
-
-    fn peer(&self, now: Instant) -> CocoaSPeer {
+    fn new_peer(&self, now: Instant) -> CocoaSPeer {
         CocoaSPeer {
             estimator: Estimator::default(),
             rto: AgingRto::new(Micros::from(self.ack_timeout).min(self.max_rto.into()), now),
         }
     }
 
-    fn seed(&self, now: Instant, group: &Group) -> CocoaSPeer {
-        group.as_first_sample(self, now)
+    fn age(&self, peer: &mut CocoaSPeer, now: Instant) {
+        peer.rto.age(self.aging, now);
     }
 
-    fn admit(&self, peer: &mut CocoaSPeer, now: Instant, message: &Submission, load: &Load) -> Admission {
-        if message.confirmable {
-            return Admission::Send;
-        }
-        paced_by_rto(now, message, &load.non, self.initial(peer, now, 0))
+    fn rto(&self, peer: &CocoaSPeer) -> Micros {
+        peer.rto.get().min(self.backoff_limit.into())
     }
 
-    fn sent(&self, peer: &mut CocoaSPeer, flight: &mut CocoaFlight, event: &Sent) -> Duration {
-        peer.rto.transmitted(self.aging, event.now);
-        let series = Series {
-            backoff: VariableBackoff::DRAFT03,
-            vbf: self.vbf,
-            limit: self.backoff_limit.into(),
-            cap: self.max_rto.into(),
-        };
-        series.arm(flight, event, || {
-            dithered(self.initial(peer, event.now, event.load.exchanges), self.ack_random_factor, event.random)
-        })
+    fn first_timeout(&self, peer: &mut CocoaSPeer, factor: &mut FrozenFactor, sent: &Sent) -> Micros {
+        peer.rto.transmitted(self.aging, sent.now);
+        let first = dithered(self.initial(peer, sent.load.exchanges), self.ack_random_factor, sent.random);
+        factor.freeze(VariableBackoff::DRAFT03, first).min(self.max_rto.into())
     }
 
-    fn expired(&self, _peer: &mut CocoaSPeer, _flight: &mut CocoaFlight, event: &Expired) -> Instant {
-        event.now
+    fn next_timeout(&self, peer: &mut CocoaSPeer, factor: &mut FrozenFactor, current: Micros, sent: &Sent) -> Micros {
+        peer.rto.transmitted(self.aging, sent.now);
+        self.vbf.next(*factor, current, VariableBackoff::DRAFT03, self.backoff_limit.into())
     }
 
-    fn acknowledged(&self, peer: &mut CocoaSPeer, _flight: &CocoaFlight, event: &Acknowledged<'_>) {
+    fn on_ack(&self, peer: &mut CocoaSPeer, _timeout: Option<Micros>, event: &Acknowledged<'_>) {
         peer.rto.acknowledged(self.aging, event.now);
         let Some(rtt) = sample::strong_rtt(event) else { return };
         peer.estimator.sample(rtt, Gains::RFC6298);
@@ -141,22 +129,8 @@ impl Controller for CocoaS {
         peer.rto.set(rto.min(self.max_rto.into()), event.now);
     }
 
-    /// Nothing: only strong samples count.
-    fn abandoned(&self, _peer: &mut CocoaSPeer, _flight: &CocoaFlight, _event: &Abandoned<'_>) {}
-
-    fn drained(&self, _peer: &mut CocoaSPeer, _now: Instant, _load: &Load) {}
-
-    fn base(&self, peer: &mut CocoaSPeer, now: Instant) -> Duration {
-        self.initial(peer, now, 0).into()
-    }
-
-    fn snapshot(&self, peer: &CocoaSPeer) -> Snapshot {
-        Snapshot {
-            rto: peer.rto.get().min(self.backoff_limit.into()).into(),
-            srtt: peer.estimator.srtt().map(Duration::from),
-            rttvar: peer.estimator.rttvar().map(Duration::from),
-            bandwidth: None,
-        }
+    fn report(&self, peer: &CocoaSPeer) -> Snapshot {
+        peer.estimator.snapshot(self.rto(peer))
     }
 }
 
@@ -191,7 +165,7 @@ mod tests {
         }
         let settled = drive.base();
         drive.wait(settled * 16 + 100);
-        // RTOs are kept in microseconds: doubled, one may show a millisecond more.
+        // The RTO has a resolution of microseconds, so twice its milliseconds may be one too few.
         assert!((settled * 2..=settled * 2 + 1).contains(&drive.base()));
     }
 }

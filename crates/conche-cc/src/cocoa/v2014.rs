@@ -1,26 +1,27 @@
 //! CoCoA as first published, and the optimised form of the same paper.
 //!
-//! Source: ETFA'14 §II.B (draft-bormann-core-cocoa-01) and its optimisations (i) to (iii). Number (iv), the mean of the
-//! last h RTOs, is h = 1 in the authors' code and so not here.
+//! Source: ETFA'14 §II.B (draft-bormann-core-cocoa-01) and its optimisations (i) to (iii).
+//! Optimisation (iv), the mean of the last h RTOs, is left out: the authors' code has h = 1.
 //!
 //! Divergences and resolutions:
-//! - gains are α = 1/4 and β = 1/8, the reverse of RFC 6298 and of the later draft; the authors' code agrees;
-//! - the paper does not speak of dithering; the authors' code dithers, and so does this;
-//! - blind, the RTO doubles with each exchange that is running; Californium multiplies by their count, and never stops;
+//! - gains are α = 1/4 and β = 1/8, the reverse of RFC 6298 and of the later draft, as in the
+//!   authors' code;
+//! - first timeouts are randomised as in the authors' code; the paper does not mention it;
+//! - without a sample, the RTO doubles with each running exchange; Californium multiplies by their
+//!   number, without limit;
 //! - equation (6) multiplies a small, idle RTO by 16, see [`SmallAging`];
-//! - optimisation (iii) halves an idle estimator's distance to 2 s, but does not say whether the RTO follows: it is
-//!   blended in as a sample would be, without which the rule had no effect.
+//! - optimisation (iii) halves an idle estimator's distance to 2 s, but does not state whether the
+//!   RTO follows. It is blended in like a sample; otherwise the rule would have no effect.
 
 use core::time::Duration;
 
 use super::ageing::{SmallAging, age_small};
-use super::{CocoaFlight, INITIAL_RTO, MAX_RTO, Series, Vbf};
+use super::{FrozenFactor, INITIAL_RTO, MAX_RTO, Vbf};
 use crate::backoff::{VariableBackoff, dithered};
-use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
+use crate::control::{Acknowledged, Sent, Snapshot};
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
-use crate::group::Group;
-use crate::non::paced_by_rto;
+use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
 use crate::time::Instant;
 use crate::units::{Factor, Micros, Stamp};
@@ -35,19 +36,20 @@ use crate::units::{Factor, Micros, Stamp};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cocoa2014 {
-    /// The RTO before the first sample.
+    /// RTO before the first sample.
     pub ack_timeout: Duration,
-    /// The first timer is up to this many times the RTO.
+    /// Maximum first timeout, as a multiple of the RTO.
     pub ack_random_factor: Factor,
-    /// Neither an RTO nor a timer is longer.
+    /// Maximum RTO and timeout.
     pub max_rto: Duration,
-    /// How a small RTO grows when it is idle.
+    /// Growth of a small, idle RTO.
     pub small_aging: SmallAging,
-    /// Exchanges with more retransmissions than this give no weak sample; optimisation (i) sets 1.
+    /// Maximum retransmissions of an exchange that gives a weak sample; optimisation (i) sets 1.
     pub weak_limit: u8,
-    /// A weak estimate weighs 1/2^`weak_weight_shift` in the RTO; optimisation (ii) sets 2, for a quarter.
+    /// A weak estimate has the weight 1/2^`weak_weight_shift` in the RTO; optimisation (ii) sets 2,
+    /// a quarter.
     pub weak_weight_shift: u8,
-    /// Optimisation (iii): an estimator that is idle for 60 s and estimates more than 2 s moves towards 2 s.
+    /// Optimisation (iii): an estimate above 2 s moves towards 2 s after 60 s without a sample.
     pub estimator_aging: bool,
 }
 
@@ -72,14 +74,14 @@ impl Cocoa2014 {
         Self { weak_limit: 1, weak_weight_shift: 2, estimator_aging: true, ..Self::default() }
     }
 
-    /// The initial RTO of an exchange that starts now beside `running` others, before dithering: see
-    /// [`Cocoa::initial_rto`](super::Cocoa::initial_rto).
+    /// Returns the initial RTO of an exchange that starts beside `running` others, before
+    /// randomisation. See [`Cocoa::initial_rto`](super::Cocoa::initial_rto).
     pub fn initial_rto(&self, peer: &mut Cocoa2014Peer, now: Instant, running: u16) -> Duration {
-        self.initial(peer, now, running).into()
+        self.age(peer, now);
+        self.initial(peer, running).into()
     }
 
-    fn initial(&self, peer: &mut Cocoa2014Peer, now: Instant, running: u16) -> Micros {
-        self.apply_ageing(peer, now);
+    fn initial(&self, peer: &Cocoa2014Peer, running: u16) -> Micros {
         let blind = peer.strong.is_blind() && peer.weak.is_blind();
         let doublings = if blind { running.min(31) } else { 0 };
         peer.rto.times(1 << doublings).min(self.cap())
@@ -88,8 +90,104 @@ impl Cocoa2014 {
     fn cap(&self) -> Micros {
         self.max_rto.into()
     }
+}
 
-    fn apply_ageing(&self, peer: &mut Cocoa2014Peer, now: Instant) {
+const K_STRONG: u32 = 4;
+const K_WEAK: u32 = 1;
+/// A strong estimate has the weight 1/2 in the RTO.
+const STRONG_WEIGHT_SHIFT: u8 = 1;
+/// Ageing moves estimates above this towards it.
+const DECAY_TARGET: Micros = Micros::from_millis(2_000);
+
+/// Takes one step of optimisation (iii) if it is due, s ← (2 s + s)/2 and v ← v/2, and returns the
+/// new estimate. A step halves the excess over 2 s, so the steps end.
+fn decay(estimator: &mut Estimator, at: &mut Tick, k: u32, now: Tick, idle_s: u32) -> Option<Micros> {
+    let (srtt, rttvar) = (estimator.srtt()?, estimator.rttvar()?);
+    if estimator.rto(k) <= DECAY_TARGET || !at.is_due(now, idle_s) {
+        return None;
+    }
+    *estimator = Estimator::starting(srtt.towards(DECAY_TARGET, 1), rttvar.shifted(1));
+    at.advance();
+    Some(estimator.rto(k))
+}
+
+/// Time of an estimator's last sample, in wrapping quarters of a second: 2 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tick(u16);
+
+impl Tick {
+    /// 60 s in ticks.
+    const PERIOD: u16 = 240;
+    /// Ticks are ambiguous for a peer that is idle for longer than this, 4 h.
+    const HORIZON_S: u32 = 4 * 3_600;
+
+    #[expect(clippy::cast_possible_truncation, reason = "wraps by design")]
+    fn at(now: Instant) -> Self {
+        Self((now.as_millis() / 250) as u16)
+    }
+
+    /// Returns whether a period has passed, given a peer that is idle for `idle_s` seconds.
+    fn is_due(self, now: Self, idle_s: u32) -> bool {
+        idle_s >= Self::HORIZON_S || now.0.wrapping_sub(self.0) >= Self::PERIOD
+    }
+
+    fn advance(&mut self) {
+        self.0 = self.0.wrapping_add(Self::PERIOD);
+    }
+}
+
+/// Per-peer state of CoCoA of 2014: 28 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cocoa2014Peer {
+    strong: Estimator,
+    weak: Estimator,
+    rto: Micros,
+    /// Reference time of the ageing of small RTOs.
+    last: Stamp,
+    strong_at: Tick,
+    weak_at: Tick,
+}
+
+/// The row of CoCoA of 2014 in the feature table.
+pub const FEATURES: Features = Features {
+    about: "CoCoA as first published: every ACK gives a sample, equal weights",
+    strong_rtt: true,
+    weak_rtt: Some(u8::MAX),
+    dithering: "[1, 1.5]",
+    backoff: "variable 3/2/1.3, frozen for the exchange",
+    ageing: "small x16 after 16 RTO",
+    reuses_backed_off_rto: false,
+    source: "ETFA'14",
+    peer_bytes: size_of::<Cocoa2014Peer>(),
+    flight_bytes: size_of::<RuleFlight<FrozenFactor>>(),
+    published_bytes: None,
+};
+
+/// The row of the optimised form in the feature table.
+pub const OPTIMIZED_FEATURES: Features = Features {
+    about: "the same with weak RTTs of one retransmission only, at a quarter, and estimator ageing",
+    weak_rtt: Some(1),
+    ageing: "small x16 after 16 RTO, estimators half way to 2 s after 60 s",
+    ..FEATURES
+};
+
+impl RtoRule for Cocoa2014 {
+    type Peer = Cocoa2014Peer;
+    type Exchange = FrozenFactor;
+    const MEASURES_RTT: bool = true;
+
+    fn new_peer(&self, now: Instant) -> Cocoa2014Peer {
+        Cocoa2014Peer {
+            strong: Estimator::default(),
+            weak: Estimator::default(),
+            rto: Micros::from(self.ack_timeout).min(self.cap()),
+            last: Stamp::at(now),
+            strong_at: Tick::at(now),
+            weak_at: Tick::at(now),
+        }
+    }
+
+    fn age(&self, peer: &mut Cocoa2014Peer, now: Instant) {
         let idle_s = peer.last.age_ms(Stamp::at(now)) / 1_000;
         age_small(&mut peer.rto, &mut peer.last, Stamp::at(now), self.small_aging);
         if self.estimator_aging {
@@ -104,130 +202,27 @@ impl Cocoa2014 {
         }
         peer.rto = peer.rto.min(self.cap()).max(Micros::MIN);
     }
-}
 
-const K_STRONG: u32 = 4;
-const K_WEAK: u32 = 1;
-/// A strong estimate weighs a half in the RTO.
-const STRONG_WEIGHT_SHIFT: u8 = 1;
-/// What an idle estimator moves to, and above what it does.
-const DECAY_TARGET: Micros = Micros::from_millis(2_000);
-
-/// One step of optimisation (iii) if it is due: s ← (2 s + s)/2, v ← v/2. The answer is the new estimate. It halves the
-/// excess over 2 s, so that the steps end by themselves.
-fn decay(estimator: &mut Estimator, at: &mut Tick, k: u32, now: Tick, idle_s: u32) -> Option<Micros> {
-    let (srtt, rttvar) = (estimator.srtt()?, estimator.rttvar()?);
-    if estimator.rto(k) <= DECAY_TARGET || !at.is_due(now, idle_s) {
-        return None;
-    }
-    *estimator = Estimator::starting(srtt.towards(DECAY_TARGET, 1), rttvar.shifted(1));
-    at.advance();
-    Some(estimator.rto(k))
-}
-
-/// When an estimator took its last sample: wrapping quarters of a second, so that two of them fit beside two estimators.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Tick(u16);
-
-impl Tick {
-    /// 60 s.
-    const PERIOD: u16 = 240;
-    /// A peer idle for longer than this, 4 h, is past what ticks can tell apart.
-    const HORIZON_S: u32 = 4 * 3_600;
-
-    #[expect(clippy::cast_possible_truncation, reason = "wraps by design")]
-    fn at(now: Instant) -> Self {
-        Self((now.as_millis() / 250) as u16)
+    fn rto(&self, peer: &Cocoa2014Peer) -> Micros {
+        peer.rto
     }
 
-    /// A period has passed, given that the peer as a whole has been idle for `idle_s` seconds.
-    fn is_due(self, now: Self, idle_s: u32) -> bool {
-        idle_s >= Self::HORIZON_S || now.0.wrapping_sub(self.0) >= Self::PERIOD
+    fn first_timeout(&self, peer: &mut Cocoa2014Peer, factor: &mut FrozenFactor, sent: &Sent) -> Micros {
+        let first = dithered(self.initial(peer, sent.load.exchanges), self.ack_random_factor, sent.random);
+        factor.freeze(VariableBackoff::ETFA14, first).min(self.cap())
     }
 
-    fn advance(&mut self) {
-        self.0 = self.0.wrapping_add(Self::PERIOD);
-    }
-}
-
-/// What CoCoA of 2014 remembers of a peer: 28 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cocoa2014Peer {
-    strong: Estimator,
-    weak: Estimator,
-    rto: Micros,
-    /// The reference of small ageing.
-    last: Stamp,
-    strong_at: Tick,
-    weak_at: Tick,
-}
-
-/// The feature table's row of CoCoA as published in 2014.
-pub const FEATURES: Features = Features {
-    about: "CoCoA as first published: every ACK gives a sample, equal weights",
-    strong_rtt: true,
-    weak_rtt: Some(u8::MAX),
-    dithering: "[1, 1.5]",
-    backoff: "variable 3/2/1.3, frozen for the exchange",
-    ageing: "small x16 after 16 RTO",
-    reuses_backed_off_rto: false,
-    source: "ETFA'14",
-    peer_bytes: size_of::<Cocoa2014Peer>(),
-    flight_bytes: size_of::<CocoaFlight>(),
-    published_bytes: None,
-};
-
-/// The feature table's row of the optimised form.
-pub const OPTIMIZED_FEATURES: Features = Features {
-    about: "the same with weak RTTs of one retransmission only, at a quarter, and estimator ageing",
-    weak_rtt: Some(1),
-    ageing: "small x16 after 16 RTO, estimators half way to 2 s after 60 s",
-    ..FEATURES
-};
-
-impl Controller for Cocoa2014 {
-    type Peer = Cocoa2014Peer;
-    type Flight = CocoaFlight;
-
-    fn measures_rtt(&self) -> bool {
-        true
+    fn next_timeout(
+        &self,
+        _peer: &mut Cocoa2014Peer,
+        factor: &mut FrozenFactor,
+        current: Micros,
+        _sent: &Sent,
+    ) -> Micros {
+        Vbf::Frozen.next(*factor, current, VariableBackoff::ETFA14, self.cap())
     }
 
-    fn peer(&self, now: Instant) -> Cocoa2014Peer {
-        Cocoa2014Peer {
-            strong: Estimator::default(),
-            weak: Estimator::default(),
-            rto: Micros::from(self.ack_timeout).min(self.cap()),
-            last: Stamp::at(now),
-            strong_at: Tick::at(now),
-            weak_at: Tick::at(now),
-        }
-    }
-
-    fn seed(&self, now: Instant, group: &Group) -> Cocoa2014Peer {
-        group.as_first_sample(self, now)
-    }
-
-    fn admit(&self, peer: &mut Cocoa2014Peer, now: Instant, message: &Submission, load: &Load) -> Admission {
-        if message.confirmable {
-            return Admission::Send;
-        }
-        paced_by_rto(now, message, &load.non, self.initial(peer, now, 0))
-    }
-
-    fn sent(&self, peer: &mut Cocoa2014Peer, flight: &mut CocoaFlight, event: &Sent) -> Duration {
-        let series = Series { backoff: VariableBackoff::ETFA14, vbf: Vbf::Frozen, limit: self.cap(), cap: self.cap() };
-        series.arm(flight, event, || {
-            dithered(self.initial(peer, event.now, event.load.exchanges), self.ack_random_factor, event.random)
-        })
-    }
-
-    fn expired(&self, _peer: &mut Cocoa2014Peer, _flight: &mut CocoaFlight, event: &Expired) -> Instant {
-        event.now
-    }
-
-    fn acknowledged(&self, peer: &mut Cocoa2014Peer, _flight: &CocoaFlight, event: &Acknowledged<'_>) {
-        self.apply_ageing(peer, event.now);
+    fn on_ack(&self, peer: &mut Cocoa2014Peer, _timeout: Option<Micros>, event: &Acknowledged<'_>) {
         let retransmissions = event.retransmissions();
         let Some(rtt) = sample::rtt(event) else { return };
         if retransmissions > usize::from(self.weak_limit) {
@@ -246,23 +241,9 @@ impl Controller for Cocoa2014 {
         peer.last = Stamp::at(event.now);
     }
 
-    /// Nothing: an exhausted or cancelled exchange leaves the estimators as they are.
-    fn abandoned(&self, _peer: &mut Cocoa2014Peer, _flight: &CocoaFlight, _event: &Abandoned<'_>) {}
-
-    fn drained(&self, _peer: &mut Cocoa2014Peer, _now: Instant, _load: &Load) {}
-
-    fn base(&self, peer: &mut Cocoa2014Peer, now: Instant) -> Duration {
-        self.initial(peer, now, 0).into()
-    }
-
-    fn snapshot(&self, peer: &Cocoa2014Peer) -> Snapshot {
+    fn report(&self, peer: &Cocoa2014Peer) -> Snapshot {
         let estimator = if peer.strong.is_blind() { peer.weak } else { peer.strong };
-        Snapshot {
-            rto: peer.rto.into(),
-            srtt: estimator.srtt().map(Duration::from),
-            rttvar: estimator.rttvar().map(Duration::from),
-            bandwidth: None,
-        }
+        estimator.snapshot(self.rto(peer))
     }
 }
 

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::any::{ALL, AnyFlight};
-use crate::backoff::Timer;
 use crate::control::{Sent, Why};
 use crate::default::CoapDefault;
+use crate::rule::RuleFlight;
 use crate::temper::Temper;
 
 fn at(ms: u64) -> Instant {
@@ -230,7 +230,7 @@ proptest! {
             let controller = named.controller();
             let event = Sent { now: at(now), attempt: 0, confirmable: true, bytes: 100, random, load: Load::default() };
             let seeded = controller.sent(&mut controller.seed(at(now), &group.seen_by(PEER + 9)), &mut AnyFlight::default(), &event);
-            let default = CoapDefault::default().sent(&mut (), &mut Timer::default(), &event);
+            let default = CoapDefault::default().sent(&mut (), &mut RuleFlight::default(), &event);
             prop_assert!(seeded <= default * 2, "{}: {seeded:?} and {default:?}", named.name);
         }
     }

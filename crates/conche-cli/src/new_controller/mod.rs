@@ -1,4 +1,5 @@
-//! `conche new-controller NAME`: a crate with a congestion controller to start from, and the whole command with it.
+//! `conche new-controller NAME` writes a crate with a congestion controller, and the `conche` command
+//! with it.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,17 +12,22 @@ use crate::exit::UsageError;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What the controller is called, and its crate: small letters, digits and dashes, such as `my-rto`.
+    /// Name of the controller and its crate: lower-case letters, digits and dashes, such as `my-rto`.
     name: String,
-    /// Where to write the crate; by default into a directory of its name.
+    /// Directory to write the crate to; by default its name.
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// A checkout of conche to build on; by default the one that the crate lies in, and otherwise the repository.
+    /// Checkout of conche to depend on; by default the one around the directory, otherwise the
+    /// repository.
     #[arg(long, value_name = "DIR")]
     conche: Option<PathBuf>,
+    /// Start from the full `Controller` trait, for a window or pacing, instead of a rule for the
+    /// retransmission timer.
+    #[arg(long)]
+    full: bool,
 }
 
-/// The files of the crate. In them the controller is called as in the one that comes with conche.
+/// Files of the crate. The name of the controller is replaced in each.
 const FILES: &[(&str, &str)] = &[
     ("Cargo.toml", include_str!("template/Cargo.toml.in")),
     ("src/lib.rs", include_str!("template/src/lib.rs")),
@@ -32,20 +38,24 @@ const FILES: &[(&str, &str)] = &[
     ("tests/vectors.rs", include_str!("template/tests/vectors.rs")),
 ];
 
+/// `src/lib.rs` with the full `Controller` trait.
+const FULL_LIB: &str = include_str!("template/full/lib.rs");
+
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let name = Name::new(&args.name)?;
     let directory = args.directory.clone().unwrap_or_else(|| PathBuf::from(&name.dashed));
     if directory.exists() {
         let taken = directory.display();
-        return Err(UsageError(format!("{taken} is there already; give another place with --directory")).into());
+        return Err(UsageError(format!("{taken} exists already; choose another place with --directory")).into());
     }
     let source = Source::find(args.conche.as_deref(), &directory)?;
     for (file, text) in FILES {
         let path = directory.join(file);
-        let text = source.instead_of_the_templates(&name.instead_of_the_templates(text));
+        let text = if args.full && *file == "src/lib.rs" { FULL_LIB } else { text };
+        let text = source.fill_in(&name.fill_in(text));
         write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
     }
-    tell(&name, &directory).context("cannot write to standard output")
+    print_next_steps(&name, &directory).context("cannot write to standard output")
 }
 
 fn write(path: &Path, text: &str) -> io::Result<()> {
@@ -55,24 +65,24 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)
 }
 
-fn tell(name: &Name, directory: &Path) -> io::Result<()> {
+fn print_next_steps(name: &Name, directory: &Path) -> io::Result<()> {
     let Name { dashed, camel, .. } = name;
     let directory = directory.display();
     writeln!(
         io::stdout().lock(),
-        "{directory}/ holds {camel}, which is called {dashed} wherever a controller is chosen.\n\
+        "{directory}/ holds {camel}, a controller named {dashed}.\n\
          \n\
          cd {directory}\n\
          cargo test                                  # the conformance suite, and tests/vectors.json\n\
          cargo run --release -- controllers {dashed}\n\
-         cargo run --release -- reproduce            # every paper, with {dashed} in it\n\
+         cargo run --release -- reproduce            # every paper, with {dashed}\n\
          cargo run --release -- get --cc {dashed} coap://localhost/\n\
          \n\
          The algorithm is in src/lib.rs."
     )
 }
 
-/// Where the crate takes conche's crates from.
+/// Source of conche's crates in the new crate's manifest.
 #[derive(Debug, PartialEq, Eq)]
 enum Source {
     Checkout(PathBuf),
@@ -95,7 +105,7 @@ impl Source {
         Ok(checkout.map_or(Self::Repository, |place| Self::Checkout(place.to_owned())))
     }
 
-    fn instead_of_the_templates(&self, manifest: &str) -> String {
+    fn fill_in(&self, manifest: &str) -> String {
         ["conche-cc", "conche-cli", "conche-conformance"].iter().fold(manifest.to_owned(), |manifest, name| {
             let place = match self {
                 Self::Checkout(checkout) => format!("path = {:?}", checkout.join("crates").join(name)),
@@ -106,14 +116,14 @@ impl Source {
     }
 }
 
-/// The name of a controller, as each place writes it.
+/// The name of a controller in each spelling.
 #[derive(Debug, PartialEq, Eq)]
 struct Name {
-    /// That of the crate and in tables: `my-rto`.
+    /// Of the crate and in tables: `my-rto`.
     dashed: String,
-    /// That of the library: `my_rto`.
+    /// Of the library: `my_rto`.
     snake: String,
-    /// That of the type: `MyRto`.
+    /// Of the type: `MyRto`.
     camel: String,
 }
 
@@ -124,15 +134,13 @@ impl Name {
         let plain =
             |word: &&str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
         if !words.iter().all(plain) || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
-            return refused(
-                "it begins with a small letter and has small letters, digits and single dashes, such as my-rto",
-            );
+            return refused("use lower-case letters, digits and single dashes, with a letter first, such as my-rto");
         }
         if known().by_name(name).is_ok() {
-            return refused("one of conche's is called so");
+            return refused("one of conche's controllers has this name");
         }
         if RESERVED.contains(&name) {
-            return refused("Rust or Cargo has another use for it");
+            return refused("it is reserved by Rust, Cargo or the new crate");
         }
         let capitalised = |word: &&str| word[..1].to_ascii_uppercase() + &word[1..];
         Ok(Self {
@@ -142,12 +150,12 @@ impl Name {
         })
     }
 
-    fn instead_of_the_templates(&self, text: &str) -> String {
+    fn fill_in(&self, text: &str) -> String {
         text.replace("twice-peak", &self.dashed).replace("twice_peak", &self.snake).replace("TwicePeak", &self.camel)
     }
 }
 
-/// What no crate, library or type can be called: keywords, the crates that a new one depends on, and what its code uses.
+/// Names that would not compile: keywords, dependencies of the new crate, and names in its code.
 const RESERVED: &[&str] = &[
     "abstract",
     "as",
@@ -225,10 +233,12 @@ const RESERVED: &[&str] = &[
     "expired",
     "factor",
     "features",
+    "group",
     "instant",
     "load",
     "micros",
     "path",
+    "rto-rule",
     "sent",
     "snapshot",
     "submission",

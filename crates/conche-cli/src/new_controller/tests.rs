@@ -1,4 +1,4 @@
-//! Names, places, and what is written. That the crate builds and works is a step of its own in CI.
+//! Names, places and written files. A step of CI builds and tests the written crate.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn names_that_would_not_build_or_are_taken_are_refused_with_the_reason() {
         assert!(refusal(name).contains("such as my-rto"), "{name}");
     }
     assert!(refusal("cocoa").contains("one of conche's"));
-    assert!(refusal("timer").contains("another use") && refusal("match").contains("another use"));
+    assert!(refusal("timer").contains("reserved") && refusal("match").contains("reserved"));
 }
 
 #[test]
@@ -26,7 +26,8 @@ fn a_crate_has_its_own_name_everywhere_and_builds_on_the_checkout_that_is_given(
     let parent = tempfile::tempdir().expect("a directory");
     let directory = parent.path().join("crate");
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let args = Args { name: "my-rto".to_owned(), directory: Some(directory.clone()), conche: Some(checkout) };
+    let args =
+        Args { name: "my-rto".to_owned(), directory: Some(directory.clone()), conche: Some(checkout), full: false };
     run(&args).expect("it is written");
     let read = |file: &str| fs::read_to_string(directory.join(file)).expect("it is there");
     let manifest = read("Cargo.toml");
@@ -38,7 +39,19 @@ fn a_crate_has_its_own_name_everywhere_and_builds_on_the_checkout_that_is_given(
         assert!(!text.contains("from conche\n") && !text.contains("from conche,"), "{file}");
     }
     let again = run(&args).expect_err("it is there").to_string();
-    assert!(again.contains("is there already"), "{again}");
+    assert!(again.contains("exists already"), "{again}");
+}
+
+#[test]
+fn a_crate_starts_from_a_rule_and_with_full_from_the_whole_trait() {
+    let parent = tempfile::tempdir().expect("a directory");
+    for (full, implemented) in [(false, "impl RtoRule for MyRto"), (true, "impl Controller for MyRto")] {
+        let directory = parent.path().join(if full { "full" } else { "rule" });
+        let args = Args { name: "my-rto".to_owned(), directory: Some(directory.clone()), conche: None, full };
+        run(&args).expect("it is written");
+        let lib = fs::read_to_string(directory.join("src/lib.rs")).expect("it is there");
+        assert!(lib.contains(implemented), "{lib}");
+    }
 }
 
 #[test]
@@ -48,6 +61,6 @@ fn a_place_without_conche_is_no_checkout() {
     assert!(error.contains("is no checkout of conche"), "{error}");
     let source = Source::find(None, &elsewhere.path().join("new")).expect("the repository");
     assert_eq!(source, Source::Repository);
-    let manifest = source.instead_of_the_templates("{ conche-cli from CONCHE }");
+    let manifest = source.fill_in("{ conche-cli from CONCHE }");
     assert_eq!(manifest, "{ git = \"https://github.com/conche/conche\" }");
 }

@@ -1,6 +1,7 @@
 //! Worked examples of ETFA'14's CoCoA, and what its optimisations change.
 
 use super::*;
+use crate::control::Controller;
 use crate::testing::Drive;
 
 #[test]

@@ -1,4 +1,4 @@
-//! The whole `conche` command, with this crate's controller beside conche's own.
+//! The `conche` command with this crate's controller beside its own.
 
 use conche_cc::any::Named;
 use twice_peak::{FEATURES, TwicePeak};

@@ -1,4 +1,4 @@
-//! What must hold for every controller, whatever happens. A test that fails shows the shortest plan that makes it fail.
+//! The conformance suite of all controllers. A failed test prints the shortest plan of events that fails.
 
 use conche_conformance::{Promises, suite};
 use twice_peak::TwicePeak;

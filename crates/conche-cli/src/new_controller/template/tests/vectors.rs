@@ -1,4 +1,4 @@
-//! The controller against traces of events with the timers that are expected of it, in `vectors.json`.
+//! Checks the controller against the event traces in `vectors.json`.
 
 use conche_conformance::vectors::{check_with, run};
 use twice_peak::TwicePeak;
