@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use toml::Table;
+use serde::Deserialize;
+use toml::de::{DeTable, DeValue, Deserializer};
+use toml::{Spanned, Table};
 
 use super::sweep::{SCHEME, combinations};
 use super::{
-    AtLeastOne, Axis, Cell, Effort, Files, Label, Mix, NonEmpty, Point, Scenario, ScenarioError, files, matches_any,
-    part, path, reader, select,
+    AtLeastOne, Axis, Cell, Effort, ErrorSpan, Files, Label, Mix, NonEmpty, Point, Scenario, ScenarioError, files,
+    matches_any, part, path, select,
 };
 
 /// The text of a scenario, and what it says.
@@ -30,8 +32,13 @@ impl Document {
     /// # Errors
     /// What is wrong, where, and what would be right.
     pub fn read(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
-        // Read from the text first, so that an error shows its place.
-        let (scenario, mut table) = reader::from_text(text)?;
+        // Read the scenario from the text first: errors in a table have no span.
+        let parsed = DeTable::parse(text)?;
+        if let Some(span) = parsed.get_ref().values().find_map(first_date) {
+            return Err(ScenarioError::in_text(span, "a scenario has no dates; write a text in quotation marks"));
+        }
+        let mut table = Table::deserialize(Deserializer::from(parsed.clone())).map_err(out_of_range)?;
+        let scenario = Scenario::deserialize(Deserializer::from(parsed))?;
         files::resolve(&mut table, file)?;
         let (sections, cells, effort, offered) = Default::default();
         let mut document = Self { scenario, table, sections, cells, effort, offered };
@@ -219,7 +226,7 @@ impl Document {
     /// What a table says, under the effort that this document was given.
     fn adjusted(&self, mut table: Table) -> Result<Scenario, ScenarioError> {
         path::complete_changes(&mut table);
-        let mut scenario: Scenario = reader::from_table(&table)?;
+        let mut scenario: Scenario = table.try_into()?;
         let number = self.effort.replications(scenario.replications.get(), scenario.quick.replications.get());
         scenario.replications = AtLeastOne::new(number).unwrap_or(scenario.replications);
         scenario.seed = self.effort.seed.unwrap_or(scenario.seed);
@@ -241,6 +248,22 @@ impl Document {
         }
         Ok(scenario)
     }
+}
+
+/// The place of the first date in a value.
+fn first_date(value: &Spanned<DeValue<'_>>) -> Option<ErrorSpan> {
+    match value.get_ref() {
+        DeValue::Datetime(_) => Some(value.span()),
+        DeValue::Array(values) => values.iter().find_map(first_date),
+        DeValue::Table(table) => table.values().find_map(first_date),
+        _ => None,
+    }
+}
+
+/// Reports a number that is valid TOML but does not fit a [`Table`].
+fn out_of_range(error: toml::de::Error) -> ScenarioError {
+    let limits = "numbers go from -2^63 to 2^63 - 1, and with a decimal point to 1.7e308";
+    error.span().map_or_else(|| error.into(), |span| ScenarioError::in_text(span, limits))
 }
 
 /// There is nothing by which controllers could be compared.

@@ -21,9 +21,9 @@ impl ScenarioError {
         Self { place: Some(place.to_string()), problem: problem.to_string(), span: None }
     }
 
-    /// The same, which is there in the text if it is not known to be at a place within.
-    pub(crate) fn at(self, span: Option<Span>) -> Self {
-        Self { span: self.span.or(span), ..self }
+    /// A problem at a span of the text.
+    pub(crate) fn in_text(span: Span, problem: impl fmt::Display) -> Self {
+        Self { place: None, problem: problem.to_string(), span: Some(span) }
     }
 
     /// The same of a part of the scenario.
@@ -57,14 +57,24 @@ impl fmt::Display for ScenarioError {
 impl std::error::Error for ScenarioError {}
 
 impl From<toml::de::Error> for ScenarioError {
+    /// Keeps the span. An error in a [`toml::Table`] has no span; its text names the keys instead.
     fn from(error: toml::de::Error) -> Self {
-        Self { place: None, problem: error.message().to_owned(), span: error.span() }
+        let span = error.span();
+        let problem = match span {
+            Some(_) => reworded(error.message()).to_owned(),
+            None => error.to_string().trim_end().replace('\n', " "),
+        };
+        Self { place: None, problem, span }
     }
 }
 
-/// What serde says of a value, wherever that is.
-impl serde::de::Error for ScenarioError {
-    fn custom<T: fmt::Display>(problem: T) -> Self {
-        Self { place: None, problem: problem.to_string(), span: None }
+/// Replaces messages of `toml` about enums with ones that name the valid form.
+fn reworded(message: &str) -> &str {
+    if message.starts_with("expected table, found ") || message == "expected empty table" {
+        "it takes no parameters: write its name alone, as a string"
+    } else if message.starts_with("wanted exactly 1 element") {
+        "write one key, the name of the variant"
+    } else {
+        message
     }
 }

@@ -29,7 +29,6 @@ mod path;
 mod phase;
 mod plot;
 mod radio;
-mod reader;
 mod received;
 mod results;
 mod scheme;

@@ -47,7 +47,8 @@ pub(super) fn set(table: &mut Table, path: &str, value: Value) -> Result<(), Sce
 pub(super) fn value(text: &str) -> Value {
     let read = format!("value = {text}").parse::<Table>().ok();
     let alone = read.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
-    alone.unwrap_or_else(|| text.into())
+    // A scenario has no dates.
+    alone.filter(|value| !value.is_datetime()).unwrap_or_else(|| text.into())
 }
 
 /// Gives each change of a link what it leaves out: the values of that link.
@@ -130,6 +131,7 @@ mod tests {
             ("8ms", "8ms".into()),
             ("1\nseed = 2", "1\nseed = 2".into()),
             ("default", "default".into()),
+            ("1979-05-27", "1979-05-27".into()),
         ] {
             assert_eq!(value(text), expected);
         }

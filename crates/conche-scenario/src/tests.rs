@@ -105,6 +105,50 @@ fn a_bare_number_is_refused_where_it_stands() {
 }
 
 #[test]
+fn an_error_points_to_the_innermost_wrong_value() {
+    for (from, to, wrong, problem) in [
+        ("schema = 1", "schema = true", "true", "invalid type: boolean `true`, expected u32"),
+        ("replications = 20", "replications = 2.5", "2.5", "invalid type: floating point `2.5`, expected u32"),
+        ("max_retransmit = 20", "max_retransmit = 256", "256", "invalid value: integer `256`, expected u8"),
+        (
+            "replications = 20",
+            "replications = 9223372036854775808",
+            "9223372036854775808",
+            "numbers go from -2^63 to 2^63 - 1",
+        ),
+        ("ack_random_factor = 1.5", "ack_random_factor = 1e999", "1e999", "numbers go from -2^63 to 2^63 - 1"),
+        ("title = ", "title = 1979-05-27 # ", "1979-05-27", "a scenario has no dates"),
+        ("values = [1, 10, ", "values = [1, 1979-05-27, ", "1979-05-27", "a scenario has no dates"),
+        ("nstart = 1", "nstrat = 1", "nstrat", "unknown field `nstrat`, expected one of `max_retransmit`, `nstart`, "),
+        ("metric = \"copies\"", "metric = \"copys\"", "\"copys\"", "unknown variant `copys`, expected one of "),
+        ("metric = \"copies\"", "metric = { copies = 1 }", "1", "it takes no parameters: write its name alone"),
+        (
+            "metric = \"copies\"",
+            "metric = { copies = 1, loss = 2 }",
+            "{ copies = 1, loss = 2 }",
+            "write one key, the name of the variant",
+        ),
+        (
+            "metric = \"copies\"",
+            "metric = { done = { window = \"1s\", x = 2 } }",
+            "x",
+            "unknown field `x`, expected `window` or `stretches`",
+        ),
+    ] {
+        let text = ANRW18.replacen(from, to, 1);
+        let error = changed(from, to).expect_err(to);
+        assert!(error.to_string().starts_with(problem), "{to}: {error}");
+        assert_eq!(&text[error.span().expect("the place is known")], wrong, "{to}");
+    }
+}
+
+#[test]
+fn an_error_without_a_span_names_the_keys() {
+    let too_many = problem("exchanges = 50 ", "exchanges = 50\nbatch = [1, 2, 3]");
+    assert!(too_many.ends_with(" in `traffic.batch`"), "{too_many}");
+}
+
+#[test]
 fn unknown_keys_are_refused() {
     assert!(problem("nstart = 1", "nstrat = 1").contains("nstrat"));
     assert!(problem("rate = \"60kbit/s\"", "rate = \"60kbit/s\"\ncolour = \"red\"").contains("colour"));
