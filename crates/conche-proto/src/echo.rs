@@ -1,9 +1,10 @@
-//! [`Freshness`]: whether a request was made a short time ago, by somebody who gets what is sent to its source address
-//! (RFC 9175 §2), without any state for those who ask.
+//! [`Freshness`]: stateless challenges that prove that a request is recent and that its sender
+//! receives at its source address (RFC 9175 §2).
 //!
-//! The value of the option is the time of the challenge and a MAC over it and the peer: the integrity-protected timestamp
-//! of RFC 9175, Appendix A. The MAC is SipHash-2-4 with a key of 128 bits and a tag of 64. All requests of a peer in the
-//! same millisecond are challenged with the same value, which tells nothing but that the peer was there.
+//! The option value is the time of the challenge and a MAC over time and peer: the
+//! integrity-protected timestamp of RFC 9175, Appendix A. The MAC is SipHash-2-4 with a 128-bit key
+//! and a 64-bit tag. All challenges to a peer within one millisecond are equal, which reveals only
+//! that the peer sent a request.
 
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
@@ -13,7 +14,7 @@ use thiserror::Error;
 
 use conche_cc::Instant;
 
-/// Challenges peers with Echo values, and knows them again.
+/// Creates and verifies Echo values.
 ///
 /// ```
 /// use std::time::Duration;
@@ -33,20 +34,21 @@ pub struct Freshness {
 }
 
 impl Freshness {
-    /// The bytes of a challenge: milliseconds and the MAC.
+    /// Length of a challenge in bytes: milliseconds and MAC.
     pub const LENGTH: usize = 16;
 
-    /// The bytes of a brief one.
+    /// Length of a brief challenge in bytes.
     pub(crate) const BRIEF: usize = 6;
 
-    /// Takes what was challenged at most `lifetime` ago for fresh. Whoever knows the key can make challenges: it comes from
-    /// the operating system, and is another one after each start, since the clock is another one.
+    /// Creates a checker that accepts challenges up to `lifetime` old. Anyone with the key can
+    /// create challenges: take it from the operating system's random source, and a new one at each
+    /// start, because the clock restarts as well.
     #[must_use]
     pub const fn new(key: [u8; 16], lifetime: Duration) -> Self {
         Self { key, lifetime }
     }
 
-    /// What a peer has to send back: the value of Echo in a 4.01 (RFC 9175 §2.3).
+    /// Returns the Echo value for a 4.01 response, which the peer must send back (RFC 9175 §2.3).
     #[must_use]
     pub fn challenge<P: Hash>(&self, now: Instant, peer: &P) -> [u8; Self::LENGTH] {
         let time = now.as_millis();
@@ -56,13 +58,13 @@ impl Freshness {
         value
     }
 
-    /// A challenge for a peer that may be sent little: seconds, as far as two bytes tell them, and half of a MAC. Whoever
-    /// accepts such values has to bound how many can be tried.
+    /// Returns a challenge for small responses: the lower 16 bits of the time in seconds, and half
+    /// a MAC. The caller must limit the number of guesses.
     pub(crate) fn brief_challenge<P: Hash>(&self, now: Instant, peer: &P) -> [u8; Self::BRIEF] {
         self.brief(now.as_millis() / 1_000, peer)
     }
 
-    /// The same as [`check`](Self::check) of a brief value.
+    /// Checks a brief value like [`check`](Self::check).
     pub(crate) fn check_brief<P: Hash>(&self, now: Instant, peer: &P, value: [u8; Self::BRIEF]) -> Option<Duration> {
         let seconds = now.as_millis() / 1_000;
         let [.., now_high, now_low] = seconds.to_be_bytes();
@@ -75,22 +77,23 @@ impl Freshness {
     }
 
     fn brief<P: Hash>(&self, seconds: u64, peer: &P) -> [u8; Self::BRIEF] {
-        // No time of the longer ones: those count milliseconds of a clock that does not reach its end.
+        // Disjoint from the times of full challenges, whose milliseconds never reach this range.
         let mac = self.mac(!seconds, peer).to_be_bytes();
         let [.., high, low] = seconds.to_be_bytes();
         [high, low, mac[0], mac[1], mac[2], mac[3]]
     }
 
-    /// How long ago this peer was challenged with this value.
+    /// Returns the age of a challenge to this peer.
     ///
     /// # Errors
-    /// If it never was, or too long ago. Then the request is to be answered with 4.01 and a new challenge.
+    /// If the value was not issued to this peer or is too old. The request should then get a 4.01
+    /// response with a new challenge.
     pub fn check<P: Hash>(&self, now: Instant, peer: &P, value: &[u8]) -> Result<Duration, Stale> {
         let value: &[u8; Self::LENGTH] = value.try_into().map_err(|_| Stale::Foreign)?;
         let (time, mac) = value.split_at(8);
         let [time, mac] =
             [time, mac].map(|half| half.iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte)));
-        // The difference tells nothing byte by byte, however long it takes.
+        // A comparison in constant time, so that timing reveals nothing about single bytes.
         if (mac ^ self.mac(time, peer)) != 0 {
             return Err(Stale::Foreign);
         }
@@ -106,7 +109,7 @@ impl Freshness {
     }
 }
 
-/// The key is nobody's business.
+/// Omits the key.
 impl core::fmt::Debug for Freshness {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Freshness").field("lifetime", &self.lifetime).finish_non_exhaustive()
@@ -116,13 +119,13 @@ impl core::fmt::Debug for Freshness {
 /// Why a request does not count as fresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Stale {
-    /// The value was not made for this peer, or not with this key.
+    /// The value was not issued to this peer, or not with this key.
     #[error("the value of Echo is none that this peer was given")]
     Foreign,
     /// The challenge is too old.
     #[error("the value of Echo was given {age:.1?} ago, which is too long")]
     Old {
-        /// How old it is.
+        /// Age of the challenge.
         age: Duration,
     },
 }

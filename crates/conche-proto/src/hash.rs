@@ -1,7 +1,9 @@
-//! The hash functions of tables, with keys that nobody outside knows. The same seed gives the same keys, and so the same run.
+//! Hash functions for tables, with secret keys. The same seed gives the same keys, and hence a
+//! reproducible run.
 //!
-//! What a peer chooses (addresses, ports, message IDs of its own) is hashed with SipHash-1-3, which is made to withstand
-//! chosen keys. What this endpoint itself chooses (its message IDs and tokens, the numbers of its peers) is only spread.
+//! Values chosen by a peer (addresses, ports, message IDs) are hashed with SipHash-1-3, which
+//! resists collision attacks. Values chosen by this endpoint (its message IDs and tokens, peer
+//! numbers) are only spread.
 
 use core::hash::{Hash, Hasher};
 
@@ -14,7 +16,7 @@ pub(crate) struct Keyed {
     keys: [u64; 2],
 }
 
-/// Hides the keys: a peer that knows them could choose colliding addresses.
+/// Omits the keys: a peer that knows them could choose colliding addresses.
 impl core::fmt::Debug for Keyed {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Keyed")
@@ -22,14 +24,14 @@ impl core::fmt::Debug for Keyed {
 }
 
 impl Keyed {
-    /// For what is empty, and never will hold anything.
+    /// The hash function of a table that stays empty.
     pub(crate) const NONE: Self = Self { keys: [0; 2] };
 
     pub(crate) fn new(random: &mut impl RngCore) -> Self {
         Self { keys: [random.next_u64(), random.next_u64()] }
     }
 
-    /// Of what a peer may have chosen.
+    /// Hashes a value that a peer may have chosen.
     pub(crate) fn hash(&self, value: &impl Hash) -> u64 {
         let [first, second] = self.keys;
         let mut hasher = SipHasher13::new_with_keys(first, second);
@@ -37,12 +39,13 @@ impl Keyed {
         hasher.finish()
     }
 
-    /// Stands for a message that a peer sent: whose address hashes to `from`, to which of our addresses (by a hash of it, 0
-    /// if there is only one), and its ID. Among 2^20 peers there are two whose messages could be confused with a
-    /// probability of 2^-25.
+    /// Returns the fingerprint of a received message: the hash `from` of the peer's address, the
+    /// hash `local` of the local address (0 if there is only one), and the message ID. Among 2^20
+    /// peers, two have messages that could be confused with a probability of 2^-25.
     ///
-    /// The sender chooses the ID, but not what it is added to, which nobody outside knows. For one sender this is a
-    /// permutation, and IDs in a row do not cluster, as multiples of a number would for some senders.
+    /// The sender chooses the ID but cannot know the value to which it is added. For one sender the
+    /// function is a permutation; consecutive IDs do not cluster, as multiples of a constant would
+    /// for some senders.
     pub(crate) const fn fingerprint(from: u64, local: u64, id: u16) -> Fingerprint {
         let what = (id as u64 + 1) | (local << 17);
         let [_, _, _, _, e, f, g, h] = from.to_be_bytes();
@@ -53,15 +56,15 @@ impl Keyed {
         }
     }
 
-    /// Stands for a number and bytes that a peer chose. Made for few bytes; collisions of one peer's requests are what it
-    /// would do to itself.
+    /// Hashes a number and bytes that a peer chose. Fast for few bytes; not collision-resistant,
+    /// but a peer's collisions affect only its own requests.
     pub(crate) fn digest(&self, number: u8, bytes: &[u8]) -> u64 {
         let [key, other] = self.keys;
         let start = key ^ ((bytes.len() as u64) << 8 | u64::from(number));
         let fold = |state: u64, word: [u8; 8]| folded(state ^ u64::from_le_bytes(word), other | 1).wrapping_add(key);
         let (words, rest) = bytes.as_chunks();
         let state = words.iter().fold(start, |state, word| fold(state, *word));
-        // The last word is full: it has bytes of the one before it. Only fewer than eight are filled up.
+        // The last word overlaps the previous one; only inputs below eight bytes are padded.
         let last = bytes.last_chunk().copied().unwrap_or_else(|| {
             let mut last = [0; 8];
             last.iter_mut().zip(rest).for_each(|(byte, given)| *byte = *given);
@@ -70,21 +73,21 @@ impl Keyed {
         fold(state, last)
     }
 
-    /// Of two numbers that nobody else chose.
+    /// Spreads two numbers that no peer can choose.
     pub(crate) const fn spread(&self, first: u64, second: u64) -> u64 {
         let [key, other] = self.keys;
         folded(first ^ key, second ^ other)
     }
 }
 
-/// The finaliser of MurmurHash3: a permutation in which every bit depends on all bits.
+/// The finalizer of MurmurHash3: a permutation in which every output bit depends on all input bits.
 const fn mixed(number: u64) -> u64 {
     let number = (number ^ number >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let number = (number ^ number >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     number ^ number >> 33
 }
 
-/// Both halves of a product in one.
+/// Multiplies and XORs both halves of the product.
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "each half is taken by itself")]
 const fn folded(number: u64, other: u64) -> u64 {
@@ -92,17 +95,18 @@ const fn folded(number: u64, other: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// See [`Keyed::fingerprint`].
+/// The fingerprint of a received message; see [`Keyed::fingerprint`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
-    /// Half of the sender's hash. Where the rest is equal, that of two senders differs by less than this can tell, or not at all.
+    /// Half of the sender's hash. It separates senders whose other parts coincide, unless the
+    /// halves are equal as well.
     from: u32,
-    /// In halves, so that it is kept with no gap beside it.
+    /// As two halves to avoid padding.
     pub(crate) message: [u32; 2],
 }
 
 impl Fingerprint {
-    /// What to find it by.
+    /// Returns the part used for table lookups.
     pub(crate) const fn short(self) -> u64 {
         let [high, low] = self.message;
         (high as u64) << 32 | low as u64

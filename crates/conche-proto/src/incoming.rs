@@ -1,7 +1,7 @@
-//! [`Incoming`]: requests of peers that wait for their response, for as long as the application needs.
+//! [`Incoming`]: received requests that await a response, without a time limit.
 //!
-//! Apart from deduplication on purpose: what is remembered of a message expires when no copy of it can come any more, but
-//! a handler may take longer, and its response has to find its way all the same.
+//! Separate from deduplication: an entry there expires once no duplicate can arrive, but a handler
+//! may take longer, and its response must still be sent.
 //!
 //! ```text
 //!  arrived ──┬── answered in time ──> piggybacked on the ACK, over
@@ -26,42 +26,43 @@ use conche_cc::Instant;
 /// The bytes of an Empty message (RFC 7252 §4.1).
 pub(crate) const EMPTY_BYTES: u16 = 4;
 
-/// Names a request that was received and waits for its response.
+/// Identifies a received request that awaits its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId {
     index: u32,
     generation: u32,
 }
 
-/// A request that waits for its response.
+/// A received request that awaits its response.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting<P> {
     pub(crate) from: P,
-    /// Which of our addresses it was sent to.
+    /// Local address to which the request was sent.
     pub(crate) local: Option<IpAddr>,
     pub(crate) id: MessageId,
     pub(crate) token: Token,
-    /// Counts requests; given when it is entered. It is the slot's, and here because there is room for it.
+    /// Request counter, assigned on insertion. It belongs to the slot and is stored here to avoid
+    /// padding.
     pub(crate) generation: u32,
     pub(crate) came: Came,
-    /// The state of the peer that a response of its own needs: held from the arrival of a Non-confirmable request on, and
-    /// from the Empty ACK of a Confirmable one.
+    /// Peer state needed by a separate or Non-confirmable response: held from the arrival of a
+    /// Non-confirmable request, or from the Empty ACK of a Confirmable one.
     pub(crate) peer: Option<Number>,
-    /// Where copies of it find what was answered.
+    /// Deduplication entry that stores the reply for duplicates.
     pub(crate) remembered: Option<Remembered>,
     pub(crate) group: Group,
     pub(crate) rules: ResponseRules,
     pub(crate) asked: Asked,
-    /// The bytes that may answer it; `None` without such a limit.
+    /// Maximum size of the response in bytes; `None` without limit.
     pub(crate) allowance: Option<NonZeroU16>,
 }
 
-/// The responses that a client has no use for, and how the body of one is kept. It takes one byte.
+/// The responses that the client does not want, and the storage of the response body, in one byte.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResponseRules(u8);
 
 impl ResponseRules {
-    /// The bits of [`NoResponse`] that name classes of responses.
+    /// Bits of [`NoResponse`] that name response classes.
     const UNWANTED: u8 = (1 << 5) - 1;
     const RESERVED: u8 = 1 << 6;
     const ONCE: u8 = 1 << 7;
@@ -96,41 +97,41 @@ impl ResponseRules {
     }
 }
 
-/// The claim of a response's body to a place in the table of bodies that leave in blocks.
+/// The claim of a response body to a place in the table of block-wise responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeping {
-    /// If there is room. Otherwise the response is refused, and the client asks again later: the
-    /// method is safe.
+    /// Stored if there is room. Otherwise the response is refused and the client repeats the
+    /// request, which is safe.
     IfRoom,
-    /// A place is reserved for it.
+    /// A place is reserved.
     Reserved,
-    /// It is the response to a method that is not safe, which must not be repeated.
+    /// Response to a method that is not safe, hence must not be repeated.
     Once,
 }
 
-/// How a request came.
+/// How a request arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Came {
     Confirmable,
     NonConfirmable,
-    /// To a group of which we are a member, not to us alone.
+    /// Sent to a group of which this endpoint is a member.
     ToGroup(Interest),
-    /// Its last message is answered, and the next one, with another block of its body or for one of its response, is still to
-    /// come: until then nothing can be answered.
+    /// The last message was answered, and the next one, with or for another block, has not arrived:
+    /// no response can be sent until then.
     Between,
 }
 
-/// Which responses the sender of a request to a group wants.
+/// The responses that the sender of a group request wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interest {
-    /// It did not say: those that are of use (RFC 7252 §8.2).
+    /// Not specified: useful responses only (RFC 7252 §8.2).
     Unsaid,
-    /// Those that its No-Response option leaves (RFC 7967 §2.1).
+    /// Those that the No-Response option leaves (RFC 7967 §2.1).
     Said,
 }
 
 impl<P> Waiting<P> {
-    /// Nothing was sent for it yet, so that its response can be piggybacked.
+    /// Returns `true` if nothing was sent for the request, so that its response can be piggybacked.
     pub(crate) fn can_piggyback(&self) -> bool {
         self.came == Came::Confirmable && self.peer.is_none()
     }
@@ -139,7 +140,7 @@ impl<P> Waiting<P> {
         matches!(self.came, Came::ToGroup(_))
     }
 
-    /// An Empty ACK has to be sent when its response takes too long.
+    /// Returns `true` if a late response requires an Empty ACK first.
     fn is_timed(&self) -> bool {
         self.can_piggyback()
     }
@@ -148,7 +149,7 @@ impl<P> Waiting<P> {
 #[derive(Debug)]
 struct Slot<P> {
     request: Waiting<P>,
-    /// Among those whose response may still be piggybacked, in the order of arrival.
+    /// Links in the list of requests whose response can be piggybacked, in order of arrival.
     links: Links,
     separate_at: Instant,
 }
@@ -161,21 +162,21 @@ impl<P> Linked<InOrder> for Slot<P> {
     }
 }
 
-/// All requests that wait for their response.
+/// All received requests that await a response.
 #[derive(Debug)]
 pub(crate) struct Incoming<P> {
     slots: Arena<Slot<P>>,
     generation: u32,
     separate_after: Duration,
-    /// Those for which something has to be sent in time. The delay is the same for all, so their order is that of their times.
+    /// Requests that need an Empty ACK in time. The delay is the same for all, so that the order of
+    /// arrival is the order of deadlines.
     unacknowledged: List<InOrder>,
     timers: usize,
-    /// Requests and separate responses, by source.
+    /// Requests and separate responses per source.
     shares: Shares,
-    /// Requests with a place [reserved](Keeping::Reserved) for the body of their response, by
-    /// source.
+    /// Requests with a place [reserved](Keeping::Reserved) for their response body, per source.
     reserved: Shares,
-    /// How those are protected that are. Most are not, and have no room for it.
+    /// Protection of the protected requests, stored apart because most requests have none.
     #[cfg(feature = "oscore")]
     protected: BTreeMap<u32, Security>,
 }
@@ -212,29 +213,31 @@ impl<P> Incoming<P> {
 }
 
 impl<P: Copy> Incoming<P> {
-    /// Bytes of a request that waits.
+    /// Memory per request in bytes.
     pub(crate) const BYTES: usize = Arena::<Slot<P>>::PLACE_BYTES;
 
-    /// There is room, of `capacity` in all, for a request of this group whose token counts as so many places, and for its
-    /// response.
+    /// Returns `true` if a group may hold a further request whose token counts as `places`,
+    /// including its response, with a limit of `capacity` for all groups.
     #[inline]
     pub(crate) fn admits(&self, group: Group, places: usize, capacity: usize) -> bool {
         self.shares.admits(group, places, capacity)
     }
 
-    /// There is room to answer the message of a request beside the place that it keeps.
+    /// Returns `true` if the message of a request can be answered in addition to the place that the
+    /// request keeps.
     pub(crate) fn admits_in_parts(&self, group: Group, token: &Token, capacity: usize) -> bool {
         self.shares.admits(group, 2 * token.places(), capacity)
     }
 
-    /// A request that waits keeps its place from now on, and its message has a share of its own.
+    /// Reserves a lasting place for a request; its current message has its own share.
     pub(crate) fn keep_place(&mut self, id: RequestId) {
         if let Some((group, places)) = self.get(id).map(|request| (request.group, request.token.places())) {
             self.shares.take(group, places);
         }
     }
 
-    /// A request keeps its place no longer: the share of its message is all that it has.
+    /// Releases the lasting place of a request, which then holds only the share of its current
+    /// message.
     pub(crate) fn let_place_go(&mut self, id: RequestId) {
         if let Some((group, places)) = self
             .get(id)
@@ -245,7 +248,7 @@ impl<P: Copy> Incoming<P> {
         }
     }
 
-    /// There is room for the next message of a request that keeps its place.
+    /// Returns `true` if there is room for the next message of a request with a lasting place.
     pub(crate) fn admits_next(&self, id: RequestId, group: Group, token: &Token, capacity: usize) -> bool {
         let known = self.get(id).map_or(0, |before| match before.came {
             Came::Between => before.token.places(),
@@ -254,7 +257,7 @@ impl<P: Copy> Incoming<P> {
         self.shares.admits(group, (2 * token.places()).saturating_sub(known), capacity)
     }
 
-    /// A request arrived, and is admitted.
+    /// Inserts an admitted request.
     #[inline]
     pub(crate) fn insert(&mut self, now: Instant, request: impl FnOnce() -> Waiting<P>) -> Option<RequestId> {
         self.generation = self.generation.wrapping_add(1);
@@ -273,13 +276,13 @@ impl<P: Copy> Incoming<P> {
         Some(RequestId { index, generation })
     }
 
-    /// The places that are reserved for the bodies of responses, by source.
+    /// Returns the places reserved for response bodies, per source.
     #[inline]
     pub(crate) fn reserved(&self) -> &Shares {
         &self.reserved
     }
 
-    /// A request has no place reserved any more, if it had one.
+    /// Releases a reserved place, if any.
     fn release(&mut self, keeping: Keeping, group: Group) {
         if keeping == Keeping::Reserved {
             self.reserved.give_back(group, 1);
@@ -292,7 +295,8 @@ impl<P: Copy> Incoming<P> {
         Some(&slot.request)
     }
 
-    /// A request was acknowledged with an Empty ACK; its response will need the state of this peer.
+    /// Records that a request was acknowledged with an Empty ACK; its separate response needs the
+    /// state of this peer.
     pub(crate) fn acknowledged(&mut self, id: RequestId, peer: u32) {
         if self.get(id).is_some_and(Waiting::can_piggyback) {
             self.disarm(id.index);
@@ -303,8 +307,9 @@ impl<P: Copy> Incoming<P> {
         }
     }
 
-    /// The last message of a request is about to be answered, and another one follows: the request keeps its place and the share of that.
-    /// The message's own goes with the answer, or must be given back. The answer is what was asked.
+    /// Pauses a request whose last message is being answered and which will have another one. The
+    /// request keeps its place; the share of the message goes with its response or must be given
+    /// back. Returns the request as it was.
     pub(crate) fn pause(&mut self, id: RequestId) -> Option<Waiting<P>> {
         let request = self.get(id)?.clone();
         if request.is_timed() {
@@ -317,10 +322,11 @@ impl<P: Copy> Incoming<P> {
         Some(request)
     }
 
-    /// The next message of a request that was [paused](Self::pause) arrived, and is [admitted](Self::admits_next).
+    /// Resumes a [paused](Self::pause) request with its next message, which must be
+    /// [admitted](Self::admits_next).
     pub(crate) fn go_on(&mut self, now: Instant, id: RequestId, request: Waiting<P>) {
         let Some(before) = self.get(id) else { return };
-        // Each token takes what its length takes.
+        // Weights differ if the token lengths do.
         let (group, places, keeping) = (before.group, before.token.places(), before.rules.keeping());
         self.shares.give_back(group, places);
         self.release(keeping, group);
@@ -337,14 +343,15 @@ impl<P: Copy> Incoming<P> {
         }
     }
 
-    /// What is answered to a request does not answer a block of its body.
+    /// Makes the response refer to the whole request, not to a block of its body.
     pub(crate) fn answer_whole(&mut self, id: RequestId) {
         if self.get(id).is_some() {
             self.slots[id.index].request.asked.forget_block1();
         }
     }
 
-    /// A request is answered, or never will be. Its share goes with the answer, or must be given back.
+    /// Removes a request that was answered or will not be. Its share goes with the response or must
+    /// be given back.
     #[inline]
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<Waiting<P>> {
         if self.get(id)?.is_timed() {
@@ -359,7 +366,7 @@ impl<P: Copy> Incoming<P> {
         Some(request)
     }
 
-    /// A request that waits, or its next message, was protected like this.
+    /// Stores the protection of a request or of its next message.
     #[inline]
     pub(crate) fn protect(&mut self, id: RequestId, security: &Security) {
         #[cfg(feature = "oscore")]
@@ -370,7 +377,7 @@ impl<P: Copy> Incoming<P> {
         let _ = (self, id, security);
     }
 
-    /// How the response to a request that waits is to be protected.
+    /// Returns the protection for the response to a request.
     #[inline]
     pub(crate) fn security(&self, id: RequestId) -> &Security {
         #[cfg(feature = "oscore")]
@@ -385,35 +392,36 @@ impl<P: Copy> Incoming<P> {
         &Security::PLAIN
     }
 
-    /// A response takes a share although its request does not wait: it leaves in sets. It is given back with its exchange.
+    /// Takes a share for a response sent as a Q-Block body after its request was removed. It is
+    /// given back with the exchange.
     pub(crate) fn take_share(&mut self, group: Group, token: &Token) {
         self.shares.take(group, token.places());
     }
 
-    /// The response to a request is over.
+    /// Gives back the share of a completed response.
     #[inline]
     pub(crate) fn give_back(&mut self, group: Group, token: &Token) {
         self.shares.give_back(group, token.places());
     }
 
-    /// When something must be sent for the first of them.
+    /// Returns the first deadline for an Empty ACK.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         Some(self.slots.get(self.unacknowledged.first()?)?.separate_at)
     }
 
-    /// A request for which something must be sent now.
+    /// Returns a request whose Empty ACK is due.
     pub(crate) fn due(&self, now: Instant) -> Option<RequestId> {
         let index = self.unacknowledged.first()?;
         let slot = self.slots.get(index).filter(|slot| slot.separate_at <= now)?;
         Some(RequestId { index, generation: slot.request.generation })
     }
 
-    /// How many wait for their response.
+    /// Returns the number of requests that await a response.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// How many wait for a time.
+    /// Returns the number of requests with a deadline.
     pub(crate) fn timers(&self) -> usize {
         self.timers
     }

@@ -1,35 +1,36 @@
 //! A sans-I/O CoAP endpoint (RFC 7252, RFC 7641): bytes in, bytes and events out.
 //!
-//! The [`Endpoint`] is a machine without I/O. It owns no socket, reads no clock and no random source; a driver hands it
-//! what arrived and what time it is, and takes out what to send and what happened. tokio, a simulator or an interrupt
-//! handler can be that driver, and all of them run the same protocol.
+//! The [`Endpoint`] owns no socket and reads no clock or random source. A driver passes it the
+//! received datagrams and the time, and takes out datagrams to send and events. The driver can be
+//! tokio, a simulator or an interrupt handler; all run the same protocol code.
 //!
 //! ```text
 //! in:   datagram ──> codec ──> message layer (deduplication) ──> incoming | exchange ──> event ──> application
 //! out:  application ──> exchange (admission) ──> peer (queue, IDs, controller) ──> outbox ──> codec ──> transmit
 //! ```
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`codec`] | bytes to [`Message`](codec::Message) and back, borrowed, without allocation |
-//! | [`config`] | the transmission parameters of RFC 7252 §4.8, the envelope, a bound for everything that can grow |
-//! | `echo` | whether a request is fresh, and its sender where it says (RFC 9175) |
-//! | `hash` | keyed hashes, and fingerprints that stand for what they were made of |
-//! | `store` | containers for what a peer can fill: arena, list, index, timers |
-//! | `oscore` | messages protected from end to end (RFC 8613), with the feature `oscore` |
-//! | [`shares`] | how much of something bounded each group of sources holds |
-//! | `limit` | so much a second for each group of sources |
-//! | `edhoc` | two ends agree on the credentials of OSCORE (RFC 9528), with the feature `edhoc`, on targets with atomic pointers |
-//! | `security` | whether a request, and what answers it, is protected, and what the one is bound to the other by |
-//! | `blockwise` | block-wise transfer: bodies cut into blocks and put together again |
-//! | `message` | the message layer: message IDs, deduplication, what a Reset can be about |
-//! | `incoming` | requests of peers that wait for their response |
-//! | `peer` | what is known of each destination: congestion state, NSTART slots, queue, PROBING_RATE, trust |
+//! | [`config`] | transmission parameters (RFC 7252 §4.8), envelope, limits |
+//! | `echo` | freshness of requests and reachability of their sender (RFC 9175) |
+//! | `hash` | keyed hashes and fingerprints |
+//! | `store` | containers that peers can fill: arena, list, index, timers |
+//! | `oscore` | end-to-end protection (RFC 8613), with the feature `oscore` |
+//! | [`shares`] | fair shares of a bounded resource for groups of sources |
+//! | `limit` | rate limits for groups of sources |
+//! | `edhoc` | EDHOC (RFC 9528), with the feature `edhoc`, on targets with atomic pointers |
+//! | `security` | protection of a request and the binding of its responses |
+//! | `blockwise` | block-wise transfer: splits and reassembles bodies |
+//! | `message` | the message layer: message IDs, deduplication, matching of Resets |
+//! | `incoming` | received requests that await a response |
+//! | `peer` | peer state: congestion control, NSTART slots, queue, PROBING_RATE, trust |
 //! | `exchange` | requests, pings, separate responses and notifications from submission to end |
-//! | `observe` | observers of what is served here, and what is observed elsewhere (RFC 7641) |
+//! | `observe` | observers of this server, and subscriptions of this client (RFC 7641) |
 //! | [`endpoint`] | [`Endpoint`]: connects all these; `handle` in, `poll` out |
 //!
-//! A module uses only what stands above it, and ARCHITECTURE.md follows a datagram from file to file.
+//! A module uses only modules above it in the table. ARCHITECTURE.md follows a datagram from file
+//! to file.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -75,7 +76,7 @@ pub use limit::Limiter;
 pub use observe::{ObserverEnd, ObserverId, SubscriptionEnd, SubscriptionId};
 pub use peer::{ControllerId, PathKey, PeerSnapshot, Survey};
 
-/// What names a peer: a socket address, a simulated node's number, a DTLS session.
+/// A peer's identity: a socket address, a simulated node's number, a DTLS session.
 pub trait PeerKey: Copy + Eq + core::hash::Hash + core::fmt::Debug {}
 
 impl<T: Copy + Eq + core::hash::Hash + core::fmt::Debug> PeerKey for T {}

@@ -1,12 +1,12 @@
-//! [`Limiter`]: a rate limit for each source, as for a server's responses (RFC 7252 §4.7), in memory that does not grow.
+//! [`Limiter`]: a rate limit per source, as for a server's responses (RFC 7252 §4.7), in constant
+//! memory.
 //!
-//! Each source has a bucket of its own, which is a virtual scheduling time (the generic cell rate
-//! algorithm): the time until which its requests would take at the average rate. A source needs its
-//! bucket only while that time is ahead, so the table holds those that asked lately, in sets of
-//! [`WAYS`] places. If all places of a set are in use, the bucket that is closest to empty makes
-//! room. So a source that keeps below its rate is not refused because of others, and a source that
-//! exceeds it keeps its bucket. Two sources share a bucket where their [`Group`]s are equal, in one
-//! of 2^20 pairs.
+//! Each source has a bucket, stored as a virtual scheduling time (generic cell rate algorithm): the
+//! time until which its requests would take at the average rate. A bucket is needed only while this
+//! time is in the future, so the table holds recent sources only, in sets of [`WAYS`] places. If a
+//! set is full, its emptiest bucket is replaced. Sources below their rate are thus never refused
+//! because of others, and a source above its rate keeps its bucket. Two sources share a bucket if
+//! their [`Group`]s are equal: one pair in 2^20.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -16,38 +16,38 @@ use crate::config::ResponseLimit;
 use crate::shares::{Group, ROW};
 use conche_cc::Instant;
 
-/// Places in a set. The first cell of a [`Group`] is the number of its set.
+/// Places per set. The first cell of a [`Group`] selects the set.
 const WAYS: usize = 4;
 
 /// The bucket of a source.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     source: Group,
-    /// The virtual scheduling time. The bucket is empty from then on.
+    /// Virtual scheduling time; the bucket is empty from then on.
     until: Instant,
 }
 
-/// The buckets of the latest sources: 4096 of them, in 64 KiB, or fewer of a small limiter.
+/// The buckets of recent sources: 4096 buckets in 64 KiB, or 64 in a small limiter.
 #[derive(Debug)]
 pub struct Limiter {
-    /// Between two requests at the average rate.
+    /// Interval between two requests at the average rate.
     interval: Duration,
-    /// How far ahead of now a bucket may be and still have room.
+    /// Maximum lead of a bucket over the current time at which a request is still admitted.
     tolerance: Duration,
     sets: Box<[[Bucket; WAYS]]>,
 }
 
-/// Sets of a [small](Limiter::small) limiter.
+/// Number of sets in a [small](Limiter::small) limiter.
 const FEW: usize = 16;
 
 impl Limiter {
-    /// Creates a limiter with no source in it.
+    /// Creates a limiter without sources.
     #[must_use]
     pub fn new(limit: ResponseLimit) -> Self {
         Self::with_sets(limit, ROW as usize)
     }
 
-    /// Creates a limiter with buckets for 64 sources, 1 KiB: for limits that only attackers exceed.
+    /// Creates a limiter for 64 sources (1 KiB), for limits that only attackers exceed.
     pub(crate) fn small(limit: ResponseLimit) -> Self {
         Self::with_sets(limit, FEW)
     }
@@ -68,11 +68,11 @@ impl Limiter {
         self.sets.get_mut(set)
     }
 
-    /// Counts one more request of a source, unless that exceeds its limit.
+    /// Counts a request of a source and returns `true`, unless the request exceeds the limit.
     pub fn admits(&mut self, now: Instant, source: Group) -> bool {
         let (interval, tolerance) = (self.interval, self.tolerance);
         let Some(set) = self.set_of(source) else { return true };
-        // A source keeps its place even with an empty bucket, so that it has no second one.
+        // A source keeps its place even with an empty bucket, so that it cannot have two.
         let known = set.iter().position(|bucket| bucket.source == source);
         let emptiest = || set.iter().enumerate().min_by_key(|(_, bucket)| bucket.until).map(|(way, _)| way);
         let Some(way) = known.or_else(emptiest) else { return true };
@@ -84,7 +84,7 @@ impl Limiter {
         admitted
     }
 
-    /// Takes back one request of a source that was counted.
+    /// Removes one counted request of a source.
     pub fn give_back(&mut self, source: Group) {
         let interval = self.interval;
         let set = self.set_of(source);

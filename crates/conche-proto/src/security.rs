@@ -1,7 +1,8 @@
-//! [`Security`]: whether a request, and what answers it, is protected (RFC 8613), and what the one is bound to the other by.
+//! [`Security`]: protection of a request (RFC 8613), and the binding of its responses to it.
 //!
-//! It is part of whatever outlives a message: a request that waits, an exchange, an observer, a subscription. Without the
-//! feature `oscore` it takes no memory, and with it a pointer as long as nothing is protected.
+//! It is stored with everything that outlives a message: incoming requests, exchanges, observers,
+//! subscriptions. Without the feature `oscore` it takes no memory; with it, a pointer for
+//! unprotected messages.
 
 #[cfg(feature = "oscore")]
 use alloc::boxed::Box;
@@ -10,7 +11,7 @@ use crate::codec::{Body, Code};
 #[cfg(feature = "oscore")]
 use crate::oscore::{Binding, ContextId};
 
-/// How a request, and what answers it, is protected, if it is.
+/// Protection of a request and its responses, if any.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Security {
     #[cfg(feature = "oscore")]
@@ -21,29 +22,29 @@ pub(crate) struct Security {
 #[derive(Clone, Debug)]
 struct Bound {
     context: ContextId,
-    /// What a request says beside of whose it is, and with which ID context: so many bytes.
+    /// Bytes of the OSCORE option that name sender and ID context.
     names: u16,
-    /// `None` as long as the request is not protected.
+    /// `None` until the request is protected.
     binding: Option<Binding>,
-    /// What a request of ours says that is protected: the outer message tells nobody, and us neither.
+    /// Code and body of our own request before protection: the outer message does not contain them.
     said: Option<(Code, Body)>,
-    /// How often the request was made again, with other keys.
+    /// Number of repetitions of the request with other keys.
     again: u8,
 }
 
 impl Security {
-    /// Nothing is protected.
+    /// No protection.
     pub(crate) const PLAIN: Self = Self {
         #[cfg(feature = "oscore")]
         bound: None,
     };
 
-    /// What the protection of a response adds to it at most: the OSCORE option with five bytes of Partial IV (RFC 8613 §6.1),
-    /// Observe in the outer message as well, the payload marker, the inner code, the tag, and what options take more
-    /// where others between them are in the other message.
+    /// Maximum bytes that protection adds to a response: the OSCORE option with five bytes of
+    /// Partial IV (RFC 8613 §6.1), Observe in the outer message, the payload marker, the inner
+    /// code, the tag, and longer option deltas where options in between moved to the other message.
     pub(crate) const RESPONSE_BYTES: usize = 2 + (1 + 5) + 4 + 1 + 1 + 16 + 4;
 
-    /// Bytes to leave free in a request, its own or what it is answered with not counted.
+    /// Returns the bytes to reserve in a request, without its own content or that of its response.
     #[inline]
     pub(crate) fn request_bytes(&self) -> usize {
         #[cfg(feature = "oscore")]
@@ -53,7 +54,7 @@ impl Security {
         0
     }
 
-    /// Bytes to leave free in a response.
+    /// Returns the bytes to reserve in a response.
     #[inline]
     pub(crate) fn response_bytes(&self) -> usize {
         if self.is_plain() { 0 } else { Self::RESPONSE_BYTES }
@@ -90,25 +91,25 @@ impl Security {
 
 #[cfg(feature = "oscore")]
 impl Security {
-    /// A request is to be protected with this.
+    /// Creates the protection of an outgoing request with this context.
     pub(crate) fn with(context: ContextId, names: usize) -> Self {
         let names = u16::try_from(names).unwrap_or(u16::MAX);
         Self { bound: Some(Box::new(Bound { context, names, binding: None, said: None, again: 0 })) }
     }
 
-    /// A request came that was protected.
+    /// Creates the protection of a received request.
     pub(crate) fn by(binding: Binding) -> Self {
         let context = binding.context();
         Self { bound: Some(Box::new(Bound { context, names: 0, binding: Some(binding), said: None, again: 0 })) }
     }
 
-    /// Nothing is protected.
+    /// Returns `true` if nothing is protected.
     #[inline]
     pub(crate) const fn is_plain(&self) -> bool {
         self.bound.is_none()
     }
 
-    /// Bytes that a request takes more when it is protected, which it is not yet.
+    /// Returns the bytes that protection will add to a request that is not protected yet.
     #[inline]
     pub(crate) fn bytes_to_come(&self) -> usize {
         match &self.bound {
@@ -117,13 +118,13 @@ impl Security {
         }
     }
 
-    /// What a request of ours says behind its protection.
+    /// Returns code and body of our own request before protection.
     #[inline]
     pub(crate) fn said(&self) -> Option<(Code, &Body)> {
         self.bound.as_ref()?.said.as_ref().map(|(code, body)| (*code, body))
     }
 
-    /// Both are protected with the same context, or neither is.
+    /// Returns `true` if both use the same context, or neither is protected.
     pub(crate) fn is_as(&self, other: &Self) -> bool {
         self.context() == other.context()
     }
@@ -141,21 +142,22 @@ impl Security {
         self.bound.as_mut()?.binding.as_mut()
     }
 
-    /// A request of ours that says this is protected.
+    /// Records that our request with the content `said` is now protected.
     pub(crate) fn bind(&mut self, binding: Binding, said: (Code, Body)) {
         if let Some(bound) = &mut self.bound {
             (bound.binding, bound.said) = (Some(binding), Some(said));
         }
     }
 
-    /// A request is made again, if it may be: its server may have lost its keys, and then offers others, which it may offer too late.
+    /// Counts a repetition of the request; returns `false` after three. A server may have lost its
+    /// keys and offer new ones, possibly too late for a single repetition.
     pub(crate) fn goes_again(&mut self) -> bool {
         let Some(bound) = self.bound.as_mut().filter(|bound| bound.again < 3) else { return false };
         bound.again += 1;
         true
     }
 
-    /// As another request is to be protected.
+    /// Returns the protection for a further request with the same context.
     pub(crate) fn anew(&self) -> Self {
         let unbound = |bound: &Bound| Box::new(Bound { binding: None, said: None, again: 0, ..*bound });
         Self { bound: self.bound.as_deref().map(unbound) }

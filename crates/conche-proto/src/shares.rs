@@ -1,11 +1,13 @@
-//! [`Shares`]: how much of something bounded each group of sources holds, in memory that does not grow.
+//! [`Shares`]: fair shares of a bounded resource for groups of sources, in constant memory.
 //!
-//! A group may hold no more than what is free for all others (the dynamic threshold of Choudhury and Hahne, IEEE/ACM
-//! Transactions on Networking 6(2), 1998). One group that takes all it can get takes half; n of them leave 1/(n + 1) of
-//! the whole, and each newcomer finds room at once: nothing has to be taken away from anybody.
+//! A group may hold at most as much as is free (the dynamic threshold of Choudhury and Hahne,
+//! IEEE/ACM Transactions on Networking 6(2), 1998). One greedy group gets half; n of them leave
+//! 1/(n + 1) of the whole. A new group finds room at once, and nothing has to be taken from
+//! another.
 //!
-//! A group counts in one cell of each of two rows, chosen by a keyed hash, and holds what the lesser of them says. So a
-//! group is blamed for another only where both cells coincide, in one of 2^20 pairs.
+//! Two rows of counters hold the amounts. A keyed hash assigns a group one cell in each row, and
+//! the lesser of both cells is the group's amount. Two groups are confused only if both cells
+//! coincide: one pair in 2^20.
 //!
 //! ```
 //! use conche_proto::shares::{Group, Shares};
@@ -21,23 +23,22 @@
 
 use alloc::boxed::Box;
 
-/// Cells in a row.
+/// Cells per row.
 pub(crate) const ROW: u32 = 1024;
 
-/// How many of the oldest entries of a table are compared when the largest holder among them makes
-/// room.
+/// Number of the oldest table entries compared when the largest holder among them is evicted.
 pub(crate) const CANDIDATES: usize = 16;
 
-/// A group of sources, as the cells that it counts in.
+/// A group of sources, identified by its two cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group([u16; 2]);
 
 impl Group {
-    /// No group at all.
+    /// No group.
     pub(crate) const NOBODY: Self = Self([u16::MAX; 2]);
 
-    /// The group that hashes to this. The hash must be keyed and spread over all of its bits: who can choose where a group
-    /// counts can make it pay for another.
+    /// Returns the group for a hash. The hash must be keyed and uniform in all bits: otherwise an
+    /// attacker could choose the cells of another group.
     #[must_use]
     #[inline]
     pub fn of(hash: u64) -> Self {
@@ -51,7 +52,7 @@ impl Group {
     }
 }
 
-/// What all groups hold. The rows are made for the first of them.
+/// The amounts of all groups. The rows are allocated on first use.
 #[derive(Debug, Default)]
 pub struct Shares {
     rows: Option<Box<[[u32; 2]; ROW as usize]>>,
@@ -63,14 +64,14 @@ impl Shares {
         Self { rows: None, total: 0 }
     }
 
-    /// A group may take `amount` more of a whole of `capacity`.
+    /// Returns `true` if a group may take `amount` more of a total of `capacity`.
     #[must_use]
     #[inline]
     pub fn admits(&self, group: Group, amount: usize, capacity: usize) -> bool {
         self.held(group).saturating_add(amount) <= capacity.saturating_sub(self.total)
     }
 
-    /// A group takes `amount`, whether admitted or not.
+    /// Adds `amount` to a group, admitted or not.
     #[inline]
     pub fn take(&mut self, group: Group, amount: usize) {
         let rows = self.rows.get_or_insert_with(|| Box::new([[0; 2]; ROW as usize]));
@@ -80,7 +81,7 @@ impl Shares {
         self.total += amount;
     }
 
-    /// A group gives back `amount` of what it took.
+    /// Subtracts `amount` from a group.
     #[inline]
     pub fn give_back(&mut self, group: Group, amount: usize) {
         let Some(rows) = &mut self.rows else { return };
@@ -90,35 +91,35 @@ impl Shares {
         self.total = self.total.saturating_sub(amount);
     }
 
-    /// What all groups hold together.
+    /// Returns the sum over all groups.
     #[inline]
     pub(crate) const fn total(&self) -> usize {
         self.total
     }
 
-    /// Whether an entry of `other` may make room for one of `group`, in a table of entries that can
-    /// be taken away: unless `group` is the larger holder of the two. It holds `besides` elsewhere.
+    /// Returns `true` if an entry of `other` may be evicted for one of `group`: unless `group`
+    /// holds more than `other`. `besides` is what `group` holds elsewhere.
     pub(crate) fn may_displace(&self, group: Group, besides: usize, other: Group) -> bool {
         group == Group::NOBODY || self.excess(group, 1).saturating_add(besides) <= self.held(other)
     }
 
-    /// Whether a group would be admitted if all entries that `displaceable` counts, its own among
-    /// them, had made room. Otherwise none of them has to.
+    /// Returns `true` if a group would be admitted after eviction of all entries counted in
+    /// `displaceable`, including its own. If not, nothing should be evicted.
     pub(crate) fn could_admit(&self, group: Group, amount: usize, capacity: usize, displaceable: &Self) -> bool {
         let held = self.held(group).saturating_sub(displaceable.held(group));
         let free = capacity.saturating_sub(self.total.saturating_sub(displaceable.total));
         held.saturating_add(amount) <= free
     }
 
-    /// How much a group holds beyond the share of other groups that its cells count, if sources are
-    /// forged all over and each holds `amount`: the mean of a cell and four standard deviations of
-    /// it.
+    /// Returns the group's amount minus the expected contribution of other groups to its cells when
+    /// sources are forged at random and each holds `amount`: the mean of a cell plus four standard
+    /// deviations.
     pub(crate) fn excess(&self, group: Group, amount: usize) -> usize {
         let mean = self.total / ROW as usize;
         self.held(group).saturating_sub(mean + 4 * (amount * mean).isqrt())
     }
 
-    /// What a group holds.
+    /// Returns the amount of a group.
     #[inline]
     pub(crate) fn held(&self, group: Group) -> usize {
         let [first, second] = group.cells();

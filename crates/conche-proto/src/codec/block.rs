@@ -1,4 +1,4 @@
-//! [`Block`]: the value of Block1 and Block2, which part of a body a message carries (RFC 7959 §2.2).
+//! [`Block`]: the value of the Block1 and Block2 options (RFC 7959 §2.2).
 
 use core::fmt;
 
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::{Content, OptionNumber, UintBytes, decode_uint, encode_uint};
 
-/// The size of the blocks that a body is cut into: a power of two from 16 to 1024 bytes (RFC 7959 §2.2).
+/// The block size: a power of two from 16 to 1024 bytes (RFC 7959 §2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BlockSize {
     /// SZX 0.
@@ -21,17 +21,17 @@ pub enum BlockSize {
     B256,
     /// SZX 5.
     B512,
-    /// SZX 6: the largest, as long as nobody agreed on something smaller.
+    /// SZX 6: the largest size, and the default until a smaller one is negotiated.
     #[default]
     B1024,
 }
 
 impl BlockSize {
-    /// All sizes, the largest first.
+    /// All sizes in descending order.
     pub const DESCENDING: [Self; 7] =
         [Self::B1024, Self::B512, Self::B256, Self::B128, Self::B64, Self::B32, Self::B16];
 
-    /// The size of this exponent; `None` for 7, which is reserved, and beyond.
+    /// Returns the size for an exponent; `None` for the reserved exponent 7 and larger values.
     #[must_use]
     pub const fn of_szx(szx: u8) -> Option<Self> {
         Some(match szx {
@@ -46,90 +46,94 @@ impl BlockSize {
         })
     }
 
-    /// The largest size of so many bytes at most; `None` below 16.
+    /// Returns the largest size of at most `bytes` bytes; `None` below 16.
     #[must_use]
     pub fn fitting(bytes: usize) -> Option<Self> {
         Self::DESCENDING.into_iter().find(|size| size.bytes() <= bytes)
     }
 
-    /// The size exponent: the size is 2^(SZX + 4) bytes.
+    /// Returns the size exponent: the size is 2^(SZX + 4) bytes.
     #[must_use]
     pub const fn szx(self) -> u8 {
         self as u8
     }
 
-    /// The size in bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         1 << (self.szx() + 4)
     }
 }
 
-/// Which part of a body a message carries or asks for: the value of Block1 and Block2 (RFC 7959 §2.2).
+/// The block of a body that a message carries or requests: the value of Block1 and Block2 (RFC 7959
+/// §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Block {
-    /// NUM: the number of the block, from 0 to [`MAX_NUM`](Self::MAX_NUM).
+    /// NUM: the block number, from 0 to [`MAX_NUM`](Self::MAX_NUM).
     pub num: u32,
-    /// M: more blocks follow. In what only asks for a block or acknowledges one it has another meaning or none (§2.3).
+    /// M: more blocks follow. In a message that only requests or acknowledges a block, the bit has
+    /// another meaning or none (§2.3).
     pub more: bool,
-    /// SZX: into blocks of which size the body is cut.
+    /// SZX: the size of the blocks.
     pub size: BlockSize,
 }
 
 impl Block {
-    /// The largest number that a block can have: 20 bits.
+    /// The largest block number: 20 bits.
     pub const MAX_NUM: u32 = 0xf_ffff;
 
-    /// The block that begins so many bytes from the body's start; `None` if there is none there, or its number is too
-    /// large.
+    /// Returns the block that starts at `offset` bytes into the body; `None` if no block starts
+    /// there or if its number is too large.
     #[must_use]
     pub fn at(offset: usize, more: bool, size: BlockSize) -> Option<Self> {
         let num = u32::try_from(offset / size.bytes()).ok().filter(|&num| num <= Self::MAX_NUM)?;
         offset.is_multiple_of(size.bytes()).then_some(Self { num, more, size })
     }
 
-    /// How many bytes from the body's start the block begins; less than 2^30.
+    /// Returns the offset of the block in the body, in bytes; less than 2^30.
     #[must_use]
     pub const fn offset(self) -> usize {
         self.num as usize * self.size.bytes()
     }
 
-    /// Reads an option's value.
+    /// Decodes an option value.
     ///
     /// # Errors
     ///
-    /// [`BadBlock`] for an exponent of 7, which is reserved, and for values of more than three bytes.
+    /// [`BadBlock`] for the reserved exponent 7 and for values longer than three bytes.
     pub fn decode(value: &[u8]) -> Result<Self, BadBlock> {
         let value = Some(value).filter(|value| value.len() <= 3).and_then(decode_uint).ok_or(BadBlock)?;
         let size = BlockSize::of_szx(value.to_le_bytes()[0] & 0b111).ok_or(BadBlock)?;
         Ok(Self { num: value >> 4, more: value & 0b1000 != 0, size })
     }
 
-    /// The option's value, in its shortest form. Of a number that is too large the lower 20 bits count.
+    /// Encodes the option value in its shortest form. Only the lower 20 bits of the number are
+    /// used.
     #[must_use]
     pub const fn encode(self) -> UintBytes {
         encode_uint((self.num & Self::MAX_NUM) << 4 | (self.more as u32) << 3 | self.size.szx() as u32)
     }
 }
 
-/// As RFC 7959 §3 writes it behind the option's name: `2/1/64`.
+/// Prints the value as RFC 7959 §3 does: `2/1/64`.
 impl fmt::Display for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.num, u8::from(self.more), self.size.bytes())
     }
 }
 
-/// The value of Block1 or Block2 has the reserved size exponent 7 (RFC 7959 §2.2).
+/// The value of Block1 or Block2 is malformed: the reserved size exponent 7, or more than three
+/// bytes (RFC 7959 §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the size exponent of a block is 7, which is reserved: 0 to 6 are allowed (RFC 7959 §2.2)")]
 pub struct BadBlock;
 
 impl Content<'_> {
-    /// The value of Block1 or Block2, `None` if the message has no such option.
+    /// Returns the value of Block1 or Block2; `None` if the message does not have the option.
     ///
     /// # Errors
     ///
-    /// As [`Block::decode`].
+    /// As for [`Block::decode`].
     pub fn block(&self, number: OptionNumber) -> Result<Option<Block>, BadBlock> {
         self.option(number).map(Block::decode).transpose()
     }

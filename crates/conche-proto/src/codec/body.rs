@@ -1,4 +1,4 @@
-//! [`Body`]: the options and payload of a message to be sent, encoded once.
+//! [`Body`]: the encoded options and payload of an outgoing message.
 
 use alloc::vec::Vec;
 use core::ops::{Range, RangeInclusive};
@@ -10,29 +10,30 @@ use thiserror::Error;
 use super::wire::{OptionHeader, PAYLOAD_MARKER};
 use super::{ContentFormat, MAX_OPTION_LENGTH, MessagePool, OptionNumber, Options, RawOption, encode_uint};
 
-/// Options, payload marker and payload as they will stand in the datagram. Header and token are the endpoint's affair
-/// and are put before it on each transmission. Clones share the bytes.
+/// Encoded options, payload marker and payload of a message. The endpoint adds header and token to
+/// each transmission. Clones share the bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Body {
     bytes: Bytes,
 }
 
 impl Body {
-    /// Neither options nor payload.
+    /// A body without options and payload.
     pub const EMPTY: Self = Self { bytes: Bytes::new() };
 
-    /// Of bytes that are encoded already, and well-formed.
+    /// Creates a body from bytes that are well-formed options and payload.
     pub(crate) const fn encoded(bytes: Bytes) -> Self {
         Self { bytes }
     }
 
-    /// A builder for another one.
+    /// Returns a builder for a new body.
     #[must_use]
     pub fn builder() -> BodyBuilder {
         BodyBuilder::default()
     }
 
-    /// A payload and what it is, with no other options, as most responses are; in memory that [`MessagePool`] lends.
+    /// Encodes a payload and its content format, without other options, in memory of a
+    /// [`MessagePool`].
     #[must_use]
     pub fn pooled(format: Option<ContentFormat>, payload: &[u8], pool: &mut MessagePool) -> Self {
         let format = format.and_then(|format| {
@@ -53,48 +54,48 @@ impl Body {
         &self.bytes
     }
 
-    /// The encoded bytes.
+    /// Returns the encoded bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The options in the order of the message.
+    /// Returns the options in the order of the message.
     #[must_use]
     pub fn options(&self) -> Options<'_> {
-        // They end at the payload marker, which is no option.
+        // The iterator stops at the payload marker.
         Options::encoded(&self.bytes)
     }
 
-    /// The value of this option, of its first occurrence if it is repeatable.
+    /// Returns the first value of an option.
     #[must_use]
     pub fn option(&self, number: OptionNumber) -> Option<&[u8]> {
         self.options().find(|option| option.number == number).map(|option| option.value)
     }
 
-    /// A builder with the same options and payload, for a message that has more. The payload is shared.
+    /// Returns a builder with the same options and payload. The payload is shared.
     #[must_use]
     pub fn to_builder(&self) -> BodyBuilder {
         BodyBuilder::new().options(self.options()).payload(self.payload())
     }
 
-    /// The number of encoded bytes.
+    /// Returns the number of encoded bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// There are neither options nor payload.
+    /// Returns `true` if there are neither options nor payload.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 }
 
-/// Options that a builder takes without allocating; few messages have more.
+/// Number of options that a builder holds without allocating.
 const INLINE_OPTIONS: usize = 8;
 
-/// Collects options in any order and a payload.
+/// Collects options in any order, and a payload.
 ///
 /// ```
 /// use conche_proto::codec::{BodyBuilder, OptionNumber};
@@ -106,7 +107,7 @@ const INLINE_OPTIONS: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub struct BodyBuilder {
     options: SmallVec<[Entry; INLINE_OPTIONS]>,
-    /// The options' values, one after the other in the order of the calls.
+    /// Option values, concatenated in the order of the calls.
     values: SmallVec<[u8; 64]>,
     payload: Bytes,
 }
@@ -114,18 +115,18 @@ pub struct BodyBuilder {
 #[derive(Clone, Debug)]
 struct Entry {
     number: OptionNumber,
-    /// Where in `values` its value is.
+    /// Range of the option's value in `values`.
     value: Range<usize>,
 }
 
 impl BodyBuilder {
-    /// Neither options nor payload yet.
+    /// Creates a builder without options and payload.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an option. Those of the same number keep the order of the calls.
+    /// Adds an option. Options of the same number keep the order of the calls.
     #[must_use]
     pub fn option(mut self, number: OptionNumber, value: &[u8]) -> Self {
         let start = self.values.len();
@@ -134,13 +135,13 @@ impl BodyBuilder {
         self
     }
 
-    /// Adds options as they stand in a message.
+    /// Adds decoded options.
     #[must_use]
     pub fn options<'a>(self, options: impl IntoIterator<Item = RawOption<'a>>) -> Self {
         options.into_iter().fold(self, |builder, option| builder.option(option.number, option.value))
     }
 
-    /// Adds an option of format uint in its shortest form.
+    /// Adds an option of format uint, encoded in its shortest form.
     #[must_use]
     pub fn uint(self, number: OptionNumber, value: u32) -> Self {
         self.option(number, encode_uint(value).as_slice())
@@ -152,8 +153,8 @@ impl BodyBuilder {
         self.uint(OptionNumber::CONTENT_FORMAT, format.0.into())
     }
 
-    /// Adds a Uri-Path option for each segment of an absolute path (RFC 7252 §6.4). `/` and the empty path have none, a
-    /// trailing slash stands for an empty segment. Nothing is percent-decoded.
+    /// Adds a Uri-Path option for each segment of an absolute path (RFC 7252 §6.4). `/` and the
+    /// empty path add none; a trailing slash adds an empty segment. Nothing is percent-decoded.
     #[must_use]
     pub fn path(self, path: &str) -> Self {
         match path.strip_prefix('/').unwrap_or(path) {
@@ -174,7 +175,7 @@ impl BodyBuilder {
         self.option(OptionNumber::URI_QUERY, argument.as_bytes())
     }
 
-    /// The value given for this option, the first of several.
+    /// Returns the first value of an option.
     #[must_use]
     pub fn value(&self, number: OptionNumber) -> Option<&[u8]> {
         let entry = self.options.iter().find(|entry| entry.number == number)?;
@@ -188,24 +189,24 @@ impl BodyBuilder {
         self
     }
 
-    /// There are neither options nor payload yet.
+    /// Returns `true` if there are neither options nor payload yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.options.is_empty() && self.payload.is_empty()
     }
 
-    /// Sorts the options and encodes everything.
+    /// Sorts the options and encodes the body.
     ///
     /// # Errors
     ///
-    /// An option that a recipient would have to reject or ignore, as its definition in
-    /// [`OptionNumber::spec`] says. Options without a definition are only limited by what an option can hold.
+    /// If a recipient would reject or ignore an option according to [`OptionNumber::spec`]. For
+    /// options without a definition, only the length that an option header can encode is checked.
     pub fn build(mut self) -> Result<Body, BuildError> {
         self.options.sort_by_key(|entry| entry.number);
         let headers = self.option_headers()?;
         let options = headers.iter().map(|header| usize::from(header.len())).sum::<usize>() + self.values.len();
         let marker = usize::from(!self.payload.is_empty());
-        // Exactly as many as are needed: `Bytes` has to allocate for a vector with capacity to spare.
+        // Exact capacity: `Bytes` reallocates a vector that has spare capacity.
         let mut bytes = Vec::with_capacity(options + marker + self.payload.len());
         for (header, Entry { value, .. }) in headers.into_iter().zip(self.options) {
             bytes.extend(header.bytes());
@@ -218,7 +219,7 @@ impl BodyBuilder {
         Ok(Body { bytes: bytes.into() })
     }
 
-    /// Checks the options, which are sorted, and answers what stands before the value of each.
+    /// Checks the sorted options and returns their headers.
     fn option_headers(&self) -> Result<SmallVec<[OptionHeader; INLINE_OPTIONS]>, BuildError> {
         let mut previous = None;
         let headers = self.options.iter().map(|Entry { number, value }| {
@@ -246,27 +247,27 @@ fn check(number: OptionNumber, value: &[u8], repeated: bool) -> Result<(), Build
     Ok(())
 }
 
-/// Options that make no legal message.
+/// Why a body cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A value is shorter or longer than the option's definition allows.
+    /// The value's length is outside the range that the option's definition allows.
     #[error("a value of {length} bytes for option {number}: {} to {} bytes are allowed", allowed.start(), allowed.end())]
     ValueLength {
         /// The option.
         number: OptionNumber,
-        /// The length of the value given, in bytes.
+        /// Length of the given value, in bytes.
         length: usize,
-        /// The lengths that the option may have, in bytes.
+        /// Allowed lengths, in bytes.
         allowed: RangeInclusive<usize>,
     },
-    /// An option that may occur only once was given more than once.
+    /// An option that is not repeatable was added more than once.
     #[error("option {number} was given more than once, but it is not repeatable")]
     Repeated {
         /// The option.
         number: OptionNumber,
     },
-    /// A path segment `.` or `..`, which no Uri-Path option may have (RFC 7252 §5.10.1).
+    /// A path segment is `.` or `..`, which Uri-Path must not contain (RFC 7252 §5.10.1).
     #[error("a path segment is \".\" or \"..\": resolve the path first")]
     DotSegment,
 }

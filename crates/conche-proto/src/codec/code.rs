@@ -1,94 +1,100 @@
-//! Method and response codes (RFC 7252 §3, §12.1 and the registry's later additions).
+//! Method and response codes (RFC 7252 §3, §12.1, and later registrations).
 
 use core::fmt;
 
-/// A method code (`0.01`), a response code (`2.05`) or Empty (`0.00`): three bits of class, five of detail.
+/// A method code (`0.01`), a response code (`2.05`) or Empty (`0.00`): three bits of class, five
+/// bits of detail.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(pub u8);
 
 impl Code {
-    /// The code `class.detail`; of the class the lower three bits count, of the detail the lower five.
+    /// Creates the code `class.detail` from the lower three bits of the class and the lower five of
+    /// the detail.
     #[must_use]
     pub const fn new(class: u8, detail: u8) -> Self {
         Self((class & 0b111) << 5 | (detail & 0b1_1111))
     }
 
-    /// 0 for requests, 2 for success, 4 for client errors, 5 for server errors.
+    /// Returns the class: 0 for requests, 2 for success, 4 for client errors, 5 for server errors.
     #[must_use]
     pub const fn class(self) -> u8 {
         self.0 >> 5
     }
 
-    /// The part after the dot.
+    /// Returns the detail, the part after the dot.
     #[must_use]
     pub const fn detail(self) -> u8 {
         self.0 & 0b1_1111
     }
 
-    /// 0.00: the message carries neither request nor response.
+    /// Returns `true` for 0.00: the message carries neither a request nor a response.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// A method, known or not.
+    /// Returns `true` for a method, registered or not.
     #[must_use]
     pub const fn is_request(self) -> bool {
         self.class() == 0 && self.detail() > 0
     }
 
-    /// A response of a class that RFC 7252 §5.9 defines: 2, 4 or 5. The registry leaves class 3 to responses as well,
-    /// but nothing says what one would mean, so that it is neither request nor response here.
+    /// Returns `true` for a response of class 2, 4 or 5 (RFC 7252 §5.9). The registry also assigns
+    /// class 3 to responses, but no specification defines its meaning, so here such a code is
+    /// neither request nor response.
     #[must_use]
     pub const fn is_response(self) -> bool {
         matches!(self.class(), 2 | 4 | 5)
     }
 
-    /// Of a class reserved for the future, which makes the message one to reject (RFC 7252 §4.2, §4.3).
+    /// Returns `true` for a reserved class. Messages with such a code are rejected (RFC 7252 §4.2,
+    /// §4.3).
     #[must_use]
     pub const fn is_reserved(self) -> bool {
         matches!(self.class(), 1 | 6 | 7)
     }
 
-    /// A method that only retrieves: GET (RFC 7252 §5.1) or FETCH (RFC 8132 §2).
+    /// Returns `true` for the methods that only retrieve: GET (RFC 7252 §5.1) and FETCH (RFC 8132
+    /// §2).
     #[must_use]
     pub const fn is_safe(self) -> bool {
         matches!(self, Self::GET | Self::FETCH)
     }
 
-    /// A method whose repetition has no further effect: GET, PUT, DELETE (RFC 7252 §5.1), FETCH, iPATCH (RFC 8132).
+    /// Returns `true` for the idempotent methods: GET, PUT, DELETE (RFC 7252 §5.1), FETCH and
+    /// iPATCH (RFC 8132).
     #[must_use]
     pub const fn is_idempotent(self) -> bool {
         self.is_safe() || matches!(self, Self::PUT | Self::DELETE | Self::IPATCH)
     }
 
-    /// 2.xx.
+    /// Returns `true` for 2.xx.
     #[must_use]
     pub const fn is_success(self) -> bool {
         self.class() == 2
     }
 
-    /// 4.xx. A client treats one that it does not know as 4.00 (RFC 7252 §5.2).
+    /// Returns `true` for 4.xx. A client treats an unknown one as 4.00 (RFC 7252 §5.2).
     #[must_use]
     pub const fn is_client_error(self) -> bool {
         self.class() == 4
     }
 
-    /// 5.xx. A client treats one that it does not know as 5.00 (RFC 7252 §5.2).
+    /// Returns `true` for 5.xx. A client treats an unknown one as 5.00 (RFC 7252 §5.2).
     #[must_use]
     pub const fn is_server_error(self) -> bool {
         self.class() == 5
     }
 }
 
-/// `2.05`.
+/// Prints `2.05`.
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:02}", self.class(), self.detail())
     }
 }
 
-/// `2.05 Content`.
+/// Prints `2.05 Content`.
 impl fmt::Debug for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.description() {
@@ -107,7 +113,7 @@ macro_rules! registry {
                 pub const $name: Self = Self::new($class, $detail);
             )*
 
-            /// The name that the CoAP registries give this code, `None` for an unassigned one.
+            /// Returns the code's name in the CoAP registries; `None` for an unassigned code.
             #[must_use]
             pub const fn description(self) -> Option<&'static str> {
                 match self {

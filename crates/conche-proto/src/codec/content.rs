@@ -1,8 +1,9 @@
-//! [`Content`]: what a message says, apart from how it travels (RFC 7252 §3, RFC 8323 §3.2).
+//! [`Content`]: code, token, options and payload, independent of the transport (RFC 7252 §3,
+//! RFC 8323 §3.2).
 //!
-//! CoAP over UDP puts type and message ID before it, CoAP over TCP a length; code, token, options and payload are the
-//! same behind both. Everything is checked once, so that whatever is asked later cannot fail and costs no more than a
-//! walk over the options.
+//! CoAP over UDP precedes them with type and message ID, CoAP over TCP with a length. Decoding
+//! checks everything once, so that later accesses cannot fail and cost at most a walk over the
+//! options.
 
 use core::time::Duration;
 
@@ -10,7 +11,7 @@ use super::token::split_length;
 use super::wire::{PAYLOAD_MARKER, split_option};
 use super::{Code, DecodeErrorKind, OptionNumber, OptionSpec, Token, decode_uint};
 
-/// Well-formed code, token, options and payload inside bytes that somebody else owns.
+/// Well-formed code, token, options and payload in borrowed bytes.
 ///
 /// ```
 /// use conche_proto::codec::{Code, Content, OptionNumber};
@@ -30,20 +31,21 @@ pub struct Content<'a> {
     layout: Layout,
 }
 
-/// What decoding found out; with the bytes it makes a [`Content`].
+/// The result of decoding; together with the bytes it forms a [`Content`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Layout {
     code: Code,
-    /// Bytes before the token that tell its length.
+    /// Length of the extended token length, which precedes the token, in bytes.
     token_start: u8,
     token_end: u32,
-    /// Which options there are, so that those that are not there cost no walk.
+    /// The options present, so that a lookup of an absent option needs no walk.
     present: Present,
-    /// Where the payload marker is, or the end.
+    /// Offset of the payload marker, or of the end.
     options_end: usize,
 }
 
-/// Which options a message has: a bit for each number, the last one for all that have none of their own.
+/// The set of option numbers in a message: one bit per number below 31, the last bit for all
+/// others.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Present(u32);
 
@@ -53,7 +55,7 @@ impl Present {
         Self(self.0 | 1 << number.min(u32::BITS - 1))
     }
 
-    /// `false` if there is certainly none of this number.
+    /// Returns `false` if the option is certainly absent.
     #[inline]
     fn may_have(self, OptionNumber(number): OptionNumber) -> bool {
         self.0 >> u32::from(number).min(u32::BITS - 1) & 1 != 0
@@ -61,22 +63,23 @@ impl Present {
 }
 
 impl<'a> Content<'a> {
-    /// Checks what stands behind a message's framing: token, options, payload. `tkl` is what its token length field says.
+    /// Decodes token, options and payload. `tkl` is the token length field of the message.
     ///
     /// # Errors
     ///
-    /// The first violation of RFC 7252 §3; a token of more than eight bytes is one. That an Empty message has no content is
-    /// a rule of CoAP over UDP and checked by [`Message::decode`](super::Message::decode).
+    /// The first violation of RFC 7252 §3, including a token longer than eight bytes. The rule that
+    /// an Empty message has no content belongs to CoAP over UDP;
+    /// [`Message::decode`](super::Message::decode) checks it.
     #[inline]
     pub fn decode(code: Code, tkl: u8, bytes: &'a [u8]) -> Result<Self, DecodeErrorKind> {
         Self::read(code, tkl, bytes, Token::MAX_LENGTH)
     }
 
-    /// The same with tokens of any length that a message can name (RFC 8974 §2.1).
+    /// Decodes like [`decode`](Self::decode), with extended tokens (RFC 8974 §2.1).
     ///
     /// # Errors
     ///
-    /// The first violation of RFC 7252 §3 as RFC 8974 has it.
+    /// The first violation of RFC 7252 §3 as updated by RFC 8974.
     #[inline]
     pub fn decode_extended(code: Code, tkl: u8, bytes: &'a [u8]) -> Result<Self, DecodeErrorKind> {
         Self::read(code, tkl, bytes, Token::MAX_EXTENDED_LENGTH)
@@ -86,14 +89,14 @@ impl<'a> Content<'a> {
     pub(super) fn read(code: Code, tkl: u8, bytes: &'a [u8], longest_token: usize) -> Result<Self, DecodeErrorKind> {
         let (length, rest) = split_length(tkl, bytes, longest_token)?;
         let behind = rest.get(length as usize..).ok_or(DecodeErrorKind::TokenTruncated)?;
-        // At most two bytes tell the length.
+        // The extended token length has at most two bytes.
         let token_start = u8::try_from(bytes.len() - rest.len()).unwrap_or_default();
         let (options_end, present) = options_end(bytes.len(), behind)?;
         let layout = Layout { code, token_start, token_end: u32::from(token_start) + length, present, options_end };
         Ok(Self { bytes, layout })
     }
 
-    /// Bytes that gave this layout when they were decoded.
+    /// Restores the content from bytes that decoded to this layout.
     pub(super) const fn decoded(bytes: &'a [u8], layout: Layout) -> Self {
         Self { bytes, layout }
     }
@@ -102,20 +105,20 @@ impl<'a> Content<'a> {
         self.layout
     }
 
-    /// Code.
+    /// Returns the code.
     #[must_use]
     pub const fn code(&self) -> Code {
         self.layout.code
     }
 
-    /// Token.
+    /// Returns the token.
     #[must_use]
     #[inline]
     pub fn token(&self) -> Token {
         Token::extended(self.token_bytes()).unwrap_or_default()
     }
 
-    /// The token's bytes.
+    /// Returns the bytes of the token.
     #[must_use]
     #[inline]
     pub fn token_bytes(&self) -> &'a [u8] {
@@ -123,40 +126,41 @@ impl<'a> Content<'a> {
         self.bytes.get(usize::from(token_start)..token_end as usize).unwrap_or_default()
     }
 
-    /// The bytes that the token takes in the message, with those that tell its length.
+    /// Returns the size of the token in the message, with its extended length, in bytes.
     pub(crate) const fn encoded_token_len(&self) -> usize {
         self.layout.token_end as usize
     }
 
-    /// All options in the order of the message, unknown and ill-formed ones included.
+    /// Returns all options in the order of the message, including unknown and malformed ones.
     #[must_use]
     pub fn options(&self) -> Options<'a> {
         let options = self.layout.token_end as usize..self.layout.options_end;
         Options { rest: self.bytes.get(options).unwrap_or_default(), number: 0 }
     }
 
-    /// The same as they are encoded.
+    /// Returns the encoded options.
     pub(crate) fn encoded_options(&self) -> &'a [u8] {
         self.options().rest
     }
 
-    /// The value of this option, of its first occurrence if it is repeatable. As [`values`](Self::values), this passes
-    /// over what a recipient has to ignore.
+    /// Returns the first value of an option. Like [`values`](Self::values), this skips values that
+    /// a recipient must ignore.
     #[must_use]
     #[inline]
     pub fn option(&self, number: OptionNumber) -> Option<&'a [u8]> {
         self.values(number).next()
     }
 
-    /// The value of this option as a number; `None` too when it does not fit 32 bits.
+    /// Returns the value of an option as a number; `None` if it is absent or does not fit 32 bits.
     #[must_use]
     #[inline]
     pub fn uint(&self, number: OptionNumber) -> Option<u32> {
         self.option(number).and_then(decode_uint)
     }
 
-    /// The values of this option, without those that count as unrecognised: values of a length out of range
-    /// (RFC 7252 §5.4.3), supernumerary occurrences (§5.4.5), options not defined for this message (§5.4).
+    /// Returns the values of an option without those that count as unrecognised: values of a length
+    /// out of range (RFC 7252 §5.4.3), supernumerary occurrences (§5.4.5), options not defined for
+    /// this message (§5.4).
     #[must_use]
     #[inline]
     pub fn values(&self, number: OptionNumber) -> Values<'a> {
@@ -166,24 +170,25 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// How long the response may be taken for what the server would say now: its Max-Age, 60 s if it has none (RFC 7252
+    /// Returns the freshness lifetime of the response: its Max-Age, or 60 s without one (RFC 7252
     /// §5.10.5).
     #[must_use]
     pub fn max_age(&self) -> Duration {
         Duration::from_secs(self.uint(OptionNumber::MAX_AGE).unwrap_or(DEFAULT_MAX_AGE).into())
     }
 
-    /// The payload; empty when there is none.
+    /// Returns the payload; empty if there is none.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
         self.bytes.get(self.layout.options_end + 1..).unwrap_or_default()
     }
 }
 
-/// In seconds.
+/// Default Max-Age in seconds.
 const DEFAULT_MAX_AGE: u32 = 60;
 
-/// Checks options and payload, which end a message of so many bytes, and answers where in it the options end, and which there are.
+/// Checks options and payload at the end of a content of `length` bytes. Returns the offset at
+/// which the options end, and the options present.
 #[inline]
 fn options_end(length: usize, mut rest: &[u8]) -> Result<(usize, Present), DecodeErrorKind> {
     let (mut number, mut present) = (0_u32, Present::default());
@@ -205,25 +210,25 @@ fn options_end(length: usize, mut rest: &[u8]) -> Result<(usize, Present), Decod
     }
 }
 
-/// An option as it stands in a message.
+/// An encoded option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawOption<'a> {
-    /// Its number.
+    /// The option number.
     pub number: OptionNumber,
-    /// Its value.
+    /// The option value.
     pub value: &'a [u8],
 }
 
-/// The options of a message; see [`Content::options`].
+/// Iterator over the options of a message; see [`Content::options`].
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
-    /// Checked by [`Content::decode`]: every split succeeds, no number overflows.
+    /// Checked by [`Content::decode`]: every split succeeds and no number overflows.
     rest: &'a [u8],
     number: u16,
 }
 
 impl<'a> Options<'a> {
-    /// Of bytes that are well-formed options, with or without a payload behind them.
+    /// Iterates over well-formed options, with or without a payload after them.
     pub(super) const fn encoded(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, number: 0 }
     }
@@ -244,7 +249,7 @@ impl<'a> Iterator for Options<'a> {
 
 impl core::iter::FusedIterator for Options<'_> {}
 
-/// The values of one option; see [`Content::values`].
+/// Iterator over the values of one option; see [`Content::values`].
 #[derive(Clone, Debug)]
 pub struct Values<'a> {
     options: Options<'a>,

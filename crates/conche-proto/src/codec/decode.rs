@@ -7,8 +7,8 @@ use thiserror::Error;
 use super::header::VERSION;
 use super::{Code, Content, Header, MessageId, Token, Type};
 
-/// A well-formed message inside a datagram that somebody else owns: the header's type and message ID, and the
-/// [`Content`], whose methods are the message's as well.
+/// A well-formed message in a borrowed datagram: type, message ID and [`Content`]. Dereferences to
+/// its content.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
     datagram: &'a [u8],
@@ -18,21 +18,22 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Checks a datagram and answers the message in it.
+    /// Decodes a datagram.
     ///
     /// # Errors
     ///
-    /// The first violation of RFC 7252 §3 and §4.1, with the header as far as the message layer needs it to react. A token of
-    /// more than eight bytes is one.
+    /// The first violation of RFC 7252 §3 and §4.1, with the header if the message layer needs it
+    /// to react. A token longer than eight bytes is a violation.
     pub fn decode(datagram: &'a [u8]) -> Result<Self, DecodeError> {
         Self::read(datagram, Token::MAX_LENGTH)
     }
 
-    /// The same with tokens of any length that a message can name, up to 65 804 bytes (RFC 8974 §2.1).
+    /// Decodes a datagram with extended tokens of up to 65 804 bytes (RFC 8974 §2.1).
     ///
     /// # Errors
     ///
-    /// As [`decode`](Self::decode), with the token length as RFC 8974 has it: 13 and 14 announce a longer one, 15 is reserved.
+    /// As for [`decode`](Self::decode), except that the token lengths 13 and 14 announce an
+    /// extended length and only 15 is reserved (RFC 8974).
     ///
     /// ```
     /// use conche_proto::codec::{DecodeErrorKind, Message};
@@ -47,7 +48,7 @@ impl<'a> Message<'a> {
         Self::read(datagram, Token::MAX_EXTENDED_LENGTH)
     }
 
-    /// A message whose token may have more than eight bytes if `longest_token` is more.
+    /// Decodes a datagram. Tokens may exceed eight bytes if `longest_token` does.
     #[inline]
     pub(crate) fn read(datagram: &'a [u8], longest_token: usize) -> Result<Self, DecodeError> {
         let [first, second, third, fourth, behind @ ..] = datagram else {
@@ -63,36 +64,36 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// A message of a datagram that gave this header and content when it was decoded.
+    /// Restores the message of a datagram that decoded to this header and content.
     pub(super) const fn decoded(datagram: &'a [u8], ty: Type, id: MessageId, content: Content<'a>) -> Self {
         Self { datagram, ty, id, content }
     }
 
-    /// Type, code and message ID.
+    /// Returns type, code and message ID.
     #[must_use]
     pub const fn header(&self) -> Header {
         Header { ty: self.ty, code: self.content.code(), id: self.id }
     }
 
-    /// Type.
+    /// Returns the type.
     #[must_use]
     pub const fn ty(&self) -> Type {
         self.ty
     }
 
-    /// Message ID.
+    /// Returns the message ID.
     #[must_use]
     pub const fn id(&self) -> MessageId {
         self.id
     }
 
-    /// Code, token, options and payload.
+    /// Returns code, token, options and payload.
     #[must_use]
     pub const fn content(&self) -> Content<'a> {
         self.content
     }
 
-    /// The datagram.
+    /// Returns the datagram.
     #[must_use]
     pub const fn as_bytes(&self) -> &'a [u8] {
         self.datagram
@@ -109,7 +110,7 @@ impl<'a> Deref for Message<'a> {
 
 #[inline]
 fn content(code: Code, tkl: u8, behind_header: &[u8], longest_token: usize) -> Result<Content<'_>, DecodeErrorKind> {
-    // A reserved token length is refused as such, even of an Empty message.
+    // A reserved token length has precedence over the check for an Empty message.
     let reserved = if longest_token > Token::MAX_LENGTH { 15 } else { Token::MAX_LENGTH + 1 };
     if code.is_empty() && usize::from(tkl) < reserved && (tkl > 0 || !behind_header.is_empty()) {
         return Err(DecodeErrorKind::EmptyWithContent);
@@ -117,32 +118,33 @@ fn content(code: Code, tkl: u8, behind_header: &[u8], longest_token: usize) -> R
     Content::read(code, tkl, behind_header, longest_token)
 }
 
-/// A datagram is not a well-formed message.
+/// The datagram is not a well-formed message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 #[error("{kind}")]
 pub struct DecodeError {
-    /// What is wrong with it.
+    /// The violation.
     pub kind: DecodeErrorKind,
-    /// Its first four bytes, when they are there and of version 1: a malformed Confirmable message is rejected with a
-    /// Reset that echoes its message ID (RFC 7252 §4.2). Without it the datagram is silently ignored (§3).
+    /// The first four bytes, if present and of version 1. A malformed Confirmable message is
+    /// rejected with a Reset that echoes its message ID (RFC 7252 §4.2). A datagram without this
+    /// header is silently ignored (§3).
     pub header: Option<Header>,
 }
 
-/// What makes a datagram malformed.
+/// The ways in which a datagram can be malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum DecodeErrorKind {
-    /// Fewer than four bytes.
+    /// The datagram has fewer than four bytes.
     #[error("the datagram is shorter than the 4-byte header")]
     TooShort,
     /// The version is not 1.
     #[error("the version is not 1")]
     Version,
-    /// The token length is one of 9 to 15, which are reserved where RFC 8974 is not in use; where it is, 15.
+    /// The token length is reserved: 9 to 15 without RFC 8974, 15 with it.
     #[error("the token length is reserved: it is 15, or more than 8 without RFC 8974")]
     TokenLength,
-    /// The token is cut off.
+    /// The token is truncated.
     #[error("the message ends inside its token")]
     TokenTruncated,
     /// An Empty message has a token or bytes after the message ID (RFC 7252 §4.1).
@@ -154,13 +156,13 @@ pub enum DecodeErrorKind {
     /// An option's length has the reserved value 15.
     #[error("an option length has the reserved value 15")]
     OptionLength,
-    /// An option's extension bytes or value are cut off.
+    /// An option's extension bytes or value are truncated.
     #[error("the message ends inside an option")]
     OptionTruncated,
-    /// The deltas add up to a number that no option has (RFC 7252 §12.2).
+    /// The deltas add up to an option number above 65535 (RFC 7252 §12.2).
     #[error("an option number exceeds 65535")]
     OptionNumberOverflow,
-    /// Nothing follows the payload marker.
+    /// The payload marker is not followed by a payload.
     #[error("the payload marker is followed by no payload")]
     PayloadMarker,
 }

@@ -1,14 +1,15 @@
-//! How messages are printed: `CON GET [0x1a2b] token=0a0b Uri-Path=a Uri-Path=b "payload"`, and texts of peers.
+//! Prints messages, such as `CON GET [0x1a2b] token=0a0b Uri-Path=a Uri-Path=b "payload"`, and text
+//! from peers.
 
 use core::fmt::{self, Write as _};
 
 use super::{Block, Code, Content, Message, OptionFormat, OptionNumber, RawOption, decode_uint};
 
-/// Payload bytes printed at most.
+/// Maximum number of payload bytes printed.
 const PRINTED: usize = 64;
 
-/// A text of a peer for a log or a terminal: what could control that, or reorder what is around it, is written as in Rust,
-/// such as `\n` and `\u{1b}`.
+/// Text from a peer, made safe for logs and terminals: control characters and characters that
+/// reorder text are escaped as in Rust, such as `\n` and `\u{1b}`.
 ///
 /// ```
 /// use conche_proto::codec::Escaped;
@@ -27,7 +28,7 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// Bytes as hexadecimal digits, two for each.
+/// Prints bytes as hexadecimal digits, two per byte.
 ///
 /// ```
 /// use conche_proto::codec::Hexadecimal;
@@ -43,7 +44,8 @@ impl fmt::Display for Hexadecimal<'_> {
     }
 }
 
-/// It is no control character, nor one that separates lines or changes the direction of writing (Unicode UAX #9).
+/// Returns `false` for control characters, line separators, and characters that change the writing
+/// direction (Unicode UAX #9).
 fn is_harmless(character: char) -> bool {
     let separates = matches!(character, '\u{2028}' | '\u{2029}');
     let turns =
@@ -66,7 +68,7 @@ impl fmt::Debug for Message<'_> {
     }
 }
 
-/// As a message without its type and message ID: `GET token=0a0b Uri-Path=a`.
+/// Prints a message without type and message ID: `GET token=0a0b Uri-Path=a`.
 impl fmt::Display for Content<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_code(f, self.code())?;
@@ -80,7 +82,8 @@ impl fmt::Debug for Content<'_> {
     }
 }
 
-/// `Uri-Path=test`, in the form that the option's format asks for; hexadecimal where the value does not have it.
+/// Prints `Uri-Path=test` according to the option's format; hexadecimal if the value does not
+/// conform to it.
 impl fmt::Display for RawOption<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.number)?;
@@ -142,7 +145,7 @@ fn write_payload(f: &mut fmt::Formatter<'_>, payload: &[u8]) -> fmt::Result {
     Ok(())
 }
 
-/// Text with which a peer cannot control the terminal that a log is shown on.
+/// Returns the bytes as text if they are UTF-8 and cannot control a terminal.
 fn printable(bytes: &[u8]) -> Option<&str> {
     core::str::from_utf8(bytes).ok().filter(|text| text.chars().all(is_harmless))
 }

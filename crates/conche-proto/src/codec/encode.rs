@@ -9,9 +9,9 @@ use super::header::HEADER_LENGTH;
 use super::wire::{OptionHeader, PAYLOAD_MARKER};
 use super::{Body, Code, Header, MAX_OPTION_LENGTH, MessageId, OptionNumber, Overhead, Token, Type, encode_uint};
 
-/// Writes one message: framing and token at once, then options in ascending order, then the payload.
+/// Writes one message: framing and token first, then options in ascending order, then the payload.
 ///
-/// After an error the buffer holds a message that is cut short; it is not to be sent.
+/// After an error the buffer holds a truncated message, which must not be sent.
 #[derive(Debug)]
 pub struct Encoder<'b> {
     buffer: &'b mut [u8],
@@ -23,9 +23,9 @@ pub struct Encoder<'b> {
 enum Stage {
     /// The message is Empty: nothing may follow.
     Empty,
-    /// Options may follow, from this number on.
+    /// Options with this number or a higher one may follow.
     Options(OptionNumber),
-    /// The body or payload is written: nothing may follow.
+    /// The body or payload is complete: nothing may follow.
     Payload,
 }
 
@@ -34,7 +34,8 @@ impl<'b> Encoder<'b> {
     ///
     /// # Errors
     ///
-    /// [`EncodeError::BufferTooSmall`]; [`EncodeError::EmptyWithContent`] for an Empty message with a token.
+    /// [`EncodeError::BufferTooSmall`]; [`EncodeError::EmptyWithContent`] for an Empty message with
+    /// a token.
     #[inline]
     pub fn new(buffer: &'b mut [u8], ty: Type, code: Code, id: MessageId, token: &Token) -> Result<Self, EncodeError> {
         let stage = match (code.is_empty(), token.is_empty()) {
@@ -46,8 +47,9 @@ impl<'b> Encoder<'b> {
         Ok(Self { stage, ..Self::framed(buffer, &framing, token)? })
     }
 
-    /// Writes what another framing than that of UDP puts before the token, and the token. `framing` is to announce code
-    /// and [token length](Token::tkl); the length of options and payload, where it announces that, is the [`Body`]'s.
+    /// Writes the framing of another transport, then the token. `framing` must announce the code
+    /// and the [token length](Token::tkl). If it announces the length of options and payload, that
+    /// is the length of the [`Body`].
     ///
     /// # Errors
     ///
@@ -76,7 +78,7 @@ impl<'b> Encoder<'b> {
         Ok(encoder)
     }
 
-    /// Writes the rest of a token's length and the token (RFC 8974 §2.1).
+    /// Writes the extended token length and the token (RFC 8974 §2.1).
     #[cold]
     fn write_extended(&mut self, token: &Token) -> Result<(), EncodeError> {
         self.write(&length_extension(token))?;
@@ -87,8 +89,9 @@ impl<'b> Encoder<'b> {
     ///
     /// # Errors
     ///
-    /// [`EncodeError::OptionOrder`] when an option with a higher number or the payload is already written,
-    /// [`EncodeError::OptionTooLong`], [`EncodeError::EmptyWithContent`], [`EncodeError::BufferTooSmall`].
+    /// [`EncodeError::OptionOrder`] after an option with a higher number,
+    /// [`EncodeError::AfterPayload`], [`EncodeError::OptionTooLong`],
+    /// [`EncodeError::EmptyWithContent`], [`EncodeError::BufferTooSmall`].
     #[inline]
     pub fn option(&mut self, number: OptionNumber, value: &[u8]) -> Result<&mut Self, EncodeError> {
         self.start_option(number, value.len())?;
@@ -100,7 +103,7 @@ impl<'b> Encoder<'b> {
     ///
     /// # Errors
     ///
-    /// As [`option`](Self::option).
+    /// As for [`option`](Self::option).
     #[inline]
     pub fn uint(&mut self, number: OptionNumber, value: u32) -> Result<&mut Self, EncodeError> {
         let value = encode_uint(value);
@@ -109,13 +112,13 @@ impl<'b> Encoder<'b> {
         Ok(self)
     }
 
-    /// Appends options and payload that are already encoded. They must be all that follows the token, since the first
-    /// option's delta counts from 0.
+    /// Appends encoded options and payload. They must be everything that follows the token, since
+    /// the first option's delta counts from 0.
     ///
     /// # Errors
     ///
-    /// [`EncodeError::OptionOrder`] after an option, [`EncodeError::AfterPayload`], [`EncodeError::EmptyWithContent`],
-    /// [`EncodeError::BufferTooSmall`].
+    /// [`EncodeError::OptionOrder`] after an option, [`EncodeError::AfterPayload`],
+    /// [`EncodeError::EmptyWithContent`], [`EncodeError::BufferTooSmall`].
     #[inline]
     pub fn body(&mut self, body: &Body) -> Result<&mut Self, EncodeError> {
         match self.stage {
@@ -134,7 +137,8 @@ impl<'b> Encoder<'b> {
     ///
     /// # Errors
     ///
-    /// [`EncodeError::AfterPayload`], [`EncodeError::EmptyWithContent`], [`EncodeError::BufferTooSmall`].
+    /// [`EncodeError::AfterPayload`], [`EncodeError::EmptyWithContent`],
+    /// [`EncodeError::BufferTooSmall`].
     pub fn payload(&mut self, payload: &[u8]) -> Result<&mut Self, EncodeError> {
         match self.stage {
             _ if payload.is_empty() => return Ok(self),
@@ -148,13 +152,13 @@ impl<'b> Encoder<'b> {
         Ok(self)
     }
 
-    /// The length of the message, in bytes from the buffer's start.
+    /// Returns the length of the message in bytes, from the start of the buffer.
     #[must_use]
     pub fn finish(&self) -> usize {
         self.length
     }
 
-    /// Writes what stands before an option's value.
+    /// Writes the header of an option.
     #[inline]
     fn start_option(&mut self, number: OptionNumber, length: usize) -> Result<(), EncodeError> {
         let previous = match self.stage {
@@ -169,8 +173,8 @@ impl<'b> Encoder<'b> {
         Ok(())
     }
 
-    /// Writes the first `length` bytes of `padded`. Where there is room for all of them they are stored at once, which
-    /// takes an instruction instead of a loop, and the next write goes over what is too much.
+    /// Writes the first `length` bytes of `padded`. If there is room, all of `padded` is stored
+    /// with one instruction instead of a loop; the next write overwrites the excess.
     #[inline]
     fn write_padded<const N: usize>(&mut self, padded: [u8; N], length: u8) -> Result<(), EncodeError> {
         match self.buffer.get_mut(self.length..).and_then(|free| free.first_chunk_mut::<N>()) {
@@ -193,13 +197,14 @@ impl<'b> Encoder<'b> {
     }
 }
 
-/// An Empty message: a ping, an Empty ACK, a RST (RFC 7252 §4.1).
+/// Encodes an Empty message: a ping, an Empty ACK or a RST (RFC 7252 §4.1).
 #[must_use]
 pub fn encode_empty(ty: Type, id: MessageId) -> [u8; HEADER_LENGTH] {
     Header { ty, code: Code::EMPTY, id }.to_bytes(0)
 }
 
-/// The length of a token of 13 bytes or more, as encoded between header and token (RFC 8974 §2.1).
+/// Encodes the extended length of a token of at least 13 bytes, which stands between header and
+/// token (RFC 8974 §2.1).
 fn length_extension(token: &Token) -> SmallVec<[u8; 8]> {
     token.length_field().map_or_else(SmallVec::new, |field| {
         let extension = field.extension.to_be_bytes();
@@ -208,8 +213,8 @@ fn length_extension(token: &Token) -> SmallVec<[u8; 8]> {
     })
 }
 
-/// Encodes a message into a new buffer, without clearing the buffer first. An Empty message is its
-/// header (RFC 7252 §4.1).
+/// Encodes a message into a new buffer without zeroing the buffer first. An Empty message consists
+/// of its header (RFC 7252 §4.1).
 #[inline]
 pub(crate) fn encode_to_vec(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Vec<u8> {
     if code.is_empty() {
@@ -235,31 +240,31 @@ pub(crate) fn encode_to_vec(ty: Type, code: Code, id: MessageId, token: &Token, 
     datagram
 }
 
-/// A message could not be encoded.
+/// Why a message could not be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EncodeError {
     /// The message is longer than the buffer.
     #[error("the message does not fit into the buffer")]
     BufferTooSmall,
-    /// Options must be written in ascending order.
+    /// Options were not written in ascending order.
     #[error("option {number} comes after option {previous}: options are written in ascending order of their numbers")]
     OptionOrder {
-        /// The option that was to be written.
+        /// The rejected option.
         number: OptionNumber,
         /// The option before it.
         previous: OptionNumber,
     },
-    /// The option's value is longer than an option can be.
+    /// The option value exceeds [`MAX_OPTION_LENGTH`].
     #[error("the value of option {number} exceeds {MAX_OPTION_LENGTH} bytes")]
     OptionTooLong {
         /// The option.
         number: OptionNumber,
     },
-    /// The payload ends a message.
+    /// Options or a payload were written after the payload.
     #[error("nothing can follow the payload")]
     AfterPayload,
-    /// An Empty message has neither token nor options nor payload (RFC 7252 §4.1).
+    /// An Empty message must not have a token, options or a payload (RFC 7252 §4.1).
     #[error("an Empty message carries neither token nor options nor payload")]
     EmptyWithContent,
 }

@@ -1,17 +1,17 @@
-//! The fixed four bytes that open every message (RFC 7252 §3).
+//! The fixed four-byte header of every message (RFC 7252 §3).
 
 use core::fmt;
 
 use super::Code;
 
-/// What the message layer does with a message (RFC 7252 §4.2, §4.3).
+/// The message type, which selects the handling by the message layer (RFC 7252 §4.2, §4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
-    /// CON: to be acknowledged or reset, and retransmitted until then.
+    /// CON: retransmitted until acknowledged or reset.
     Confirmable,
     /// NON: never acknowledged.
     NonConfirmable,
-    /// ACK: answers a Confirmable message, with or without a piggybacked response.
+    /// ACK: acknowledges a Confirmable message, with or without a piggybacked response.
     Acknowledgement,
     /// RST: the message with this ID could not be processed.
     Reset,
@@ -37,7 +37,7 @@ impl Type {
     }
 }
 
-/// The RFC's abbreviation: `CON`, `NON`, `ACK` or `RST`.
+/// Prints the RFC's abbreviation: `CON`, `NON`, `ACK` or `RST`.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -49,41 +49,43 @@ impl fmt::Display for Type {
     }
 }
 
-/// Message ID: detects duplicates and matches ACK and RST to CON and NON (RFC 7252 §4.4).
+/// The message ID: detects duplicates and matches ACK and RST to CON and NON (RFC 7252 §4.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub u16);
 
-/// Four hexadecimal digits: `0x1a2b`.
+/// Prints four hexadecimal digits: `0x1a2b`.
 impl fmt::Display for MessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#06x}", self.0)
     }
 }
 
-/// Type, code and message ID: what the message layer needs even of a message whose rest is malformed.
+/// Type, code and message ID: the fields that the message layer needs even if the rest of the
+/// message is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Header {
-    /// Type (T).
+    /// The type (T).
     pub ty: Type,
-    /// Code.
+    /// The code.
     pub code: Code,
-    /// Message ID.
+    /// The message ID.
     pub id: MessageId,
 }
 
 /// The protocol version, in the two highest bits of the first byte.
 pub(super) const VERSION: u8 = 1;
 
-/// Bytes before the token.
+/// Length of the header in bytes.
 pub(super) const HEADER_LENGTH: usize = 4;
 
 impl Header {
-    /// The header of a datagram's first four bytes, without its version and token length.
+    /// Decodes a header without its version and token length.
     pub(super) const fn from_bytes([first, code, id_high, id_low]: [u8; HEADER_LENGTH]) -> Self {
         Self { ty: Type::from_bits(first >> 4), code: Code(code), id: MessageId(u16::from_be_bytes([id_high, id_low])) }
     }
 
-    /// That of a datagram, if it is long enough, whatever else is wrong with it.
+    /// Decodes the header of a datagram of at least four bytes, whether or not the rest is
+    /// well-formed.
     pub(crate) fn of(datagram: &[u8]) -> Option<Self> {
         datagram.first_chunk().map(|bytes| Self::from_bytes(*bytes))
     }

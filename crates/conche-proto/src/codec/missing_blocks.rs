@@ -1,10 +1,11 @@
-//! The payload of a 4.08 that lists the blocks a server has not received (RFC 9177 §5): a CBOR sequence of their numbers.
+//! The payload of a 4.08 response that lists the missing blocks (RFC 9177 §5): a CBOR sequence of
+//! block numbers.
 
 use alloc::vec::Vec;
 
 use super::Block;
 
-/// Writes block numbers, as many as fit into `room` bytes.
+/// Encodes as many block numbers as fit into `room` bytes.
 pub(crate) fn encode_missing_blocks(numbers: &[u32], room: usize) -> Vec<u8> {
     let mut sequence = Vec::new();
     for &number in numbers {
@@ -19,8 +20,9 @@ pub(crate) fn encode_missing_blocks(numbers: &[u32], room: usize) -> Vec<u8> {
     sequence
 }
 
-/// Reads block numbers, `most` of them at most: what comes after those is asked for again by who misses it. `None` if the
-/// payload is no such list, or if its numbers do not ascend: it should be dropped then (RFC 9177 §5).
+/// Decodes at most `most` block numbers; the peer requests any further ones again. Returns `None`
+/// if the payload is malformed or if its numbers do not ascend: the message should then be dropped
+/// (RFC 9177 §5).
 pub(crate) fn decode_missing_blocks(payload: &[u8], most: usize) -> Option<Vec<u32>> {
     let mut decoder = minicbor::Decoder::new(payload);
     let mut numbers: Vec<u32> = Vec::new();

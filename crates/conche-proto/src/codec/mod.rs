@@ -1,9 +1,10 @@
-//! Bytes to [`Message`] and back (RFC 7252 §3), borrowed both ways.
+//! Encodes and decodes messages (RFC 7252 §3) without allocation.
 //!
-//! Decoding and encoding touch no heap: [`Message`] is a checked view of the datagram, [`Encoder`] writes into the
-//! caller's buffer. What a message says is its [`Content`]; what only CoAP over UDP puts before it, type and message ID,
-//! is apart from it. The owned types exist for what outlives a datagram, and share their bytes: [`Body`] is what an
-//! application wants to send, [`OwnedMessage`] what it received, in a [`MessagePool`] where many come and go.
+//! [`Message`] is a checked view of a datagram, and [`Encoder`] writes into the caller's buffer.
+//! The [`Content`] of a message is independent of the transport; type and message ID are specific
+//! to CoAP over UDP. The owned types outlive a datagram and share their bytes: [`Body`] is an
+//! application's outgoing message, [`OwnedMessage`] a received one, stored in a [`MessagePool`]
+//! where many are received.
 //!
 //! ```
 //! use conche_proto::codec::{Code, Encoder, Message, MessageId, OptionNumber, Token, Type};

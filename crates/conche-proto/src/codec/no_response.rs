@@ -2,7 +2,7 @@
 
 use super::{Code, Content, OptionNumber, decode_uint};
 
-/// The classes of responses that a client has no use for: the value of the option No-Response (RFC 7967 §2).
+/// The response classes that a client does not want: the value of No-Response (RFC 7967 §2).
 ///
 /// ```
 /// use conche_proto::codec::{Code, NoResponse};
@@ -14,18 +14,19 @@ use super::{Code, Content, OptionNumber, decode_uint};
 pub struct NoResponse(pub u8);
 
 impl NoResponse {
-    /// All responses are wanted, as without the option.
+    /// Suppresses no response, as without the option.
     pub const NOTHING: Self = Self(0);
-    /// 2.xx.
+    /// Suppresses 2.xx.
     pub const SUCCESS: Self = Self(1 << 1);
-    /// 4.xx.
+    /// Suppresses 4.xx.
     pub const CLIENT_ERROR: Self = Self(1 << 3);
-    /// 5.xx.
+    /// Suppresses 5.xx.
     pub const SERVER_ERROR: Self = Self(1 << 4);
-    /// No response at all.
+    /// Suppresses every response.
     pub const ALL: Self = Self::SUCCESS.and(Self::CLIENT_ERROR).and(Self::SERVER_ERROR);
 
-    /// What a request says; without the option, or with a malformed one, all responses are wanted.
+    /// Returns the value in a request; without the option, or with a malformed one, all responses
+    /// are wanted.
     #[must_use]
     pub fn of(request: &Content<'_>) -> Self {
         Self::of_value(request.option(OptionNumber::NO_RESPONSE))
@@ -35,19 +36,19 @@ impl NoResponse {
         value.and_then(decode_uint).and_then(|value| u8::try_from(value).ok()).map_or(Self::NOTHING, Self)
     }
 
-    /// Neither what this one nor what the other one names.
+    /// Returns the union of both sets of suppressed classes.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// A response with this code is not to be sent.
+    /// Returns `true` if a response with this code must not be sent.
     #[must_use]
     pub const fn suppresses(self, code: Code) -> bool {
         code.is_response() && self.0 & (1 << (code.class() - 1)) != 0
     }
 
-    /// No response of any defined class is wanted.
+    /// Returns `true` if no response of any defined class is wanted.
     #[must_use]
     pub const fn suppresses_all(self) -> bool {
         self.0 & Self::ALL.0 == Self::ALL.0

@@ -2,31 +2,34 @@
 
 use core::fmt;
 
-/// The number of an option (RFC 7252 §5.10, §12.2), whose lowest bits say how it may be treated (§5.4.6).
+/// An option number (RFC 7252 §5.10, §12.2). Its lowest bits encode the option's class (§5.4.6).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OptionNumber(pub u16);
 
 impl OptionNumber {
-    /// A recipient that does not know the option must reject the message; otherwise it ignores the option (§5.4.1).
+    /// Returns `true` for a critical option: a recipient that does not know it must reject the
+    /// message, instead of ignoring the option (§5.4.1).
     #[must_use]
     pub const fn is_critical(self) -> bool {
         self.0 & 0b1 != 0
     }
 
-    /// A proxy that does not know the option must not forward the message (§5.4.2).
+    /// Returns `true` for an unsafe option: a proxy that does not know it must not forward the
+    /// message (§5.4.2).
     #[must_use]
     pub const fn is_unsafe(self) -> bool {
         self.0 & 0b10 != 0
     }
 
-    /// The option is safe to forward and no part of the cache key (§5.4.2, §5.4.6).
+    /// Returns `true` if the option is safe to forward and not part of the cache key (§5.4.2,
+    /// §5.4.6).
     #[must_use]
     pub const fn is_no_cache_key(self) -> bool {
         self.0 & 0b1_1110 == 0b1_1100
     }
 }
 
-/// The option's name, its number where it has none.
+/// Prints the option's name, or its number if it has none.
 impl fmt::Display for OptionNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.spec() {
@@ -36,7 +39,7 @@ impl fmt::Display for OptionNumber {
     }
 }
 
-/// `11 (Uri-Path)`.
+/// Prints `11 (Uri-Path)`.
 impl fmt::Debug for OptionNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.spec() {
@@ -86,7 +89,7 @@ mod tests {
     #[test]
     fn the_number_tells_the_classes_of_rfc_7252_table_4() {
         use OptionNumber as N;
-        // Columns C, U, N of the table; N is only meaningful for options that are safe to forward.
+        // Columns C, U, N of the table; N applies only to options that are safe to forward.
         let table = [
             (N::IF_MATCH, true, false, false),
             (N::URI_HOST, true, true, false),

@@ -1,13 +1,13 @@
-//! [`Order`]: which of two values of the Observe option is newer (RFC 7641 §3.4).
+//! [`Order`]: the order of Observe notifications (RFC 7641 §3.4).
 
 use core::time::Duration;
 
 use conche_cc::Instant;
 
-/// The value of the Observe option that registers (RFC 7641 §2).
+/// The value of the Observe option that registers an observer (RFC 7641 §2).
 pub(crate) const REGISTER: u32 = 0;
 
-/// What orders notifications: the number of the newest, and when it came.
+/// Sequence number and arrival time of the newest notification.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
     pub(crate) sequence: u32,
@@ -15,7 +15,8 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// A notification with this order is newer than this one (RFC 7641 §3.4).
+    /// Returns `true` if a notification with the order `new` is newer than this one (RFC 7641
+    /// §3.4).
     pub(crate) fn is_before(&self, new: &Self) -> bool {
         const HALF: u32 = 1 << 23;
         let (old, sequence) = (self.sequence, new.sequence);

@@ -15,8 +15,8 @@ use super::{
     Values,
 };
 
-/// A well-formed message and the datagram that it is in, in memory that it shares with its clones, with the slices taken
-/// of it, and with its neighbours when it is [pooled](Self::pooled).
+/// A well-formed message with its datagram. Clones, payload slices and [pooled](Self::pooled)
+/// neighbours share the memory.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OwnedMessage {
     datagram: Bytes,
@@ -26,20 +26,20 @@ pub struct OwnedMessage {
 }
 
 impl OwnedMessage {
-    /// Checks a datagram and keeps it.
+    /// Decodes and stores a datagram.
     ///
     /// # Errors
     ///
-    /// As [`Message::decode`].
+    /// As for [`Message::decode`].
     pub fn decode(datagram: impl Into<Box<[u8]>>) -> Result<Self, DecodeError> {
         Self::from_bytes(Bytes::from(datagram.into()))
     }
 
-    /// Checks a datagram and keeps it without a copy.
+    /// Decodes and stores a datagram without a copy.
     ///
     /// # Errors
     ///
-    /// As [`Message::decode`].
+    /// As for [`Message::decode`].
     pub fn from_bytes(datagram: Bytes) -> Result<Self, DecodeError> {
         Self::read(datagram, Token::MAX_LENGTH)
     }
@@ -50,7 +50,7 @@ impl OwnedMessage {
         Ok(Self { datagram, ty, id, layout })
     }
 
-    /// Encodes a message, as if it had been received. `None` if it would not be legal: an Empty one has no content.
+    /// Encodes a message as if it had been received; `None` for an Empty message with content.
     #[must_use]
     pub fn encode(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Option<Self> {
         let mut datagram = vec![0; HEADER_LENGTH + token.encoded_len() + body.len()];
@@ -58,93 +58,93 @@ impl OwnedMessage {
         Self::read(datagram.into(), Token::MAX_EXTENDED_LENGTH).ok()
     }
 
-    /// Copies a message into a pool, which allocates nothing as long as earlier ones are dropped in time. What one that
-    /// is kept for long costs is said at [`MessagePool`].
+    /// Copies a message into a pool. This does not allocate as long as earlier messages are dropped
+    /// in time; [`MessagePool`] describes the cost of keeping one.
     #[must_use]
     #[inline]
     pub fn pooled(message: Message<'_>, pool: &mut MessagePool) -> Self {
         Self::copied(message, pool.copy(message.as_bytes()))
     }
 
-    /// `message` in a copy of its datagram.
+    /// Creates a message from a copy of its datagram.
     #[inline]
     fn copied(message: Message<'_>, datagram: Bytes) -> Self {
         Self { datagram, ty: message.ty(), id: message.id(), layout: message.layout() }
     }
 
-    /// The message, borrowed; everything that is not forwarded below is asked there.
+    /// Returns the borrowed message, for the methods that are not forwarded below.
     #[must_use]
     pub fn view(&self) -> Message<'_> {
         Message::decoded(&self.datagram, self.ty, self.id, self.content())
     }
 
-    /// As [`Message::content`].
+    /// Returns the content; see [`Message::content`].
     #[must_use]
     pub fn content(&self) -> Content<'_> {
         Content::decoded(self.datagram.get(HEADER_LENGTH..).unwrap_or_default(), self.layout)
     }
 
-    /// As [`Message::header`].
+    /// Returns the header; see [`Message::header`].
     #[must_use]
     pub fn header(&self) -> Header {
         self.view().header()
     }
 
-    /// As [`Content::code`].
+    /// Returns the code; see [`Content::code`].
     #[must_use]
     pub fn code(&self) -> Code {
         self.content().code()
     }
 
-    /// As [`Content::token`].
+    /// Returns the token; see [`Content::token`].
     #[must_use]
     pub fn token(&self) -> Token {
         self.content().token()
     }
 
-    /// As [`Content::option`].
+    /// Returns the first value of an option; see [`Content::option`].
     #[must_use]
     pub fn option(&self, number: OptionNumber) -> Option<&[u8]> {
         self.content().option(number)
     }
 
-    /// As [`Content::uint`].
+    /// Returns an option as a number; see [`Content::uint`].
     #[must_use]
     pub fn uint(&self, number: OptionNumber) -> Option<u32> {
         self.content().uint(number)
     }
 
-    /// As [`Content::values`].
+    /// Returns the values of an option; see [`Content::values`].
     #[must_use]
     pub fn values(&self, number: OptionNumber) -> Values<'_> {
         self.content().values(number)
     }
 
-    /// As [`Content::payload`].
+    /// Returns the payload; see [`Content::payload`].
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         self.content().payload()
     }
 
-    /// The payload, shared with this message instead of copied: it keeps the whole datagram in memory.
+    /// Returns the payload without a copy: it keeps the whole datagram in memory.
     #[must_use]
     pub fn payload_bytes(&self) -> Bytes {
         self.datagram.slice_ref(self.payload())
     }
 
-    /// As [`Content::uri_path`].
+    /// Returns the path; see [`Content::uri_path`].
     #[must_use]
     pub fn uri_path(&self) -> String {
         self.content().uri_path()
     }
 
-    /// As [`Content::uri_queries`].
+    /// Returns the query arguments; see [`Content::uri_queries`].
     pub fn uri_queries(&self) -> impl Iterator<Item = Cow<'_, str>> {
         self.content().uri_queries()
     }
 }
 
-/// Copies the message into memory of its own.
+/// Copies the message into its own allocation.
 impl From<Message<'_>> for OwnedMessage {
     #[inline]
     fn from(message: Message<'_>) -> Self {

@@ -1,4 +1,4 @@
-//! The parts of messages and bodies, put together anew: what cutting a body into blocks needs, and joining them again.
+//! Rewrites options and payloads, to split bodies into blocks and to reassemble them.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -12,14 +12,14 @@ use super::wire::{OptionHeader, PAYLOAD_MARKER};
 use super::{Code, Content, Encoder, Header, OptionNumber, OwnedMessage, RawOption, Token, UintBytes, encode_uint};
 
 impl Body {
-    /// Options and payload, as they would stand in a message of this code.
+    /// Returns options and payload as the content of a message with this code.
     #[must_use]
     pub fn content(&self, code: Code) -> Option<Content<'_>> {
-        // What a builder encoded is well-formed, so this is always `Some`.
+        // Always `Some`: a built body is well-formed.
         Content::decode(code, 0, self.as_bytes()).ok()
     }
 
-    /// The payload, shared with this body instead of copied.
+    /// Returns the payload without a copy.
     #[must_use]
     pub fn payload(&self) -> Bytes {
         match self.payload_slice() {
@@ -28,29 +28,30 @@ impl Body {
         }
     }
 
-    /// The payload.
+    /// Returns the payload.
     pub(crate) fn payload_slice(&self) -> &[u8] {
         self.content(Code::CONTENT).map_or(&[], |content| content.payload())
     }
 
-    /// The same with this ETag.
+    /// Returns a copy with this ETag added.
     pub(crate) fn with_etag(&self, etag: &[u8]) -> Self {
         self.with_options(&|_| true, &[RawOption { number: OptionNumber::ETAG, value: etag }], &self.payload())
     }
 
-    /// The same with this Request-Tag in place of its own (RFC 9175 §3).
+    /// Returns a copy with this Request-Tag in place of its own (RFC 9175 §3).
     pub(crate) fn with_request_tag(&self, tag: &[u8]) -> Self {
         const NUMBER: OptionNumber = OptionNumber::REQUEST_TAG;
         self.with_options(&|number| number != NUMBER, &[RawOption { number: NUMBER, value: tag }], &self.payload())
     }
 
-    /// The same with this option of format uint, in place of what there is of its number. Clones of the answer share it.
+    /// Returns a copy with this option of format uint in place of existing options of that number.
+    /// Clones of the result share its bytes.
     #[must_use]
     pub fn with_uint(&self, number: OptionNumber, value: u32) -> Self {
         self.rewritten(|other| other != number, &[(number, encode_uint(value))], &self.payload())
     }
 
-    /// The same options but for those that are not kept, with others added, and this payload in place of its own.
+    /// Returns a copy with the options selected by `kept`, the options `added`, and this payload.
     pub(crate) fn rewritten(
         &self,
         kept: impl Fn(OptionNumber) -> bool,
@@ -60,7 +61,7 @@ impl Body {
         self.with_uints(&kept, added, payload)
     }
 
-    /// Not generic, so that it is compiled here and once, and not by each program for each choice of options.
+    /// Not generic, so that it is compiled once and not per caller.
     fn with_uints(
         &self,
         kept: &dyn Fn(OptionNumber) -> bool,
@@ -86,7 +87,7 @@ impl Body {
 }
 
 impl Content<'_> {
-    /// The options as they would be encoded without some of them.
+    /// Encodes the options without those selected by `left_out`.
     pub(crate) fn options_without(&self, left_out: impl Fn(OptionNumber) -> bool) -> Vec<u8> {
         let mut bytes = Vec::new();
         write_options(&mut bytes, self.options().filter(|option| !left_out(option.number)));
@@ -94,12 +95,12 @@ impl Content<'_> {
     }
 }
 
-/// The bytes of options in ascending order, and a payload behind them.
+/// Returns the encoded size of options in ascending order and a payload.
 pub(crate) fn content_length(options: &[RawOption<'_>], payload: &[u8]) -> usize {
     encoded_length(options) + marked_length(payload)
 }
 
-/// Appends options in ascending order, and a payload behind them.
+/// Appends options in ascending order, and a payload.
 pub(crate) fn write_content(bytes: &mut Vec<u8>, options: &[RawOption<'_>], payload: &[u8]) {
     write_options(bytes, options.iter().copied());
     if !payload.is_empty() {
@@ -108,7 +109,7 @@ pub(crate) fn write_content(bytes: &mut Vec<u8>, options: &[RawOption<'_>], payl
     }
 }
 
-/// What a payload and its marker take.
+/// Returns the size of a payload and its marker.
 fn marked_length(payload: &[u8]) -> usize {
     payload.len() + usize::from(!payload.is_empty())
 }
@@ -133,15 +134,15 @@ fn write_options<'a>(bytes: &mut Vec<u8>, options: impl IntoIterator<Item = RawO
     }
 }
 
-/// A message whose payload comes in parts, one behind the other.
+/// A message assembled from consecutive parts of its payload.
 ///
-/// Its header and token are known with the last of them only: there is room for these in front, and the message begins
-/// as far into that as it is too much. So nothing is ever moved.
+/// Header and token are known only with the last part. The buffer reserves room in front for the
+/// longest of them, and the message starts at an offset into that room. Nothing is moved.
 #[derive(Debug)]
 pub(crate) struct Joined {
     code: Code,
     bytes: Vec<u8>,
-    /// Where the payload begins.
+    /// Offset of the payload.
     start: usize,
 }
 
@@ -149,7 +150,7 @@ pub(crate) struct Joined {
 const FRONT: usize = HEADER_LENGTH + Token::MAX_LENGTH;
 
 impl Joined {
-    /// A message that says what `content` does without those of its options that are not kept, and no payload yet.
+    /// Starts a message with the options of `content` selected by `kept`, and an empty payload.
     pub(crate) fn new(content: &Content<'_>, kept: impl Fn(OptionNumber) -> bool) -> Self {
         let options: SmallVec<[RawOption<'_>; 16]> = content.options().filter(|option| kept(option.number)).collect();
         let mut bytes = Vec::with_capacity(FRONT + encoded_length(&options) + 1 + content.payload().len());
@@ -160,7 +161,7 @@ impl Joined {
         Self { code: content.code(), bytes, start }
     }
 
-    /// The payload so far.
+    /// Returns the payload so far.
     pub(crate) fn payload(&self) -> &[u8] {
         self.bytes.get(self.start..).unwrap_or_default()
     }
@@ -169,13 +170,14 @@ impl Joined {
         self.code
     }
 
-    /// The bytes that it takes in memory.
+    /// Returns the allocated memory in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// The bytes that it would take in memory with so much more payload: memory grows by half each time, so that the
-    /// parts are copied twice on average, but not beyond what a payload of `most` takes.
+    /// Returns the memory needed for `more` further payload bytes. The buffer grows by half each
+    /// time, so that parts are copied twice on average, up to the size for a payload of `most`
+    /// bytes.
     pub(crate) fn capacity_with(&self, more: usize, most: usize) -> usize {
         let needed = self.bytes.len().saturating_add(more);
         if needed <= self.bytes.capacity() {
@@ -191,14 +193,14 @@ impl Joined {
         self.bytes.extend_from_slice(part);
     }
 
-    /// The whole message, with header and token of the last part.
+    /// Returns the whole message, with header and token of the last part.
     pub(crate) fn finish(mut self, header: Header, token: &Token) -> Option<OwnedMessage> {
         if self.bytes.len() == self.start {
             self.bytes.pop();
         }
         let header = Header { code: self.code, ..header }.to_bytes(token.tkl());
         let Some(front) = FRONT.checked_sub(HEADER_LENGTH + token.encoded_len()) else {
-            // There is no room in front for a token of RFC 8974.
+            // The reserved room is too small for an extended token (RFC 8974).
             let mut bytes = vec![0; HEADER_LENGTH + token.encoded_len()];
             Encoder::framed(&mut bytes, &header, token).ok()?;
             bytes.extend_from_slice(self.bytes.get(FRONT..)?);

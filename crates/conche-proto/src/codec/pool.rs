@@ -1,39 +1,39 @@
-//! [`MessagePool`]: memory for received messages, many of them in one allocation.
+//! [`MessagePool`]: memory for received messages, several of them per allocation.
 
 use bytes::{Bytes, BytesMut};
 
-/// Where [`OwnedMessage::pooled`](super::OwnedMessage::pooled) puts its datagrams: one behind the other into a chunk of
-/// [`CHUNK`](Self::CHUNK) bytes. A full chunk is filled again from its start if all its messages are gone by then, so
-/// that an endpoint whose messages are handled soon allocates nothing for them; else the next chunk is allocated and the
-/// full one is freed with its last message.
+/// The memory of [`OwnedMessage::pooled`](super::OwnedMessage::pooled): datagrams are placed one
+/// after the other in chunks of [`CHUNK`](Self::CHUNK) bytes. A full chunk is reused if all its
+/// messages have been dropped; otherwise the next chunk is allocated, and the full one is freed
+/// with its last message. An endpoint whose messages are handled soon therefore does not allocate.
 ///
-/// A message pins its whole chunk, as does a slice of its payload. Kept messages, however many peers sent them, thus
-/// hold at most `CHUNK` bytes each, or their own size where that is more: those are allocated apart. Who keeps a small
-/// message for long, in a cache for instance, gives it memory of its own: `OwnedMessage::from(message.view())`.
+/// A message or a slice of its payload keeps its whole chunk in memory. Each kept message thus
+/// holds at most `CHUNK` bytes; larger messages have their own allocation. To keep a small message
+/// for long, for instance in a cache, copy it: `OwnedMessage::from(message.view())`.
 #[derive(Debug, Default)]
 pub struct MessagePool {
-    /// Empty, with what is left of the chunk as capacity.
+    /// Empty; its capacity is the rest of the chunk.
     chunk: BytesMut,
 }
 
 impl MessagePool {
-    /// The size of a chunk, in bytes: three messages of the largest size that RFC 7252 §4.6 recommends, or some eighty
-    /// of those that sensors send.
+    /// Chunk size in bytes: three messages of the maximum size that RFC 7252 §4.6 recommends, or
+    /// about eighty sensor readings.
     pub const CHUNK: usize = 4096;
 
-    /// A pool that has allocated nothing yet.
+    /// Creates a pool without memory.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The bytes, in a chunk.
+    /// Copies the bytes into a chunk.
     #[inline]
     pub(super) fn copy(&mut self, bytes: &[u8]) -> Bytes {
         self.join([bytes])
     }
 
-    /// The bytes of all parts, one behind the other in a chunk.
+    /// Copies all parts, one after the other, into a chunk.
     #[inline]
     pub(super) fn join<const N: usize>(&mut self, parts: [&[u8]; N]) -> Bytes {
         let length: usize = parts.iter().map(|part| part.len()).sum();
@@ -41,7 +41,8 @@ impl MessagePool {
             return parts.concat().into();
         }
         if length > self.chunk.capacity() {
-            // Asking for a whole chunk, not for what is missing, makes `reserve` start the old one again if it is free.
+            // Reserving a whole chunk, not just the missing bytes, lets `reserve` reuse the old
+            // chunk if it is free.
             self.chunk.reserve(Self::CHUNK);
         }
         parts.iter().for_each(|part| self.chunk.extend_from_slice(part));

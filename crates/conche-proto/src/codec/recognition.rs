@@ -1,21 +1,23 @@
-//! Which options must be treated as unrecognised (RFC 7252 §5.4).
+//! Finds options that count as unrecognised (RFC 7252 §5.4).
 
 use super::{Content, OptionNumber, RawOption};
 
 impl<'a> Content<'a> {
-    /// The first critical option that a recipient must treat as unrecognised, so that it has to reject the message or
-    /// answer 4.02 (RFC 7252 §5.4.1); elective ones are merely ignored. Unrecognised is an option
+    /// Returns the first unrecognised critical option, for which a recipient must reject the
+    /// message or respond with 4.02 (RFC 7252 §5.4.1). Unrecognised elective options are ignored.
+    /// An option is unrecognised if
     ///
-    /// - that is neither in RFC 7252, RFC 7641 or RFC 7959 nor in `also_known`,
-    /// - that is not defined for a message of this code (§5.4),
-    /// - whose value has a length out of range (§5.4.3),
-    /// - that occurs once more than it may (§5.4.5).
+    /// - it is neither in RFC 7252, RFC 7641 or RFC 7959 nor in `also_known`,
+    /// - it is not defined for a message of this code (§5.4),
+    /// - its value has a length out of range (§5.4.3),
+    /// - it is repeated but not repeatable (§5.4.5).
     #[must_use]
     pub fn unacceptable_option(&self, also_known: &[OptionNumber]) -> Option<OptionNumber> {
         self.pass_acceptable(also_known, |_| ()).err()
     }
 
-    /// The same for who looks at the [options](Self::options) while they pass, up to the one that is an error.
+    /// Checks like [`unacceptable_option`](Self::unacceptable_option), and calls `pass` for each
+    /// option up to the one in error.
     #[inline]
     pub(crate) fn pass_acceptable(
         &self,

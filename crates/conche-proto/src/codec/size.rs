@@ -1,59 +1,57 @@
-//! [`Overhead`]: the bytes of a message beside its options and payload.
+//! [`Overhead`]: the size of a message beyond its options and payload.
 //!
-//! Every decision on whether something fits into a message goes through this type. So the size that
-//! is checked equals the size that is sent: the token counts in its encoding, and options that are
-//! added later are reserved.
+//! Every size check of a message uses this type, so that the checked size equals the sent size: it
+//! includes the encoded token and options that are added later.
 
 use super::header::HEADER_LENGTH;
 use super::{Body, Message, Token};
 
-/// The longest encoding of a Block, Q-Block or Size option, whatever option precedes it: two bytes
-/// of header, and the value.
+/// Longest encoding of a Block or Q-Block option, in bytes: two bytes of header, and the value. The
+/// second constant is that for Size1 and Size2.
 pub(crate) const BLOCK_BYTES: usize = 2 + 3;
 pub(crate) const SIZE_BYTES: usize = 2 + 4;
 
-/// The longest encoding of Observe: a byte of header, and a number of 24 bits.
+/// Longest encoding of Observe, in bytes: one byte of header, and a 24-bit number.
 pub(crate) const OBSERVE_BYTES: usize = 1 + 3;
 
-/// The payload marker.
+/// Size of the payload marker in bytes.
 pub(crate) const MARKER_BYTES: usize = 1;
 
-/// The bytes of a message beside its [`Body`]: header, token, and options that are added to the
-/// body later.
+/// The size of a message beyond its [`Body`]: header, token, and options that are added later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Overhead(usize);
 
 impl Overhead {
-    /// Header and this token, with the length field that it needs (RFC 8974 §2.1).
+    /// Returns the size of header and token, including an extended token length (RFC 8974 §2.1).
     #[inline]
     pub(crate) fn of(token: &Token) -> Self {
         Self(HEADER_LENGTH + token.encoded_len())
     }
 
-    /// Header and a token of `length` bytes.
+    /// Returns the size of the header and a token of `length` bytes.
     pub(crate) const fn of_token_length(length: usize) -> Self {
         Self(HEADER_LENGTH + Token::encoded_len_of(length))
     }
 
-    /// Header and the token of this message: the overhead of its response.
+    /// Returns the overhead of a response to this message: header and the same token.
     #[inline]
     pub(crate) fn of_response_to(message: &Message<'_>) -> Self {
         Self(HEADER_LENGTH + message.encoded_token_len())
     }
 
-    /// The same with `bytes` more.
+    /// Adds `bytes` to the overhead.
     #[inline]
     pub(crate) const fn with(self, bytes: usize) -> Self {
         Self(self.0.saturating_add(bytes))
     }
 
-    /// The size of a message with a body of `bytes`.
+    /// Returns the size of a message with a body of `bytes`.
     #[inline]
     pub(crate) const fn and(self, bytes: usize) -> usize {
         self.0.saturating_add(bytes)
     }
 
-    /// The size of a message with this body.
+    /// Returns the size of a message with this body.
     #[inline]
     pub(crate) fn message(self, body: &Body) -> usize {
         self.and(body.len())
@@ -65,8 +63,8 @@ impl Overhead {
         self.message(body) <= limit
     }
 
-    /// The bytes that a message of `limit` bytes leaves for its body; `None` if not even the
-    /// overhead fits.
+    /// Returns the room for a body in a message of `limit` bytes; `None` if the overhead alone
+    /// exceeds the limit.
     #[inline]
     pub(crate) const fn room(self, limit: usize) -> Option<usize> {
         limit.checked_sub(self.0)
@@ -102,7 +100,7 @@ mod tests {
             let mut body = Body::builder();
             for (number, length) in numbers.into_iter().zip(lengths) {
                 let with = body.clone().option(N(number), &vec![1; length]);
-                // Values of registered options have bounds.
+                // Registered options have length bounds.
                 body = if with.clone().build().is_ok() { with } else { body };
             }
             let body = body.build().expect("each option was accepted");

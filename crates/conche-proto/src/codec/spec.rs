@@ -1,4 +1,5 @@
-//! What is known of each option number: format, length, repeatability, default (RFC 7252 Table 4 and later RFCs).
+//! The registry of options: format, length, repeatability, default (RFC 7252 Table 4 and later
+//! RFCs).
 
 use core::ops::RangeInclusive;
 
@@ -8,24 +9,24 @@ use super::{Code, OptionNumber};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OptionSpec {
-    /// Its name: `Uri-Path`.
+    /// The name: `Uri-Path`.
     pub name: &'static str,
-    /// How its value is to be read.
+    /// The format of the value.
     pub format: OptionFormat,
-    /// The lengths that its value may have, in bytes.
+    /// The allowed lengths of the value, in bytes.
     pub length: RangeInclusive<u16>,
-    /// It may occur more than once.
+    /// The option may occur more than once.
     pub repeatable: bool,
-    /// What its absence means.
+    /// The value that applies if the option is absent.
     pub default: OptionDefault,
-    /// The messages that it is defined for.
+    /// The messages for which the option is defined.
     pub used_in: OptionUse,
-    /// The number of the RFC that defines it.
+    /// The number of the RFC that defines the option.
     pub rfc: u16,
 }
 
 impl OptionSpec {
-    /// Whether a value of `length` bytes is in the defined range (RFC 7252 §5.4.3).
+    /// Returns `true` if a value of `length` bytes is in the defined range (RFC 7252 §5.4.3).
     #[must_use]
     #[inline]
     pub fn allows_length(&self, length: usize) -> bool {
@@ -33,7 +34,7 @@ impl OptionSpec {
     }
 }
 
-/// How an option's value is to be read (RFC 7252 §3.2).
+/// The format of an option value (RFC 7252 §3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionFormat {
     /// A zero-length sequence.
@@ -46,19 +47,20 @@ pub enum OptionFormat {
     String,
 }
 
-/// The value that an absent option stands for.
+/// The value that applies if an option is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionDefault {
-    /// None.
+    /// No default.
     None,
-    /// This number.
+    /// A number.
     Uint(u32),
-    /// The address or port that the request was sent to (RFC 7252 §5.10.1).
+    /// The address or port to which the request was sent (RFC 7252 §5.10.1).
     Destination,
 }
 
-/// The messages that an option is defined for; in others it counts as unrecognised (RFC 7252 §5.4).
+/// The messages for which an option is defined; in others it counts as unrecognised (RFC 7252
+/// §5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionUse {
@@ -71,8 +73,9 @@ pub enum OptionUse {
 }
 
 impl OptionUse {
-    /// Whether a message with this code is among them. Messages that are neither request nor response are rejected
-    /// whatever their options are; for them the answer is yes.
+    /// Returns `true` if the option is defined for a message with this code. Also `true` for
+    /// messages that are neither requests nor responses, which are rejected regardless of their
+    /// options.
     #[must_use]
     pub const fn includes(self, code: Code) -> bool {
         match self {
@@ -92,7 +95,7 @@ macro_rules! registry {
                 pub const $constant: Self = Self($number);
             )*
 
-            /// The definition of this option, `None` for a number that is not known here.
+            /// Returns the definition of this option; `None` for an unknown number.
             #[must_use]
             pub const fn spec(self) -> Option<&'static OptionSpec> {
                 match self {

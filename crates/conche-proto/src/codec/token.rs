@@ -1,4 +1,4 @@
-//! Tokens: what a response is matched to its request by (RFC 7252 §5.3.1, RFC 8974).
+//! Tokens, which match responses to requests (RFC 7252 §5.3.1, RFC 8974).
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -7,15 +7,16 @@ use core::hash::{Hash, Hasher};
 use super::wire::{Field, extended};
 use super::{DecodeErrorKind, Hexadecimal};
 
-/// A token. A foreign one is opaque: it is only compared and echoed.
+/// A token. A peer's token is opaque: it is only compared and echoed.
 ///
-/// One of at most eight bytes, as in RFC 7252, is stored inline; a longer one (RFC 8974) takes memory of its own.
+/// A token of at most eight bytes (RFC 7252) is stored inline; a longer one (RFC 8974) is
+/// allocated.
 #[derive(Clone)]
 pub struct Token(Bytes);
 
 #[derive(Clone)]
 enum Bytes {
-    /// What lies behind `length` is zero.
+    /// The bytes after `length` are zero.
     Short {
         length: Length,
         bytes: Word,
@@ -23,8 +24,8 @@ enum Bytes {
     Long(Box<Long>),
 }
 
-/// The length of a short one. It fills a word, and the bytes another one, so that a token is moved in two words and not in
-/// pieces of them: what was written in pieces cannot be read at once for a while.
+/// The length of a short token. Length and bytes fill one word each, so that a token is moved in
+/// two words: a load that spans several smaller stores would stall.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 enum Length {
@@ -52,7 +53,7 @@ impl Length {
 #[repr(align(8))]
 struct Word([u8; Token::MAX_LENGTH]);
 
-/// Behind one pointer, not two words, so that short tokens are not larger for it.
+/// Behind a single pointer, so that long tokens do not enlarge the type.
 #[derive(Clone)]
 struct Long {
     bytes: Box<[u8]>,
@@ -62,13 +63,13 @@ impl Token {
     /// The longest token of RFC 7252, in bytes.
     pub const MAX_LENGTH: usize = 8;
 
-    /// The longest token that a message can name, in bytes (RFC 8974 §2.1).
+    /// The longest extended token, in bytes (RFC 8974 §2.1).
     pub const MAX_EXTENDED_LENGTH: usize = 65_804;
 
     /// The zero-length token.
     pub const EMPTY: Self = Self(Bytes::Short { length: Length::Zero, bytes: Word([0; Self::MAX_LENGTH]) });
 
-    /// The token of these bytes, `None` for more than eight.
+    /// Creates a token; `None` for more than eight bytes.
     #[must_use]
     #[inline]
     pub fn new(token: &[u8]) -> Option<Self> {
@@ -77,7 +78,8 @@ impl Token {
         Some(Self(Bytes::Short { length: *Length::ALL.get(token.len())?, bytes: Word(bytes) }))
     }
 
-    /// The token of these bytes, `None` for more than 65 804. More than eight are for peers that know RFC 8974.
+    /// Creates a token; `None` for more than 65 804 bytes. Only peers that support RFC 8974 accept
+    /// more than eight.
     #[must_use]
     #[inline]
     pub fn extended(token: &[u8]) -> Option<Self> {
@@ -89,7 +91,7 @@ impl Token {
         (token.len() <= Self::MAX_EXTENDED_LENGTH).then(|| Self(Bytes::Long(Box::new(Long { bytes: token.into() }))))
     }
 
-    /// The token's bytes.
+    /// Returns the bytes of the token.
     #[must_use]
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
@@ -99,7 +101,7 @@ impl Token {
         }
     }
 
-    /// The bytes of a short one and zeros behind them.
+    /// Returns the bytes of a short token, padded with zeros, and their number.
     #[inline]
     pub(super) fn padded(&self) -> Option<([u8; Self::MAX_LENGTH], u8)> {
         match self.0 {
@@ -108,7 +110,8 @@ impl Token {
         }
     }
 
-    /// The bytes of a short one as a number, with zeros behind them; of a long one the first eight.
+    /// Returns the bytes of a short token, padded with zeros, as a number; for a long token its
+    /// first eight bytes.
     #[inline]
     pub(crate) fn as_u64(&self) -> u64 {
         match &self.0 {
@@ -117,8 +120,8 @@ impl Token {
         }
     }
 
-    /// The same with this number in its last two bytes. One of fewer than six bytes stays as it is: what is left of it could
-    /// be guessed.
+    /// Returns the token with `number` in its last two bytes. A token of fewer than six bytes is
+    /// unchanged, since the remaining bytes would be guessable.
     pub(crate) fn numbered(mut self, number: u16) -> Self {
         let bytes = match &mut self.0 {
             Bytes::Short { length, bytes: Word(bytes) } if length.get() >= 6 => {
@@ -133,12 +136,12 @@ impl Token {
         self
     }
 
-    /// The number in its last two bytes, if it has some.
+    /// Returns the number in the last two bytes, if the token has at least two.
     pub(crate) fn number(&self) -> Option<u16> {
         self.as_slice().last_chunk().map(|number| u16::from_be_bytes(*number))
     }
 
-    /// The number of its bytes.
+    /// Returns the length in bytes.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
@@ -148,19 +151,21 @@ impl Token {
         }
     }
 
-    /// It has no bytes.
+    /// Returns `true` for the zero-length token.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// It has more than eight bytes: only peers that know RFC 8974 understand it.
+    /// Returns `true` for more than eight bytes: only peers that support RFC 8974 accept such a
+    /// token.
     #[must_use]
     pub fn is_extended(&self) -> bool {
         matches!(self.0, Bytes::Long(_))
     }
 
-    /// The bytes that it takes in a message: its own, and one or two that tell their number if that is 13 or more.
+    /// Returns the size of the token in a message, in bytes: its own length, and one or two bytes
+    /// of extended length from 13 bytes on.
     #[must_use]
     #[inline]
     pub fn encoded_len(&self) -> usize {
@@ -170,13 +175,13 @@ impl Token {
         }
     }
 
-    /// The bytes that a token of `length` bytes takes in a message.
+    /// Returns the size of a token of `length` bytes in a message.
     #[inline]
     pub(crate) const fn encoded_len_of(length: usize) -> usize {
         length + (length >= 13) as usize + (length >= 269) as usize
     }
 
-    /// What the token length field of a message with this token says: TKL.
+    /// Returns the token length field (TKL) of a message with this token.
     #[must_use]
     #[inline]
     pub fn tkl(&self) -> u8 {
@@ -186,25 +191,25 @@ impl Token {
         }
     }
 
-    /// How its length is written.
+    /// Returns the encoding of the length.
     pub(super) fn length_field(&self) -> Option<Field> {
         Field::new(u32::try_from(self.len()).ok()?)
     }
 
-    /// What it counts as where something is shared in places of 128 bytes: 1, and one for each 128 bytes begun that it
-    /// takes in memory of its own.
+    /// Returns the token's weight in limits that count units of 128 bytes: 1, plus one for each 128
+    /// bytes, or part thereof, that it allocates.
     #[inline]
     pub(crate) fn places(&self) -> usize {
         Self::places_of(self.len())
     }
 
-    /// What a token of so many bytes counts as.
+    /// Returns the weight of a token of `length` bytes.
     #[inline]
     pub(crate) const fn places_of(length: usize) -> usize {
         if length <= Self::MAX_LENGTH { 1 } else { 1 + length.div_ceil(128) }
     }
 
-    /// The bytes that it takes in memory of its own.
+    /// Returns the allocated memory in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.0 {
             Bytes::Short { .. } => 0,
@@ -213,9 +218,10 @@ impl Token {
     }
 }
 
-/// The token length that a message's first byte announces, and the token with all that follows it (RFC 8974 §2.1).
+/// Splits off the token length that the first byte of a message announces; returns it with the
+/// remaining bytes (RFC 8974 §2.1).
 ///
-/// Each length is written in one way only, since 13 and 269 are where the next form begins to count.
+/// Each length has exactly one encoding, since the extended forms start at 13 and 269.
 #[inline]
 pub(super) fn split_length(nibble: u8, bytes: &[u8], most: usize) -> Result<(u32, &[u8]), DecodeErrorKind> {
     match usize::from(nibble) {
@@ -225,7 +231,7 @@ pub(super) fn split_length(nibble: u8, bytes: &[u8], most: usize) -> Result<(u32
     }
 }
 
-/// The same for a nibble that announces more than eight bytes.
+/// Splits off the length for a nibble above eight.
 #[cold]
 fn split_extended_length(nibble: u8, bytes: &[u8], most: usize) -> Result<(u32, &[u8]), DecodeErrorKind> {
     let (length, rest) = extended(nibble, bytes, DecodeErrorKind::TokenLength).map_err(|kind| match kind {
@@ -274,7 +280,7 @@ impl Hash for Token {
     }
 }
 
-/// Hexadecimal digits, `-` for the empty token.
+/// Prints hexadecimal digits, `-` for the empty token.
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {

@@ -1,32 +1,33 @@
-//! Option values of format uint (RFC 7252 §3.2): big-endian, the shortest form sent, any form accepted.
+//! Option values of format uint (RFC 7252 §3.2): big-endian; the shortest form is sent, any form is
+//! accepted.
 
 /// The shortest encoding of a number: 0 to 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UintBytes {
-    /// What lies behind `length` is zero.
+    /// The bytes after `length` are zero.
     bytes: [u8; 4],
     length: u8,
 }
 
 impl UintBytes {
-    /// The encoded bytes.
+    /// Returns the encoded bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.length)).unwrap_or(&self.bytes)
     }
 
-    /// The encoded bytes and zeros behind them.
+    /// Returns the encoded bytes, padded with zeros.
     pub(super) const fn padded(self) -> [u8; 4] {
         self.bytes
     }
 
-    /// The number of encoded bytes.
+    /// Returns the number of encoded bytes.
     pub(super) const fn len(self) -> u8 {
         self.length
     }
 }
 
-/// Encodes `value` without leading zero bytes; 0 becomes the empty value.
+/// Encodes `value` without leading zero bytes; 0 is the empty value.
 #[must_use]
 pub const fn encode_uint(value: u32) -> UintBytes {
     let (length, shifted) = match value {
@@ -39,7 +40,7 @@ pub const fn encode_uint(value: u32) -> UintBytes {
     UintBytes { bytes: shifted.to_be_bytes(), length }
 }
 
-/// Decodes a value, leading zeros included; `None` when the number does not fit 32 bits.
+/// Decodes a value, which may have leading zeros; `None` if the number does not fit 32 bits.
 #[must_use]
 pub fn decode_uint(value: &[u8]) -> Option<u32> {
     value.iter().try_fold(0_u32, |number, &byte| number.checked_mul(0x100)?.checked_add(byte.into()))

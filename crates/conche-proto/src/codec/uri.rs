@@ -1,4 +1,4 @@
-//! Path, query and location of a message in the form that URIs have (RFC 7252 §6.5).
+//! Converts path, query and location options to URI components (RFC 7252 §6.5).
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -7,26 +7,28 @@ use core::net::{IpAddr, SocketAddr};
 
 use super::{Content, OptionNumber};
 
-/// The port that a URI need not name (RFC 7252 §6.1).
+/// The default port, which a URI omits (RFC 7252 §6.1).
 const DEFAULT_PORT: u32 = 5683;
 
 impl<'a> Content<'a> {
-    /// The path of the request's URI: `/` for the root, else `/` before each segment (RFC 7252 §6.5).
+    /// Returns the path of the request's URI: `/` for the root, otherwise `/` before each segment
+    /// (RFC 7252 §6.5).
     ///
-    /// What a path segment cannot hold literally is percent-encoded, so that different sequences of segments give
-    /// different paths: the one segment `a/b` gives `/a%2Fb` and not `/a/b`.
+    /// Characters that are not allowed in a path segment are percent-encoded, so that different
+    /// sequences of segments give different paths: the single segment `a/b` gives `/a%2Fb`, not
+    /// `/a/b`.
     #[must_use]
     pub fn uri_path(&self) -> String {
         encode_path(self.values(OptionNumber::URI_PATH))
     }
 
-    /// The URI of a request that was sent to `destination` (RFC 7252 §6.5): with Uri-Host and Uri-Port where it has them,
-    /// with the destination's address and port otherwise.
+    /// Returns the URI of a request that was sent to `destination` (RFC 7252 §6.5). Uri-Host and
+    /// Uri-Port, if present, replace the destination's address and port.
     #[must_use]
     pub fn request_uri(&self, destination: SocketAddr) -> String {
         let mut uri = String::from("coap://");
         match (self.option(OptionNumber::URI_HOST), destination.ip()) {
-            // Brackets are those of an IP literal, which no name has.
+            // Brackets enclose an IP literal; a name cannot contain them.
             (Some(host @ [b'[', .., b']']), _) => push_encoded(&mut uri, host, is_literal_of_address),
             (Some(host), _) => push_encoded(&mut uri, host, is_host_literal),
             (None, IpAddr::V4(address)) => uri.push_str(&format!("{address}")),
@@ -45,8 +47,8 @@ impl<'a> Content<'a> {
         uri
     }
 
-    /// Where the resource is that a request made, as the path and query of a relative URI reference (RFC 7252 §5.10.7);
-    /// `None` if the response does not say.
+    /// Returns the location of a created resource, as path and query of a relative URI reference
+    /// (RFC 7252 §5.10.7); `None` if the response has no location options.
     #[must_use]
     pub fn location(&self) -> Option<String> {
         let segments = self.values(OptionNumber::LOCATION_PATH);
@@ -62,15 +64,15 @@ impl<'a> Content<'a> {
         Some(location)
     }
 
-    /// The arguments of the request's URI, each `key=value` or `key`, not percent-encoded. Bytes that are not UTF-8 are
-    /// replaced by U+FFFD.
+    /// Returns the query arguments of the request's URI, each `key=value` or `key`, not
+    /// percent-encoded. Bytes that are not UTF-8 are replaced by U+FFFD.
     pub fn uri_queries(&self) -> impl Iterator<Item = Cow<'a, str>> + use<'a> {
         self.values(OptionNumber::URI_QUERY).map(String::from_utf8_lossy)
     }
 }
 
-/// The absolute path of these segments as a URI has it (RFC 7252 §6.5, steps 6 and 7): `/` before each of them, and what
-/// would be understood otherwise percent-encoded. Without segments it is `/`.
+/// Returns the absolute path of these segments as in a URI (RFC 7252 §6.5, steps 6 and 7): `/`
+/// before each segment, reserved characters percent-encoded. Without segments it is `/`.
 #[must_use]
 pub fn encode_path<'a>(segments: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut path = String::new();
@@ -84,8 +86,8 @@ pub fn encode_path<'a>(segments: impl IntoIterator<Item = &'a [u8]>) -> String {
     path
 }
 
-/// The query of these arguments as a URI has it (RFC 7252 §6.5, steps 8 and 9): `&` between them, and what would be
-/// understood otherwise percent-encoded. The question mark before it is not part of it.
+/// Returns the query of these arguments as in a URI (RFC 7252 §6.5, steps 8 and 9): `&` between
+/// them, reserved characters percent-encoded. The leading question mark is not included.
 #[must_use]
 pub fn encode_query<'a>(arguments: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut query = String::new();
@@ -111,22 +113,22 @@ fn push_encoded(text: &mut String, bytes: &[u8], is_literal: fn(u8) -> bool) {
     }
 }
 
-/// RFC 3986's pchar without percent-encoding: unreserved, sub-delims, `:` and `@`.
+/// The pchar of RFC 3986 without percent-encoding: unreserved, sub-delims, `:` and `@`.
 fn is_path_literal(byte: u8) -> bool {
     byte == b'&' || is_query_literal(byte) && !matches!(byte, b'/' | b'?')
 }
 
-/// RFC 3986's reg-name without percent-encoding: unreserved and sub-delims.
+/// The reg-name of RFC 3986 without percent-encoding: unreserved and sub-delims.
 fn is_host_literal(byte: u8) -> bool {
     is_path_literal(byte) && !matches!(byte, b':' | b'@')
 }
 
-/// What an IP literal consists of, the brackets included.
+/// The characters of an IP literal, including the brackets.
 fn is_literal_of_address(byte: u8) -> bool {
     is_host_literal(byte) || matches!(byte, b':' | b'[' | b']')
 }
 
-/// What an argument of a query can hold: pchar, `/` and `?`, but not the `&` that ends it.
+/// The characters of a query argument: pchar, `/` and `?`, except the separator `&`.
 fn is_query_literal(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$'()*+,;=:@/?".contains(&byte)
 }

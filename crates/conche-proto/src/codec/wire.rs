@@ -1,31 +1,32 @@
-//! The arithmetic of option headers (RFC 7252 §3.1) and of token lengths (RFC 8974 §2.1), shared by everything that reads
-//! or writes options and tokens.
+//! Encoding of option headers (RFC 7252 §3.1) and token lengths (RFC 8974 §2.1).
 //!
-//! A delta or length up to 12 sits in its nibble; 13 announces one more byte (minus 13), 14 two more (minus 269); 15 is
-//! reserved, save for the byte `0xff`, which is the payload marker.
+//! A delta or length up to 12 is stored in its nibble; 13 announces one more byte (minus 13), 14
+//! two more (minus 269); 15 is reserved, except in the payload marker `0xff`.
 
 use super::DecodeErrorKind;
 
 /// The byte between options and payload.
 pub(super) const PAYLOAD_MARKER: u8 = 0xff;
 
-/// The longest value that an option header can announce: 269 + 65535 bytes.
+/// The longest option value, in bytes: 269 + 65535.
 pub const MAX_OPTION_LENGTH: usize = EXTENDED_16 as usize + u16::MAX as usize;
 
-/// The first delta or length that needs one extension byte.
+/// The smallest delta or length with one extension byte.
 const EXTENDED_8: u32 = 13;
-/// The first delta or length that needs two extension bytes.
+/// The smallest delta or length with two extension bytes.
 const EXTENDED_16: u32 = 269;
 
-/// One option split off the front of an option sequence.
+/// An option split off the front of an option sequence.
 pub(super) struct Split<'a> {
-    /// Difference to the previous option's number; at most 65804, so that a sum with it never wraps 32 bits.
+    /// Difference to the previous option's number; at most 65804, so that adding it cannot overflow
+    /// 32 bits.
     pub delta: u32,
     pub value: &'a [u8],
     pub rest: &'a [u8],
 }
 
-/// Splits the option off whose first byte, not the payload marker, is `first`; `rest` is what follows that byte.
+/// Splits off an option. `first` is its first byte, which is not the payload marker; `rest` is
+/// everything after it.
 #[inline]
 pub(super) fn split_option(first: u8, rest: &[u8]) -> Result<Split<'_>, DecodeErrorKind> {
     let (delta, rest) = extended(first >> 4, rest, DecodeErrorKind::OptionDelta)?;
@@ -34,7 +35,7 @@ pub(super) fn split_option(first: u8, rest: &[u8]) -> Result<Split<'_>, DecodeEr
     Ok(Split { delta, value, rest })
 }
 
-/// The number that a nibble and the bytes behind it say, and what follows these.
+/// Decodes a nibble with its extension bytes; returns the number and the remaining bytes.
 #[inline]
 pub(super) fn extended(nibble: u8, rest: &[u8], reserved: DecodeErrorKind) -> Result<(u32, &[u8]), DecodeErrorKind> {
     match (nibble, rest) {
@@ -46,17 +47,17 @@ pub(super) fn extended(nibble: u8, rest: &[u8], reserved: DecodeErrorKind) -> Re
     }
 }
 
-/// The one to five bytes before an option's value.
+/// The one to five bytes before an option value.
 #[derive(Clone, Copy)]
 pub(super) struct OptionHeader {
-    /// The bytes from the most significant one on. A number is kept in a register, where bytes put into an array one by
-    /// one would go through memory and back.
+    /// The bytes, left-aligned. A number stays in a register, whereas an array filled byte by byte
+    /// would go through memory.
     packed: u64,
     length: u8,
 }
 
 impl OptionHeader {
-    /// The header for a value of `length` bytes; `None` beyond [`MAX_OPTION_LENGTH`].
+    /// Creates the header for a value of `length` bytes; `None` beyond [`MAX_OPTION_LENGTH`].
     #[inline]
     pub(super) fn new(delta: u16, length: usize) -> Option<Self> {
         let delta = Field::new(delta.into())?;
@@ -68,25 +69,25 @@ impl OptionHeader {
         Some(Self { packed: complete << (u64::BITS - u32::from(bits)), length: bits / 8 })
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     #[inline]
     pub(super) const fn len(self) -> u8 {
         self.length
     }
 
-    /// The bytes and zeros behind them.
+    /// Returns the bytes, padded with zeros.
     #[inline]
     pub(super) const fn padded(self) -> [u8; 8] {
         self.packed.to_be_bytes()
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub(super) fn bytes(self) -> impl Iterator<Item = u8> {
         self.padded().into_iter().take(self.length.into())
     }
 }
 
-/// A delta or length as it is written.
+/// An encoded delta or length.
 pub(super) struct Field {
     pub(super) nibble: u8,
     pub(super) extension: u16,

@@ -1,4 +1,5 @@
-//! Admission: which messages may leave now, by NSTART, the peer's message IDs, PROBING_RATE and the controller.
+//! Admission: decides which messages may leave, by NSTART, message IDs, PROBING_RATE and
+//! controller.
 
 use super::retransmission::BETWEEN_NOTIFICATIONS;
 use super::{ExchangeId, Exchanges, Purpose, State, Transferring, transfer};
@@ -8,25 +9,26 @@ use crate::store::Number;
 use conche_cc::control::{Admission, NonHistory, Submission};
 use conche_cc::{Controller, Instant};
 
-/// What becomes of the first message in a peer's queue.
+/// The decision for the first message in a peer's queue.
 enum Turn {
     /// It leaves, as a Confirmable message or not.
     Leave {
         confirmable: bool,
-        /// The path that it counts on, if that has a gate.
+        /// The path that the message counts on, if the path has a gate.
         path: Option<Number>,
     },
-    /// It gets its next chance then.
+    /// Ask again at this time.
     Until(Instant),
-    /// It gets its next chance when something happens to the peer.
+    /// Ask again after an event of the peer.
     OnEvent,
-    /// It gets its next chance when it is the peer's turn on its path.
+    /// Ask again when the peer has its turn on its path.
     OnPath,
 }
 
 impl<C: Controller> Exchanges<C> {
-    /// Lets the first message of a peer's queue leave, if it may: the exchange has a slot and a message ID then. To be
-    /// called after every event that can make a difference, until the answer is `None`.
+    /// Admits the first message of a peer's queue, if permitted: its exchange then has a slot and a
+    /// message ID. To be called after every event that may permit a message, until it returns
+    /// `None`.
     #[inline]
     pub(crate) fn admit_next<P: PeerKey>(
         &mut self,
@@ -44,7 +46,7 @@ impl<C: Controller> Exchanges<C> {
         None
     }
 
-    /// The same for a queue in which somebody waits. A function of its own, since nobody does where peers keep up.
+    /// Admits from a non-empty queue. Out of line, because queues are empty where peers keep up.
     #[inline(never)]
     fn admit_queued<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, peer: u32) -> Option<ExchangeId> {
         let state = peers.get_mut(peer);
@@ -73,8 +75,8 @@ impl<C: Controller> Exchanges<C> {
         None
     }
 
-    /// The same for an exchange that has just been opened: if nobody waits it may leave at once, and else it stands at the end
-    /// of the queue.
+    /// Admits an exchange that was just opened. It may leave at once if the queue is empty,
+    /// otherwise it joins the end of the queue.
     pub(crate) fn admit_new<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -82,7 +84,7 @@ impl<C: Controller> Exchanges<C> {
         peer: u32,
         index: u32,
     ) -> Option<ExchangeId> {
-        // What leaves in sets has turns to give.
+        // A burst yields turns to others.
         if !peers.get(peer).work().queue.is_empty() || self.slots[index].transfer.is_some() {
             self.enqueue(peers, index, true);
             return self.admit_next(now, peers, peer);
@@ -96,7 +98,7 @@ impl<C: Controller> Exchanges<C> {
         None
     }
 
-    /// A sender's turn passes: it has not waited in vain.
+    /// Restarts the waiting time of a sender that yielded its turn.
     fn pass(&mut self, now: Instant, index: u32) {
         let patience = self.config.times().response_timeout;
         let exchange = &mut self.slots[index];
@@ -104,7 +106,7 @@ impl<C: Controller> Exchanges<C> {
         self.arm(index);
     }
 
-    /// Turns of payloads that have left are still to pass (RFC 9177).
+    /// Returns `true` if the exchange must still yield turns for payloads sent earlier (RFC 9177).
     fn owes(&self, index: u32) -> bool {
         self.slots[index].transfer.as_deref().is_some_and(Transferring::owes)
     }
@@ -120,7 +122,7 @@ impl<C: Controller> Exchanges<C> {
         let turn = self.turn(now, peers, peer, index);
         if let Turn::Leave { confirmable, path } = turn {
             self.dequeue(peers, index);
-            // Its departure takes the timer's place: that comes with the next poll, and before any timer.
+            // The departure replaces the timer: it follows with the next poll, before any timer.
             self.timers.cancel(index);
             return Some(self.admit(now, peers, index, (confirmable, path)));
         }
@@ -128,9 +130,9 @@ impl<C: Controller> Exchanges<C> {
         None
     }
 
-    /// Tells the controller, before a new message is looked at, that nothing had waited for a while. Whether a queue
-    /// that ran empty was a pause of the application shows only when its next message comes: a closed loop that sends
-    /// again at once has not paused.
+    /// Reports an idle period to the controller before a new message is considered. Only the
+    /// arrival of the next message shows whether an empty queue was a pause of the application: a
+    /// closed loop sends its next message at once.
     #[inline]
     pub(crate) fn tell_starvation<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: u32) {
         let (state, controller) = peers.controlled(peer);
@@ -153,7 +155,7 @@ impl<C: Controller> Exchanges<C> {
             return Turn::Until(free);
         }
         if !exchange.is_controlled() {
-            // A Non-confirmable response waits for a message ID and for nothing else.
+            // A Non-confirmable response waits only for a message ID.
             return Turn::Leave { confirmable: false, path: None };
         }
         let probing_rate = self.config.transmission.probing_rate;
@@ -172,11 +174,11 @@ impl<C: Controller> Exchanges<C> {
             Admission::OnEvent if state.work().outstanding > 0 => return Turn::OnEvent,
             Admission::At(at) if at > now => true,
             Admission::SendConfirmable => exchange.confirmable || exchange.may_confirm,
-            // A controller that waits for an event where none can come, or for a time that has passed, would wait for
-            // ever: the message leaves, NSTART and the timeouts around it still hold.
+            // The controller waits for an event that cannot occur, or for a time that has passed.
+            // Send, because it would wait forever; NSTART and the envelope's timeouts still apply.
             Admission::Send | Admission::At(_) | Admission::OnEvent => exchange.confirmable,
         };
-        // Converted or not, what was submitted as Non-confirmable keeps to PROBING_RATE.
+        // PROBING_RATE applies to messages submitted as Non-confirmable, converted or not.
         match state.probing_allows_at(now, probing_rate).filter(|_| !exchange.confirmable) {
             Some(_) if asks => self.on_path(now, peers, index, true),
             Some(at) => Turn::Until(or_asks(at)),
@@ -184,9 +186,9 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Asks the path of a message that its peer admits. A response does not wait for its path, nor
-    /// does a message to a peer that did not answer the last one: forged requests and unreachable
-    /// peers would hold up all others.
+    /// Asks the path about a message that its peer admits. Responses do not wait for the path, nor
+    /// do messages to a peer that did not answer the last one: forged requests and unreachable
+    /// peers would delay all others.
     #[inline]
     fn on_path<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, index: u32, confirmable: bool) -> Turn {
         let exchange = &self.slots[index];
@@ -196,7 +198,7 @@ impl<C: Controller> Exchanges<C> {
         }
         match peers.ask_path(now, exchange.peer) {
             Entry::Free => Turn::Leave { confirmable, path: None },
-            // Only acknowledgements open the window, so notifications beyond it ask for one.
+            // Only acknowledgements open the window, so notifications that waited request one.
             Entry::Through { path, waited } => {
                 let confirmable = confirmable || waited && exchange.notifies() && exchange.may_confirm;
                 Turn::Leave { confirmable, path: Number::of(path) }
@@ -227,7 +229,7 @@ impl<C: Controller> Exchanges<C> {
         let name = exchange.id(index);
         let state = peers.get_mut(exchange.peer);
         state.occupy_slot(exchange.bytes);
-        // Nothing that CoAP knows answers a flight.
+        // No message answers a handshake flight, so it needs no ID.
         if exchange.purpose == Purpose::Handshake {
             return name;
         }
@@ -236,14 +238,14 @@ impl<C: Controller> Exchanges<C> {
         name
     }
 
-    /// When to ask again about the first message of a queue: then, or at the next event. A pause has an end, whatever the
-    /// controller says.
+    /// Sets the time of the next admission attempt for the first message of a queue. The pause is
+    /// limited, even if the controller asks for a longer one.
     fn postpone(&mut self, index: u32, turn: &Turn) {
         let exchange = &mut self.slots[index];
         let longest = exchange.pause_ends(self.config.times());
         let at = match *turn {
             Turn::Until(at) => at.min(longest),
-            // It waits for others as long as it would for a controller.
+            // The same limit as for a controller's pause.
             Turn::OnPath => longest,
             Turn::OnEvent | Turn::Leave { .. } => Instant::FAR_FUTURE,
         };
@@ -255,8 +257,8 @@ impl<C: Controller> Exchanges<C> {
     }
 }
 
-/// A notification to a peer that has not been heard since the last one need not be held back for longer: as a Confirmable
-/// message it asks whether the client still is there (RFC 7641 §4.5).
+/// Returns the time when a notification to a silent peer need not wait any longer: it is sent as a
+/// Confirmable message, to learn whether the client still exists (RFC 7641 §4.5).
 fn asks_at(non: &NonHistory) -> Option<Instant> {
     non.unanswered_since.and(non.last).map(|last| last + BETWEEN_NOTIFICATIONS)
 }

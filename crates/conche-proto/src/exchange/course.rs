@@ -1,4 +1,4 @@
-//! How an exchange went and ended.
+//! Outcome and statistics of an exchange.
 
 use core::fmt;
 use core::time::Duration;
@@ -8,20 +8,22 @@ use crate::codec::Code;
 #[cfg(feature = "oscore")]
 use crate::oscore::ProtectError;
 
-/// How an exchange went, all its messages together if it took more than one (RFC 7959).
+/// Statistics of an exchange, over all its messages (RFC 7959).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Course {
-    /// Messages sent, copies not counted: 0 if it never left the queue, more than 1 if a body went in blocks.
+    /// Messages sent, without retransmissions: 0 if none left the queue, more than 1 for a
+    /// block-wise body.
     pub messages: u32,
-    /// Copies sent of all messages, the originals included.
+    /// Transmissions of all messages, including retransmissions.
     pub transmissions: u32,
-    /// How long it waited for admission (NSTART, pacing) before the first copy left.
+    /// Time from submission to the first transmission (NSTART, pacing).
     pub queued: Duration,
-    /// From the first copy's departure to the first acknowledgement or response; `None` if none came.
+    /// Time from the first transmission to the first acknowledgement or response; `None` without
+    /// one.
     pub acknowledged_after: Option<Duration>,
-    /// From the first copy's departure to this event.
+    /// Time from the first transmission to this event.
     pub elapsed: Duration,
-    /// The timeout that was armed last.
+    /// The last timeout armed.
     pub timeout: Duration,
 }
 
@@ -29,32 +31,35 @@ pub struct Course {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {
-    /// All retransmissions went unanswered (RFC 7252 §4.2), or a NON request got no response.
+    /// All retransmissions were unanswered (RFC 7252 §4.2), or a Non-confirmable request got no
+    /// response.
     TimedOut,
-    /// The request was acknowledged, but no response followed within the response timeout.
+    /// The request was acknowledged, but no response arrived within the response timeout.
     NoResponse,
-    /// The request's own deadline passed before a response came.
+    /// The request's own deadline passed before a response arrived.
     Deadline,
-    /// It waited longer than the queue lifetime and was never sent: certainly no effect at the peer.
+    /// The request exceeded the queue lifetime and was never sent: it had no effect at the peer.
     QueueExpired,
-    /// The peer answered with a Reset message: it does not process such messages.
+    /// The peer responded with a Reset: it does not process such messages.
     Reset,
-    /// The network reported the peer unreachable.
+    /// The network reported the peer as unreachable.
     Unreachable,
-    /// The response carried a critical option that is unknown or malformed (RFC 7252 §5.4.1), or a block that does not
-    /// follow those before it (RFC 7959 §2.4).
+    /// The response had a critical option that is unknown or malformed (RFC 7252 §5.4.1), or a
+    /// block that does not continue the previous ones (RFC 7959 §2.4).
     UnacceptableResponse,
-    /// The body changed while it was fetched block by block, again and again, or where asking again could have another
-    /// effect (RFC 7959 §2.4).
+    /// The body changed during a block-wise transfer, repeatedly or where repeating the request
+    /// could have another effect (RFC 7959 §2.4).
     BodyChanged,
-    /// The response's body is larger than [`Limits::body_bytes`](crate::Limits::body_bytes) or than what is left of
-    /// [`Limits::assembly_bytes`](crate::Limits::assembly_bytes), or its blocks do not fit into messages.
+    /// The response body exceeds [`Limits::body_bytes`](crate::Limits::body_bytes) or the rest of
+    /// [`Limits::assembly_bytes`](crate::Limits::assembly_bytes), or its blocks exceed the message
+    /// size.
     BodyTooLarge,
-    /// The message does not fit into [`Limits::message_bytes`](crate::Limits::message_bytes), and
-    /// cannot go in blocks.
+    /// The message exceeds [`Limits::message_bytes`](crate::Limits::message_bytes) and cannot be
+    /// sent block-wise.
     MessageTooLarge,
-    /// The request was protected (OSCORE, RFC 8613), and an error came that was not. Nobody knows who sent it: a server that
-    /// has lost the security context, or someone on the path, who may have let the request through before.
+    /// A protected request (OSCORE, RFC 8613) got an unprotected error. Its sender is unknown: a
+    /// server that lost the security context, or an attacker on the path, who may have forwarded
+    /// the request before.
     #[cfg(feature = "oscore")]
     NotAuthenticated(Code),
     /// The next message of the exchange could not be protected.
@@ -87,7 +92,8 @@ impl fmt::Display for Failure {
 
 impl core::error::Error for Failure {}
 
-/// Names an exchange that this endpoint opened: a request, a ping, a separate response or a notification.
+/// Identifies an exchange that this endpoint opened: a request, ping, separate response or
+/// notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExchangeId {
     pub(crate) index: u32,
@@ -95,15 +101,16 @@ pub struct ExchangeId {
 }
 
 impl ExchangeId {
-    /// A number that no other exchange of this endpoint has, for logs and traces.
+    /// Returns a number unique among the exchanges of this endpoint, for logs and traces.
     #[must_use]
     pub const fn as_u64(self) -> u64 {
         (self.generation as u64) << 32 | self.index as u64
     }
 
-    /// Its place among the exchanges that are not over, for drivers that keep something for each: below
-    /// [`Limits::exchanges`](crate::Limits::exchanges) and what else the endpoint has open. It is taken
-    /// again once the exchange is over, which may be before its end is polled.
+    /// Returns the exchange's place, for drivers that store data per exchange. It is below
+    /// [`Limits::exchanges`](crate::Limits::exchanges) plus the other exchanges that the endpoint
+    /// has open. The place is reused after the end of the exchange, possibly before its final event
+    /// is polled.
     #[must_use]
     pub const fn place(self) -> u32 {
         self.index

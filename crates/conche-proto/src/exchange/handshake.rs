@@ -1,7 +1,7 @@
-//! The flights of a handshake: each is to the controller what a Confirmable message is, and is repeated as RFC 6347 §4.2.4 says, for as long as
-//! who writes them wants.
+//! Handshake flights: to the controller each is a Confirmable message. Flights are repeated
+//! according to RFC 6347 §4.2.4, as long as their creator continues.
 //!
-//! From its first flight to its end a handshake occupies one slot, and counts on its path.
+//! A handshake occupies one slot and counts on its path from its first flight to its end.
 
 use core::num::NonZeroU8;
 use core::time::Duration;
@@ -14,20 +14,22 @@ use crate::peer::{Fate, Mark, Peers};
 use conche_cc::control::{AckKind, Expired};
 use conche_cc::{Controller, Instant};
 
-/// A flight of a handshake that has left, or a copy of one.
+/// A transmitted handshake flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flight {
     /// UDP payload of all its datagrams, in bytes.
     pub bytes: usize,
-    /// It is a copy of the flight before.
+    /// This is a retransmission of the previous flight.
     pub repeated: bool,
-    /// It waits so long for its answer at least: the peer may need long to compute it, and the handshake itself may have measured the path.
+    /// Minimum timeout: the peer may need long to compute its answer, and the handshake may have
+    /// measured the RTT itself.
     pub least_timeout: Duration,
 }
 
 impl<C: Controller> Exchanges<C> {
-    /// A flight left: the controller arms its timer, if it knows the path. Each copy waits at least twice as long as the one before, and the next flight
-    /// no shorter as long as no round trip is known that this stands for (RFC 6347 §4.2.4.1).
+    /// Records a transmitted flight: the controller arms its timer if it has an RTT. Each
+    /// retransmission waits at least twice as long as the previous one. The next flight waits no
+    /// shorter until an RTT is measured (RFC 6347 §4.2.4.1).
     pub(crate) fn flight_left<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -39,7 +41,7 @@ impl<C: Controller> Exchanges<C> {
         if !flight.repeated {
             self.flight_answered(now, peers, index, None);
         } else if self.slots[index].state == State::AwaitingAck {
-            // The peer repeats what was answered already, and so has not heard the answer.
+            // The peer repeats an answered flight, hence did not receive the answer.
             self.flight_overdue(now, peers, index);
         }
         let datagrams = u32::try_from(flight.bytes).unwrap_or(u32::MAX);
@@ -65,12 +67,13 @@ impl<C: Controller> Exchanges<C> {
         let least = flight.least_timeout.max(if flight.repeated { before.saturating_mul(2) } else { before });
         let timeout = wanted.max(least).min(cap);
         exchange.timeout = Some(timeout);
-        // How long it goes on is not for MAX_TRANSMIT_SPAN to say.
+        // MAX_TRANSMIT_SPAN does not apply to handshakes.
         exchange.state_until = now + timeout;
         self.arm(index);
     }
 
-    /// The answer to the last flight has begun to come, to this copy if that is known. The rest of it may still be missing: the timer goes on.
+    /// Records the start of the answer to the last flight, for transmission `copy` if known. The
+    /// timer continues, because the rest of the answer may be lost.
     pub(crate) fn flight_answered<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -85,7 +88,7 @@ impl<C: Controller> Exchanges<C> {
         peers.get_mut(exchange.peer).heard();
         exchange.told_copy = copy.and_then(|copy| NonZeroU8::new(copy.saturating_add(1)));
         let (holds_slot, path) = (exchange.holds_slot, exchange.path);
-        // The time of an answer to nobody knows which copy may include the peer's own timer.
+        // If the answered transmission is unknown, the time may include the peer's own timer.
         let kind = if copy.is_some() { AckKind::Piggybacked } else { AckKind::Separate };
         self.acknowledge(now, peers, index, kind);
         let exchange = &mut self.slots[index];
@@ -101,7 +104,8 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Those that begin together do not go on together (ACK_RANDOM_FACTOR, RFC 7252 §4.8).
+    /// Randomizes a timeout to separate handshakes that start together (ACK_RANDOM_FACTOR, RFC 7252
+    /// §4.8).
     fn dither(&self, timeout: Duration, random: &mut impl RngCore) -> Duration {
         let spread = u128::from(self.config.transmission.ack_random_factor.permille.saturating_sub(1000));
         let most = timeout.as_nanos().saturating_mul(spread) / 1000;
@@ -109,7 +113,7 @@ impl<C: Controller> Exchanges<C> {
         timeout.saturating_add(Duration::from_nanos(u64::try_from(more).unwrap_or(u64::MAX)))
     }
 
-    /// The timer of a flight ran out: another copy leaves, when the controller lets it.
+    /// Handles the timeout of a flight: it is retransmitted when the controller permits.
     pub(super) fn flight_overdue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         let exchange = &mut self.slots[index];
         exchange.leave_path(peers, Fate::Lost);
@@ -127,7 +131,7 @@ impl<C: Controller> Exchanges<C> {
     }
 }
 
-/// The controller of a peer knows how long a round trip takes, or was told by others of its path.
+/// Returns `true` if the peer's controller has an RTT, measured or from its path.
 fn knows_path<P: PeerKey, C: Controller>(peers: &mut Peers<P, C>, peer: u32) -> bool {
     let (peer, controller) = peers.controlled(peer);
     peer.marks.has(Mark::Seeded) || controller.snapshot(&peer.control).srtt.is_some()

@@ -1,5 +1,5 @@
-//! Exchanges that this endpoint opens: requests, pings, separate responses (RFC 7252 §5.2) and notifications (RFC 7641
-//! §4.2), from submission to end.
+//! Exchanges opened by this endpoint: requests, pings, separate responses (RFC 7252 §5.2) and
+//! notifications (RFC 7641 §4.2), from submission to end.
 //!
 //! ```text
 //!   Queued ──admitted──> Departing ──left──> AwaitingAck ──Empty ACK──> AwaitingResponse ──> over
@@ -8,22 +8,24 @@
 //!                            └──── expired ─────┘
 //! ```
 //!
-//! A request with a body that is streamed is `Paused` between two messages, for as long as the application takes.
+//! A request with a streamed body is `Paused` between two messages, until the application
+//! continues.
 //!
-//! An exchange is a *sender*: it yields messages one after the other and keeps its place in the peer's queue until it has
-//! no more. A request yields one; a response that is superseded before it was acknowledged yields the next at once. A
-//! transfer of blocks yields the next when the last was answered, and stands at the end of the queue then.
+//! An exchange is a *sender*: it sends messages in sequence and keeps its place in the peer's queue
+//! until the last. A request sends one. A response superseded before its acknowledgement sends the
+//! next at once. A block transfer sends the next message after the answer to the last, from the end
+//! of the queue.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | `request` | what an application hands in |
-//! | `course` | how an exchange went and ended |
+//! | `request` | requests and responses of the application |
+//! | `course` | outcome and statistics |
 //! | `table` | [`Exchanges`]: by number, message ID and token, from opening to closing |
-//! | `admission` | which messages may leave: NSTART, message IDs, PROBING_RATE, the controller |
-//! | `retransmission` | what the controller is told, and the timers that it gives |
-//! | `handshake` | the flights of a handshake (RFC 6347 §4.2.4), in the place of messages |
-//! | `transfer` | requests that take more than one message |
-//! | `sets` | messages that leave many at a time and get one answer (RFC 9177) |
+//! | `admission` | decides which messages may leave |
+//! | `retransmission` | reports to the controller, and its timers |
+//! | `handshake` | flights of a handshake (RFC 6347 §4.2.4) in place of messages |
+//! | `transfer` | requests of more than one message |
+//! | `sets` | MAX_PAYLOADS bursts with a single answer (RFC 9177) |
 
 mod admission;
 mod course;
@@ -59,97 +61,102 @@ use crate::store::{Linked, Links, Number};
 use conche_cc::control::AckedCopy;
 use conche_cc::{Controller, Instant};
 
-/// What an exchange is for.
+/// The purpose of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Request,
     Ping,
-    /// A separate response to a request of this group. A Non-confirmable one opens an exchange only if it has to wait.
+    /// A separate response to a request of this group. A Non-confirmable response opens an exchange
+    /// only if it must wait.
     Response(Group),
     /// A notification for this observer (RFC 7641 §4.2).
     Notification(u32),
-    /// A state comes in sets that this subscription observes (RFC 9177 §4.5): a request that has nothing to send but what asks
-    /// for more.
+    /// Reception of a Q-Block notification for this subscription (RFC 9177 §4.5): sends only
+    /// requests for missing blocks.
     State(u32),
-    /// A handshake of what stands below the endpoint: it has no message, but flights that somebody else writes.
+    /// A handshake of the layer below: its flights are created elsewhere.
     Handshake,
 }
 
-/// Where an exchange stands.
+/// The state of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It waits for admission.
+    /// Waits for admission.
     Queued,
-    /// A copy waits to be polled, or for the time at which the controller lets it leave.
+    /// A transmission waits for the next poll, or for the time set by the controller.
     Departing,
-    /// A copy is on its way; for a NON request: its response is expected about now.
+    /// Sent, not acknowledged. A Non-confirmable request: its response is due.
     AwaitingAck,
-    /// No acknowledgement is due any more, but a response is.
+    /// Acknowledged, or past the time for it; the response is missing.
     AwaitingResponse,
-    /// The application has to take a block, or to supply one, before the next message.
+    /// The application must accept or supply a block before the next message.
     Paused,
 }
 
-/// What a message carries beside its token: what one yielded by the same sender changes.
+/// The content of a message without its token; it differs between the messages of a sender.
 #[derive(Clone, Debug)]
 pub(crate) struct Content {
     pub(crate) code: Code,
     pub(crate) body: Body,
 }
 
-/// One exchange.
+/// An exchange.
 #[derive(Debug)]
 pub(crate) struct Exchange<C: Controller> {
     pub(crate) generation: u32,
     pub(crate) peer: u32,
     pub(crate) purpose: Purpose,
     pub(crate) state: State,
-    /// When the state's own timer is due.
+    /// When the timer of the state fires.
     pub(crate) state_until: Instant,
-    /// At the head of the queue: the time to ask for admission again. While the exchange counts on
-    /// its path: the time to leave that, if its timer is longer. The far future otherwise.
+    /// At the head of the queue: when to ask for admission again. While the exchange counts on its
+    /// path: when to leave the path, if the exchange's own timer is longer. Otherwise the far
+    /// future.
     pub(crate) ask_again: Instant,
-    /// When the application's patience ends.
+    /// The application's deadline.
     pub(crate) deadline: Instant,
     pub(crate) content: Content,
-    /// How it is protected; then the content is the outer message's.
+    /// Its protection; if protected, `content` is the outer message.
     pub(crate) security: Security,
-    /// What supersedes the content with the next copy or, if that is acknowledged first, follows it.
+    /// Replaces the content with the next retransmission, or follows if the content is acknowledged
+    /// first.
     pub(crate) successor: Option<Content>,
-    /// The messages that follow, if it takes more than one.
+    /// The remaining messages of a transfer.
     pub(crate) transfer: Option<Box<Transferring>>,
-    /// A response that is a block of a larger body is fetched on.
+    /// Fetch the remaining blocks of a block-wise response automatically.
     pub(crate) whole: bool,
-    /// The application gets the response block by block.
+    /// The application receives the response block by block.
     pub(crate) streamed: bool,
     pub(crate) token: Token,
-    /// Nobody knows whether the peer understands this token.
+    /// It is unknown whether the peer supports a token of this length.
     pub(crate) tries_token: bool,
-    /// Which of our addresses it leaves from.
+    /// The local address used.
     pub(crate) local: Option<IpAddr>,
-    /// Valid once it has been admitted.
+    /// Valid after admission.
     pub(crate) id: MessageId,
-    /// It is found by that ID.
+    /// Registered in the index of message IDs.
     identified: bool,
     pub(crate) confirmable: bool,
     pub(crate) may_confirm: bool,
-    /// UDP payload and counted overhead.
+    /// UDP payload and counted overhead, in bytes.
     pub(crate) bytes: u32,
     pub(crate) holds_slot: bool,
-    /// The path that it counts on until its first copy is acknowledged, or that one's timer over.
+    /// The path that the exchange counts on, until the first transmission is acknowledged or its
+    /// timeout.
     pub(crate) path: Option<Number>,
-    /// An Empty ACK came that was not believed.
+    /// An Empty ACK arrived that was not trusted.
     pub(crate) doubtful_ack: bool,
     pub(crate) submitted: Instant,
-    /// When each copy left.
+    /// Time of each transmission.
     pub(crate) sent: SmallVec<[Instant; 5]>,
-    /// The timeout armed last.
+    /// The last timeout armed.
     pub(crate) timeout: Option<Duration>,
     pub(crate) acknowledged: Option<Instant>,
-    /// The copy of a handshake flight that the peer answered, counted from 1, if it is known.
+    /// The transmission of a handshake flight that the peer answered, counted from 1, if known.
     pub(crate) told_copy: Option<NonZeroU8>,
     pub(crate) flight: C::Flight,
-    /// In its peer's queue while it waits there, and else among its peer's other exchanges.
+    /// Links in the peer's queue during admission, otherwise in the list of the peer's other
+    /// exchanges.
     of_peer: Links,
 }
 
@@ -168,8 +175,8 @@ impl<C: Controller> Exchange<C> {
         if self.confirmable { Type::Confirmable } else { Type::NonConfirmable }
     }
 
-    /// The copy that is acknowledged: exact if only one was sent, or if a handshake's answer shows
-    /// which one. The number of a copy that has not been sent is ignored.
+    /// Returns the acknowledged transmission: exact if only one was sent, or if a handshake's answer
+    /// identifies it. The number of a transmission not yet sent is ignored.
     pub(crate) fn acked_copy(&self) -> AckedCopy {
         let told = self.told_copy.map(|copy| copy.get() - 1).filter(|&copy| usize::from(copy) < self.sent.len());
         match told {
@@ -179,7 +186,7 @@ impl<C: Controller> Exchange<C> {
         }
     }
 
-    /// The number of the copy that was sent last: 0 for the original.
+    /// Returns the number of the last transmission: 0 for the original.
     #[inline]
     pub(crate) fn attempt(&self) -> u8 {
         u8::try_from(self.sent.len().saturating_sub(1)).unwrap_or(u8::MAX)
@@ -190,13 +197,12 @@ impl<C: Controller> Exchange<C> {
         self.sent.first().copied()
     }
 
-    /// The time from the first copy's departure to `now`, zero if none left.
+    /// Returns the time from the first transmission to `now`; zero before it.
     #[inline]
     pub(crate) fn since_first(&self, now: Instant) -> Duration {
         self.first_sent().map_or(Duration::ZERO, |first| now - first)
     }
 
-    /// It occupies no slot any more.
     #[inline]
     fn free_slot<P: PeerKey>(&mut self, peers: &mut Peers<P, C>) {
         if core::mem::take(&mut self.holds_slot) {
@@ -205,7 +211,7 @@ impl<C: Controller> Exchange<C> {
         self.leave_path(peers, Fate::Unknown);
     }
 
-    /// It does not count on its path any more.
+    /// Removes the exchange from its path.
     #[inline]
     fn leave_path<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, fate: Fate) {
         if let Some(path) = self.path.take() {
@@ -214,37 +220,39 @@ impl<C: Controller> Exchange<C> {
         }
     }
 
-    /// It left as a Confirmable message and neither an ACK nor a response has come.
+    /// Returns `true` if it was sent as a Confirmable message and neither acknowledged nor
+    /// answered.
     pub(crate) fn awaits_ack(&self) -> bool {
         self.confirmable && self.acknowledged.is_none() && !self.sent.is_empty()
     }
 
-    /// What its message says, behind its protection if it has one.
+    /// Returns code and body of its message before protection.
     #[inline]
     pub(crate) fn said(&self) -> (Code, &Body) {
         self.security.said().unwrap_or((self.content.code, &self.content.body))
     }
 
-    /// The responses that its request has no use for.
+    /// Returns the responses that the request does not want.
     fn unwanted(&self) -> NoResponse {
         let value = self.said().1.option(OptionNumber::NO_RESPONSE);
         NoResponse::of_value(value.filter(|_| self.purpose == Purpose::Request))
     }
 
-    /// Its request has no use for any response.
+    /// Returns `true` if the request wants no response.
     pub(crate) fn wants_no_response(&self) -> bool {
         self.unwanted().suppresses_all()
     }
 
-    /// It is no failure that nothing came by the time that this says: the request said that it has no use for some
-    /// responses, and the peer has it, or nobody can know.
+    /// Returns `true` if the missing response is not a failure: the request suppresses some
+    /// responses, and it reached the peer or cannot be known to have.
     pub(crate) fn stays_unanswered_by(&self, reason: Failure) -> bool {
         let silent = matches!(reason, Failure::NoResponse | Failure::TimedOut | Failure::Deadline);
         let arrived = self.acknowledged.is_some() || !self.confirmable && !self.sent.is_empty();
         silent && arrived && self.unwanted() != NoResponse::NOTHING
     }
 
-    /// Its end is told: whoever opened it has its [`ExchangeId`].
+    /// Returns `true` if the end of the exchange is reported, since its [`ExchangeId`] was handed
+    /// out.
     pub(crate) fn is_told(&self) -> bool {
         match self.purpose {
             Purpose::Response(_) => self.confirmable && self.transfer.is_none(),
@@ -253,24 +261,23 @@ impl<C: Controller> Exchange<C> {
         }
     }
 
-    /// The application opened it.
+    /// Returns `true` if the application opened it.
     fn is_asked_for(&self) -> bool {
         matches!(self.purpose, Purpose::Request | Purpose::Ping | Purpose::Handshake)
     }
 
-    /// It is over when it has left: a Non-confirmable response of one message.
+    /// Returns `true` if it ends with its transmission: a Non-confirmable response of one message.
     pub(crate) fn is_over_when_left(&self) -> bool {
         !self.confirmable && matches!(self.purpose, Purpose::Response(_))
     }
 
-    /// It is a notification.
     pub(crate) fn notifies(&self) -> bool {
         matches!(self.purpose, Purpose::Notification(_))
     }
 
-    /// Returns when the controller has held back a queued message for too long. A notification that
-    /// expired would be opened again at once with the same state, so it waits for EXCHANGE_LIFETIME
-    /// at least.
+    /// Returns when the controller has delayed a queued message for too long. An expired
+    /// notification would be reopened at once with the same state, so it waits at least
+    /// EXCHANGE_LIFETIME.
     fn pause_ends(&self, times: &Times) -> Instant {
         let longest = match self.notifies() {
             true => times.longest_pause.max(times.exchange_lifetime),
@@ -279,23 +286,23 @@ impl<C: Controller> Exchange<C> {
         self.submitted + longest
     }
 
-    /// It asks whether an observer is still there, by an Empty message (RFC 7252 §4.3).
+    /// Returns `true` if it checks an observer with an Empty message (RFC 7252 §4.3).
     pub(crate) fn pings_observer(&self) -> bool {
         self.notifies() && self.content.code == Code::EMPTY
     }
 
-    /// The token of its message, which an Empty one does not have.
+    /// Returns the token of its message; an Empty message has none.
     pub(crate) fn token_sent(&self) -> &Token {
         if self.content.code == Code::EMPTY { &Token::EMPTY } else { &self.token }
     }
 
-    /// It is known when to ask again whether it may leave.
+    /// Returns `true` if a time is set for the next admission attempt.
     pub(crate) fn asks_again(&self) -> bool {
         self.ask_again < Instant::FAR_FUTURE
     }
 
-    /// When its timer is due next. A queued exchange whose turn comes at a known time waits for
-    /// that instead of its queue's lifetime.
+    /// Returns when its timer fires. A queued exchange with a time for its next admission attempt
+    /// waits for that instead of its queue lifetime.
     #[inline]
     pub(crate) fn wake(&self) -> Instant {
         let waits_for_turn = self.state == State::Queued && self.asks_again();
@@ -311,7 +318,7 @@ impl<C: Controller> Exchange<C> {
         }
     }
 
-    /// How the message went that was sent last.
+    /// Returns the statistics of the last message.
     #[inline]
     fn course_of_message(&self, now: Instant) -> Course {
         let first = self.first_sent();

@@ -1,4 +1,5 @@
-//! Retransmission (RFC 7252 §4.2): what the controller is told of each copy, inside the envelope, and what its timers do.
+//! Retransmission (RFC 7252 §4.2): reports transmissions to the controller, within the envelope,
+//! and handles timers.
 
 use rand_core::RngCore;
 
@@ -10,33 +11,34 @@ use crate::peer::{Fate, LEAST_UNMEASURED, Mark, Peers};
 use conche_cc::control::{Abandoned, AckKind, Acknowledged, Expired, Sent, Why};
 use conche_cc::{Controller, Instant};
 
-/// Between two Non-confirmable notifications to a client whose round-trip time is not known (RFC 7641 §4.5.1).
+/// Interval between two Non-confirmable notifications to a client without a measured RTT (RFC 7641
+/// §4.5.1).
 pub(super) const BETWEEN_NOTIFICATIONS: Duration = Duration::from_secs(3);
 
-/// An exchange counts on its path for at most this time, even if its own timer is longer: a few
-/// peers that acknowledge late would hold up all others. It is twice RFC 7252's longest first
-/// timer.
+/// Maximum time that an exchange counts on its path, even if its own timer is longer: a few peers
+/// that acknowledge late would delay all others. Twice the longest initial timeout of RFC 7252.
 pub(super) const LONGEST_ON_PATH: Duration = Duration::from_secs(6);
 
-/// What follows for an exchange.
+/// The next step of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Nothing yet: its timer is set.
+    /// None; its timer is set.
     Wait,
-    /// A copy leaves.
+    /// A transmission is due.
     Depart,
-    /// A message of the peer gets a turn, of this exchange or another one.
+    /// The peer's queue may admit a message, of this exchange or another.
     Admit,
-    /// What is missing of its response is asked for (RFC 9177 §4.4).
+    /// Request the missing parts of the response (RFC 9177 §4.4).
     Ask,
     /// It fails.
     Fail(Failure),
-    /// It is over, and nobody needs to be told: a Non-confirmable notification has had its time.
+    /// It ends without an event: the time of a Non-confirmable notification has passed.
     Over,
 }
 
 impl<C: Controller> Exchanges<C> {
-    /// A copy leaves: the controller arms its timer, inside the envelope. The answer is the number of the copy.
+    /// Records a transmission: the controller arms its timer, within the envelope. Returns the
+    /// number of the transmission.
     #[inline]
     pub(crate) fn sent<P: PeerKey>(
         &mut self,
@@ -61,7 +63,7 @@ impl<C: Controller> Exchanges<C> {
         let wanted = if peer.marks.has(Mark::Seeded) { wanted.max(LEAST_UNMEASURED) } else { wanted };
         let mut timeout = self.config.envelope.hold(wanted, exchange.timeout);
         if exchange.confirmable && peer.marks.has(Mark::Seeded) && !peer.marks.has(Mark::Answered) {
-            // Measurements of other peers do not cost this one any of its retransmissions.
+            // Measurements from other peers must not reduce the retransmissions to this one.
             let longest = self.config.room_for_retransmissions(attempt, exchange.since_first(now));
             timeout = timeout.min(longest.max(exchange.timeout.unwrap_or_default()));
         }
@@ -73,7 +75,7 @@ impl<C: Controller> Exchanges<C> {
         exchange.state = State::AwaitingAck;
         exchange.state_until = now + timeout;
         if exchange.confirmable {
-            // Nothing is expected any longer than this without an acknowledgement (RFC 7252 §4.7).
+            // Without an acknowledgement no answer is expected later (RFC 7252 §4.7).
             exchange.state_until = exchange.state_until.min(exchange.sent[0] + self.config.times().exchange_lifetime);
             peer.sent_confirmable(now, exchange.bytes, exchange.may_confirm);
         } else {
@@ -87,7 +89,7 @@ impl<C: Controller> Exchanges<C> {
         attempt
     }
 
-    /// The timer of an exchange ran out.
+    /// Handles the timer of an exchange.
     pub(crate) fn expired<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         let exchange = &mut self.slots[index];
         if now >= exchange.deadline {
@@ -129,10 +131,9 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// The first acknowledgement of an exchange arrived: the controller receives it, and the slot
-    /// is free. A Non-confirmable request is acknowledged by its response, and outstanding until
-    /// then (RFC 7252 §4.7); that gives no round-trip time, as the peer may take any time to
-    /// answer.
+    /// Handles the first acknowledgement of an exchange: reports it to the controller and frees the
+    /// slot. A Non-confirmable request is acknowledged by its response and outstanding until then
+    /// (RFC 7252 §4.7). This gives no RTT sample, as the peer may answer late.
     #[inline]
     pub(crate) fn acknowledge<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, kind: AckKind) {
         let exchange = &mut self.slots[index];
@@ -153,7 +154,7 @@ impl<C: Controller> Exchanges<C> {
         exchange.free_slot(peers);
     }
 
-    /// A request was acknowledged; its response comes later.
+    /// Waits for the response to an acknowledged request.
     pub(crate) fn await_response(&mut self, now: Instant, index: u32) {
         let exchange = &mut self.slots[index];
         exchange.state = State::AwaitingResponse;
@@ -162,7 +163,7 @@ impl<C: Controller> Exchanges<C> {
         self.timers.set(index, wake);
     }
 
-    /// Tells the controller that a Confirmable message ends unacknowledged.
+    /// Reports to the controller that a Confirmable message ends unacknowledged.
     pub(crate) fn abandon<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, why: Why) {
         let exchange = &mut self.slots[index];
         if exchange.is_answered() && exchange.acknowledged.is_none() && !exchange.sent.is_empty() {
@@ -178,8 +179,9 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// What this exchange sends is out of date: the next copy carries `content` under a new message ID, while the timeout
-    /// and the number of attempts go on, as the path has not changed (RFC 7641 §4.5.2).
+    /// Replaces the content of this exchange with a newer one: the next transmission has a new
+    /// message ID, while timeout and number of attempts continue because the path is the same
+    /// (RFC 7641 §4.5.2).
     pub(crate) fn supersede<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32, content: Content) {
         self.slots[index].successor = Some(content);
         if self.slots[index].sent.is_empty() {
@@ -187,8 +189,8 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// A sender whose message was acknowledged yields the next one, if it has one, and keeps its place: it stands at the
-    /// head of the peer's queue.
+    /// Continues a sender with its next message after an acknowledgement, if it has one. It keeps
+    /// its place at the head of the peer's queue.
     pub(crate) fn yield_next<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> bool {
         if self.slots[index].successor.is_none() {
             return false;
@@ -211,8 +213,8 @@ impl<C: Controller> Exchanges<C> {
         true
     }
 
-    /// The retransmission timer ran out: send another copy, if one is left and it still falls inside MAX_TRANSMIT_SPAN, or
-    /// give up.
+    /// Handles the retransmission timeout: retransmits if attempts are left and MAX_TRANSMIT_SPAN
+    /// permits, otherwise gives up.
     fn acknowledgement_overdue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         let exchange = &mut self.slots[index];
         let attempt = exchange.attempt();
@@ -234,7 +236,7 @@ impl<C: Controller> Exchanges<C> {
         if at <= now { Next::Depart } else { Next::Wait }
     }
 
-    /// A superseded message is retransmitted as another one; if there is no ID for that yet, as itself once more.
+    /// Gives a superseded message a new ID; retransmits the old one if no ID is free.
     fn take_new_id<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) {
         let exchange = &self.slots[index];
         if exchange.successor.is_some()
@@ -246,7 +248,7 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// The successor takes the place of the content, in what is counted too.
+    /// Replaces the content with its successor and updates the byte counts.
     fn replace<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
         let Some(content) = self.slots[index].successor.take() else { return };
         let bytes = self.message_bytes(index, &content.body);
@@ -262,7 +264,7 @@ impl<C: Controller> Exchanges<C> {
     pub(super) fn give_up<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         self.abandon(now, peers, index, Why::GaveUp);
         let exchange = &mut self.slots[index];
-        // Somebody acknowledged the request. If it was the peer after all, the response is still to come.
+        // An untrusted ACK arrived. If the peer sent it after all, the response is still to come.
         if exchange.doubtful_ack && exchange.purpose == Purpose::Request {
             exchange.free_slot(peers);
             self.await_response(now, index);
@@ -271,8 +273,8 @@ impl<C: Controller> Exchanges<C> {
         Next::Fail(Failure::TimedOut)
     }
 
-    /// The response to a NON request is not expected any more within the controller's timeout: its slot is free, though
-    /// the response may still come.
+    /// Ends the wait for a prompt response to a Non-confirmable request: its slot is free, but the
+    /// response may still arrive.
     fn response_to_non_overdue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         let exchange = &mut self.slots[index];
         if exchange.wants_no_response() {

@@ -1,10 +1,12 @@
-//! Sets of messages that get one answer (RFC 9177): for the controller each set is one message.
+//! MAX_PAYLOADS bursts (RFC 9177 §7.2) with a single answer: to the controller, each burst is one
+//! message.
 //!
-//! It is admitted as one, holds one slot, and the controller is told of it as of any message that is answered. It is sent when
-//! its first payload leaves, and acknowledged when the receiver says that it has all of it; how long that took is counted from
-//! the last payload, which is what the receiver answered. If some are missing, the set expires and its next copy is what was
-//! missing. Among those who wait for the same peer each payload has a turn all the same: after a set of ten, nine turns of its sender
-//! pass before its next set. In between, a set's payloads are apart as [`Train`](conche_cc::train::Train) says.
+//! A burst is admitted as one message and occupies one slot. It counts as sent with its first
+//! payload, and as acknowledged when the receiver reports all of it; the RTT is measured from the
+//! last payload, which the receiver answers. If payloads are missing, the burst expires, and its
+//! retransmission consists of these. In the peer's queue each payload nevertheless takes a turn:
+//! after a burst of ten, its sender yields nine turns before the next burst. The payloads of a
+//! burst are spaced by [`Train`](conche_cc::train::Train).
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -21,22 +23,22 @@ use crate::peer::Peers;
 use conche_cc::control::{AckKind, Expired, Sent, Why};
 use conche_cc::{Controller, Instant};
 
-/// What follows the departure of a payload.
+/// The next step after the transmission of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// Its set goes on, or waits for its answer.
+    /// The burst continues, or waits for its answer.
     Waits,
-    /// It was the last, and nobody answers it.
+    /// It was the last payload, and no answer is expected.
     Over,
 }
 
 impl<C: Controller> Exchange<C> {
-    /// Its messages leave in sets.
+    /// Returns `true` if its messages are sent in bursts.
     pub(crate) fn sends_sets(&self) -> bool {
         !self.confirmable && self.transfer.as_ref().is_some_and(|transfer| transfer.sender().is_some())
     }
 
-    /// It is this response that leaves in sets.
+    /// Returns `true` if it sends this stored response.
     pub(crate) fn leaves(&self, mark: Mark) -> bool {
         self.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
             Work::Kept(_, kept) => kept.mark == mark,
@@ -44,18 +46,18 @@ impl<C: Controller> Exchange<C> {
         })
     }
 
-    /// Its own body is not known to have arrived.
+    /// Returns `true` if its own body may not have arrived.
     pub(crate) fn is_sending(&self) -> bool {
         self.transfer.as_ref().is_some_and(|transfer| transfer.sender().is_some())
     }
 
-    /// This answers the payload of a set that has a token of its own.
+    /// Returns `true` if a message answers a payload of a burst that has its own token.
     pub(crate) fn has_token_of_set(&self, message: &Message<'_>) -> bool {
         let token = self.transfer.as_ref().and_then(|transfer| transfer.token.as_ref());
         token.is_some_and(|token| token.as_slice() == message.token_bytes())
     }
 
-    /// Its response comes in sets, or will.
+    /// Returns `true` if its response arrives in bursts, now or later.
     pub(crate) fn receives_sets(&self) -> bool {
         self.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
             Work::Sets(transfer) => transfer.due().is_some(),
@@ -63,18 +65,18 @@ impl<C: Controller> Exchange<C> {
         })
     }
 
-    /// It is a request that goes in sets.
+    /// Returns `true` for a Q-Block request.
     pub(crate) fn is_in_sets(&self) -> bool {
         self.transfer.as_ref().is_some_and(|transfer| matches!(transfer.work, Work::Sets(_)))
     }
 
-    /// It is such a request, and a message of it has been answered. While its next set waits for its turn, another answer may come to
-    /// what has left.
+    /// Returns `true` for a Q-Block request with an answered message. While its next burst is
+    /// queued, an answer to an earlier one may arrive.
     pub(crate) fn has_begun_in_sets(&self) -> bool {
         self.is_in_sets() && self.transfer.as_ref().is_some_and(|transfer| transfer.has_begun())
     }
 
-    /// It is a request as any other so far, whose response may come in sets.
+    /// Returns `true` for an ordinary request so far, with a response that may arrive in bursts.
     pub(crate) fn asks_for_first_block(&self) -> bool {
         self.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
             Work::Sets(transfer) => transfer.sender.is_none() && transfer.due().is_none(),
@@ -82,19 +84,21 @@ impl<C: Controller> Exchange<C> {
         })
     }
 
-    /// The controller is told of an acknowledgement: it is Confirmable, or a set.
+    /// Returns `true` if the controller gets its acknowledgement: for Confirmable messages and
+    /// bursts.
     pub(super) fn is_answered(&self) -> bool {
         self.confirmable || self.sends_sets()
     }
 
-    /// It passes the controller: all but Non-confirmable responses of one message.
+    /// Returns `true` if it needs admission by the controller: everything but Non-confirmable
+    /// responses of one message.
     pub(crate) fn is_controlled(&self) -> bool {
         !self.is_over_when_left() || self.sends_sets()
     }
 }
 
 impl<C: Controller> Exchanges<C> {
-    /// The next set of an exchange is due: it waits for its turn at the end of the peer's queue.
+    /// Queues the next burst of an exchange at the end of the peer's queue.
     pub(crate) fn go_on_with_set<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) {
         let Some(transfer) = self.take_transfer(index) else { return };
         let body = self.slots[index].content.body.clone();
@@ -104,14 +108,14 @@ impl<C: Controller> Exchanges<C> {
         self.count_set(index);
     }
 
-    /// The response came while the next set waited for its turn: none of it leaves any more.
+    /// Removes a burst from the queue because its response arrived.
     pub(crate) fn leave_queue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) {
         self.dequeue(peers, index);
         self.slots[index].ask_again = Instant::FAR_FUTURE;
         self.await_response(now, index);
     }
 
-    /// What leaves in sets is replaced before any of it has left.
+    /// Replaces a transfer of which nothing was sent.
     pub(crate) fn renew_set(&mut self, index: u32, transfer: Option<Box<Transferring>>) {
         self.free_transfer(index);
         self.slots[index].transfer = transfer;
@@ -120,7 +124,7 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// What is counted of a set that waits for admission: its payloads that are due.
+    /// Counts the bytes of a queued burst: its due payloads.
     fn count_set(&mut self, index: u32) {
         let exchange = &self.slots[index];
         let overhead = u32::try_from(Overhead::of(&exchange.token).and(OPTIONS)).unwrap_or(u32::MAX);
@@ -130,7 +134,7 @@ impl<C: Controller> Exchanges<C> {
         exchange.bytes = bytes.unwrap_or(exchange.bytes);
     }
 
-    /// A payload of so many bytes leaves, the first of its set if nothing of that has left so far.
+    /// Records a transmitted payload of `bytes`; `first` for the first one of a burst.
     pub(crate) fn payload_left<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -164,7 +168,7 @@ impl<C: Controller> Exchanges<C> {
             transfer.take_turn_later();
         }
         let answered_at_end = exchange.transfer.as_ref().is_some_and(|transfer| matches!(transfer.work, Work::Sets(_)));
-        // After the last payload of a state nothing leaves for as long as after any other notification (RFC 7641 §4.5.1).
+        // After the last payload of a state, wait as after other notifications (RFC 7641 §4.5.1).
         let waits_at_end = answered_at_end || exchange.notifies();
         let Some(sender) = exchange.transfer.as_mut().and_then(|transfer| transfer.sender_mut()) else {
             return Left::Over;
@@ -182,8 +186,9 @@ impl<C: Controller> Exchanges<C> {
             let [shortest, longest] = self.config.times().non_timeout;
             let spread = u32::try_from((longest - shortest).as_micros()).unwrap_or(u32::MAX);
             let non_timeout = shortest + Duration::from_micros(u64::from(random.next_u32() % spread.max(1)));
-            // What waits in a queue on the way arrives later, by a part of the time in which it left. Who gets only what it
-            // asks for has asked again by then, if its word was lost.
+            // Payloads in a queue on the path arrive later, by a fraction of the time over which
+            // they were sent. By then a receiver that must request each burst has repeated a lost
+            // request.
             let non_timeout = non_timeout + sender.span() / 2;
             let is_asked = exchange.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
                 Work::Kept(_, kept) => !kept.all && !kept.confirmable,
@@ -199,18 +204,18 @@ impl<C: Controller> Exchanges<C> {
         Left::Waits
     }
 
-    /// A payload leaves at this time and not before.
+    /// Delays the next payload until `at`.
     pub(crate) fn depart_later(&mut self, index: u32, at: Instant) {
         self.slots[index].state_until = at;
         self.arm(index);
     }
 
-    /// The receiver has all of a set.
+    /// Handles the acknowledgement of a whole burst.
     pub(crate) fn set_answered<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) {
         self.acknowledge(now, peers, index, AckKind::Piggybacked);
     }
 
-    /// The receiver misses some of a set: those leave again, and not before the controller says so.
+    /// Handles a report of missing payloads: they are retransmitted when the controller permits.
     pub(crate) fn set_missing<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         match self.slots[index].state {
             // They leave with the rest.
@@ -240,7 +245,7 @@ impl<C: Controller> Exchanges<C> {
         Next::Admit
     }
 
-    /// The timer of an exchange that sends a set ran out: its next payload leaves, or there was no answer to it.
+    /// Handles the timer of a burst: the next payload is due, or the answer is overdue.
     pub(super) fn set_due<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         if self.slots[index].state == State::Departing {
             return Next::Depart;
@@ -255,14 +260,15 @@ impl<C: Controller> Exchanges<C> {
         };
         match follows {
             Some(Follows::Set) => self.send_set_again(now, peers, index),
-            // A notification has had its time. Whether its client is there is found out by a Confirmable one.
+            // A notification's time has passed. A Confirmable message will check whether its client
+            // still exists.
             Some(follows) if notifies => {
                 let why = if follows == Follows::TooMuch { Why::GaveUp } else { Why::Cancelled };
                 self.abandon(now, peers, index, why);
                 Next::Over
             }
             Some(Follows::Nothing) => {
-                // All of the body has left, and its response is still to come.
+                // The whole body was sent; the response is missing.
                 let exchange = &mut self.slots[index];
                 exchange.free_slot(peers);
                 self.await_response(now, index);
@@ -275,15 +281,15 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// A response comes by itself in sets, in this exchange from now on: as if it had been asked for.
+    /// Receives a response that arrives in bursts without a request, as if it had been requested.
     pub(crate) fn listen(&mut self, now: Instant, index: u32) {
         let exchange = &mut self.slots[index];
         exchange.sent.push(now);
         exchange.state = State::AwaitingResponse;
     }
 
-    /// A message left that asks for more of a response in sets. The exchange's own message is over with that: nothing
-    /// acknowledges it or refuses its options any more.
+    /// Records a request for missing blocks. It ends the exchange's own message, which can no
+    /// longer be acknowledged or rejected.
     pub(crate) fn said(&mut self, index: u32) {
         let exchange = &mut self.slots[index];
         exchange.confirmable = false;
@@ -293,7 +299,7 @@ impl<C: Controller> Exchanges<C> {
         exchange.transfer = Some(transfer);
     }
 
-    /// Waits for more of a response that comes in sets.
+    /// Waits for more of a response that arrives in bursts.
     pub(crate) fn await_set<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32, due: Instant) {
         let Some(mut transfer) = self.take_transfer(index) else { return };
         self.transfers += usize::from(transfer.begin(&self.slots[index]));
@@ -308,5 +314,5 @@ impl<C: Controller> Exchanges<C> {
     }
 }
 
-/// About what options and payload marker take of a payload's message.
+/// Approximate size of options and payload marker in a payload's message, in bytes.
 const OPTIONS: usize = 24;

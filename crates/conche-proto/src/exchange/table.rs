@@ -1,4 +1,4 @@
-//! [`Exchanges`]: all that are not over, from opening to closing, found by number, message ID and token.
+//! [`Exchanges`]: all live exchanges, found by number, message ID and token.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -18,7 +18,7 @@ use core::hint::black_box;
 use core::net::IpAddr;
 use core::time::Duration;
 
-/// An exchange to open.
+/// An exchange to be opened.
 pub(crate) struct Opening {
     pub(crate) purpose: Purpose,
     pub(crate) code: Code,
@@ -30,12 +30,12 @@ pub(crate) struct Opening {
     pub(crate) transfer: Option<Box<Transferring>>,
     pub(crate) whole: bool,
     pub(crate) streamed: bool,
-    /// How it is protected, or to be.
+    /// The protection, applied or requested.
     pub(crate) security: Security,
 }
 
 impl Opening {
-    /// Nothing is said. As it is it opens a ping (RFC 7252 §4.3): an Empty message, which has nothing but a message ID.
+    /// An Empty message without options. As is, it opens a ping (RFC 7252 §4.3).
     pub(crate) const EMPTY: Self = Self {
         purpose: Purpose::Ping,
         code: Code::EMPTY,
@@ -50,34 +50,35 @@ impl Opening {
         security: Security::PLAIN,
     };
 
-    /// The bytes of its message; at most, as long as that is still to be protected.
+    /// Returns the size of its message in bytes; an upper bound if it is still to be protected.
     pub(crate) fn bytes(&self) -> usize {
         Overhead::of(&self.token).with(self.security.bytes_to_come()).message(&self.body)
     }
 }
 
-/// All exchanges that are not over.
+/// All live exchanges.
 #[derive(Debug)]
 pub(crate) struct Exchanges<C: Controller> {
     pub(super) slots: Arena<Exchange<C>>,
     pub(super) timers: Timers,
     pub(super) config: SharedConfig,
-    /// Those that have a message ID, for ACK and RST.
+    /// Exchanges by message ID, for ACK and RST.
     by_id: Index,
-    /// Requests, for responses.
+    /// Requests by token, for responses.
     by_token: Index,
     hash: Keyed,
-    /// Counts exchanges; tells apart those that had the same place one after the other.
+    /// Counts exchanges, to distinguish successive ones in the same place.
     generation: u32,
-    /// Requests, pings and handshakes, and those of them that wait for admission.
+    /// Requests, pings and handshakes, and how many of them wait for admission.
     requests: usize,
     queued_requests: usize,
-    /// Separate responses: bounded by the requests that they answer. The rest are notifications, at most one an observer.
+    /// Separate responses: bounded by the requests that they answer. The rest are notifications, at
+    /// most one per observer.
     responses: usize,
     queued: usize,
-    /// What the exchanges hold that take more than one message.
+    /// Memory of all transfers, in bytes.
     pub(super) transfer_bytes: usize,
-    /// Those of them that have begun.
+    /// Transfers after their first message.
     pub(super) transfers: usize,
 }
 
@@ -100,8 +101,9 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Opens an exchange with a peer, which it holds; its first message is [to be admitted](Self::admit_new), without a timer
-    /// as long as nobody says that it [has to wait](Self::wait). It takes what it keeps out of `opening`.
+    /// Opens an exchange with a peer, which it holds. Its first message is [to be
+    /// admitted](Self::admit_new); it has no timer before [`wait`](Self::wait). Takes the stored
+    /// parts out of `opening`.
     #[inline]
     pub(crate) fn open<P: PeerKey>(
         &mut self,
@@ -166,11 +168,11 @@ impl<C: Controller> Exchanges<C> {
         Some(ExchangeId { index, generation: self.generation })
     }
 
-    /// Returns how long a message of an exchange with this purpose waits in its peer's queue.
+    /// Returns the maximum queueing time of a message with this purpose.
     ///
-    /// A response has until its request is given up, since only its client knows how long it waits.
-    /// A notification that expired would be opened again at once with the same state, so it waits
-    /// for EXCHANGE_LIFETIME at least.
+    /// A response waits until its request would be given up, since only the client knows its own
+    /// limit. An expired notification would be reopened at once with the same state, so it waits at
+    /// least EXCHANGE_LIFETIME.
     pub(super) fn patience(&self, purpose: Purpose) -> Duration {
         let times = self.config.times();
         match purpose {
@@ -180,7 +182,7 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// What has just been opened was not admitted at once: from now on it waits.
+    /// Arms the timer of a new exchange that was not admitted at once.
     #[inline]
     pub(crate) fn wait(&mut self, id: ExchangeId) {
         if self.live(id).is_some_and(|exchange| exchange.state == State::Queued) {
@@ -188,14 +190,14 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Sets the timer of an exchange for when it is due next.
+    /// Arms the timer of an exchange.
     #[inline]
     pub(crate) fn arm(&mut self, index: u32) {
         self.timers.set(index, self.slots[index].wake());
     }
 
-    /// The one end of every exchange: slot, timer, queue place and table entries are freed. The answer is what it was for,
-    /// and with which peer.
+    /// Closes an exchange: frees its slot, timer, queue place and index entries. Returns its
+    /// purpose and its peer.
     #[inline]
     pub(crate) fn close<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> (Purpose, u32) {
         let exchange = &mut self.slots[index];
@@ -227,7 +229,7 @@ impl<C: Controller> Exchanges<C> {
         (purpose, peer)
     }
 
-    /// The exchange of this name, if it is not over.
+    /// Returns the exchange if it is still live.
     #[inline]
     pub(crate) fn live(&self, id: ExchangeId) -> Option<&Exchange<C>> {
         self.slots.get(id.index).filter(|exchange| exchange.generation == id.generation)
@@ -243,25 +245,26 @@ impl<C: Controller> Exchanges<C> {
         &mut self.slots[index]
     }
 
-    /// The exchange whose message has this ID, if it has left.
+    /// Returns the exchange with this message ID, if the message was sent.
     #[inline]
     pub(crate) fn with_id(&mut self, peer: u32, id: MessageId) -> Option<u32> {
         let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.id == id && !exchange.sent.is_empty();
         self.by_id.find(&self.slots, self.id_hash(peer, id), is_it)
     }
 
-    /// A request to this peer has this token.
+    /// Returns `true` if a request to this peer uses this token.
     pub(crate) fn uses_token(&mut self, peer: u32, token: &Token) -> bool {
         self.find_token(peer, token).is_some()
     }
 
-    /// The request with this token, if it has left: nobody can answer one that has not.
+    /// Returns the request with this token if it was sent: an unsent one cannot have a response.
     pub(crate) fn with_token(&mut self, peer: u32, token: &Token) -> Option<u32> {
         let may_be_answered = |exchange: &Exchange<C>| !exchange.sent.is_empty() || exchange.has_begun_in_sets();
         self.find_token(peer, token).filter(|&index| may_be_answered(&self.slots[index]))
     }
 
-    /// A random token of this length that no request to this peer uses (RFC 7252 §5.3.1), and nothing else either.
+    /// Returns a random token of this length that is unused toward this peer (RFC 7252 §5.3.1) and
+    /// elsewhere.
     #[inline]
     pub(crate) fn unused_token(
         &mut self,
@@ -270,14 +273,15 @@ impl<C: Controller> Exchanges<C> {
         random: &mut impl RngCore,
         mut used_elsewhere: impl FnMut(&Token) -> bool,
     ) -> Option<Token> {
-        // With 4 bytes or more the first draw is free all but surely; with fewer, all may be taken.
+        // With at least 4 bytes the first draw is almost certainly free; with fewer, all may be in
+        // use.
         (0..64).find_map(|_| {
             let token = random_token(length, random)?;
             (!self.uses_token(peer, &token) && !used_elsewhere(&token)).then_some(token)
         })
     }
 
-    /// Returns the exchanges with a peer that wait for an acknowledgement.
+    /// Returns the exchanges with a peer that await an acknowledgement.
     pub(crate) fn outstanding<P: PeerKey>(
         &mut self,
         peers: &Peers<P, C>,
@@ -286,12 +290,12 @@ impl<C: Controller> Exchanges<C> {
         self.of_peer(peers, peer, |exchange| exchange.state == State::AwaitingAck)
     }
 
-    /// Returns all exchanges with a peer but handshakes, which begin anew what others end with.
+    /// Returns all exchanges with a peer except handshakes, which establish a new session.
     pub(crate) fn with<P: PeerKey>(&mut self, peers: &Peers<P, C>, peer: u32) -> smallvec::SmallVec<[ExchangeId; 2]> {
         self.of_peer(peers, peer, |exchange| exchange.purpose != Purpose::Handshake)
     }
 
-    /// Returns the exchanges with a peer that match, in the order of their places.
+    /// Returns the matching exchanges with a peer, in the order of their places.
     fn of_peer<P: PeerKey>(
         &mut self,
         peers: &Peers<P, C>,
@@ -311,7 +315,8 @@ impl<C: Controller> Exchanges<C> {
         found
     }
 
-    /// How an exchange went so far, and with whom. Always inlined, so that it is written into the event that tells it.
+    /// Returns identity, peer and statistics of an exchange. Inlined, so that they are written
+    /// directly into the event.
     #[inline(always)]
     pub(crate) fn told<P: PeerKey>(&self, now: Instant, peers: &Peers<P, C>, index: u32) -> (ExchangeId, P, Course) {
         let exchange = &self.slots[index];
@@ -322,35 +327,35 @@ impl<C: Controller> Exchanges<C> {
         self.slots.len()
     }
 
-    /// How each of them is protected.
+    /// Returns the protection of all exchanges.
     #[cfg(feature = "oscore")]
     pub(crate) fn securities(&self) -> impl Iterator<Item = &Security> {
         self.slots.iter().map(|(_, exchange)| &exchange.security)
     }
 
-    /// Reads what the next step is likely to need.
+    /// Prefetches the memory that the next step is likely to need.
     #[inline]
     pub(crate) fn glance(&self) {
         self.timers.glance();
         black_box((self.by_id.steps(), self.requests));
         if let Some(exchange) = self.slots.get(0) {
-            // Something of each of its lines of the cache.
+            // One field from each cache line.
             let Exchange { sent, token, content, submitted, successor, id, peer, .. } = exchange;
             black_box((sent.len(), token.len(), content.code, successor.is_some(), *submitted, *id, *peer));
         }
     }
 
-    /// How many exchanges the application opened: requests, pings and handshakes.
+    /// Returns the number of exchanges opened by the application: requests, pings and handshakes.
     pub(crate) fn requests(&self) -> usize {
         self.requests
     }
 
-    /// How many of those wait for admission.
+    /// Returns how many of these wait for admission.
     pub(crate) fn queued_requests(&self) -> usize {
         self.queued_requests
     }
 
-    /// How many separate responses are not over.
+    /// Returns the number of live separate responses.
     pub(crate) fn responses(&self) -> usize {
         self.responses
     }
@@ -371,12 +376,13 @@ impl<C: Controller> Exchanges<C> {
         self.timers.pop_due(now)
     }
 
-    /// Entries looked at by all searches so far.
+    /// Returns the number of entries visited by all searches so far.
     pub(crate) fn steps(&self) -> u64 {
         self.by_id.steps() + self.by_token.steps()
     }
 
-    /// A sender has a message that waits for admission: at the end of the peer's queue or, if it only goes on, at its head.
+    /// Queues a sender for admission: at the end of the peer's queue, or at its head if it
+    /// continues.
     #[inline]
     pub(super) fn enqueue<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32, last: bool) {
         let exchange = &self.slots[index];
@@ -405,14 +411,14 @@ impl<C: Controller> Exchanges<C> {
         peer.exchanges.push(&mut self.slots, index);
     }
 
-    /// The next message of an exchange has this ID, in place of the one before.
+    /// Replaces the message ID of an exchange.
     pub(crate) fn identify_as(&mut self, index: u32, id: MessageId) {
         self.unidentify(index);
         self.identify(index, id);
     }
 
-    /// An exchange's message has this ID from now on. One that had it before, and waits for its response longer than IDs are
-    /// reserved, is found by its token only.
+    /// Registers the message ID of an exchange. An older exchange with the same ID, which waits
+    /// longer for its response than IDs are reserved, is then found only by its token.
     #[inline]
     pub(super) fn identify(&mut self, index: u32, id: MessageId) {
         let exchange = &mut self.slots[index];
@@ -426,14 +432,13 @@ impl<C: Controller> Exchanges<C> {
         self.by_id.insert(hash, index);
     }
 
-    /// An exchange's message has no ID any more.
     pub(super) fn unidentify(&mut self, index: u32) {
         if core::mem::take(&mut self.slots[index].identified) {
             self.by_id.remove(index);
         }
     }
 
-    /// A request is found by this token from now on.
+    /// Replaces the token of a request.
     pub(super) fn take_token(&mut self, index: u32, token: Token) {
         self.by_token.remove(index);
         let hash = self.token_hash(self.slots[index].peer, &token);
@@ -441,7 +446,7 @@ impl<C: Controller> Exchanges<C> {
         self.by_token.insert(hash, index);
     }
 
-    /// What a message with this body is counted as.
+    /// Returns the counted size of a message with this body, in bytes.
     pub(super) fn message_bytes(&self, index: u32, body: &Body) -> u32 {
         let payload = Overhead::of(&self.slots[index].token).message(body);
         u32::try_from(payload).unwrap_or(u32::MAX).saturating_add(self.config.datagram_overhead)
@@ -462,8 +467,8 @@ impl<C: Controller> Exchanges<C> {
     }
 }
 
-/// Of a token that this endpoint chose, toward a peer. What an application chooses may begin alike for all of its requests:
-/// of a long one every byte counts.
+/// Hashes a token that this endpoint chose, toward a peer. An application's tokens may share a
+/// prefix: of long tokens all bytes are hashed.
 #[inline]
 pub(crate) fn token_hash(hash: &Keyed, peer: u32, token: &Token) -> u64 {
     let bytes = if token.is_extended() { hash.digest(0, token.as_slice()) } else { token.as_u64() };

@@ -1,5 +1,4 @@
-//! A request that takes more than one message (RFC 7959): an exchange that yields one after the other, each of which has
-//! to be admitted like any other.
+//! Requests of more than one message (RFC 7959): each message is admitted like any other.
 
 use alloc::boxed::Box;
 
@@ -11,74 +10,77 @@ use crate::codec::{Body, Message, Token};
 use crate::peer::Peers;
 use conche_cc::{Controller, Instant};
 
-/// A transfer under way.
+/// A transfer in progress.
 #[derive(Debug)]
 pub(crate) struct Transferring {
     pub(crate) work: Work,
-    /// When its first message left, and how those went that have been answered; `None` before the first answer.
+    /// Time of the first transmission, and statistics of the answered messages; `None` before the
+    /// first answer.
     before: Option<(Instant, Course)>,
-    /// Messages that left in sets, or asked for what is missing of them, since the last that is counted as any other;
-    /// `None` if that is the last that left.
+    /// Messages sent in bursts, or to request missing payloads, since the last single message;
+    /// `None` if the last message was a single one.
     in_sets: Option<u32>,
-    /// Payloads that left in turns that were not taken.
+    /// Turns to yield for payloads sent earlier.
     owed: u32,
-    /// One of those passes: it is over when the next message has left.
+    /// The exchange is yielding a turn, which ends when the next message has left.
     passed: bool,
-    /// What is counted of its bytes.
+    /// Counted memory in bytes.
     bytes: usize,
-    /// Its message has this token in place of the exchange's.
+    /// Token of the current message, if it differs from the exchange's.
     pub(crate) token: Option<Token>,
 }
 
-/// What a transfer does with its turn.
+/// The use of a transfer's turn in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Its next message leaves.
     Leaves,
-    /// It is that of a payload that has left: the next one has it. Who has just been answered gets its place behind that, as if
-    /// the payload left now.
+    /// The next sender leaves instead, in return for a payload sent earlier. A sender that was just
+    /// answered queues behind, as if the payload left now.
     Passes,
-    /// Such a turn is over: it stands last again.
+    /// A yielded turn ended: the transfer moves to the end of the queue.
     Over,
 }
 
-/// What takes more than one message.
+/// The kinds of transfers.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// A request and its response, block by block (RFC 7959).
+    /// A block-wise request and response (RFC 7959).
     Blocks(Transfer),
-    /// A request and its response, in sets (RFC 9177).
+    /// A Q-Block request and response (RFC 9177).
     Sets(Box<SetTransfer>),
-    /// A response that is kept, in sets.
+    /// A stored response, sent in bursts.
     Kept(Sender, Kept),
 }
 
-/// A response that leaves in sets.
+/// A stored response that is sent in bursts.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
-    /// Where it is kept.
+    /// Where the response is stored.
     pub(crate) key: Key,
-    /// Which one it is, as another one may be kept there by now.
+    /// Identifies the response, which may have been replaced in the meantime.
     pub(crate) mark: Mark,
-    /// It leaves as Confirmable messages.
+    /// Sent as Confirmable messages.
     pub(crate) confirmable: bool,
-    /// The number of a state of what is observed: it stands in each payload but those that were missing (RFC 9177 §4.5).
+    /// Observe sequence number of a notification: included in each payload except retransmitted
+    /// ones (RFC 9177 §4.5).
     pub(crate) sequence: Option<u32>,
-    /// Of such a state: the token by which what is missing was asked for last.
+    /// For a notification: the token of the last request for missing payloads.
     pub(crate) asked: Option<Token>,
-    /// A newer state is there: no further set of this one leaves.
+    /// A newer state exists: no further burst of this one is sent.
     pub(crate) outdated: bool,
-    /// All of it was asked for, so that the next set follows even if nobody says that the last one came.
+    /// The whole body was requested, so that the next burst follows even without an acknowledgement
+    /// of the last.
     pub(crate) all: bool,
 }
 
 impl Transferring {
-    /// Nothing has been answered yet.
+    /// Creates a transfer without answered messages.
     pub(crate) const fn new(work: Work) -> Self {
         Self { work, before: None, in_sets: None, owed: 0, passed: false, bytes: 0, token: None }
     }
 
-    /// What it holds in memory beside what it shares with others.
+    /// Returns its memory in bytes, without shared memory.
     fn held(&self) -> usize {
         match &self.work {
             Work::Blocks(transfer) => transfer.bytes(),
@@ -87,12 +89,12 @@ impl Transferring {
         }
     }
 
-    /// How much more it holds by now than what is counted.
+    /// Returns how much its memory exceeds the counted bytes.
     pub(crate) fn growth(&self) -> usize {
         self.held().saturating_sub(self.bytes)
     }
 
-    /// Where the response is kept that leaves, if one does.
+    /// Returns the key of the stored response that is being sent, if any.
     pub(crate) fn key(&self) -> Option<Key> {
         match &self.work {
             Work::Kept(_, kept) => Some(kept.key),
@@ -100,17 +102,17 @@ impl Transferring {
         }
     }
 
-    /// It leaves as Confirmable messages, each acknowledged by itself.
+    /// Returns `true` if it is sent as Confirmable messages, acknowledged one by one.
     pub(crate) fn is_confirmable(&self) -> bool {
         matches!(&self.work, Work::Kept(_, kept) if kept.confirmable)
     }
 
-    /// Nothing of it has left.
+    /// Returns `true` if nothing was sent.
     pub(crate) fn is_new(&self) -> bool {
         self.sender().is_some_and(Sender::is_new)
     }
 
-    /// Who sends sets, if this does.
+    /// Returns the sender of bursts, if any.
     pub(super) fn sender(&self) -> Option<&Sender> {
         match &self.work {
             Work::Blocks(_) => None,
@@ -127,19 +129,19 @@ impl Transferring {
         }
     }
 
-    /// The bytes of the payloads that are to leave of a set, with so many others for each.
+    /// Returns the size of the due payloads of a burst, with `others` more bytes each.
     pub(crate) fn set_bytes(&self, others: u32) -> Option<u32> {
         let sender = self.sender()?;
         let each = u32::try_from(sender.size.bytes()).unwrap_or(u32::MAX).saturating_add(others);
         Some(each.saturating_mul(u32::try_from(sender.due()).unwrap_or(u32::MAX)))
     }
 
-    /// A message of it has been answered.
+    /// Returns `true` if a message was answered.
     pub(super) const fn has_begun(&self) -> bool {
         self.before.is_some()
     }
 
-    /// Its first message was answered, and more follows; `true` the first time.
+    /// Records the first answer if more messages follow; returns `true` the first time.
     pub(super) fn begin<C: Controller>(&mut self, exchange: &Exchange<C>) -> bool {
         let begins = self.before.is_none();
         self.fold(exchange);
@@ -149,7 +151,7 @@ impl Transferring {
         begins
     }
 
-    /// The last of several messages is over, and others follow that are counted in sets.
+    /// Adds the last single message to the statistics before messages are counted in bursts.
     pub(super) fn fold<C: Controller>(&mut self, exchange: &Exchange<C>) {
         if let (Some((first, _)), None) = (self.before, self.in_sets) {
             let now = exchange.first_sent().unwrap_or(exchange.submitted);
@@ -157,23 +159,23 @@ impl Transferring {
         }
     }
 
-    /// A message left in a set, or asked for what is missing of one.
+    /// Counts a message of a burst, or a request for missing payloads.
     pub(super) fn count_in_sets(&mut self) {
         let in_sets = self.in_sets.get_or_insert(0);
         *in_sets = in_sets.saturating_add(1);
     }
 
-    /// A payload of a set left: each has a turn, which all but the first take after they left.
+    /// Adds a turn to yield: each payload takes a turn, all but the first after they were sent.
     pub(super) fn take_turn_later(&mut self) {
         self.owed = self.owed.saturating_add(1);
     }
 
-    /// Turns of payloads that have left already are still to pass.
+    /// Returns `true` if turns must still be yielded.
     pub(super) fn owes(&self) -> bool {
         self.owed > 1
     }
 
-    /// It stands first of those who wait, and perhaps alone.
+    /// Decides how to use a turn at the head of the queue; `alone` if no other sender waits.
     pub(super) fn take_turn(&mut self, alone: bool) -> Turn {
         let passed = core::mem::take(&mut self.passed);
         if alone || !passed && !self.owes() {
@@ -187,10 +189,10 @@ impl Transferring {
         if passed { Turn::Over } else { Turn::Passes }
     }
 
-    /// How all messages went, the last of which so.
+    /// Returns the statistics of all messages, given those of the last one.
     pub(crate) fn course(&self, now: Instant, last: Course) -> Course {
         let Some((first_sent, before)) = self.before else { return last };
-        // Of a set each message is one.
+        // In a burst every transmission counts as a message.
         let (messages, transmissions) = self.in_sets.map_or((last.messages, last.transmissions), |left| (left, left));
         let messages = before.messages.saturating_add(messages);
         let transmissions = before.transmissions.saturating_add(transmissions);
@@ -199,9 +201,9 @@ impl Transferring {
 }
 
 impl<C: Controller> Exchange<C> {
-    /// Returns `true` if a separate response answers an earlier message of this request, which had
-    /// the same token ([`Transfer::is_late`]). Responses that are protected are bound to one
-    /// message, and need no such check.
+    /// Returns `true` if a separate response answers an earlier message of this request with the
+    /// same token ([`Transfer::is_late`]). Protected responses are bound to one message and need no
+    /// such check.
     pub(crate) fn is_late(&self, response: &Message<'_>) -> bool {
         let transfer = self.transfer.as_ref().filter(|_| self.security.is_plain());
         transfer.is_some_and(|transfer| match &transfer.work {
@@ -210,7 +212,8 @@ impl<C: Controller> Exchange<C> {
         })
     }
 
-    /// It waited too long for its turn: without any effect at the peer, unless a part of it has had its turn.
+    /// Returns the failure of an exchange that waited too long: it had no effect at the peer unless
+    /// an earlier message was sent.
     pub(super) fn expired(&self) -> Failure {
         let begun = self.transfer.as_ref().is_some_and(|transfer| transfer.has_begun());
         if begun { Failure::TimedOut } else { Failure::QueueExpired }
@@ -218,9 +221,9 @@ impl<C: Controller> Exchange<C> {
 }
 
 impl<C: Controller> Exchanges<C> {
-    /// The answer to one message of a request arrived, and this is the next. It waits at the end of
-    /// the peer's queue, so that senders take turns, and needs no room there, since it holds its
-    /// place among the exchanges. It has this token, or keeps the one of the message before:
+    /// Continues a request with its next message after an answer. It joins the end of the peer's
+    /// queue, so that senders take turns, and needs no room there, since it keeps its place among
+    /// the exchanges. A new token replaces the previous one; without it the token is kept, because
     /// servers match the blocks of a body by it.
     pub(crate) fn go_on<P: PeerKey>(
         &mut self,
@@ -237,7 +240,8 @@ impl<C: Controller> Exchanges<C> {
         self.send_next(now, peers, index, body);
     }
 
-    /// A message has to go once more, with this token, since the peer does not understand the one that it had.
+    /// Sends a message again with another token, because the peer does not support the previous
+    /// one.
     pub(crate) fn send_anew<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, token: Token) {
         self.release(peers, index);
         self.take_token(index, token);
@@ -245,7 +249,7 @@ impl<C: Controller> Exchanges<C> {
         self.send_next(now, peers, index, body);
     }
 
-    /// The next message of a request waits for its turn.
+    /// Queues the next message of a request.
     fn send_next<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, body: Body) {
         let bytes = self.message_bytes(index, &body);
         let patience = self.config.times().response_timeout;
@@ -260,8 +264,8 @@ impl<C: Controller> Exchanges<C> {
         self.enqueue(peers, index, true);
     }
 
-    /// The answer to one message of a request arrived, and the next is not known yet: it holds no slot and nothing of a
-    /// queue, for as long as its deadline is ahead.
+    /// Pauses a request after an answer, until the next message is known. It holds no slot or queue
+    /// place, up to its deadline.
     pub(crate) fn pause<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -279,7 +283,7 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// A message of a request is over, and more follow: what it held is free, and what became of it is kept.
+    /// Ends a message of a request that has more, and adds it to the statistics.
     fn settle<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -298,7 +302,7 @@ impl<C: Controller> Exchanges<C> {
         self.release(peers, index);
     }
 
-    /// Frees what a message of a request held that is over.
+    /// Frees the resources of a completed message.
     fn release<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
         let exchange = &mut self.slots[index];
         exchange.free_slot(peers);
@@ -310,14 +314,14 @@ impl<C: Controller> Exchanges<C> {
         exchange.told_copy = None;
     }
 
-    /// Counts the bytes that a transfer holds by now.
+    /// Updates the counted memory of a transfer.
     pub(super) fn count_transfer(&mut self, transfer: &mut Transferring) {
         let bytes = transfer.held();
         self.transfer_bytes = self.transfer_bytes - transfer.bytes + bytes;
         transfer.bytes = bytes;
     }
 
-    /// The request that goes in sets, if an exchange is one.
+    /// Returns the Q-Block request of an exchange, if it has one.
     pub(crate) fn sets_mut(&mut self, index: u32) -> Option<&mut SetTransfer> {
         match &mut self.slots[index].transfer.as_mut()?.work {
             Work::Sets(sets) => Some(sets),
@@ -325,27 +329,28 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Takes a transfer out of its exchange, to [go on](Self::go_on) or to be [put back](Self::put_back).
+    /// Takes the transfer out of its exchange, to [continue](Self::go_on) or to be [put
+    /// back](Self::put_back).
     pub(crate) fn take_transfer(&mut self, index: u32) -> Option<Box<Transferring>> {
         self.slots[index].transfer.take()
     }
 
-    /// Puts a transfer back. One that is over says how the exchange went all the same.
+    /// Puts a transfer back. A completed one still contributes to the statistics.
     pub(crate) fn put_back(&mut self, index: u32, transfer: Box<Transferring>) {
         self.slots[index].transfer = Some(transfer);
     }
 
-    /// How many requests have gone on after their first message.
+    /// Returns the number of requests past their first message.
     pub(crate) const fn transfers(&self) -> usize {
         self.transfers
     }
 
-    /// Bytes that all transfers hold.
+    /// Returns the memory of all transfers, in bytes.
     pub(crate) const fn transfer_bytes(&self) -> usize {
         self.transfer_bytes
     }
 
-    /// An exchange is over, and what it held is free.
+    /// Frees the transfer of an exchange.
     pub(super) fn free_transfer(&mut self, index: u32) {
         if let Some(transfer) = self.slots[index].transfer.take() {
             self.transfer_bytes -= transfer.bytes;

@@ -1,11 +1,13 @@
-//! The deduplication table (RFC 7252 §4.5): what was received lately, and what was answered.
+//! The deduplication table (RFC 7252 §4.5): recently received messages and the replies to them.
 //!
-//! It is independent of the table of peers: a request from an unknown address costs one entry here and no congestion
-//! state. An entry does not even hold the address: a [`Fingerprint`] of (peer, our address, message ID) stands for it.
+//! It is independent of the peer table: a request from an unknown address costs one entry here and
+//! no congestion state. Entries do not store the address but a [`Fingerprint`] of (peer, local
+//! address, message ID).
 //!
-//! Its bytes are bounded. When it is full, the oldest entry of an idempotent request makes room, answered or not:
-//! handling a copy of it again does no harm. A request that is not idempotent is never forgotten early; instead each
-//! group of sources gets its [share](crate::shares), beyond which it is refused.
+//! Memory is bounded. When the table is full, the oldest entry of an idempotent request is evicted,
+//! answered or not: processing a duplicate again does no harm. A non-idempotent request is never
+//! evicted; instead, each group of sources gets a [share](crate::shares) of the table, beyond which
+//! its requests are refused.
 
 use alloc::boxed::Box;
 use core::hint::black_box;
@@ -17,46 +19,46 @@ use crate::shares::{Group, Shares};
 use crate::store::{Arena, Index, NIL, Number, Seldom};
 use conche_cc::Instant;
 
-/// Bytes that the allocator adds to a reply.
+/// Allocator overhead per reply in bytes.
 const REPLY_OVERHEAD: usize = 16;
 
-/// What was received and is remembered.
+/// A remembered message.
 #[derive(Debug)]
 struct Entry {
     what: Fingerprint,
-    /// The next one in the same queue.
+    /// The next entry in the same queue.
     next: u32,
     expires: Tick,
-    /// Whose share it is of, if it is not idempotent.
+    /// Group charged for the entry, if the request is not idempotent.
     group: Group,
     reply: Reply,
 }
 
-/// What a duplicate is answered with.
+/// The reply to a duplicate.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
-    /// The request waits for its response, and nothing was sent for it yet.
+    /// None yet: the request awaits its response, and no ACK was sent.
     Pending,
     /// An Empty ACK.
     EmptyAck,
     /// Nothing: the message was Non-confirmable.
     Silence,
-    /// This datagram.
+    /// A short datagram, stored inline.
     Short {
-        /// How much of `bytes` it is.
+        /// Length of the datagram.
         length: u8,
-        /// It, and zeros.
+        /// The datagram, padded with zeros.
         bytes: [u8; Reply::SHORT],
     },
-    /// This datagram.
+    /// A longer datagram.
     Datagram(Box<[u8]>),
 }
 
 impl Reply {
-    /// A datagram of so many bytes needs no memory of its own.
+    /// Maximum length of a datagram stored inline.
     pub(crate) const SHORT: usize = 14;
 
-    /// The bytes of the datagram that it is.
+    /// Returns the length of the datagram.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Pending | Self::Silence => 0,
@@ -67,56 +69,56 @@ impl Reply {
     }
 }
 
-/// A received message, to be entered.
+/// A received message to be inserted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     pub(crate) what: Fingerprint,
-    /// Confirmable, so remembered for EXCHANGE_LIFETIME; otherwise for NON_LIFETIME.
+    /// Confirmable messages are remembered for EXCHANGE_LIFETIME, others for NON_LIFETIME.
     pub(crate) confirmable: bool,
-    /// Handling it twice has the effect of handling it once; otherwise, whose share it is of.
+    /// `Ok` for an idempotent request, otherwise the group to charge.
     pub(crate) idempotent: Result<(), Group>,
 }
 
-/// Names an entry as long as it is there.
+/// A reference to an entry, valid while the entry exists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Remembered {
     index: Number,
-    /// What tells it from another one in its place.
+    /// Distinguishes the entry from a later one in the same place.
     message: [u32; 2],
 }
 
 impl Remembered {
-    /// What tells the message from all others.
+    /// Returns the value that identifies the message.
     pub(crate) fn message(self) -> [u32; 2] {
         self.message
     }
 }
 
-/// The table is full, or the group has its share of it.
+/// The table is full, or the group has used its share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableFull;
 
-/// The queues of entries that live equally long, so that the oldest expires first.
+/// The queues per lifetime: within a queue the oldest entry expires first.
 #[derive(Clone, Copy)]
 enum Queue {
-    /// Never forgotten early.
+    /// Never evicted.
     NotIdempotent,
-    /// The oldest make room when the table is full.
+    /// The oldest are evicted when the table is full.
     Idempotent,
 }
 
 const QUEUES: [Queue; 2] = [Queue::NotIdempotent, Queue::Idempotent];
 
-/// Whether an entry has room.
+/// Room for a new entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
     Free,
-    /// In the part of the table that is for replies as long as something can be forgotten.
+    /// In the quarter that is reserved for replies as long as entries can be evicted.
     Last,
     None,
 }
 
-/// The first and the last entry of a queue.
+/// First and last entry of a queue.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     first: u32,
@@ -125,26 +127,25 @@ struct Ends {
 
 const EMPTY_QUEUES: [[Ends; 2]; 2] = [[Ends { first: NIL, last: NIL }; 2]; 2];
 
-/// The deduplication table.
 #[derive(Debug)]
 pub(crate) struct Deduplication {
     index: Index,
     entries: Arena<Entry>,
     /// Lifetimes of Confirmable and Non-confirmable messages.
     lifetimes: [Duration; 2],
-    /// Of Confirmable and Non-confirmable messages, by [`Queue`].
+    /// Queues of Confirmable and Non-confirmable messages, by [`Queue`].
     queues: [[Ends; 2]; 2],
-    /// Bytes that requests take which are not idempotent.
+    /// Bytes held by non-idempotent requests, per group.
     shares: Shares,
-    /// Of all replies, with what is set aside for those to come.
+    /// Bytes of all replies, including those reserved for pending ones.
     reply_bytes: usize,
-    /// Those of them that make room when the table is full.
+    /// The part of `reply_bytes` that can be evicted.
     evictable_bytes: usize,
     longest_reply: usize,
     capacity: usize,
-    /// When what was over was forgotten last.
+    /// Time of the last purge.
     purged: Instant,
-    /// Nothing is over before this.
+    /// No entry expires before this time.
     first_expiry: Instant,
 }
 
@@ -163,16 +164,16 @@ impl Seldom for Deduplication {
 }
 
 impl Deduplication {
-    /// Bytes of an entry with its place in the index, and with the place of its reply, which a short one needs no more than.
+    /// Bytes of an entry with its place in the index and its inline reply.
     pub(crate) const ENTRY_BYTES: usize = Arena::<Entry>::PLACE_BYTES + Index::BYTES;
 
-    /// The same without the place of its reply.
+    /// Bytes of an entry without its inline reply.
     pub(crate) const BYTES_BESIDE_REPLY: usize = Self::ENTRY_BYTES - size_of::<Reply>();
 
-    /// How long what is over may take room that nobody else wants.
+    /// Delay after which expired entries are removed if the room is not needed.
     const LAG: Duration = Duration::from_millis(500);
 
-    /// One that remembers nothing, nor ever will.
+    /// A table that stays empty.
     const NONE: Self = Self::with(0, 0, [Duration::ZERO; 2]);
 
     fn new(capacity: usize, longest_reply: usize, lifetimes: [Duration; 2]) -> Self {
@@ -195,7 +196,7 @@ impl Deduplication {
         }
     }
 
-    /// The entry of a message that was received before and within its lifetime.
+    /// Returns the entry of a message received within its lifetime.
     #[inline]
     pub(crate) fn find(&mut self, now: Instant, what: Fingerprint) -> Option<Remembered> {
         self.purge(now);
@@ -204,7 +205,8 @@ impl Deduplication {
         Number::of(index).map(|index| Remembered { index, message: what.message })
     }
 
-    /// Reads what finding and entering these messages will need, and what forgetting as many will where the table is full.
+    /// Prefetches the memory for finding and inserting these messages, and for evicting as many
+    /// entries if the table is full.
     #[inline]
     pub(crate) fn glance(&self, messages: &[Fingerprint]) {
         messages.iter().for_each(|what| self.index.glance(what.short()));
@@ -222,8 +224,8 @@ impl Deduplication {
         }
     }
 
-    /// Enters a message that [`find`](Self::find) has just not found. `keep` is called first if others may be forgotten for
-    /// it.
+    /// Inserts a message that [`find`](Self::find) did not find. Calls `keep` before others may be
+    /// evicted.
     #[inline]
     pub(crate) fn insert(
         &mut self,
@@ -238,7 +240,7 @@ impl Deduplication {
         let has_share =
             |this: &Self| idempotent.map_or_else(|group| this.shares.admits(group, bytes, this.capacity), |()| true);
         if now >= self.first_expiry && (self.room(reply_bytes) != Room::Free || !has_share(self)) {
-            // What is over takes nobody's place.
+            // Remove expired entries before evicting or refusing.
             self.forget(now, false);
         }
         if !has_share(self) {
@@ -265,7 +267,7 @@ impl Deduplication {
         Number::of(index).map(|index| Remembered { index, message: what.message }).ok_or(TableFull)
     }
 
-    /// The reply of an entry that is still there.
+    /// Returns the reply of an entry that still exists.
     #[inline]
     pub(crate) fn reply(&self, remembered: Remembered) -> Option<&Reply> {
         let entry =
@@ -273,16 +275,17 @@ impl Deduplication {
         Some(&entry.reply)
     }
 
-    /// When the message of an entry that is still there, a Confirmable one, was received, to a millisecond.
+    /// Returns the arrival time of a Confirmable message whose entry still exists, with a
+    /// resolution of about 1 ms.
     pub(crate) fn arrived(&self, now: Instant, remembered: Remembered) -> Option<Instant> {
         let entry =
             self.entries.get(remembered.index.get()).filter(|entry| entry.what.message == remembered.message)?;
         Some((entry.expires.from(now) - self.lifetimes[0]).min(now))
     }
 
-    /// Changes the reply of an entry that is still there; otherwise it comes back. For one that is
-    /// [`Pending`](Reply::Pending), room was set aside. Always inlined, as is who calls it, so that the reply is written into the
-    /// entry.
+    /// Replaces the reply of an entry; returns it if the entry no longer exists. For a
+    /// [`Pending`](Reply::Pending) entry, room was reserved. Inlined, like its callers, so that the
+    /// reply is constructed in place.
     #[inline(always)]
     pub(crate) fn set_reply(&mut self, remembered: Remembered, reply: Reply) -> Result<(), Reply> {
         let bytes = self.bytes_of(&reply);
@@ -302,11 +305,12 @@ impl Deduplication {
         Ok(())
     }
 
-    /// Forgets what has outlived its lifetime, [a little](Self::LAG) later: so it is not one with each message that comes, but
-    /// some at a time. What is over is not found in any case.
+    /// Removes expired entries in batches, after [`LAG`](Self::LAG). Expired entries are never
+    /// found, removed or not.
     #[inline]
     pub(crate) fn purge(&mut self, now: Instant) {
-        // A tick tells past from future within two of these spans, and nothing was entered since.
+        // Ticks are ambiguous beyond two of these spans, and nothing was inserted since the last
+        // purge.
         let all = now - self.purged > 2 * Tick::LONGEST;
         self.purged = now;
         if now >= self.first_expiry + Self::LAG {
@@ -314,7 +318,7 @@ impl Deduplication {
         }
     }
 
-    /// Forgets what is over by now, or all.
+    /// Removes expired entries, or all.
     #[inline(never)]
     fn forget(&mut self, now: Instant, all: bool) {
         for lifetime in 0..2 {
@@ -328,7 +332,7 @@ impl Deduplication {
             }
         }
         if self.entries.len() == 0 && self.entries.places() > 0 {
-            // An endpoint that went idle weighs what it did at its start.
+            // Return the memory once the table is empty.
             self.entries = Arena::new();
             self.queues = EMPTY_QUEUES;
         }
@@ -337,29 +341,29 @@ impl Deduplication {
         self.first_expiry = expiries.min().unwrap_or(Instant::FAR_FUTURE);
     }
 
-    /// When to purge next. Coarse on purpose: a server under load must not wake up once for each entry.
+    /// Returns the time of the next purge; coarse, so that a loaded server does not wake up per
+    /// entry.
     pub(crate) fn next_purge(&self, now: Instant) -> Option<Instant> {
         const COARSE: Duration = Duration::from_secs(16);
         let at = self.first_expiry + COARSE;
         (self.entries.len() > 0 && at > now).then_some(at)
     }
 
-    /// How many messages are remembered.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Entries looked at by all searches so far.
+    /// Returns the number of entries visited by all searches so far.
     pub(crate) fn steps(&self) -> u64 {
         self.index.steps()
     }
 
-    /// Bytes that the table takes at most.
+    /// Returns an upper bound of the memory used, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.entries.places() * Self::ENTRY_BYTES + self.reply_bytes
     }
 
-    /// What a reply takes beside its entry.
+    /// Returns the memory of a reply beside its entry, in bytes.
     #[inline]
     fn bytes_of(&self, reply: &Reply) -> usize {
         match reply {
@@ -369,16 +373,17 @@ impl Deduplication {
         }
     }
 
-    /// Whether a message is idempotent, or not remembered any more.
+    /// Returns `true` if a message is idempotent or no longer remembered.
     pub(crate) fn is_idempotent(&self, remembered: Remembered) -> bool {
         let entry = self.entries.get(remembered.index.get());
         entry.is_none_or(|entry| entry.what.message != remembered.message || entry.group == Group::NOBODY)
     }
 
-    /// Forgets idempotent requests, the oldest first, until an entry with a reply of so many bytes fits.
+    /// Evicts the oldest idempotent requests until an entry with `reply_bytes` fits.
     ///
-    /// A place once made is there until the table is empty, so a flood of short entries could turn all of the capacity into
-    /// places and leave none for replies. Places therefore take the last quarter only when nothing is left to forget.
+    /// Places are freed only when the table is empty, so a flood of short entries could turn the
+    /// whole capacity into places and leave none for replies. Places therefore use the last quarter
+    /// only if nothing is left to evict.
     fn make_room(&mut self, reply_bytes: usize, idempotent: bool) -> Result<(), TableFull> {
         let places = self.entries.places() * Self::ENTRY_BYTES;
         if places + self.reply_bytes - self.evictable_bytes + reply_bytes > self.capacity {
@@ -395,7 +400,7 @@ impl Deduplication {
         }
     }
 
-    /// The room for an entry with a reply of so many bytes.
+    /// Returns the room for an entry with `reply_bytes`.
     #[inline]
     fn room(&self, reply_bytes: usize) -> Room {
         let places = self.entries.places() * Self::ENTRY_BYTES;
@@ -408,7 +413,7 @@ impl Deduplication {
         }
     }
 
-    /// Forgets the oldest idempotent request, if there is one.
+    /// Evicts the oldest idempotent request, if any.
     fn pop_idempotent(&mut self) -> bool {
         let first = |lifetime: usize| self.queues[lifetime][Queue::Idempotent as usize].first;
         let expiry = |lifetime| self.entries.get(first(lifetime)).map(|entry| entry.expires);
@@ -431,7 +436,7 @@ impl Deduplication {
         }
     }
 
-    /// Forgets the first entry of a queue.
+    /// Removes the first entry of a queue.
     fn pop(&mut self, lifetime: usize, queue: Queue) {
         let ends = &mut self.queues[lifetime][queue as usize];
         let index = ends.first;
@@ -451,13 +456,13 @@ impl Deduplication {
     }
 }
 
-/// A point in time in wrapping units of 2^20 ns, about a millisecond: 4 bytes instead of 8.
+/// A time in wrapping units of 2^20 ns (about 1 ms), in 4 bytes instead of 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tick(u32);
 
 impl Tick {
     const BITS: u32 = 20;
-    /// A quarter of what can be told apart: 13 days. No entry lives longer.
+    /// A quarter of the range, about 13 days: the maximum lifetime of an entry.
     const LONGEST: Duration = Duration::from_nanos((1 << 30) << Self::BITS);
 
     #[expect(clippy::cast_possible_truncation, reason = "wraps by design")]
@@ -465,17 +470,17 @@ impl Tick {
         Self((instant.as_nanos() >> Self::BITS) as u32)
     }
 
-    /// The first one that is not before `instant`.
+    /// Returns the first tick not before `instant`.
     const fn after(instant: Instant) -> Self {
         Self(Self::before(instant).0.wrapping_add(1))
     }
 
-    /// How many ticks it is from here to `other`; negative if that is earlier.
+    /// Returns the number of ticks to `other`; negative if `other` is earlier.
     const fn until(self, other: Self) -> i32 {
         other.0.wrapping_sub(self.0).cast_signed()
     }
 
-    /// At the end of time everything is over.
+    /// At [`Instant::FAR_FUTURE`] everything has expired.
     fn is_over(self, now: Instant) -> bool {
         now == Instant::FAR_FUTURE || self.until(Self::before(now)) >= 0
     }
@@ -484,7 +489,7 @@ impl Tick {
         self.until(other) > 0
     }
 
-    /// When that is, which is about `now`.
+    /// Returns the time of the tick, which must be near `now`.
     fn from(self, now: Instant) -> Instant {
         let ticks = Self::before(now).until(self);
         let base = Instant::from_nanos(now.as_nanos() >> Self::BITS << Self::BITS);

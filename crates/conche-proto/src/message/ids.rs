@@ -1,10 +1,11 @@
-//! Message IDs toward one peer: a random start, then one after the other, and none reused within EXCHANGE_LIFETIME
-//! (RFC 7252 §4.4).
+//! Message IDs toward one peer: a random start, then consecutive, none reused within
+//! EXCHANGE_LIFETIME (RFC 7252 §4.4).
 //!
-//! Exact bookkeeping would need a time for each of 65 536 IDs. Kept instead is one time for each block of 1024, and only
-//! for peers that used up a block: when the last of its IDs was handed out. A block is entered again when that is a
-//! lifetime ago. The last block is for requests to [groups](GROUP_IDS), so 63 are left. This holds the rate to
-//! (64 512 - 1024) / 247 s = 257 messages a second, 1.6 % under the exact bound.
+//! Exact bookkeeping would need a time for each of 65 536 IDs. Instead, one time is kept per block
+//! of 1024 IDs, and only for peers that used up a block: the time at which its last ID was used. A
+//! block is reused one lifetime later. The last block is reserved for [group requests](GROUP_IDS),
+//! which leaves 63. This limits the rate to (64 512 - 1024) / 247 s = 257 messages per second, 1.6
+//! % below the exact bound.
 
 use alloc::boxed::Box;
 use core::ops::RangeInclusive;
@@ -15,15 +16,15 @@ use conche_cc::Instant;
 
 const BLOCK: u16 = 1024;
 
-/// The IDs of messages to one peer are below this.
+/// IDs of messages to a single peer are below this value.
 const END: u16 = u16::MAX - BLOCK + 1;
 const BLOCKS: usize = END as usize / BLOCK as usize;
 
-/// The IDs of requests to groups. No message to a peer has one of them, as that peer may be a member of a group, and would
-/// take either for a copy of the other (RFC 7252 §8.1).
+/// IDs of group requests. No unicast message uses one of them: a peer that is a member of a group
+/// would take one for a duplicate of the other (RFC 7252 §8.1).
 pub(crate) const GROUP_IDS: RangeInclusive<u16> = END..=u16::MAX;
 
-/// The message ID that a peer gets next.
+/// The next message ID for a peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NextId(u16);
 
@@ -32,20 +33,21 @@ impl NextId {
         Self(first % END)
     }
 
-    /// `id` is one of the last 256 handed out: an acknowledgement of it may be a late duplicate.
+    /// Returns `true` if `id` is one of the last 256 used: an acknowledgement of it may be a late
+    /// duplicate.
     pub(crate) fn is_recent(self, id: MessageId) -> bool {
         let (next, end) = (u32::from(self.0), u32::from(END));
         id.0 < END && (1..=256).contains(&((next + end - u32::from(id.0)) % end))
     }
 }
 
-/// The message IDs that one peer had: when the last ID of each block was handed out, `None` before
-/// the first block is used up. Apart from [`NextId`], so that a peer has no gap between both.
+/// Used message IDs of a peer: for each block, the time at which its last ID was used; `None` until
+/// the first block is used up. Separate from [`NextId`] to avoid padding in the peer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UsedIds(Option<Box<[Option<Instant>; BLOCKS]>>);
 
 impl UsedIds {
-    /// When the next ID is free; `None` if it is.
+    /// Returns the time at which the next ID is free; `None` if it is free now.
     pub(crate) fn blocked_until(&self, next: NextId, now: Instant, lifetime: Duration) -> Option<Instant> {
         if !next.0.is_multiple_of(BLOCK) {
             return None;
@@ -55,14 +57,18 @@ impl UsedIds {
         (free > now).then_some(free)
     }
 
-    /// When more IDs are free than those of the block that is being used up; `None` if some are.
+    /// Returns the time at which IDs beyond the current block are free; `None` if some are free
+    /// now.
     pub(crate) fn scarce_until(&self, next: NextId, now: Instant, lifetime: Duration) -> Option<Instant> {
         let following = (usize::from(next.0 / BLOCK) + 1) % BLOCKS;
         let free = (*self.0.as_ref()?)[following]? + lifetime;
         (free > now).then_some(free)
     }
 
-    /// Hands out the next ID, or says when it will be free.
+    /// Allocates the next ID.
+    ///
+    /// # Errors
+    /// The time at which the next ID is free.
     #[inline]
     pub(crate) fn allocate(
         &mut self,

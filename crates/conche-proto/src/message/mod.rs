@@ -1,6 +1,7 @@
-//! The message layer (RFC 7252 §4): message IDs, deduplication, and what is left of Non-confirmable messages.
+//! The message layer (RFC 7252 §4): message IDs, deduplication, and matching of Resets to
+//! Non-confirmable responses.
 //!
-//! Retransmission is where the exchange that it serves is: see [`exchange`](crate::exchange).
+//! Retransmission is part of the [`exchange`](crate::exchange).
 
 mod deduplication;
 mod ids;

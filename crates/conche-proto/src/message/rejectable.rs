@@ -1,20 +1,20 @@
-//! [`Rejectable`]: Non-confirmable responses that left lately, so that a Reset can be matched to them (RFC 7252 §4.3).
+//! [`Rejectable`]: recently sent Non-confirmable responses, to match Resets (RFC 7252 §4.3).
 //!
-//! A peer that does not want such a response says so with a Reset that has nothing but its message ID. The last
-//! [`KEPT`] are kept, over all peers, in a ring that is allocated with the first one: a Reset comes within a round trip
-//! or not at all, and one that is not matched is ignored, as if it had been lost.
+//! A peer rejects such a response with a Reset that contains only the message ID. The last [`KEPT`]
+//! responses to all peers are kept in a ring: a Reset arrives within a round trip or not at all,
+//! and an unmatched one is ignored as if it had been lost.
 
 use alloc::collections::VecDeque;
 
 use crate::codec::Token;
 use crate::hash::Fingerprint;
 
-/// Responses that are kept.
+/// Number of responses kept.
 const KEPT: usize = 256;
 
 #[derive(Clone, Debug)]
 struct Left {
-    /// Stands for the peer and the message ID.
+    /// Fingerprint of peer and message ID.
     what: Fingerprint,
     token: Token,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Rejectable {
 }
 
 impl Rejectable {
-    /// A response left.
+    /// Records a sent response.
     pub(crate) fn left(&mut self, what: Fingerprint, token: Token) {
         if self.left.len() >= KEPT {
             self.left.pop_front();
@@ -34,13 +34,12 @@ impl Rejectable {
         self.left.push_back(Left { what, token });
     }
 
-    /// A peer rejects a message: the token of the response that it was, told once.
+    /// Returns the token of the response that a peer rejected, once per response.
     pub(crate) fn reject(&mut self, what: Fingerprint) -> Option<Token> {
         let position = self.left.iter().rposition(|left| left.what == what)?;
         self.left.remove(position).map(|left| left.token)
     }
 
-    /// There is nothing that could be rejected.
     pub(crate) fn is_empty(&self) -> bool {
         self.left.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The controllers of an endpoint, and which peer has which.
+//! The controllers of an endpoint, and their assignment to peers.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -6,14 +6,14 @@ use core::fmt;
 
 use conche_cc::Controller;
 
-/// Names one of an endpoint's controllers: 0 is the one it was made with.
+/// Identifies one of an endpoint's controllers; 0 is the initial one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ControllerId(u8);
 
-/// Picks the controller of a destination.
+/// Selects the controller for a destination.
 pub(crate) type ChooseController<P> = Box<dyn Fn(&P) -> ControllerId + Send + Sync>;
 
-/// All of them, at least one.
+/// All controllers, at least one.
 pub(crate) struct Controllers<P, C> {
     all: Vec<C>,
     choose: Option<ChooseController<P>>,
@@ -24,7 +24,7 @@ impl<P, C: Controller> Controllers<P, C> {
         Self { all: Vec::from([first]), choose: None }
     }
 
-    /// `None` if there are 256 already.
+    /// Adds a controller; `None` if there are 256 already.
     pub(crate) fn add(&mut self, controller: C) -> Option<ControllerId> {
         let id = u8::try_from(self.all.len()).ok()?;
         self.all.push(controller);
@@ -35,12 +35,12 @@ impl<P, C: Controller> Controllers<P, C> {
         self.choose = Some(choose);
     }
 
-    /// The controller of this name; for one of another endpoint, the first.
+    /// Returns a controller; the first one if the ID belongs to another endpoint.
     pub(crate) fn get(&self, id: ControllerId) -> &C {
         self.all.get(usize::from(id.0)).unwrap_or(&self.all[0])
     }
 
-    /// The controller of a destination.
+    /// Returns the controller for a destination.
     pub(crate) fn of(&self, key: &P) -> ControllerId {
         let chosen = self.choose.as_ref().map_or_else(ControllerId::default, |choose| choose(key));
         if usize::from(chosen.0) < self.all.len() { chosen } else { ControllerId::default() }

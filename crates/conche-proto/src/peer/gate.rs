@@ -1,74 +1,76 @@
-//! [`Gate`]: how many exchanges may go on at the same time over one path, whoever they are with.
+//! [`Gate`]: limits the concurrent exchanges over one path, across all peers.
 //!
-//! One client that polls four hundred devices behind one thin link fills its queue with four hundred first messages, and each
-//! device's controller learns of that only when its own timer has run out. So peers of one path have one window together
-//! (RFC 3124's macroflow), which is sized as FAST TCP sizes its own (Wei, Jin, Low, Hegde, IEEE/ACM Transactions on Networking
-//! 14(6), 2006): once a round trip it becomes
+//! A client that polls four hundred devices behind one thin link fills the link's queue with four
+//! hundred initial messages, and each device's controller notices only when its own timer expires.
+//! The peers of a path therefore share one window (the macroflow of RFC 3124). It is sized like
+//! FAST TCP's (Wei, Jin, Low, Hegde, IEEE/ACM Transactions on Networking 14(6), 2006); once per
+//! round trip it becomes
 //!
 //! ```text
 //!   window · 2·base / rtt        at most doubled, at most halved
 //! ```
 //!
-//! so it doubles on an empty path, and settles where the queue is as long as the empty path's round trip: twice what
-//! fits on the way. It is a queue that nobody's timer takes for a loss, and enough that the link never idles.
+//! It doubles on an empty path and settles when the queueing delay equals the base RTT: twice the
+//! path's capacity. Such a queue causes no timeouts, and the link never idles.
 //!
-//! `rtt` is the first quartile of the last eight round trips, no two in a row of the same peer. So what *all but a few* see counts as the
-//! path's queue, and one peer that delays its answers slows nobody. Where that quartile is less than half of the median, the
-//! peers do not see one queue: half of them are behind another bottleneck, or some are much nearer. Then the window doubles, until each
-//! peer is left to its own controller or one queue makes their round trips alike (RFC 8382 asks the same of the delays of flows).
+//! `rtt` is the first quartile of the last eight round trips, no two consecutive ones of the same
+//! peer. The path's queue is thus the delay that *all but a few* peers observe, and a single peer
+//! that delays its answers slows no other. If the quartile is less than half of the median, the
+//! peers do not share one queue: half of them are behind another bottleneck, or some are much
+//! closer. Then the window doubles, until each peer is limited by its own controller or a common
+//! queue makes the round trips similar (RFC 8382 applies the same test to the delays of flows).
 //!
-//! All messages that hold an NSTART slot count, but no responses, and nothing to a peer that did
-//! not answer its last message. A Non-confirmable message counts until its response arrives, or
-//! until the timeout that its controller gave it.
+//! All messages with an NSTART slot count, except responses and messages to a peer that did not
+//! answer its last one. A Non-confirmable message counts until its response or its controller's
+//! timeout.
 //!
-//! While only one peer of the path has exchanges under way, its own NSTART is the limit. Peers that
-//! have never answered wait in a queue of their own, and the queues take turns: a client that
-//! registers many unreachable observers takes at most every other turn from the others.
+//! While only one peer of the path has exchanges in progress, only its NSTART applies. Peers that
+//! have never answered wait in a separate queue, and both queues take turns: a client that
+//! registers many unreachable observers takes at most every other turn.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-/// The window of a path of which nothing is known, and the least: NSTART of an adaptive CoAP
+/// The minimum window, also used for a path without state: NSTART of an adaptive CoAP
 /// (draft-ietf-core-cocoa-03 §4.3) [assumption].
 const LEAST: u32 = 4;
-/// The window is no larger: 16 bits of message IDs of a single peer are not more.
+/// The maximum window: the number of message IDs of a single peer.
 const MOST: u32 = 1 << 16;
-/// The least base, in microseconds. Shorter round trips are the hosts' own time, as in a local
-/// network, and show no queue (compare `Temper::least_spread`).
+/// The minimum base RTT, in microseconds. Shorter round trips, as in a local network, consist of
+/// the hosts' own delays and indicate no queue (compare `Temper::least_spread`).
 const LEAST_BASE: u32 = 10_000;
-/// Round trips that a step looks at.
+/// Number of round trips evaluated per step.
 const SAMPLES: usize = 8;
 
-/// The window of a path, and who waits for it.
+/// The window of a path, and the peers that wait for it.
 #[derive(Debug)]
 pub(super) struct Gate {
     window: u32,
-    /// Exchanges whose first copy is under way: neither acknowledged, nor is its timer over.
+    /// Exchanges with a first transmission that is neither acknowledged nor timed out.
     outstanding: u32,
-    /// The peer of all those exchanges, if they are of only one.
+    /// The peer of all these exchanges, if there is only one.
     only: Option<u32>,
-    /// Peers with a message to send, in the order of asking: first the queue of peers that have
-    /// answered before, then the queue of the others. A peer without a message any more is passed
-    /// over.
+    /// Peers with a message to send, in order of arrival: first the queue of peers that have
+    /// answered before, then the queue of the others. Peers without a message are skipped.
     waiting: [VecDeque<u32>; 2],
-    /// The queue that has the next turn.
+    /// The queue with the next turn.
     next: usize,
-    /// The least round trip, in microseconds, as rounds see it; 0: none yet.
+    /// The minimum RTT over rounds, in microseconds; 0 before the first.
     base: u32,
     round: Round,
 }
 
-/// What has happened since the window was set.
+/// Events since the window was last changed.
 #[derive(Debug, Default)]
 struct Round {
     answered: u32,
     lost: u32,
-    /// Somebody had to wait: the window was in use.
+    /// A peer had to wait: the window was fully used.
     full: bool,
     rtts: [u32; SAMPLES],
     sampled: usize,
     last_peer: Option<u32>,
-    /// Exchanges of a larger window, whose ends say nothing of this one.
+    /// Number of exchanges admitted under a larger window, to be ignored for this one.
     stale: u32,
 }
 
@@ -78,17 +80,17 @@ impl Gate {
         Self { window: LEAST, outstanding: 0, only: None, waiting, next: 0, base: 0, round: Round::default() }
     }
 
-    /// There is room for an exchange with this peer.
+    /// Returns `true` if there is room for an exchange with this peer.
     pub(super) fn is_open_for(&self, peer: u32) -> bool {
         self.is_open() || self.only == Some(peer)
     }
 
-    /// There is room for an exchange.
+    /// Returns `true` if there is room for an exchange.
     pub(super) fn is_open(&self) -> bool {
         self.outstanding < self.window
     }
 
-    /// Nothing goes on, and nobody waits.
+    /// Returns `true` without exchanges and waiting peers.
     pub(super) fn is_idle(&self) -> bool {
         self.outstanding == 0 && !self.is_awaited()
     }
@@ -101,13 +103,13 @@ impl Gate {
         self.waiting.iter().any(|queue| !queue.is_empty())
     }
 
-    /// A peer waits behind those that asked before. `proven`: it has answered before.
+    /// Queues a peer; `proven` if it has answered before.
     pub(super) fn wait(&mut self, peer: u32, proven: bool) {
         self.round.full = true;
         self.waiting[usize::from(!proven)].push_back(peer);
     }
 
-    /// The peer that has the next turn, if there is room.
+    /// Returns the peer with the next turn, if there is room.
     pub(super) fn next(&mut self) -> Option<u32> {
         if !self.is_open() {
             return None;
@@ -127,7 +129,7 @@ impl Gate {
         self.only = self.only.filter(|_| self.outstanding > 0);
     }
 
-    /// The first copy of a message to this peer was answered, after a round trip if that is known.
+    /// Records that a peer answered a first transmission, with the RTT if known.
     pub(super) fn answered(&mut self, peer: u32, round_trip: Option<Duration>) {
         if self.is_stale() {
             return;
@@ -143,7 +145,7 @@ impl Gate {
         self.step_if_due();
     }
 
-    /// The timer of a first copy is over.
+    /// Records the timeout of a first transmission.
     pub(super) fn lost(&mut self) {
         if self.is_stale() {
             return;
@@ -159,7 +161,7 @@ impl Gate {
         is_stale
     }
 
-    /// A round is over when as many exchanges are as fit into the window.
+    /// Ends a round when as many exchanges have ended as the window allows.
     fn step_if_due(&mut self) {
         self.round.full |= self.is_awaited();
         let Round { answered, lost, full, .. } = self.round;
@@ -178,14 +180,15 @@ impl Gate {
             self.window = wanted.clamp(LEAST, MOST);
         }
         let stale = if self.window < before { self.outstanding } else { 0 };
-        // A few peers that answer in bursts give too few samples in one round: the next round keeps
-        // them.
+        // Few peers that answer in bursts give too few samples in one round: keep them for the
+        // next.
         let (rtts, sampled) = if view.is_none() { (self.round.rtts, self.round.sampled) } else { Default::default() };
         self.round = Round { last_peer: self.round.last_peer, stale, rtts, sampled, ..Round::default() };
     }
 
     fn sized_for(&mut self, rtt: u32) -> u32 {
-        // Where the window is the least, what is seen is the path without us: another route, or others' queue.
+        // At the minimum window, the observed RTT is the path without our queue: another route, or
+        // other traffic.
         if self.base == 0 || rtt < self.base || self.window == LEAST {
             self.base = rtt;
         }
@@ -195,16 +198,16 @@ impl Gate {
     }
 }
 
-/// What the round trips of several peers say of their path.
+/// The state of a path according to the round trips of several peers.
 enum View {
-    /// As long as this, where it is the shortest for all but a few.
+    /// A common queue with this first-quartile RTT.
     OneQueue { rtt: u32 },
-    /// They have no queue in common.
+    /// No common queue.
     Apart,
 }
 
 impl Round {
-    /// What the last round trips say, if there are enough of them.
+    /// Evaluates the last round trips, if there are enough.
     fn view(&self) -> Option<View> {
         let mut rtts = self.rtts;
         let rtts = &mut rtts[..self.sampled.min(SAMPLES)];

@@ -1,37 +1,36 @@
-//! [`Marks`]: what is so of a peer, or is not, in one byte.
+//! [`Marks`]: flags of a peer, in one byte.
 
-/// Something that is so of a peer, or is not.
+/// A flag of a peer.
 #[derive(Clone, Copy)]
 pub(crate) enum Mark {
-    /// A Confirmable message was given up, and nothing has been heard since.
+    /// A Confirmable message was given up, and nothing has arrived since.
     Silent = 1,
-    /// Its congestion state was seeded by its path, and no round-trip time of its own has been
-    /// measured yet.
+    /// Its congestion state was seeded by its path, and it has no RTT sample of its own yet.
     Seeded = 2,
-    /// It is to get a turn on its path.
+    /// It waits for a turn on its path.
     Waits = 4,
-    /// It will never be reached again.
+    /// It will never be reachable again.
     Lost = 8,
-    /// It has acknowledged a message of ours, or answered it, since its congestion state began.
+    /// It has acknowledged or answered a message since its congestion state was created.
     Answered = 16,
-    /// Its source is validated.
+    /// Its source address is validated.
     Validated = 32,
-    /// It is idle, and in the list of peers that are unproven.
+    /// It is in the list of idle unproven peers.
     Listed = 64,
 }
 
-/// All marks of a peer.
+/// All flags of a peer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Marks(u8);
 
 impl Marks {
-    /// This is so.
+    /// Returns the value of a flag.
     #[inline]
     pub(crate) fn has(self, mark: Mark) -> bool {
         self.0 & mark as u8 != 0
     }
 
-    /// Makes it so, or not; the answer is whether it was before.
+    /// Sets or clears a flag; returns its previous value.
     #[inline]
     pub(crate) fn set(&mut self, mark: Mark, so: bool) -> bool {
         let was = self.has(mark);

@@ -1,4 +1,4 @@
-//! What an endpoint knows of each destination: congestion state, message IDs, what is outstanding and what waits.
+//! Peer state: congestion control, message IDs, outstanding and queued messages.
 
 mod controllers;
 mod gate;
@@ -30,7 +30,7 @@ use non::NonSent;
 use trust::Trust;
 use usage::Usage;
 
-/// One destination.
+/// A destination.
 #[derive(Debug)]
 pub(crate) struct Peer<P, C: Controller> {
     pub(crate) key: P,
@@ -40,18 +40,18 @@ pub(crate) struct Peer<P, C: Controller> {
     pub(crate) used_ids: UsedIds,
     pub(crate) non: NonSent,
     pub(crate) marks: Marks,
-    /// Since when a slot has been free and nothing waited for it; [`Instant::FAR_FUTURE`] if that is not so.
+    /// Since when a slot has been free with an empty queue; [`Instant::FAR_FUTURE`] otherwise.
     pub(crate) starved_since: Instant,
     pub(crate) trust: Trust,
-    /// The exchanges with it that do not wait for admission.
+    /// Its exchanges that do not wait for admission.
     pub(crate) exchanges: Chain<Queue>,
-    /// Whose share it is of; nobody's if we wanted something of it first.
+    /// Group charged for the peer; none if this endpoint opened it.
     group: Group,
     usage: Usage,
 }
 
 impl<P, C: Controller> Peer<P, C> {
-    /// What is on its way, for the controller; `queued` does not count the message that is being asked about.
+    /// Returns the load for the controller; `queued` excludes the message to be admitted.
     #[inline]
     pub(crate) fn load(&self, queued: u32) -> Load {
         let work = self.work();
@@ -63,35 +63,37 @@ impl<P, C: Controller> Peer<P, C> {
         }
     }
 
-    /// The load as an exchange sees it that occupies a slot itself.
+    /// Returns the load without an exchange that occupies a slot.
     #[inline]
     pub(crate) fn load_without(&self, bytes: u32) -> Load {
         let load = self.load(self.work().queued);
         Load { exchanges: load.exchanges.saturating_sub(1), bytes: load.bytes.saturating_sub(bytes), ..load }
     }
 
-    /// Hands out the next message ID. `Err`: when it will be free.
+    /// Allocates the next message ID. `Err`: when it will be free.
     #[inline]
     pub(crate) fn allocate_id(&mut self, now: Instant, lifetime: Duration) -> Result<MessageId, Instant> {
         self.used_ids.allocate(&mut self.next_id, now, lifetime)
     }
 
-    /// When the next message ID is free; `None` if it is.
+    /// Returns when the next message ID is free; `None` if it is free now.
     pub(crate) fn ids_blocked_until(&self, now: Instant, lifetime: Duration) -> Option<Instant> {
         self.used_ids.blocked_until(self.next_id, now, lifetime)
     }
 
-    /// When more than the last 1024 message IDs are free; `None` if they are.
+    /// Returns when message IDs beyond the current block of 1024 are free; `None` if some are free
+    /// now.
     pub(crate) fn ids_scarce_until(&self, now: Instant, lifetime: Duration) -> Option<Instant> {
         self.used_ids.scarce_until(self.next_id, now, lifetime)
     }
 
-    /// A message from the peer made it, and none has proven that messages to its address reach it.
+    /// Returns `true` if the peer was created by its own message and has not proven that it
+    /// receives at its address.
     fn is_unproven(&self) -> bool {
         self.group != Group::NOBODY && !self.marks.has(Mark::Answered) && !self.marks.has(Mark::Validated)
     }
 
-    /// A message from the peer arrived that is not malformed.
+    /// Records the arrival of a well-formed message.
     #[inline]
     pub(crate) fn heard(&mut self) {
         self.marks.set(Mark::Silent, false);
@@ -99,19 +101,19 @@ impl<P, C: Controller> Peer<P, C> {
     }
 }
 
-/// The kind of the list of peers that nothing needs.
+/// The kind of the list of unused peers.
 #[derive(Debug)]
 struct Idle;
 
-/// What can be shown of a peer.
+/// A snapshot of a peer's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PeerSnapshot {
-    /// Which of the endpoint's controllers it has.
+    /// The controller assigned to the peer.
     pub controller: ControllerId,
-    /// What that controller knows.
+    /// The controller's state.
     pub congestion: Snapshot,
-    /// Exchanges that occupy an NSTART slot.
+    /// Exchanges with an NSTART slot.
     pub outstanding: u16,
     /// Messages that wait for admission.
     pub queued: usize,

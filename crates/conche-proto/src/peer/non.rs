@@ -1,5 +1,5 @@
-//! PROBING_RATE around every controller (RFC 7252 §4.7): a peer that does not answer gets Non-confirmable messages at
-//! one byte a second on average, whatever the controller says.
+//! PROBING_RATE around every controller (RFC 7252 §4.7): a peer that does not answer gets
+//! Non-confirmable messages at an average of one byte per second, independent of the controller.
 
 use core::time::Duration;
 
@@ -7,16 +7,16 @@ use super::{Mark, Peer};
 use conche_cc::control::NonHistory;
 use conche_cc::{Controller, Instant};
 
-/// A controller that measures may send so many Non-confirmable messages without hearing anything; by then its own
-/// Confirmable probes (2 of 16, draft-ietf-core-cocoa-03 §5) must have been answered.
+/// Number of unanswered Non-confirmable messages before the limit applies. By then a measuring
+/// controller's Confirmable probes (2 of 16, draft-ietf-core-cocoa-03 §5) must have been answered.
 const UNANSWERED_BEFORE_SILENT: u8 = 16;
 
-/// And so many bytes: eight messages of the largest size for an unknown path MTU (RFC 7252 §4.6) with their UDP and IPv4
-/// headers, the last of which is such a probe.
+/// Number of unanswered bytes before the limit applies: eight messages of the maximum size for an
+/// unknown path MTU (RFC 7252 §4.6) with UDP and IPv4 headers, the last of them such a probe.
 const UNANSWERED_BYTES_BEFORE_SILENT: u32 = 8 * (1152 + 28);
 
-/// [`NonHistory`] without the space that options take: what has not happened has the time [`Instant::FAR_FUTURE`].
-/// Packed, so that it fills what other fields leave.
+/// [`NonHistory`] without the space for `Option`s: missing times are [`Instant::FAR_FUTURE`].
+/// Packed to fill the padding of other fields.
 #[derive(Clone, Copy, Debug)]
 #[repr(Rust, packed)]
 pub(crate) struct NonSent {
@@ -53,8 +53,8 @@ impl NonSent {
         self.unanswered_bytes = 0;
     }
 
-    /// The response to the Non-confirmable request that left at `sent` arrived while that was
-    /// outstanding: it does not delay the next message any more.
+    /// Records the response to the outstanding Non-confirmable request sent at `sent`: it no longer
+    /// delays the next message.
     pub(crate) fn answered(&mut self, sent: Instant) {
         if { self.last } == sent {
             self.last = Instant::FAR_FUTURE;
@@ -68,7 +68,7 @@ impl NonSent {
 }
 
 impl<P, C: Controller> Peer<P, C> {
-    /// The earliest time at which a Non-confirmable message may leave; `None` if the envelope has nothing against now.
+    /// Returns the earliest time for a Non-confirmable message; `None` if it may leave now.
     pub(crate) fn probing_allows_at(&self, now: Instant, probing_rate: u32) -> Option<Instant> {
         let unresponsive = self.marks.has(Mark::Silent)
             || self.non.since_confirmable >= UNANSWERED_BEFORE_SILENT
@@ -79,14 +79,14 @@ impl<P, C: Controller> Peer<P, C> {
         (earliest > now).then_some(earliest)
     }
 
-    /// A Non-confirmable message of `bytes` left.
+    /// Records the transmission of a Non-confirmable message.
     pub(crate) fn sent_non(&mut self, now: Instant, bytes: u32) {
         self.non.last = now;
         self.non.since_confirmable = self.non.since_confirmable.saturating_add(1);
         self.non.count_unanswered(now, bytes);
     }
 
-    /// A copy of a Confirmable message of `bytes` left.
+    /// Records a transmission of a Confirmable message.
     pub(crate) fn sent_confirmable(&mut self, now: Instant, bytes: u32, in_place_of_non: bool) {
         self.non.since_confirmable = 0;
         if in_place_of_non {

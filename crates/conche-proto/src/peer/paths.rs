@@ -1,5 +1,5 @@
-//! [`Paths`]: the state that peers of one path share, and their window. The program defines the
-//! paths: an address with all its ports, or a network behind one border router.
+//! [`Paths`]: shared state and window of the peers of a path. The application defines the paths: an
+//! address with all its ports, or a network behind a border router.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -13,7 +13,8 @@ use crate::store::{Arena, Index, Linked, Links, List, NIL};
 use conche_cc::Instant;
 use conche_cc::group::Group;
 
-/// Names a path: an address prefix, IPv4 as IPv4-mapped (RFC 4291 §2.5.5.2), or any number of 128 bits.
+/// Identifies a path: an address prefix, IPv4 as IPv4-mapped (RFC 4291 §2.5.5.2), or any 128-bit
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PathKey {
     prefix: u128,
@@ -21,7 +22,7 @@ pub struct PathKey {
 }
 
 impl PathKey {
-    /// The first `length` bits of a number of 128 bits; more than 128 count as that.
+    /// Creates a key from the first `length` bits of `prefix`; at most 128.
     #[must_use]
     pub fn new(prefix: u128, length: u8) -> Self {
         let length = length.min(128);
@@ -29,64 +30,64 @@ impl PathKey {
         Self { prefix: prefix.checked_shr(rest).and_then(|bits| bits.checked_shl(rest)).unwrap_or(0), length }
     }
 
-    /// The prefix, followed by zeros.
+    /// Returns the prefix, padded with zeros.
     #[must_use]
     pub fn prefix(self) -> u128 {
         self.prefix
     }
 
-    /// How many bits of it count.
+    /// Returns the number of significant bits.
     #[must_use]
     pub fn length(self) -> u8 {
         self.length
     }
 }
 
-/// Which path leads to a peer; `None` if it shares none.
+/// Returns the path to a peer; `None` if the peer shares none.
 pub(crate) type ChoosePath<P> = Box<dyn Fn(&P) -> Option<PathKey> + Send + Sync>;
 
-/// The first timeout of a peer that is not measured itself is no shorter, whatever its neighbours have found out (RFC 8085
-/// §3.1.1; RFC 8961 §4 (1)).
+/// Minimum initial timeout of a peer without an RTT sample of its own, regardless of its path's
+/// state (RFC 8085 §3.1.1; RFC 8961 §4 (1)).
 pub(crate) const LEAST_UNMEASURED: Duration = Duration::from_secs(1);
 
-/// All paths of an endpoint whose peers share what they find out. Bounded: the one that has not been heard of for longest
-/// makes room, but none on which something goes on.
+/// The paths with shared state. Bounded: the path without news for longest is evicted, but none
+/// with exchanges in progress.
 pub(crate) struct Paths<P> {
     pub(super) choose: ChoosePath<P>,
     slots: Arena<Path>,
     index: Index,
     oldest: List<Oldest>,
-    /// Those whose gate may be open for somebody who waits.
+    /// Paths with a gate that may be open for a waiting peer.
     opened: Vec<u32>,
-    /// Whose turn it is: it need not stand behind those who wait.
+    /// The peer that has the turn and need not queue again.
     turn: Option<u32>,
-    /// The path that was looked for last: an exchange asks for it twice, and many peers may be of one.
+    /// The path found last: an exchange asks twice, and many peers may share it.
     recent: u32,
     hash: Keyed,
     capacity: usize,
 }
 
-/// Whether an exchange may begin on its path.
+/// The decision of a path about a new exchange.
 pub(crate) enum Entry {
-    /// There is no gate.
+    /// The path has no gate.
     Free,
-    /// It may, through the gate of this path. `waited`: its peer had to wait for that.
+    /// Admitted through the gate of this path; `waited` if the peer had to wait.
     Through { path: u32, waited: bool },
-    /// When it is its peer's turn.
+    /// The peer must wait for its turn.
     Wait,
 }
 
-/// The outcome of the first copy of a message.
+/// The outcome of the first transmission of a message.
 pub(crate) enum Fate {
-    /// This peer answered it, after this time if that is a round trip.
+    /// This peer answered it; with the RTT, if it is a valid sample.
     Answered { peer: u32, round_trip: Option<Duration> },
-    /// Its timer is over.
+    /// Timeout.
     Lost,
-    /// Nothing is known: it was cancelled, or never left.
+    /// Cancelled or never sent.
     Unknown,
 }
 
-/// The kind of the list of all paths on which nothing goes on, the one not heard of for longest first.
+/// The kind of the list of idle paths, ordered by the time of their last news, oldest first.
 struct Oldest;
 
 struct Path {
@@ -127,20 +128,20 @@ impl<P> Paths<P> {
         found
     }
 
-    /// What is known of the path to a peer.
+    /// Returns the state of the path to a peer.
     pub(crate) fn to(&self, peer: &P) -> Option<&Group> {
         let key = (self.choose)(peer)?;
         let index = self.index.peek(&self.slots, self.hash.hash(&key), |path: &Path| path.key == key)?;
         Some(&self.slots[index].group)
     }
 
-    /// The group of the path to a peer, to fold into it what happens now.
+    /// Returns the group of the path to a peer, for updates.
     pub(crate) fn heard(&mut self, now: Instant, peer: &P) -> Option<&mut Group> {
         let key = (self.choose)(peer)?;
         self.renew(key, || Group::new(now)).map(|index| &mut self.slots[index].group)
     }
 
-    /// Remembers what was known of a path, unless something newer is.
+    /// Restores the state of a path, unless a newer one exists.
     pub(crate) fn remember(&mut self, key: PathKey, group: Group) {
         let known = self.renew(key, || group).map(|index| &mut self.slots[index].group);
         if let Some(known) = known.filter(|known| known.learnt().is_none() || known.heard() < group.heard()) {
@@ -148,11 +149,11 @@ impl<P> Paths<P> {
         }
     }
 
-    /// Forgets the path to a peer.
+    /// Forgets the state of the path to a peer.
     pub(crate) fn forget(&mut self, peer: &P) {
         let Some(key) = (self.choose)(peer) else { return };
         if let Some(index) = self.find(key) {
-            // What goes on over it goes on, and counts.
+            // Exchanges in progress continue and count.
             match &mut self.slots[index] {
                 path if path.gate.is_idle() => self.remove(index),
                 path => path.group = Group::new(path.group.heard()),
@@ -160,7 +161,7 @@ impl<P> Paths<P> {
         }
     }
 
-    /// The group of this path, which becomes the youngest; if there is none, a new one.
+    /// Returns the path and marks it as the most recent, or creates it.
     fn renew(&mut self, key: PathKey, new: impl FnOnce() -> Group) -> Option<u32> {
         let index = match self.find(key) {
             Some(index) if self.slots[index].gate.is_idle() => {
@@ -183,18 +184,20 @@ impl<P> Paths<P> {
         Some(index)
     }
 
-    /// Asks for a peer whether an exchange may begin. If it may not, the peer [waits](Self::next) for its turn.
+    /// Asks whether an exchange with a peer may start. If not, the peer [waits](Self::next) for its
+    /// turn.
     pub(crate) fn ask(&mut self, now: Instant, peer: u32, key: &P, marks: &mut Marks) -> Entry {
         let Some(path) = (self.choose)(key) else { return Entry::Free };
         let Some(index) = self.renew(path, || Group::new(now)) else { return Entry::Free };
         let Path { gate, group, .. } = &mut self.slots[index];
-        // A window that nobody has used for minutes says nothing of the path as it is now (RFC 7661 §4.4.3 has another).
+        // A window that was unused for minutes does not describe the current path (RFC 7661 §4.4.3
+        // has another rule).
         if gate.is_idle() && now - group.heard() > Group::FRESH {
             *gate = Gate::new();
         }
         let waited = self.turn == Some(peer);
         if gate.is_open_for(peer) && (waited || !gate.is_awaited()) {
-            // It has had its turn.
+            // The turn is used up.
             self.turn = None;
             return Entry::Through { path: index, waited };
         }
@@ -205,12 +208,12 @@ impl<P> Paths<P> {
         Entry::Wait
     }
 
-    /// An exchange with a peer begins.
+    /// Records the start of an exchange with a peer.
     pub(crate) fn enter(&mut self, index: u32, peer: u32) {
         self.change(index, |gate| gate.enter(peer));
     }
 
-    /// An exchange does not go on any more, as far as the path is concerned. What became of its first copy?
+    /// Records the end of an exchange on its path, with the fate of its first transmission.
     pub(crate) fn leave(&mut self, index: u32, fate: Fate) {
         self.change(index, |gate| {
             gate.leave();
@@ -222,11 +225,11 @@ impl<P> Paths<P> {
         });
     }
 
-    /// The next peer that has waited for its turn and may ask again.
+    /// Returns the next peer that has waited for its turn and may ask again.
     pub(crate) fn next(&mut self) -> Option<u32> {
         self.turn = None;
         while let Some(&index) = self.opened.last() {
-            // One that had nobody left to wait may have made room since.
+            // The path may have been evicted after its last waiting peer left.
             let next = if self.slots.get(index).is_some() { self.change(index, Gate::next) } else { None };
             match next {
                 Some(peer) => {
@@ -241,7 +244,8 @@ impl<P> Paths<P> {
         self.turn
     }
 
-    /// Changes a gate, and what depends on it: whether its path can make room, and whether somebody may ask again.
+    /// Changes a gate, then updates whether its path can be evicted and whether a peer may ask
+    /// again.
     fn change<T>(&mut self, index: u32, what: impl FnOnce(&mut Gate) -> T) -> T {
         let gate = &mut self.slots[index].gate;
         let was_idle = gate.is_idle();
@@ -251,7 +255,8 @@ impl<P> Paths<P> {
             self.oldest.remove(&mut self.slots, index);
         }
         if !was_idle && is_idle {
-            // Of which nothing is known makes room first: who only asks for peers in ever other networks drives none out.
+            // Paths without state are evicted first: requests to peers in ever new networks must
+            // not evict others.
             match self.slots[index].group.learnt() {
                 Some(_) => self.oldest.push_back(&mut self.slots, index),
                 None => self.oldest.push_front(&mut self.slots, index),
@@ -263,7 +268,7 @@ impl<P> Paths<P> {
         changed
     }
 
-    /// Exchanges that go on over paths with a gate.
+    /// Returns the number of exchanges over paths with a gate.
     pub(crate) fn outstanding(&self) -> usize {
         self.slots.iter().map(|(_, path)| path.gate.outstanding() as usize).sum()
     }
@@ -282,7 +287,7 @@ impl<P> Paths<P> {
         self.slots.remove(index);
     }
 
-    /// All of them, in no order that means anything.
+    /// Returns all paths, in no meaningful order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (PathKey, &Group)> {
         self.slots.iter().map(|(_, path)| (path.key, &path.group))
     }

@@ -1,4 +1,4 @@
-//! [`Survey`]: which peers are the busiest, found a part of the table at a time.
+//! [`Survey`]: an incremental search for the busiest peers.
 
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
@@ -8,18 +8,18 @@ use super::{Peer, Peers};
 use crate::PeerKey;
 use conche_cc::Controller;
 
-/// A search for the busiest peers, which [`Endpoint::survey`](crate::Endpoint::survey) carries on.
+/// A search for the busiest peers, advanced by [`Endpoint::survey`](crate::Endpoint::survey).
 #[derive(Clone, Debug)]
 pub struct Survey {
     most: usize,
-    /// Places before this one have been looked at.
+    /// The next place to visit.
     next: usize,
-    /// The busiest so far; the least of them comes first.
+    /// The busiest peers so far; the least busy of them first.
     busiest: BinaryHeap<(Reverse<u64>, u32)>,
 }
 
 impl Survey {
-    /// A search for so many peers, those with the most exchanges in flight and messages in the queue.
+    /// Creates a search for the `most` peers with the most exchanges in flight and queued messages.
     #[must_use]
     pub const fn of(most: usize) -> Self {
         Self { most, next: 0, busiest: BinaryHeap::new() }
@@ -38,8 +38,8 @@ impl Survey {
 }
 
 impl<P: PeerKey, C: Controller> Peers<P, C> {
-    /// Looks at so many more places. The answer is the busiest peers, once all have been looked at: those of them that are
-    /// still there.
+    /// Visits `places` more places. After the last place, returns the busiest peers that still
+    /// exist.
     pub(crate) fn survey(&self, survey: &mut Survey, places: usize) -> Option<Vec<u32>> {
         let end = if survey.most == 0 { 0 } else { self.slots.places() };
         let until = survey.next.saturating_add(places.max(1)).min(end);

@@ -1,13 +1,12 @@
-//! The table of peers: bounded. When it is full, the peer that has been idle longest makes room,
-//! but not within the idle lifetime: its message IDs could be reused too early, and its RTO would
-//! be forgotten.
+//! The peer table, bounded: when full, the peer that has been idle longest is evicted, but not
+//! within the idle lifetime: its message IDs could be reused too early, and its RTO would be lost.
 //!
-//! Any datagram with a forged source can make a peer. So peers that made themselves count in the
-//! [share](crate::shares) of their group. Until such a peer has answered a message of this
-//! endpoint, or its source is validated, it is *unproven*: when the table is full it makes room for
-//! others however lately it was used. A forged source does not notice that, and no RTO is lost. A
-//! genuine one may take a new message for a duplicate of an old one with a probability of 2^-16 for
-//! each message that it was sent within EXCHANGE_LIFETIME.
+//! Any datagram with a forged source can create a peer. Peers created by their own messages
+//! therefore count against the [share](crate::shares) of their group. Until such a peer has
+//! answered a message of this endpoint, or its source is validated, it is *unproven*: when the
+//! table is full it is evicted for others, even if used recently. A forged source is not affected,
+//! and no RTO is lost. A genuine one may take a new message for a duplicate of an old one, with a
+//! probability of 2^-16 for each message that it received within EXCHANGE_LIFETIME.
 
 use alloc::boxed::Box;
 use core::hint::black_box;
@@ -30,11 +29,11 @@ use conche_cc::control::{Abandoned, AckKind, AckedCopy, Acknowledged};
 use conche_cc::group::Group as PathGroup;
 use conche_cc::{Controller, Instant};
 
-/// The table is full of peers that are in use or were until lately, or a group has its share of it.
+/// The table is full of peers in use or recently used, or a group has used its share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PeersFull;
 
-/// All peers of an endpoint, and the controllers that they have.
+/// All peers of an endpoint, and their controllers.
 #[derive(Debug)]
 pub(crate) struct Peers<P, C: Controller> {
     pub(crate) controllers: Controllers<P, C>,
@@ -42,25 +41,26 @@ pub(crate) struct Peers<P, C: Controller> {
     pub(super) slots: Arena<Peer<P, C>>,
     index: Index,
     hash: Keyed,
-    /// Those that nothing holds: first those that are lost, and then the others, idle longest first.
+    /// Unheld peers: first the lost ones, then the others, idle longest first.
     idle: List<Idle>,
-    /// Idle peers that are unproven, in the same order, and their shares.
+    /// Idle unproven peers, in the same order, and their shares.
     unproven: List<Idle>,
     unproven_shares: Shares,
-    /// Of peers that they themselves made.
+    /// Shares of peers created by their own messages.
     shares: Shares,
-    /// Some of those that nothing holds may be lost.
+    /// Some unheld peers may be lost.
     may_forget: bool,
-    /// The one that was found last, if it is there still.
+    /// The peer found last, if it still exists.
     recent: u32,
     capacity: usize,
     idle_lifetime: Duration,
-    /// How long a peer is kept at least: its message IDs must not be drawn anew within EXCHANGE_LIFETIME.
+    /// Minimum retention of a peer: its message IDs must not be drawn again within
+    /// EXCHANGE_LIFETIME.
     retention: Duration,
 }
 
 impl<P: PeerKey, C: Controller> Peers<P, C> {
-    /// Bytes of an idle peer with its place in the index, without what its controller allocates.
+    /// Bytes of an idle peer with its index entry, without the controller's allocations.
     pub(crate) const BYTES: usize = Arena::<Peer<P, C>>::PLACE_BYTES + Index::BYTES;
 
     pub(crate) fn new(
@@ -88,7 +88,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// The peer with this key, whose [hash](Self::hash) is known already.
+    /// Returns the peer with this key, given its [hash](Self::hash).
     #[inline]
     pub(crate) fn find(&mut self, key: &P, hash: u64) -> Option<u32> {
         let found =
@@ -97,25 +97,25 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         found
     }
 
-    /// The same where nobody needs the hash: there is none, if this peer was found last.
+    /// Returns the peer with this key; computes its hash only if another peer was found last.
     #[inline]
     pub(crate) fn find_unhashed(&mut self, key: &P) -> Option<u32> {
         self.recent(key).or_else(|| self.find(key, self.hash(key)))
     }
 
-    /// The peer that was found last, if this is its key: what comes and goes often does so with one peer.
+    /// Returns the peer found last if it has this key: traffic often concerns a single peer.
     #[inline]
     fn recent(&self, key: &P) -> Option<u32> {
         self.slots.get(self.recent).filter(|peer| peer.key == *key).map(|_| self.recent)
     }
 
-    /// The hash of a peer's key.
+    /// Returns the hash of a peer's key.
     #[inline]
     pub(crate) fn hash(&self, key: &P) -> u64 {
         self.hash.hash(key)
     }
 
-    /// The same for those who only look.
+    /// Finds a peer without changing the table.
     pub(crate) fn peek(&self, key: &P) -> Option<u32> {
         self.recent(key).or_else(|| self.index.peek(&self.slots, self.hash(key), |peer: &Peer<P, C>| peer.key == *key))
     }
@@ -130,7 +130,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         &mut self.slots[index]
     }
 
-    /// A peer and its controller.
+    /// Returns a peer and its controller.
     #[inline]
     pub(crate) fn controlled(&mut self, index: u32) -> (&mut Peer<P, C>, &C) {
         let peer = &mut self.slots[index];
@@ -142,7 +142,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         self.slots.len()
     }
 
-    /// Reads what the next step is likely to need.
+    /// Prefetches the memory that the next step is likely to need.
     #[inline]
     pub(crate) fn glance(&self) {
         black_box((self.idle.first(), self.index.steps()));
@@ -151,14 +151,15 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// Entries looked at by all searches so far.
+    /// Returns the number of entries visited by all searches so far.
     pub(crate) fn steps(&self) -> u64 {
         self.index.steps()
     }
 
-    /// The peer `key`, whose state is made with a random first message ID or, after a long idle time, made anew: what was
-    /// learnt then says nothing of now. Who opens it must [`hold`](Self::hold) it or [`touch`](Self::touch) it. If there is
-    /// none, it is made at the expense of `group`, or of [`Group::NOBODY`] if it is we who want something of it.
+    /// Returns the peer `key`, creating it if necessary with a random first message ID. State older
+    /// than the idle lifetime is reset. The caller must [`hold`](Self::hold) or
+    /// [`touch`](Self::touch) the peer. A new peer is charged to `group`; [`Group::NOBODY`] if this
+    /// endpoint starts the communication.
     #[inline]
     pub(crate) fn open(
         &mut self,
@@ -210,28 +211,28 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         Ok(index)
     }
 
-    /// Peers share what they find out of their path, of so many paths at most.
+    /// Enables shared path state, for at most `most` paths.
     pub(crate) fn share_paths(&mut self, choose: ChoosePath<P>, most: usize) {
         match &mut self.paths {
-            // What goes on over a path goes on.
+            // Exchanges in progress continue.
             Some(paths) => paths.choose = choose,
             None => self.paths = Some(Box::new(Paths::new(choose, most, self.hash))),
         }
     }
 
-    /// What is known of all paths.
+    /// Returns the state of all paths.
     pub(crate) fn paths(&self) -> impl Iterator<Item = (PathKey, &PathGroup)> {
         self.paths.iter().flat_map(|paths| paths.iter())
     }
 
-    /// What was known of a path once.
+    /// Restores the state of a path.
     pub(crate) fn remember_path(&mut self, key: PathKey, group: PathGroup) {
         if let Some(paths) = &mut self.paths {
             paths.remember(key, group);
         }
     }
 
-    /// May an exchange with a peer begin, as far as its path is concerned?
+    /// Asks the path of a peer whether an exchange may start.
     #[inline]
     pub(crate) fn ask_path(&mut self, now: Instant, index: u32) -> Entry {
         let Some(paths) = &mut self.paths else { return Entry::Free };
@@ -239,50 +240,52 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         paths.ask(now, index, &peer.key, &mut peer.marks)
     }
 
-    /// An exchange with a peer begins on this path.
+    /// Records the start of an exchange on this path.
     pub(crate) fn enter_path(&mut self, path: u32, peer: u32) {
         if let Some(paths) = &mut self.paths {
             paths.enter(path, peer);
         }
     }
 
-    /// An exchange does not go on any more, as far as this path is concerned.
+    /// Records the end of an exchange on this path.
     pub(crate) fn leave_path(&mut self, path: u32, fate: Fate) {
         if let Some(paths) = &mut self.paths {
             paths.leave(path, fate);
         }
     }
 
-    /// A peer that has waited for its turn on its path, and may ask again.
+    /// Returns a peer that has waited for its turn on its path and may ask again.
     #[inline]
     pub(crate) fn next_on_path(&mut self) -> Option<u32> {
         loop {
             let index = self.paths.as_mut()?.next()?;
-            // Its message may have been cancelled, and it may have made room for another peer, since it began to wait.
+            // Since it began to wait, its message may have been cancelled, or the peer may have
+            // been evicted.
             if self.slots.get_mut(index).is_some_and(|peer| peer.marks.set(Mark::Waits, false)) {
                 return Some(index);
             }
         }
     }
 
-    /// Exchanges that go on over paths with a gate.
+    /// Returns the number of exchanges over paths with a gate.
     pub(crate) fn over_paths(&self) -> usize {
         self.paths.as_ref().map_or(0, |paths| paths.outstanding())
     }
 
-    /// What is known of the path to a peer.
+    /// Returns the state of the path to a peer.
     pub(crate) fn path(&self, key: &P) -> Option<&PathGroup> {
         self.paths.as_ref().and_then(|paths| paths.to(key))
     }
 
-    /// Forgets what the peers of a path have found out.
+    /// Forgets the state of the path to a peer.
     pub(crate) fn forget_path(&mut self, key: &P) {
         if let Some(paths) = &mut self.paths {
             paths.forget(key);
         }
     }
 
-    /// The controller of a destination of which nothing is known but its path, its state, and whether that says anything.
+    /// Creates the congestion state of a destination. Returns its controller, the state, and `true`
+    /// if the state was seeded by the path.
     fn begin(&self, now: Instant, key: &P) -> (ControllerId, C::Peer, bool) {
         let id = self.controllers.of(key);
         let controller = self.controllers.get(id);
@@ -293,7 +296,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// Forgets what was learnt of a peer: its state is that of one that has just come.
+    /// Resets the congestion state of a peer to that of a new one.
     pub(crate) fn reset(&mut self, now: Instant, index: u32) {
         let key = self.get(index).key;
         let (controller, control, seeded) = self.begin(now, &key);
@@ -304,7 +307,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         peer.starved_since = Instant::FAR_FUTURE;
     }
 
-    /// The first acknowledgement of an exchange arrived: its controller learns of it, and its path.
+    /// Reports the first acknowledgement of an exchange to its controller and its path.
     #[inline]
     pub(crate) fn acknowledged(&mut self, index: u32, flight: &C::Flight, event: &Acknowledged<'_>) {
         let (peer, controller) = self.controlled(index);
@@ -319,7 +322,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// An exchange ended without an acknowledgement.
+    /// Reports an exchange that ended without an acknowledgement.
     pub(crate) fn abandoned(&mut self, index: u32, flight: &C::Flight, event: &Abandoned<'_>) {
         let (peer, controller) = self.controlled(index);
         controller.abandoned(&mut peer.control, flight, event);
@@ -329,7 +332,8 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// Something needs this peer until it lets go: an exchange, or a request whose response will.
+    /// Holds a peer until [`let_go`](Self::let_go): for an exchange, or for a request with a
+    /// response to come.
     #[inline]
     pub(crate) fn hold(&mut self, index: u32) {
         let usage = &mut self.get_mut(index).usage;
@@ -342,7 +346,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// A peer was used that nothing holds: it moves to the young end.
+    /// Marks an unheld peer as recently used.
     pub(crate) fn touch(&mut self, now: Instant, index: u32) {
         if let Usage::Idle { links, .. } = self.get(index).usage {
             self.unlink(index, links);
@@ -381,7 +385,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         peer.usage = Usage::Idle { last_used: now, links };
     }
 
-    /// An idle peer leaves its list.
+    /// Removes an idle peer from its list.
     #[inline]
     fn unlink(&mut self, index: u32, links: Links) {
         if self.get_mut(index).marks.set(Mark::Listed, false) {
@@ -392,7 +396,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// One that nothing holds has become lost, or is lost no more.
+    /// Moves an unheld peer to its place after its flag changed.
     fn put_in_order(&mut self, index: u32) {
         if let Usage::Idle { last_used, links } = self.get(index).usage {
             self.unlink(index, links);
@@ -400,14 +404,15 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// A peer will never be reached again: it is forgotten as soon as nothing holds it.
+    /// Marks a peer as unreachable for ever: it is forgotten once unheld.
     pub(crate) fn lose(&mut self, index: u32) {
         if !self.get_mut(index).marks.set(Mark::Lost, true) {
             self.put_in_order(index);
         }
     }
 
-    /// Forgets those that are lost and that nothing holds. Whoever let go of one may have looked at it until now.
+    /// Forgets unheld lost peers. Deferred, because the caller that released a peer may still refer
+    /// to it.
     #[inline]
     pub(crate) fn forget_lost(&mut self) {
         if core::mem::take(&mut self.may_forget) {
@@ -434,9 +439,8 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         peer.trust = Trust::default();
     }
 
-    /// A peer that nothing holds makes room for one of `group`: one that is lost, if there is any,
-    /// or that has been idle for long enough; or else an unproven one, of the oldest ones one of
-    /// the group that holds most.
+    /// Evicts an unheld peer to make room for one of `group`: a lost one, or one past its
+    /// retention; otherwise an unproven one, among the oldest one of the group that holds most.
     fn evict(&mut self, now: Instant, group: Group) -> Result<(), PeersFull> {
         let may_go = |&index: &u32| {
             let peer = self.get(index);
@@ -452,45 +456,44 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         Ok(())
     }
 
-    /// The unproven peer that makes room for one of `group`.
+    /// Returns the unproven peer to be evicted for one of `group`.
     fn displaceable(&mut self, group: Group) -> Option<u32> {
         if group != Group::NOBODY && !self.shares.could_admit(group, 1, self.capacity, &self.unproven_shares) {
             return None;
         }
         let oldest = self.unproven.first_few(&mut self.slots, CANDIDATES);
-        // The oldest, if several groups hold the same number.
+        // The oldest, if several groups hold equally many.
         let index = oldest.into_iter().rev().max_by_key(|&index| self.unproven_shares.held(self.slots[index].group))?;
         self.unproven_shares.may_displace(group, 0, self.slots[index].group).then_some(index)
     }
 
-    /// How many idle peers of a group are unproven.
+    /// Returns the number of idle unproven peers of a group.
     pub(crate) fn unproven_of(&self, group: Group) -> usize {
         if group == Group::NOBODY { 0 } else { self.unproven_shares.excess(group, 1) }
     }
 
-    /// The table is full, and not only the share of a group.
+    /// Returns `true` if the table is full, not only the share of a group.
     pub(crate) fn is_full(&self) -> bool {
         self.slots.len() >= self.capacity
     }
 
-    /// It has acknowledged a message of ours, or answered it.
+    /// Returns `true` if the peer has acknowledged or answered a message.
     pub(crate) fn has_answered(&self, index: u32) -> bool {
         self.get(index).marks.has(Mark::Answered)
     }
 
-    /// Its source is validated.
+    /// Marks the peer's source address as validated.
     pub(crate) fn validated(&mut self, index: u32) {
         self.get_mut(index).marks.set(Mark::Validated, true);
     }
 
-    /// Its controller has measured the round-trip time to it.
+    /// Returns `true` if the controller has an RTT sample of this peer.
     pub(crate) fn is_measured(&self, index: u32) -> bool {
         let peer = self.get(index);
         let controller = self.controllers.get(peer.controller);
         !peer.marks.has(Mark::Seeded) && controller.snapshot(&peer.control).srtt.is_some()
     }
 
-    /// Forgets a peer that nothing holds.
     fn forget(&mut self, index: u32) {
         let peer = self.get(index);
         let group = peer.group;

@@ -1,33 +1,33 @@
-//! How far messages are believed that only a message ID vouches for: Empty ACKs and Resets. Whoever knows the addresses can
-//! send all 65 536 of them.
+//! Trust in Empty ACKs and Resets, which are authenticated only by a message ID. An attacker that
+//! knows both addresses can send all 65 536 of them.
 
 use crate::codec::MessageId;
 use crate::message::NextId;
 use conche_cc::Instant;
 use conche_cc::units::Stamp;
 
-/// After so many that fit nothing, none is believed any more: somebody is guessing. Retransmission then goes on until a
-/// response with the right token comes.
+/// Number of wrong guesses that ends the trust: an attacker is guessing IDs. Retransmission then
+/// continues until a response with the right token arrives.
 const DISTRUST: u8 = 16;
 
-/// One wrong guess is forgiven each time this has passed, in milliseconds.
+/// Interval after which one wrong guess is forgiven, in milliseconds.
 const FORGIVEN_EVERY_MS: u32 = 4_000;
 
-/// No more than so many are counted, so that the longest distrust ends 196 s after the last wrong guess.
+/// Maximum number of guesses counted; the longest distrust ends 196 s after the last one.
 const MOST: u8 = 64;
 
-/// What wrong guesses are left to be forgiven. Packed, so that it fills what other fields leave.
+/// Wrong guesses not yet forgiven. Packed to fill the padding of other fields.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(Rust, packed)]
 pub(crate) struct Trust {
     guesses: u8,
-    /// When one was last forgiven, or the first was counted.
+    /// When a guess was last forgiven, or the first was counted.
     since: Stamp,
 }
 
 impl Trust {
-    /// An Empty ACK or a Reset came that fits no message that waits for one. One of the last IDs may be a late duplicate
-    /// and does not count.
+    /// Counts an Empty ACK or Reset that matches no outstanding message. A recent ID may be a late
+    /// duplicate and does not count.
     pub(crate) fn guessed(&mut self, now: Instant, id: MessageId, next: NextId) {
         if next.is_recent(id) {
             return;
@@ -39,7 +39,7 @@ impl Trust {
         self.guesses = (self.guesses + 1).min(MOST);
     }
 
-    /// An Empty ACK or a Reset whose message ID fits is believed.
+    /// Returns `true` if an Empty ACK or Reset with a matching message ID is trusted.
     pub(crate) fn is_given(&mut self, now: Instant) -> bool {
         self.forgive(now);
         self.guesses < DISTRUST

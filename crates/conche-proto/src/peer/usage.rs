@@ -1,6 +1,6 @@
-//! [`Usage`]: what a peer has while something needs it, in the place of what it has while nothing does.
+//! [`Usage`]: the part of a peer that differs between busy and idle peers.
 //!
-//! Most peers of a busy server are idle, and no peer is both. So both share their memory.
+//! Most peers of a busy server are idle, and no peer is both, so both parts share their memory.
 
 use core::num::NonZeroU32;
 
@@ -12,7 +12,7 @@ use conche_cc::{Controller, Instant};
 #[derive(Debug)]
 pub(crate) struct Queue;
 
-/// Whether something needs a peer: an exchange that is not over, or a request whose response will.
+/// The use of a peer by exchanges, or by requests with a response to come.
 #[derive(Debug)]
 pub(super) enum Usage {
     Idle {
@@ -20,19 +20,20 @@ pub(super) enum Usage {
         links: Links,
     },
     Busy {
-        /// How many need it. That this is never zero tells both variants apart, without a byte of its own.
+        /// Number of holders. Never zero, which distinguishes the variants without an extra byte.
         holds: NonZeroU32,
         work: Work,
     },
 }
 
-/// What is on its way to a peer, and what waits. Only what holds a peer can be either.
+/// Outstanding and queued messages of a peer. Only holders of the peer contribute to it.
 #[derive(Debug)]
 pub(crate) struct Work {
-    /// Senders with a message that waits for admission, first come first served. Each keeps its place while it has more.
+    /// Senders with a message that waits for admission, in FIFO order. Each keeps its place while
+    /// it has more.
     pub(crate) queue: List<Queue>,
     pub(crate) queued: u32,
-    /// Those that occupy an NSTART slot (RFC 7252 §4.7), and their bytes.
+    /// Exchanges with an NSTART slot (RFC 7252 §4.7), and their bytes.
     pub(crate) outstanding: u16,
     pub(crate) outstanding_bytes: u32,
 }
@@ -42,10 +43,10 @@ impl Work {
 }
 
 impl Usage {
-    /// One thing needs it from now on.
+    /// In use by one holder.
     pub(super) const BUSY: Self = Self::Busy { holds: NonZeroU32::MIN, work: Work::NONE };
 
-    /// Nothing has needed it since then.
+    /// Creates the state of an unused peer.
     pub(super) fn idle(last_used: Instant) -> Self {
         Self::Idle { last_used, links: Links::default() }
     }
@@ -62,7 +63,7 @@ impl<P, C: Controller> Linked<Idle> for Peer<P, C> {
 }
 
 impl<P, C: Controller> Peer<P, C> {
-    /// What is on its way and what waits.
+    /// Returns the outstanding and queued messages.
     #[inline]
     pub(crate) fn work(&self) -> &Work {
         match &self.usage {
@@ -71,7 +72,7 @@ impl<P, C: Controller> Peer<P, C> {
         }
     }
 
-    /// The same, for exchanges: each holds its peer until it is over.
+    /// Returns the work of a held peer, for its exchanges.
     #[inline]
     pub(crate) fn work_mut(&mut self) -> &mut Work {
         match &mut self.usage {

@@ -1,8 +1,8 @@
-//! [`Arena`]: values in numbered places, in chunks that never move once they are full.
+//! [`Arena`]: values in numbered places, in chunks that do not move once full.
 //!
-//! One vector would hold its old and its new self while it doubles, and copy all of it at once. Here only the first
-//! chunk grows like that, from one place up to [`CHUNK`], so that few values cost little; each further one is allocated
-//! whole.
+//! A single vector would hold its old and new memory while it doubles, and copy everything at once.
+//! Here only the first chunk grows this way, from one place up to [`CHUNK`], so that few values
+//! cost little; further chunks are allocated whole.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -10,15 +10,15 @@ use core::mem::size_of;
 use core::num::NonZeroU32;
 use core::ops::{Index, IndexMut};
 
-/// No place.
+/// The number of no place.
 pub(crate) const NIL: u32 = u32::MAX;
 
-/// The number of a place, where there may be none: an `Option` of it takes no more room than the number.
+/// The number of a place. An `Option` of it is not larger than the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Number(NonZeroU32);
 
 impl Number {
-    /// [`NIL`] is none.
+    /// Returns `None` for [`NIL`].
     pub(crate) const fn of(index: u32) -> Option<Self> {
         match NonZeroU32::new(!index) {
             Some(inverse) => Some(Self(inverse)),
@@ -31,46 +31,45 @@ impl Number {
     }
 }
 
-/// Values named by the number of their place; a free place is used before a new one.
+/// Values in numbered places; free places are reused first.
 #[derive(Debug)]
 pub(crate) struct Arena<T> {
     first: Vec<Place<T>>,
-    /// The further chunks. As their length is known, so is that a position is in there.
+    /// Further chunks; their fixed length saves bounds checks.
     further: Vec<Box<[Place<T>; CHUNK]>>,
-    /// The first free place, or [`NIL`]. Places that were never taken do not count.
+    /// The first free place, or [`NIL`]. Places never taken do not count.
     free: u32,
     len: u32,
 }
 
 #[derive(Debug)]
 enum Place<T> {
-    /// Free, as is the next one named here.
+    /// Free; holds the next free place.
     Free(u32),
     Taken(T),
 }
 
-/// Places in a chunk.
+/// Places per chunk.
 const CHUNK: usize = 256;
 
 impl<T> Arena<T> {
-    /// Bytes of a place.
+    /// Bytes per place.
     pub(crate) const PLACE_BYTES: usize = size_of::<Place<T>>();
 
     pub(crate) const fn new() -> Self {
         Self { first: Vec::new(), further: Vec::new(), free: NIL, len: 0 }
     }
 
-    /// How many values there are.
     pub(crate) fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Places for which there is memory, free or taken.
+    /// Returns the number of allocated places, free or taken.
     pub(crate) fn places(&self) -> usize {
         self.first.capacity() + self.further.len() * CHUNK
     }
 
-    /// Places that the next value makes memory for; 0 while there are free ones.
+    /// Returns the number of places that the next insertion will allocate; 0 while places are free.
     pub(crate) fn growth(&self) -> usize {
         match self.places() {
             places if self.len() < places => 0,
@@ -79,13 +78,13 @@ impl<T> Arena<T> {
         }
     }
 
-    /// Inserts a value; `None` if all places that a number can name are taken.
+    /// Inserts a value; `None` if all numbers are used.
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> Option<u32> {
         self.insert_with(|| value)
     }
 
-    /// The same with a value that is made where it stays: a large one is not copied.
+    /// Inserts a value that is constructed in place, so that a large one is not copied.
     #[inline]
     pub(crate) fn insert_with(&mut self, value: impl FnOnce() -> T) -> Option<u32> {
         if self.free == NIL {
@@ -94,14 +93,13 @@ impl<T> Arena<T> {
         let index = self.free;
         let place = self.place_mut(index)?;
         let &mut Place::Free(next) = place else { return None };
-        // There is nothing to drop in a free place.
+        // A free place has nothing to drop.
         core::mem::forget(core::mem::replace(place, Place::Taken(value())));
         self.free = next;
         self.len += 1;
         Some(index)
     }
 
-    /// Drops a value.
     #[inline]
     pub(crate) fn remove(&mut self, index: u32) {
         let free = self.free;
@@ -112,7 +110,6 @@ impl<T> Arena<T> {
         }
     }
 
-    /// Takes a value out.
     pub(crate) fn take(&mut self, index: u32) -> Option<T> {
         let free = self.free;
         let place = self.place_mut(index).filter(|place| matches!(place, Place::Taken(_)))?;
@@ -138,7 +135,7 @@ impl<T> Arena<T> {
         }
     }
 
-    /// All values, in the order of their places.
+    /// Returns all values in the order of their places.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         let further = self.further.iter().flat_map(|chunk| chunk.iter());
         let places = self.first.iter().chain(further).zip(0..);
@@ -164,7 +161,8 @@ impl<T> Arena<T> {
         }
     }
 
-    /// A place that was never taken. All that were are taken, so their number is the next one's name.
+    /// Creates a place that was never taken. All existing places are taken, so their count is its
+    /// number.
     fn new_place(&mut self) -> Option<u32> {
         let index = (self.len < NIL).then_some(self.len)?;
         let growth = self.growth();
@@ -179,7 +177,7 @@ impl<T> Arena<T> {
     }
 }
 
-/// For numbers that this crate itself keeps valid.
+/// For numbers that the crate keeps valid.
 impl<T> Index<u32> for Arena<T> {
     type Output = T;
 
@@ -196,25 +194,24 @@ impl<T> IndexMut<u32> for Arena<T> {
     }
 }
 
-/// A place that is not in the first chunk. A function of its own, since this would be in the way of the first chunk's at
-/// each of many uses.
+/// Returns a place outside the first chunk. Out of line, to keep the common path short in many
+/// callers.
 #[cold]
 fn further<T>(chunks: &[Box<[Place<T>; CHUNK]>], index: u32) -> Option<&Place<T>> {
     chunks.get(chunk(index)).map(|chunk| &chunk[offset(index)])
 }
 
-/// The same, to be changed.
 #[cold]
 fn further_mut<T>(chunks: &mut [Box<[Place<T>; CHUNK]>], index: u32) -> Option<&mut Place<T>> {
     chunks.get_mut(chunk(index)).map(|chunk| &mut chunk[offset(index)])
 }
 
-/// Which of the further chunks a place is in, if it is not in the first one.
+/// Returns the index of the chunk of a place outside the first chunk.
 const fn chunk(index: u32) -> usize {
     (index as usize / CHUNK).wrapping_sub(1)
 }
 
-/// Its position in there.
+/// Returns the position in that chunk.
 const fn offset(index: u32) -> usize {
     index as usize % CHUNK
 }

@@ -1,15 +1,16 @@
-//! [`Index`]: finds things in an arena by a hash, and grows bucket by bucket (linear hashing, Litwin 1980).
+//! [`Index`]: finds values in an arena by a hash, and grows bucket by bucket (linear hashing,
+//! Litwin 1980).
 //!
-//! A table that doubles stops everything while a million entries are hashed again. This one splits two buckets for each
-//! entry that comes in, and moves nothing else. The hash of an entry is kept, so that a split asks nothing but the
-//! entries of one chain.
+//! A table that doubles would pause to rehash all entries. This one splits two buckets per inserted
+//! entry. The hash of an entry is stored, so that a split reads only the entries of one chain.
 //!
-//! There are twice as many buckets as entries, so that most have one entry or none, and a byte for each bucket tells what
-//! is in it. So a search that finds nothing, as most do, and the end of an entry look at little else: a million of these
-//! bytes fit a cache, a million entries do not. For the same reason the chains stand here, by the places of the entries,
-//! and not in the entries: whoever follows one passes over neighbours without a look at what they are.
+//! There are two buckets per entry, so that most hold at most one, and one byte per bucket
+//! summarizes its content. Unsuccessful searches, which are the most frequent, and removals read
+//! little else: a million of these bytes fit a CPU cache, a million entries do not. For the same
+//! reason the chains are stored here, by place, and not in the entries.
 //!
-//! Chains stay short only if nobody can choose hashes: they come from [`Keyed`](crate::hash::Keyed).
+//! Chains stay short only if peers cannot choose hashes: they come from
+//! [`Keyed`](crate::hash::Keyed).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -18,24 +19,26 @@ use core::hint::black_box;
 
 use super::{Arena, NIL};
 
-/// Buckets for each entry.
+/// Buckets per entry.
 const BUCKETS: usize = 2;
 
-/// Buckets that an index keeps when it is empty: 5 KiB, so that hundreds of entries that come and go together do not have it grow each time.
+/// Buckets that an empty index keeps: 5 KiB, so that hundreds of short-lived entries do not make it
+/// grow each time.
 const KEPT: usize = 1024;
 
-/// What is in a bucket: nothing, more than one entry, or one whose hash has this byte otherwise.
+/// Content of a bucket: nothing, more than one entry, or, for any other value, a single entry whose
+/// hash has this byte.
 const NOTHING: u8 = 0;
 const MANY: u8 = 1;
 
-/// The byte of an only entry: of bits that do not choose its bucket.
+/// Returns the byte for a single entry, from bits that do not select its bucket.
 const fn byte_of(hash: u32) -> u8 {
     let [.., byte] = hash.to_le_bytes();
     if byte > MANY { byte } else { MANY + 1 }
 }
 
-/// An index of what is in one arena. An only entry is in the index itself, without any other memory: most endpoints that
-/// are clients have one peer, and one request under way.
+/// An index of the values in one arena. A single entry is stored inline: most client endpoints have
+/// one peer and one request in progress.
 pub(crate) struct Index {
     entries: Entries,
 }
@@ -46,26 +49,26 @@ enum Entries {
         hash: u32,
         index: u32,
     },
-    /// There were more at some time.
+    /// More than one entry, now or earlier.
     Many(Box<Table>),
 }
 
 #[derive(Default)]
 struct Table {
-    /// What is in each bucket.
+    /// Content of each bucket.
     contents: Vec<u8>,
-    /// The first entry of each bucket.
+    /// First entry of each bucket.
     firsts: Chunks<u32>,
-    /// What follows each entry, by its place in the arena.
+    /// Successor of each entry, by its place in the arena.
     chains: Chunks<Chain>,
-    /// The bits of a hash that name a bucket, of which the last ones may not be there yet.
+    /// Hash bits that select a bucket; buckets at the upper end may not exist yet.
     mask: usize,
     len: usize,
-    /// Buckets and entries looked at by all searches so far.
+    /// Buckets and entries visited by all searches so far.
     steps: u64,
 }
 
-/// The place of an entry in the index.
+/// The index's record of an entry.
 #[derive(Clone, Copy)]
 struct Chain {
     hash: u32,
@@ -74,15 +77,15 @@ struct Chain {
 }
 
 impl Index {
-    /// Bytes for each entry at most, while the bytes of buckets have just doubled.
+    /// Maximum bytes per entry, just after the bytes of buckets doubled.
     pub(crate) const BYTES: usize = size_of::<Chain>() + BUCKETS * (size_of::<u32>() + 2 * size_of::<u8>());
 
     pub(crate) const fn new() -> Self {
         Self { entries: Entries::None }
     }
 
-    /// Buckets and entries looked at by all searches so far, once there were two entries: what an attack on the hash would
-    /// drive up.
+    /// Returns the number of buckets and entries visited by all searches so far, from the second
+    /// entry on. An attack on the hash would drive it up.
     pub(crate) fn steps(&self) -> u64 {
         match &self.entries {
             Entries::Many(table) => table.steps,
@@ -90,7 +93,7 @@ impl Index {
         }
     }
 
-    /// The entry with this hash that is the right one.
+    /// Returns the entry with this hash for which `is_it` returns `true`.
     #[inline]
     pub(crate) fn find<T>(&mut self, arena: &Arena<T>, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<u32> {
         match &mut self.entries {
@@ -99,7 +102,7 @@ impl Index {
         }
     }
 
-    /// The same for those who only look, uncounted.
+    /// Like [`find`](Self::find), without counting.
     #[inline]
     pub(crate) fn peek<T>(&self, arena: &Arena<T>, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<u32> {
         match &self.entries {
@@ -109,7 +112,7 @@ impl Index {
         }
     }
 
-    /// Reads what finding or entering something with this hash needs first.
+    /// Prefetches the memory for finding or inserting an entry with this hash.
     #[inline]
     pub(crate) fn glance(&self, hash: u64) {
         if let Entries::Many(table) = &self.entries
@@ -119,7 +122,7 @@ impl Index {
         }
     }
 
-    /// The same for taking out what is in this place.
+    /// Prefetches the memory for removing the entry in this place.
     #[inline]
     pub(crate) fn glance_at_end(&self, index: u32) {
         if let Entries::Many(table) = &self.entries
@@ -129,7 +132,7 @@ impl Index {
         }
     }
 
-    /// Enters what is in this place of the arena, and not in the index.
+    /// Inserts the arena's entry in this place, which must not be in the index.
     #[inline]
     pub(crate) fn insert(&mut self, hash: u64, index: u32) {
         match &mut self.entries {
@@ -144,7 +147,7 @@ impl Index {
         }
     }
 
-    /// Takes out what is in the index.
+    /// Removes an entry, which must be in the index.
     #[inline]
     pub(crate) fn remove(&mut self, index: u32) {
         match &mut self.entries {
@@ -164,7 +167,7 @@ impl Index {
 }
 
 impl Table {
-    /// The entry with this hash that is the right one, counting what was looked at.
+    /// Returns the entry with this hash for which `is_it` returns `true`, and counts the visits.
     #[inline]
     fn find<T>(&mut self, arena: &Arena<T>, hash: u32, is_it: impl Fn(&T) -> bool) -> Option<u32> {
         let (found, steps) = self.search(arena, hash, is_it);
@@ -172,8 +175,8 @@ impl Table {
         found
     }
 
-    /// The entry with this hash that is the right one, and the entries looked at. An only entry is looked at itself, as its byte
-    /// fits: its hash, in the chains, would be as far away.
+    /// Returns the matching entry and the number of visited entries. A single entry whose byte
+    /// matches is compared directly, since its stored hash would be as far away in memory.
     #[inline]
     fn search<T>(&self, arena: &Arena<T>, hash: u32, is_it: impl Fn(&T) -> bool) -> (Option<u32>, u64) {
         let Some(bucket) = self.bucket(hash) else { return (None, 0) };
@@ -187,7 +190,7 @@ impl Table {
         }
     }
 
-    /// The same in the chain that begins with `index`.
+    /// Searches the chain that starts at `index`.
     fn follow<T>(&self, arena: &Arena<T>, mut index: u32, hash: u32, is_it: impl Fn(&T) -> bool) -> (Option<u32>, u64) {
         let mut steps = 0;
         while index != NIL {
@@ -218,12 +221,12 @@ impl Table {
         }
         self.contents[bucket] = NOTHING;
         if self.len == 0 && self.contents.len() > KEPT {
-            // What grew under load is given back when it is over.
+            // Return the memory that was needed under load.
             *self = Self { steps: self.steps, ..Self::default() };
         }
     }
 
-    /// Takes an entry out of a bucket in which others are.
+    /// Removes an entry from a bucket with others.
     fn unlink(&mut self, bucket: usize, index: u32, next: u32) {
         let mut first = self.firsts[bucket];
         if first == index {
@@ -240,7 +243,7 @@ impl Table {
         self.contents[bucket] = if left.next == NIL { byte_of(left.hash) } else { MANY };
     }
 
-    /// Puts an entry with this hash before those in its bucket.
+    /// Inserts an entry at the front of its bucket.
     #[inline]
     fn enter(&mut self, hash: u32, index: u32) {
         let Some(bucket) = self.bucket(hash) else { return };
@@ -256,7 +259,8 @@ impl Table {
         self.chains.put(index as usize, Chain { hash, next });
     }
 
-    /// The bucket of a hash: as many of its bits as there are buckets, less one where that bucket is not there yet.
+    /// Returns the bucket of a hash: its lower bits, one fewer where that bucket does not exist
+    /// yet.
     #[inline]
     fn bucket(&self, hash: u32) -> Option<usize> {
         let buckets = self.contents.len();
@@ -264,7 +268,7 @@ impl Table {
         (buckets > 0).then_some(if bucket < buckets { bucket } else { bucket & (self.mask >> 1) })
     }
 
-    /// Reads the chain that is split when this bucket is added.
+    /// Prefetches the chain to be split when this bucket is added.
     #[inline]
     fn glance_at_split(&self, added: usize) {
         let split = added & (self.mask >> 1);
@@ -273,7 +277,7 @@ impl Table {
         }
     }
 
-    /// Adds the buckets that are missing. A function of its own, so that one that has nothing to add stays short.
+    /// Adds missing buckets. Out of line, so that the common case stays short.
     #[inline(never)]
     fn grow(&mut self) {
         while self.contents.len() < BUCKETS * self.len {
@@ -281,7 +285,7 @@ impl Table {
         }
     }
 
-    /// Adds a bucket, and moves to it what belongs there from the one that it splits.
+    /// Adds a bucket and moves entries to it from the one that it splits.
     fn split(&mut self) {
         let added = self.contents.len();
         self.glance_at_split(added + AHEAD);
@@ -293,7 +297,7 @@ impl Table {
         if added == 0 {
             return;
         }
-        // The bucket whose number has the same bits but the highest.
+        // The bucket with the same bits except the highest.
         let split = added & (self.mask >> 1);
         let content = self.contents[split];
         if content == NOTHING {
@@ -312,20 +316,19 @@ impl Table {
     }
 }
 
-/// What the split that adds a bucket will need is read so many splits before, as it is wherever entries happen to be: by then it
-/// has come from memory, for which nothing waits meanwhile.
+/// Number of splits by which the memory of a split is prefetched, so that it has arrived by then.
 const AHEAD: usize = 8;
 
-/// Numbered things in chunks, of which only the first one is ever moved, and those without anything are not there.
+/// Numbered values in chunks. Only the first chunk ever moves; empty chunks are not allocated.
 struct Chunks<T> {
     chunks: Vec<Vec<T>>,
 }
 
-/// Things in a chunk; the first chunk grows up to that.
+/// Maximum values per chunk.
 const CHUNK: usize = 256;
 
 impl<T: Copy> Chunks<T> {
-    /// Puts something in the place of this number, which is made if it is not there yet.
+    /// Stores a value under a number, whose place is created if necessary.
     #[inline]
     fn put(&mut self, number: usize, value: T) {
         match self.chunks.get_mut(number / CHUNK).and_then(|chunk| chunk.get_mut(number % CHUNK)) {
@@ -334,12 +337,12 @@ impl<T: Copy> Chunks<T> {
         }
     }
 
-    /// Makes a place, and others in its chunk.
+    /// Creates a place, and the others of its chunk.
     #[inline(never)]
     fn make(&mut self, number: usize, value: T) {
         let chunk = number / CHUNK;
         if self.chunks.is_empty() {
-            // Most have no other.
+            // Most indexes have a single chunk.
             self.chunks.reserve_exact(1);
         }
         if self.chunks.len() <= chunk {
@@ -356,7 +359,7 @@ impl<T> Default for Chunks<T> {
     }
 }
 
-/// For numbers of what was made.
+/// For numbers that were stored.
 impl<T> core::ops::Index<usize> for Chunks<T> {
     type Output = T;
 
@@ -379,7 +382,7 @@ impl fmt::Debug for Index {
     }
 }
 
-/// The half of a hash that is kept.
+/// Returns the half of a hash that is stored.
 const fn short(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
@@ -390,7 +393,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// The finaliser of MurmurHash3: all bits depend on all bits.
+    /// The finalizer of MurmurHash3.
     const fn hash(key: u64) -> u64 {
         let hash = (key ^ key >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
         let hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
@@ -453,7 +456,7 @@ mod tests {
             let place = arena.insert(key).expect("room");
             let before = buckets(&index);
             index.insert(hash(key), place);
-            // The second entry brings the first one with it.
+            // The second entry also moves the first one into the table.
             assert!(buckets(&index) <= before.max(BUCKETS) + BUCKETS);
         }
         assert_eq!(buckets(&index), BUCKETS * 100_000);

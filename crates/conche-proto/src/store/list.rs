@@ -1,4 +1,4 @@
-//! [`List`]: things in an arena, linked in both directions, so that any of them leaves in O(1).
+//! [`List`]: values in an arena, doubly linked, so that any of them is removed in O(1).
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::{Arena, NIL};
 
-/// The neighbours of a thing in one list.
+/// The neighbours of a value in one list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Links {
     before: u32,
@@ -20,12 +20,12 @@ impl Default for Links {
     }
 }
 
-/// Has [`Links`] for the lists of kind `L`.
+/// A value with [`Links`] for lists of kind `L`.
 pub(crate) trait Linked<L> {
     fn links(&mut self) -> &mut Links;
 }
 
-/// A list of kind `L`. What is in it must stay in its arena.
+/// A list of kind `L`. Its values must stay in their arena.
 pub(crate) struct List<L> {
     first: u32,
     last: u32,
@@ -50,7 +50,7 @@ impl<L> List<L> {
         *arena[index].links() = self.append(arena, index);
     }
 
-    /// The same for who has the thing at hand: it is the last from now on, with these links.
+    /// Appends a value that the caller stores; returns the links for it.
     #[inline]
     #[must_use]
     pub(crate) fn append<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) -> Links {
@@ -71,7 +71,6 @@ impl<L> List<L> {
         self.first = index;
     }
 
-    /// Passes each thing in the list.
     pub(crate) fn for_each<T: Linked<L>>(&self, arena: &mut Arena<T>, mut pass: impl FnMut(u32, &T)) {
         let mut index = self.first;
         while index != NIL {
@@ -80,7 +79,7 @@ impl<L> List<L> {
         }
     }
 
-    /// The first thing in the list that is the right one.
+    /// Returns the first value for which `is_it` returns `true`.
     pub(crate) fn find<T: Linked<L>>(&self, arena: &mut Arena<T>, mut is_it: impl FnMut(&T) -> bool) -> Option<u32> {
         let mut index = self.first;
         while index != NIL && !is_it(&arena[index]) {
@@ -89,7 +88,7 @@ impl<L> List<L> {
         (index != NIL).then_some(index)
     }
 
-    /// The first things of the list, at most `most`.
+    /// Returns the first values of the list, at most `most`.
     pub(crate) fn first_few<T: Linked<L>>(&self, arena: &mut Arena<T>, most: usize) -> SmallVec<[u32; 16]> {
         let mut few = SmallVec::new();
         let mut index = self.first;
@@ -100,14 +99,14 @@ impl<L> List<L> {
         few
     }
 
-    /// Takes out a thing that is in this list.
+    /// Removes a value, which must be in this list.
     #[inline]
     pub(crate) fn remove<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
         let links = core::mem::take(arena[index].links());
         self.unlink(arena, links);
     }
 
-    /// The same for who has the thing at hand, which had these links.
+    /// Removes a value that the caller stores, given its links.
     #[inline]
     pub(crate) fn unlink<T: Linked<L>>(&mut self, arena: &mut Arena<T>, Links { before, after }: Links) {
         match before {
@@ -133,7 +132,7 @@ impl<L> fmt::Debug for List<L> {
     }
 }
 
-/// A [`List`] without an order, entered at its front: half as large.
+/// An unordered [`List`] with insertion at the front, half as large.
 pub(crate) struct Chain<L> {
     first: u32,
     kind: PhantomData<L>,
@@ -153,7 +152,7 @@ impl<L> Chain<L> {
         }
     }
 
-    /// Takes out a thing that is in this chain.
+    /// Removes a value, which must be in this chain.
     #[inline]
     pub(crate) fn remove<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
         let Links { before, after } = core::mem::take(arena[index].links());
@@ -166,7 +165,6 @@ impl<L> Chain<L> {
         }
     }
 
-    /// Passes each thing in the chain.
     pub(crate) fn for_each<T: Linked<L>>(&self, arena: &mut Arena<T>, mut pass: impl FnMut(u32, &T)) {
         let mut index = self.first;
         while index != NIL {

@@ -1,11 +1,11 @@
-//! The containers of everything that a peer can fill: bounded by their owners, without a pause when they grow, and open
-//! to no choice of keys.
+//! Containers that peers can fill: bounded by their owners, without pauses when they grow, and
+//! resistant to chosen keys.
 //!
-//! Things live in an [`Arena`] and are named by the number of their place, so that one thing can be in several orders at once
-//! and needs no allocation for any: a [`List`] links them first in, first out, and is told by a marker type, such as `Idle`,
-//! which of the links in a thing is its own; an [`Index`] finds them by a hash; [`Timers`] wake them.
+//! Values live in an [`Arena`] and are identified by the number of their place. One value can be in
+//! several orders without allocation: a [`List`] links values in FIFO order, with a marker type
+//! such as `Idle` selecting the links; an [`Index`] finds them by a hash; [`Timers`] wake them.
 //!
-//! What most endpoints never fill is made [on demand](OnDemand).
+//! Parts that most endpoints never use are created [on demand](OnDemand).
 
 mod arena;
 mod index;

@@ -1,26 +1,26 @@
-//! [`OnDemand`]: a part of something that most of its kind never use, made when it is first changed.
+//! [`OnDemand`]: a rarely used part, allocated when first changed.
 
 use alloc::boxed::Box;
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 
-/// What is seldom used, and can be made [on demand](OnDemand).
+/// A rarely used type, for creation [on demand](OnDemand).
 pub(crate) trait Seldom: Sized {
-    /// What it is made from.
+    /// The input of [`make`](Self::make).
     type Recipe;
 
-    /// One that nothing was ever put into. It is only looked at, so whatever holds of the recipe alone must not be asked
-    /// of it.
+    /// Returns a shared empty value, for reading only. Properties that depend on the recipe must
+    /// not be read from it.
     fn empty<'a>() -> &'a Self
     where
         Self: 'a;
 
-    /// One that can be changed.
+    /// Creates a value that can be changed.
     fn make(recipe: &Self::Recipe) -> Self;
 }
 
-/// A part that takes a pointer and its recipe until it is borrowed mutably. Who would only look for something in it asks
-/// for what is [made](Self::made).
+/// A part that takes a pointer and its recipe until it is first borrowed mutably. To look up
+/// something mutably without creating the part, use [`made`](Self::made).
 pub(crate) struct OnDemand<T: Seldom> {
     made: Option<Box<T>>,
     recipe: T::Recipe,
@@ -31,7 +31,7 @@ impl<T: Seldom> OnDemand<T> {
         Self { made: None, recipe }
     }
 
-    /// It, to be changed if there is anything in it, or was once.
+    /// Returns the part if it was created.
     #[inline]
     pub(crate) fn made(&mut self) -> Option<&mut T> {
         self.made.as_deref_mut()

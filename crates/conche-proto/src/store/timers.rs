@@ -1,14 +1,14 @@
-//! [`Timers`]: any number of timers for any times.
+//! [`Timers`]: any number of timers.
 //!
-//! Where there are many, those that are due within seconds are in a [`Wheel`], which sets and cancels them in O(1). The
-//! milliseconds that come next, and what is far, are in a heap, which knows the order: a slot of the wheel is
-//! emptied into it before anything later is due.
+//! With many timers, those due within seconds are kept in a [`Wheel`], which sets and cancels in
+//! O(1). The timers of the next milliseconds and distant ones are in a heap, which orders them: a
+//! slot of the wheel is emptied into the heap before anything later is due.
 //!
-//! The heap is one of four children a node. Siblings lie in one cache line, which is what a step costs when there are many. Each
-//! timer is named by a number that its owner chose, and it is known where it stands, so that a cancelled one leaves at
-//! once: the heap is as large as the number of armed timers, never larger.
+//! The heap has four children per node. Siblings share a cache line, which is the cost of a step in
+//! a large heap. The owner numbers its timers, and the position of each is recorded, so that a
+//! cancelled timer is removed at once: the heap is never larger than the number of armed timers.
 //!
-//! Delays that are all alike need none of this: a [`List`](super::List) has them in order.
+//! Timers with equal delays need none of this: a [`List`](super::List) keeps them in order.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -20,10 +20,10 @@ use conche_cc::Instant;
 use super::NIL;
 use super::wheel::{Wheel, tick};
 
-/// So many timers are a wheel worth.
+/// Number of timers from which a wheel is used.
 const MANY: usize = 64;
 
-/// The position of a timer that is in the wheel.
+/// Position of a timer that is in the wheel.
 const IN_WHEEL: u32 = NIL - 1;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,12 +42,12 @@ impl Armed {
 
 const CHILDREN: usize = 4;
 
-/// The children of a node, in a cache line of their own.
+/// The children of a node, in one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct Siblings([Armed; CHILDREN]);
 
-/// The nodes of the heap, counted from the root, 0.
+/// The nodes of the heap, numbered from the root, 0.
 #[derive(Debug, Default)]
 struct Nodes {
     families: Vec<Siblings>,
@@ -55,18 +55,19 @@ struct Nodes {
 }
 
 impl Nodes {
-    /// The root is the last of a family of one, so that the first child of each node is the first of its family.
+    /// The root is the last member of its family, so that the first child of every node is the
+    /// first of its family.
     const fn place(node: usize) -> (usize, usize) {
         (node.div_ceil(CHILDREN), (node + CHILDREN - 1) % CHILDREN)
     }
 
-    /// Makes room for one more node, and returns it.
+    /// Adds a node and returns its number.
     #[inline]
     fn grow(&mut self) -> usize {
         let node = self.len;
         if Self::place(node).0 == self.families.len() {
             if node == 0 {
-                // Most have no other: room for four of them would be most of what a small endpoint takes.
+                // Exactly one: four families would dominate the memory of a small endpoint.
                 self.families.reserve_exact(1);
             }
             self.families.push(Siblings::default());
@@ -102,14 +103,16 @@ impl IndexMut<usize> for Nodes {
     }
 }
 
-/// The armed timers, at most one for each number.
+/// Armed timers, at most one per number.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: Nodes,
-    /// Where in the heap each number stands: apart from what it names, since a move touches many of them.
+    /// Position of each timer in the heap. Separate from the timers' data, since a move touches
+    /// many positions.
     positions: Vec<u32>,
     sequence: u32,
-    /// From [`MANY`] timers on, until there are none. Never has a timer of a tick that is not after that of the heap's first.
+    /// Created at [`MANY`] timers, dropped at none. All its ticks are after the tick of the heap's
+    /// first timer.
     wheel: Option<Box<Wheel>>,
 }
 
@@ -118,12 +121,12 @@ impl Timers {
         Self { heap: Nodes { families: Vec::new(), len: 0 }, positions: Vec::new(), sequence: 0, wheel: None }
     }
 
-    /// How many timers are armed.
+    /// Returns the number of armed timers.
     pub(crate) fn len(&self) -> usize {
         self.heap.len + self.wheel.as_ref().map_or(0, |wheel| wheel.len())
     }
 
-    /// Arms the timer `index` for `at`, in place of what it was armed for.
+    /// Arms the timer `index` for `at`, replacing an earlier time.
     #[inline]
     pub(crate) fn set(&mut self, index: u32, at: Instant) {
         self.sequence = self.sequence.wrapping_add(1);
@@ -137,7 +140,7 @@ impl Timers {
         self.enter(armed);
     }
 
-    /// The same where there is a wheel, or it is time for one.
+    /// Arms a timer when there is a wheel or should be one.
     #[inline(never)]
     fn set_among_many(&mut self, armed: Armed) {
         self.take_out(armed.index);
@@ -152,25 +155,24 @@ impl Timers {
         self.refill();
     }
 
-    /// Disarms the timer `index`, if it is armed.
+    /// Disarms the timer `index`, if armed.
     #[inline]
     pub(crate) fn cancel(&mut self, index: u32) {
         self.take_out(index);
         self.refill();
     }
 
-    /// Reads what setting, cancelling or firing a timer needs, where there are few.
+    /// Prefetches the memory for setting, cancelling or firing a timer when there are few.
     #[inline]
     pub(crate) fn glance(&self) {
         black_box((self.heap.first().copied(), self.positions.first().copied()));
     }
 
-    /// When the next timer is due.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.heap.first().map(|armed| armed.at)
     }
 
-    /// Disarms a timer that is due, and tells which.
+    /// Disarms a due timer and returns its number.
     #[inline]
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
         let &Armed { at, index, .. } = self.heap.first()?;
@@ -180,7 +182,7 @@ impl Timers {
         })
     }
 
-    /// Empties into the heap what must not be behind its first timer: then that is the first of all.
+    /// Moves wheel slots into the heap until the heap's first timer is the first of all.
     #[inline]
     fn refill(&mut self) {
         if let Some(wheel) = &self.wheel {
@@ -205,7 +207,7 @@ impl Timers {
         }
     }
 
-    /// Puts a timer into the heap, or moves it there.
+    /// Inserts a timer into the heap, or moves it there.
     #[inline]
     fn enter(&mut self, armed: Armed) {
         let position = match self.positions[armed.index as usize] {
@@ -215,7 +217,6 @@ impl Timers {
         self.settle(position, armed);
     }
 
-    /// Takes a timer out of wheel or heap.
     #[inline]
     fn take_out(&mut self, index: u32) {
         let Some(position) = self.positions.get_mut(index as usize) else { return };
@@ -234,7 +235,7 @@ impl Timers {
         }
     }
 
-    /// Moves `armed` up or down from `position` to where it belongs: a hole goes before it that the others fill.
+    /// Moves `armed` up or down from `position` to its place; the nodes on the way fill the hole.
     #[inline]
     fn settle(&mut self, mut position: usize, armed: Armed) {
         while let Some(parent) = position.checked_sub(1).map(|before| before / CHILDREN) {
@@ -272,7 +273,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Times as they come: within a few ticks, within the wheel, just at its end, far, and for ever.
+    /// Times within a few ticks, within the wheel, around its end, distant, and infinite.
     fn time() -> impl Strategy<Value = u64> {
         const TICK: u64 = 1 << 20;
         prop_oneof![
@@ -286,8 +287,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a sorted map: same order, and nothing is left behind. With one timer to two hundred, so without a wheel
-        /// and with one.
+        /// Compares with a sorted map: same order, nothing left behind. One to two hundred timers
+        /// cover both cases, without and with a wheel.
         #[test]
         fn timers_fire_in_order_of_time_whatever_was_reset_and_cancelled(
             numbers in prop_oneof![1..16_u32, 150..200_u32],
@@ -295,7 +296,7 @@ mod tests {
         ) {
             let mut timers = Timers::default();
             let mut model = BTreeMap::<u32, (u64, usize)>::new();
-            // What fires moves the clock on, and later times are counted from there, as an endpoint does.
+            // Firing advances the clock, and later times count from there, as in an endpoint.
             let mut now = 0_u64;
             for (sequence, (operation, number, after)) in operations.into_iter().enumerate() {
                 let index = number % numbers;

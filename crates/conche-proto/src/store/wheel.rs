@@ -1,10 +1,10 @@
-//! [`Wheel`]: timers that are due within seconds of each other, by the millisecond in which they are, unordered inside
-//! of it (a hashed timing wheel: Varghese and Lauck, IEEE/ACM Transactions on Networking 5(6), 1997, scheme 6 without
-//! rounds).
+//! [`Wheel`]: near timers, in slots of about one millisecond, unordered within a slot (a hashed
+//! timing wheel: Varghese and Lauck, IEEE/ACM Transactions on Networking 5(6), 1997, scheme 6
+//! without rounds).
 //!
-//! What enters and leaves touches its own entry and two neighbours, however many there are, where a heap touches an entry
-//! at each of its levels. There is one level: nothing ever moves from one slot to another, so that no instant has to pay
-//! for a long time before it.
+//! Insertion and removal touch the entry and two neighbours, where a heap touches an entry per
+//! level. There is a single level: timers never move between slots, so that no instant pays for a
+//! long time before it.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -14,15 +14,15 @@ use conche_cc::Instant;
 use super::NIL;
 use super::timers::Armed;
 
-/// A slot is as wide as a tick: 2^20 ns, about a millisecond.
+/// The width of a slot is one tick: 2^20 ns, about a millisecond.
 const TICK_BITS: u32 = 20;
 
-/// Slots; a power of two. With a tick each they cover 4.3 s: a first timeout and its dithering.
+/// Number of slots, a power of two. They cover 4.3 s: an initial timeout with its dithering.
 const SLOTS: usize = 4096;
 
 const WORD: usize = u64::BITS as usize;
 
-/// The tick of a time.
+/// Returns the tick of a time.
 pub(super) const fn tick(at: Instant) -> u64 {
     at.as_nanos() >> TICK_BITS
 }
@@ -41,23 +41,23 @@ struct Entry {
     after: u32,
 }
 
-/// Timers whose ticks are after `base`, by less than there are slots.
+/// Timers with ticks after `base`, by less than the number of slots.
 #[derive(Debug)]
 pub(super) struct Wheel {
     base: u64,
     len: usize,
-    /// The first timer of each slot.
+    /// First timer of each slot.
     firsts: Box<[u32; SLOTS]>,
-    /// Which slots have any, and which words of that are not zero.
+    /// Bitmap of the slots with timers, and of its words that are not zero.
     occupied: [u64; SLOTS / WORD],
     words: u64,
-    /// By the number of the timer.
+    /// By timer number.
     entries: Vec<Entry>,
 }
 
 impl Wheel {
     pub(super) fn new() -> Self {
-        // Not by way of the stack.
+        // Allocated on the heap, not copied from the stack.
         let firsts: Box<[u32]> = alloc::vec![NIL; SLOTS].into();
         let firsts = firsts.try_into().unwrap_or_else(|_| Box::new([NIL; SLOTS]));
         Self { base: 0, len: 0, firsts, occupied: [0; SLOTS / WORD], words: 0, entries: Vec::new() }
@@ -67,19 +67,19 @@ impl Wheel {
         self.len
     }
 
-    /// What comes from now on is after this time's tick, if there is nothing in the wheel that says otherwise.
+    /// Sets the base to the tick of this time if the wheel is empty.
     pub(super) fn start_at(&mut self, at: Instant) {
         if self.len == 0 {
             self.base = tick(at);
         }
     }
 
-    /// It has a slot for this time.
+    /// Returns `true` if the wheel has a slot for this time.
     pub(super) fn covers(&self, at: Instant) -> bool {
         tick(at).checked_sub(self.base).is_some_and(|ahead| (1..SLOTS as u64).contains(&ahead))
     }
 
-    /// Takes in a timer that it covers and does not have.
+    /// Inserts a timer whose time is covered and which is not in the wheel.
     pub(super) fn insert(&mut self, Armed { at, sequence, index }: Armed) {
         if self.entries.len() <= index as usize {
             self.entries.resize(index as usize + 1, Entry::default());
@@ -95,7 +95,7 @@ impl Wheel {
         self.len += 1;
     }
 
-    /// Takes out a timer that it has.
+    /// Removes a timer, which must be in the wheel.
     pub(super) fn remove(&mut self, index: u32) -> Armed {
         let Entry { at, sequence, before, after } = self.entries[index as usize];
         if let Some(after) = self.entries.get_mut(after as usize) {
@@ -109,7 +109,7 @@ impl Wheel {
         Armed { at, sequence, index }
     }
 
-    /// The first tick that has timers.
+    /// Returns the first tick with timers.
     pub(super) fn first_tick(&self) -> Option<u64> {
         let next = slot_of(self.base + 1);
         let (word, bit) = (next / WORD, next % WORD);
@@ -126,13 +126,13 @@ impl Wheel {
         Some(self.base + 1 + ((slot + SLOTS - next) % SLOTS) as u64)
     }
 
-    /// Takes out a timer of the [first tick](Self::first_tick) that has any.
+    /// Removes a timer of the [first tick](Self::first_tick).
     pub(super) fn pop(&mut self, tick: u64) -> Option<Armed> {
         let first = self.firsts[slot_of(tick)];
         (first != NIL).then(|| self.remove(first))
     }
 
-    /// All before this tick, which is after `base`, are gone.
+    /// Advances to a tick after `base`; no earlier timers may be left.
     pub(super) fn turn_to(&mut self, tick: u64) {
         self.base = tick - 1;
     }

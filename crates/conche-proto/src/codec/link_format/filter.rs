@@ -1,23 +1,24 @@
-//! Filtering links by the arguments of a query (RFC 6690 §4.1).
+//! Filters links by query arguments (RFC 6690 §4.1).
 
 use super::{Link, Value};
 
-/// Which links an argument of a query asks for, a Uri-Query option of a request to `/.well-known/core`.
+/// A filter for links: one query argument of a request to `/.well-known/core`.
 ///
-/// - `name=value`: those with an attribute of this value; where it is a list (`rt`, `if`, `rel`, `rev`, `ct`), with this
-///   value in it. `href` is the target, with or without its percent-encoding.
-/// - `name=start*`: those whose value begins so, all that have one for `name=*`.
-/// - `name`: those that have the attribute, with or without a value.
+/// - `name=value` selects links whose attribute has this value. List attributes (`rt`, `if`, `rel`,
+///   `rev`, `ct`) match if one of their values does. `href` matches the target, with or without its
+///   percent-encoding.
+/// - `name=start*` selects links whose value starts with `start`; `name=*` any value.
+/// - `name` selects links that have the attribute, with or without a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter<'a> {
     name: &'a str,
     pattern: &'a str,
-    /// More may follow.
+    /// `pattern` is a prefix of the value.
     prefix: bool,
 }
 
 impl<'a> Filter<'a> {
-    /// The filter that this argument is. Every argument is one.
+    /// Creates the filter for a query argument. Every argument is a valid filter.
     #[must_use]
     pub fn new(argument: &'a str) -> Self {
         let (name, pattern) = argument.split_once('=').unwrap_or((argument, "*"));
@@ -27,7 +28,7 @@ impl<'a> Filter<'a> {
         }
     }
 
-    /// Whether it asks for this link.
+    /// Returns `true` if the filter selects this link.
     #[must_use]
     pub fn selects(&self, link: &Link<'_>) -> bool {
         if self.name.eq_ignore_ascii_case("href") {
@@ -51,13 +52,13 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// Whether the values of this attribute are lists that are matched value by value (RFC 6690 §3.1, §3.2, RFC 7252 §7.2.1,
-/// RFC 8288 §3.3).
+/// Returns `true` for attributes that hold a list of values, matched one by one (RFC 6690 §3.1,
+/// §3.2, RFC 7252 §7.2.1, RFC 8288 §3.3).
 fn is_list(name: &str) -> bool {
     ["rt", "if", "rel", "rev", "ct"].iter().any(|list| name.eq_ignore_ascii_case(list))
 }
 
-/// The bytes of a URI reference without percent-encoding.
+/// Returns the percent-decoded bytes of a URI reference.
 fn decoded(target: &str) -> impl Iterator<Item = u8> {
     let mut rest = target.as_bytes();
     core::iter::from_fn(move || {

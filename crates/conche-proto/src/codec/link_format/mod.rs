@@ -1,5 +1,5 @@
-//! The CoRE link format (RFC 6690), in which a server says what it has: read without a copy, written, and filtered by
-//! the arguments of a query.
+//! The CoRE link format (RFC 6690), which lists the resources of a server: reading without a copy,
+//! writing, and filtering by query arguments.
 //!
 //! ```
 //! use conche_proto::codec::link_format::{Filter, Links};
@@ -11,11 +11,11 @@
 //! assert!(found.next().is_none());
 //! ```
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | `read` | [`Links`]: links and their attributes inside a text that somebody else owns |
-//! | `filter` | [`Filter`]: which links an argument of a query asks for |
-//! | `write` | [`LinkWriter`]: links to text |
+//! | `read` | [`Links`]: links and their attributes in borrowed text |
+//! | `filter` | [`Filter`]: selects links by a query argument |
+//! | `write` | [`LinkWriter`]: writes links as text |
 
 pub(crate) mod filter;
 mod read;

@@ -1,6 +1,6 @@
-//! Reading links (RFC 6690 §2).
+//! Reads links (RFC 6690 §2).
 //!
-//! One divergence, towards what servers send: white space around `,` and `;` is passed over.
+//! One divergence from the RFC, for interoperability: white space around `,` and `;` is skipped.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -9,7 +9,8 @@ use core::iter::FusedIterator;
 
 use thiserror::Error;
 
-/// The links of a text, one after the other. What follows an error cannot be told apart and is left out.
+/// Iterator over the links of a text. It ends after the first error, since the position of the next
+/// link is then unknown.
 #[derive(Clone, Debug)]
 pub struct Links<'a> {
     cursor: Cursor<'a>,
@@ -18,16 +19,16 @@ pub struct Links<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing was read: there may be no link at all.
+    /// Nothing was read yet: the text may have no links.
     Start,
-    /// A comma was read: there must be another one.
+    /// A comma was read: a link must follow.
     More,
-    /// There is none.
+    /// The text has no further link.
     Over,
 }
 
 impl<'a> Links<'a> {
-    /// The links of this text, which are read as they are asked for.
+    /// Reads the links of a text lazily.
     #[must_use]
     pub const fn read(text: &'a str) -> Self {
         Self { cursor: Cursor { text, at: 0 }, state: State::Start }
@@ -84,7 +85,7 @@ impl<'a> Iterator for Links<'a> {
 
 impl FusedIterator for Links<'_> {}
 
-/// A link: its target, and what is said of it.
+/// A link: target and attributes.
 #[derive(Clone, Debug)]
 pub struct Link<'a> {
     target: &'a str,
@@ -92,33 +93,34 @@ pub struct Link<'a> {
 }
 
 impl<'a> Link<'a> {
-    /// The URI reference between `<` and `>`, as it was written.
+    /// Returns the URI reference between `<` and `>`, unchanged.
     #[must_use]
     pub const fn target(&self) -> &'a str {
         self.target
     }
 
-    /// Its attributes in their order.
+    /// Returns the attributes in order.
     #[must_use]
     pub fn attributes(&self) -> Attributes<'a> {
         self.attributes.clone()
     }
 
-    /// The attribute of this name, of several the first: the others do not count (RFC 8288 §3). Names are the same in
-    /// upper and lower case.
+    /// Returns the first attribute of this name; the RFC ignores further ones (RFC 8288 §3). Names
+    /// are case-insensitive.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<Attribute<'a>> {
         self.attributes().find(|attribute| attribute.name.eq_ignore_ascii_case(name))
     }
 
-    /// The value of that attribute. One without a value, such as `obs`, has the empty one.
+    /// Returns the value of an attribute. An attribute without a value, such as `obs`, has an empty
+    /// one.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<Value<'a>> {
         self.attribute(name).map(|attribute| attribute.value)
     }
 }
 
-/// The attributes of a link.
+/// Iterator over the attributes of a link.
 #[derive(Clone, Debug)]
 pub struct Attributes<'a> {
     cursor: Cursor<'a>,
@@ -130,37 +132,37 @@ impl<'a> Iterator for Attributes<'a> {
     fn next(&mut self) -> Option<Attribute<'a>> {
         self.cursor.skip_space();
         self.cursor.peek()?;
-        // They were checked when the link was read.
+        // Cannot fail: the attributes were checked when the link was read.
         self.cursor.attribute().ok()
     }
 }
 
-/// Something that is said of a link: `rt="temperature"`.
+/// A target attribute: `rt="temperature"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute<'a> {
-    /// Its name: `rt`.
+    /// The name: `rt`.
     pub name: &'a str,
-    /// Its value, the empty one if it has none.
+    /// The value; empty if the attribute has none.
     pub value: Value<'a>,
 }
 
 /// The value of an attribute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Value<'a> {
-    /// What stands between the quotes, if there are some.
+    /// The value without surrounding quotes, still escaped.
     raw: &'a str,
-    /// A backslash stands before what would otherwise end it.
+    /// `raw` contains backslash escapes.
     escaped: bool,
 }
 
 impl<'a> Value<'a> {
-    /// What it says.
+    /// Returns the unescaped value.
     #[must_use]
     pub fn text(&self) -> Cow<'a, str> {
         if self.escaped { Cow::Owned(self.chars().collect::<String>()) } else { Cow::Borrowed(self.raw) }
     }
 
-    /// What it says, character by character.
+    /// Returns the characters of the unescaped value.
     pub fn chars(&self) -> impl Iterator<Item = char> + Clone + use<'a> {
         let (mut raw, escaped) = (self.raw.chars(), self.escaped);
         core::iter::from_fn(move || match raw.next()? {
@@ -169,35 +171,35 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The parts of a list: what stands between spaces (RFC 6690 §3.1).
+    /// Returns the space-separated values of a list (RFC 6690 §3.1).
     pub fn words(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
         let escaped = self.escaped;
         self.raw.split(' ').map(move |raw| Value { raw, escaped })
     }
 }
 
-/// What it says.
+/// Prints the unescaped value.
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text())
     }
 }
 
-/// Why a text is no list of links.
+/// A syntax error in a list of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the links are malformed at byte {position}: {expected} was expected there")]
 pub struct LinkError {
-    /// How many bytes stand before.
+    /// Offset of the error in the text, in bytes.
     pub position: usize,
-    /// What would be right.
+    /// The syntax expected there.
     pub expected: &'static str,
 }
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Copy, Debug)]
 struct Cursor<'a> {
     text: &'a str,
-    /// Always before or behind an ASCII character, so between two characters.
+    /// Byte offset; always next to an ASCII character, hence at a character boundary.
     at: usize,
 }
 
@@ -212,7 +214,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// What comes before the first byte that is not `wanted`, which must be ASCII.
+    /// Consumes bytes while they are `wanted`, which must select only ASCII or stop only at ASCII.
     fn take_while(&mut self, wanted: impl Fn(u8) -> bool) -> &'a str {
         let start = self.at;
         while self.peek().is_some_and(&wanted) {
@@ -233,7 +235,7 @@ impl<'a> Cursor<'a> {
         LinkError { position: self.at, expected }
     }
 
-    /// An attribute and the semicolon before it.
+    /// Consumes an attribute and the semicolon before it.
     fn attribute(&mut self) -> Result<Attribute<'a>, LinkError> {
         self.take(b';');
         self.skip_space();
@@ -264,8 +266,8 @@ impl<'a> Cursor<'a> {
                 return Err(self.expected("'\"' behind the value of an attribute"));
             }
             escaped = true;
-            // Only these two would mean something without the backslash; the first byte of any other character is passed
-            // over with the rest of it.
+            // Only these two characters change their meaning after a backslash. The first byte of
+            // any other character is skipped together with the rest of the character.
             if !self.take(b'"') {
                 self.take(b'\\');
             }
@@ -273,7 +275,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// What a name may consist of (RFC 5987's attr-char, and the star of `title*`).
+/// Returns `true` for characters of attribute names (attr-char of RFC 5987, and the `*` of
+/// `title*`).
 pub(super) fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$&+-.^_`|~*".contains(&byte)
 }

@@ -1,4 +1,5 @@
-//! The examples of RFC 6690 §5, the queries of ETSI's test description CoRE LINK, and what is malformed.
+//! The examples of RFC 6690 §5, the queries of ETSI's CoRE LINK test description, and malformed
+//! links.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -6,14 +7,14 @@ use alloc::vec::Vec;
 
 use super::*;
 
-/// RFC 6690 §5.
+/// The example of RFC 6690 §5.
 const SENSORS: &str = "</sensors>;ct=40;title=\"Sensor Index\",\
     </sensors/temp>;rt=\"temperature-c\";if=\"sensor\",\
     </sensors/light>;rt=\"light-lux core.sen-light\";if=\"sensor\",\
     <http://www.example.com/sensors/t123>;anchor=\"/sensors/temp\";rel=\"describedby\",\
     </t>;anchor=\"/sensors/temp\";rel=\"alternate\"";
 
-/// What ETSI's test description asks a server to have.
+/// The resources that ETSI's test description requires of a server.
 const ETSI: &str = "</>;title=\"root\";ct=0,\
     </link1>;rt=\"Type1 Type2\";if=\"If1\",\
     </link2>;rt=\"Type2 Type3\";if=\"If2\",\

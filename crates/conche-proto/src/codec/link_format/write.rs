@@ -1,4 +1,4 @@
-//! Writing links (RFC 6690 §2).
+//! Writes links (RFC 6690 §2).
 
 use core::fmt;
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::Link;
 use super::read::is_name;
 
-/// Writes links, one after the other.
+/// Writes a list of links.
 ///
 /// ```
 /// use conche_proto::codec::link_format::LinkWriter;
@@ -22,20 +22,21 @@ use super::read::is_name;
 #[derive(Clone, Debug)]
 pub struct LinkWriter<W> {
     out: W,
-    /// There is one already.
+    /// At least one link was written.
     separated: bool,
 }
 
 impl<W: fmt::Write> LinkWriter<W> {
-    /// Writes into `out`, where no link stands yet.
+    /// Creates a writer that appends to `out`, which must not contain links yet.
     pub const fn new(out: W) -> Self {
         Self { out, separated: false }
     }
 
-    /// Begins a link to this URI reference, which is percent-encoded already.
+    /// Starts a link to a percent-encoded URI reference.
     ///
     /// # Errors
-    /// If it has a character that no URI has and that would end it; then nothing is written.
+    /// If the target contains a space, a control character, or one of `<`, `>` and `"`. Nothing is
+    /// written then.
     pub fn link(&mut self, target: &str) -> Result<&mut Self, LinkWriteError> {
         if target.contains(|character: char| matches!(character, '<' | '>' | '"' | ' ') || character.is_control()) {
             return Err(LinkWriteError::Target);
@@ -46,10 +47,11 @@ impl<W: fmt::Write> LinkWriter<W> {
         Ok(self)
     }
 
-    /// Says something of the link that was begun last. The empty value is not written, only the name.
+    /// Appends an attribute to the current link. For an empty value only the name is written.
     ///
     /// # Errors
-    /// If this is no name, the value has a control character, or there is no link yet; then nothing is written.
+    /// If the name is invalid, the value contains a control character, or no link was started.
+    /// Nothing is written then.
     pub fn attribute(&mut self, name: &str, value: &str) -> Result<&mut Self, LinkWriteError> {
         if !self.separated {
             return Err(LinkWriteError::NoLink);
@@ -61,7 +63,7 @@ impl<W: fmt::Write> LinkWriter<W> {
             return Err(LinkWriteError::Value);
         }
         write!(self.out, ";{name}")?;
-        // Any token could go without quotes, but customarily only numbers do.
+        // Any token may be unquoted, but by convention only numbers are.
         let number = value.bytes().all(|byte| byte.is_ascii_digit());
         match value {
             "" => {}
@@ -80,11 +82,11 @@ impl<W: fmt::Write> LinkWriter<W> {
         Ok(self)
     }
 
-    /// Writes a link as it was read, with all attributes.
+    /// Writes a link that was read, with all its attributes.
     ///
     /// # Errors
-    /// As for [`link`](Self::link) and [`attribute`](Self::attribute): what is read may have characters that nobody should
-    /// write.
+    /// As for [`link`](Self::link) and [`attribute`](Self::attribute), which are stricter than the
+    /// reader.
     pub fn copy(&mut self, link: &Link<'_>) -> Result<&mut Self, LinkWriteError> {
         self.link(link.target())?;
         link.attributes().try_fold(self, |links, attribute| links.attribute(attribute.name, &attribute.value.text()))
@@ -95,19 +97,19 @@ impl<W: fmt::Write> LinkWriter<W> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LinkWriteError {
-    /// The target is no URI reference.
+    /// The target is not a URI reference.
     #[error("the target has a space, a control character, or one of < > \": percent-encode it")]
     Target,
-    /// The name is none.
+    /// The attribute name is invalid.
     #[error("the name of an attribute consists of letters, digits and !#$&+-.^_`|~*, and has one at least")]
     Name,
-    /// The value would not be shown as it is.
+    /// The value contains a control character.
     #[error("the value of an attribute has a control character: leave it out")]
     Value,
-    /// There is no link that it could be said of.
+    /// An attribute was written before any link.
     #[error("an attribute was given before any link: begin with the link")]
     NoLink,
-    /// The text takes no more.
+    /// The output is full.
     #[error("the links do not fit where they are written to")]
     Full,
 }

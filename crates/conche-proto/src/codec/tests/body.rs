@@ -1,4 +1,4 @@
-//! What a body builder sorts, encodes and refuses.
+//! Sorting, encoding and validation by the body builder.
 
 use alloc::string::ToString;
 use alloc::vec;

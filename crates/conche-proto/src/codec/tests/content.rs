@@ -1,4 +1,4 @@
-//! A message's content apart from its header.
+//! The content of a message, independent of the UDP header.
 
 use alloc::format;
 use alloc::string::ToString;
@@ -6,7 +6,7 @@ use alloc::string::ToString;
 use super::super::*;
 use super::datagram;
 
-/// Code, token length and what follows the framing of UDP.
+/// Decodes the content of a UDP datagram.
 fn behind(datagram: &[u8]) -> Result<Content<'_>, DecodeErrorKind> {
     Content::decode(Code(datagram[1]), datagram[0] & 0xf, &datagram[4..])
 }

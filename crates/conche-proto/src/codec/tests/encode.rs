@@ -1,4 +1,4 @@
-//! What the encoder refuses, and what it writes byte for byte.
+//! Errors and exact output of the encoder.
 
 use super::super::*;
 

@@ -1,4 +1,4 @@
-//! What the parts of the codec do together, case by case; properties over all datagrams are in `tests/codec`.
+//! Example-based tests of the codec; `tests/codec` has properties over all datagrams.
 
 mod body;
 mod content;
@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 use super::{Code, Encoder, MessageId, OptionNumber, Token, Type};
 
-/// A Confirmable message with these options, which must ascend, and an empty token.
+/// Encodes a Confirmable message with these options, in ascending order, and an empty token.
 fn datagram(code: Code, options: &[(OptionNumber, &[u8])], payload: &[u8]) -> Vec<u8> {
     let mut buffer = vec![0; 2048];
     let mut encoder = Encoder::new(&mut buffer, Type::Confirmable, code, MessageId(0x1a2b), &Token::EMPTY)

@@ -1,4 +1,4 @@
-//! Messages as logs show them.
+//! The printed form of messages.
 
 use alloc::format;
 use alloc::string::ToString;

@@ -1,4 +1,4 @@
-//! Options that must be treated as unrecognised.
+//! Options that count as unrecognised.
 
 use super::super::*;
 use super::datagram;

@@ -1,4 +1,4 @@
-//! What owned messages and bodies share instead of copying, and that sharing does not mix messages up.
+//! Owned messages and bodies share memory, and sharing does not mix messages up.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::super::*;
 use super::datagram;
 
-/// Datagrams of lengths all over a chunk, each of other bytes.
+/// Returns datagrams of many lengths relative to a chunk, each with distinct bytes.
 fn datagrams() -> impl Iterator<Item = Vec<u8>> {
     (1_u8..=255).map(|fill| datagram(Code::POST, &[], &vec![fill; usize::from(fill) * 7 % 1500 + 1]))
 }
@@ -87,7 +87,7 @@ fn a_message_longer_than_a_chunk_is_pooled_as_well() {
     }
 }
 
-/// A datagram of exactly this many bytes.
+/// Returns a datagram of exactly `length` bytes.
 fn datagram_of(length: usize) -> Vec<u8> {
     let mut datagram = vec![b'x'; length];
     datagram[..5].copy_from_slice(b"\x40\x02\x00\x01\xff");

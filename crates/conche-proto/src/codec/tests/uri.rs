@@ -1,4 +1,4 @@
-//! Paths and queries as URIs write them.
+//! Paths and queries in URI form.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -59,15 +59,15 @@ fn a_uri_is_composed_of_the_options_and_of_where_the_request_was_sent() {
     let v6 = SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 61616));
     type Case = (SocketAddr, &'static [(OptionNumber, &'static [u8])], &'static str);
     let cases: [Case; 8] = [
-        // Steps 2 and 3: Uri-Host, or the address in its notation.
+        // Steps 2 and 3: Uri-Host, or the textual address.
         (v4, &[], "coap://192.0.2.1/"),
         (v6, &[], "coap://[2001:db8::1]:61616/"),
         (v4, &[(N::URI_HOST, b"example.com")], "coap://example.com/"),
         (v4, &[(N::URI_HOST, b"\xc3\xbc/@")], "coap://%C3%BC%2F%40/"),
         (v4, &[(N::URI_HOST, b"[::1]")], "coap://[::1]/"),
-        // Steps 4 and 5: Uri-Port, or the port of the destination, unless it is the default.
+        // Steps 4 and 5: Uri-Port or the destination's port, omitted if it is the default.
         (v6, &[(N::URI_HOST, b"h"), (N::URI_PORT, &[0x16, 0x33])], "coap://h/"),
-        // Steps 6 and 7: the path, which is at least a slash.
+        // Steps 6 and 7: the path, at least a slash.
         (v4, &[(N::URI_PATH, b""), (N::URI_PATH, b"/"), (N::URI_PATH, b"")], "coap://192.0.2.1//%2F/"),
         // Steps 8 and 9: the query.
         (v4, &[(N::URI_PATH, b"a"), (N::URI_QUERY, b"//"), (N::URI_QUERY, b"?&")], "coap://192.0.2.1/a?//&?%26"),

@@ -1,4 +1,4 @@
-//! The arithmetic of option headers, exhaustively.
+//! Exhaustive tests of option headers.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::super::DecodeErrorKind;
 use super::super::wire::{MAX_OPTION_LENGTH, OptionHeader, split_option};
 
-/// The header's bytes by the table of RFC 7252 §3.1.
+/// Encodes an option header according to the table in RFC 7252 §3.1.
 fn expected(delta: usize, length: usize) -> Vec<u8> {
     let field = |value: usize| match value {
         0..=12 => (value, vec![]),

@@ -1,4 +1,4 @@
-//! Deduplication: lifetimes, bounds, and what makes room for what.
+//! Tests of lifetimes, limits and eviction.
 
 use super::*;
 use crate::hash::Keyed;
@@ -7,16 +7,17 @@ use rand_core::SeedableRng;
 
 const LIFETIME: Duration = Duration::from_secs(247);
 const NON_LIFETIME: Duration = Duration::from_secs(145);
-/// What a lifetime may be longer.
+/// Maximum excess of a lifetime.
 const TICK: Duration = Duration::from_nanos(1 << Tick::BITS);
-/// Places of an arena of one small chunk.
+/// Places of an arena with one small chunk.
 const ENTRIES: u16 = 64;
 
 fn table(capacity: usize) -> Deduplication {
     Deduplication::new(capacity, 1152, [LIFETIME, NON_LIFETIME])
 }
 
-/// A table that makes room for [`ENTRIES`], which are three quarters of it, and for the reply of one request that waits.
+/// Creates a table with room for [`ENTRIES`], which fill three quarters of it, and for one pending
+/// reply.
 fn small_table() -> Deduplication {
     table(usize::from(ENTRIES) * Deduplication::ENTRY_BYTES * 4 / 3 + 1152 + REPLY_OVERHEAD)
 }
@@ -25,7 +26,7 @@ fn what(id: u16) -> Fingerprint {
     Keyed::fingerprint(Keyed::new(&mut ChaCha8Rng::seed_from_u64(1)).hash(&7), 0, id)
 }
 
-/// A POST; each source has its own share.
+/// Returns a POST from a source of its own.
 fn post(id: u16) -> Received {
     let group = Group::of(what(id).short());
     Received { what: what(id), confirmable: true, idempotent: Err(group) }
@@ -113,7 +114,7 @@ fn answered_requests_make_room_again_whoever_was_slow_before() {
     }
     assert!(slow.len() >= 55, "{} of them had room", slow.len());
     for remembered in slow {
-        // Some of them were forgotten while they waited; nobody else's reply is changed by that.
+        // Some entries were evicted; the update must not change another entry's reply.
         let _ = table.set_reply(remembered, Reply::EmptyAck);
     }
     for id in 1_000..3_000 {

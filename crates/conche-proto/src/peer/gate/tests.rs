@@ -1,4 +1,4 @@
-//! The window of a path: how it grows, shrinks, and is shared.
+//! Growth, reduction and sharing of a path's window.
 
 use alloc::vec::Vec;
 
@@ -8,8 +8,7 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// A round in which the window is in use; each exchange's peer and round trip, or none if it is
-/// lost.
+/// Runs a round with a fully used window; `outcome` is the RTT for each peer, `None` for a loss.
 fn round(gate: &mut Gate, outcome: impl Fn(u32) -> Option<Duration>) {
     gate.wait(0, true);
     for peer in 0..gate.window {
@@ -20,7 +19,7 @@ fn round(gate: &mut Gate, outcome: impl Fn(u32) -> Option<Duration>) {
     }
 }
 
-/// Of a link with room for 20 exchanges within the 500 ms of its empty round trip.
+/// A round over a link with capacity for 20 exchanges per base RTT of 500 ms.
 fn over_a_link(gate: &mut Gate) {
     let rtt = (u64::from(gate.window) * 25).max(500);
     round(gate, |_| Some(ms(rtt)));
@@ -55,7 +54,7 @@ fn a_minority_that_delays_its_answers_slows_nobody() {
     let before = gate.window;
     round(&mut gate, |peer| Some(if peer % 4 == 0 { ms(100_000) } else { ms(500) }));
     assert!(gate.window >= before, "{} after {before}", gate.window);
-    // A single peer changes the window once, however many samples it gives in a row.
+    // A single peer changes the window once, regardless of its number of consecutive samples.
     for _ in 0..1_000 {
         gate.answered(7, Some(ms(100_000)));
     }
@@ -88,7 +87,7 @@ fn a_few_that_are_much_nearer_do_not_shut_the_gate() {
 fn one_flight_halves_the_window_once() {
     let mut gate = Gate::new();
     (0..6).for_each(|_| over_a_link(&mut gate));
-    // As many again leave while the first forty are found to be lost.
+    // Another forty leave before the first forty are detected as lost.
     (0..80).for_each(|peer| gate.enter(peer));
     gate.wait(0, true);
     for _ in 0..80 {
