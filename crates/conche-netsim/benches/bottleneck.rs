@@ -1,8 +1,10 @@
-//! How fast the simulator runs: clients in a closed loop at one slow link, as ANRW'18 has them, and the event queue alone.
+//! Speed of the simulator: clients in a closed loop at one slow link, as in ANRW'18, and the event
+//! queue alone.
 //!
-//! Throughput is in events a second. The copies of the bottleneck's requests are about 1.2 a exchange with 100 clients. One
-//! case has the content of a common comparison: 100 clients, 50 exchanges each, requests of 60 bytes over 30 kbit/s and
-//! responses of 12 bytes over 60 kbit/s, 14100 B of buffer each way, 4 retransmissions.
+//! Throughput is in events per second. The bottleneck's requests are transmitted about 1.2 times
+//! per exchange with 100 clients. One case matches a common comparison: 100 clients, 50 exchanges
+//! each, requests of 60 bytes over 30 kbit/s and responses of 12 bytes over 60 kbit/s, 14100 B of
+//! buffer in each direction, 4 retransmissions.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -54,7 +56,7 @@ impl Application for Role {
     }
 }
 
-/// A link to the server and one back, with what goes over them.
+/// The links to and from the server, and their traffic.
 struct Case {
     clients: u32,
     up: LinkConfig,
@@ -81,7 +83,7 @@ impl Case {
     }
 }
 
-/// What a message of so many bytes has beyond header and payload marker.
+/// Returns a body that makes a message of this size with header and payload marker.
 fn body(message_bytes: usize) -> Body {
     let payload = vec![b'.'; message_bytes.saturating_sub(5)];
     Body::builder().payload(payload).build().expect("a short payload")

@@ -1,8 +1,9 @@
-//! How fast radio networks run: a saturated IEEE 802.15.4 star, and CoAP over one, with receivers that are always on and with
-//! ContikiMAC.
+//! Speed of radio networks: a saturated IEEE 802.15.4 star, and CoAP over one, with receivers
+//! always on and with ContikiMAC.
 //!
-//! Throughput is in events a second. The CoAP star is the content of a common comparison: 29 clients and a server within
-//! reach of each other, 50 exchanges each, requests of 60 bytes and responses of 12 bytes of UDP payload.
+//! Throughput is in events per second. The CoAP star matches a common comparison: 29 clients and a
+//! server in range of each other, 50 exchanges each, requests of 60 bytes and responses of 12 bytes
+//! of UDP payload.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, 
 
 const STATIONS: usize = 30;
 
-/// A grid of 6 columns, 5 m apart, as hops to the first station.
+/// A grid of 6 columns, 5 m apart, with hops to the first station.
 fn star(medium: MediumConfig, mac: MacConfig) -> (Topology, Vec<NodeId>) {
     let mut net = Topology::new();
     let radio = net.radio("air", RadioConfig { medium, mac });
@@ -30,7 +31,7 @@ fn star(medium: MediumConfig, mac: MacConfig) -> (Topology, Vec<NodeId>) {
     (net, nodes)
 }
 
-/// Tops up its queue of 64 packets each 100 ms, or takes what comes.
+/// Refills its queue of 64 packets each 100 ms, or receives packets.
 enum Saturated {
     Sender(NodeId),
     Sink,
@@ -68,8 +69,8 @@ fn saturated(medium: MediumConfig) -> Simulation<Saturated> {
     sim
 }
 
-/// A request of 60 bytes until 50 have ended, with a first timer of U(2, 3) s that doubles and 4 retransmissions, or an
-/// echo of 12 bytes.
+/// Sends requests of 60 bytes until 50 have ended, with a first timeout of U(2, 3) s that doubles
+/// and 4 retransmissions, or responds with 12 bytes.
 enum Exchange {
     Client { server: NodeId, number: u32, left: u32, attempt: u32, timeout: Duration },
     Server,

@@ -1,4 +1,4 @@
-//! Twenty clients fetch a resource through one slow link, and a capture file tells how.
+//! Twenty clients fetch a resource through one slow link, recorded in a capture file.
 //!
 //! ```text
 //!   client0 ─┐                 30 kbit/s, 200 ms
@@ -6,7 +6,8 @@
 //!     ...   ─┘            5 frames wait at most
 //! ```
 //!
-//! `cargo run --release -p conche-netsim --example dumbbell [FILE]`, then open FILE (dumbbell.pcapng) in Wireshark.
+//! `cargo run --release -p conche-netsim --example dumbbell [FILE]`, then open FILE
+//! (dumbbell.pcapng) in Wireshark.
 
 use std::error::Error;
 use std::fs::File;

@@ -1,13 +1,13 @@
 //! A 4-ary min-heap on 128-bit keys.
 //!
-//! Four children share two cache lines (an entry of a simulation is 32 bytes), and the tree is half as deep as a binary
-//! one; with up to a few hundred entries this is the fastest simple queue. Keys must be unique for the order to be
-//! total; [`Scheduler`](crate::scheduler::Scheduler) makes them so.
+//! Four children share two cache lines (an entry of a simulation is 32 bytes), and the tree is half
+//! as deep as a binary one; with up to a few hundred entries this is the fastest simple queue. Keys
+//! must be unique for the order to be total; [`Scheduler`](crate::scheduler::Scheduler) ensures it.
 
 /// The arity.
 const CHILDREN: usize = 4;
 
-/// A priority queue whose smallest key comes out first.
+/// A priority queue that returns the smallest key first.
 #[derive(Clone, Debug)]
 pub struct Heap<E> {
     entries: Vec<Entry<E>>,
@@ -20,25 +20,25 @@ pub(crate) struct Entry<E> {
 }
 
 impl<E: Copy> Heap<E> {
-    /// An empty heap.
+    /// Creates an empty heap.
     #[must_use]
     pub const fn new() -> Self {
         Self { entries: Vec::new() }
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// No entries.
+    /// Returns `true` if the heap has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The smallest key.
+    /// Returns the smallest key.
     #[must_use]
     pub fn first_key(&self) -> Option<u128> {
         self.entries.first().map(|entry| entry.key)
@@ -60,7 +60,7 @@ impl<E: Copy> Heap<E> {
         self.entries[hole] = entry;
     }
 
-    /// Takes the entry with the smallest key.
+    /// Removes and returns the entry with the smallest key.
     pub fn pop(&mut self) -> Option<(u128, E)> {
         let last = self.entries.pop()?;
         let Some(&first) = self.entries.first() else {
@@ -70,7 +70,7 @@ impl<E: Copy> Heap<E> {
         Some((first.key, first.value))
     }
 
-    /// Removes every entry whose value `keep` refuses.
+    /// Keeps only the entries that `keep` accepts.
     pub fn retain(&mut self, mut keep: impl FnMut(&E) -> bool) {
         self.entries.retain(|entry| keep(&entry.value));
         for hole in (0..self.entries.len().div_ceil(CHILDREN)).rev() {
@@ -79,7 +79,7 @@ impl<E: Copy> Heap<E> {
         }
     }
 
-    /// Puts `entry` at `hole` or, while a child is smaller, below it.
+    /// Places `entry` at `hole`, or further down while a child is smaller.
     fn sift_down(&mut self, mut hole: usize, entry: Entry<E>) {
         loop {
             let first = hole * CHILDREN + 1;
@@ -94,10 +94,10 @@ impl<E: Copy> Heap<E> {
         self.entries[hole] = entry;
     }
 
-    /// Which of the children that begin at `first` has the smallest key, counted from there.
+    /// Returns the index, relative to `first`, of the smallest of the children that start there.
     fn smallest_child(&self, first: usize) -> Option<usize> {
-        // The full case is apart so that the compiler checks bounds once, and computes a place instead of branching to it:
-        // which child is the smallest cannot be foretold.
+        // A separate case for four children: the compiler checks bounds once and computes an index
+        // instead of a branch that the processor cannot predict.
         if let Some([a, b, c, d]) = self.entries.get(first..first + CHILDREN) {
             let (low, high) = (usize::from(b.key < a.key), usize::from(d.key < c.key));
             let (left, right) = ([a.key, b.key][low], [c.key, d.key][high]);

@@ -1,6 +1,7 @@
-//! What sits on a node: it sends and receives packets and sets timers.
+//! Hosts: the objects on nodes that send and receive packets and set timers.
 //!
-//! [`Node`](crate::node::Node) is the host that runs CoAP. Sources and sinks of plain packets are hosts of a few lines.
+//! [`Node`](crate::node::Node) is the host that runs CoAP. Sources and sinks of plain packets are
+//! hosts of a few lines.
 
 use std::time::Duration;
 
@@ -14,32 +15,34 @@ use crate::timers::Timers;
 use crate::wake_up::WakeUp;
 use crate::{Instant, NodeId, PacketId, RadioId};
 
-/// Something that sends and receives packets.
+/// An object on a node that sends and receives packets.
 pub trait Host {
-    /// What its timers carry.
+    /// The value that each timer carries.
     type Timer;
 
-    /// The simulation begins.
+    /// Called once when the simulation begins.
     fn start(&mut self, port: &mut Port<'_, Self::Timer>);
 
-    /// A packet arrived.
+    /// Handles a packet that arrived.
     fn receive(&mut self, port: &mut Port<'_, Self::Timer>, packet: Received<'_>);
 
-    /// A timer that was set with [`Port::set_timer`] ran out.
+    /// Handles the expiry of a timer set with [`Port::set_timer`].
     fn timer(&mut self, port: &mut Port<'_, Self::Timer>, timer: Self::Timer);
 
-    /// The time of [`Port::wake_at`] has come.
+    /// Called at the time set with [`Port::wake_at`].
     fn wake(&mut self, port: &mut Port<'_, Self::Timer>);
 
-    /// It will be called soon. So that a large network does not wait for memory at each of its nodes, a host may read what it
-    /// will need, with [`black_box`](std::hint::black_box).
+    /// Prefetches the host's state into the CPU cache, shortly before the host is called.
+    ///
+    /// An implementation reads the state it will need, with [`black_box`](std::hint::black_box).
+    /// This hides memory latency in large networks.
     fn glance(&self) {}
 
-    /// The same where it is known what the host will receive.
+    /// Like [`Host::glance`], when the packet to be received is known.
     #[allow(unused_variables)]
     fn glance_at(&self, packet: Received<'_>) {}
 
-    /// A frame that was handed over with [`Port::transmit`] has left the MAC. Most hosts leave that to their network.
+    /// Handles the outcome of a frame passed to [`Port::transmit`]. Most hosts do not need it.
     #[allow(unused_variables)]
     fn transmitted(&mut self, port: &mut Port<'_, Self::Timer>, frame: PacketId, outcome: Transmitted) {}
 }
@@ -47,12 +50,12 @@ pub trait Host {
 /// A packet at its destination.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'a> {
-    /// Where it comes from, and why.
+    /// The packet's origin and cause.
     pub meta: &'a PacketMeta,
     /// The UDP payload.
     pub bytes: &'a [u8],
-    /// The signal-to-noise ratio of the last frame that carried it over a radio, interference apart, in dB. `None` if none
-    /// did, or if the medium has no noise.
+    /// Signal-to-noise ratio of the last frame that carried the packet over a radio, without
+    /// interference, in dB. `None` if no frame carried it, or if the medium has no noise.
     pub snr_db: Option<f64>,
 }
 
@@ -73,46 +76,48 @@ impl<'a, T> Port<'a, T> {
         Port { world: self.world, timers: self.timers, node: self.node }
     }
 
-    /// What all hosts share.
     pub(crate) fn world(&mut self) -> &mut World {
         self.world
     }
 
-    /// The present.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.world.scheduler.now()
     }
 
-    /// The host's own node.
+    /// Returns the host's node.
     #[must_use]
     pub fn node(&self) -> NodeId {
         self.node
     }
 
-    /// The host's own random stream.
+    /// Returns the host's own random stream.
     pub fn rng(&mut self) -> &mut Stream {
         &mut self.world.streams[self.node.index()]
     }
 
-    /// Sends a datagram. `copy` and `cause` are for traces and metrics.
+    /// Sends a datagram. `copy` and `cause` are for traces and metrics only.
     pub fn send(&mut self, to: NodeId, bytes: &[u8], copy: Option<Copied>, cause: Option<Cause>) -> PacketId {
         self.world.send(self.node, to, bytes, copy, cause)
     }
 
-    /// Sends one frame over a radio network in which the node has a station, past the topology's routes: to a neighbour,
-    /// or with [`NodeId::BROADCAST`] to all who receive it, without acknowledgment. [`Host::transmitted`] tells how it
-    /// ended. For hosts that route by themselves; [`Port::send`] is for all others.
+    /// Transmits one frame over a radio network without routing. The node needs a station in the
+    /// network.
+    ///
+    /// The receiver is a neighbour or, with [`NodeId::BROADCAST`], every station in range, without
+    /// acknowledgment. [`Host::transmitted`] reports the outcome. For hosts that route packets
+    /// themselves; others use [`Port::send`].
     ///
     /// # Panics
-    /// The run panics if the radio network is of another topology.
+    /// The run panics if the radio network belongs to another topology.
     pub fn transmit(&mut self, radio: RadioId, to: NodeId, bytes: &[u8]) -> PacketId {
         let (id, packet) = self.world.insert(self.node, to, bytes, None, None);
         self.world.frames.push((packet, radio));
         id
     }
 
-    /// Calls [`Host::timer`] after this time.
+    /// Calls [`Host::timer`] after the given delay.
     pub fn set_timer(&mut self, after: Duration, timer: T) -> TimerId {
         let id = self.timers.set(self.node, timer);
         let at = self.now() + after;
@@ -120,7 +125,7 @@ impl<'a, T> Port<'a, T> {
         id
     }
 
-    /// Forgets a timer; `false` if it has fired or was cancelled before.
+    /// Cancels a timer. Returns `false` if it has fired or was already cancelled.
     pub fn cancel_timer(&mut self, id: TimerId) -> bool {
         let Self { world, timers, node } = self;
         let cancelled = timers.cancel(*node, id);
@@ -131,30 +136,31 @@ impl<'a, T> Port<'a, T> {
         cancelled
     }
 
-    /// Calls [`Host::wake`] at this time, and at no other that was asked for before. `None` and
-    /// [`Instant::FAR_FUTURE`] are never.
+    /// Sets the time of the next [`Host::wake`], replacing any earlier setting. `None` and
+    /// [`Instant::FAR_FUTURE`] mean never.
     pub fn wake_at(&mut self, at: Option<Instant>) {
         self.world.wake_at(self.node, at);
     }
 
-    /// Ends the run after this event, for example when the last client has finished.
+    /// Ends the run after the current event, for example when the last client has finished.
     pub fn stop(&mut self) {
         self.world.stopped = true;
     }
 }
 
-/// What all hosts of a simulation share, but for their timers, whose type is theirs.
+/// State shared by all hosts of a simulation. Timers are kept apart because their type depends on
+/// the host.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) scheduler: Scheduler<Event>,
     pub(crate) packets: Packets,
-    /// When each node's host is to be woken.
+    /// Wake-up time of each node's host.
     pub(crate) wake_ups: Vec<WakeUp>,
-    /// Each node's own randomness.
+    /// Random stream of each node.
     pub(crate) streams: Vec<Stream>,
-    /// Packets that a host has just sent and that the network does not have yet.
+    /// Packets that a host has just sent and the network has not yet taken.
     pub(crate) outbox: Vec<PacketRef>,
-    /// Frames that it has just handed over, each with its radio network.
+    /// Frames that a host has just passed to [`Port::transmit`], with their radio networks.
     pub(crate) frames: Vec<(PacketRef, RadioId)>,
     pub(crate) buffer: Vec<u8>,
     pub(crate) sent: u64,
@@ -162,7 +168,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// The present of hosts whose randomness is this.
+    /// Creates the state at time zero, with one random stream for each host.
     pub(crate) fn new(streams: Vec<Stream>) -> Self {
         Self {
             scheduler: Scheduler::new(),
@@ -177,7 +183,7 @@ impl World {
         }
     }
 
-    /// [`Port::send`] of a node.
+    /// Implements [`Port::send`] for a node.
     pub(crate) fn send(
         &mut self,
         from: NodeId,
@@ -205,14 +211,14 @@ impl World {
         (id, self.packets.insert(meta, bytes))
     }
 
-    /// [`Port::wake_at`] of a node.
+    /// Implements [`Port::wake_at`] for a node.
     pub(crate) fn wake_at(&mut self, node: NodeId, at: Option<Instant>) {
         if let Some(at) = self.wake_ups[node.index()].set(at) {
             self.scheduler.schedule(at, Event::Wake(node));
         }
     }
 
-    /// A buffer of at least `bytes` bytes that hosts share to write what they will send.
+    /// Takes the shared output buffer, with at least `bytes` bytes.
     pub(crate) fn take_buffer(&mut self, bytes: usize) -> Vec<u8> {
         let mut buffer = std::mem::take(&mut self.buffer);
         if buffer.len() < bytes {
@@ -232,7 +238,7 @@ mod tests {
     use crate::wired::Topology;
     use crate::{Ended, Simulation};
 
-    /// Sets a timer each millisecond and cancels it in the next, and wishes to be woken ever earlier.
+    /// Sets a timer each millisecond, cancels it in the next, and moves its wake-up ever earlier.
     struct Restless {
         fired: u32,
         woken: Vec<Instant>,

@@ -1,8 +1,8 @@
-//! Names of the things in a simulation: small numbers, given in order of creation.
+//! Identifiers of the objects in a simulation: small numbers in order of creation.
 
 use std::fmt;
 
-/// A node of the topology. It is also the address of the host on it, so it is what endpoints know each other by.
+/// A node of the topology, and the address of its host as endpoints see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub(crate) u32);
 
@@ -14,22 +14,22 @@ pub struct LinkId(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RadioId(pub(crate) u16);
 
-/// A packet that a host sent; no other packet of the run has the same number, except a duplicate made by a link.
+/// A packet that a host sent, unique in the run except for duplicates made by a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PacketId(pub(crate) u64);
 
 impl NodeId {
-    /// Everyone in reach: what a frame is for that [`Port::transmit`](crate::host::Port::transmit) sends to no node alone.
-    /// It is the number of no node.
+    /// The broadcast address: all stations in range of a frame sent with
+    /// [`Port::transmit`](crate::host::Port::transmit). No node has this number.
     pub const BROADCAST: Self = Self(u32::MAX);
 
-    /// The node's number: 0 for the first one that was added to the topology.
+    /// Returns the node's number, counted from 0 in order of addition to the topology.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The same number, for compact storage.
+    /// Returns the same number as a `u32`, for compact storage.
     #[must_use]
     pub const fn as_u32(self) -> u32 {
         self.0
@@ -37,7 +37,7 @@ impl NodeId {
 }
 
 impl LinkId {
-    /// The link's number: 0 for the first one that was added to the topology.
+    /// Returns the link's number, counted from 0 in order of addition to the topology.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -45,7 +45,7 @@ impl LinkId {
 }
 
 impl RadioId {
-    /// The radio network's number: 0 for the first one that was added to the topology.
+    /// Returns the radio network's number, counted from 0 in order of addition to the topology.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -53,7 +53,7 @@ impl RadioId {
 }
 
 impl PacketId {
-    /// The packet's number: 0 for the first one that was sent in a run.
+    /// Returns the packet's number, counted from 0 in order of sending.
     #[must_use]
     pub const fn as_u64(self) -> u64 {
         self.0

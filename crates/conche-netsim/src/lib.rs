@@ -1,4 +1,5 @@
-//! Discrete-event networks in virtual time, with nodes that run the very endpoint of `conche-proto`.
+//! Discrete-event network simulation in virtual time, with nodes that run the `conche-proto`
+//! endpoint.
 //!
 //! ```text
 //!              Application (yours)                     Observer (yours, or a pcapng file, or nothing)
@@ -9,31 +10,32 @@
 //!                    └──────── scheduler: (time, sequence) ordered events ◄┘
 //! ```
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`scheduler`], [`heap`], `wheel` | virtual time: what happens next, in a total order |
+//! | [`scheduler`], [`heap`], `wheel` | virtual time: the next event, in a total order |
 //! | [`rng`] | one random stream for each seed, entity and purpose |
-//! | [`packet`] | packets with their bytes and what is known of their origin |
-//! | [`wired`] | links with rate, delay, jitter, loss and queues, and the topology that they form |
-//! | [`radio`] | IEEE 802.15.4 media: who hears whom, interference, reception |
+//! | [`packet`] | packets: bytes, origin and cause |
+//! | [`wired`] | links with rate, delay, jitter, loss and queues; the topology |
+//! | [`radio`] | IEEE 802.15.4 media: range, interference, reception |
 //! | [`mac`] | medium access: backoff, attempts, duty cycling, acknowledgments, queues |
-//! | [`sixlowpan`] | what a datagram takes on a hop: header compression, fragments |
-//! | [`routing`] | the tree of RPL, from the quality of the links; AODV |
-//! | [`host`] | what sits on a node and sends and receives packets; its timers |
+//! | [`sixlowpan`] | size of a datagram on a hop: header compression, fragments |
+//! | [`routing`] | RPL trees built from link quality; AODV |
+//! | [`host`] | senders and receivers of packets on nodes; timers |
 //! | [`node`] | the host that runs a CoAP endpoint and an application |
-//! | [`mote`], [`transport`] | the host that routes by itself; a bulk transfer over TCP |
+//! | [`mote`], [`transport`] | the host that routes packets itself; a bulk transfer over TCP |
 //! | [`sim`] | the simulation: one network, its hosts and an observer |
 //! | [`trace`] | observers: digest, pcapng |
-//! | [`units`] | times, rates and sizes as people write them |
+//! | [`units`] | times, rates and sizes in human-readable form |
 //!
-//! With the feature `serde` configurations are read from a file; the documentation of each shows how it is written there.
+//! With the feature `serde`, configurations can be deserialized; the documentation of each type
+//! shows its form in TOML.
 //!
-//! A run is one thread and reads no clock: the same topology, hosts and seed give the same events on every machine.
-//! Replications run in parallel as separate simulations.
+//! A run uses one thread and reads no clock: the same topology, hosts and seed produce the same
+//! events on every machine. Replications run in parallel as separate simulations.
 //!
 //! # Example
 //!
-//! Two constant streams meet at one link; what does not fit into its queue is dropped.
+//! Two constant streams share one link, which drops packets that do not fit into its queue.
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,7 +1,7 @@
-//! The host that speaks CoAP: the very [`Endpoint`] that serves real sockets, and an application on top of it.
+//! The host that runs CoAP: the same [`Endpoint`] that serves real sockets, and an application.
 //!
-//! The node moves bytes and time: packets and wake-ups go into the endpoint, what the endpoint transmits becomes packets,
-//! its events go to the application. It retransmits, matches and queues nothing itself.
+//! The node passes packets and wake-ups to the endpoint, turns its transmissions into packets, and
+//! passes its events to the application. It does not retransmit, match or queue.
 
 mod causes;
 mod machine;
@@ -24,32 +24,34 @@ use crate::packet::Cause;
 use crate::rng::Stream;
 use crate::{Instant, NodeId};
 
-/// What a node does with its endpoint: the client or server of a scenario.
+/// A client or server of a scenario, which uses the node's endpoint.
 pub trait Application: Sized {
-    /// What its timers carry.
+    /// The value that each timer carries.
     type Timer;
 
-    /// The simulation begins.
+    /// Called once when the simulation begins.
     fn start(&mut self, context: &mut Context<'_, Self>);
 
-    /// The endpoint has something to tell.
+    /// Handles an event of the endpoint.
     fn event(&mut self, context: &mut Context<'_, Self>, event: Event<NodeId>);
 
-    /// A timer that was set with [`Context::set_timer`] ran out.
+    /// Handles the expiry of a timer set with [`Context::set_timer`].
     fn timer(&mut self, context: &mut Context<'_, Self>, timer: Self::Timer);
 
-    /// The way to a peer is open that [`Context::connect`] was to open, or there will be none.
+    /// Handles the outcome of [`Context::connect`]: the connection to the peer is open, or failed.
     #[allow(unused_variables)]
     fn connected(&mut self, context: &mut Context<'_, Self>, peer: NodeId, is_open: bool) {}
 
-    /// A datagram of the endpoint leaves. Most applications leave that to their endpoint.
+    /// Observes a datagram that the endpoint sends. Most applications do not need it.
     #[allow(unused_variables)]
     fn leaves(&mut self, now: Instant, transmit: &Transmit<NodeId>) {}
 }
 
-/// A host that runs a CoAP endpoint, under any controller: an algorithm of your own goes in as a
-/// [`DynController`](conche_proto::cc::dynamic::DynController). All nodes have the same endpoint, whatever runs on them, so it is
-/// compiled with the simulator, and not with each program that has applications.
+/// A host that runs a CoAP endpoint under any controller.
+///
+/// A custom algorithm is passed as a [`DynController`](conche_proto::cc::dynamic::DynController).
+/// The endpoint's type does not depend on the application, so it is compiled once with the
+/// simulator and not again in each program.
 pub struct Node<A: Application> {
     machine: Machine,
     application: A,
@@ -59,16 +61,16 @@ pub struct Node<A: Application> {
 pub struct Context<'a, A: Application> {
     port: Port<'a, A::Timer>,
     machine: &'a mut Machine,
-    /// The endpoint may have something new to say.
+    /// The endpoint may have new output and must be polled.
     touched: bool,
 }
 
 impl<A: Application> Node<A> {
-    /// A node with a new endpoint, whose randomness comes from `seed`
+    /// Creates a node with a new endpoint whose randomness comes from `seed`
     /// ([`Streams::seed_bytes`](crate::rng::Streams::seed_bytes)).
     ///
     /// # Errors
-    /// If the configuration makes no sense.
+    /// If the configuration is invalid.
     pub fn new(
         config: impl Into<SharedConfig>,
         controller: impl Into<AnyController>,
@@ -78,37 +80,37 @@ impl<A: Application> Node<A> {
         Ok(Self { machine: Machine::new(config.into(), controller.into(), seed)?, application })
     }
 
-    /// The same, with something between its endpoint and the network.
+    /// Puts an [`Underlay`] between the endpoint and the network.
     #[must_use]
     pub fn over(mut self, underlay: Box<dyn Underlay>) -> Self {
         self.machine.below = Some(Below::new(underlay));
         self
     }
 
-    /// The application, with what it has gathered.
+    /// Returns the application.
     #[must_use]
     pub fn application(&self) -> &A {
         &self.application
     }
 
-    /// Gives up the node for its application.
+    /// Consumes the node and returns its application.
     #[must_use]
     pub fn into_application(self) -> A {
         self.application
     }
 
-    /// The endpoint.
+    /// Returns the endpoint.
     #[must_use]
     pub fn endpoint(&self) -> &Endpoint<NodeId, AnyController> {
         &self.machine.endpoint
     }
 
-    /// The endpoint, to give it further controllers before the run.
+    /// Returns the endpoint for changes before the run, such as further controllers.
     pub fn endpoint_mut(&mut self) -> &mut Endpoint<NodeId, AnyController> {
         &mut self.machine.endpoint
     }
 
-    /// Lets the application act; the answer is whether the endpoint must be polled.
+    /// Calls the application; returns `true` if the endpoint must be polled.
     #[inline(always)]
     fn act(&mut self, port: &mut Port<'_, A::Timer>, act: impl FnOnce(&mut A, &mut Context<'_, A>)) -> bool {
         let mut context = Context { port: port.reborrow(), machine: &mut self.machine, touched: false };
@@ -116,7 +118,7 @@ impl<A: Application> Node<A> {
         context.touched
     }
 
-    /// Polls the endpoint, and what is below it, until they wait.
+    /// Polls the endpoint, and the underlay below it, until both wait.
     fn drain(&mut self, port: &mut Port<'_, A::Timer>) {
         let (now, node) = (port.now(), port.node());
         let mut buffer = port.world().take_buffer(self.machine.buffer_bytes());
@@ -169,25 +171,27 @@ impl<A: Application> Host for Node<A> {
 }
 
 impl<A: Application> Context<'_, A> {
-    /// The present.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.port.now()
     }
 
-    /// The application's own node.
+    /// Returns the application's node.
     #[must_use]
     pub fn node(&self) -> NodeId {
         self.port.node()
     }
 
-    /// The node's own random stream; the endpoint draws from another one.
+    /// Returns the application's random stream. The endpoint draws from another one.
     pub fn rng(&mut self) -> &mut Stream {
         self.port.rng()
     }
 
-    /// Whether the way to a peer is open, as it always is without an [`Underlay`]. If it is not, it is being opened, as soon as the endpoint's
-    /// congestion control lets that begin, and [`Application::connected`] follows.
+    /// Returns `true` if the connection to a peer is open, as it always is without an [`Underlay`].
+    ///
+    /// Otherwise the connection is opened as soon as the endpoint's congestion control permits it,
+    /// and [`Application::connected`] reports the outcome.
     pub fn connect(&mut self, to: NodeId) -> bool {
         let is_open = self.machine.connect(self.port.now(), to);
         self.touched |= !is_open;
@@ -197,7 +201,7 @@ impl<A: Application> Context<'_, A> {
     /// Sends a request: [`Endpoint::request`].
     ///
     /// # Errors
-    /// As the endpoint says.
+    /// Returns the endpoint's errors.
     pub fn request(&mut self, to: NodeId, request: Request) -> Result<ExchangeId, RequestError> {
         let now = self.now();
         self.touch().request(now, to, request)
@@ -206,7 +210,7 @@ impl<A: Application> Context<'_, A> {
     /// Sends a ping: [`Endpoint::ping`].
     ///
     /// # Errors
-    /// As the endpoint says.
+    /// Returns the endpoint's errors.
     pub fn ping(&mut self, to: NodeId) -> Result<ExchangeId, RequestError> {
         let now = self.now();
         self.touch().ping(now, to)
@@ -218,18 +222,19 @@ impl<A: Application> Context<'_, A> {
         self.touch().cancel(now, exchange)
     }
 
-    /// Answers the request that the present event tells of: [`Endpoint::respond`].
+    /// Responds to the request of the current event: [`Endpoint::respond`].
     ///
     /// # Errors
-    /// As the endpoint says.
+    /// Returns the endpoint's errors.
     pub fn respond(&mut self, request: RequestId, response: Response) -> Result<Option<ExchangeId>, RespondError> {
         self.respond_to(self.cause(), request, response)
     }
 
-    /// Answers a request later: `cause` is what [`Context::cause`] said when the request came.
+    /// Responds to an earlier request. `cause` is the value of [`Context::cause`] when the request
+    /// arrived.
     ///
     /// # Errors
-    /// As the endpoint says.
+    /// Returns the endpoint's errors.
     pub fn respond_to(
         &mut self,
         cause: Option<Cause>,
@@ -243,86 +248,87 @@ impl<A: Application> Context<'_, A> {
     /// Acknowledges a request whose response comes later: [`Endpoint::acknowledge`].
     ///
     /// # Errors
-    /// As the endpoint says.
+    /// Returns the endpoint's errors.
     pub fn acknowledge(&mut self, request: RequestId) -> Result<(), RespondError> {
         let now = self.now();
         self.touch().acknowledge(now, request)
     }
 
-    /// Will not answer a request: [`Endpoint::ignore`].
+    /// Drops a request without a response: [`Endpoint::ignore`].
     pub fn ignore(&mut self, request: RequestId) {
         let now = self.now();
         self.touch().ignore(now, request);
     }
 
-    /// Takes the sender of a request for an observer of a topic: [`Endpoint::observe`].
+    /// Registers the sender of a request as an observer of a topic: [`Endpoint::observe`].
     pub fn observe(&mut self, request: RequestId, topic: u64) -> Option<ObserverId> {
         let now = self.now();
         self.touch().observe(now, request, topic)
     }
 
-    /// Tells those who observe a topic its new state: [`Endpoint::notify`].
+    /// Notifies the observers of a topic of its new state: [`Endpoint::notify`].
     ///
     /// # Errors
-    /// As the endpoint says.
+    /// Returns the endpoint's errors.
     pub fn notify(&mut self, topic: u64, response: Response) -> Result<usize, NotifyError> {
         let now = self.now();
         self.touch().notify(now, topic, response)
     }
 
-    /// Observes what a request asks for: [`Endpoint::subscribe`].
+    /// Observes a resource: [`Endpoint::subscribe`].
     ///
     /// # Errors
-    /// As the endpoint says.
+    /// Returns the endpoint's errors.
     pub fn subscribe(&mut self, to: NodeId, request: Request) -> Result<(ExchangeId, SubscriptionId), RequestError> {
         let now = self.now();
         self.touch().subscribe(now, to, request)
     }
 
-    /// Registers again: [`Endpoint::reregister`].
+    /// Registers a subscription again: [`Endpoint::reregister`].
     ///
     /// # Errors
-    /// As the endpoint says.
+    /// Returns the endpoint's errors.
     pub fn reregister(&mut self, subscription: SubscriptionId) -> Result<(), RequestError> {
         let now = self.now();
         self.touch().reregister(now, subscription)
     }
 
-    /// Ends a subscription without a word: [`Endpoint::forget`].
+    /// Ends a subscription without a message to the server: [`Endpoint::forget`].
     pub fn forget(&mut self, subscription: SubscriptionId) -> bool {
         let now = self.now();
         self.touch().forget(now, subscription)
     }
 
-    /// Forgets the congestion state of a peer: [`Endpoint::reset_path`].
+    /// Resets the congestion state of a peer: [`Endpoint::reset_path`].
     pub fn reset_path(&mut self, peer: NodeId) {
         let now = self.now();
         self.touch().reset_path(now, peer);
     }
 
-    /// What the endpoint knows of a peer: [`Endpoint::snapshot`].
+    /// Returns the state of a peer: [`Endpoint::snapshot`].
     #[must_use]
     pub fn snapshot(&self, peer: NodeId) -> Option<PeerSnapshot> {
         self.machine.snapshot(peer)
     }
 
-    /// The packet that is being handled, as the cause of what follows from it; `None` when a timer is.
+    /// Returns the packet being handled, as the cause of packets that follow from it. `None` while
+    /// a timer is handled.
     #[must_use]
     pub fn cause(&self) -> Option<Cause> {
         self.machine.causes.received()
     }
 
-    /// Calls [`Application::timer`] after this time.
+    /// Calls [`Application::timer`] after the given delay.
     pub fn set_timer(&mut self, after: Duration, timer: A::Timer) -> TimerId {
         self.port.set_timer(after, timer)
     }
 
-    /// Forgets a timer; `false` if it has fired or was cancelled before.
+    /// Cancels a timer. Returns `false` if it has fired or was already cancelled.
     pub fn cancel_timer(&mut self, id: TimerId) -> bool {
         self.port.cancel_timer(id)
     }
 
-    /// Ends the run after this event, for example when the last client has finished.
+    /// Ends the run after the current event, for example when the last client has finished.
     pub fn stop(&mut self) {
         self.port.stop();
     }

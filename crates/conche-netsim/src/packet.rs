@@ -1,67 +1,70 @@
-//! Packets and the slab that holds them while they are in the network.
+//! Packets, and the slab that holds them while they are in the network.
 //!
-//! Events carry a packet's 4-byte handle. A slot that is freed keeps its buffer for the next packet, so that a run in
-//! its steady state allocates nothing.
+//! Events carry a packet's 4-byte handle. A freed slot keeps its buffer for the next packet, so a
+//! run in its steady state does not allocate.
 
 use std::hint::black_box;
 
 use crate::{Instant, NodeId, PacketId};
 
-/// A UDP datagram on its way, with what observers want to know of it.
+/// A UDP datagram in transit, with metadata for observers.
 #[derive(Clone, Debug)]
 pub struct Packet {
     /// Origin, destination and cause.
     pub meta: PacketMeta,
-    /// The signal-to-noise ratio of the last frame that carried it over a radio, in dB.
+    /// Signal-to-noise ratio of the last frame that carried the packet over a radio, in dB.
     pub(crate) snr_db: Option<f64>,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What is known of a packet beside its bytes. Nothing of it is visible to the receiving endpoint; it is for traces and
-/// metrics.
+/// Metadata of a packet for traces and metrics, invisible to the receiving endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketMeta {
-    /// Its number in the run.
+    /// The packet's number in the run.
     pub id: PacketId,
-    /// Who sent it.
+    /// The sender.
     pub from: NodeId,
-    /// Whom to; [`NodeId::BROADCAST`] while it is a frame for everyone, and each copy's receiver when it is there.
+    /// The destination: [`NodeId::BROADCAST`] for a broadcast frame, and the receiver for each of
+    /// its delivered copies.
     pub to: NodeId,
-    /// When its sender handed it to the network.
+    /// When the sender passed the packet to the network.
     pub sent_at: Instant,
-    /// Set if it is a copy of a message that opens an exchange of its sender: a request, ping or separate response.
+    /// The transmission that this packet is, if its message opens an exchange of the sender: a
+    /// request, ping or separate response.
     pub copy: Option<Copied>,
-    /// Set if it answers a packet: an ACK, RST or response.
+    /// The packet that this one answers, for an ACK, RST or response.
     pub cause: Option<Cause>,
-    /// A duplicating link made it, or a broadcast that this is a copy of; its original has the same number.
+    /// The packet is a duplicate made by a link, or a receiver's copy of a broadcast. The original
+    /// has the same number.
     pub duplicate: bool,
 }
 
-/// Which copy of which exchange a packet is.
+/// One transmission of the message of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Copied {
-    /// Whose exchange it is.
+    /// The node that opened the exchange.
     pub node: NodeId,
-    /// The number of the exchange at that node: [`ExchangeId::as_u64`](conche_proto::ExchangeId::as_u64).
+    /// The exchange's number at that node:
+    /// [`ExchangeId::as_u64`](conche_proto::ExchangeId::as_u64).
     pub exchange: u64,
     /// 0 for the original transmission, n for the n-th retransmission.
     pub attempt: u8,
 }
 
-/// The packet that another one answers.
+/// A packet that another packet answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// Its number.
+    /// The packet's number.
     pub packet: PacketId,
-    /// Who had sent it.
+    /// The packet's sender.
     pub from: NodeId,
-    /// Which copy of which exchange it was or, if it was an answer itself, answered. A client thus finds the copy of its
-    /// request in the response that this copy triggered.
+    /// The transmission that the packet was, or answered in turn. A client thus learns which
+    /// transmission of its request triggered a response.
     pub copy: Option<Copied>,
 }
 
 impl Packet {
-    /// The UDP payload.
+    /// Returns the UDP payload.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -69,19 +72,21 @@ impl Packet {
 }
 
 impl PacketMeta {
-    /// This packet as the cause of its answer.
+    /// Returns this packet as the cause of its answer.
     #[must_use]
     pub fn as_cause(&self) -> Cause {
         Cause { packet: self.id, from: self.from, copy: self.copy.or_else(|| self.cause?.copy) }
     }
 }
 
-/// Where a packet is in the slab.
+/// A handle of a packet in the slab.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PacketRef(u32);
 
-/// What forwarding wants of a packet. It is apart from the rest, so that what a packet takes at each hop is a few bytes
-/// beside those of others: with tens of thousands on their way no cache holds them whole.
+/// The fields of a packet that forwarding needs.
+///
+/// They are stored apart so that each hop reads a few bytes, next to the same fields of other
+/// packets: with tens of thousands of packets in flight, no cache holds whole packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Way {
     pub(crate) to: NodeId,
@@ -89,7 +94,7 @@ pub(crate) struct Way {
     pub(crate) hops: u8,
 }
 
-/// The packets that are in the network now.
+/// The packets in the network.
 #[derive(Debug, Default)]
 pub(crate) struct Packets {
     slots: Vec<Packet>,
@@ -117,7 +122,7 @@ impl Packets {
         packet
     }
 
-    /// A second packet with the same number and bytes, as far on its way.
+    /// Inserts a packet with the same number, bytes and hop count.
     pub(crate) fn duplicate(&mut self, packet: PacketRef) -> PacketRef {
         let original = self.get_mut(packet);
         let meta = PacketMeta { duplicate: true, ..original.meta };
@@ -128,7 +133,7 @@ impl Packets {
         copy
     }
 
-    /// A second packet with the same number and bytes, for another receiver.
+    /// Inserts a packet with the same number and bytes for another receiver.
     pub(crate) fn copy_for(&mut self, packet: PacketRef, to: NodeId) -> PacketRef {
         let copy = self.duplicate(packet);
         self.get_mut(copy).meta.to = to;
@@ -148,7 +153,8 @@ impl Packets {
         &mut self.ways[packet.0 as usize]
     }
 
-    /// Takes the bytes out, to read them while other packets are inserted; [`Packets::release`] wants them back.
+    /// Takes the bytes out, so that other packets can be inserted while they are read.
+    /// [`Packets::release`] puts the buffer back.
     pub(crate) fn take_bytes(&mut self, packet: PacketRef) -> Vec<u8> {
         std::mem::take(&mut self.get_mut(packet).bytes)
     }
@@ -163,24 +169,23 @@ impl Packets {
         self.free.push(packet);
     }
 
-    /// Where a packet goes.
     pub(crate) fn destination(&self, packet: PacketRef) -> NodeId {
         self.ways[packet.0 as usize].to
     }
 
-    /// Reads what forwarding a packet will need of it, so that it is near then.
+    /// Prefetches the fields that forwarding needs.
     pub(crate) fn glance_at_way(&self, packet: PacketRef) {
         black_box(self.ways[packet.0 as usize].hops);
     }
 
-    /// Reads what delivering it will need.
+    /// Prefetches the fields that delivery needs.
     pub(crate) fn glance(&self, packet: PacketRef) {
         let Packet { meta, bytes, .. } = self.get(packet);
-        // Something of each of its lines of the cache.
+        // One field of each of the packet's cache lines.
         black_box((meta.to, meta.cause.is_some(), bytes.len()));
     }
 
-    /// How many packets there are.
+    /// Returns the number of packets in the network.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -190,7 +195,7 @@ impl Packets {
 pub(crate) mod testing {
     use super::*;
 
-    /// What is known of some packet from the first node to the second.
+    /// Metadata of a packet from the first node to the second.
     pub(crate) fn meta(id: u64) -> PacketMeta {
         PacketMeta {
             id: PacketId(id),

@@ -1,29 +1,31 @@
 //! Randomness: one stream for each (seed, entity, purpose).
 //!
-//! A stream's start is a hash of the three, so that a further draw in one entity, or a new entity, moves no other's
-//! draws: two schemes that are compared under one seed see the same losses and the same jitter as far as they send the
-//! same packets (common random numbers). The generator is PCG XSL 128/64 (MCG), named here rather than a "standard" one,
-//! because a result must not change with a library's version. The distributions are written out for the same reason.
+//! A stream's initial state is a hash of the three, so an additional draw of one entity, or a new
+//! entity, does not change the draws of others. Two schemes compared under one seed see the same
+//! losses and jitter as long as they send the same packets (common random numbers).
+//!
+//! The generator is PCG XSL 128/64 (MCG). It is named, and the distributions are implemented here,
+//! because results must not change with a library's version.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::{LinkId, NodeId};
 
-/// A probability, as that many of the 2⁵³ draws of [`Stream::unit`].
+/// A probability as the number of the 2⁵³ possible draws of [`Stream::unit`] that count as a hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chance(u64);
 
-/// Makes the streams of one run.
+/// The random streams of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Streams {
     seed: u64,
 }
 
-/// Whom a stream belongs to.
+/// The owner of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entity {
-    /// The run as a whole: draws of a scenario before it starts.
+    /// The run as a whole, for the draws of a scenario before it starts.
     Run,
     /// A node.
     Node(NodeId),
@@ -31,22 +33,22 @@ pub enum Entity {
     Link(LinkId),
 }
 
-/// What a stream is for, by name.
+/// The purpose of a stream, identified by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Purpose(u64);
 
-/// A source of random numbers; any of `rand`'s functions works on it as well.
+/// A source of random numbers. It also implements `rand`'s [`RngCore`].
 #[derive(Clone, Debug)]
 pub struct Stream(Pcg64Mcg);
 
 impl Streams {
-    /// The streams of the run with this seed.
+    /// Creates the streams of the run with this seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { seed }
     }
 
-    /// The stream of `entity` for `purpose`, at its beginning.
+    /// Returns the stream of `entity` for `purpose`, at its start.
     #[must_use]
     pub fn stream(&self, entity: Entity, purpose: Purpose) -> Stream {
         let (kind, index) = match entity {
@@ -58,7 +60,7 @@ impl Streams {
         Stream(Pcg64Mcg::new(u128::from(mix(key)) << 64 | u128::from(mix(!key))))
     }
 
-    /// 32 bytes from the beginning of that stream, to seed a generator of its own (an endpoint's).
+    /// Returns the first 32 bytes of the stream, to seed another generator such as an endpoint's.
     #[must_use]
     pub fn seed_bytes(&self, entity: Entity, purpose: Purpose) -> [u8; 32] {
         let mut bytes = [0; 32];
@@ -68,10 +70,10 @@ impl Streams {
 }
 
 impl Purpose {
-    /// The purpose of this name.
+    /// Creates a purpose from its name.
     #[must_use]
     pub const fn named(name: &str) -> Self {
-        // FNV-1a; the mixing in `Streams::stream` does the rest.
+        // FNV-1a; `Streams::stream` mixes further.
         let (bytes, mut hash, mut at) = (name.as_bytes(), 0xcbf2_9ce4_8422_2325_u64, 0);
         while at < bytes.len() {
             hash = (hash ^ bytes[at] as u64).wrapping_mul(0x0100_0000_01b3);
@@ -82,7 +84,7 @@ impl Purpose {
 }
 
 impl Chance {
-    /// The same as the number; 0 for what is none.
+    /// Converts a probability. Negative numbers and NaN become 0.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -94,46 +96,46 @@ impl Chance {
 }
 
 impl Stream {
-    /// A number from `0..bound`; 0 if `bound` is 0.
+    /// Returns a number from `0..bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        // Multiply-shift: its bias is below bound/2^64, far under what any run can notice.
+        // Multiply-shift. Its bias is below bound/2^64, too small to affect any run.
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number from `low..=high`; `low` if they are the wrong way round.
+    /// Returns a number from `low..=high`, or `low` if `high` is less.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         let span = high.saturating_sub(low);
         if span == u64::MAX { self.next_u64() } else { low + self.below(span + 1) }
     }
 
-    /// A number from [0, 1), a multiple of 2⁻⁵³.
+    /// Returns a multiple of 2⁻⁵³ from [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
 
-    /// `true` with this probability.
+    /// Returns `true` with the given probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
-    /// The answer of [`Stream::chance`] from the same draw, without floating point.
+    /// Returns the result of [`Stream::chance`] from the same draw, without floating point.
     pub(crate) fn happens(&mut self, chance: Chance) -> bool {
         (self.next_u64() >> 11) < chance.0
     }
 
-    /// An exponentially distributed number with mean 1.
+    /// Returns an exponentially distributed number with mean 1.
     pub fn exponential(&mut self) -> f64 {
-        // libm's logarithm, not the platform's: the same bits on every machine.
+        // libm's logarithm gives the same bits on every machine, unlike the platform's.
         -libm::log(1.0 - self.unit())
     }
 
-    /// A normally distributed number with mean 0 and variance 1 (Box and Muller 1958).
+    /// Returns a normally distributed number with mean 0 and variance 1 (Box and Muller 1958).
     pub fn normal(&mut self) -> f64 {
         let radius = libm::sqrt(2.0 * self.exponential());
         radius * libm::cos(std::f64::consts::TAU * self.unit())
     }
 
-    /// Brings these into a random order, each as probable as any other (Fisher and Yates).
+    /// Shuffles the items; all orders are equally probable (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let other = self.below(last as u64 + 1);
@@ -205,7 +207,7 @@ mod tests {
         for probability in [0.0, tiny / 3.0, tiny, 1e-6, 0.3, 0.5, 1.0 - tiny, 1.0, 2.0, -1.0, f64::NAN] {
             let Chance(draws) = Chance::of(probability);
             let unit = |draw: u64| draw as f64 * tiny;
-            // There are 2⁵³ draws, of which a chance that is larger than certain has all.
+            // All 2⁵³ draws hit if the probability is 1 or more.
             let draws = draws.min(1 << 53);
             assert!(draws == 0 || unit(draws - 1) < probability, "{probability}");
             assert!(draws == 1 << 53 || probability.is_nan() || unit(draws) >= probability, "{probability}");
@@ -239,7 +241,8 @@ mod tests {
 
     #[test]
     fn the_streams_of_neighbours_are_uncorrelated() {
-        // Bits of 64 neighbouring streams agree in half of the places: 64·63/2 pairs of 256 bits, σ = 359.
+        // Bits of 64 neighbouring streams agree in half of the places: 64·63/2 pairs of 256 bits, σ
+        // = 359.
         let bytes: Vec<[u8; 32]> =
             (0..64).map(|node| Streams::new(9).seed_bytes(Entity::Node(NodeId(node)), LOSS)).collect();
         let differing: u32 = (0..64)

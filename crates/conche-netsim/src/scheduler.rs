@@ -1,11 +1,12 @@
-//! Virtual time and what happens next.
+//! Virtual time and the event queue.
 //!
-//! Events are ordered by (time, sequence number): of two at the same nanosecond, the one that was scheduled first
-//! happens first. The order is total, so a run is a function of its inputs.
+//! Events are ordered by (time, sequence number): of two events at the same nanosecond, the one
+//! scheduled first happens first. The order is total, so a run is a function of its inputs.
 //!
-//! What comes next is in a short sorted list; all else is in a wheel, which hands over a few dozen events when the list is
-//! empty. What is scheduled between those is in a small heap beside them. A heap of everything takes as many steps for
-//! each event as its depth, and with tens of thousands of them waiting each step is memory that no cache has near.
+//! The next events are in a short sorted list, all others in a timing wheel, which hands over a few
+//! dozen events when the list is empty. Events scheduled meanwhile for the time span of the list go
+//! to a small heap. A single heap would need steps proportional to its depth for each event, and
+//! with tens of thousands of events each step is a cache miss.
 
 use std::cmp::Reverse;
 
@@ -13,23 +14,24 @@ use crate::Instant;
 use crate::heap::{Entry, Heap};
 use crate::wheel::Wheel;
 
-/// A queue of future events of type `E`, small and `Copy` so that scheduling one allocates nothing.
+/// A queue of future events of type `E`, which is small and `Copy` so that scheduling does not
+/// allocate.
 #[derive(Clone, Debug)]
 pub struct Scheduler<E> {
     now: Instant,
     sequence: u64,
     fired: u64,
-    /// What the wheel handed over, all of it before `horizon`, the latest first.
+    /// Events that the wheel handed over, all before `horizon`, latest first.
     next: Vec<Entry<E>>,
-    /// What was scheduled before `horizon` since.
+    /// Events scheduled before `horizon` since.
     near: Heap<E>,
     far: Wheel<E>,
-    /// In nanoseconds.
+    /// End of the time span handed over by the wheel, in nanoseconds.
     horizon: u64,
 }
 
 impl<E: Copy> Scheduler<E> {
-    /// An empty queue at time zero.
+    /// Creates an empty queue at time zero.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -43,25 +45,25 @@ impl<E: Copy> Scheduler<E> {
         }
     }
 
-    /// The present: the time of the event that was taken last.
+    /// Returns the current time: the time of the last event taken.
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
     }
 
-    /// How many events have been taken.
+    /// Returns the number of events taken.
     #[must_use]
     pub const fn fired(&self) -> u64 {
         self.fired
     }
 
-    /// How many events wait.
+    /// Returns the number of waiting events.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.next.len() + self.near.len() + self.far.len()
     }
 
-    /// Lets `event` happen at `at`, or now if that is past.
+    /// Schedules `event` at `at`, or now if `at` is past.
     pub fn schedule(&mut self, at: Instant, event: E) {
         let nanos = at.max(self.now).as_nanos();
         let key = u128::from(nanos) << 64 | u128::from(self.sequence);
@@ -73,8 +75,9 @@ impl<E: Copy> Scheduler<E> {
         }
     }
 
-    /// Takes the next event and moves the present to its time. `None` if there is none up to and including `limit`;
-    /// the present then stays where it is.
+    /// Takes the next event and advances the current time to it.
+    ///
+    /// Returns `None` without advancing if no event is due up to and including `limit`.
     pub fn next(&mut self, limit: Instant) -> Option<E> {
         self.look_ahead();
         let handed_over = self.next.last().map_or(u128::MAX, |entry| entry.key);
@@ -92,12 +95,12 @@ impl<E: Copy> Scheduler<E> {
         Some(event)
     }
 
-    /// Whether it is known what comes next.
+    /// Returns `true` if the next event is in the list or the heap.
     pub(crate) fn knows_next(&self) -> bool {
         !self.next.is_empty() || !self.near.is_empty()
     }
 
-    /// Finds out what comes next, if that is not known.
+    /// Fetches events from the wheel if the list and the heap are empty.
     pub(crate) fn look_ahead(&mut self) {
         if self.knows_next() {
             return;
@@ -108,17 +111,17 @@ impl<E: Copy> Scheduler<E> {
         }
     }
 
-    /// What was found out last and has not happened yet, with its time, in no order that matters.
+    /// Returns the events in the list with their times, in no particular order.
     pub(crate) fn coming(&self) -> impl Iterator<Item = (Instant, E)> {
         self.next.iter().map(|entry| (time_of(entry.key), entry.value))
     }
 
-    /// Moves the present to `at` if that is later, over whatever would have happened before.
+    /// Advances the current time to `at` if that is later, past any events before it.
     pub fn advance(&mut self, at: Instant) {
         self.now = self.now.max(at);
     }
 
-    /// Removes every waiting event that `keep` refuses.
+    /// Keeps only the events that `keep` accepts.
     pub fn retain(&mut self, mut keep: impl FnMut(&E) -> bool) {
         self.next.retain(|entry| keep(&entry.value));
         self.near.retain(&mut keep);
@@ -143,20 +146,20 @@ mod tests {
 
     use super::*;
 
-    /// What a simulation does with its scheduler.
+    /// An operation of a simulation on its scheduler.
     #[derive(Clone, Debug)]
     enum Step {
-        /// Schedules events so many nanoseconds from now.
+        /// Schedules a number of events, this many nanoseconds from now.
         Schedule(u64, usize),
-        /// Takes events, those later than so many nanoseconds from now excepted.
+        /// Takes up to a number of events that are due within this many nanoseconds.
         Take(u64, usize),
-        /// Moves on without taking anything.
+        /// Advances the time without taking events.
         Advance(u64),
-        /// Removes the events whose number leaves this remainder by 3.
+        /// Removes the events whose number has this remainder modulo 3.
         Remove(u32),
     }
 
-    /// Spans of every order of magnitude, and often the same ones.
+    /// Spans of every order of magnitude, often repeated.
     fn span() -> impl Strategy<Value = u64> {
         (0..4_u8, 0..64_u32, any::<u64>()).prop_map(|(kind, bits, any)| match kind {
             0 => 0,
@@ -180,7 +183,7 @@ mod tests {
         #[test]
         fn events_happen_as_from_a_list_sorted_by_time_and_sequence(steps in prop::collection::vec(step(), 0..200)) {
             let mut scheduler = Scheduler::new();
-            // Times and numbers; the numbers follow the order of scheduling.
+            // Pairs of time and number; the numbers follow the order of scheduling.
             let (mut model, mut now, mut number) = (std::collections::BTreeSet::new(), 0_u64, 0_u32);
             for step in steps {
                 match step {
@@ -199,7 +202,7 @@ mod tests {
                         now = at;
                     },
                     Step::Advance(span) => {
-                        // As far as a run can be continued: nothing is left behind.
+                        // Not past the next event, as when a run is continued.
                         now = model.first().map_or(u64::MAX, |(at, _)| *at).min(now.saturating_add(span));
                         scheduler.advance(Instant::from_nanos(now));
                     }

@@ -1,4 +1,4 @@
-//! The simulation: a network, its hosts, and an observer, run in virtual time.
+//! The simulation: a network, its hosts and an observer, run in virtual time.
 
 use std::error;
 use std::fmt;
@@ -15,7 +15,8 @@ use crate::{Instant, LinkId, NodeId, RadioId};
 
 /// One run of one network.
 ///
-/// `H` is what sits on the nodes, of one type so that calls are static (an enum where they differ); `O` watches.
+/// `H` is the type of all hosts, so that calls are static; use an enum for hosts of several kinds.
+/// `O` is the observer.
 #[derive(Debug)]
 pub struct Simulation<H: Host, O: Observer = ()> {
     world: World,
@@ -25,7 +26,7 @@ pub struct Simulation<H: Host, O: Observer = ()> {
     hosts: Vec<Option<H>>,
     observer: O,
     streams: Streams,
-    /// What comes to hosts soon; empty in between.
+    /// Packets that reach hosts soon. Empty between runs of the look-ahead.
     arriving: Vec<(PacketRef, NodeId)>,
     delivered: u64,
     started: bool,
@@ -34,50 +35,50 @@ pub struct Simulation<H: Host, O: Observer = ()> {
 /// Why a run returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Nothing is left to happen.
+    /// No events are left.
     Idle,
     /// A host called [`Port::stop`](crate::host::Port::stop).
     Stopped,
-    /// The limit is reached and there is more to come.
+    /// The limit is reached and events are left.
     Limit,
 }
 
-/// What became of the packets of a run. At all times
+/// Packet counts of a run. At all times
 /// `sent + duplicated = delivered + dropped + broadcast + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets that hosts sent.
     pub sent: u64,
-    /// Packets that duplicating links added, and the copies of broadcasts.
+    /// Packets that duplicating links added, and the receivers' copies of broadcasts.
     pub duplicated: u64,
     /// Packets that reached their host.
     pub delivered: u64,
-    /// Packets that did not.
+    /// Packets that did not reach their host.
     pub dropped: u64,
-    /// Broadcasts that have left their station; each receiver has a copy.
+    /// Broadcasts that have left their station. Each receiver gets a copy.
     pub broadcast: u64,
-    /// Packets that are still on their way.
+    /// Packets still in the network.
     pub in_flight: u64,
 }
 
-/// A host was attached to a node that the topology does not have.
+/// A host was attached to a node that is not in the topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSuchNode(pub NodeId);
 
-/// What the scheduler holds.
+/// An event of the scheduler.
 ///
-/// Aligned so that one is moved as a whole, with what most of them hold in the second half: a processor that reads what
-/// was written in other parts, or across the middle of what was written at once, waits until all that was written before has reached
-/// its cache.
+/// The alignment makes a copy of an event one move, and most variants keep their fields in the
+/// second half. A load that spans parts written by separate stores, or that straddles a wider
+/// store, stalls until those stores have reached the cache.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32, align(16))]
 pub(crate) enum Event {
-    /// A packet comes to a node.
+    /// A packet arrives at a node.
     Arrive(Arrival),
-    /// A link goes on with what waits for it.
+    /// A link continues with its waiting packets.
     Resume {
         link: LinkId,
-        /// Which of its events this is.
+        /// The event's number within the link.
         number: u32,
     },
     /// A packet is lost on the wire of a link.
@@ -88,7 +89,7 @@ pub(crate) enum Event {
     Radio(mac::Event),
     Wake(NodeId),
     Timer(TimerId),
-    /// A host is to be told of a frame that it transmitted in this radio network.
+    /// Report the outcome of a frame that a host transmitted in this radio network.
     Transmitted(RadioId),
 }
 
@@ -99,7 +100,8 @@ pub(crate) struct Arrival {
     at: NodeId,
 }
 
-/// What the network may touch while it moves a packet; a macro because the borrow is of some fields only.
+/// Borrows the fields that the network needs to move a packet. A macro, because a method would
+/// borrow all fields.
 macro_rules! around {
     ($simulation:ident) => {
         Surroundings {
@@ -115,14 +117,14 @@ mod changes;
 
 pub use changes::ChangeError;
 
-// With its 16-byte key an entry of the scheduler is then half a cache line.
+// An entry of the scheduler, with its 16-byte key, is then half a cache line.
 const _: () = assert!(size_of::<Event>() <= 16);
 
 impl<H: Host, O: Observer> Simulation<H, O> {
-    /// A simulation of this network at time zero; all its randomness comes from `seed`.
+    /// Creates a simulation of a network at time zero. All its randomness comes from `seed`.
     ///
     /// # Errors
-    /// If the topology makes no sense.
+    /// If the topology is invalid.
     pub fn new(topology: &Topology, seed: u64, observer: O) -> Result<Self, TopologyError> {
         let streams = Streams::new(seed);
         let (world, network, radios) = without_hosts(topology, &streams)?;
@@ -130,13 +132,14 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         Ok(Self { world, timers, network, radios, hosts, observer, streams, arriving, delivered: 0, started: false })
     }
 
-    /// Puts a host on a node, in place of any before.
+    /// Puts a host on a node, replacing any previous host.
     ///
     /// # Errors
-    /// If the node is of another topology.
+    /// If the node belongs to another topology.
     pub fn attach(&mut self, node: NodeId, host: H) -> Result<(), NoSuchNode> {
         if self.hosts.is_empty() {
-            // Not before, so that the topology can be dropped: with a million nodes each takes its gibibyte.
+            // Allocated here and not in `new`, so that the caller can drop the topology first: with
+            // a million nodes each of the two takes about a GiB.
             let nodes = self.world.wake_ups.len();
             self.hosts.reserve_exact(nodes);
             self.hosts.resize_with(nodes, || None);
@@ -145,13 +148,15 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         Ok(())
     }
 
-    /// Runs until nothing is left to happen, or a host stops the run.
+    /// Runs until no events are left or a host stops the run.
     pub fn run(&mut self) -> Ended {
         self.run_until(Instant::FAR_FUTURE)
     }
 
-    /// Runs until `limit`, what happens at this very time included. The present is then `limit`, unless a host has stopped
-    /// the run or nothing is left to happen before the end of time. A run can be continued.
+    /// Runs until `limit`, including events at that time.
+    ///
+    /// The current time is then `limit`, unless a host stopped the run or `limit` is
+    /// [`Instant::FAR_FUTURE`] and no events are left. A run can be continued.
     pub fn run_until(&mut self, limit: Instant) -> Ended {
         let ended = self.run_until_idle(limit);
         if ended == Ended::Idle && limit != Instant::FAR_FUTURE {
@@ -160,7 +165,8 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         ended
     }
 
-    /// The same, but if nothing is left to happen the present stays when something happened last.
+    /// Like [`Simulation::run_until`], but if no events are left the current time stays at the last
+    /// event.
     pub fn run_until_idle(&mut self, limit: Instant) -> Ended {
         self.world.stopped = false;
         self.start();
@@ -178,19 +184,19 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         Ended::Stopped
     }
 
-    /// The present.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.world.scheduler.now()
     }
 
-    /// How many events have happened.
+    /// Returns the number of events that have happened.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.world.scheduler.fired()
     }
 
-    /// What became of the packets so far.
+    /// Returns the packet counts so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let of_radios = |count: fn(&RadioNetwork) -> u64| self.radios.iter().map(count).sum::<u64>();
@@ -204,41 +210,41 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         }
     }
 
-    /// What happened in a radio network so far.
+    /// Returns the counters of a radio network, or `None` if it is not in the topology.
     #[must_use]
     pub fn radio_counters(&self, radio: RadioId) -> Option<RadioCounters> {
         Some(self.radios.get(radio.index())?.counters)
     }
 
-    /// The random streams of this run, for what a scenario draws itself.
+    /// Returns the random streams of this run, for draws of the scenario itself.
     #[must_use]
     pub fn streams(&self) -> Streams {
         self.streams
     }
 
-    /// The hosts, in the order of their nodes.
+    /// Returns the hosts in the order of their nodes.
     pub fn hosts(&self) -> impl Iterator<Item = (NodeId, &H)> {
         (0..).map(NodeId).zip(&self.hosts).filter_map(|(node, host)| Some((node, host.as_ref()?)))
     }
 
-    /// The host on a node.
+    /// Returns the host on a node.
     #[must_use]
     pub fn host(&self, node: NodeId) -> Option<&H> {
         self.hosts.get(node.index())?.as_ref()
     }
 
-    /// The observer.
+    /// Returns the observer.
     #[must_use]
     pub fn observer(&self) -> &O {
         &self.observer
     }
 
-    /// The observer, to be changed between runs.
+    /// Returns the observer for changes between runs.
     pub fn observer_mut(&mut self) -> &mut O {
         &mut self.observer
     }
 
-    /// Takes the hosts and the observer out, with what they have gathered.
+    /// Consumes the simulation and returns its hosts and observer.
     pub fn into_parts(self) -> (Vec<(NodeId, H)>, O) {
         let hosts = (0..).map(NodeId).zip(self.hosts).filter_map(|(node, host)| Some((node, host?)));
         (hosts.collect(), self.observer)
@@ -290,7 +296,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         }
     }
 
-    // Out of line, as is what follows, so that the loop stays small for wired networks.
+    // Out of line, like the functions below, to keep the event loop small for wired networks.
     #[inline(never)]
     fn happen_on_air(&mut self, event: mac::Event) -> Forwarded {
         match self.radios[usize::from(event.network)].happen(&mut around!(self), event) {
@@ -299,7 +305,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         }
     }
 
-    /// Tells a host how its frame ended.
+    /// Reports the outcome of a frame to its host.
     #[inline(never)]
     fn tell(&mut self, radio: RadioId) {
         if let Some((node, frame, outcome)) = self.radios[radio.index()].next_told() {
@@ -324,11 +330,12 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         self.world.packets.release(packet, bytes);
     }
 
-    /// Lets a host act, and the network carry what it sends.
+    /// Calls a host and forwards the packets it sends.
     fn with_host(&mut self, node: NodeId, act: impl FnOnce(&mut H, &mut Port<'_, H::Timer>)) {
         let Some(Some(host)) = self.hosts.get_mut(node.index()) else { return };
         act(host, &mut Port::new(&mut self.world, &mut self.timers, node));
-        // Nothing sends while the outbox is emptied: what arrives in this instant arrives in an event of its own.
+        // No host sends while the outbox is emptied: a packet that arrives at this instant does so
+        // in an event of its own.
         for index in 0..self.world.outbox.len() {
             let packet = self.world.outbox[index];
             self.observer.on_sent(self.world.scheduler.now(), self.world.packets.get(packet));
@@ -348,7 +355,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         }
     }
 
-    /// Hands over the frames that a host wants to transmit itself.
+    /// Hands the frames of a host to their radio networks.
     #[inline(never)]
     fn transmit(&mut self, node: NodeId) {
         let mut frames = std::mem::take(&mut self.world.frames);
@@ -360,7 +367,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     }
 }
 
-/// What a simulation is made of whatever its hosts are.
+/// Builds the parts of a simulation that do not depend on the type of its hosts.
 fn without_hosts(topology: &Topology, streams: &Streams) -> Result<(World, Network, Vec<RadioNetwork>), TopologyError> {
     let network = topology.build(streams)?;
     let radios = topology.build_radios(streams)?;

@@ -1,4 +1,4 @@
-//! 6LoWPAN: how many octets a UDP datagram takes on a hop of a radio network, and in how many frames.
+//! 6LoWPAN: size of a UDP datagram on a hop of a radio network, in octets and frames.
 //!
 //! ```text
 //!   one frame   MHR │                   IPHC │ hop-by-hop option │ UDP │ CoAP ......... │ FCS
@@ -6,15 +6,16 @@
 //!               MHR │ FRAGN 5 B                              .. CoAP in units of 8 B .. │ FCS
 //! ```
 //!
-//! Sources: IEEE Std 802.15.4-2006 §7.2.2.2 (frames), RFC 4944 §5.3 (fragmentation), RFC 6282 (compression), RFC 6553
-//! (RPL option), RFC 768. Only sizes are computed; a packet keeps its bytes. Simplification: a datagram has the same size on
-//! each of its hops, though an address that equals the frame's is elided on the first and on the last one.
+//! Sources: IEEE Std 802.15.4-2006 §7.2.2.2 (frames), RFC 4944 §5.3 (fragmentation), RFC 6282
+//! (compression), RFC 6553 (RPL option), RFC 768. Only sizes are computed; a packet keeps its
+//! bytes. Simplification: a datagram has the same size on each hop, though an address equal to the
+//! frame's is elided on the first and last one.
 
 use thiserror::Error;
 
 use crate::radio::phy::A_MAX_PHY_PACKET_SIZE;
 
-/// Which headers stand before a UDP payload, and in what form.
+/// The headers before a UDP payload and their encoding.
 ///
 /// ```toml
 /// context_identifier = true
@@ -25,25 +26,25 @@ use crate::radio::phy::A_MAX_PHY_PACKET_SIZE;
 pub struct Sixlowpan {
     /// The addresses in the MAC header.
     pub mac_addresses: MacAddresses,
-    /// Octets that the MAC puts before the compressed datagram beyond the standard's header.
+    /// Octets that the MAC adds before the compressed datagram, beyond the standard's header.
     pub mac_extra_octets: u8,
-    /// IPHC's extension for contexts other than the first one (RFC 6282 §3.1.2); Contiki sends it with the first as well.
+    /// IPHC context identifier extension (RFC 6282 §3.1.2). Contiki sends it even for context 0.
     pub context_identifier: bool,
-    /// The hop limit is none of those that have a short form: 1, 64, 255.
+    /// The hop limit is carried inline, because it is not 1, 64 or 255.
     pub inline_hop_limit: bool,
     /// The source address.
     pub source: Inline,
     /// The destination address.
     pub destination: Inline,
-    /// The RPL option in a hop-by-hop header of 8 octets; the next header is then inline.
+    /// RPL option in a hop-by-hop header of 8 octets. The next header is then inline.
     pub rpl_option: bool,
     /// The UDP header.
     pub udp: UdpHeader,
-    /// The longest frame that is sent in one piece. Default: aMaxPHYPacketSize.
+    /// The longest unfragmented frame. Default: aMaxPHYPacketSize.
     pub max_psdu_octets: u8,
 }
 
-/// Source and destination of a frame, of one kind and in one PAN.
+/// Kind of the source and destination addresses of a frame, both in one PAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MacAddresses {
     /// 16 bits each.
@@ -52,10 +53,10 @@ pub enum MacAddresses {
     Extended,
 }
 
-/// How much of an IPv6 address is carried (RFC 6282 §3.1.1).
+/// The part of an IPv6 address that is carried inline (RFC 6282 §3.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inline {
-    /// Nothing: prefix and identifier follow from the context and from the frame.
+    /// Nothing: prefix and identifier derive from the context and the frame.
     Elided,
     /// The last 2 octets.
     Short,
@@ -72,19 +73,19 @@ pub enum UdpHeader {
     Uncompressed,
     /// RFC 6282 §4.3: NHC, ports and checksum.
     Compressed {
-        /// Octets of both ports: 4, 3 or 1.
+        /// Octets for both ports: 4, 3 or 1.
         port_octets: u8,
     },
 }
 
-/// A datagram is too long for RFC 4944, whose size field has 11 bits.
+/// The datagram is too long for the 11-bit size field of RFC 4944.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a UDP payload of {0} octets does not fit into a 6LoWPAN datagram of at most 2047 octets")]
 pub struct DatagramTooLong(pub usize);
 
 /// Frame control, sequence number, one PAN identifier and FCS (IEEE Std 802.15.4-2006 §7.2.1).
 const MAC_OCTETS_BESIDE_ADDRESSES: u16 = 2 + 1 + 2 + 2;
-/// The base of IPHC.
+/// The base encoding of IPHC.
 const IPHC_OCTETS: u16 = 2;
 /// The RPL option of RFC 6553 in its hop-by-hop header: 2 + 2 + 4.
 const RPL_HOP_BY_HOP_OCTETS: u16 = 8;
@@ -95,8 +96,8 @@ const FRAGN_OCTETS: u16 = 5;
 const MAX_DATAGRAM_OCTETS: u16 = (1 << 11) - 1;
 
 impl Default for Sixlowpan {
-    /// A mote and a host in the Internet, with Contiki and RPL: 64-bit MAC addresses, the host's address in full and the
-    /// mote's identifier, an RPL option, and UDP uncompressed behind it: 67 octets.
+    /// A mote and a host in the Internet, with Contiki and RPL, 67 octets: 64-bit MAC addresses,
+    /// the host's full address and the mote's identifier, an RPL option, and uncompressed UDP.
     fn default() -> Self {
         Self {
             mac_addresses: MacAddresses::Extended,
@@ -113,13 +114,14 @@ impl Default for Sixlowpan {
 }
 
 impl Sixlowpan {
-    /// Two motes of one RPL network with Contiki, neither of which is at the ends of the hop: 60 octets.
+    /// Returns the headers between two motes of one RPL network with Contiki, neither of which is
+    /// an end of the hop: 60 octets.
     #[must_use]
     pub fn within_mesh() -> Self {
         Self { context_identifier: true, destination: Inline::Identifier, ..Self::default() }
     }
 
-    /// MHR and FCS, in octets.
+    /// Returns the size of MHR and FCS in octets.
     #[must_use]
     pub const fn mac_octets(&self) -> u16 {
         let addresses = match self.mac_addresses {
@@ -129,7 +131,7 @@ impl Sixlowpan {
         MAC_OCTETS_BESIDE_ADDRESSES + addresses + self.mac_extra_octets as u16
     }
 
-    /// IPv6 and UDP headers as they are sent, in octets.
+    /// Returns the size of the compressed IPv6 and UDP headers in octets.
     #[must_use]
     pub const fn compressed_octets(&self) -> u16 {
         let (udp, udp_inline) = match self.udp {
@@ -138,7 +140,7 @@ impl Sixlowpan {
         };
         IPHC_OCTETS
             + self.context_identifier as u16
-            // A header that is not compressed is named by the one before it.
+            // An uncompressed header is named in the header before it.
             + (self.rpl_option || udp_inline) as u16
             + self.inline_hop_limit as u16
             + self.source.octets()
@@ -147,19 +149,20 @@ impl Sixlowpan {
             + udp
     }
 
-    /// What a PSDU has beyond the UDP payload if the datagram is not fragmented, in octets.
+    /// Returns the octets of an unfragmented PSDU beyond the UDP payload.
     #[must_use]
     pub const fn overhead_octets(&self) -> u16 {
         self.mac_octets() + self.compressed_octets()
     }
 
-    /// The headers before compression, whose octets count in the offsets of fragments.
+    /// Returns the size of the uncompressed headers, which count in fragment offsets.
     const fn uncompressed_octets(&self) -> u16 {
         let hop_by_hop = if self.rpl_option { RPL_HOP_BY_HOP_OCTETS } else { 0 };
         IPV6_OCTETS + hop_by_hop + UDP_OCTETS
     }
 
-    /// The PSDUs of the frames that carry a UDP payload, in octets and in their order: one if it fits, else its fragments.
+    /// Returns the PSDU sizes, in octets and in order, of the frames that carry a UDP payload: one
+    /// frame if it fits, else its fragments.
     ///
     /// # Errors
     /// If the datagram is longer than 2047 octets before compression.
@@ -188,18 +191,19 @@ impl Sixlowpan {
         };
         let (each, before) = (self.payload_of_next(), self.mac_octets() + FRAGN_OCTETS);
         let next = (0..rest.div_ceil(each)).map(move |fragment| before + (rest - fragment * each).min(each));
-        // Only headers that leave no room at all would make a frame longer than a PSDU can be.
+        // A frame exceeds a PSDU only if the headers leave no room at all.
         Ok(std::iter::once(first).chain(next).map(|octets| u8::try_from(octets).unwrap_or(u8::MAX)))
     }
 
-    /// The UDP payload in a first fragment: with the headers, whole units of 8 octets of the uncompressed datagram.
+    /// Returns the UDP payload of a first fragment: with the headers, a multiple of 8 octets of the
+    /// uncompressed datagram.
     fn payload_of_first(&self) -> u16 {
         let room = u16::from(self.max_psdu_octets).saturating_sub(self.overhead_octets() + FRAG1_OCTETS);
         let headers = self.uncompressed_octets();
         ((headers + room) / 8 * 8).saturating_sub(headers)
     }
 
-    /// The UDP payload in a further fragment that is not the last one.
+    /// Returns the UDP payload of a further fragment that is not the last one.
     fn payload_of_next(&self) -> u16 {
         let room = u16::from(self.max_psdu_octets).saturating_sub(self.mac_octets() + FRAGN_OCTETS);
         (room / 8 * 8).max(8)
@@ -261,11 +265,13 @@ mod tests {
     fn fragments_carry_units_of_eight_octets_of_the_uncompressed_datagram() {
         let headers = Sixlowpan::default();
         assert_eq!(frames(headers, 60), [127], "the longest frame");
-        // 127 - 67 - 4 = 56 octets, and 56 of headers: 112 = 14 units. Then 127 - 23 - 5 = 99 octets: 12 units, 96.
+        // 127 - 67 - 4 = 56 octets, and 56 of headers: 112 = 14 units. Then 127 - 23 - 5 = 99
+        // octets: 12 units, 96.
         assert_eq!(frames(headers, 61), [127, 23 + 5 + 5]);
         assert_eq!(frames(headers, 56 + 96), [127, 23 + 5 + 96]);
         assert_eq!(frames(headers, 56 + 96 + 1), [127, 124, 23 + 5 + 1]);
-        // Without the option: 48 of headers, 35 of them sent; 127 - 58 - 4 = 65 octets, rounded to 64 (112 of 113).
+        // Without the option: 48 of headers, 35 of them sent; 127 - 58 - 4 = 65 octets, rounded to
+        // 64 (112 of 113).
         let headers = Sixlowpan { rpl_option: false, ..headers };
         assert_eq!(frames(headers, 100), [23 + 36 + 4 + 64, 23 + 5 + 36]);
     }

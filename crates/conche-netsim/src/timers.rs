@@ -1,8 +1,8 @@
-//! Timers of hosts: any number, each with a value, that can be cancelled.
+//! Cancellable timers of hosts, unlimited in number, each with a value.
 
 use crate::NodeId;
 
-/// Names a timer that a host has set.
+/// A handle of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(align(8))]
 pub struct TimerId {
@@ -12,9 +12,9 @@ pub struct TimerId {
 
 /// Timers that carry a `T` each.
 ///
-/// Cancelling leaves the timer's event in the scheduler, where its generation no longer fits; [`Timers::should_purge`]
-/// says when so many are dead that they are worth removing. So at most half of the scheduler's events, and a constant,
-/// are dead.
+/// Cancelling leaves the timer's event in the scheduler, where its generation no longer matches.
+/// [`Timers::should_purge`] returns `true` when enough events are dead to remove them, so at most
+/// half of the scheduler's events, plus a constant, are dead.
 #[derive(Debug)]
 pub(crate) struct Timers<T> {
     slots: Vec<Slot<T>>,
@@ -28,7 +28,7 @@ struct Slot<T> {
     armed: Option<(NodeId, T)>,
 }
 
-/// Dead events below this number are never worth a purge.
+/// Up to this number, dead events are not purged.
 const DEAD_EVENTS: usize = 64;
 
 impl<T> Timers<T> {
@@ -36,7 +36,7 @@ impl<T> Timers<T> {
         Self { slots: Vec::new(), free: Vec::new(), dead_events: 0 }
     }
 
-    /// A new timer, whose event the caller schedules.
+    /// Creates a timer. The caller schedules its event.
     pub(crate) fn set(&mut self, node: NodeId, timer: T) -> TimerId {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { generation: 0, armed: None });
@@ -47,7 +47,7 @@ impl<T> Timers<T> {
         TimerId { slot, generation: place.generation }
     }
 
-    /// The timer's event is due; `None` if it was cancelled.
+    /// Returns the value of a timer whose event is due, or `None` if it was cancelled.
     pub(crate) fn fire(&mut self, id: TimerId) -> Option<(NodeId, T)> {
         let fired = self.disarm(id);
         if fired.is_none() {
@@ -56,7 +56,7 @@ impl<T> Timers<T> {
         fired
     }
 
-    /// Cancels a timer of this node; `false` if it has fired or was cancelled before.
+    /// Cancels a timer of this node. Returns `false` if it has fired or was already cancelled.
     pub(crate) fn cancel(&mut self, node: NodeId, id: TimerId) -> bool {
         let its_own =
             self.is_armed(id) && self.slots[id.slot as usize].armed.as_ref().is_some_and(|(of, _)| *of == node);
@@ -70,13 +70,13 @@ impl<T> Timers<T> {
     /// Cancels all timers of this node.
     pub(crate) fn cancel_all(&mut self, node: NodeId) {
         for slot in 0..self.slots.len() {
-            // No slot has a number that does not fit: `set` has counted them.
+            // Every slot number fits: `set` checks it.
             let id = TimerId { slot: u32::try_from(slot).unwrap_or(u32::MAX), generation: self.slots[slot].generation };
             self.cancel(node, id);
         }
     }
 
-    /// Whose timer it is, if it is armed.
+    /// Returns the owner of an armed timer.
     pub(crate) fn owner(&self, id: TimerId) -> Option<NodeId> {
         let slot = self.slots.get(id.slot as usize).filter(|slot| slot.generation == id.generation)?;
         slot.armed.as_ref().map(|(node, _)| *node)
@@ -86,12 +86,12 @@ impl<T> Timers<T> {
         self.owner(id).is_some()
     }
 
-    /// Whether the dead events are the better part of all that wait.
+    /// Returns `true` if more than half of the pending events are dead.
     pub(crate) fn should_purge(&self, pending_events: usize) -> bool {
         self.dead_events > DEAD_EVENTS && self.dead_events * 2 > pending_events
     }
 
-    /// The dead events have been removed.
+    /// Resets the count after the dead events have been removed.
     pub(crate) fn purged(&mut self) {
         self.dead_events = 0;
     }

@@ -1,4 +1,4 @@
-//! When a host wants to be woken: one time for each host, which it moves at will.
+//! Wake-up time of a host: one for each host, which moves it freely.
 
 use std::hint::black_box;
 
@@ -6,17 +6,17 @@ use smallvec::SmallVec;
 
 use crate::Instant;
 
-/// When one host wants to be woken.
+/// The wake-up time of one host.
 ///
-/// A protocol moves its next wake-up with almost every packet, mostly to later. So an event that comes too early is left
-/// where it is; when it fires, the host sleeps on and the event is renewed. Only a wake-up before all that are
-/// scheduled needs an event at once.
+/// A protocol moves its next wake-up with almost every packet, mostly to a later time. An event
+/// that is now too early therefore stays in the scheduler and is renewed when it fires. Only a
+/// wake-up before all scheduled ones needs a new event immediately.
 ///
-/// It is looked at with every packet, so it is one line of the cache.
+/// Every packet reads it, so it takes one cache line.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct WakeUp {
-    /// [`Instant::FAR_FUTURE`] is never.
+    /// [`Instant::FAR_FUTURE`] means never.
     wanted: Instant,
     /// Times of the events in the scheduler, latest first.
     scheduled: SmallVec<[Instant; 4]>,
@@ -24,12 +24,12 @@ pub(crate) struct WakeUp {
 
 const _: () = assert!(size_of::<WakeUp>() == 64);
 
-/// What to do when a wake-up event fires.
+/// Action after a wake-up event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fired {
-    /// It is time: wake the host.
+    /// Wake the host.
     Now,
-    /// It is too early: schedule another event for this time.
+    /// Too early: schedule another event for this time.
     Again(Instant),
     /// Nothing to do.
     Asleep,
@@ -40,14 +40,15 @@ impl WakeUp {
         Self { wanted: Instant::FAR_FUTURE, scheduled: SmallVec::new() }
     }
 
-    /// Wakes the host at `at`, not before; never at `None` and [`Instant::FAR_FUTURE`]. The answer is a time for which to schedule an event.
+    /// Moves the wake-up to `at`; `None` and [`Instant::FAR_FUTURE`] mean never. Returns the time
+    /// of an event to schedule, if one is needed.
     #[must_use]
     pub(crate) fn set(&mut self, at: Option<Instant>) -> Option<Instant> {
         self.wanted = at.unwrap_or(Instant::FAR_FUTURE);
         self.event_for(self.wanted)
     }
 
-    /// An event of this host fires.
+    /// Handles an event of this host.
     pub(crate) fn fired(&mut self, now: Instant) -> Fired {
         self.scheduled.pop();
         if self.wanted <= now {
@@ -57,12 +58,12 @@ impl WakeUp {
         self.event_for(self.wanted).map_or(Fired::Asleep, Fired::Again)
     }
 
-    /// Whether an event that fires at this time would wake the host, as things stand.
+    /// Returns `true` if an event at this time would wake the host under the current setting.
     pub(crate) fn wakes(&self, at: Instant) -> bool {
         self.wanted <= at
     }
 
-    /// Reads it, so that it is near when it is needed.
+    /// Prefetches the value.
     pub(crate) fn glance(&self) {
         black_box(self.wanted);
     }

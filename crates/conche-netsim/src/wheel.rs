@@ -1,10 +1,13 @@
-//! Events of later, sorted no further than it takes to know which come next: a hierarchical timing wheel (Varghese, Lauck:
-//! Hashed and hierarchical timing wheels, SOSP 1987), from which the next few are taken at once.
+//! Far events, sorted only as far as needed to find the next ones.
 //!
-//! A time is a number with digits to the base 64. An entry is in the slot that the highest digit names in which its time
-//! differs from the present one, so that a slot of level n spans 64ⁿ ns. When the first slot has few entries, they are
-//! handed over; when it has many, they are distributed over the level below. So an entry moves a few times, each time
-//! from the end of one array to that of another, however many there are.
+//! A hierarchical timing wheel (Varghese, Lauck: Hashed and hierarchical timing wheels, SOSP 1987)
+//! that hands over the next few events at once.
+//!
+//! A time is a number in base 64. The highest digit that differs from the base time gives an
+//! entry's level and slot, so a slot of level n spans 64ⁿ ns. If the first occupied slot has few
+//! entries, they are handed over; if it has many, they are distributed over lower levels. An entry
+//! therefore moves a few times, each time between the ends of two arrays, independently of the
+//! number of entries.
 
 use crate::heap::Entry;
 use crate::scheduler::time_of;
@@ -15,21 +18,21 @@ const DIGIT: usize = 6;
 const SLOTS: usize = 1 << DIGIT;
 /// Digits of a 64-bit time.
 const LEVELS: usize = (u64::BITS as usize).div_ceil(DIGIT);
-/// A slot with no more entries is handed over whatever time it spans: a list of so many is sorted in the nearest cache. Between
-/// 16 and 128 the number makes little difference.
+/// Up to this number, the entries of a slot are handed over whatever span it covers: a list of this
+/// length is sorted in the L1 cache. Between 16 and 128 the value has little effect.
 const FEW: usize = 48;
-/// A slot that had more gives its memory back.
+/// Maximum capacity that an emptied slot keeps.
 const KEPT: usize = 2 * FEW;
 
-/// Entries by time, in no order within a slot.
+/// Entries by time, unordered within a slot.
 #[derive(Clone, Debug)]
 pub(crate) struct Wheel<E> {
-    /// Where the digits of the levels above the first occupied one are taken from; no entry is earlier.
+    /// Base for the digits above the first occupied level. No entry is earlier.
     base: u64,
-    /// Which slots have entries: a map for each level, and one of the levels.
+    /// Maps of the occupied slots of each level, and of the occupied levels.
     occupied: [u64; LEVELS],
     levels: u16,
-    /// The slots of all levels, once there is an entry.
+    /// The slots of all levels. Empty until the first entry.
     slots: Vec<Vec<Entry<E>>>,
     len: usize,
 }
@@ -39,12 +42,12 @@ impl<E: Copy> Wheel<E> {
         Self { base: 0, occupied: [0; LEVELS], levels: 0, slots: Vec::new(), len: 0 }
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Adds an entry that is no earlier than what was handed over last spans.
+    /// Adds an entry, which must not be earlier than the end of the span handed over last.
     pub(crate) fn push(&mut self, entry: Entry<E>) {
         if self.slots.is_empty() {
             self.slots.resize_with(LEVELS * SLOTS, Vec::new);
@@ -53,8 +56,10 @@ impl<E: Copy> Wheel<E> {
         self.place(entry);
     }
 
-    /// Hands over the entries of the earliest span, as many as are worth it, in no order; the answer is the time at which the
-    /// span is over, before which nothing may be pushed any more. `None` if there are no entries.
+    /// Appends the entries of the earliest span, in no order, to `next`.
+    ///
+    /// Returns the end of the span, the minimum time of later entries, or `None` if the wheel is
+    /// empty.
     pub(crate) fn hand_over(&mut self, next: &mut Vec<Entry<E>>) -> Option<u64> {
         while self.levels != 0 {
             let level = self.levels.trailing_zeros() as usize;
@@ -80,7 +85,7 @@ impl<E: Copy> Wheel<E> {
         None
     }
 
-    /// Removes every entry whose value `keep` refuses.
+    /// Keeps only the entries that `keep` accepts.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&E) -> bool) {
         for level in 0..LEVELS {
             for slot in 0..SLOTS {
@@ -100,7 +105,7 @@ impl<E: Copy> Wheel<E> {
 
     fn place(&mut self, entry: Entry<E>) {
         let time = time_of(entry.key).as_nanos();
-        // A time that does not differ at all is of the lowest level.
+        // A time equal to the base belongs to the lowest level.
         let level = ((time ^ self.base) | 1).ilog2() as usize / DIGIT;
         let slot = digit(time, level);
         self.levels |= 1 << level;
@@ -121,7 +126,7 @@ fn digit(time: u64, level: usize) -> usize {
     (time >> (level * DIGIT)) as usize % SLOTS
 }
 
-/// What remains of a time without its digits of this level and those below.
+/// Clears the digits of this level and those below.
 fn above(time: u64, level: usize) -> u64 {
     let bits = (level + 1) * DIGIT;
     if bits < u64::BITS as usize { time >> bits << bits } else { 0 }

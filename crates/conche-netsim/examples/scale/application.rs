@@ -1,4 +1,4 @@
-//! A client that asks again and again and keeps nothing, and a server that answers at once.
+//! A client that repeats a request and keeps nothing, and a server that responds immediately.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub enum Host {
 /// A client.
 pub struct Client {
     server: NodeId,
-    /// From one request to the next; without it, one follows when the last one is over.
+    /// Time from one request to the next. `None`: a request follows the end of the previous one.
     period: Option<Duration>,
     busy: bool,
     responses: u32,
@@ -28,12 +28,12 @@ impl Host {
     }
 
     pub fn server(message_bytes: usize) -> Self {
-        // What a message of so many bytes has beyond header and payload marker.
+        // The message has a header and a payload marker besides.
         let payload = vec![b'.'; message_bytes.saturating_sub(5)];
         Self::Server { response: Body::builder().payload(payload).build().expect("a short payload") }
     }
 
-    /// How many responses it has had.
+    /// Returns the number of responses received.
     pub fn responses(&self) -> u32 {
         match self {
             Self::Client(client) => client.responses,
@@ -44,7 +44,7 @@ impl Host {
 
 impl Client {
     fn ask(&mut self, context: &mut Context<'_, Host>) {
-        // A period in which the last exchange is not over is left out.
+        // A period is skipped while the last exchange is open.
         if !self.busy {
             context.request(self.server, Request::new(Code::GET, Body::EMPTY)).expect("nothing is queued");
             self.busy = true;
@@ -67,7 +67,7 @@ impl Application for Host {
         match client.period {
             None => client.ask(context),
             Some(period) => {
-                // Spread, so that not all ask at the same time.
+                // Spread, so that clients do not all send at the same time.
                 let first = context.rng().below(u64::try_from(period.as_nanos()).unwrap_or(u64::MAX));
                 context.set_timer(Duration::from_nanos(first), ());
             }

@@ -1,4 +1,5 @@
-//! ANRW'18's network with any number of clients: rates and buffer are those of the paper for 100 clients, in proportion.
+//! ANRW'18's network with any number of clients. Rates and buffer scale with the paper's values for
+//! 100 clients.
 //!
 //! ```text
 //!              0.6 kbit/s a client, 200 ms            10 to 20 ms
@@ -24,18 +25,18 @@ use crate::{Ran, measured};
 pub struct Dumbbell {
     pub clients: u32,
     pub pattern: Pattern,
-    /// Of virtual time.
+    /// Duration in virtual time.
     pub seconds: u64,
 }
 
-/// When a client asks.
+/// When a client sends requests.
 #[derive(Clone, Copy)]
 pub enum Pattern {
     OneAfterAnother,
     Every(Duration),
 }
 
-/// CoAP messages: a bare header, and what makes a frame of 94 bytes.
+/// CoAP messages: a bare header, and a frame of 94 bytes.
 const RESPONSE_BYTES: usize = 66;
 
 impl Dumbbell {

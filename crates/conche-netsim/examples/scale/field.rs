@@ -1,4 +1,5 @@
-//! Motes of IEEE 802.15.4 on a square grid, 30 m apart, that ask the one in the middle over the tree of RPL.
+//! IEEE 802.15.4 motes on a square grid, 30 m apart, that send requests to the middle one over an
+//! RPL tree.
 
 use std::error::Error;
 use std::time::Duration;
@@ -18,11 +19,11 @@ use crate::{Ran, measured};
 
 /// A field of motes.
 pub struct Field {
-    /// So many motes are in a row, and so many rows there are.
+    /// Number of motes in a row, and of rows.
     pub side: u16,
-    /// How often each of them asks.
+    /// Period of each mote's requests.
     pub period: Duration,
-    /// Of virtual time.
+    /// Duration in virtual time.
     pub seconds: u64,
 }
 

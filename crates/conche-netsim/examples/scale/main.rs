@@ -1,8 +1,9 @@
-//! What an event costs, and how much memory a network takes, by its size.
+//! Time per event and memory of networks, by size.
 //!
-//! `cargo run --release -p conche-netsim --example scale [SETTING...]`: without settings all of them, each in a process of
-//! its own, so that the peak of resident memory is its own too (of Linux; elsewhere it is not known). Time is that of the
-//! CPU, building the network apart from running it. On a machine that is busy otherwise it still grows with shared caches.
+//! `cargo run --release -p conche-netsim --example scale [SETTING...]`. Without settings it runs
+//! all of them, each in its own process, so that the peak of resident memory is per setting (Linux
+//! only). Times are CPU times, for building and running separately. On a busy machine they still
+//! grow, because caches are shared.
 
 mod application;
 mod dumbbell;
@@ -20,13 +21,13 @@ use crate::application::Host;
 use crate::dumbbell::{Dumbbell, Pattern};
 use crate::field::Field;
 
-/// A network, and for how long it runs.
+/// A network and its running time.
 enum Setting {
     Dumbbell(Dumbbell),
     Field(Field),
 }
 
-/// What a run did, for the table and to see that two versions do the same.
+/// The results of a run, for the table and to check that two versions behave alike.
 struct Ran {
     events: u64,
     responses: u64,
@@ -81,7 +82,7 @@ fn run(name: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Builds a network and runs it for so many seconds of virtual time.
+/// Builds a network and runs it for this many seconds of virtual time.
 fn measured(
     build: impl FnOnce() -> Result<Simulation<Node<Host>>, Box<dyn Error>>,
     seconds: u64,
@@ -95,7 +96,7 @@ fn measured(
     Ok(Ran { events: sim.events(), responses, building, running })
 }
 
-/// The most memory that this process has had resident.
+/// Returns the peak of resident memory of this process in MiB.
 fn peak_mebibytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let kibibytes = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().strip_suffix(" kB")?;

@@ -1,4 +1,5 @@
-//! How long a body takes over a slow, lossy link: block by block (RFC 7959) and in sets (RFC 9177).
+//! Transfer times of a body over a slow, lossy link: block-wise (RFC 7959) and with Q-Block (RFC
+//! 9177).
 //!
 //! `cargo run --release -p conche-netsim --example transfer [MEBIBYTES]`
 

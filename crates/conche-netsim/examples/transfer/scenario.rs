@@ -1,4 +1,4 @@
-//! One body over one slow link, block by block or in sets.
+//! One body over one slow link, block-wise or with Q-Block.
 //!
 //! ```text
 //!   client ════════════════════ server
@@ -16,7 +16,7 @@ use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code};
 use conche_proto::{EndpointConfig, Event, Failure, Limits, QBlock, Request, Response};
 
-/// The path and what goes over it.
+/// The path and the transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer {
     /// GET fetches the body, PUT writes it.
@@ -24,21 +24,21 @@ pub struct Transfer {
     pub body_bytes: usize,
     pub kbit: u64,
     pub rtt: Duration,
-    /// In each direction.
+    /// Loss in each direction.
     pub loss: f64,
     pub controller: &'static str,
-    /// MAX_PAYLOADS; `None`: by Block1 and Block2.
+    /// MAX_PAYLOADS; `None` uses Block1 and Block2.
     pub max_payloads: Option<u16>,
     pub seed: u64,
 }
 
-/// How a transfer went.
+/// The result of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct Went {
     pub elapsed: Duration,
-    /// Frames that were sent in both directions.
+    /// Frames sent in both directions.
     pub frames: u64,
-    /// Bytes of the body a second.
+    /// Bytes of the body per second.
     pub goodput: f64,
 }
 
@@ -92,10 +92,10 @@ impl Application for Role {
 }
 
 impl Transfer {
-    /// Simulates it.
+    /// Simulates the transfer.
     ///
     /// # Errors
-    /// Why it failed.
+    /// Returns the failure of the exchange.
     pub fn run(&self) -> Result<Went, Failure> {
         let mut net = Topology::new();
         let (client, server) = (net.node("client"), net.node("server"));

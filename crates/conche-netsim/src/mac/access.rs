@@ -1,4 +1,4 @@
-//! Channel access: the decisions that all MACs make, and the choice of one.
+//! Channel access: the interface of all algorithms, and the choice of one.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ use super::ieee802154::{Ieee802154, Ieee802154Access};
 use super::tinyos::{BinaryExponential, BinaryExponentialAccess, TinyOs, TinyOsAccess};
 use crate::rng::Stream;
 
-/// How one attempt to send a frame ended.
+/// The outcome of one attempt to send a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// It was acknowledged, or is sent and needs no acknowledgment.
+    /// Acknowledged, or sent and no acknowledgment is needed.
     Sent,
     /// The channel was busy; nothing was sent.
     Busy,
-    /// It was sent and no acknowledgment came.
+    /// Sent, but no acknowledgment arrived.
     NoAck,
 }
 
-/// How a frame ended that a host handed over with [`Port::transmit`](crate::host::Port::transmit).
+/// The outcome of a frame passed to [`Port::transmit`](crate::host::Port::transmit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transmitted {
-    /// It was acknowledged, or is sent and needs no acknowledgment.
+    /// Acknowledged, or sent and no acknowledgment is needed.
     Sent,
-    /// It was given up because the channel was busy.
+    /// Given up because the channel was busy.
     Busy,
-    /// It was given up because no acknowledgment came. It may have been received all the same.
+    /// Given up because no acknowledgment arrived. The frame may have been received.
     NoAck,
-    /// There was no room in the queue, or no queue for a further neighbour.
+    /// Rejected because the queue was full, or had no room for another neighbour.
     QueueFull,
-    /// It does not fit into a frame.
+    /// Too long for a frame.
     TooLong,
-    /// The host's node, or the one that the frame is for, has no station in this radio network.
+    /// The host's node or the receiver has no station in this radio network.
     NoStation,
 }
 
@@ -45,24 +45,24 @@ impl From<Outcome> for Transmitted {
     }
 }
 
-/// What follows an attempt that failed.
+/// The decision after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// Another attempt, after this time.
+    /// Another attempt after this time.
     Wait(Duration),
     /// No further attempt.
     GiveUp,
 }
 
-/// When to attempt, and when to give up: the state of one frame at the head of its queue.
+/// The channel access state of one frame: the times of its attempts, and when to give up.
 pub(crate) trait Access {
-    /// A new frame is at the head: how long to wait before its first attempt.
+    /// Starts with a new frame. Returns the wait before its first attempt.
     fn first(&mut self, stream: &mut Stream) -> Duration;
 
-    /// The channel was busy.
+    /// Decides after a busy channel.
     fn busy(&mut self, stream: &mut Stream) -> Decision;
 
-    /// No acknowledgment came.
+    /// Decides after a missing acknowledgment.
     fn no_ack(&mut self, stream: &mut Stream) -> Decision;
 }
 
@@ -84,11 +84,11 @@ pub enum AccessConfig {
     Contiki31(Contiki31),
     /// TinyOS's CC2420 stack.
     TinyOs(TinyOs),
-    /// Binary exponential backoff in TinyOS's place.
+    /// Binary exponential backoff instead of TinyOS's.
     BinaryExponential(BinaryExponential),
 }
 
-/// The state of one of all, chosen at run time.
+/// The state of one of the algorithms.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AnyAccess {
     Ieee802154(Ieee802154Access),
@@ -125,8 +125,8 @@ impl Access for AnyAccess {
 }
 
 impl AnyAccess {
-    /// How long the next frame waits beside its own backoff because it waited behind another one, which ended so: Contiki
-    /// 2.7 and 3.0 set their timer to a time base (`free_packet`).
+    /// Returns the additional wait of a frame that waited behind another one with this outcome:
+    /// Contiki 2.7 and 3.0 set its timer to a time base (`free_packet`).
     pub(super) fn pause_after(&self, outcome: Outcome) -> Duration {
         match self {
             Self::TimeBase(access) => access.pause_after(outcome),
@@ -148,7 +148,7 @@ impl AccessConfig {
     }
 }
 
-/// A number of whole units below `bound`, as a time.
+/// Draws a number of whole units below `bound`, as a time.
 pub(crate) fn draw(stream: &mut Stream, bound: u64, unit: Duration) -> Duration {
     Duration::from_nanos(stream.below(bound) * crate::units::nanos(unit))
 }
@@ -164,14 +164,14 @@ pub(crate) mod testing {
         Streams::new(2).stream(Entity::Run, Purpose::named("mac"))
     }
 
-    /// The shortest, the mean and the longest of many draws.
+    /// Returns the minimum, mean and maximum of many draws.
     pub(crate) fn spread(mut draw: impl FnMut() -> Duration) -> (Duration, Duration, Duration) {
         let draws: Vec<Duration> = (0..100_000).map(|_| draw()).collect();
         let mean = draws.iter().sum::<Duration>() / 100_000;
         (draws.iter().copied().min().unwrap_or_default(), mean, draws.iter().copied().max().unwrap_or_default())
     }
 
-    /// How many attempts fail in this way before a frame is given up, at most 1000.
+    /// Returns the number of failed attempts before a frame is given up, at most 1000.
     pub(crate) fn attempts<A: Access>(access: &mut A, fail: impl Fn(&mut A, &mut Stream) -> Decision) -> u32 {
         let mut stream = stream();
         access.first(&mut stream);

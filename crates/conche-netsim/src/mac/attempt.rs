@@ -1,42 +1,42 @@
-//! The steps of one attempt, and of an acknowledgment.
+//! The steps of an attempt and of an acknowledgment.
 //!
 //! ```text
 //!   sender    │ CCA │ prepare │ turnaround ░░│ frame ▓▓▓▓▓▓▓▓│ wait for the ACK ....      │ spacing │
 //!   receiver  │                              │ ............. │ turnaround ░░│ ACK ▓▓▓│
 //! ```
 //!
-//! A station is deaf while it switches and transmits. It has one transmitter: while it owes an acknowledgment, its own
-//! attempts find the channel busy.
+//! A station does not receive while it switches and transmits. It has one transmitter: while an
+//! acknowledgment is due, its own attempts find the channel busy.
 
-/// Where the station's attempt is.
+/// The current step of the station's attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Step {
-    /// There is none.
+    /// No attempt.
     #[default]
     Idle,
     /// Clear channel assessment.
     Assessing,
     /// The channel was clear; the receiver is still on.
     Preparing,
-    /// From receiving to transmitting.
+    /// Switching from receiving to transmitting.
     Switching,
-    /// The frame is on the air.
+    /// The frame is being transmitted.
     Transmitting,
     /// The frame has ended.
     AwaitingAck,
-    /// Duty cycling: something is on the air after the frame, and is read.
+    /// Duty cycling: the channel is busy after the frame, and the signal is being read.
     ReadingAck,
 }
 
-/// Where the acknowledgment is that the station owes someone.
+/// The state of the acknowledgment that the station has to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// It owes none.
+    /// None is due.
     #[default]
     None,
-    /// It switches to transmission, or transmits.
+    /// The station switches to transmission, or transmits it.
     Ack {
-        /// The sequence number of the frame that is acknowledged.
+        /// Sequence number of the acknowledged frame.
         dsn: u8,
     },
 }

@@ -1,4 +1,4 @@
-//! The parameters of a radio network, by the standard's names, and the presets of known stacks.
+//! The parameters of a radio network, with the standard's names, and presets of known stacks.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::radio::phy::{A_MAX_PHY_PACKET_SIZE, A_TURNAROUND_TIME, CCA_DURATION, 
 use crate::radio::{MediumConfig, RadioError, check};
 use crate::sixlowpan::{DatagramTooLong, Sixlowpan};
 
-/// A radio network: a medium, and the MAC that all its stations run.
+/// A radio network: a medium, and the MAC of all its stations.
 ///
 /// ```toml
 /// medium = "mrm31"
@@ -20,16 +20,17 @@ use crate::sixlowpan::{DatagramTooLong, Sixlowpan};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RadioConfig {
-    /// How signals spread and disturb each other.
+    /// Propagation and interference of signals.
     pub medium: MediumConfig,
-    /// When stations transmit.
+    /// Medium access of the stations.
     pub mac: MacConfig,
 }
 
-/// A MAC. [`MacConfig::ieee802154`] and its neighbours are presets to start from.
+/// A MAC. [`MacConfig::ieee802154`] and the functions after it are presets.
 ///
-/// In TOML a preset has its method's name in kebab case (without one it is the standard's), and every value that is given
-/// replaces the preset's, down to single ones within tables. `contikimac` stands for [`MacConfig::contikimac`].
+/// In TOML, `preset` is the name of one of these functions in kebab case (default: the standard's).
+/// Every other value replaces the preset's, down to single values in nested tables. `contikimac`
+/// corresponds to [`MacConfig::contikimac`].
 ///
 /// ```toml
 /// preset = "contiki30"
@@ -41,27 +42,29 @@ pub struct RadioConfig {
 pub struct MacConfig {
     /// Backoff and retries.
     pub access: AccessConfig,
-    /// How one attempt goes.
+    /// The timing of one attempt.
     pub attempt: AttemptConfig,
-    /// When receivers are on.
+    /// Duty cycling of the receivers.
     pub rdc: Rdc,
-    /// What waits.
+    /// Queues of the stations.
     pub queue: QueueConfig,
-    /// Octets of the PSDU beyond what a packet or a host's frame carries: MHR, compressed headers of the network layer, FCS.
+    /// Octets of the PSDU beyond the payload of a packet or a host's frame: MHR, compressed network
+    /// headers, FCS.
     pub overhead_octets: u8,
-    /// Headers and fragments of packets that take a hop, in place of `overhead_octets`: one that is too long for a frame
-    /// travels in several. The header of ContikiMAC is added to its `mac_extra_octets`. Default: none, and a packet that is
-    /// too long is dropped.
+    /// Headers and fragmentation of packets, in place of `overhead_octets`: a packet that is too
+    /// long for a frame is sent in several. ContikiMAC's header is added to its `mac_extra_octets`.
+    /// Default: none, and a packet that is too long is dropped.
     pub sixlowpan: Option<Sixlowpan>,
-    /// What stations send for the network's own sake. Default: nothing.
+    /// Control traffic of the stations. Default: none.
     pub control: Option<ControlTraffic>,
-    /// How long a station's processor takes to load a frame into the radio, before its first backoff. Default: no time.
+    /// Time to load a frame into the radio, before its first backoff. Default: zero.
     pub load: Duration,
-    /// How long it takes to read a received frame out, before its packet is delivered or sent on. Default: no time.
+    /// Time to read a received frame from the radio, before its packet is delivered or forwarded.
+    /// Default: zero.
     pub unload: Duration,
 }
 
-/// One attempt to get a frame over the air. Of a duty-cycled radio's attempts only the turnarounds are here.
+/// The timing of one attempt to send a frame. A duty-cycled radio uses only the turnarounds.
 ///
 /// ```toml
 /// cca = "128us"
@@ -69,21 +72,22 @@ pub struct MacConfig {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptConfig {
-    /// How long clear channel assessment takes; its result is the channel's state at the end. `None`: no assessment.
+    /// Duration of clear channel assessment; its result is the channel's state at the end. `None`:
+    /// no assessment.
     pub cca: Option<Duration>,
-    /// From the assessment to the begin of the turnaround, with the receiver on.
+    /// Time from the assessment to the start of the turnaround, with the receiver on.
     pub preparation: Duration,
-    /// From receiving to transmitting, with the receiver off.
+    /// Time to switch from receiving to transmitting, with the receiver off.
     pub tx_turnaround: Duration,
-    /// From transmitting to receiving.
+    /// Time to switch from transmitting to receiving.
     pub rx_turnaround: Duration,
-    /// Whether frames are acknowledged.
+    /// Acknowledgment of frames, if used.
     pub acknowledgment: Option<Acknowledgment>,
-    /// What a station waits after a frame before it turns to the next one.
+    /// Wait after a frame before the next one.
     pub spacing: Option<InterframeSpacing>,
 }
 
-/// Acknowledged frames.
+/// Acknowledgment of frames.
 ///
 /// ```toml
 /// turnaround = "1ms"
@@ -92,12 +96,12 @@ pub struct AttemptConfig {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgment {
-    /// From the end of a frame to the begin of its acknowledgment, with the receiver off.
+    /// Time from the end of a frame to the start of its acknowledgment, with the receiver off.
     pub turnaround: Duration,
-    /// How long the sender waits for it (to its end), from the end of the frame.
+    /// How long the sender waits for the end of the acknowledgment, from the end of the frame.
     pub wait: Duration,
-    /// Whether an acknowledgment with another sequence number, which is for someone else, ends the wait without success,
-    /// as the standard has it (§7.5.6.4.3); else it is ignored.
+    /// Whether an acknowledgment with another sequence number, meant for another station, ends the
+    /// wait without success (the standard, §7.5.6.4.3) or is ignored.
     pub another_ends_the_wait: bool,
 }
 
@@ -110,15 +114,15 @@ pub struct Acknowledgment {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterframeSpacing {
-    /// SIFS: after a short frame.
+    /// SIFS: spacing after a short frame.
     pub short: Duration,
-    /// LIFS: after a long one.
+    /// LIFS: spacing after a long frame.
     pub long: Duration,
     /// aMaxSIFSFrameSize: the longest short frame (PSDU), in octets.
     pub max_short_octets: u8,
 }
 
-/// The frames that wait in a station, the one in transmission included.
+/// Limits of the frames that wait in a station, including the one in transmission.
 ///
 /// ```toml
 /// packets = 8
@@ -126,22 +130,24 @@ pub struct InterframeSpacing {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueConfig {
-    /// How many there is room for in all. `None`: no limit.
+    /// Maximum number of frames. `None`: unlimited.
     pub packets: Option<usize>,
-    /// A queue for each neighbour, with its own backoff, and at most so many of them at a time. `None`: one queue.
+    /// Maximum number of neighbours with a queue, each with its own backoff. `None`: one queue for
+    /// all.
     pub neighbours: Option<usize>,
 }
 
 impl Default for InterframeSpacing {
-    /// macMinSIFSPeriod 12 and macMinLIFSPeriod 40 symbols (Table 1), aMaxSIFSFrameSize 18 octets (Table 85).
+    /// macMinSIFSPeriod 12 and macMinLIFSPeriod 40 symbols (Table 1), aMaxSIFSFrameSize 18 octets
+    /// (Table 85).
     fn default() -> Self {
         Self { short: SYMBOL.saturating_mul(12), long: SYMBOL.saturating_mul(40), max_short_octets: 18 }
     }
 }
 
 impl Default for Acknowledgment {
-    /// aTurnaroundTime (§7.5.6.4.2), and macAckWaitDuration = aUnitBackoffPeriod + aTurnaroundTime + phySHRDuration (10
-    /// symbols) + 6·phySymbolsPerOctet: 54 symbols, 864 µs (§7.4.2).
+    /// aTurnaroundTime (§7.5.6.4.2), and macAckWaitDuration = aUnitBackoffPeriod + aTurnaroundTime
+    /// + phySHRDuration (10 symbols) + 6·phySymbolsPerOctet: 54 symbols, 864 µs (§7.4.2).
     fn default() -> Self {
         let wait = A_UNIT_BACKOFF_PERIOD + A_TURNAROUND_TIME + SYMBOL * (10 + 6 * 2);
         Self { turnaround: A_TURNAROUND_TIME, wait, another_ends_the_wait: true }
@@ -162,15 +168,17 @@ impl Default for AttemptConfig {
     }
 }
 
-/// MHR with short addresses and one PAN (§7.2.2.2): frame control 2, sequence number 1, PAN 2, addresses 2 and 2; FCS 2.
+/// MHR with short addresses and one PAN (§7.2.2.2): frame control 2, sequence number 1, PAN 2,
+/// addresses 2 and 2; FCS 2.
 const SHORT_ADDRESSES_OCTETS: u8 = 11;
-/// A jiffy of TinyOS is 1/32768 s.
+/// Converts TinyOS's jiffies of 1/32768 s.
 const fn jiffies(jiffies: u64) -> Duration {
     Duration::from_nanos((jiffies * 1_000_000_000 + (1 << 14)) >> 15)
 }
 
 impl MacConfig {
-    /// The standard's unslotted CSMA-CA with acknowledgments, short addresses and no limit on what waits.
+    /// Returns the standard's unslotted CSMA-CA with acknowledgments, short addresses and unlimited
+    /// queues.
     #[must_use]
     pub fn ieee802154() -> Self {
         Self {
@@ -186,32 +194,32 @@ impl MacConfig {
         }
     }
 
-    /// Contiki 2.7 with NullRDC: no acknowledgments, 8 packet buffers, 2 neighbours.
+    /// Returns Contiki 2.7 with NullRDC: no acknowledgments, 8 packet buffers, 2 neighbours.
     #[must_use]
     pub fn contiki27() -> Self {
         Self::contiki_null_rdc(AccessConfig::Contiki27(Contiki27::default()), 8)
     }
 
-    /// Contiki 3.0 with NullRDC, as [`MacConfig::contiki27`].
+    /// Returns Contiki 3.0 with NullRDC, otherwise as [`MacConfig::contiki27`].
     #[must_use]
     pub fn contiki30() -> Self {
         Self::contiki_null_rdc(AccessConfig::Contiki30(Contiki30::default()), 8)
     }
 
-    /// Contiki 2.7 with ContikiMAC at 8 Hz, on a radio that acknowledges by itself.
+    /// Returns Contiki 2.7 with ContikiMAC at 8 Hz, on a radio with hardware acknowledgments.
     #[must_use]
     pub fn contiki27_contikimac() -> Self {
         Self::contiki27().contikimac(ContikiMac::contiki27())
     }
 
-    /// Contiki 3.0 with ContikiMAC, as [`MacConfig::contiki27_contikimac`].
+    /// Returns Contiki 3.0 with ContikiMAC, otherwise as [`MacConfig::contiki27_contikimac`].
     #[must_use]
     pub fn contiki30_contikimac() -> Self {
         Self::contiki30().contikimac(ContikiMac::contiki30())
     }
 
-    /// The same MAC over ContikiMAC. The time base of Contiki's backoff is ContikiMAC's cycle
-    /// (`NETSTACK_RDC.channel_check_interval`).
+    /// Returns this MAC with ContikiMAC. The time base of Contiki's backoff becomes ContikiMAC's
+    /// cycle (`NETSTACK_RDC.channel_check_interval`).
     #[must_use]
     pub fn contikimac(self, config: ContikiMac) -> Self {
         let access = match self.access {
@@ -227,8 +235,8 @@ impl MacConfig {
         Self { access, attempt, rdc: Rdc::ContikiMac(config), ..self }
     }
 
-    /// Contiki 3.1 on Cooja's own motes: acknowledgments in software, 2 ms to prepare a frame and 1 ms an
-    /// acknowledgment, 16 packet buffers, 2 neighbours.
+    /// Returns Contiki 3.1 on Cooja motes: software acknowledgments, 2 ms to prepare a frame and 1
+    /// ms an acknowledgment, 16 packet buffers, 2 neighbours.
     #[must_use]
     pub fn contiki31() -> Self {
         let ms = Duration::from_millis;
@@ -253,7 +261,8 @@ impl MacConfig {
         }
     }
 
-    /// TinyOS's CC2420 stack: 7 jiffies after a clear channel, hardware acknowledgments that are awaited for 256 jiffies.
+    /// Returns TinyOS's CC2420 stack: 7 jiffies from a clear channel to the frame, hardware
+    /// acknowledgments, a wait of 256 jiffies for them.
     #[must_use]
     pub fn tinyos() -> Self {
         let acknowledgment =
@@ -276,19 +285,19 @@ impl MacConfig {
         }
     }
 
-    /// [`MacConfig::tinyos`] with binary exponential backoff in place of TinyOS's.
+    /// Returns [`MacConfig::tinyos`] with binary exponential backoff instead of TinyOS's.
     #[must_use]
     pub fn tinyos_binary_exponential() -> Self {
         Self { access: AccessConfig::BinaryExponential(BinaryExponential::default()), ..Self::tinyos() }
     }
 
-    /// The same MAC without acknowledgments.
+    /// Returns this MAC without acknowledgments.
     #[must_use]
     pub fn unacknowledged(self) -> Self {
         Self { attempt: AttemptConfig { acknowledgment: None, ..self.attempt }, ..self }
     }
 
-    /// Refuses what no network can run with.
+    /// Checks that a network can run with these parameters.
     pub(crate) fn check(&self) -> Result<(), RadioError> {
         if let Some(control) = self.control {
             check("interval", control.interval.as_secs_f64(), 1e-3, f64::MAX, "at least 1 ms")?;
@@ -301,7 +310,7 @@ impl MacConfig {
         self.attempt.acknowledgment.map(|_| ()).ok_or(RadioError::Unacknowledged)
     }
 
-    /// Whether a packet or a host's frame with this many bytes of payload takes a hop, if need be in fragments.
+    /// Returns `true` if a payload of this size can be sent over a hop, in fragments if necessary.
     #[must_use]
     pub fn carries(&self, payload_bytes: usize) -> bool {
         match &self.sixlowpan {
@@ -310,14 +319,14 @@ impl MacConfig {
         }
     }
 
-    /// The PSDU of a frame with this many bytes of payload; `None` if it is too long for a frame.
+    /// Returns the PSDU of a frame with this payload, or `None` if it is too long.
     pub(super) fn psdu_octets(&self, payload_bytes: usize) -> Option<u8> {
         let (header, shortest) = self.header_and_shortest();
         let octets = u8::try_from(payload_bytes).ok()?.checked_add(self.overhead_octets)?.checked_add(header)?;
         Some(octets.max(shortest)).filter(|octets| *octets <= A_MAX_PHY_PACKET_SIZE)
     }
 
-    /// The PSDUs of the frames that carry a packet with this many bytes of UDP payload over a hop.
+    /// Returns the PSDUs of the frames that carry this UDP payload over a hop.
     pub(super) fn frames(
         &self,
         headers: &Sixlowpan,
@@ -328,7 +337,7 @@ impl MacConfig {
         Ok(headers.frames(payload_bytes)?.map(move |octets| octets.max(shortest)))
     }
 
-    /// What duty cycling adds to a frame, and the shortest frame that it allows.
+    /// Returns the header that duty cycling adds to a frame, and the minimum frame size.
     fn header_and_shortest(&self) -> (u8, u8) {
         match self.rdc {
             Rdc::AlwaysOn => (0, 0),
@@ -352,7 +361,7 @@ impl MacConfig {
 }
 
 impl InterframeSpacing {
-    /// The time after a frame with this PSDU.
+    /// Returns the spacing after a frame with this PSDU.
     #[must_use]
     pub const fn after(&self, psdu_octets: u8) -> Duration {
         if psdu_octets <= self.max_short_octets { self.short } else { self.long }

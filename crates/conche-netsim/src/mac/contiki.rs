@@ -1,24 +1,29 @@
 //! CSMA of Contiki 2.7, 3.0 and 3.1 (`core/net/mac/csma.c` of these versions).
 //!
-//! None of them waits before the first attempt, but 2.7 and 3.0 let a frame wait for a time base if the one before it was
-//! given up, and 2.7 even if that one was sent, where duty cycling has not sent both in a row. They differ in how they wait
-//! afterwards, and in whether a busy channel counts against the limit. Their queues for each neighbour are [`QueueConfig`](super::QueueConfig)'s.
+//! None of them waits before the first attempt, with an exception: if the previous frame was given
+//! up, 2.7 and 3.0 delay the next one by a time base. 2.7 does so even if the previous frame was
+//! sent, unless duty cycling sent both in one burst. The versions differ in the waits after
+//! failures, and in whether a busy channel counts towards the limit.
+//! [`QueueConfig`](super::QueueConfig) configures their queues for each neighbour.
 
 use std::time::Duration;
 
 use super::access::{Access, Decision, Outcome, draw};
 use crate::rng::Stream;
 
-/// Contiki 2.7: after any failure one time base and a random part of up to three, whole clock ticks.
+/// Contiki 2.7: after any failure one time base, plus a random part of up to three in whole clock
+/// ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contiki27 {
-    /// The interval of the channel checks, or what stands in for it without duty cycling. Default: 125 ms (8 Hz).
+    /// Interval of the channel checks, or the value used without duty cycling. Default: 125 ms (8
+    /// Hz).
     pub time_base: Duration,
-    /// Transmissions that may go without acknowledgment; busy channels do not count. Default: 5, what sicslowpan.c sets for
-    /// each packet on the Tmote Sky (SICSLOWPAN_CONF_MAX_MAC_TRANSMISSIONS in its contiki-conf.h); csma.c's own 3 is only for
-    /// packets that do not say.
+    /// Maximum number of unacknowledged transmissions; busy channels do not count. Default: 5,
+    /// which sicslowpan.c sets for each packet on the Tmote Sky
+    /// (SICSLOWPAN_CONF_MAX_MAC_TRANSMISSIONS in its contiki-conf.h). csma.c's own default of 3
+    /// applies only to packets without a value.
     pub max_transmissions: u8,
-    /// A clock tick, of which random waits are whole numbers. Default: 1/128 s, the motes' `CLOCK_SECOND`.
+    /// Clock tick, the unit of random waits. Default: 1/128 s, the motes' `CLOCK_SECOND`.
     pub tick: Duration,
 }
 
@@ -29,24 +34,26 @@ pub struct Contiki30 {
     pub time_base: Duration,
     /// As in [`Contiki27`]. Default: 5.
     pub max_transmissions: u8,
-    /// The number of doublings at most. Default: 3.
+    /// Maximum number of doublings. Default: 3.
     pub max_doublings: u8,
     /// As in [`Contiki27`]. Default: 1/128 s.
     pub tick: Duration,
 }
 
-/// Contiki 3.1: a backoff exponent that grows with each busy channel; several busy channels are one failed transmission.
+/// Contiki 3.1: the backoff exponent grows with each busy channel, and several busy channels are
+/// one failed transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contiki31 {
     /// CSMA_MIN_BE. Default: 0.
     pub min_be: u8,
     /// CSMA_MAX_BE. Default: 4.
     pub max_be: u8,
-    /// CSMA_MAX_BACKOFF: more busy channels in a row than this are a failed transmission. Default: 5.
+    /// CSMA_MAX_BACKOFF: more consecutive busy channels than this are a failed transmission.
+    /// Default: 5.
     pub max_backoff: u8,
     /// CSMA_MAX_FRAME_RETRIES. Default: 7.
     pub max_frame_retries: u8,
-    /// The backoff's unit and the clock's tick. Default: 1 ms, as on Cooja's own motes.
+    /// Unit of the backoff and clock tick. Default: 1 ms, as on Cooja motes.
     pub unit: Duration,
 }
 
@@ -70,7 +77,7 @@ impl Default for Contiki31 {
     }
 }
 
-/// Contiki 2.7 and 3.0: they wait a time base, and at random up to so many more.
+/// Contiki 2.7 and 3.0: a wait of one time base plus a random number of further ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeBaseAccess {
     time_base: Duration,
@@ -80,7 +87,7 @@ pub(crate) struct TimeBaseAccess {
     transmissions: u8,
 }
 
-/// How the random part grows with the transmissions made.
+/// Growth of the random part with the number of transmissions.
 #[derive(Clone, Copy, Debug)]
 enum Growth {
     /// 2.7: `min(transmissions + 1, 3)`.
@@ -102,8 +109,8 @@ impl From<Contiki30> for TimeBaseAccess {
 }
 
 impl TimeBaseAccess {
-    /// What `free_packet` sets the timer of the next frame to, that waited while the one before it was tried. In July 2015
-    /// Contiki began to ask how that one ended.
+    /// Returns the pause that `free_packet` sets for a frame that waited while the previous one was
+    /// tried. Since July 2015 Contiki distinguishes the outcome of that one.
     pub(super) fn pause_after(&self, outcome: Outcome) -> Duration {
         match (self.growth, outcome) {
             (Growth::Doubling { .. }, Outcome::Sent) => Duration::ZERO,
@@ -177,7 +184,7 @@ impl Access for Contiki31Access {
     }
 }
 
-/// Whole ticks below a span.
+/// Draws whole ticks below a span.
 fn below(stream: &mut Stream, span: Duration, tick: Duration) -> Duration {
     let tick = tick.max(Duration::from_nanos(1));
     let ticks = u64::try_from(span.as_nanos() / tick.as_nanos()).unwrap_or(u64::MAX);
@@ -191,7 +198,7 @@ mod tests {
 
     const BASE: Duration = Duration::from_millis(125);
 
-    /// The spread of waits after so many missing acknowledgments and then a busy channel.
+    /// Returns the spread of waits after `no_acks` missing acknowledgments and then a busy channel.
     fn waits<A: Access + Copy>(access: A, no_acks: u32) -> (Duration, Duration, Duration) {
         let mut stream = stream();
         spread(|| {
@@ -248,7 +255,7 @@ mod tests {
     fn only_version_3_1_gives_up_because_of_busy_channels() {
         assert_eq!(attempts(&mut TimeBaseAccess::from(Contiki27::default()), Access::busy), 1000);
         assert_eq!(attempts(&mut TimeBaseAccess::from(Contiki30::default()), Access::busy), 1000);
-        // Eight transmissions that fail after six busy channels each.
+        // Eight transmissions that each fail after six busy channels.
         assert_eq!(attempts(&mut Contiki31Access::new(Contiki31::default()), Access::busy), 48);
     }
 

@@ -1,5 +1,5 @@
-//! Control traffic of a network that has converged: broadcasts that carry no packet and take their share of queues, channel
-//! and receivers all the same.
+//! Control traffic of a converged network: broadcasts without packets that use queues, channel and
+//! receivers.
 
 use std::time::Duration;
 
@@ -7,12 +7,16 @@ use crate::Instant;
 use crate::rng::Stream;
 use crate::units::nanos;
 
-/// Each station broadcasts one frame in each interval, at a random time in its second half, as Trickle does at its longest
-/// interval (RFC 6206 §4.2); RPL's DIOs are sent in this way (RFC 6550 §8.3). Stations begin at random times.
+/// Periodic broadcasts of all stations.
 ///
-/// Divergence: none is suppressed because others sent the same; a redundancy constant shows in a longer interval.
+/// Each station broadcasts one frame in each interval, at a random time in its second half, like
+/// Trickle at its longest interval (RFC 6206 §4.2), which times RPL's DIOs (RFC 6550 §8.3).
+/// Stations start at random times.
 ///
-/// It never ends: run until a time, or let a host stop the run.
+/// Divergence: no frame is suppressed because others sent the same; to model a redundancy constant,
+/// use a longer interval.
+///
+/// The traffic never ends: run the simulation until a time, or let a host stop it.
 ///
 /// ```toml
 /// interval = "60s"
@@ -22,14 +26,14 @@ use crate::units::nanos;
 pub struct ControlTraffic {
     /// The interval.
     pub interval: Duration,
-    /// The PSDU of a frame, in octets.
+    /// PSDU of a frame in octets.
     pub psdu_octets: u8,
 }
 
 /// One station's control traffic.
 #[derive(Debug)]
 pub(super) struct ControlSource {
-    /// When its next interval begins.
+    /// Start of the next interval.
     interval: Instant,
     stream: Stream,
 }
@@ -40,11 +44,11 @@ impl ControlSource {
         Self { interval, stream }
     }
 
-    /// When the next frame is to be sent.
+    /// Returns the time of the next frame.
     pub(super) fn next(&mut self, config: &ControlTraffic) -> Instant {
         let half = nanos(config.interval) / 2;
         let at = self.interval + Duration::from_nanos(half + self.stream.below(half));
-        // An interval of no length would never let time pass.
+        // With an interval of zero, time would never advance.
         self.interval += config.interval.max(Duration::from_micros(1));
         at
     }

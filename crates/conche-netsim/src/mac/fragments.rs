@@ -1,14 +1,14 @@
-//! Datagrams that travel a hop in several frames (RFC 4944 §5.3): one arrives when all its fragments have been received,
-//! and is lost with the first one that is not.
+//! Fragmented datagrams on a hop (RFC 4944 §5.3). A datagram arrives when all fragments have been
+//! received, and is lost with the first fragment given up.
 //!
-//! Simplification: a receiver reassembles any number of datagrams at once, for any time.
+//! Simplification: a receiver reassembles any number of datagrams at once, without a timeout.
 
 use crate::packet::PacketRef;
 
-/// A datagram's place among those under way.
+/// Index of a datagram among those in transit.
 pub(super) type DatagramIndex = u16;
 
-/// The datagrams that are under way on some hop.
+/// The fragmented datagrams in transit on some hop.
 #[derive(Debug, Default)]
 pub(super) struct Datagrams {
     slots: Vec<Datagram>,
@@ -34,13 +34,13 @@ impl Datagrams {
         DatagramIndex::try_from(self.slots.len() - 1).expect("fewer than 2^16 datagrams wait in all stations")
     }
 
-    /// A fragment was received; the packet if all have been.
+    /// Records a received fragment. Returns the packet if it was the last one.
     pub(super) fn receive(&mut self, index: DatagramIndex) -> Option<PacketRef> {
         let Datagram { packet, open, lost } = self.close(index);
         (open == 0 && !lost).then_some(packet)
     }
 
-    /// A fragment was given up; the packet if it is lost by that.
+    /// Records a fragment that was given up. Returns the packet if this loses it.
     pub(super) fn give_up(&mut self, index: DatagramIndex) -> Option<PacketRef> {
         let Datagram { packet, lost, .. } = self.close(index);
         if lost {
@@ -50,7 +50,8 @@ impl Datagrams {
         Some(packet)
     }
 
-    /// One fragment less is open; with the last one the datagram's place is free, and as it was until the next one's.
+    /// Closes one fragment and returns the datagram's state. After the last fragment its slot is
+    /// free.
     fn close(&mut self, index: DatagramIndex) -> Datagram {
         let datagram = &mut self.slots[usize::from(index)];
         datagram.open -= 1;

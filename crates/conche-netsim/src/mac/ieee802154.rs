@@ -1,6 +1,6 @@
 //! Unslotted CSMA-CA (IEEE Std 802.15.4-2006, §7.5.1.4) and retransmission (§7.5.6.4.3).
 //!
-//! Divergence: none. The clear channel assessment itself is the attempt's.
+//! Divergence: none. The attempt performs the clear channel assessment itself.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use crate::rng::Stream;
 pub(crate) const A_UNIT_BACKOFF_PERIOD: Duration = Duration::from_micros(20 * 16);
 const _: () = assert!(A_UNIT_BACKOFF_PERIOD.as_micros() == 20 * SYMBOL.as_micros());
 
-/// The standard's parameters by its names (Table 86), and its defaults.
+/// The standard's parameters with its names and defaults (Table 86).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ieee802154 {
     /// macMinBE: the backoff exponent of the first attempt. Default: 3.
     pub min_be: u8,
     /// macMaxBE: the largest backoff exponent. Default: 5.
     pub max_be: u8,
-    /// macMaxCSMABackoffs: how often the channel may be busy again after the first time. Default: 4.
+    /// macMaxCSMABackoffs: how often the channel may be busy after the first time. Default: 4.
     pub max_csma_backoffs: u8,
-    /// macMaxFrameRetries: how often a frame without acknowledgment is sent again. Default: 3.
+    /// macMaxFrameRetries: maximum number of retransmissions. Default: 3.
     pub max_frame_retries: u8,
 }
 
@@ -34,7 +34,7 @@ impl Default for Ieee802154 {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ieee802154Access {
     config: Ieee802154,
-    /// NB: how often the channel was busy in this attempt.
+    /// NB: number of busy channels in this attempt.
     nb: u8,
     /// BE: the backoff exponent.
     be: u8,
@@ -46,7 +46,7 @@ impl Ieee802154Access {
         Self { config, nb: 0, be: config.min_be, retries: 0 }
     }
 
-    /// Step 1: a new attempt begins.
+    /// Step 1: start a new attempt.
     fn begin(&mut self, stream: &mut Stream) -> Duration {
         self.nb = 0;
         self.be = self.config.min_be;

@@ -1,4 +1,5 @@
-//! Medium access: when a station transmits, what it does if that fails, and the frames that wait meanwhile.
+//! Medium access: when a station transmits, its reaction to failures, and the queue of waiting
+//! frames.
 //!
 //! ```text
 //!   packet ─> queue ─> access: wait ─> attempt: CCA ─> turnaround ─> frame ─> ACK? ──> packet at the next node
@@ -6,19 +7,22 @@
 //!               └─ full: dropped                      └── busy, no ACK ───────┘──> given up: dropped
 //! ```
 //!
-//! Two parts make a MAC, and they know each other only by [`Outcome`]:
+//! A MAC has two parts, which communicate only by [`Outcome`]:
 //!
-//! - `access` decides how long to wait before an attempt and whether to make another one (backoff, retries). It knows no
-//!   radio: [`Ieee802154`], [`Contiki27`], [`Contiki30`], [`Contiki31`], [`TinyOs`], [`BinaryExponential`].
-//! - `rdc` gets one frame over the air. To a receiver that is always on: clear channel assessment, turnaround, transmission,
-//!   acknowledgment. To one that sleeps: the same again and again until it wakes up ([`ContikiMac`]).
+//! - `access` decides how long to wait before an attempt and whether to make another one (backoff,
+//!   retries), independently of the radio: [`Ieee802154`], [`Contiki27`], [`Contiki30`],
+//!   [`Contiki31`], [`TinyOs`], [`BinaryExponential`].
+//! - `rdc` transmits one frame. To a receiver that is always on: clear channel assessment,
+//!   turnaround, transmission, acknowledgment. To one that sleeps: the same repeatedly until it
+//!   wakes up ([`ContikiMac`]).
 //!
-//! A packet comes to a station's queue because its route takes a hop of the radio network. A host that routes by itself
-//! hands its frames over with [`Port::transmit`](crate::host::Port::transmit), and is told how they ended.
+//! A packet enters a station's queue when its route uses a hop of the radio network. A host that
+//! routes packets itself passes frames to [`Port::transmit`](crate::host::Port::transmit) and
+//! receives their outcomes.
 //!
 //! # Example
 //!
-//! Two nodes within reach of each other; the packet needs an acknowledgment on the air.
+//! Two nodes in range of each other; the packet needs an acknowledgment.
 //!
 //! ```
 //! use conche_netsim::mac::{MacConfig, RadioConfig};
@@ -53,17 +57,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `config` | the parameters of all of this, with the presets |
-//! | `access`, `ieee802154`, `contiki`, `tinyos` | the decisions |
-//! | `queue` | frames that wait, in one queue or one for each neighbour |
-//! | `attempt` | the steps of one attempt and of an acknowledgment |
-//! | `station` | a node's interface: its queue, attempt, acknowledgment and sequence numbers |
-//! | `control`, `fragments` | broadcasts of the network itself; datagrams in several frames |
-//! | `traffic` | what enters and leaves a station |
-//! | `network` | the stations on their air |
-//! | `rdc` | attempts and receptions, with the receiver always on and with ContikiMAC |
+//! | `config` | all parameters, with presets |
+//! | `access`, `ieee802154`, `contiki`, `tinyos` | channel access |
+//! | `queue` | waiting frames, in one queue or one for each neighbour |
+//! | `attempt` | the steps of an attempt and of an acknowledgment |
+//! | `station` | a node's interface: queue, attempt, acknowledgment, sequence numbers |
+//! | `control`, `fragments` | control broadcasts; fragmented datagrams |
+//! | `traffic` | frames entering and leaving a station |
+//! | `network` | the stations on their channel |
+//! | `rdc` | attempts and receptions, with receivers always on and with ContikiMAC |
 
 mod access;
 mod attempt;

@@ -1,4 +1,4 @@
-//! A radio network at work: its stations on their air, driven by events.
+//! A radio network: stations on a channel, driven by events.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::radio::{Air, Places, Station, Via};
 use crate::wired::Surroundings;
 use crate::{Instant, NodeId, PacketId, sim};
 
-/// The stations of one network and what is between them.
+/// The stations of one network and their channel.
 #[derive(Debug)]
 pub(crate) struct RadioNetwork {
     pub(super) number: u16,
@@ -23,82 +23,82 @@ pub(crate) struct RadioNetwork {
     pub(super) air: Air,
     pub(super) stations: Vec<Interface>,
     pub(super) places: Places,
-    /// Who received the frame that ends now; kept for its memory.
+    /// Receivers of the frame that ends now; kept to reuse its memory.
     pub(super) receivers: Vec<Via>,
-    /// Who hears the train that begins; kept for its memory.
+    /// Stations that hear the strobe train that begins; kept to reuse its memory.
     pub(super) hearers: Vec<Station>,
-    /// Datagrams that travel in fragments.
+    /// Fragmented datagrams.
     pub(super) datagrams: Datagrams,
-    /// What hosts are still to be told of their frames, in the order of the events for it.
+    /// Outcomes of frames to be reported to hosts, in the order of the events for it.
     pub(super) told: VecDeque<(NodeId, PacketId, Transmitted)>,
     pub(crate) counters: RadioCounters,
     pub(crate) dropped: u64,
     /// Broadcasts that have left their station.
     pub(crate) broadcast: u64,
-    /// Copies of broadcasts.
+    /// Receivers' copies of broadcasts.
     pub(crate) copies: u64,
 }
 
-/// What happened in a radio network so far.
+/// Counters of a radio network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RadioCounters {
-    /// Frames that were transmitted, retransmissions included, acknowledgments not.
+    /// Frames transmitted, including retransmissions but not acknowledgments.
     pub frames: u64,
-    /// Acknowledgments that were transmitted.
+    /// Acknowledgments transmitted.
     pub acknowledgments: u64,
-    /// Frames that were received by the station they are for, copies included.
+    /// Frames received by their destination, including duplicates.
     pub received: u64,
-    /// Received frames that were copies of the frame before.
+    /// Received frames that duplicate the previous frame.
     pub duplicates: u64,
     /// Attempts that found the channel busy.
     pub busy: u64,
     /// Attempts without acknowledgment.
     pub no_ack: u64,
-    /// Frames that were sent and, where acknowledgments are used, acknowledged.
+    /// Frames sent and, where acknowledgments are used, acknowledged.
     pub succeeded: u64,
-    /// Frames that were given up because the channel was busy.
+    /// Frames given up because the channel was busy.
     pub channel_access_failures: u64,
-    /// Frames that were given up because no acknowledgment came.
+    /// Frames given up because no acknowledgment arrived.
     pub unacknowledged: u64,
-    /// Frames of [`ControlTraffic`](super::ControlTraffic) that were sent; they count above as well.
+    /// Frames of [`ControlTraffic`](super::ControlTraffic) sent; also counted above.
     pub control: u64,
 }
 
-/// From one station to another: what a packet is handed over for.
+/// A hop from one station to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hop {
-    /// The number of the radio network.
+    /// Number of the radio network.
     pub(crate) network: u16,
     pub(crate) from: Station,
     pub(crate) to: Station,
 }
 
-/// What happens at a station by itself.
+/// An event at one station.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(8))]
 pub(crate) struct Event {
-    /// The number of the radio network.
+    /// Number of the radio network.
     pub(crate) network: u16,
     what: What,
     station: Station,
 }
 
-// With the simulation's own tag it is as large as a wired event.
+// With the tag of the simulation's event it is as large as a wired event.
 const _: () = assert!(size_of::<Event>() <= 8);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
     /// A backoff has ended.
     Attempt(QueueIndex),
-    /// The attempt's present step has ended.
+    /// The current step of the attempt has ended.
     Step,
-    /// The frame or acknowledgment on the air has ended.
+    /// The frame or acknowledgment in transmission has ended.
     FrameEnd,
-    /// No acknowledgment came in this wait.
+    /// The acknowledgment timeout of this wait has expired.
     AckTimeout(u16),
     /// The turnaround before an acknowledgment has ended.
     Ack,
-    /// An assessment of a channel check, with the number of those before it.
+    /// An assessment of a channel check, with the number of previous ones.
     Check(u8),
     /// A receiver has listened for a while.
     Doze,
@@ -109,7 +109,7 @@ pub(super) enum What {
 impl RadioNetwork {
     pub(crate) fn new(number: u16, mac: MacConfig, mut air: Air, stations: Vec<Interface>, places: Places) -> Self {
         if mac.rdc != Rdc::AlwaysOn {
-            // All sleep.
+            // All stations sleep.
             (0..).zip(&stations).for_each(|(station, _)| air.deafen(station, Instant::FAR_FUTURE));
         }
         Self {
@@ -129,12 +129,12 @@ impl RadioNetwork {
         }
     }
 
-    /// What the next one of the hosts that are to be told of a frame is told.
+    /// Returns the next outcome to be reported to a host.
     pub(crate) fn next_told(&mut self) -> Option<(NodeId, PacketId, Transmitted)> {
         self.told.pop_front()
     }
 
-    /// Something happens; the answer is a packet that has come to a node by it.
+    /// Handles an event. Returns a packet that arrived at a node by it.
     pub(crate) fn happen(&mut self, around: &mut Surroundings<'_>, event: Event) -> Option<(PacketRef, NodeId)> {
         let at = event.station;
         let station = &mut self.stations[usize::from(at)];
@@ -160,7 +160,8 @@ impl RadioNetwork {
         None
     }
 
-    /// A frame has come to the head of its queue; `after` is how the one ended that it has waited behind, if that matters.
+    /// Starts the channel access of a frame at the head of its queue. `after` is the outcome of the
+    /// frame it waited behind, if that matters.
     pub(super) fn start(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -176,7 +177,7 @@ impl RadioNetwork {
         self.schedule(around, when, at, What::Attempt(queue));
     }
 
-    /// The backoff of a queue has ended.
+    /// Begins an attempt after the backoff of a queue.
     #[inline]
     fn begin(&mut self, around: &mut Surroundings<'_>, at: Station, queue: QueueIndex) {
         self.stations[usize::from(at)].attempting = queue;
@@ -202,7 +203,7 @@ impl RadioNetwork {
         }
     }
 
-    /// An attempt has ended: what follows for its frame, and then for those that wait.
+    /// Ends an attempt: decides about its frame, then starts ready attempts of other queues.
     pub(super) fn end(&mut self, around: &mut Surroundings<'_>, at: Station, outcome: Outcome) {
         let station = &mut self.stations[usize::from(at)];
         station.step = Step::Idle;
@@ -218,7 +219,7 @@ impl RadioNetwork {
             Decision::Wait(time) => self.schedule(around, around.scheduler.now() + time, at, What::Attempt(queue)),
             Decision::GiveUp => self.leave(around, at, queue, outcome),
         }
-        // An attempt may be put off, so that another one's turn comes.
+        // A started attempt may be deferred, so another one may follow.
         loop {
             let station = &mut self.stations[usize::from(at)];
             if station.step != Step::Idle {

@@ -1,4 +1,4 @@
-//! Frames that wait in a station: in one queue, or in one for each neighbour as Contiki's CSMA has them.
+//! Waiting frames of a station: in one queue, or in one for each neighbour as in Contiki's CSMA.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::{LinkId, PacketId};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub(super) load: Load,
-    /// Whom its end concerns.
+    /// The sender that needs its outcome.
     pub(super) origin: Origin,
     pub(super) to: Station,
     pub(super) psdu_octets: u8,
@@ -21,35 +21,36 @@ pub(super) struct Frame {
     pub(super) dsn: u8,
 }
 
-/// What a frame carries: until it has been received, or as long as it is there if it is for everyone.
+/// The contents of a frame until it has been received; a broadcast keeps them until it leaves its
+/// queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
-    /// Nothing that concerns anyone.
+    /// Nothing to deliver.
     Nothing,
     /// A packet.
     Packet(PacketRef),
-    /// One of the fragments of a datagram.
+    /// A fragment of a datagram.
     Fragment(DatagramIndex),
 }
 
-/// Why a frame is there.
+/// The source of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// Its packet takes this hop.
+    /// A packet on this hop.
     Hop(LinkId),
-    /// The host transmits it by itself, and is told how that ends.
+    /// A host, which receives the outcome.
     Host(PacketId),
     /// Control traffic.
     Control,
 }
 
-/// Frames in order, with the channel access of the first one.
+/// Frames in order, with the channel access state of the first one.
 #[derive(Debug)]
 pub(super) struct Queue {
     to: Option<Station>,
     frames: VecDeque<Frame>,
     pub(super) access: AnyAccess,
-    /// Its backoff has ended while the station was busy with another queue's attempt.
+    /// The backoff ended while another queue's attempt was in progress.
     pub(super) ready: bool,
 }
 
@@ -62,17 +63,17 @@ pub(super) struct Queues {
     waiting: usize,
 }
 
-/// A queue's place in its station.
+/// Index of a queue in its station.
 pub(super) type QueueIndex = u8;
 
-/// What became of a frame that was offered.
+/// The result of adding a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queued {
-    /// It is the first of this queue, which was empty.
+    /// First in this queue, which was empty.
     First(QueueIndex),
-    /// It waits behind others.
+    /// Behind other frames.
     Behind,
-    /// There is no room for it, or none for a further neighbour.
+    /// No room for the frame, or for another neighbour's queue.
     Full,
 }
 
@@ -92,19 +93,19 @@ impl Queues {
         if queue.frames.len() == 1 { Queued::First(index) } else { Queued::Behind }
     }
 
-    /// Whether so many frames for a neighbour find room.
+    /// Returns `true` if this many frames for a neighbour fit.
     pub(super) fn have_room(&self, to: Station, frames: usize) -> bool {
         let room = self.config.packets.is_none_or(|limit| self.waiting + frames <= limit);
         let is_place = |queue: &Queue| queue.frames.is_empty() || queue.to == self.key(to);
         room && (self.queues.len() < self.most_queues() || self.queues.iter().any(is_place))
     }
 
-    /// The frame at the head of a queue that is not empty.
+    /// Returns the head of a non-empty queue.
     pub(super) fn head(&mut self, index: QueueIndex) -> &mut Frame {
         self.queues[usize::from(index)].frames.front_mut().expect("an attempt has a frame")
     }
 
-    /// Takes the frame at the head of a queue that is not empty; the answer's second part is whether another one follows.
+    /// Takes the head of a non-empty queue, and returns whether another frame follows.
     pub(super) fn pop(&mut self, index: QueueIndex) -> (Frame, bool) {
         let queue = &mut self.queues[usize::from(index)];
         let frame = queue.frames.pop_front().expect("an attempt has a frame");
@@ -112,7 +113,7 @@ impl Queues {
         (frame, !queue.frames.is_empty())
     }
 
-    /// Whether others wait behind the frame at the head.
+    /// Returns `true` if frames wait behind the head.
     pub(super) fn more_wait(&self, index: QueueIndex) -> bool {
         self.queues[usize::from(index)].frames.len() > 1
     }
@@ -121,14 +122,14 @@ impl Queues {
         &mut self.queues[usize::from(index)]
     }
 
-    /// A queue whose backoff has ended meanwhile; it is ready no more.
+    /// Takes a queue whose backoff ended meanwhile, and clears its flag.
     pub(super) fn take_ready(&mut self) -> Option<QueueIndex> {
         let (index, queue) = (0..).zip(&mut self.queues).find(|(_, queue)| queue.ready)?;
         queue.ready = false;
         Some(index)
     }
 
-    /// The neighbour's queue, or an empty one to become it.
+    /// Returns the neighbour's queue, or an empty one for it.
     fn place_for(&mut self, to: Station) -> Option<QueueIndex> {
         let (to, limit) = (self.key(to), self.most_queues());
         let own = self.queues.iter().position(|queue| queue.to == to && !queue.frames.is_empty());
@@ -145,7 +146,7 @@ impl Queues {
         QueueIndex::try_from(place).ok()
     }
 
-    /// Whom a neighbour's queue is for; one queue is for all.
+    /// Returns the neighbour that identifies a queue; `None` if one queue is used for all.
     fn key(&self, to: Station) -> Option<Station> {
         self.config.neighbours.map(|_| to)
     }

@@ -9,30 +9,30 @@ use crate::radio::Station;
 use crate::rng::Stream;
 use crate::{Instant, NodeId};
 
-/// What a station knows and does.
+/// The state of a station.
 #[derive(Debug)]
 pub(crate) struct Interface {
     pub(super) node: NodeId,
     pub(super) queues: Queues,
     pub(super) step: Step,
-    /// Whose frame the attempt is for.
+    /// The queue of the current attempt.
     pub(super) attempting: QueueIndex,
-    /// Counts waits for acknowledgments, so that the time-out of an earlier one is known.
+    /// Number of waits for acknowledgments, to recognise the timeout of an earlier one.
     pub(super) wait: u16,
     pub(super) reply: Reply,
-    /// Interframe spacing: no new frame before.
+    /// Interframe spacing: no new frame before this time.
     pub(super) rest_until: Instant,
     pub(super) stream: Stream,
     pub(super) control: Option<Box<ControlSource>>,
     duty: Option<Box<DutyCycle>>,
     /// macDSN: the sequence number of the next frame.
     dsn: u8,
-    /// The sequence number that came last from each station that it has heard from, in their order.
+    /// The last sequence number received from each station, in the order of stations.
     last_dsn: Vec<(Station, u8)>,
 }
 
 impl Interface {
-    /// A station's interface at its begin; `stream` makes its random streams, by their purpose.
+    /// Creates a station's interface. `stream` creates a random stream for a purpose.
     pub(crate) fn new(node: NodeId, config: &MacConfig, stream: impl Fn(&str) -> Stream) -> Self {
         let mut access = stream("channel access");
         // macDSN starts at a random value (Table 86).
@@ -66,13 +66,13 @@ impl Interface {
         queued
     }
 
-    /// The frame of the attempt.
+    /// Returns the frame of the attempt.
     pub(super) fn frame(&mut self) -> &mut Frame {
         self.queues.head(self.attempting)
     }
 
-    /// Whether a received frame is new. One with the sequence number of the frame before it from the same station is a
-    /// copy whose acknowledgment was lost.
+    /// Returns `true` if a received frame is new. A frame with the same sequence number as the
+    /// previous one from the same station is a retransmission after a lost acknowledgment.
     pub(super) fn accepts(&mut self, from: Station, dsn: u8) -> bool {
         match self.last_dsn.binary_search_by_key(&from, |(station, _)| *station) {
             Ok(place) => std::mem::replace(&mut self.last_dsn[place].1, dsn) != dsn,
@@ -83,17 +83,18 @@ impl Interface {
         }
     }
 
-    /// Whether it looks at acknowledgments.
+    /// Returns `true` if the station waits for an acknowledgment.
     pub(super) fn awaits_ack(&self) -> bool {
         matches!(self.step, Step::AwaitingAck | Step::ReadingAck)
     }
 
-    /// Its duty cycle.
+    /// Returns the duty cycling state.
     pub(super) fn duty(&mut self) -> &mut DutyCycle {
         self.duty.as_mut().expect("a station of a duty-cycled network has one")
     }
 
-    /// Whether an acknowledgment of this number would be the one it waits for; `None` if it waits for none.
+    /// Returns whether an acknowledgment with this number is the expected one, or `None` if none is
+    /// expected.
     pub(super) fn expects(&mut self, dsn: u8) -> Option<bool> {
         self.awaits_ack().then(|| self.frame().dsn == dsn)
     }

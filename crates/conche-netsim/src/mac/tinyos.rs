@@ -1,6 +1,8 @@
-//! TinyOS 2.1's CC2420 stack (`CC2420CsmaP`, `CC2420TransmitP`, `PacketLinkP`), and the binary exponential backoff that
-//! WiOpt'12 (Betzler et al.: Should we use the default protocol settings for networks of constrained devices?) compares
-//! with it.
+//! TinyOS 2.1's CC2420 stack (`CC2420CsmaP`, `CC2420TransmitP`, `PacketLinkP`), and binary
+//! exponential backoff.
+//!
+//! WiOpt'12 (Betzler et al.: Should we use the default protocol settings for networks of
+//! constrained devices?) compares the two.
 
 use std::time::Duration;
 
@@ -9,35 +11,37 @@ use crate::radio::phy::SYMBOL;
 use crate::rng::Stream;
 use crate::units::nanos;
 
-/// TinyOS's backoff: one range before the first clear channel assessment, a shorter one after each busy channel, without
-/// limit. Retries of PacketLink follow at once, each with an initial backoff.
+/// TinyOS's backoff: one range before the first clear channel assessment, a shorter one after each
+/// busy channel, without limit. PacketLink retries immediately, each time with an initial backoff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TinyOs {
-    /// The initial backoff is uniform over these jiffies (1/32768 s), bounds included. Default: 11 to 320.
+    /// Range of the initial backoff in jiffies (1/32768 s), uniform, bounds included. Default: 11
+    /// to 320.
     pub initial_jiffies: (u16, u16),
-    /// Likewise after a busy channel. Default: 11 to 80.
+    /// Range of the backoff after a busy channel, likewise. Default: 11 to 80.
     pub congestion_jiffies: (u16, u16),
-    /// How often PacketLink sends a frame again that was not acknowledged. Default: 3.
+    /// Maximum number of PacketLink's retransmissions. Default: 3.
     pub retries: u8,
 }
 
-/// Uniform over a window that starts at 140 symbols and doubles with each busy channel.
+/// Backoff uniform over a window that starts at 140 symbols and doubles with each busy channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BinaryExponential {
     /// The first window, in symbols (16 µs). Default: 140.
     pub window_symbols: u32,
-    /// The number of doublings at most. Default: 5.
+    /// Maximum number of doublings. Default: 5.
     pub max_doublings: u8,
-    /// A frame whose channel was busy this often fails, as if it was not acknowledged. Default: 4.
+    /// A frame fails, as if it was not acknowledged, after this many busy channels. Default: 4.
     pub max_busy: u8,
-    /// How often a frame is sent again that was not acknowledged. Default: 3.
+    /// Maximum number of retransmissions. Default: 3.
     pub retries: u8,
 }
 
 impl Default for TinyOs {
     fn default() -> Self {
-        // CC2420CsmaP: random % (0x1F * CC2420_BACKOFF_PERIOD) + CC2420_MIN_BACKOFF, with a period and a minimum of 10;
-        // the congestion backoff has 0x7. Both are used as "at least this long", which adds a jiffy.
+        // CC2420CsmaP: random % (0x1F * CC2420_BACKOFF_PERIOD) + CC2420_MIN_BACKOFF, with a period
+        // and a minimum of 10. The congestion backoff uses 0x7. Both are waits of at least this
+        // long, which adds a jiffy.
         Self { initial_jiffies: (11, 320), congestion_jiffies: (11, 80), retries: 3 }
     }
 }
@@ -123,7 +127,7 @@ impl Access for BinaryExponentialAccess {
     }
 }
 
-/// A time that is uniform over whole jiffies, to the nearest nanosecond.
+/// Draws a time uniform over whole jiffies, to the nearest nanosecond.
 fn jiffies(stream: &mut Stream, (low, high): (u16, u16)) -> Duration {
     let jiffies = stream.between(low.into(), high.into());
     Duration::from_nanos((jiffies * 1_000_000_000 + (1 << 14)) >> 15)

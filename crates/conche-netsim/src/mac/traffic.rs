@@ -1,4 +1,5 @@
-//! What enters a station's queues and how it leaves them: packets of hops, frames of hosts, control traffic.
+//! Frames entering and leaving a station's queues: packets on hops, frames of hosts, control
+//! traffic.
 
 use super::access::{Access, Decision, Outcome, Transmitted};
 use super::network::{Hop, RadioNetwork, What};
@@ -10,14 +11,14 @@ use crate::trace::DropReason;
 use crate::wired::Surroundings;
 use crate::{LinkId, NodeId, PacketId, RadioId, sim};
 
-/// Why a frame was not taken.
+/// Why a frame was refused.
 enum Refused {
     QueueFull,
     TooLong,
 }
 
 impl RadioNetwork {
-    /// Takes a packet that leaves a station over a hop.
+    /// Enqueues a packet that leaves a station over a hop.
     pub(crate) fn send(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, hop: Hop, link: LinkId) {
         let payload_bytes = around.packets.get(packet).bytes().len();
         let taken = match self.mac.sixlowpan {
@@ -34,7 +35,7 @@ impl RadioNetwork {
         }
     }
 
-    /// Puts the frames of a packet into their queue, all or none.
+    /// Enqueues the frames of a packet, all or none.
     fn send_datagram(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -56,7 +57,7 @@ impl RadioNetwork {
         sizes.try_for_each(|octets| self.enqueue(around, hop.from, load, origin, hop.to, octets))
     }
 
-    /// Takes a frame that the host of a node transmits by itself.
+    /// Enqueues a frame of [`Port::transmit`](crate::host::Port::transmit).
     pub(crate) fn transmit(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, node: NodeId) {
         let (id, to) = (around.packets.get(packet).meta.id, around.packets.get(packet).meta.to);
         let to = if to == NodeId::BROADCAST { Some(BROADCAST) } else { self.places.of(to) };
@@ -75,17 +76,17 @@ impl RadioNetwork {
         self.tell(around, node, id, outcome);
     }
 
-    /// Begins the control traffic, if there is any.
+    /// Starts the control traffic, if configured.
     pub(crate) fn start_control(&mut self, around: &mut Surroundings<'_>) {
         for station in 0..Station::try_from(self.stations.len()).expect("the layout is checked") {
             self.schedule_control(around, station);
         }
     }
 
-    /// A station's next control frame is due. If its queue is full, it is sent in the next interval.
+    /// Enqueues a station's control frame and schedules the next one.
     pub(super) fn send_control(&mut self, around: &mut Surroundings<'_>, at: Station) {
         if let Some(config) = self.mac.control {
-            // A full queue refuses it: nobody misses it.
+            // A full queue drops it; the next one follows in the next interval.
             let _ = self.enqueue(around, at, Load::Nothing, Origin::Control, BROADCAST, config.psdu_octets);
         }
         self.schedule_control(around, at);
@@ -116,7 +117,7 @@ impl RadioNetwork {
         Ok(())
     }
 
-    /// A frame leaves its queue, with this outcome of its last attempt.
+    /// Removes a frame from its queue, with the outcome of its last attempt.
     pub(super) fn leave(&mut self, around: &mut Surroundings<'_>, at: Station, queue: QueueIndex, outcome: Outcome) {
         let station = &mut self.stations[usize::from(at)];
         let (frame, more) = station.queues.pop(queue);
@@ -140,7 +141,7 @@ impl RadioNetwork {
             Origin::Hop(_) => {}
         }
         if more && outcome == Outcome::Sent && self.in_burst(at) {
-            // It needs no wait, but its attempts count from here.
+            // It needs no wait, but starts a new count of attempts.
             let station = &mut self.stations[usize::from(at)];
             let _ = station.queues.get(queue).access.first(&mut station.stream);
             self.continue_burst(around, at);
@@ -150,14 +151,14 @@ impl RadioNetwork {
         }
     }
 
-    /// A packet did not go on by its frame.
+    /// Disposes of a packet that its frame did not deliver.
     fn dispose(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, frame: Frame, outcome: Outcome) {
         if frame.to == BROADCAST && outcome == Outcome::Sent {
             self.broadcast += 1;
             return around.packets.remove(packet);
         }
         let reason = match (frame.origin, outcome) {
-            // Sent and not received, or taken for a copy of another frame with its number.
+            // Sent and not received, or taken for a duplicate of another frame with its number.
             (Origin::Hop(link), Outcome::Sent) => DropReason::Lost(link),
             (Origin::Hop(link), Outcome::Busy) => DropReason::ChannelBusy(link),
             (Origin::Hop(link), Outcome::NoAck) => DropReason::Unacknowledged(link),
@@ -181,7 +182,7 @@ impl RadioNetwork {
         }
     }
 
-    /// Has a host told how its frame ended, in an event of its own.
+    /// Schedules the report of a frame's outcome to its host, in an event of its own.
     fn tell(&mut self, around: &mut Surroundings<'_>, node: NodeId, frame: PacketId, outcome: Transmitted) {
         self.told.push_back((node, frame, outcome));
         around.scheduler.schedule(around.scheduler.now(), sim::Event::Transmitted(RadioId(self.number)));

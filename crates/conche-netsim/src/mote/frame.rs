@@ -7,20 +7,20 @@ use crate::routing::aodv::Message;
 use crate::routing::aodv::message::address;
 use crate::transport::tcp::Segment;
 
-/// What a frame holds.
+/// Contents of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     /// A message of the routing protocol.
     Message(Message),
-    /// A segment, with origin and destination.
+    /// A segment with its origin and destination.
     Datagram(Datagram),
 }
 
-/// Stands in the place of the kind of a routing message, none of which has this one.
+/// Kind octet of a datagram; no routing message has this kind.
 const DATAGRAM: u8 = 0;
 
 impl Frame {
-    /// The frame in octets, as long as the configuration says.
+    /// Encodes the frame, padded to the length in the configuration.
     pub(super) fn encode(self, config: MoteConfig) -> Vec<u8> {
         let Datagram { origin, destination, segment } = match self {
             Self::Message(message) => return message.encode(),
@@ -36,7 +36,7 @@ impl Frame {
         octets
     }
 
-    /// The frame of these octets, if they are one.
+    /// Decodes a frame.
     pub(super) fn decode(octets: &[u8]) -> Option<Self> {
         let (&[kind, a, b, c, d], rest) = octets.split_first_chunk::<5>()?;
         if kind != DATAGRAM {

@@ -1,4 +1,5 @@
-//! A host that routes by itself: a mote that forwards datagrams along its own routes, and may run one bulk transfer.
+//! A host that routes packets itself: a mote that forwards datagrams along its own routes and may
+//! run one bulk transfer.
 //!
 //! ```text
 //!   Sender or Receiver ─┐                            ┌─> MAC, one frame at a time
@@ -6,8 +7,9 @@
 //!   Aodv ──────────────────> its messages, first ────┘
 //! ```
 //!
-//! The send queue is the mote's own, so that an acknowledgment that waits in it can be updated and that datagrams can wait
-//! for a route. A datagram in transit for which there is no route is dropped, and its origin told.
+//! The send queue belongs to the mote, so that a waiting acknowledgment can be updated and
+//! datagrams can wait for a route. A datagram in transit without a route is dropped, and its origin
+//! gets a route error.
 
 mod frame;
 mod outgoing;
@@ -26,101 +28,102 @@ use crate::routing::aodv::{Aodv, Output as News};
 use crate::transport::tcp::{Output, Receiver, Segment, Sender, State};
 use crate::{Instant, NodeId, PacketId, RadioId};
 
-/// How a mote's frames look, and which radio takes them.
+/// Frame sizes of a mote, and its radio network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MoteConfig {
     /// The radio network.
     pub radio: RadioId,
-    /// Octets of the headers of network and transport layer in every datagram; at least 10.
+    /// Octets of the network and transport headers in every datagram, at least 10.
     pub header_octets: u8,
     /// Octets of payload in a segment of data.
     pub payload_octets: u8,
-    /// How long transport and application take at either end for a segment that has arrived.
+    /// Processing time of transport and application at either end for each segment that arrives.
     pub processing: Duration,
 }
 
-/// Where a mote's routes come from.
+/// Source of a mote's routes.
 #[derive(Clone, Debug)]
 pub enum Router {
-    /// It looks for them while it runs, and repairs them.
+    /// Discovered and repaired during the run.
     Aodv(Box<Aodv>),
-    /// They are given, by destination, and stay as they are.
+    /// Fixed next hops by destination.
     Frozen(BTreeMap<NodeId, NodeId>),
 }
 
-/// What a mote does beside forwarding.
+/// A mote's function besides forwarding.
 #[derive(Debug)]
 pub enum Role<C: Controller> {
-    /// Nothing.
+    /// None.
     Relay,
-    /// It sends a transfer to this node. The run ends with the transfer.
+    /// Sends a transfer to this node. The run ends with the transfer.
     Source(NodeId, Sender<C>),
-    /// It takes one from this node.
+    /// Receives a transfer from this node.
     Sink(NodeId, Receiver),
-    /// It looks for a route to this node. The run ends when there is one, or none can be found.
+    /// Discovers a route to this node. The run ends when it is found or the discovery fails.
     Seeker(NodeId),
 }
 
-/// A datagram whose end is at this mote, while it is being processed.
+/// A datagram for this mote during its processing time.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrived(Datagram);
 
-/// What a mote has counted.
+/// Counters of a mote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MoteStats {
-    /// Datagrams that it handed to the MAC, each once a hop.
+    /// Datagrams passed to the MAC, counted on each hop.
     pub handed_over: u64,
     /// Datagrams among them that the MAC gave up.
     pub given_up: u64,
-    /// Datagrams that it dropped for want of a route.
+    /// Datagrams dropped for lack of a route.
     pub unroutable: u64,
-    /// The length of each route that it looked for and found.
+    /// Length in hops of each route discovered.
     pub routes_found: Vec<u8>,
 }
 
-/// The host. Its timers are of a type that others in the simulation may share.
+/// The host. `T` is the timer type of the hosts in the simulation.
 #[derive(Debug)]
 pub struct Mote<C: Controller, T = Arrived> {
     address: NodeId,
     config: MoteConfig,
     router: Router,
     role: Role<C>,
-    /// Messages of the routing protocol; they go first.
+    /// Messages of the routing protocol, sent before datagrams.
     messages: VecDeque<Outgoing>,
     queue: outgoing::Queue,
-    /// What the MAC has.
+    /// The frame at the MAC.
     sending: Option<(PacketId, Outgoing)>,
     stats: MoteStats,
     timers: PhantomData<fn() -> T>,
 }
 
 impl<C: Controller, T: From<Arrived>> Mote<C, T> {
-    /// The mote at a node.
+    /// Creates the mote of a node.
     #[must_use]
     pub fn new(address: NodeId, config: MoteConfig, router: Router, role: Role<C>) -> Self {
         let (messages, queue, stats) = (VecDeque::new(), outgoing::Queue::default(), MoteStats::default());
         Self { address, config, router, role, messages, queue, sending: None, stats, timers: PhantomData }
     }
 
-    /// Its routes.
+    /// Returns the source of routes.
     #[must_use]
     pub fn router(&self) -> &Router {
         &self.router
     }
 
-    /// What it does, and how far it is.
+    /// Returns the function of the mote and its progress.
     #[must_use]
     pub fn role(&self) -> &Role<C> {
         &self.role
     }
 
-    /// What it has counted.
+    /// Returns the counters.
     #[must_use]
     pub fn stats(&self) -> &MoteStats {
         &self.stats
     }
 
-    /// After every event: what transport and routing want, what the MAC can take, and when to wake up.
+    /// Polls transport and routing, hands a frame to the MAC, and sets the next wake-up. Called
+    /// after every event.
     fn proceed(&mut self, port: &mut Port<'_, T>) {
         let timer = self.poll_transport(port);
         self.look_for_routes(port.now());
@@ -150,7 +153,7 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
         }
     }
 
-    /// The mote's own datagrams wait for a route; one must be looked for.
+    /// Starts a route discovery if the mote's own datagrams wait for a route.
     fn look_for_routes(&mut self, now: Instant) {
         let Router::Aodv(aodv) = &mut self.router else { return };
         let sought =
@@ -177,7 +180,7 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
         }
     }
 
-    /// Gives the MAC its next frame, if it has none.
+    /// Hands the MAC its next frame, unless it has one.
     fn hand_over(&mut self, port: &mut Port<'_, T>) {
         if self.sending.is_some() {
             return;
@@ -196,7 +199,7 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
         self.sending = Some((id, next));
     }
 
-    /// A datagram has arrived here.
+    /// Processes a datagram for this mote.
     fn take(&mut self, now: Instant, datagram: Datagram) {
         match &mut self.role {
             Role::Source(from, sender) if *from == datagram.origin => sender.receive(now, datagram.segment),
@@ -224,7 +227,7 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
         }
     }
 
-    /// The MAC gave a frame up.
+    /// Handles a frame that the MAC gave up.
     fn give_up(&mut self, outgoing: Outgoing) {
         if let Outgoing::Datagram(..) = outgoing {
             self.stats.given_up += 1;
@@ -238,7 +241,8 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
                 if datagram.origin == self.address {
                     self.queue.push_first(datagram);
                 }
-                // What is in transit is lost with its route; its origin has just been told.
+                // Datagrams in transit are lost with their route; `link_broken` has reported it to
+                // their origins.
                 let (address, aodv) = (self.address, &**aodv);
                 self.stats.unroutable += self
                     .queue
@@ -269,7 +273,7 @@ where
         match Frame::decode(packet.bytes) {
             Some(Frame::Message(message)) => {
                 if let Router::Aodv(aodv) = &mut self.router {
-                    // A medium without noise has no poor links.
+                    // On a medium without noise, every link is good.
                     let snr_db = packet.snr_db.unwrap_or(f64::INFINITY);
                     aodv.receive(port.now(), packet.meta.from, snr_db, message, port.rng());
                 }

@@ -1,4 +1,4 @@
-//! What waits to be sent.
+//! Datagrams and messages to send.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use crate::NodeId;
 use crate::routing::aodv::Message;
 use crate::transport::tcp::Segment;
 
-/// A segment on its way through the network.
+/// A segment in transit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Datagram {
     pub(super) origin: NodeId,
@@ -14,14 +14,14 @@ pub(super) struct Datagram {
     pub(super) segment: Segment,
 }
 
-/// What the MAC is given, with the neighbour that it is for.
+/// An item for the MAC, with the neighbour that receives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outgoing {
     Message(NodeId, Message),
     Datagram(NodeId, Datagram),
 }
 
-/// Datagrams in the order in which they came, without limit.
+/// Datagrams in order of arrival, unlimited.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue(VecDeque<Datagram>);
 
@@ -30,12 +30,12 @@ impl Queue {
         self.0.push_back(datagram);
     }
 
-    /// Puts one back that could not be sent.
+    /// Puts back a datagram that could not be sent.
     pub(super) fn push_first(&mut self, datagram: Datagram) {
         self.0.push_front(datagram);
     }
 
-    /// Takes the first one for whose destination there is a next hop.
+    /// Takes the first datagram whose destination has a next hop.
     pub(super) fn take_next(&mut self, next_hop: impl Fn(NodeId) -> Option<NodeId>) -> Option<Outgoing> {
         let found = self.0.iter().enumerate();
         let (index, to) =
@@ -43,20 +43,20 @@ impl Queue {
         self.0.remove(index).map(|datagram| Outgoing::Datagram(to, datagram))
     }
 
-    /// Puts a datagram in the place of one that waits; `false` if there is none.
+    /// Replaces a waiting datagram. Returns `false` if none matches.
     pub(super) fn replace(&mut self, waits: impl Fn(&Datagram) -> bool, by: Datagram) -> bool {
         let waiting = self.0.iter_mut().find(|datagram| waits(datagram));
         waiting.map(|datagram| *datagram = by).is_some()
     }
 
-    /// Drops some; how many they were.
+    /// Drops matching datagrams and returns their number.
     pub(super) fn drop_where(&mut self, drops: impl Fn(&Datagram) -> bool) -> u64 {
         let before = self.0.len();
         self.0.retain(|datagram| !drops(datagram));
         (before - self.0.len()) as u64
     }
 
-    /// The destination of the first datagram of this origin.
+    /// Returns the destination of the first datagram of this origin.
     pub(super) fn destination_of_own(&self, origin: NodeId) -> Option<NodeId> {
         self.0.iter().find(|datagram| datagram.origin == origin).map(|datagram| datagram.destination)
     }

@@ -1,7 +1,7 @@
-//! Which packets the endpoint's transmissions are copies of, and which they answer.
+//! Attributes the endpoint's transmissions to exchanges and to the packets they answer.
 //!
-//! The endpoint knows exchanges; it does not know the packets of a simulation. What it transmits while a packet is handled
-//! answers that packet, and what the application answers later answers what the application says.
+//! The endpoint knows exchanges, not simulated packets. Datagrams it sends while a packet is
+//! handled answer that packet. For later responses the application states the packet.
 
 use std::hint::black_box;
 
@@ -10,34 +10,35 @@ use conche_proto::{Event, ExchangeId, Transmit};
 use crate::NodeId;
 use crate::packet::{Cause, Copied};
 
-/// Which packets the endpoint's transmissions answer.
+/// Tracks the packets that the endpoint's transmissions answer.
 #[derive(Debug, Default)]
 pub(super) struct Causes {
-    /// The packet that is being handled.
+    /// The packet being handled.
     received: Option<Cause>,
-    /// What the application answers with responses that leave next.
+    /// Causes that the application stated for the responses to be sent next.
     stated: Vec<Cause>,
-    /// What open separate responses answer, for all their copies.
+    /// Causes of open separate responses, for all their transmissions.
     separate: Vec<(ExchangeId, Cause)>,
 }
 
 impl Causes {
-    /// Reads what the next step will need.
+    /// Prefetches the state for the next step.
     pub(super) fn glance(&self) {
         black_box((self.received.is_some(), self.stated.len(), self.separate.len()));
     }
 
-    /// A packet is being handled.
+    /// Sets the packet being handled.
     pub(super) fn receive(&mut self, cause: Cause) {
         self.received = Some(cause);
     }
 
-    /// The packet that is being handled.
+    /// Returns the packet being handled.
     pub(super) fn received(&self) -> Option<Cause> {
         self.received
     }
 
-    /// The application answered `cause`, with a separate response if there is an exchange for it.
+    /// Records that the application responded to `cause`, with a separate response if it has an
+    /// exchange.
     pub(super) fn state(&mut self, cause: Option<Cause>, separate: Option<ExchangeId>) {
         match (cause, separate) {
             (Some(cause), Some(exchange)) => self.separate.push((exchange, cause)),
@@ -46,18 +47,18 @@ impl Causes {
         }
     }
 
-    /// The endpoint has said all that it has to say for now.
+    /// Clears the state of this step, once the endpoint has no output left.
     pub(super) fn clear(&mut self) {
         self.received = None;
         self.stated.clear();
     }
 
-    /// A separate response will not be repeated any more.
+    /// Forgets the cause of a separate response that has ended.
     pub(super) fn forget(&mut self, exchange: ExchangeId) {
         self.separate.retain(|(of, _)| *of != exchange);
     }
 
-    /// What a transmission is a copy of, and what it answers.
+    /// Returns the exchange and attempt of a transmission, and the packet it answers.
     pub(super) fn origin_of(&mut self, transmit: &Transmit<NodeId>, node: NodeId) -> (Option<Copied>, Option<Cause>) {
         let Some(exchange) = transmit.exchange else {
             return (None, self.answered_by_next(transmit.to));
@@ -67,7 +68,8 @@ impl Causes {
         (Some(copy), separate.map(|(_, cause)| *cause))
     }
 
-    /// What the next answer to `peer` is for: what the application stated, in that order, or else the packet at hand.
+    /// Returns the cause of the next answer to `peer`: the first one stated for it, or else the
+    /// packet being handled.
     fn answered_by_next(&mut self, peer: NodeId) -> Option<Cause> {
         match self.stated.iter().position(|cause| cause.from == peer) {
             Some(first) => Some(self.stated.remove(first)),
@@ -75,7 +77,7 @@ impl Causes {
         }
     }
 
-    /// A separate response that was acknowledged or has failed will not be repeated any more.
+    /// Forgets the cause of a separate response that was acknowledged or failed.
     pub(super) fn forget_ended(&mut self, event: &Event<NodeId>) {
         if let Event::Acknowledged { exchange, .. } | Event::Failed { exchange, .. } = event {
             self.forget(*exchange);

@@ -1,4 +1,5 @@
-//! What is the same of all nodes, whatever their application is: it is compiled once, with the simulator.
+//! The part of a node that does not depend on the application. It is compiled once, with the
+//! simulator.
 
 use std::hint::black_box;
 
@@ -15,7 +16,7 @@ use crate::host::{Received, World};
 use crate::packet::Cause;
 use crate::{Instant, NodeId};
 
-/// An endpoint, and what lies between it and the network.
+/// An endpoint and the layers between it and the network.
 pub(super) struct Machine {
     pub(super) endpoint: Endpoint<NodeId, AnyController>,
     message_bytes: usize,
@@ -23,15 +24,15 @@ pub(super) struct Machine {
     pub(super) below: Option<Below>,
 }
 
-/// What the application is told next.
+/// The result of one turn, for the application.
 pub(super) enum Turn {
-    /// A datagram of the endpoint has left.
+    /// A datagram of the endpoint was sent.
     Left(Transmit<NodeId>),
-    /// The endpoint has something to tell.
+    /// The endpoint has an event.
     Event(Event<NodeId>),
-    /// The way to a peer is open, or there is none.
+    /// The connection to a peer is open, or failed.
     Connected(NodeId, bool),
-    /// Nothing for now.
+    /// Nothing to do for now.
     Wait,
 }
 
@@ -42,12 +43,12 @@ impl Machine {
         Ok(Self { endpoint, message_bytes, causes: Causes::default(), below: None })
     }
 
-    /// Bytes of the buffer for [`turn`](Self::turn).
+    /// Returns the buffer size for [`turn`](Self::turn) in bytes.
     pub(super) fn buffer_bytes(&self) -> usize {
         self.message_bytes + self.below.as_ref().map_or(0, |below| below.layer.buffer_bytes())
     }
 
-    /// Lets endpoint and underlay go on until there is something for the application, or nothing to do.
+    /// Runs endpoint and underlay until there is an event for the application, or nothing to do.
     pub(super) fn turn(&mut self, world: &mut World, node: NodeId, buffer: &mut [u8]) -> Turn {
         let now = world.scheduler.now();
         let (message, datagram) = buffer.split_at_mut(self.message_bytes);
@@ -89,7 +90,7 @@ impl Machine {
         }
     }
 
-    /// A packet arrived.
+    /// Handles a packet that arrived.
     pub(super) fn receive(&mut self, now: Instant, packet: &Received<'_>) {
         self.causes.receive(packet.meta.as_cause());
         match &mut self.below {
@@ -103,32 +104,32 @@ impl Machine {
         self.endpoint.handle(now, input).expect("the endpoint is drained after every input");
     }
 
-    /// Reads what the next step will need.
+    /// Prefetches the state for the next step.
     pub(super) fn glance(&self) {
         self.endpoint.glance();
         self.causes.glance();
         black_box(self.message_bytes);
     }
 
-    /// The same where it is known what comes.
+    /// Prefetches the state for a known packet.
     pub(super) fn glance_at(&self, packet: &Received<'_>) {
         self.endpoint.glance_at(&Datagram::new(packet.meta.from, packet.bytes));
     }
 }
 
-/// What became of one step below the endpoint.
+/// The result of one step of the underlay.
 enum Stepped {
-    /// There may be more to do.
+    /// More steps may follow.
     On,
-    /// The way to a peer is open, or there is none.
+    /// The connection to a peer is open, or failed.
     Connected(NodeId, bool),
-    /// Nothing is to be done before this time.
+    /// Nothing to do before this time.
     Waits(Option<Instant>),
 }
 
-/// The endpoint and what is below it.
+/// Coordination of the endpoint and the underlay.
 impl Machine {
-    /// Whether the way to a peer is open. If it is not, it is being opened.
+    /// Returns `true` if the connection to a peer is open; opens it otherwise.
     pub(super) fn connect(&mut self, now: Instant, to: NodeId) -> bool {
         let Some(below) = &mut self.below else { return true };
         if below.layer.is_open(to) {
@@ -143,7 +144,7 @@ impl Machine {
         false
     }
 
-    /// One step of what is below the endpoint.
+    /// Performs one step of the underlay.
     fn step_below(&mut self, world: &mut World, node: NodeId, buffer: &mut [u8]) -> Stepped {
         let now = world.scheduler.now();
         let Some(below) = &mut self.below else { return Stepped::Waits(None) };
@@ -186,7 +187,8 @@ impl Machine {
         Stepped::On
     }
 
-    /// What the endpoint says of a handshake is not for the application. `false` if it is about something else.
+    /// Handles an event of a handshake, which is not for the application. Returns `false` for other
+    /// events.
     fn hear_of_handshake(&mut self, now: Instant, event: &Event<NodeId>) -> bool {
         let Some(below) = &mut self.below else { return false };
         let (Event::Flight { exchange, peer } | Event::Failed { exchange, peer, .. }) = event else { return false };
@@ -203,7 +205,7 @@ impl Machine {
         true
     }
 
-    /// A peer that acknowledges nothing may have started anew.
+    /// Doubts the connection to a peer that acknowledged nothing: the peer may have restarted.
     fn doubt(&mut self, event: &Event<NodeId>) {
         if let (Some(below), Event::Failed { peer, reason: Failure::TimedOut, course, .. }) = (&mut self.below, event)
             && course.acknowledged_after.is_none()
@@ -213,7 +215,7 @@ impl Machine {
     }
 }
 
-/// What an application may ask of the endpoint, by the names that the endpoint has for it.
+/// The endpoint's operations for the application, under the endpoint's names.
 impl Machine {
     pub(super) fn request(&mut self, now: Instant, to: NodeId, request: Request) -> Result<ExchangeId, RequestError> {
         self.endpoint.request(now, to, request)
@@ -228,7 +230,7 @@ impl Machine {
         self.endpoint.cancel(now, exchange)
     }
 
-    /// Answers a request that came with the packet `cause`.
+    /// Responds to a request that came with the packet `cause`.
     pub(super) fn respond(
         &mut self,
         now: Instant,

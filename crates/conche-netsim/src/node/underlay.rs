@@ -1,4 +1,4 @@
-//! [`Underlay`]: what may stand between an endpoint and the network, as sessions of DTLS do.
+//! [`Underlay`]: a layer between an endpoint and the network, such as DTLS.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,80 +7,89 @@ use conche_proto::{ExchangeId, Flight};
 use crate::packet::{Cause, Copied};
 use crate::{Instant, NodeId};
 
-/// Turns messages of an endpoint into datagrams and back, and has datagrams of its own. It has neither clock nor network, as the
-/// endpoint: its node polls it after all that happens to it.
+/// A layer that turns the endpoint's messages into datagrams and back, and may send datagrams of
+/// its own.
 ///
-/// The endpoint's peers are nodes, whatever ways to them there are one after the other. When one is over, all that went on over it fails.
+/// Like the endpoint it has neither clock nor network: the node polls it after every input. The
+/// endpoint's peers are nodes, across successive connections to them. When a connection ends, all
+/// exchanges over it fail.
 pub trait Underlay {
-    /// Bytes of the buffer that it is polled with.
+    /// Returns the size in bytes of the buffer for [`poll`](Self::poll).
     fn buffer_bytes(&self) -> usize;
 
-    /// A datagram arrived.
+    /// Handles a datagram that arrived.
     fn receive(&mut self, now: Instant, from: NodeId, datagram: &[u8]);
 
-    /// Takes a message of the endpoint; [`poll`](Self::poll) has the datagram. `false` if there is no way to the peer.
+    /// Takes a message of the endpoint, to be returned as a datagram by [`poll`](Self::poll).
+    /// Returns `false` if the connection to the peer is not open.
     fn send(&mut self, to: NodeId, message: &[u8]) -> bool;
 
-    /// Whether the way to a peer is open.
+    /// Returns `true` if the connection to the peer is open.
     fn is_open(&self, to: NodeId) -> bool;
 
-    /// A flight of the handshake that opens the way to a peer may leave: its first, or a copy of the last. The endpoint's congestion control says so,
-    /// which [`Step::Left`] and [`Step::Answered`] tell what comes of it. [`Step::Opened`] or [`Step::Refused`] follows.
+    /// Sends a flight of the handshake with a peer: its first, or a retransmission of the last.
+    ///
+    /// The endpoint's congestion control decides the time. The layer reports progress with
+    /// [`Step::Left`] and [`Step::Answered`], and the outcome with [`Step::Opened`] or
+    /// [`Step::Refused`].
     fn fly(&mut self, now: Instant, to: NodeId);
 
-    /// Nobody waits any more for the way that is being opened to a peer. [`Step::Refused`] follows.
+    /// Abandons the handshake with a peer. [`Step::Refused`] follows.
     fn give_up(&mut self, to: NodeId);
 
-    /// A message was never acknowledged: the peer may have forgotten the way, and whoever connects next needs another one.
+    /// Marks the connection to a peer as doubtful, because a message was never acknowledged: the
+    /// peer may have lost its state. The next connect needs a new handshake.
     fn doubt(&mut self, peer: NodeId);
 
-    /// What there is to do. It is polled until it waits.
+    /// Returns the next step. The node calls it until it waits.
     fn poll(&mut self, now: Instant, buffer: &mut [u8]) -> Step;
 }
 
-/// What an [`Underlay`] wants.
+/// A step of an [`Underlay`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Send the datagram at the front of the buffer.
     Transmit {
-        /// Whom to.
+        /// The destination.
         to: NodeId,
-        /// Its bytes.
+        /// Length in bytes.
         len: usize,
     },
-    /// The front of the buffer holds a message.
+    /// Pass the message at the front of the buffer to the endpoint.
     Received {
-        /// Who has sent it.
+        /// The sender.
         from: NodeId,
-        /// Its bytes.
+        /// Length in bytes.
         len: usize,
     },
-    /// A flight has left, or a copy of it: the datagrams for this peer since the last time.
+    /// A flight, or a retransmission, was sent: the datagrams for this peer since the last such
+    /// step.
     Left(NodeId, Flight),
-    /// The answer to the last flight begins to come: to which copy, if that is known and it is a round trip.
+    /// The answer to the last flight starts to arrive, with the transmission it answers if that is
+    /// known and its time is a round trip.
     Answered(NodeId, Option<u8>),
-    /// The way to a peer is open that was asked for.
+    /// The requested connection to a peer is open.
     Opened(NodeId),
-    /// There will be none.
+    /// The requested connection failed.
     Refused(NodeId),
-    /// The way to a peer is over.
+    /// The connection to a peer has ended.
     Lost(NodeId),
-    /// Nothing before this time.
+    /// Nothing to do before this time.
     Wait(Option<Instant>),
 }
 
-/// An underlay, and what its datagrams are of.
+/// An underlay and the origins of its datagrams.
 pub(super) struct Below {
     pub(super) layer: Box<dyn Underlay>,
-    /// Messages that have gone into it and have not come out.
+    /// Messages passed to the layer and not yet sent.
     sent: VecDeque<(NodeId, Origin)>,
-    /// The handshakes that go on, as the endpoint names them.
+    /// Handshakes in progress, under the endpoint's exchange IDs.
     pub(super) handshakes: BTreeMap<NodeId, ExchangeId>,
-    /// Those that the endpoint has refused.
+    /// Peers whose handshake the endpoint refused.
     pub(super) refused: VecDeque<NodeId>,
 }
 
-/// What a datagram is a copy of, and what it answers.
+/// The transmission that a datagram is, and the packet it answers.
 type Origin = (Option<Copied>, Option<Cause>);
 
 impl Below {
@@ -88,7 +97,7 @@ impl Below {
         Self { layer, sent: VecDeque::new(), handshakes: BTreeMap::new(), refused: VecDeque::new() }
     }
 
-    /// Hands a message down.
+    /// Passes a message to the layer.
     pub(super) fn send(&mut self, to: NodeId, message: &[u8], origin: Origin) -> bool {
         let is_sent = self.layer.send(to, message);
         if is_sent {
@@ -97,13 +106,14 @@ impl Below {
         is_sent
     }
 
-    /// What the datagram is of that leaves for a peer. Its own datagrams are of no message: while messages wait, it has none for their peers.
+    /// Returns the origin of the next datagram to a peer. The layer's own datagrams carry no
+    /// message; while messages for a peer wait, the layer has no such datagrams for it.
     pub(super) fn origin(&mut self, to: NodeId) -> Origin {
         let first = self.sent.iter().position(|(of, _)| *of == to);
         first.and_then(|first| self.sent.remove(first)).map_or((None, None), |(_, origin)| origin)
     }
 
-    /// Nothing more is to come out: what is left has been lost with its way.
+    /// Forgets the messages that were never sent: they are lost with their connection.
     pub(super) fn settled(&mut self) {
         self.sent.clear();
     }

@@ -1,4 +1,4 @@
-//! The channel: which stations transmit, and what each station hears and receives of it.
+//! The channel: frames in transmission, and their reception at each station.
 
 use std::time::Duration;
 
@@ -11,28 +11,28 @@ use crate::Instant;
 use crate::rng::Stream;
 use crate::units::nanos;
 
-/// The air that the stations of one radio network share.
+/// The channel shared by the stations of one radio network.
 #[derive(Debug)]
 pub(crate) struct Air {
     medium: AnyMedium,
     signals: Signals,
-    /// The signal-to-noise ratio of each link in dB, if the medium has noise.
+    /// Signal-to-noise ratio of each link in dB, if the medium has noise.
     snr_db: Vec<f64>,
 }
 
-/// Which link brought a frame to a station that received it.
+/// The link over which a station received a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Via {
     pub(crate) station: Station,
-    /// The number of the link.
+    /// The link's number.
     link: u32,
 }
 
-/// What is on the air, whatever the medium.
+/// The signals on the channel, independent of the medium.
 #[derive(Debug)]
 struct Signals {
     ears: Vec<Ear>,
-    /// Each receiver's randomness.
+    /// Random stream of each receiver.
     streams: Vec<Stream>,
     voices: Vec<Voice>,
 }
@@ -40,14 +40,15 @@ struct Signals {
 /// A station's receiver.
 #[derive(Debug)]
 struct Ear {
-    /// All that it hears.
+    /// Sum of all received power.
     level: Power,
-    /// When that changed last, and what it was before.
+    /// Time of its last change, and the value before.
     changed: (Instant, Power),
-    /// Until then it transmits or switches.
+    /// The station transmits or switches until this time.
     deaf_until: Instant,
     reception: Option<Reception>,
-    /// Since when what the interference does to the reception is to be computed; never, if it does not matter.
+    /// Start of the part of the reception whose success is not yet computed. Far future if the
+    /// reception does not matter.
     unsettled: Instant,
 }
 
@@ -58,18 +59,18 @@ struct Reception {
     signal: Power,
     /// Bits in the frame.
     bits: f64,
-    /// The probability that all went well before the interference changed last.
+    /// Probability that all bits before the last change of the interference were received.
     success: f64,
 }
 
-/// A station's transmitter. It sends one frame at a time.
+/// A station's transmitter, which sends one frame at a time.
 #[derive(Debug, Default)]
 struct Voice {
-    /// The numbers of the links over which its frame is heard and not only disturbs.
+    /// Numbers of the links with reception of its frame; over others it only interferes.
     heard_over: Vec<u32>,
 }
 
-/// Takes the medium apart, so that `$call` is compiled for each of them.
+/// Matches the medium's type, so that `$call` is compiled for each of them.
 macro_rules! with_medium {
     ($air:ident, |$medium:ident, $signals:ident| $call:expr) => {{
         let $signals = &mut $air.signals;
@@ -82,7 +83,7 @@ macro_rules! with_medium {
 }
 
 impl Air {
-    /// Silence. Each station draws from a stream of its own.
+    /// Creates a silent channel. Each station draws from its own stream.
     pub(crate) fn new(medium: AnyMedium, streams: impl Iterator<Item = Stream>) -> Self {
         let streams: Vec<Stream> = streams.collect();
         let ears = streams.iter().map(|_| Ear::new()).collect();
@@ -91,9 +92,11 @@ impl Air {
         Self { medium, signals: Signals { ears, streams, voices }, snr_db }
     }
 
-    /// What clear channel assessment says. It measures what was there up to now, not what begins or ends in this instant:
-    /// two stations whose assessments end together both find the channel clear, and so does one whose assessment ends
-    /// when another begins to transmit.
+    /// Returns the result of clear channel assessment.
+    ///
+    /// It measures the channel up to now, without signals that begin or end at this instant. If two
+    /// stations' assessments end together, both find the channel clear. If an assessment ends when
+    /// another station begins to transmit, it finds the channel clear.
     pub(crate) fn is_busy(&self, at: Station, now: Instant) -> bool {
         let ear = &self.signals.ears[usize::from(at)];
         let level = if ear.changed.0 == now { ear.changed.1 } else { ear.level };
@@ -104,12 +107,12 @@ impl Air {
         }
     }
 
-    /// Whether the receiver has synchronised with a frame.
+    /// Returns `true` if the receiver has synchronised with a frame.
     pub(crate) fn is_receiving(&self, at: Station) -> bool {
         self.signals.ears[usize::from(at)].reception.is_some()
     }
 
-    /// Whose frame it is.
+    /// Returns the sender of the frame being received.
     pub(crate) fn receiving_from(&self, at: Station) -> Option<Station> {
         Some(self.signals.ears[usize::from(at)].reception?.from)
     }
@@ -125,26 +128,29 @@ impl Air {
         audible.for_each(|(_, link)| heard(link.to));
     }
 
-    /// The receiver is off until then; a reception under way is lost.
+    /// Switches the receiver off until a time, which ends a reception in progress.
     pub(crate) fn deafen(&mut self, station: Station, until: Instant) {
         let ear = &mut self.signals.ears[usize::from(station)];
         ear.end_reception();
         ear.deaf_until = until;
     }
 
-    /// A frame of this duration begins. Whoever calls this has deafened the station, and calls [`Air::finish`] in time.
-    /// `wants` names the stations that will look at the frame; whether the others receive it is not computed, though they
-    /// are occupied by it all the same.
+    /// Begins a frame of this duration.
+    ///
+    /// The caller has deafened the station, and calls [`Air::finish`] at the end. `wants` selects
+    /// the stations that read the frame. The frame occupies the other receivers too, but its
+    /// success there is not computed.
     pub(crate) fn begin(&mut self, from: Station, now: Instant, airtime: Duration, wants: impl Fn(Station) -> bool) {
         with_medium!(self, |medium, signals| signals.begin(&*medium, from, now, airtime, wants));
     }
 
-    /// A frame ends: `received` is called for those who wanted and received it.
+    /// Ends a frame, and calls `received` for the stations that wanted and received it.
     pub(crate) fn finish(&mut self, from: Station, now: Instant, received: impl FnMut(Via)) {
         with_medium!(self, |medium, signals| signals.finish(medium, from, now, received));
     }
 
-    /// The signal-to-noise ratio of a received frame, interference apart, in dB; `None` if the medium has no noise.
+    /// Returns the signal-to-noise ratio of a received frame, without interference, in dB. `None`
+    /// if the medium has no noise.
     pub(crate) fn snr_db(&self, via: Via) -> Option<f64> {
         self.snr_db.get(via.link as usize).copied()
     }
@@ -178,7 +184,8 @@ impl Signals {
                 Arrival::Replace => {
                     if let Some(lost) = ear.reception {
                         ear.change(now, ear.level.minus(lost.signal));
-                        // Two stations transmit and a third hears both, so that `from` is not the one that is lost.
+                        // Two stations transmit and a third hears both, so the lost frame is not
+                        // from `from`.
                         let lost_over = &mut self.voices[usize::from(lost.from)].heard_over;
                         lost_over.retain(|other| neighbours.link(*other).to != link.to);
                     }
@@ -242,7 +249,8 @@ impl Ear {
     }
 
     fn receive(&mut self, from: Station, signal: Power, bits: f64, now: Instant, wanted: bool) {
-        // What nobody looks at has no chance, so that nothing of it is computed or drawn.
+        // A frame that the station does not read has probability zero, so that nothing is computed
+        // or drawn for it.
         let (success, unsettled) = if wanted { (1.0, now) } else { (0.0, Instant::FAR_FUTURE) };
         self.reception = Some(Reception { from, signal, bits, success });
         self.unsettled = unsettled;
@@ -253,16 +261,16 @@ impl Ear {
         self.unsettled = Instant::FAR_FUTURE;
     }
 
-    /// The interference is about to change: accounts for the stretch that ends.
+    /// Accounts for the time since the last change of the interference, before the next change.
     #[inline]
     fn settle<M: Medium>(&mut self, medium: &M, now: Instant) {
-        // A frame that begins in the very instant in which another ends does not overlap it.
+        // A frame does not overlap one that ends at the instant of its start.
         if self.unsettled < now {
             self.account(medium, now);
         }
     }
 
-    // Out of line, so that the loop over all those whom a frame only disturbs is a few instructions for most of them.
+    // Out of line, to keep the loop over the stations that only get interference short.
     #[inline(never)]
     fn account<M: Medium>(&mut self, medium: &M, now: Instant) {
         let Some(reception) = &mut self.reception else { return };
@@ -272,7 +280,7 @@ impl Ear {
         self.unsettled = if reception.success > 0.0 { now } else { Instant::FAR_FUTURE };
     }
 
-    /// Whether the frame that ends now was received.
+    /// Returns `true` if the frame that ends now was received.
     fn succeeds<M: Medium>(&mut self, medium: &mut M, link: u32, now: Instant, stream: &mut Stream) -> bool {
         self.settle(medium, now);
         let success = self.reception.map_or(0.0, |reception| reception.success);
@@ -280,7 +288,7 @@ impl Ear {
             return false;
         }
         let probability = success * medium.passes(link, now, stream);
-        // What is certain needs no draw.
+        // A certain reception draws nothing.
         probability >= 1.0 || stream.chance(probability)
     }
 }

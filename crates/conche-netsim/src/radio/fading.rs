@@ -1,11 +1,13 @@
-//! Slow fading: each link is good or bad for a while (Gilbert 1960, in continuous time).
+//! Slow fading: each link alternates between good and bad periods (Gilbert 1960, in continuous
+//! time).
 
 use std::time::Duration;
 
 use crate::Instant;
 use crate::rng::Stream;
 
-/// A two-state chain for each directed link. In the bad state a frame is lost with `loss_bad`, whatever its signal.
+/// A two-state chain for each directed link. In the bad state a frame is lost with probability
+/// `loss_bad`, whatever its signal.
 ///
 /// The share of lost frames is `loss_bad · mean_bad/(mean_good + mean_bad)`.
 ///
@@ -16,21 +18,21 @@ use crate::rng::Stream;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gilbert {
-    /// How long a good state lasts in the mean; it is exponentially distributed.
+    /// Mean duration of a good state; the distribution is exponential.
     pub mean_good: Duration,
-    /// How long a bad state lasts in the mean.
+    /// Mean duration of a bad state; the distribution is exponential.
     pub mean_bad: Duration,
     /// Probability of losing a frame in the bad state.
     pub loss_bad: f64,
 }
 
-/// The states of all links, each as of when it was last looked at.
+/// The state of each link when it was last sampled.
 #[derive(Clone, Debug)]
 pub(crate) struct Fading {
     gilbert: Gilbert,
-    /// Share of the time in the bad state.
+    /// Share of time in the bad state.
     bad_share: f64,
-    /// 1/mean_good + 1/mean_bad, a second.
+    /// 1/mean_good + 1/mean_bad, in 1/s.
     relaxation_rate: f64,
     links: Vec<Option<(Instant, bool)>>,
 }
@@ -46,14 +48,15 @@ impl Fading {
         }
     }
 
-    /// The share of frames that a link lets through in the long run.
+    /// Returns the long-run share of frames that a link passes.
     pub(crate) fn mean_pass(&self) -> f64 {
         1.0 - self.bad_share * self.gilbert.loss_bad
     }
 
-    /// The probability that this link lets a frame through now.
+    /// Returns the probability that this link passes a frame now.
     pub(crate) fn passes(&mut self, link: usize, now: Instant, stream: &mut Stream) -> f64 {
-        // The chain is not followed from change to change: its state at a later time has a closed form.
+        // The state is drawn from the chain's closed form at this time, without simulating the
+        // transitions in between.
         let bad_now = match self.links[link] {
             None => self.bad_share,
             Some((then, was_bad)) => {
@@ -83,7 +86,7 @@ mod tests {
         let share = bad.iter().filter(|bad| **bad).count() as f64 / n as f64;
         // 20 000 s hold 2000 bad states: the standard error of the share is about 0.1·√(1.8/2000).
         assert!((share - 0.1).abs() < 0.011, "{share}");
-        // Of two looks 50 ms apart the second finds the first one's bad state with 0.1 + 0.9·exp(−0.0556).
+        // Given a bad state, the state 50 ms later is bad with probability 0.1 + 0.9·exp(−0.0556).
         let stays = bad.windows(2).filter(|pair| pair[0] && pair[1]).count() as f64 / (share * n as f64);
         assert!((stays - 0.9513).abs() < 0.005, "{stays}");
     }

@@ -1,4 +1,4 @@
-//! A radio network in the making: its configuration and where its stations stand.
+//! A radio network under construction: its configuration and the positions of its stations.
 
 use super::air::Air;
 use super::medium::{AnyMedium, RadioError};
@@ -11,22 +11,22 @@ use crate::mac::{Interface, RadioConfig, RadioNetwork};
 use crate::rng::{Entity, Purpose, Streams};
 use crate::routing::LinkQuality;
 
-/// What a topology knows of one radio network.
+/// One radio network of a topology.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) name: String,
     pub(crate) config: RadioConfig,
-    /// The stations in the order of their numbers.
+    /// The stations, in the order of their numbers.
     pub(crate) stations: Vec<(NodeId, Position)>,
 }
 
 impl Layout {
-    /// Whose the stations are.
+    /// Returns the node of each station.
     pub(crate) fn places(&self) -> Places {
         Places::new(self.stations.iter().map(|(node, _)| *node))
     }
 
-    /// Computes what reaches whom.
+    /// Computes the signals between all stations.
     fn medium(&self, streams: &Streams) -> Result<AnyMedium, RadioError> {
         if Station::try_from(self.stations.len()).is_err() {
             return Err(RadioError::TooManyStations(self.stations.len()));
@@ -35,7 +35,7 @@ impl Layout {
         self.config.medium.build(&positions, streams)
     }
 
-    /// How good the links are in the run with these streams, for frames of this PSDU.
+    /// Returns the quality of the links in the run with these streams, for frames of this PSDU.
     pub(crate) fn quality(&self, streams: &Streams, psdu_octets: u8) -> Result<LinkQuality, RadioError> {
         let octets = SHR_PHR_OCTETS + u32::from(psdu_octets);
         let ratios = self.medium(streams)?.reception_ratios(self.stations.len(), octets);
@@ -43,12 +43,12 @@ impl Layout {
         Ok(LinkQuality::of_neighbours(nodes, ratios))
     }
 
-    /// The network at its begin.
+    /// Builds the network in its initial state.
     pub(crate) fn build(&self, number: u16, streams: &Streams) -> Result<RadioNetwork, RadioError> {
         self.config.mac.check()?;
         let medium = self.medium(streams)?;
         let stream = |node, what: &str| {
-            // A node may have a station in several networks.
+            // A node may have stations in several networks.
             streams.stream(Entity::Node(node), Purpose::named(&format!("{what} {}", self.name)))
         };
         let air = Air::new(medium, self.stations.iter().map(|(node, _)| stream(*node, "reception")));

@@ -1,4 +1,4 @@
-//! What all media have in common, and the choice of one.
+//! The interface of all media, and the choice of one.
 
 use thiserror::Error;
 
@@ -12,52 +12,53 @@ use super::udgm::{Udgm, UdgmMedium};
 use crate::Instant;
 use crate::rng::{Stream, Streams};
 
-/// How signals reach stations, disturb each other and are received.
+/// Propagation, interference and reception of signals.
 pub(crate) trait Medium {
-    /// Who hears whom.
+    /// Returns the links between stations.
     fn neighbours(&self) -> &Neighbours;
 
-    /// A frame begins: adds the links, of those whose frames can be received, over which it is heard unless something else is on
-    /// the air. Each station has its own stream. Over all others it is noise.
+    /// Begins a frame: adds the decodable links that deliver it if the channel is idle. Over all
+    /// others it is noise. Each station has its own stream.
     fn reach(&self, from: Station, streams: &mut [Stream], reached: &mut Vec<u32>);
 
-    /// What becomes of it at a station that it reaches.
+    /// Returns the effect of the frame at a station that it reaches.
     fn arrive(&self, link: RadioLink, ear: Hearing) -> Arrival;
 
-    /// The probability that a stretch of a frame survives beside this interference.
+    /// Returns the probability that a part of a frame is received under this interference.
     fn survives(&self, signal: Power, interference: Power, stretch: Stretch) -> f64;
 
-    /// The probability that a link lets a whole frame through, interference apart.
+    /// Returns the probability that a link passes a whole frame without interference.
     fn passes(&mut self, number: u32, now: Instant, stream: &mut Stream) -> f64;
 
-    /// The probability that a frame of this many octets, SHR and PHR included, is received over a link in silence.
+    /// Returns the probability that a frame of this many octets, including SHR and PHR, is received
+    /// over a link without interference.
     fn reception_ratio(&self, number: u32, link: RadioLink, octets: u32) -> f64;
 
-    /// What clear channel assessment says of this much power.
+    /// Returns the result of clear channel assessment for this power.
     fn is_busy(&self, level: Power) -> bool;
 }
 
-/// What a station hears at the moment when a further frame begins.
+/// A station's reception when a further frame begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hearing {
-    /// All signals together, without the new one.
+    /// Sum of all signals without the new one.
     pub(crate) level: Power,
-    /// The signal that its receiver has synchronised with.
+    /// The signal that the receiver has synchronised with.
     pub(crate) receiving: Option<Power>,
-    /// Its receiver is on, not switching or transmitting.
+    /// The receiver is on, and neither switching nor transmitting.
     pub(crate) listening: bool,
 }
 
-/// What becomes of a frame at a station that hears it.
+/// The effect of a frame at a station that hears it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// Nothing, not even as interference.
+    /// None, not even interference.
     Unheard,
-    /// It is interference.
+    /// Interference.
     Noise,
-    /// The receiver synchronises with it, and loses what it was receiving.
+    /// The receiver synchronises with the frame and loses the one it was receiving.
     Receive,
-    /// As before, and what was received is no longer heard at all.
+    /// As [`Receive`](Self::Receive), and the lost frame is no longer heard at all.
     Replace,
 }
 
@@ -72,38 +73,38 @@ pub(crate) enum Arrival {
 pub enum MediumConfig {
     /// Unit disks: any overlap destroys both frames.
     Udgm(Udgm),
-    /// Cooja's multi-path ray tracer as of Contiki 3.1, without obstacles.
+    /// Cooja's multi-path ray tracer of Contiki 3.1, without obstacles.
     Mrm31(Mrm31),
     /// Signal, interference and noise.
     Sinr(Sinr),
 }
 
-/// Why a radio network makes no sense.
+/// Why a radio network is invalid.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum RadioError {
-    /// A parameter is not a number in its range.
+    /// A parameter is out of its range or not a number.
     #[error("{parameter} is {value}, but it must be {range}")]
     Parameter {
-        /// Its name.
+        /// The parameter's name.
         parameter: &'static str,
-        /// What it was set to.
+        /// The configured value.
         value: f64,
-        /// What it may be.
+        /// The permitted range.
         range: &'static str,
     },
-    /// A duty-cycled MAC was set to go without acknowledgments.
+    /// A duty-cycled MAC is configured without acknowledgments.
     #[error("ContikiMAC needs acknowledgments: they end its strobes")]
     Unacknowledged,
-    /// There are more stations than can be numbered.
+    /// The number of stations exceeds 65535.
     #[error("{0} stations; a radio network has at most 65535")]
     TooManyStations(usize),
-    /// A matrix of losses does not fit the stations.
+    /// The size of a path loss matrix does not match the number of stations.
     #[error("the matrix of path losses must have a row and a column for each of the {0} stations")]
     Matrix(usize),
-    /// A node was placed twice.
+    /// A node is placed twice.
     #[error("node {0:?} is placed twice; a node has one station in a radio network")]
     PlacedTwice(String),
-    /// A hop leads from or to a node that was not placed.
+    /// A hop starts or ends at a node that is not placed.
     #[error("link {link:?} is a hop from or to node {node:?}, which is not placed in this radio network")]
     NotPlaced {
         /// The link.
@@ -113,8 +114,8 @@ pub enum RadioError {
     },
 }
 
-/// A medium at work, one of all. Callers take it apart once for each frame, so that what happens at each neighbour is
-/// static.
+/// One of the media. Callers match its type once for each frame, so that calls for each neighbour
+/// are static.
 #[derive(Debug)]
 pub(crate) enum AnyMedium {
     Udgm(UdgmMedium),
@@ -133,7 +134,7 @@ impl MediumConfig {
 }
 
 impl AnyMedium {
-    /// The signal-to-noise ratio of each link, in dB; none in a medium without noise.
+    /// Returns the signal-to-noise ratio of each link in dB. Empty for a medium without noise.
     pub(super) fn snr_db(&self) -> Vec<f64> {
         match self {
             Self::Sinr(medium) => medium.snr_db(),
@@ -141,7 +142,8 @@ impl AnyMedium {
         }
     }
 
-    /// The packet reception ratios without interference: for each sender those that hear it, in their order.
+    /// Returns the packet reception ratios without interference: for each sender, the stations that
+    /// hear it, in order.
     pub(crate) fn reception_ratios(&self, stations: usize, octets: u32) -> Vec<Vec<(Station, f64)>> {
         match self {
             Self::Udgm(medium) => reception_ratios(medium, stations, octets),
@@ -157,7 +159,7 @@ fn reception_ratios<M: Medium>(medium: &M, stations: usize, octets: u32) -> Vec<
     (0..).take(stations).map(of).collect()
 }
 
-/// Refuses a parameter that is outside of `low..=high`, or not a number.
+/// Rejects a parameter that is outside of `low..=high` or not a number.
 pub(crate) fn check(
     parameter: &'static str,
     value: f64,

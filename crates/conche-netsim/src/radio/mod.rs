@@ -1,4 +1,4 @@
-//! IEEE 802.15.4 radio: who hears whom, what signals do to each other, and what is received.
+//! IEEE 802.15.4 radio: propagation, interference and reception.
 //!
 //! ```text
 //!                 transmit ──┐                                        ┌──> received, or not
@@ -6,21 +6,21 @@
 //!                 (once)      (once)        per frame and receiver    └──> clear channel assessment
 //! ```
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `phy` | times and sizes of the O-QPSK physical layer |
-//! | `power`, `position`, `places` | integer power; where stations stand, and whose they are |
+//! | `power`, `position`, `places` | integer power; positions and nodes of stations |
 //! | `neighbours` | the links above the interference floor, computed once |
-//! | `air` | which frames are on the air and what each receiver makes of them |
-//! | `layout` | a network in the making: stations and their places |
-//! | `medium` | what the three media have in common |
+//! | `air` | frames on the channel and their reception |
+//! | `layout` | a network under construction |
+//! | `medium` | the interface of the three media |
 //! | `udgm`, `mrm31`, `sinr` | the media |
-//! | `reception`, `remembered` | packet reception ratio by signal-to-noise ratio, and what was asked before |
+//! | `reception`, `remembered` | packet reception ratio by signal-to-noise ratio, and its cache |
 //! | `fading` | slow changes of links |
 //!
-//! Propagation takes no time. A receiver that has synchronised with a frame keeps it until it ends, the station begins to
-//! switch to transmission, or the medium lets another frame take it over. What [`mac`](crate::mac) adds is when to
-//! transmit.
+//! Propagation takes no time. A receiver that has synchronised with a frame keeps it until the
+//! frame ends, the station starts to switch to transmission, or the medium lets another frame
+//! capture it. [`mac`](crate::mac) decides when stations transmit.
 
 mod air;
 mod fading;

@@ -1,16 +1,18 @@
-//! Cooja's multi-path ray-tracer medium as it came with Contiki 3.1, without obstacles, quirks included.
+//! Cooja's multi-path ray-tracer medium of Contiki 3.1, without obstacles, including its quirks.
 //!
-//! Source: `MRM.java` and `ChannelModel.java` of Contiki 3.1, with the capture effect on, which is their default.
+//! Source: `MRM.java` and `ChannelModel.java` of Contiki 3.1, with the capture effect on, which is
+//! their default.
 //!
-//! - The reception draw is made when a frame begins. A frame that fails it at a station is not heard there at all: it
-//!   disturbs nothing and clear channel assessment does not see it.
-//! - A frame that is not weaker by the capture threshold than what a station hears always takes the receiver over: the
-//!   test whether the first frame's preamble has passed compares the new frame with itself. The first frame is lost and no
-//!   longer heard there.
+//! - The reception draw is made when a frame begins. If it fails at a station, the frame does not
+//!   exist there: it does not interfere, and clear channel assessment ignores it.
+//! - A frame that is not weaker than the received power by the capture threshold always captures
+//!   the receiver, because the test whether the first frame's preamble has passed compares the new
+//!   frame with itself. The first frame is lost there, and no longer counts as received power.
 //! - A frame that is weaker by more is harmless.
 //!
-//! Divergence: where several signals are heard at once, which takes a station that was transmitting when they began, the
-//! new one is compared with their sum instead of the strongest.
+//! Divergence: a new signal is compared with the sum of the received signals, not with the
+//! strongest. The difference matters only at a station that was transmitting when several of them
+//! began.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
@@ -22,7 +24,7 @@ use super::reception::Stretch;
 use crate::Instant;
 use crate::rng::{Chance, Stream};
 
-/// Free space with random gain, and capture as Contiki 3.1 has it.
+/// Free space with random gain, and the capture effect of Contiki 3.1.
 ///
 /// ```toml
 /// tx_power_dbm = 1.5
@@ -30,20 +32,20 @@ use crate::rng::{Chance, Stream};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mrm31 {
-    /// Transmission power, in dBm.
+    /// Transmission power in dBm.
     pub tx_power_dbm: f64,
-    /// Carrier frequency, in MHz.
+    /// Carrier frequency in MHz.
     pub frequency_mhz: f64,
-    /// Half of the frames of this strength are received, in dBm: the larger of the receiver's sensitivity and what is
-    /// 6 dB above the noise.
+    /// Signal strength with a reception ratio of one half, in dBm: the larger of the receiver's
+    /// sensitivity and 6 dB above the noise.
     pub sensitivity_dbm: f64,
-    /// Standard deviation of the gain, in dB. Default: 2.
+    /// Standard deviation of the gain in dB. Default: 2.
     pub gain_sigma_db: f64,
-    /// Standard deviation of the background noise, in dB. Default: 1.
+    /// Standard deviation of the background noise in dB. Default: 1.
     pub noise_sigma_db: f64,
-    /// By how much a frame must be weaker to be harmless, in dB. Default: 3.
+    /// Capture threshold: a frame that is weaker by more is harmless, in dB. Default: 3.
     pub capture_threshold_db: f64,
-    /// Clear channel assessment hears what is stronger, in dBm. Default: −95.
+    /// Clear channel assessment threshold in dBm. Default: −95.
     pub cca_threshold_dbm: f64,
 }
 
@@ -62,14 +64,15 @@ impl Default for Mrm31 {
 }
 
 impl Mrm31 {
-    /// The strength of a frame at this distance, in dBm: free space (Friis 1946), at least without loss.
+    /// Returns the signal strength at this distance in dBm: free space (Friis 1946), with a loss of
+    /// at least 0 dB.
     #[must_use]
     pub fn signal_dbm(&self, distance_m: f64) -> f64 {
         let spread = 20.0 * libm::log10(self.frequency_mhz) + 20.0 * libm::log10(distance_m / 1000.0);
         self.tx_power_dbm - (32.44 + spread).max(0.0)
     }
 
-    /// The probability that a frame is heard at this distance.
+    /// Returns the probability that a frame is heard at this distance.
     #[must_use]
     pub fn reception_probability(&self, distance_m: f64) -> f64 {
         let sigma = libm::hypot(self.gain_sigma_db, self.noise_sigma_db);
@@ -78,18 +81,18 @@ impl Mrm31 {
     }
 }
 
-/// The medium at work.
+/// The state of the medium.
 #[derive(Debug)]
 pub(crate) struct Mrm31Medium {
     neighbours: Neighbours,
     probability: Vec<f64>,
     chance: Vec<Chance>,
-    /// 3 dB as a number.
+    /// The capture threshold as a ratio.
     capture: f64,
     cca: Power,
 }
 
-/// Stations that hear less than one in a million frames are no neighbours.
+/// A station that hears fewer than one in a million frames is no neighbour.
 const NEVER: f64 = 1e-6;
 
 impl Mrm31Medium {
@@ -127,8 +130,8 @@ impl Medium for Mrm31Medium {
     }
 
     fn reach(&self, from: Station, streams: &mut [Stream], reached: &mut Vec<u32>) {
-        // Who hears it cannot be foretold: each number is written without a branch, and the next one over it if this one does
-        // not hear.
+        // The branch would be unpredictable, so each number is written unconditionally, and
+        // overwritten by the next one if this draw fails.
         let mut end = reached.len();
         reached.resize(end + self.neighbours.decodable(from).len(), 0);
         for (number, link) in self.neighbours.from(from) {

@@ -1,39 +1,41 @@
-//! Who hears whom: for each station, the links to all that its signal reaches above the interference floor.
+//! For each station, the links to the stations that receive its signal above the interference
+//! floor.
 
 use std::ops::Range;
 
 use super::power::Power;
 
-/// A station's number within its radio network. 16 bits, so that an event of the radio is no larger than the others.
+/// A station's number within its radio network. 16 bits, to keep the radio's events small.
 pub(crate) type Station = u16;
 
-/// Everyone in reach: 0xffff, the standard's short broadcast address (§7.2.1.4). It is the number of no station.
+/// The broadcast address 0xffff, the standard's short broadcast address (§7.2.1.4). No station has
+/// this number.
 pub(crate) const BROADCAST: Station = Station::MAX;
 
-/// From one station to another that hears it.
+/// A link from one station to another that hears it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RadioLink {
-    /// The one that hears.
+    /// The receiver.
     pub(crate) to: Station,
-    /// Its frames can be received, not only disturb.
+    /// Frames can be received over it; otherwise they only interfere.
     pub(crate) decodable: bool,
-    /// How strong the signal is there.
+    /// Signal strength at the receiver.
     pub(crate) power: Power,
 }
 
-/// The links of all stations, those of one station side by side: first those whose frames can be received, then those that
-/// only disturb, so that the two are not told apart link by link for each frame.
+/// The links of all stations, grouped by sender. Within a group the decodable links come first,
+/// then those that only interfere, so that the distinction takes no test for each link and frame.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Neighbours {
     links: Vec<RadioLink>,
-    /// Where the links of each station begin, and at last where those of the last one end.
+    /// Index of each station's first link, and the end of the last station's links.
     starts: Vec<u32>,
-    /// Where those of each station begin that only disturb.
+    /// Index of each station's first link that only interferes.
     faint: Vec<u32>,
 }
 
 impl Neighbours {
-    /// The links of each station, in the order of those that hear it.
+    /// Creates the links of each station, given in the order of the receivers.
     pub(crate) fn of_stations(stations: Vec<Vec<RadioLink>>) -> Self {
         let links = Vec::with_capacity(stations.iter().map(Vec::len).sum());
         let mut neighbours = Self { links, starts: vec![0], faint: Vec::with_capacity(stations.len()) };
@@ -41,7 +43,7 @@ impl Neighbours {
         neighbours
     }
 
-    /// Asks for each ordered pair whether there is a link.
+    /// Creates the links that `link` returns for each ordered pair of stations.
     pub(crate) fn new(stations: usize, mut link: impl FnMut(Station, Station) -> Option<RadioLink>) -> Self {
         let stations = Station::try_from(stations).expect("the layout is checked");
         let mut neighbours = Self { links: Vec::new(), starts: vec![0], faint: Vec::new() };
@@ -52,41 +54,41 @@ impl Neighbours {
         neighbours
     }
 
-    /// The links from a station, with their numbers.
+    /// Returns the links from a station with their numbers.
     pub(crate) fn from(&self, station: Station) -> impl Iterator<Item = (u32, RadioLink)> + '_ {
         let (start, end) = (self.starts[usize::from(station)], self.starts[usize::from(station) + 1]);
         (start..end).zip(self.links[start as usize..end as usize].iter().copied())
     }
 
-    /// The numbers of those whose frames can be received.
+    /// Returns the numbers of the decodable links from a station.
     pub(crate) fn decodable(&self, station: Station) -> Range<u32> {
         self.starts[usize::from(station)]..self.faint[usize::from(station)]
     }
 
-    /// Those that only disturb.
+    /// Returns the links from a station that only interfere.
     pub(crate) fn faint(&self, station: Station) -> &[RadioLink] {
         let (start, end) = (self.faint[usize::from(station)], self.starts[usize::from(station) + 1]);
         &self.links[start as usize..end as usize]
     }
 
-    /// The link of this number.
+    /// Returns the link of this number.
     pub(crate) fn link(&self, number: u32) -> RadioLink {
         self.links[number as usize]
     }
 
-    /// All links in the order of their numbers.
+    /// Returns all links in the order of their numbers.
     pub(crate) fn all(&self) -> impl Iterator<Item = RadioLink> + '_ {
         self.links.iter().copied()
     }
 
-    /// How many links there are.
+    /// Returns the number of links.
     pub(crate) fn len(&self) -> usize {
         self.links.len()
     }
 
     fn add_station(&mut self, mut links: Vec<RadioLink>) {
         let number = |links: usize| u32::try_from(links).expect("fewer than 2^32 links fit into memory");
-        // Stable: among those that can receive it, stations come in their order.
+        // A stable sort keeps the receivers in order.
         links.sort_by_key(|link| !link.decodable);
         self.faint.push(number(self.links.len() + links.partition_point(|link| link.decodable)));
         self.links.extend(links);

@@ -1,4 +1,4 @@
-//! The O-QPSK physical layer of the 2.4 GHz band: its times and sizes (IEEE Std 802.15.4-2006).
+//! Times and sizes of the O-QPSK physical layer in the 2.4 GHz band (IEEE Std 802.15.4-2006).
 //!
 //! ```text
 //!   SHR: preamble 4 B, SFD 1 B │ PHR 1 B │ PSDU: MHR, payload, FCS, at most 127 B
@@ -6,24 +6,24 @@
 
 use std::time::Duration;
 
-/// A symbol: 62.5 ksymbol/s (§6.5.3.2).
+/// Duration of a symbol: 62.5 ksymbol/s (§6.5.3.2).
 pub const SYMBOL: Duration = Duration::from_micros(16);
-/// An octet is two symbols of four bits (§6.5.2.2).
+/// Duration of an octet: two symbols of four bits (§6.5.2.2).
 pub const OCTET: Duration = Duration::from_micros(32);
-/// A bit: 250 kbit/s (§6.5.1).
+/// Duration of a bit: 250 kbit/s (§6.5.1).
 pub const BIT: Duration = Duration::from_micros(4);
-/// SHR (§6.3.1, §6.3.2) and PHR (§6.3.3), in octets.
+/// Length of SHR (§6.3.1, §6.3.2) and PHR (§6.3.3) in octets.
 pub const SHR_PHR_OCTETS: u32 = 6;
-/// aMaxPHYPacketSize (Table 22): the longest PSDU, in octets.
+/// aMaxPHYPacketSize (Table 22): the maximum PSDU length in octets.
 pub const A_MAX_PHY_PACKET_SIZE: u8 = 127;
 /// aTurnaroundTime (Table 22), 12 symbols: from receiving to transmitting and back.
 pub const A_TURNAROUND_TIME: Duration = Duration::from_micros(192);
-/// How long a clear channel assessment takes (§6.9.9): 8 symbols.
+/// Duration of a clear channel assessment (§6.9.9): 8 symbols.
 pub const CCA_DURATION: Duration = Duration::from_micros(128);
-/// The PSDU of an acknowledgment (§7.2.2.3): frame control 2, sequence number 1, FCS 2 octets.
+/// PSDU length of an acknowledgment (§7.2.2.3): frame control 2, sequence number 1, FCS 2 octets.
 pub const ACK_PSDU_OCTETS: u8 = 5;
 
-/// How long a frame with this PSDU is on the air.
+/// Returns the time on air of a frame with this PSDU.
 #[must_use]
 pub const fn airtime(psdu_octets: u8) -> Duration {
     // Up to 255 + 6 octets of 32 µs: no overflow.

@@ -1,11 +1,11 @@
-//! Power at an antenna, as an integer.
+//! Received power as an integer.
 
 use std::ops::{AddAssign, SubAssign};
 
-/// Received power, in units of 10⁻¹⁷ mW (−170 dBm), up to 22 dBm.
+/// Received power in units of 10⁻¹⁷ mW (−170 dBm), up to 22 dBm.
 ///
-/// An integer, because interference is a sum to which signals are added and from which they are taken away again: what
-/// remains when all have ended is exactly nothing, on every machine.
+/// Signals are added to the interference and later subtracted. With integers the sum is exactly
+/// zero when all signals have ended, on every machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Power(u64);
 
@@ -16,38 +16,38 @@ impl Power {
     /// No signal.
     pub const ZERO: Self = Self(0);
 
-    /// This many units of 10⁻¹⁷ mW.
+    /// Creates a power of this many units of 10⁻¹⁷ mW.
     #[must_use]
     pub const fn units(units: u64) -> Self {
         Self(units)
     }
 
-    /// In units of 10⁻¹⁷ mW.
+    /// Returns the power in units of 10⁻¹⁷ mW.
     #[must_use]
     pub const fn as_units(self) -> u64 {
         self.0
     }
 
-    /// The power of a level in dBm, to the nearest unit.
+    /// Converts a level in dBm, to the nearest unit.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "a float becomes the nearest integer, and saturates")]
     pub fn from_dbm(dbm: f64) -> Self {
         Self((libm::pow(10.0, dbm / 10.0) * UNITS_PER_MILLIWATT + 0.5) as u64)
     }
 
-    /// How many times `other` this is; infinite if that is nothing.
+    /// Returns the ratio of this power to `other`, infinite if `other` is zero.
     #[must_use]
     pub fn ratio(self, other: Self) -> f64 {
         self.0 as f64 / other.0 as f64
     }
 
-    /// Both together.
+    /// Returns the sum, saturating.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// What is left without `other`.
+    /// Returns the difference, or zero if `other` is larger.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -66,12 +66,12 @@ impl SubAssign for Power {
     }
 }
 
-/// A ratio in decibels as a number: 3 dB is 1.995.
+/// Converts decibels to a ratio: 3 dB is 1.995.
 pub(crate) fn from_db(decibels: f64) -> f64 {
     libm::pow(10.0, decibels / 10.0)
 }
 
-/// A ratio in decibels.
+/// Converts a ratio to decibels.
 pub(crate) fn to_db(ratio: f64) -> f64 {
     10.0 * libm::log10(ratio)
 }

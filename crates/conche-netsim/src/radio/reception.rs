@@ -1,8 +1,8 @@
-//! How probable it is that a stretch of a frame is received, by its signal-to-noise ratio.
+//! Probability of receiving a part of a frame, by signal-to-noise ratio.
 
 use super::power::to_db;
 
-/// Which curve leads from the signal-to-noise ratio to the packet reception ratio.
+/// The curve from signal-to-noise ratio to packet reception ratio.
 ///
 /// ```toml
 /// curve = "oqpsk"
@@ -11,20 +11,22 @@ use super::power::to_db;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum ReceptionCurve {
-    /// The bit error rate of O-QPSK with direct sequence spreading in white noise (IEEE Std 802.15.4-2006, annex E.4.1.8),
-    /// with independent bits: what the standard's modulation could do.
+    /// Bit error rate of O-QPSK with direct sequence spreading in white noise (IEEE Std
+    /// 802.15.4-2006, annex E.4.1.8), with independent bits. An upper bound for the standard's
+    /// modulation.
     #[default]
     Oqpsk,
-    /// The CC2420 as TOSSIM has it (Lee, Cerpa, Levis: Improving wireless simulation through noise modeling, IPSN 2007; a
-    /// fit to measurements, about 1 dB wide). The curve is of whole frames, whatever their length.
+    /// The CC2420 as modelled by TOSSIM (Lee, Cerpa, Levis: Improving wireless simulation through
+    /// noise modeling, IPSN 2007): a fit to measurements, about 1 dB wide. The curve is for whole
+    /// frames of any length.
     Cc2420,
-    /// Noise and fading that change from frame to frame spread the receiver's threshold into a transitional region (Zuniga,
-    /// Krishnamachari: Analyzing the transitional region in low power wireless links, SECON 2004): of whole frames,
-    /// Φ((SNR − middle)/width).
+    /// Noise and fading that vary from frame to frame spread the receiver's threshold into a
+    /// transitional region (Zuniga, Krishnamachari: Analyzing the transitional region in low power
+    /// wireless links, SECON 2004). The ratio for whole frames is Φ((SNR − middle)/width).
     Transitional {
-        /// Half of the frames are received here, in dB.
+        /// Signal-to-noise ratio with a reception ratio of one half, in dB.
         middle_db: f64,
-        /// The standard deviation of what changes from frame to frame, in dB; above 0.
+        /// Standard deviation of the variation from frame to frame in dB, above 0.
         width_db: f64,
     },
 }
@@ -34,28 +36,29 @@ pub enum ReceptionCurve {
 pub(crate) struct Stretch {
     /// Bits in this part.
     pub(crate) bits: f64,
-    /// Bits in the whole frame, SHR and PHR included.
+    /// Bits in the whole frame, including SHR and PHR.
     pub(crate) of: f64,
 }
 
-/// Symbols in the frames that the CC2420's curve was fitted to: 23 octets.
+/// Symbols of the frames in the CC2420's measurements: 23 octets.
 const CC2420_SYMBOLS: f64 = 46.0;
 
 impl ReceptionCurve {
-    /// The probability that a whole frame of this many octets is received at this ratio (a number, not decibels).
+    /// Returns the probability that a whole frame of this many octets is received at this ratio (a
+    /// number, not decibels).
     #[must_use]
     pub fn packet_reception_ratio(self, snr: f64, octets: u32) -> f64 {
         let bits = f64::from(8 * octets);
         self.success(snr, Stretch { bits, of: bits })
     }
 
-    /// The probability that a stretch of a frame is received at this ratio.
+    /// Returns the probability that a part of a frame is received at this ratio.
     pub(crate) fn success(self, snr: f64, stretch: Stretch) -> f64 {
         self.success_of(self.quality(snr), stretch)
     }
 
-    /// What of that depends on the ratio alone: the logarithm of the probability that a bit or a symbol is received, or the
-    /// probability that a whole frame is.
+    /// Returns the factor that depends on the ratio alone: the logarithm of the probability that a
+    /// bit or symbol is received, or the probability that a whole frame is.
     pub(super) fn quality(self, snr: f64) -> f64 {
         match self {
             Self::Oqpsk if snr > OQPSK_CERTAIN => 0.0,
@@ -72,7 +75,7 @@ impl ReceptionCurve {
         }
     }
 
-    /// The probability that a stretch is received at a ratio of this quality.
+    /// Returns the probability that a part is received at a ratio of this quality.
     pub(super) fn success_of(self, quality: f64, stretch: Stretch) -> f64 {
         match self {
             Self::Oqpsk => libm::exp(stretch.bits * quality),
@@ -82,15 +85,16 @@ impl ReceptionCurve {
     }
 }
 
-/// Above 6 dB the bit error rate is below 10⁻¹⁶: no frame is long enough to notice.
+/// Above 6 dB the bit error rate is below 10⁻¹⁶, negligible for any frame.
 const OQPSK_CERTAIN: f64 = 4.0;
-/// Above 12 dB likewise.
+/// Likewise above 12 dB.
 const CC2420_CERTAIN: f64 = 16.0;
 
-/// So many widths above the middle likewise.
+/// Likewise this many widths above the middle.
 const TRANSITIONAL_CERTAIN: f64 = 8.5;
 
-/// BER = (8/15)(1/16) Σ_{k=2}^{16} (−1)^k C(16,k) exp(20·SNR·(1/k − 1)) (IEEE Std 802.15.4-2006, annex E.4.1.8).
+/// BER = (8/15)(1/16) Σ_{k=2}^{16} (−1)^k C(16,k) exp(20·SNR·(1/k − 1)) (IEEE Std 802.15.4-2006,
+/// annex E.4.1.8).
 #[must_use]
 pub fn oqpsk_bit_error_rate(snr: f64) -> f64 {
     let (mut sum, mut binomial) = (0.0, 16.0);
@@ -99,7 +103,8 @@ pub fn oqpsk_bit_error_rate(snr: f64) -> f64 {
         let sign = if k % 2 == 0 { 1.0 } else { -1.0 };
         sum += sign * binomial * libm::exp(20.0 * snr * (1.0 / f64::from(k) - 1.0));
     }
-    // The alternating sum may end a little below zero, and without a signal half of the bits are right.
+    // Rounding may leave the alternating sum slightly below zero. Without a signal, half of the
+    // bits are correct.
     (8.0 / 15.0 / 16.0 * sum).clamp(0.0, 0.5)
 }
 

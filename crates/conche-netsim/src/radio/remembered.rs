@@ -1,26 +1,27 @@
-//! A reception curve that remembers what it was asked.
+//! A cache of a reception curve's results.
 //!
-//! Most frames are alone on the air, so the same signals, noises and lengths come again and again, and each answer takes an
-//! exponential or two, a logarithm and, on some curves, the error function. Of those that are not alone the same few meet,
-//! each time for another while: what their strengths alone decide is remembered apart.
+//! Most frames are alone on the channel, so the same signals, noises and lengths recur, and each
+//! result takes one or two exponentials, a logarithm and, on some curves, the error function.
+//! Frames that collide recur in the same combinations but overlap for different times, so the part
+//! that depends on signal and noise alone is cached separately.
 
 use std::cell::Cell;
 
 use super::power::Power;
 use super::reception::{ReceptionCurve, Stretch};
 
-/// A curve with its latest answers. They are those that the curve itself gives, to the bit.
+/// A curve with a cache of recent results, identical to the curve's own.
 #[derive(Debug)]
 pub(super) struct RememberedCurve {
     curve: ReceptionCurve,
-    /// By signal, noise and stretch.
+    /// Results by signal, noise and part of the frame.
     successes: Answers<4>,
-    /// By signal and noise.
+    /// Results by signal and noise.
     qualities: Answers<2>,
 }
 
 impl RememberedCurve {
-    /// Of a medium with so many links: each has a signal of its own.
+    /// Creates a cache for a medium with this many links, each of which has its own signal.
     pub(super) fn new(curve: ReceptionCurve, links: usize) -> Self {
         let answers =
             links.saturating_mul(ANSWERS_PER_LINK).clamp(ANSWERS_AT_LEAST, ANSWERS_AT_MOST).next_power_of_two();
@@ -31,7 +32,7 @@ impl RememberedCurve {
         self.curve
     }
 
-    /// The probability that a stretch of a frame of this strength is received in this much noise.
+    /// Returns the probability that a part of a frame of this strength is received in this noise.
     pub(super) fn success(&self, signal: Power, noise: Power, stretch: Stretch) -> f64 {
         let strengths = [signal.as_units(), noise.as_units()];
         let question = [strengths[0], strengths[1], stretch.bits.to_bits(), stretch.of.to_bits()];
@@ -42,23 +43,23 @@ impl RememberedCurve {
     }
 }
 
-/// The latest answers to questions of so many words.
+/// A direct-mapped cache with keys of `WORDS` words.
 #[derive(Debug)]
 struct Answers<const WORDS: usize>(Box<[Cell<Answer<WORDS>>]>);
 
-/// A question and what was answered.
+/// A key and its result.
 type Answer<const WORDS: usize> = ([u64; WORDS], f64);
 
-/// About as many as there are lengths of frames.
+/// About the number of different frame lengths.
 const ANSWERS_PER_LINK: usize = 4;
 const ANSWERS_AT_LEAST: usize = 1 << 8;
-/// A mebibyte of both kinds: what is further away than the second cache is no nearer than the curve itself.
+/// 1 MiB for both caches: a lookup beyond the L2 cache is no faster than the curve.
 const ANSWERS_AT_MOST: usize = 1 << 14;
 
 impl<const WORDS: usize> Answers<WORDS> {
-    /// Room for so many, a power of two.
+    /// Creates a cache with this many entries, a power of two.
     fn new(answers: usize) -> Self {
-        // No signal is that strong, so this answers nothing.
+        // No signal is this strong, so the initial entries match no key.
         Self(vec![Cell::new(([u64::MAX; WORDS], 0.0)); answers].into())
     }
 

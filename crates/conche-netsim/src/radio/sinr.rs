@@ -1,9 +1,11 @@
-//! Signal, interference and noise: what is received follows from how much stronger a frame is than all else.
+//! Signal, interference and noise: reception depends on the ratio of a frame's strength to the sum
+//! of all else.
 //!
-//! Path loss is log-distance with log-normal shadowing (Rappaport: Wireless Communications, 2002, §4.9) that is drawn once
-//! for each pair of stations, with a smaller part of its own for each direction. A receiver synchronises with the first
-//! frame that it can tell from the rest; a later one takes it over if it is stronger than all else by the capture
-//! threshold. Each stretch of a frame between two changes of the interference has a probability of its own.
+//! Path loss is log-distance with log-normal shadowing (Rappaport: Wireless Communications, 2002,
+//! §4.9), drawn once for each pair of stations, with a smaller part for each direction. A receiver
+//! synchronises with the first frame above the synchronisation threshold; a later one captures it
+//! if it exceeds the sum of all else by the capture threshold. Each part of a frame between two
+//! changes of the interference has its own success probability.
 
 use super::fading::{Fading, Gilbert};
 use super::medium::{Arrival, Hearing, Medium, RadioError, check};
@@ -26,30 +28,33 @@ use crate::{Instant, NodeId};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sinr {
-    /// Transmission power of all stations, in dBm.
+    /// Transmission power of all stations in dBm.
     pub tx_power_dbm: f64,
-    /// What is lost on the way.
+    /// Path loss.
     pub path_loss: PathLoss,
-    /// Noise in the channel, in dBm. Default: −98.
+    /// Noise in the channel in dBm. Default: −98.
     pub noise_dbm: f64,
-    /// The weakest frame with which a receiver synchronises, in dBm. Default: −95, the CC2420's.
+    /// Receiver sensitivity: the weakest signal that a receiver synchronises with, in dBm. Default:
+    /// −95, the CC2420's.
     pub sensitivity_dbm: f64,
-    /// Weaker signals do not even disturb, in dBm. Default: −115.
+    /// Signals below this do not even interfere, in dBm. Default: −115.
     pub interference_floor_dbm: f64,
-    /// Clear channel assessment calls the channel busy from here on, in dBm. Default: −77, the CC2420's after reset.
+    /// Clear channel assessment threshold in dBm. Default: −77, the CC2420's after reset.
     pub cca_threshold_dbm: f64,
-    /// A receiver synchronises only with a frame whose signal to interference and noise ratio is above this, in dB.
-    /// Default: −5, where the bit error rate of O-QPSK reaches a tenth (IEEE Std 802.15.4-2006, figure E.2).
+    /// Signal-to-interference-and-noise ratio above which a receiver synchronises with a frame, in
+    /// dB. Default: −5, where the bit error rate of O-QPSK reaches a tenth (IEEE Std 802.15.4-2006,
+    /// figure E.2).
     pub synchronisation_db: f64,
-    /// A later frame that is stronger than all else by this takes the receiver over, in dB; `None`: the first one keeps it.
+    /// Capture threshold: a later frame captures the receiver if it exceeds the sum of all else by
+    /// this ratio, in dB. `None`: no capture.
     pub capture_threshold_db: Option<f64>,
-    /// From signal to reception.
+    /// Curve from signal-to-noise ratio to reception.
     pub curve: ReceptionCurve,
     /// Slow changes of links.
     pub fading: Option<Gilbert>,
 }
 
-/// What a signal loses between two stations.
+/// The loss of a signal between two stations.
 ///
 /// ```toml
 /// path_loss = { log-distance = { reference_loss_db = 40, exponent = 3 } }
@@ -61,14 +66,15 @@ pub enum PathLoss {
     LogDistance {
         /// Loss at 1 m, in dB.
         reference_loss_db: f64,
-        /// How fast power falls with distance; 2 in free space.
+        /// Path loss exponent; 2 in free space.
         exponent: f64,
-        /// Standard deviation of what both directions of a pair have in common, in dB.
+        /// Standard deviation of the shadowing common to both directions of a pair, in dB.
         shadowing_sigma_db: f64,
-        /// Standard deviation of what each direction has for itself, in dB.
+        /// Standard deviation of the additional shadowing of each direction, in dB.
         asymmetry_sigma_db: f64,
     },
-    /// Measured: a row for each sender, a column for each receiver, in dB; infinite where nothing arrives.
+    /// Measured losses in dB: a row for each sender, a column for each receiver, infinite where
+    /// nothing arrives.
     Matrix(Vec<Vec<f64>>),
 }
 
@@ -96,7 +102,7 @@ impl Default for PathLoss {
     }
 }
 
-/// The medium at work.
+/// The state of the medium.
 #[derive(Debug)]
 pub(crate) struct SinrMedium {
     neighbours: Neighbours,
@@ -113,12 +119,13 @@ impl SinrMedium {
         config.check(positions.len())?;
         let (floor, sensitivity) =
             (Power::from_dbm(config.interference_floor_dbm), Power::from_dbm(config.sensitivity_dbm));
-        // No signal is nothing to a floor of nothing. Otherwise what is a tenth of the floor is below it, however rounded, which
-        // saves most pairs of a large field the power.
+        // With a floor of zero every signal counts. Otherwise a signal 10 dB below the floor is
+        // below it however rounded, which avoids computing the power for most pairs of a large
+        // field.
         let faint_dbm = if floor > Power::ZERO { config.interference_floor_dbm - 10.0 } else { f64::NEG_INFINITY };
         let mut heard = vec![Vec::new(); positions.len()];
-        // Those that hear a station come in the order of their numbers: with it those before it, then each of the others with
-        // its own pairs.
+        // Receivers are visited in the order of their numbers: a station's earlier ones within its
+        // own pairs, later ones within theirs.
         config.path_loss.for_each_pair(positions, streams, |from, to, loss_db| {
             let level_dbm = config.tx_power_dbm - loss_db;
             if level_dbm < faint_dbm {
@@ -145,7 +152,7 @@ impl SinrMedium {
 }
 
 impl SinrMedium {
-    /// The signal-to-noise ratio of each link, in dB.
+    /// Returns the signal-to-noise ratio of each link in dB.
     pub(super) fn snr_db(&self) -> Vec<f64> {
         self.neighbours.all().map(|link| to_db(link.power.ratio(self.noise))).collect()
     }
@@ -233,8 +240,8 @@ impl Sinr {
 }
 
 impl PathLoss {
-    /// The loss from each station to each other, in dB, as the run of these streams draws it. As a
-    /// [`Matrix`](Self::Matrix) it gives several runs the same place.
+    /// Returns the loss from each station to each other in dB, as drawn in the run with these
+    /// streams. Used as a [`Matrix`](Self::Matrix), it gives several runs the same losses.
     #[must_use]
     pub fn between_all(&self, positions: &[Position], streams: &Streams) -> Vec<Vec<f64>> {
         if let Self::Matrix(rows) = self {
@@ -245,7 +252,8 @@ impl PathLoss {
         losses
     }
 
-    /// Calls `with` for each ordered pair of stations with its loss in dB: for each station those with the stations before it.
+    /// Calls `with` for each ordered pair of stations with its loss in dB, in the order of the
+    /// larger number.
     fn for_each_pair(&self, positions: &[Position], streams: &Streams, mut with: impl FnMut(usize, usize, f64)) {
         let pairs = |station| (0..station).map(move |other| (station, other));
         let (reference, exponent, shadowing, asymmetry) = match self {
@@ -262,11 +270,12 @@ impl PathLoss {
         };
         let is_random = shadowing > 0.0 || asymmetry > 0.0;
         for (station, node) in (0..positions.len()).zip((0..).map(NodeId)) {
-            // A stream for each station, for its pairs with those before it: a further one moves nothing.
+            // Each station has a stream for its pairs with earlier ones, so that adding a station
+            // does not change other losses.
             let mut stream = streams.stream(Entity::Node(node), Purpose::named("shadowing"));
             let mut normal = || if is_random { stream.normal() } else { 0.0 };
             for (station, other) in pairs(station) {
-                // Nearer than a metre the model has no meaning; the loss stays that of a metre.
+                // The model does not apply below 1 m; the loss stays the loss at 1 m.
                 let distance = positions[station].distance_m(positions[other]).max(1.0);
                 let common = reference + 10.0 * exponent * libm::log10(distance) + shadowing * normal();
                 with(station, other, common + asymmetry * normal());

@@ -1,9 +1,10 @@
-//! Unit disk graph medium: a frame is received within one distance and disturbs within a larger one.
+//! Unit disk graph medium: a frame is received within one distance and interferes within a larger
+//! one.
 //!
-//! Source: Cooja's UDGM (Österlind et al.: Cross-level sensor network simulation with COOJA, LCN 2006; Contiki's
-//! `UDGM.java`). Any overlap in time destroys both frames where both are heard. Divergence: what clear channel assessment
-//! hears has a distance of its own; in Cooja it follows from a signal strength that falls linearly to −95 dBm at the
-//! transmission range.
+//! Source: Cooja's UDGM (Österlind et al.: Cross-level sensor network simulation with COOJA, LCN
+//! 2006; Contiki's `UDGM.java`). Any overlap in time destroys both frames where both are heard.
+//! Divergence: clear channel assessment has its own distance; in Cooja it depends on a signal
+//! strength that falls linearly to −95 dBm at the transmission range.
 
 use super::medium::{Arrival, Hearing, Medium, RadioError, check};
 use super::neighbours::{Neighbours, RadioLink, Station};
@@ -21,14 +22,14 @@ use crate::rng::Stream;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Udgm {
-    /// Frames are received up to this distance, in metres. Cooja's default: 50.
+    /// Reception range in metres. Cooja's default: 50.
     pub transmission_range_m: f64,
-    /// Frames disturb others up to this distance, in metres. Cooja's default: 100.
+    /// Interference range in metres. Cooja's default: 100.
     pub interference_range_m: f64,
-    /// Clear channel assessment hears frames up to this distance, in metres.
+    /// Range of clear channel assessment in metres.
     pub carrier_range_m: f64,
-    /// Probability of receiving an undisturbed frame at the transmission range; it falls with the square of the distance
-    /// from 1. Cooja's default: 1.
+    /// Probability of receiving a frame without interference at the transmission range. It is 1 at
+    /// distance 0 and falls with the square of the distance. Cooja's default: 1.
     pub success_ratio: f64,
 }
 
@@ -38,17 +39,17 @@ impl Default for Udgm {
     }
 }
 
-/// The medium at work. A signal's power only says what it is good for.
+/// The state of the medium. The power of a signal only encodes its class.
 #[derive(Debug)]
 pub(crate) struct UdgmMedium {
     neighbours: Neighbours,
     success: Vec<f64>,
 }
 
-/// A signal that clear channel assessment hears. 2³² of those that it does not hear are as much, but no more than one of
-/// each station is ever on the air.
+/// A signal that clear channel assessment detects. A sum of signals it does not detect reaches this
+/// only with 2³² of them, but each station contributes at most one.
 const CARRIER: Power = Power::units(1 << 32);
-/// A signal that only disturbs.
+/// A signal that only interferes.
 const DISTURBANCE: Power = Power::units(1);
 
 impl UdgmMedium {

@@ -1,4 +1,4 @@
-//! Medium access: presets by name, and what differs from them.
+//! Medium access: named presets and deviations from them.
 
 use std::num::NonZeroU32;
 
@@ -56,7 +56,8 @@ fields!(MacConfig over MacConfig::ieee802154();
     hidden { rdc }
 );
 
-/// The same MAC over ContikiMAC; what is not said of it is that of the preset, or of its version of Contiki.
+/// Replaces the duty cycling of a MAC by ContikiMAC. The base is the preset's ContikiMAC, or that
+/// of its version of Contiki.
 fn over_contikimac(mac: MacConfig, config: Patch<ContikiMac>) -> MacConfig {
     let base = match (mac.rdc, mac.access) {
         (Rdc::ContikiMac(base), _) => base,

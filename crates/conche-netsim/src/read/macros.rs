@@ -1,7 +1,7 @@
-//! How the kinds of types are read that most configurations are. The macros expand to implementations for a type; the
-//! names of its fields are its keys.
+//! Macros that implement deserialization for common kinds of configuration type. Field names are
+//! keys.
 
-/// Types whose values are read as a whole.
+/// Types whose values replace the base as a whole.
 macro_rules! as_whole {
     ($($type:ty),* $(,)?) => {
         $(impl $crate::read::Read for $type {
@@ -12,8 +12,10 @@ macro_rules! as_whole {
     };
 }
 
-/// Structs whose fields have defaults: any of them may be left out. In the long form there is the base that a default is
-/// not, keys that are no fields, which are put over the base first and in this order, and fields that are no keys.
+/// Structs whose fields have defaults, so any field may be left out.
+///
+/// The long form takes a base other than `Default`, keys that are not fields (`first`, applied to
+/// the base in this order before the fields), and fields that are not keys (`hidden`).
 macro_rules! fields {
     ($type:ident { $($field:ident),* $(,)? }) => {
         $crate::read::fields!($type over $type::default(); first {} then { $($field),* } hidden {});
@@ -55,7 +57,7 @@ macro_rules! fields {
                     }
                 }
                 const KEYS: &[&str] = &[$(stringify!($key),)* $(stringify!($field)),*];
-                // A field that is in neither list is an error here.
+                // A field in neither list is a compile error here.
                 let _ = |$type { $($field: _,)* $($hidden: _),* }: $type| ();
                 deserializer.deserialize_any(Table)
             }
@@ -65,7 +67,7 @@ macro_rules! fields {
     };
 }
 
-/// Reads a struct, or a variant with fields, whose fields must all be there.
+/// Reads a struct, or a variant with fields, all of which are required.
 macro_rules! all_of {
     ($($path:ident)::+ as $type:ty { $($field:ident),* $(,)? } from $deserializer:expr) => {{
         struct Table;
@@ -92,7 +94,7 @@ macro_rules! all_of {
     }};
 }
 
-/// Structs whose fields must all be there.
+/// Structs whose fields are all required.
 macro_rules! required {
     ($type:ident { $($field:ident),* $(,)? }) => {
         impl<'de> serde::Deserialize<'de> for $type {
@@ -122,7 +124,7 @@ macro_rules! names {
     };
 }
 
-/// Enums whose variants are configurations with defaults: a name, or a table of one.
+/// Enums whose variants hold configurations with defaults: a name, or a table with one variant.
 macro_rules! kinds {
     ($type:ident: $what:literal { $($name:literal => $variant:ident($inner:ty)),* $(,)? }) => {
         impl $crate::read::Read for $type {
@@ -164,7 +166,7 @@ macro_rules! kinds {
     };
 }
 
-/// What is read as a patch is read by serde as what the patch makes of nothing.
+/// Implements `Deserialize` by applying the patch to no base.
 macro_rules! deserialize {
     ($($type:ty),*) => {
         $(impl<'de> serde::Deserialize<'de> for $type {

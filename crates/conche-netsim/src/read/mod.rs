@@ -1,15 +1,17 @@
-//! Configurations as serde reads them.
+//! Deserialization of configurations.
 //!
 //! | Rust | TOML |
 //! |---|---|
-//! | a struct | a table of its fields, by their names; one that is left out keeps what it was |
-//! | a time, a rate, a size | a string with its unit: `"400ms"`, `"30kbit/s"`, `"2500B"` |
-//! | what has its unit in its name | a number: `noise_dbm = -98` |
-//! | an enum | its variant in kebab case, as a string or, with parameters, as a table of one: `{ exponential = "20ms" }` |
+//! | struct | table of its fields; a field left out keeps its value |
+//! | time, rate, size | string with a unit: `"400ms"`, `"30kbit/s"`, `"2500B"` |
+//! | value with its unit in its name | number: `noise_dbm = -98` |
+//! | enum | the variant in kebab case, as a string |
+//! | enum with parameters | table with the variant as its key: `{ exponential = "20ms" }` |
 //! | `None` | `"none"` |
 //!
-//! What a field keeps is its type's default or, in a MAC, the preset's: so a table is read into a *patch* first, which is
-//! put over a value later. Errors are raised where they are, so that a format that knows its places can name them.
+//! A field left out keeps its type's default or, in a MAC, the preset's value. A table is therefore
+//! read into a *patch*, which is applied to a value later. Errors are raised during reading, so
+//! that the format can report their position.
 
 mod mac;
 mod macros;
@@ -31,13 +33,14 @@ use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IntoDeserializ
 use self::macros::{all_of, as_whole, deserialize, fields, kinds, names, required};
 use crate::units::{BitRate, Span};
 
-/// What was read of a value, to be put over what is there, if anything is.
+/// A value read from the input, to be applied to a base if there is one.
 type Patch<T> = Box<dyn FnOnce(Option<T>) -> T>;
 
-/// What a patch does to one part of a value.
+/// The effect of a patch on one part of a value.
 type Change<T> = Box<dyn FnOnce(&mut T)>;
 
-/// The change that a patch is of a field. It is apart from what reads the field, which is compiled for each format.
+/// Converts the patch of a field to a change. It is separate from the code that reads the field,
+/// which is compiled for each format.
 fn of_field<T: 'static, F: Clone + 'static>(patch: Patch<F>, field: fn(&mut T) -> &mut F) -> Change<T> {
     Box::new(move |value| {
         let field = field(value);
@@ -45,7 +48,7 @@ fn of_field<T: 'static, F: Clone + 'static>(patch: Patch<F>, field: fn(&mut T) -
     })
 }
 
-/// The patch that makes these changes, one after the other.
+/// Returns the patch that applies these changes in order.
 fn over<T: 'static>(base: fn() -> T, changes: Vec<Change<T>>) -> Patch<T> {
     Box::new(move |value| {
         let mut value = value.unwrap_or_else(base);
@@ -54,12 +57,12 @@ fn over<T: 'static>(base: fn() -> T, changes: Vec<Change<T>>) -> Patch<T> {
     })
 }
 
-/// What can be read as a patch.
+/// A type that can be read as a patch.
 trait Read: Sized + 'static {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Patch<Self>, D::Error>;
 }
 
-/// A patch that keeps nothing of what is there.
+/// Returns the patch that replaces the base.
 fn whole<T: 'static>(value: T) -> Patch<T> {
     Box::new(|_| value)
 }
@@ -86,7 +89,7 @@ impl Read for Duration {
     }
 }
 
-/// Reads a patch where serde asks for a seed.
+/// A seed that reads a patch.
 struct Patched<T>(PhantomData<T>);
 
 impl<T> Patched<T> {
@@ -103,12 +106,12 @@ impl<'de, T: Read> DeserializeSeed<'de> for Patched<T> {
     }
 }
 
-/// A value without anything to put it over.
+/// Reads a value without a base.
 fn fresh<'de, T: Read, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     T::read(deserializer).map(|patch| patch(None))
 }
 
-/// One of a table's keys.
+/// A key of a table, one of the given ones.
 struct Key(&'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for Key {
@@ -131,7 +134,7 @@ impl Visitor<'_> for Key {
     }
 }
 
-/// One of some names.
+/// A name, one of the given ones.
 struct Name(&'static [&'static str]);
 
 impl Visitor<'_> for Name {
@@ -146,14 +149,14 @@ impl Visitor<'_> for Name {
     }
 }
 
-/// `one of "a", "b"`, with what they are.
+/// Formats `one of "a", "b"`, with a description of the names.
 fn one_of(what: &str, names: &[&str]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
     let what = if what.is_empty() { String::new() } else { format!("{what}: ") };
     format!("{what}one of {}", names.join(", "))
 }
 
-/// A table of one key.
+/// A table with one key.
 struct OnlyKey<A> {
     key: &'static str,
     map: A,

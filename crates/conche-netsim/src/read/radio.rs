@@ -1,4 +1,4 @@
-//! Media and places.
+//! Radio media and positions.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ fields!(Sinr {
 });
 required!(Gilbert { mean_good, mean_bad, loss_bad });
 
-/// The parameters of [`PathLoss::LogDistance`], with its defaults.
+/// The parameters of [`PathLoss::LogDistance`], with the same defaults.
 #[derive(Clone)]
 struct LogDistance {
     reference_loss_db: f64,

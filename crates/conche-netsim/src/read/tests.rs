@@ -1,4 +1,5 @@
-//! What is written in the documentation of each type reads as what it says, and mistakes are told where they are.
+//! The TOML examples in the documentation of each type parse to the documented values, and errors
+//! name their position.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// The TOML in the documentation of an item.
+/// Returns the TOML in the documentation of an item.
 fn example_in(source: &str, item: &str) -> String {
     let (before, _) = source.split_once(&format!("{item} {{")).expect("the item is there");
     let (_, block) = before.rsplit_once("/// ```toml\n").expect("it has an example");
@@ -25,14 +26,14 @@ fn example_in(source: &str, item: &str) -> String {
     block.lines().map(|line| line.trim_start_matches("/// ").to_owned() + "\n").collect()
 }
 
-/// The value of a table.
+/// Reads a table.
 macro_rules! table {
     ($type:ident in $file:literal) => {
         read::<$type>(&example_in(include_str!($file), concat!("pub struct ", stringify!($type))))
     };
 }
 
-/// The values of one key, a line each.
+/// Reads the values of one key, one for each line.
 macro_rules! values {
     ($kind:ident $type:ident in $file:literal) => {
         example_in(include_str!($file), concat!("pub ", stringify!($kind), " ", stringify!($type)))
@@ -46,13 +47,13 @@ fn read<T: DeserializeOwned>(text: &str) -> T {
     toml::from_str(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The value in a line, which is a key with a value.
+/// Reads the value of a line with a key and a value.
 fn value<T: DeserializeOwned>(line: &str) -> T {
     let (_, value) = line.split_once(" = ").expect("a line is a key with a value");
     toml::de::ValueDeserializer::parse(value).and_then(T::deserialize).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What is said of a mistake, and the text that it is said of.
+/// Returns the error message, and the text at the error's position.
 fn mistake<T: DeserializeOwned>(text: &str) -> (String, &str) {
     let error = toml::from_str::<T>(text).err().expect("it is a mistake");
     (error.message().to_owned(), error.span().map_or("", |span| &text[span]))
@@ -189,7 +190,7 @@ fn every_preset_has_a_name() {
     ] {
         assert_eq!(read::<MacConfig>(&format!("preset = '{name}'")), mac, "{name}");
     }
-    // A version's own ContikiMAC, whichever way it is asked for.
+    // Each version's own ContikiMAC, by key and by preset.
     for version in ["contiki27", "contiki30"] {
         let by_key: MacConfig = read(&format!("contikimac = {{}}\npreset = '{version}'"));
         assert_eq!(by_key, read(&format!("preset = '{version}-contikimac'")));

@@ -1,16 +1,16 @@
-//! Routing in radio networks: paths that are computed before a run from the quality of the links, and a protocol that finds
-//! them while it runs.
+//! Routing in radio networks: paths computed from link quality before a run, and a protocol that
+//! discovers them during the run.
 //!
 //! ```text
 //!   Topology::link_quality ─┐
 //!   measured matrix ────────┴─> LinkQuality ─> RplTree ─> hops of a Topology
 //! ```
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | `quality` | packet reception ratios between the stations of a radio network |
-//! | `rpl` | the tree that RPL settles on |
-//! | [`aodv`] | routes on demand, for hosts that forward by themselves |
+//! | `rpl` | the converged RPL tree |
+//! | [`aodv`] | routes on demand, for hosts that forward packets themselves |
 
 pub mod aodv;
 mod quality;

@@ -1,35 +1,37 @@
-//! Packet reception ratios between the stations of a radio network, computed from its medium or measured.
+//! Packet reception ratios between the stations of a radio network, computed from its medium or
+//! measured.
 
 use thiserror::Error;
 
 use crate::NodeId;
 use crate::radio::{Places, Station};
 
-/// How many of the frames that each station sends each other one receives, without interference.
+/// Packet reception ratios from each station to each other one, without interference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkQuality {
     nodes: Vec<NodeId>,
     places: Places,
-    /// For each sender those who receive any of its frames, in the order of the nodes.
+    /// For each sender the stations that receive any of its frames, in the order of the nodes.
     ratios: Vec<Vec<(Station, f64)>>,
 }
 
-/// Why a matrix of packet reception ratios makes no sense.
+/// Why a matrix of packet reception ratios is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum QualityError {
-    /// It does not fit the stations.
+    /// Its size does not match the number of stations.
     #[error("the matrix of packet reception ratios must have a row and a column for each of the {0} stations")]
     Matrix(usize),
-    /// There are more stations than a radio network can have.
+    /// The number of stations exceeds 65535.
     #[error("{0} stations; a radio network has at most 65535")]
     TooManyStations(usize),
-    /// An entry is no ratio.
+    /// An entry is not a ratio.
     #[error("a packet reception ratio is {0}, but it must be between 0 and 1")]
     Ratio(f64),
 }
 
 impl LinkQuality {
-    /// Measured ratios: a row for each sender, a column for each receiver, in the order of `nodes`.
+    /// Creates measured ratios: a row for each sender, a column for each receiver, in the order of
+    /// `nodes`.
     ///
     /// # Errors
     /// If the matrix has another size or too many stations, or an entry is not between 0 and 1.
@@ -52,19 +54,20 @@ impl LinkQuality {
         }
     }
 
-    /// Ratios for each sender, of those who receive any of its frames, in the order of `nodes`.
+    /// Creates ratios from lists of the receivers of each sender, in the order of `nodes`.
     pub(crate) fn of_neighbours(nodes: Vec<NodeId>, ratios: Vec<Vec<(Station, f64)>>) -> Self {
         let places = Places::new(nodes.iter().copied());
         Self { nodes, places, ratios }
     }
 
-    /// The nodes of the stations, in the order of rows and columns.
+    /// Returns the nodes of the stations, in the order of rows and columns.
     #[must_use]
     pub fn nodes(&self) -> &[NodeId] {
         &self.nodes
     }
 
-    /// The packet reception ratio from one node to another; 0 if one of them has no station.
+    /// Returns the packet reception ratio from one node to another, or 0 if one of them has no
+    /// station.
     #[must_use]
     pub fn ratio(&self, from: NodeId, to: NodeId) -> f64 {
         match (self.position(from), self.position(to)) {
@@ -77,13 +80,13 @@ impl LinkQuality {
         self.places.of(node)
     }
 
-    /// By places in the order of the nodes.
+    /// Returns the ratio between stations.
     pub(super) fn between(&self, from: Station, to: Station) -> f64 {
         let row = self.received_from(from);
         row.binary_search_by_key(&to, |(receiver, _)| *receiver).map_or(0.0, |place| row[place].1)
     }
 
-    /// Who receives any frames of a sender, and how many; by places, in their order.
+    /// Returns the stations that receive frames of a sender, with their ratios, in order.
     pub(super) fn received_from(&self, from: Station) -> &[(Station, f64)] {
         &self.ratios[usize::from(from)]
     }

@@ -1,11 +1,12 @@
-//! The tree on which RPL settles in a network that does not change (RFC 6550, storing mode): each station has one parent,
-//! and packets go up to the first common ancestor and down from there.
+//! The tree to which RPL converges in a static network (RFC 6550, storing mode): each station has
+//! one parent, and packets go up to the first common ancestor and down from there.
 //!
-//! Objective functions: OF0 (RFC 6552) with hop counts, and MRHOF (RFC 6719) with ETX. A link's ETX is what acknowledged
-//! frames need, 1/(forward PRR · backward PRR) (De Couto et al.: A high-throughput path metric for multi-hop wireless
-//! routing, MobiCom 2003), in 1/128 as RFC 6551 has it. Simplification: every station knows its links' ratios exactly and
-//! keeps its parent; so MRHOF's hysteresis has no part. What remains equal is decided at random, as by the order in which
-//! DIO messages come.
+//! Objective functions: OF0 (RFC 6552) with hop counts, and MRHOF (RFC 6719) with ETX. A link's ETX
+//! is the expected number of transmissions of acknowledged frames, 1/(forward PRR · backward PRR)
+//! (De Couto et al.: A high-throughput path metric for multi-hop wireless routing, MobiCom 2003),
+//! in units of 1/128 as in RFC 6551. Simplification: every station knows its links' ratios exactly
+//! and keeps its parent, so MRHOF's hysteresis has no effect. Remaining ties are broken at random,
+//! as the order of DIO messages would.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,7 +16,7 @@ use crate::rng::Stream;
 use crate::wired::Topology;
 use crate::{NodeId, RadioId};
 
-/// How parents are chosen.
+/// The choice of parents.
 ///
 /// ```toml
 /// objective = "hop-count"
@@ -23,29 +24,29 @@ use crate::{NodeId, RadioId};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RplConfig {
-    /// What is minimised on the way to the root.
+    /// The cost minimised on the path to the root.
     pub objective: Objective,
-    /// Links with a lower packet reception ratio in one of their directions are not used.
+    /// Minimum packet reception ratio of a usable link, in both directions.
     pub min_ratio: f64,
 }
 
-/// What is minimised on the way to the root.
+/// The cost minimised on the path to the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Objective {
-    /// OF0: the number of hops, and ETX among equal ones.
+    /// OF0: the number of hops, then ETX.
     HopCount,
-    /// MRHOF: the sum of the ETX, and the number of hops among equal ones.
+    /// MRHOF: the sum of ETX, then the number of hops.
     Etx,
 }
 
 impl Default for RplConfig {
-    /// MRHOF, Contiki's default, over links that get half of their frames through.
+    /// MRHOF, Contiki's default, over links that deliver at least half of their frames.
     fn default() -> Self {
         Self { objective: Objective::Etx, min_ratio: 0.5 }
     }
 }
 
-/// The tree.
+/// An RPL tree.
 ///
 /// ```
 /// use conche_netsim::mac::{MacConfig, RadioConfig};
@@ -86,11 +87,11 @@ struct Member {
     hops: Option<u16>,
 }
 
-/// The cost of a way to the root: the metric, what decides between equal ones, and chance.
+/// The cost of a path to the root: the metric, the secondary metric, and a random number.
 type Cost = (u64, u64, u64);
 
 impl RplTree {
-    /// The tree with this root, which has a station.
+    /// Creates the tree with this root, which must have a station.
     #[must_use]
     pub fn new(quality: &LinkQuality, root: NodeId, config: RplConfig, ties: &mut Stream) -> Self {
         let nodes = quality.nodes();
@@ -98,7 +99,7 @@ impl RplTree {
             nodes.iter().map(|node| Member { node: *node, parent: None, hops: None }).collect();
         let mut costs: Vec<Option<Cost>> = vec![None; nodes.len()];
         let mut settled = vec![false; nodes.len()];
-        // Dijkstra's algorithm; an entry whose station has found a cheaper way since is passed over.
+        // Dijkstra's algorithm. An entry whose station has since found a cheaper path is skipped.
         let mut reached = BinaryHeap::new();
         if let Some(place) = quality.position(root) {
             (costs[usize::from(place)], members[usize::from(place)].hops) = (Some((0, 0, 0)), Some(0));
@@ -127,31 +128,33 @@ impl RplTree {
         Self { root, members }
     }
 
-    /// The root.
+    /// Returns the root.
     #[must_use]
     pub const fn root(&self) -> NodeId {
         self.root
     }
 
-    /// The parent of a node; `None` for the root and for those that no path leads to.
+    /// Returns the parent of a node, or `None` for the root and for nodes without a path.
     #[must_use]
     pub fn parent(&self, node: NodeId) -> Option<NodeId> {
         self.member(node)?.parent
     }
 
-    /// The hops from a node to the root; `None` if no path leads there.
+    /// Returns the number of hops from a node to the root, or `None` without a path.
     #[must_use]
     pub fn hops(&self, node: NodeId) -> Option<u16> {
         self.member(node)?.hops
     }
 
-    /// The nodes without a path to the root.
+    /// Returns the nodes without a path to the root.
     pub fn unreached(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.members.iter().filter(|member| member.hops.is_none()).map(|member| member.node)
     }
 
-    /// The nodes that the root has no route to if its table has room for so many: those that are reached last, since a node
-    /// announces itself when it has joined. Chance decides between equally many hops.
+    /// Returns the nodes that do not fit into the root's routing table of `room` entries.
+    ///
+    /// These are the nodes reached last, since a node announces itself after joining. Ties between
+    /// equal hop counts are broken at random.
     #[must_use]
     pub fn beyond(&self, room: usize, chance: &mut Stream) -> Vec<NodeId> {
         let below = self.members.iter().filter(|member| member.parent.is_some());
@@ -160,8 +163,9 @@ impl RplTree {
         order.into_iter().skip(room).map(|(.., node)| node).collect()
     }
 
-    /// Adds the hops of the tree, named `rpl child-parent` by the nodes' numbers. They are all the hops that there are, so
-    /// that the topology's routes are those of the tree, also to and from what is wired to its nodes.
+    /// Adds the hops of the tree, named `rpl child-parent` by the nodes' numbers. If they are the
+    /// only hops, the topology's routes follow the tree, also to and from wired neighbours of its
+    /// nodes.
     pub fn install(&self, net: &mut Topology, radio: RadioId) {
         for member in &self.members {
             if let Some(parent) = member.parent {
@@ -177,7 +181,7 @@ impl RplTree {
 }
 
 impl RplConfig {
-    /// ETX of a link in 1/128, if it is good enough.
+    /// Returns the ETX of a link in units of 1/128, if its ratios reach the minimum.
     fn etx(&self, forward: f64, backward: f64) -> Option<u64> {
         let ratio = forward * backward;
         if forward < self.min_ratio || backward < self.min_ratio || ratio <= 0.0 {
@@ -185,13 +189,13 @@ impl RplConfig {
         }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least 128, and it saturates")]
         let etx = (128.0 / ratio + 0.5) as u64;
-        // More than RFC 6551's 16 bits can say is no link.
+        // A value beyond RFC 6551's 16 bits means no link.
         (etx <= u64::from(u16::MAX)).then_some(etx)
     }
 }
 
 impl Objective {
-    /// The cost of a way that begins with a link of this ETX and goes on as one of cost `rest`.
+    /// Returns the cost of a path that starts with a link of this ETX and continues at cost `rest`.
     const fn through(self, rest: Cost, etx: u64, chance: u64) -> Cost {
         match self {
             Self::HopCount => (rest.0 + 1, rest.1 + etx, chance),
@@ -209,7 +213,7 @@ mod tests {
         Streams::new(seed).stream(Entity::Run, Purpose::named("rpl"))
     }
 
-    /// The tree of nodes 0, 1, ..., rooted at 0, over symmetric links.
+    /// Creates the tree of nodes 0, 1, ..., rooted at 0, over symmetric links.
     fn tree(count: usize, links: &[(usize, usize, f64)], objective: Objective, seed: u64) -> RplTree {
         let mut ratios = vec![vec![0.0; count]; count];
         for (a, b, ratio) in links {

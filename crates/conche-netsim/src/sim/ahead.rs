@@ -1,6 +1,8 @@
-//! Getting ready for what comes next: with tens of thousands of nodes no cache has what an event needs, and one event after
-//! the other would wait for memory. Here all that a few dozen events are known to need is read at once, so that they wait
-//! together. Nothing depends on what is read.
+//! Prefetches the state that the next events need.
+//!
+//! With tens of thousands of nodes, no cache holds the state of the next event, so events handled
+//! one by one each wait for memory. Reading the known state of a few dozen events at once overlaps
+//! these waits. The values read affect no result.
 
 use std::hint::black_box;
 
@@ -10,11 +12,11 @@ use crate::host::{Host, Received};
 use crate::packet::{Packet, PacketRef};
 use crate::trace::Observer;
 
-/// Fewer nodes fit a cache.
+/// Minimum number of nodes for prefetching; fewer fit into a cache.
 const MANY: usize = 1000;
 
 impl<H: Host, O: Observer> Simulation<H, O> {
-    /// Finds out what comes next if that is not known yet, and gets ready for it.
+    /// Fetches the next events from the wheel if none are known, and prefetches their state.
     #[inline]
     pub(super) fn look_ahead(&mut self) {
         if self.world.scheduler.knows_next() {
@@ -28,8 +30,8 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 
     #[inline(never)]
     fn get_ready(&mut self) {
-        // The first reads tell where the next ones are, and whether any are needed: most packets go on to a further link, and
-        // many wake-ups have been put off.
+        // A first pass finds the addresses for the second and skips needless reads: most packets
+        // are forwarded to another link, and many wake-ups have been postponed.
         for (_, event) in self.world.scheduler.coming() {
             match event {
                 Event::Arrive(Arrival { packet, .. }) => self.world.packets.glance_at_way(packet),
@@ -71,13 +73,14 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         self.arriving = arriving;
     }
 
-    /// Who receives a packet that comes to this node, if it gets to that host at once.
+    /// Returns the receiver of a packet that arrives at this node, if it reaches that host without
+    /// a further hop.
     fn receiver(&self, packet: PacketRef, at: NodeId) -> Option<NodeId> {
         let to = self.world.packets.destination(packet);
         self.network.reaches(at, to).then_some(to)
     }
 
-    /// Reads what a node is about to need.
+    /// Prefetches the state of a node.
     fn glance(&self, node: NodeId) {
         self.world.wake_ups[node.index()].glance();
         self.network.glance(node);

@@ -1,7 +1,7 @@
-//! Changes during a run, by whoever drives it: run until a time, change something, go on.
+//! Changes during a run: run until a time, change something, continue.
 //!
-//! What happens at the very time of a change happens before it. Changes draw nothing, so a run with changes is as much a
-//! function of its inputs as one without.
+//! Events at the time of a change happen before it. Changes draw no random numbers, so a run with
+//! changes remains a function of its inputs.
 
 use thiserror::Error;
 
@@ -11,33 +11,33 @@ use crate::trace::Observer;
 use crate::wired::{LinkConfig, Surroundings, TopologyError};
 use crate::{LinkId, NodeId};
 
-/// Why a link does not change.
+/// Why a link cannot be changed.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ChangeError {
-    /// It is of another topology.
+    /// The link belongs to another topology.
     #[error("{0} is not a link of this topology")]
     NoSuchLink(LinkId),
-    /// It was not said before the run that it changes, or it is a hop of a radio network.
+    /// The link was not declared as changing before the run, or is a hop of a radio network.
     #[error("{0} cannot change: only a link can that was named to Topology::changing before the run")]
     Fixed(LinkId),
-    /// The new configuration makes no sense.
+    /// The new configuration is invalid.
     #[error(transparent)]
     Config(#[from] TopologyError),
 }
 
 impl<H: Host, O: Observer> Simulation<H, O> {
-    /// How a link behaves now, if it can change.
+    /// Returns the current configuration of a link that can change.
     ///
     /// # Errors
-    /// If it cannot.
+    /// If the link cannot change.
     pub fn link_config(&self, link: LinkId) -> Result<LinkConfig, ChangeError> {
         self.network.config(link)
     }
 
-    /// Lets a link behave otherwise from now on: another rate, delay, loss or queue.
+    /// Changes the configuration of a link: rate, delay, loss or queue.
     ///
-    /// What is being transmitted is transmitted at the old rate, and what is on the wire arrives when it would have. What
-    /// waits stays, even if the queue has become too short for it.
+    /// The frame in transmission keeps the old rate, and frames on the wire keep their arrival
+    /// times. Waiting frames stay, even if the queue is now too short for them.
     ///
     /// ```
     /// use std::time::Duration;
@@ -68,47 +68,50 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// ```
     ///
     /// # Errors
-    /// If the link cannot change, or the configuration makes no sense.
+    /// If the link cannot change, or the configuration is invalid.
     pub fn change_link(&mut self, link: LinkId, config: LinkConfig) -> Result<(), ChangeError> {
         self.network.change(&mut around!(self), link, config)
     }
 
-    /// Takes a link down, or up again.
+    /// Takes a link down or up.
     ///
-    /// What waits for a link that goes down, or is being transmitted, is dropped, as what comes while it is down: its
-    /// interface is gone. What is on the wire arrives. A hop of a radio network can be taken down as well; then nothing more
-    /// enters its station's queue.
+    /// A link that goes down drops the frames that wait or are being transmitted, and drops new
+    /// ones while it is down, as if its interface were removed. Frames on the wire arrive. If a hop
+    /// of a radio network is taken down, nothing more enters its station's queue.
     ///
     /// # Errors
-    /// If the link is of another topology, or has a queue and cannot change.
+    /// If the link belongs to another topology, or has a queue and cannot change.
     pub fn set_link_up(&mut self, link: LinkId, up: bool) -> Result<(), ChangeError> {
         self.network.set_up(&mut around!(self), link, up)
     }
 
-    /// Cuts a node off, or ends that. Packets from, to and through a node that is cut off are dropped; its host goes on. Its
-    /// station in a radio network still acknowledges, and transmits the frames that the host hands to it.
+    /// Cuts a node off from the network or reconnects it.
+    ///
+    /// Packets from, to and through a node that is cut off are dropped. Its host keeps running. Its
+    /// station in a radio network still acknowledges, and transmits frames of
+    /// [`Port::transmit`](crate::host::Port::transmit).
     ///
     /// # Errors
-    /// If the node is of another topology.
+    /// If the node belongs to another topology.
     pub fn set_node_up(&mut self, node: NodeId, up: bool) -> Result<(), NoSuchNode> {
         self.world.wake_ups.get(node.index()).ok_or(NoSuchNode(node))?;
         self.network.cut_off(node, !up);
         Ok(())
     }
 
-    /// Puts another host on a node during the run, and starts it; the answer is the one before, with what it has gathered.
+    /// Replaces the host of a node during the run, starts the new one, and returns the old one.
     ///
-    /// The timers and wake-ups of the old host die with it. What is on its way to the node arrives at the new one, and so
-    /// does the word of how frames ended that the old one had handed to a radio. An endpoint that starts anew needs another seed
-    /// than the one before, or it repeats its tokens and message IDs.
+    /// The old host's timers and wake-ups are cancelled. Packets in transit to the node arrive at
+    /// the new host, and so do the outcomes of frames that the old host passed to a radio. A
+    /// restarted endpoint needs a new seed, or it repeats its tokens and message IDs.
     ///
     /// # Errors
-    /// If the node is of another topology.
+    /// If the node belongs to another topology.
     pub fn reboot(&mut self, node: NodeId, host: H) -> Result<Option<H>, NoSuchNode> {
         let before = self.hosts.get_mut(node.index()).and_then(Option::take);
         self.attach(node, host)?;
         self.timers.cancel_all(node);
-        // Events that are scheduled for it find that nobody wants to be woken.
+        // Events already scheduled for it then have no effect.
         let _ = self.world.wake_ups[node.index()].set(None);
         if self.started {
             self.with_host(node, |host, port| host.start(port));

@@ -1,10 +1,10 @@
-//! A fingerprint of a run: equal for equal traces, on every machine.
+//! Fingerprint of a run: equal for equal traces, on every machine.
 
 use super::{DropReason, Observer};
 use crate::packet::Packet;
 use crate::{Instant, LinkId};
 
-/// FNV-1a over every event of every packet: its time, what happened, the packet's number, its bytes.
+/// FNV-1a over every packet event: its time, its kind, and the packet's number and bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest(u64);
 
@@ -15,7 +15,7 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// The fingerprint so far.
+    /// Returns the fingerprint so far.
     #[must_use]
     pub const fn as_u64(self) -> u64 {
         self.0

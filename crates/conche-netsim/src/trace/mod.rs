@@ -1,7 +1,7 @@
-//! Watching a run: what becomes of each packet.
+//! Observers of a run, called for each packet event.
 //!
-//! An [`Observer`] is a type parameter of the simulation, so one that ignores an event costs nothing there. `()` ignores
-//! all; a pair `(A, B)` tells both.
+//! An [`Observer`] is a type parameter of the simulation, so an event that it ignores has no cost.
+//! `()` ignores all events; a pair `(A, B)` passes them to both.
 
 mod digest;
 pub mod pcapng;
@@ -12,52 +12,54 @@ pub use pcapng::PcapNg;
 use crate::packet::Packet;
 use crate::{Instant, LinkId, NodeId, RadioId};
 
-/// Is told of every packet. Each method's own body does nothing.
+/// Receives packet events. The default methods do nothing.
 #[allow(unused_variables)]
 pub trait Observer {
     /// A host sent a packet.
     fn on_sent(&mut self, now: Instant, packet: &Packet) {}
 
-    /// A packet's way has ended early.
+    /// A packet was dropped.
     fn on_dropped(&mut self, now: Instant, packet: &Packet, reason: DropReason) {}
 
-    /// A link made a second packet out of one; this is the second.
+    /// A link duplicated a packet; this is the duplicate.
     fn on_duplicated(&mut self, now: Instant, packet: &Packet, link: LinkId) {}
 
-    /// A link took a frame, which will have left its queue then. Links that may change, follow a trace or manage their queue do
-    /// not know that.
+    /// A link accepted a frame, which leaves its queue at `departure`. Not called for links that
+    /// may change, follow a trace or manage their queue, because their departure times are not
+    /// known in advance.
     fn on_queued(&mut self, now: Instant, link: LinkId, departure: Instant) {}
 
-    /// A packet is at its host, which is told next.
+    /// A packet has arrived and is passed to its host next.
     fn on_delivered(&mut self, now: Instant, packet: &Packet) {}
 }
 
-/// Why a packet did not arrive.
+/// Why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
     /// The queue of this link was full.
     QueueFull(LinkId),
     /// The active queue management of this link dropped it.
     DroppedEarly(LinkId),
-    /// This link was or went down.
+    /// This link was down or went down.
     LinkDown(LinkId),
-    /// It was lost on this link or hop.
+    /// Lost on this link or hop.
     Lost(LinkId),
-    /// It was given up at this hop because the radio channel was busy.
+    /// Given up on this hop because the radio channel was busy.
     ChannelBusy(LinkId),
-    /// It was given up at this hop because no acknowledgment came.
+    /// Given up on this hop because no acknowledgment arrived.
     Unacknowledged(LinkId),
-    /// It does not fit into a frame of this hop.
+    /// Too long for a frame of this hop.
     TooLong(LinkId),
-    /// A frame that a host transmitted by itself in this radio network; the host was told why.
+    /// A frame that a host passed to [`Port::transmit`](crate::host::Port::transmit) in this radio
+    /// network. The host received the reason.
     Untransmitted(RadioId),
     /// This node has no route to its destination.
     NoRoute(NodeId),
-    /// There is no host on this node, which is its destination.
+    /// This node, the destination, has no host.
     NoHost(NodeId),
-    /// It came from, to or through this node, which is cut off.
+    /// The packet came from, to or through this node, which is cut off.
     NodeDown(NodeId),
-    /// It had crossed too many links when it came to this node: the routes form a loop.
+    /// The packet had crossed too many links at this node: the routes form a loop.
     HopLimit(NodeId),
 }
 

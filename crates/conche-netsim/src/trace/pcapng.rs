@@ -1,12 +1,13 @@
 //! A capture file that Wireshark and tshark read as CoAP, with a comment on each packet.
 //!
-//! Nodes and links are the capture's interfaces: a packet is recorded where it is sent and, if a link loses, refuses or
-//! duplicates it, again at that link. With [`Capture::BothEnds`] it is recorded at its receiver too. (Wireshark takes a
-//! second record of a packet for a retransmission; `frame.interface_name` and the comments tell them apart.)
+//! Nodes and links are the capture's interfaces. A packet is recorded at its sender and, if a link
+//! loses, refuses or duplicates it, again at that link. [`Capture::BothEnds`] records it at its
+//! receiver too. (Wireshark takes a second record of a packet for a retransmission;
+//! `frame.interface_name` and the comments distinguish them.)
 //!
-//! The packets are of IPv4: node n has the address 10.0.0.0 + n + 1, with the node's name in the file's name
-//! resolution block, and everyone speaks from CoAP's port 5683. Their identifications are the packets' numbers, so that
-//! duplicates can be recognised. Times are nanoseconds of virtual time.
+//! Packets are IPv4 from and to CoAP's port 5683. Node n has the address 10.0.0.0 + n + 1, with the
+//! node's name in the name resolution block. The IPv4 identification is the packet's number, so
+//! duplicates can be recognised. Timestamps are virtual time in nanoseconds.
 //!
 //! ```sh
 //! tshark -r run.pcapng -T fields -e frame.time_epoch -e frame.interface_name -e coap.code -e frame.comment
@@ -40,18 +41,18 @@ pub struct PcapNg<W: Write> {
     failed: Option<io::Error>,
 }
 
-/// What is recorded, beside drops and duplicates.
+/// The records besides drops and duplicates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Capture {
-    /// Packets at their sender.
+    /// Packets at their senders.
     #[default]
     Senders,
-    /// Packets at their sender and, if they get there, at their receiver.
+    /// Packets at their senders and, if they arrive, at their receivers.
     BothEnds,
 }
 
 impl<W: Write> PcapNg<W> {
-    /// Begins a file for runs of this topology.
+    /// Starts a file for runs of this topology.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -66,10 +67,10 @@ impl<W: Write> PcapNg<W> {
         Ok(Self { file, capture, nodes, links, exchanges: Exchanges::default(), failed: None })
     }
 
-    /// Ends the file and gives back the writer, flushed.
+    /// Finishes the file and returns the flushed writer.
     ///
     /// # Errors
-    /// If anything could not be written; the first error counts.
+    /// The first error of any write.
     pub fn finish(self) -> io::Result<W> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -101,7 +102,7 @@ impl<W: Write> PcapNg<W> {
         self.failed = self.file.record(&captured).err();
     }
 
-    /// Which exchange and which copy a packet belongs to.
+    /// Describes a packet's exchange and attempt.
     fn describe(&mut self, packet: &Packet) -> String {
         let meta = &packet.meta;
         let mut text = format!("packet {}", meta.id.as_u64());
@@ -201,7 +202,7 @@ impl Place {
     }
 }
 
-/// Numbers each node's exchanges from 1 in the order in which their first copies appear.
+/// Numbers each node's exchanges from 1 in order of first appearance.
 #[derive(Debug, Default)]
 struct Exchanges {
     numbers: HashMap<(NodeId, u64), u64>,
@@ -218,7 +219,7 @@ impl Exchanges {
     }
 }
 
-/// The address of a node: 10.0.0.1 for the first one; of everyone: the limited broadcast address.
+/// Returns the address of a node, 10.0.0.1 for the first one, or the limited broadcast address.
 fn address(node: NodeId) -> Ipv4Addr {
     if node == NodeId::BROADCAST {
         return Ipv4Addr::BROADCAST;

@@ -1,4 +1,4 @@
-//! The host at either end of a bulk transfer over wired links.
+//! Host at either end of a bulk transfer over wired links.
 
 use std::marker::PhantomData;
 
@@ -8,34 +8,36 @@ use super::tcp::{Output, Receiver, Segment, Sender};
 use crate::NodeId;
 use crate::host::{Host, Port, Received};
 
-/// Sends a transfer, or takes one. Its timers are of a type that others in the simulation may share; it has none of its own.
+/// Sends or receives one transfer. It sets no timers; `T` is the timer type of the hosts in the
+/// simulation.
 #[derive(Debug)]
 pub struct Bulk<C: Controller, T> {
     peer: NodeId,
     end: End<C>,
-    /// Bytes of a datagram without payload, beyond what links add.
+    /// Bytes of a datagram without payload and without the links' headers.
     header_bytes: usize,
     payload_bytes: usize,
     timers: PhantomData<fn() -> T>,
 }
 
-/// Which end of it.
+/// One end of a transfer.
 #[derive(Debug)]
 pub enum End<C: Controller> {
-    /// The one that sends.
+    /// The sender.
     Source(Sender<C>),
-    /// The one that takes.
+    /// The receiver.
     Sink(Receiver),
 }
 
 impl<C: Controller, T> Bulk<C, T> {
-    /// An end of a transfer with this peer. A segment of data has so many bytes of header, which links do not add, and of payload.
+    /// Creates one end of a transfer with this peer. A data segment has `header_bytes`, without the
+    /// links' headers, and `payload_bytes`.
     #[must_use]
     pub fn new(peer: NodeId, end: End<C>, header_bytes: usize, payload_bytes: usize) -> Self {
         Self { peer, end, header_bytes, payload_bytes, timers: PhantomData }
     }
 
-    /// How far it is.
+    /// Returns the end and its progress.
     #[must_use]
     pub fn end(&self) -> &End<C> {
         &self.end

@@ -1,8 +1,9 @@
-//! Quantities as people write them: `"400ms"`, `"30kbit/s"`, `"2500B"`.
+//! Quantities in human-readable form: `"400ms"`, `"30kbit/s"`, `"2500B"`.
 //!
-//! A number without a unit is refused, in a scenario file as on the command line. Times are held as integer nanoseconds,
-//! rates as bits a second and sizes as bytes; a value that does not fit exactly is an error, never rounded. With the feature
-//! `serde` quantities are read and written as such strings.
+//! A number without a unit is an error, in scenario files and on the command line. Times are stored
+//! as integer nanoseconds, rates as bits per second and sizes as bytes; a value that does not fit
+//! exactly is an error and is never rounded. With the feature `serde`, quantities are serialized as
+//! such strings.
 
 mod quantity;
 mod rate;
@@ -18,15 +19,15 @@ pub use self::quantity::UnitError;
 use self::quantity::{Quantity, quantity};
 pub use self::rate::BitRate;
 
-/// A span of time, such as `"400ms"`; units: ns, us, ms, s, min, h.
+/// A time span, such as `"400ms"`. Units: ns, us, ms, s, min, h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
 
-/// A size in bytes, such as `"2500B"`; units: B, kB, MB (powers of ten), KiB, MiB.
+/// A size in bytes, such as `"2500B"`. Units: B, kB, MB (powers of ten), KiB, MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
-/// A span that is drawn uniformly from a range, such as `"10ms..20ms"`, or one that is always the same, `"15ms"`.
+/// A time span drawn uniformly from a range, such as `"10ms..20ms"`, or a constant one, `"15ms"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanRange {
     least: Duration,
@@ -34,25 +35,25 @@ pub struct SpanRange {
 }
 
 impl SpanRange {
-    /// Every span from `least` to `most`, or `None` if `least` is the longer one.
+    /// Creates the range from `least` to `most`. Returns `None` if `least` is longer.
     #[must_use]
     pub fn new(least: Duration, most: Duration) -> Option<Self> {
         (least <= most).then_some(Self { least, most })
     }
 
-    /// The range as nanoseconds.
+    /// Returns the range in nanoseconds.
     #[must_use]
     pub fn as_nanos(&self) -> RangeInclusive<u64> {
         nanos(self.least)..=nanos(self.most)
     }
 
-    /// The shortest span of the range.
+    /// Returns the shortest span of the range.
     #[must_use]
     pub fn least(&self) -> Duration {
         self.least
     }
 
-    /// The longest span of the range.
+    /// Returns the longest span of the range.
     #[must_use]
     pub fn most(&self) -> Duration {
         self.most
@@ -119,7 +120,7 @@ impl fmt::Display for SpanRange {
     }
 }
 
-/// Whole nanoseconds, saturating after 584 years.
+/// Returns whole nanoseconds, saturating after 584 years.
 pub(crate) fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

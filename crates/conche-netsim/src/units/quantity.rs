@@ -1,8 +1,8 @@
-//! What all quantities share: a decimal number and a unit with its factor.
+//! Common part of all quantities: a decimal number and a unit with its factor.
 
 use std::fmt;
 
-/// Why a quantity could not be read.
+/// Why a quantity could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{input}` is not {what}: {problem}; write it as in \"{example}\"")]
 pub struct UnitError {
@@ -16,7 +16,8 @@ pub struct UnitError {
 pub(super) trait Quantity: Sized {
     const WHAT: &'static str;
     const EXAMPLE: &'static str;
-    /// Unit names with what one of them is in the base unit, the longest names first where one ends in another.
+    /// Unit names with their factors to the base unit. A name that ends in another name comes
+    /// before it.
     const UNITS: &'static [(&'static str, u64)];
     fn from_base(base: u64) -> Self;
     fn to_base(&self) -> u64;
@@ -51,7 +52,7 @@ pub(super) trait Quantity: Sized {
     }
 }
 
-/// `number`, a plain decimal, times `factor`, if that is a whole number that fits.
+/// Returns `number`, a plain decimal, times `factor`, if the product is an integer that fits.
 fn scale(number: &str, factor: u64) -> Result<u64, &'static str> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
@@ -74,7 +75,7 @@ fn scale(number: &str, factor: u64) -> Result<u64, &'static str> {
     }
 }
 
-/// Lets a quantity be read from a string and shown as one.
+/// Implements parsing from and formatting as a string.
 macro_rules! quantity {
     ($name:ident) => {
         impl std::str::FromStr for $name {

@@ -4,37 +4,37 @@ use std::time::Duration;
 
 use super::quantity::{Quantity, quantity};
 
-/// How fast a link puts frames on the wire, in bits a second (10³ = 1 kbit/s), such as `"30kbit/s"`; units: bit/s, kbit/s,
-/// Mbit/s, Gbit/s.
+/// A link's transmission rate in bits per second, such as `"30kbit/s"` (10³ bit/s = 1 kbit/s).
+/// Units: bit/s, kbit/s, Mbit/s, Gbit/s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BitRate(u64);
 
 impl BitRate {
-    /// `bits` bit/s. A topology refuses a rate of zero.
+    /// Creates a rate of `bits` bit/s. A topology rejects a rate of zero.
     #[must_use]
     pub const fn bit(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// `kilobits` kbit/s.
+    /// Creates a rate of `kilobits` kbit/s.
     #[must_use]
     pub const fn kbit(kilobits: u64) -> Self {
         Self(kilobits.saturating_mul(1_000))
     }
 
-    /// `megabits` Mbit/s.
+    /// Creates a rate of `megabits` Mbit/s.
     #[must_use]
     pub const fn mbit(megabits: u64) -> Self {
         Self(megabits.saturating_mul(1_000_000))
     }
 
-    /// Bits a second.
+    /// Returns the rate in bits per second.
     #[must_use]
     pub const fn as_bits(self) -> u64 {
         self.0
     }
 
-    /// How long a frame of `bytes` occupies a link of this rate, to the nearest nanosecond.
+    /// Returns the transmission time of a frame of `bytes`, to the nearest nanosecond.
     #[must_use]
     pub const fn serialisation(self, bytes: u32) -> Duration {
         Duration::from_nanos(self.serialisation_nanos(bytes))
@@ -42,7 +42,8 @@ impl BitRate {
 
     pub(crate) const fn serialisation_nanos(self, bytes: u32) -> u64 {
         let rate = if self.0 == 0 { 1 } else { self.0 };
-        // 2^32 bytes take 2^32 · 8 · 10^9 < 2^65, so the product can pass u64 only for frames beyond 2 GB.
+        // 2^32 bytes take 2^32 · 8 · 10^9 < 2^65, so the product exceeds u64 only for frames beyond
+        // 2 GB.
         (bytes as u64 * 8).saturating_mul(1_000_000_000).saturating_add(rate / 2) / rate
     }
 }

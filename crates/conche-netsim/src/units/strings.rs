@@ -1,4 +1,4 @@
-//! Quantities as strings in what serde reads and writes.
+//! Serialization of quantities as strings.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use serde::ser::{Serialize, Serializer};
 use super::quantity::Quantity;
 use super::{BitRate, Size, Span, SpanRange, UnitError};
 
-/// Strings in, strings out; numbers get an error that shows what to write.
+/// Reads strings. For a number, the error shows the expected form.
 struct UnitVisitor<T> {
     what: &'static str,
     example: &'static str,

@@ -1,4 +1,4 @@
-//! Units: what is read, and what a bare number is told.
+//! Parsing of units, and the error for a bare number.
 
 use ::serde::Deserialize;
 

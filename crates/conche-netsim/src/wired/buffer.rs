@@ -1,5 +1,7 @@
-//! A link whose frames wait in a real queue until they are transmitted, with an event for each that leaves: one with
-//! active queue management, with a trace for a rate, or that changes during the run.
+//! A link whose frames wait in an explicit queue, with an event for each departure.
+//!
+//! Used with active queue management, with a trace in place of a rate, and for links that change
+//! during the run.
 
 use std::collections::VecDeque;
 
@@ -10,7 +12,7 @@ use crate::packet::PacketRef;
 use crate::rng::Stream;
 use crate::{BitRate, Instant};
 
-/// A frame that waits.
+/// A waiting frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub(super) packet: PacketRef,
@@ -18,7 +20,7 @@ pub(super) struct Frame {
     pub(super) since: Instant,
 }
 
-/// Frames that wait, in order.
+/// Waiting frames, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fifo {
     frames: VecDeque<Frame>,
@@ -37,24 +39,24 @@ impl Fifo {
         Some(frame)
     }
 
-    /// The bytes of all that wait.
+    /// Returns the bytes of all waiting frames.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-/// What a link has done.
+/// An action of the link for the network to carry out.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Done {
-    /// This packet did not fit.
+    /// The packet did not fit into the queue.
     Refused(PacketRef),
-    /// Active queue management dropped this one.
+    /// Active queue management dropped the packet.
     DroppedEarly(PacketRef),
-    /// This one left the queue and is lost on the wire, or arrives.
+    /// The packet left the queue, and is lost on the wire or arrives.
     Left(PacketRef, Fate),
-    /// The link went down over this one.
+    /// The packet was dropped because the link went down.
     Interrupted(PacketRef),
-    /// It wants to go on at this time, and to be given this number then.
+    /// Resume the link at this time, with this number.
     Resumes(Instant, u32),
 }
 
@@ -62,11 +64,11 @@ pub(super) enum Done {
 #[derive(Clone, Copy, Debug)]
 struct Served {
     frame: Frame,
-    /// Bytes that have not left, where opportunities count them.
+    /// Bytes still to be sent, for links with a trace.
     left: u32,
 }
 
-/// The link at work.
+/// The state of the link.
 #[derive(Clone, Debug)]
 pub(super) struct Buffer {
     line: Line,
@@ -74,9 +76,11 @@ pub(super) struct Buffer {
     waiting: Fifo,
     served: Option<Served>,
     aqm: AnyAqm,
-    /// What the stream of the queue management begins with after each change of it.
+    /// Initial random stream of the queue management, used anew after each change of its
+    /// configuration.
     management: Stream,
-    /// The number of the event that goes on; another one is of a transmission that was interrupted.
+    /// Number of the pending resume event. Events with another number belong to interrupted
+    /// transmissions.
     resumption: Option<u32>,
     resumptions: u32,
 }
@@ -104,7 +108,7 @@ impl Buffer {
         &self.line.config
     }
 
-    /// From now on the link behaves in this way. The frame in transmission is transmitted as it began.
+    /// Changes the configuration. The frame in transmission keeps its departure time.
     pub(super) fn change(&mut self, config: LinkConfig, now: Instant, done: &mut Vec<Done>) {
         let managed = self.line.config.aqm;
         self.line.change(config);
@@ -129,14 +133,14 @@ impl Buffer {
             return done.push(Done::DroppedEarly(packet));
         }
         if let (Some(trace), true) = (&mut self.trace, found.idle) {
-            // Nobody needed them; one of this very instant is gone as well.
+            // Opportunities up to and including this instant passed unused.
             trace.pass(now);
         }
         self.waiting.push(frame);
         self.go_on(now, done);
     }
 
-    /// The time has come that was asked for with this number.
+    /// Handles the resume event with this number.
     pub(super) fn resume(&mut self, now: Instant, number: u32, done: &mut Vec<Done>) {
         if self.resumption != Some(number) {
             return;
@@ -154,7 +158,7 @@ impl Buffer {
         self.go_on(now, done);
     }
 
-    /// Everything that waits or is in transmission is dropped.
+    /// Drops all frames that wait or are in transmission.
     pub(super) fn interrupt(&mut self, now: Instant, done: &mut Vec<Done>) {
         self.resumption = None;
         done.extend(self.served.take().map(|served| Done::Interrupted(served.frame.packet)));
@@ -164,7 +168,7 @@ impl Buffer {
         self.aqm.idle(now);
     }
 
-    /// Begins what can begin now.
+    /// Starts the next transmission if possible.
     fn go_on(&mut self, now: Instant, done: &mut Vec<Done>) {
         if self.resumption.is_some() {
             return;
@@ -187,7 +191,7 @@ impl Buffer {
         }
     }
 
-    /// Lets the bytes of an opportunity leave; a frame that comes in its very instant is too late.
+    /// Sends the bytes of an opportunity. A frame that arrives at its very instant is too late.
     fn use_opportunity(&mut self, now: Instant, done: &mut Vec<Done>) {
         let mut bytes = OPPORTUNITY_BYTES;
         while bytes > 0 {
@@ -230,7 +234,7 @@ pub(super) mod testing {
     use crate::Instant;
     use crate::packet::PacketRef;
 
-    /// A frame that came then.
+    /// Creates a frame that arrived at `since`.
     pub(in super::super) fn frame(bytes: u32, since: Instant) -> Frame {
         Frame { packet: PacketRef::default(), bytes, since }
     }

@@ -1,4 +1,4 @@
-//! Jitter: the part of a link's delay that differs from frame to frame.
+//! Jitter: the part of a link's delay that varies from frame to frame.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::units::nanos;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Jitter {
-    /// What is drawn.
+    /// Distribution of the random part.
     pub distribution: Distribution,
     /// Whether a frame may overtake an earlier one.
     pub order: Order,
 }
 
-/// How a span of time is distributed.
+/// Distribution of a time span.
 ///
 /// ```toml
 /// wait = "none"
@@ -34,30 +34,30 @@ pub enum Distribution {
     Zero,
     /// Uniform over `low..=high`, in nanoseconds.
     Uniform {
-        /// The shortest.
+        /// The shortest span.
         low: Duration,
-        /// The longest; a topology refuses one below `low`.
+        /// The longest span. A topology rejects one below `low`.
         high: Duration,
     },
-    /// Exponential.
+    /// Exponentially distributed.
     Exponential {
-        /// Its mean.
+        /// The mean.
         mean: Duration,
     },
 }
 
-/// Whether frames stay in order in spite of jitter.
+/// Whether frames stay in order despite jitter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// A frame arrives no earlier than the one before it: a shorter delay is stretched.
+    /// A frame arrives no earlier than the one before it; a shorter delay is extended.
     #[default]
     Kept,
-    /// Each frame takes its own delay, so that frames overtake each other, as with netem's jitter.
+    /// Each frame has its own delay, so frames may overtake each other, as with netem's jitter.
     Free,
 }
 
 impl Jitter {
-    /// Uniform over `low..=high`, with reordering.
+    /// Creates jitter uniform over `low..=high`, with reordering.
     #[must_use]
     pub const fn uniform_reordering(low: Duration, high: Duration) -> Self {
         Self { distribution: Distribution::Uniform { low, high }, order: Order::Free }
@@ -65,7 +65,7 @@ impl Jitter {
 }
 
 impl Distribution {
-    /// Draws a span.
+    /// Draws a time span.
     pub fn sample(&self, stream: &mut Stream) -> Duration {
         match *self {
             Self::Zero => Duration::ZERO,
@@ -78,7 +78,7 @@ impl Distribution {
     }
 }
 
-/// The delay line of one link: when what leaves the link's head now comes out at its tail.
+/// The delay line of one link. Maps departures from the queue to arrivals at the next node.
 #[derive(Clone, Debug)]
 pub(super) struct DelayLine {
     constant: Duration,
@@ -92,7 +92,7 @@ impl DelayLine {
         Self { constant, jitter, stream, last_arrival: Instant::ZERO }
     }
 
-    /// What enters from now on is delayed in this way.
+    /// Changes the delay of the frames that enter from now on.
     pub(super) fn change(&mut self, constant: Duration, jitter: Jitter) {
         (self.constant, self.jitter) = (constant, jitter);
     }

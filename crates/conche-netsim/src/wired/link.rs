@@ -1,4 +1,4 @@
-//! A unidirectional link: what happens to a frame that is offered to it.
+//! A unidirectional link and its effects on a frame.
 
 use std::time::Duration;
 
@@ -13,8 +13,9 @@ use crate::mac::Hop;
 use crate::rng::{Entity, Purpose, Stream, Streams};
 use crate::{BitRate, Instant, LinkId, NodeId};
 
-/// How a link behaves. The default is a link without rate, delay, loss or limit: what is sent over it is there at once,
-/// and costs no event.
+/// The behaviour of a link.
+///
+/// The default has no rate, delay, loss or limit: packets arrive at once, and cost no event.
 ///
 /// ```toml
 /// rate = "30kbit/s"
@@ -27,26 +28,27 @@ use crate::{BitRate, Instant, LinkId, NodeId};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkConfig {
-    /// How fast frames are serialised; `None`: in no time, so that nothing ever waits. A trace takes its place
-    /// ([`Topology::trace`](super::Topology::trace)).
+    /// Serialisation rate. `None`: serialisation takes no time, so nothing waits. A trace replaces
+    /// it ([`Topology::trace`](super::Topology::trace)).
     pub rate: Option<BitRate>,
-    /// How the time that a frame takes at this rate differs from frame to frame.
+    /// Variation of the serialisation time from frame to frame.
     pub service: Service,
-    /// Frames that hold the link up. Without a rate none does.
+    /// Random stalls of the link. They need a rate.
     pub stalls: Stalls,
     /// Propagation delay, the same for each frame.
     pub delay: Duration,
-    /// Further delay that is drawn for each frame.
+    /// Additional delay drawn for each frame.
     pub jitter: Jitter,
-    /// What waits for the link.
+    /// The queue before the link.
     pub queue: DropTail,
-    /// Which frames are dropped before the queue is full. Default: none.
+    /// Active queue management, which drops frames before the queue is full. Default: none.
     pub aqm: Option<Aqm>,
     /// Loss on the wire, after the queue.
     pub loss: Loss,
     /// Probability that a frame enters the queue twice.
     pub duplicate: f64,
-    /// Bytes of a frame beyond the UDP payload, for the rate and for queues in bytes. Default: 28, IPv4 and UDP.
+    /// Bytes of a frame beyond the UDP payload, for the rate and for queues limited in bytes.
+    /// Default: 28, IPv4 and UDP.
     pub header_bytes: u32,
 }
 
@@ -67,45 +69,46 @@ impl Default for LinkConfig {
     }
 }
 
-/// A link at work.
+/// The state of a link.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     pub(super) to: NodeId,
-    /// It takes frames.
+    /// The link accepts frames.
     pub(super) up: bool,
     pub(super) kind: Kind,
 }
 
-/// What a link is.
+/// The implementation of a link.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
-    /// It does nothing at all to a frame.
+    /// Has no effect on a frame.
     Transparent,
-    /// A wire with its queue, in which the departure of a frame is known when it comes. Elsewhere, so that a million links that have none take little memory.
+    /// A wire whose queue knows the departure of each frame on arrival. Boxed, so that a million
+    /// links without one take little memory.
     Wire(Box<Wire>),
-    /// A wire whose frames wait for events.
+    /// A wire with an event for each departure.
     Buffer(Box<Buffer>),
-    /// A hop of a radio network, which is told to carry the frame.
+    /// A hop of a radio network, which carries the frame.
     Hop(Hop),
 }
 
-/// What a link is beside its configuration.
+/// Properties of a link beyond its configuration.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Equipment {
-    /// It may change during the run.
+    /// The link may change during the run.
     pub(super) changing: bool,
-    /// When its frames may leave.
+    /// Trace of the opportunities of its frames.
     pub(super) trace: Option<LinkTrace>,
 }
 
-/// A wire at work.
+/// The state of a wire.
 #[derive(Clone, Debug)]
 pub(super) struct Wire {
     line: Line,
     backlog: Backlog,
 }
 
-/// What a wire does to frames beside letting them wait.
+/// The effects of a wire besides queueing.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) config: LinkConfig,
@@ -116,14 +119,14 @@ pub(super) struct Line {
     stalling: Stream,
 }
 
-/// What becomes of a frame.
+/// The outcome of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fate {
     /// The queue is full.
     Refused,
-    /// It leaves the queue, but is lost on the wire at this time.
+    /// Lost on the wire, having left the queue at this time.
     Lost(Instant),
-    /// It arrives at this time.
+    /// Arrives at this time.
     Arrives(Instant),
 }
 
@@ -147,7 +150,7 @@ impl Link {
         Self { to, up: true, kind }
     }
 
-    /// A hop of a radio network.
+    /// Creates a hop of a radio network.
     pub(super) const fn hop(to: NodeId, hop: Hop) -> Self {
         Self { to, up: true, kind: Kind::Hop(hop) }
     }
@@ -158,7 +161,8 @@ impl Wire {
         &mut self.line
     }
 
-    /// Takes a frame with this many bytes of UDP payload, and tells when it will have left the queue; `None` if that is full.
+    /// Takes a frame with this many bytes of UDP payload. Returns its departure from the queue, or
+    /// `None` if that is full.
     pub(super) fn accept(&mut self, now: Instant, payload_bytes: u32) -> Option<Instant> {
         match self.line.config.rate {
             None => Some(now),
@@ -184,30 +188,30 @@ impl Line {
         }
     }
 
-    /// What comes from now on is treated in this way.
+    /// Changes the behaviour for later frames.
     pub(super) fn change(&mut self, config: LinkConfig) {
         self.loss.change(config.loss);
         self.delay.change(config.delay, config.jitter);
         self.config = config;
     }
 
-    /// Whether the next frame enters the queue twice.
+    /// Returns `true` if the next frame enters the queue twice.
     pub(super) fn duplicates_next(&mut self) -> bool {
         self.config.duplicate > 0.0 && self.duplication.chance(self.config.duplicate)
     }
 
-    /// The bytes of a frame with so many of UDP payload.
+    /// Returns the bytes of a frame with this UDP payload.
     pub(super) fn frame_bytes(&self, payload_bytes: u32) -> u32 {
         payload_bytes.saturating_add(self.config.header_bytes)
     }
 
-    /// How long the next frame occupies the link.
+    /// Returns how long the next frame occupies the link.
     pub(super) fn service_nanos(&mut self, rate: BitRate, bytes: u32) -> u64 {
         let service_nanos = self.config.service.nanos(rate.serialisation_nanos(bytes), &mut self.fading);
         service_nanos.saturating_add(self.config.stalls.nanos(&mut self.stalling))
     }
 
-    /// What becomes of a frame that leaves the queue at this time.
+    /// Returns the outcome of a frame that leaves the queue at this time.
     pub(super) fn leave(&mut self, departure: Instant) -> Fate {
         if self.loss.next_is_lost() { Fate::Lost(departure) } else { Fate::Arrives(self.delay.arrival(departure)) }
     }

@@ -2,7 +2,7 @@
 
 use crate::rng::Stream;
 
-/// Which frames are lost after they left the queue.
+/// The model of losses after the queue.
 ///
 /// ```toml
 /// loss = "none"
@@ -11,16 +11,18 @@ use crate::rng::Stream;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Loss {
-    /// No frame.
+    /// No loss.
     #[default]
     None,
-    /// Each frame with this probability, independently.
+    /// Each frame is lost with this probability, independently.
     Bernoulli(f64),
-    /// The model of Gilbert (1960) and Elliott (1963): a chain of two states that moves after each frame. netem's
-    /// `gemodel p r 1-h 1-k` is `to_bad = p, to_good = r, loss_bad = 1-h, loss_good = 1-k`.
+    /// The model of Gilbert (1960) and Elliott (1963): a two-state chain with a transition after
+    /// each frame. netem's `gemodel p r 1-h 1-k` is
+    /// `to_bad = p, to_good = r, loss_bad = 1-h, loss_good = 1-k`.
     ///
-    /// The share of lost frames is `(to_bad·loss_bad + to_good·loss_good)/(to_bad + to_good)`; with `loss_bad = 1` and
-    /// `loss_good = 0` the mean burst is `1/to_good` frames long. The link starts in the good state.
+    /// The share of lost frames is `(to_bad·loss_bad + to_good·loss_good)/(to_bad + to_good)`. With
+    /// `loss_bad = 1` and `loss_good = 0` the mean burst is `1/to_good` frames long. The link
+    /// starts in the good state.
     GilbertElliott {
         /// Probability of moving from good to bad after a frame.
         to_bad: f64,
@@ -34,7 +36,7 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// The probabilities with their names, to be checked.
+    /// Returns the probabilities with their names, for validation.
     pub(super) fn probabilities(&self) -> Vec<(&'static str, f64)> {
         match *self {
             Self::None => vec![],
@@ -46,7 +48,7 @@ impl Loss {
     }
 }
 
-/// The loss of one link, with its state; also for whoever loses real datagrams by the same models.
+/// The loss state of one link. Also usable to lose real datagrams by the same models.
 #[derive(Clone, Debug)]
 pub struct LossProcess {
     model: Loss,
@@ -55,18 +57,18 @@ pub struct LossProcess {
 }
 
 impl LossProcess {
-    /// A link in its good state that draws from `stream`.
+    /// Creates the state of a link in its good state, which draws from `stream`.
     #[must_use]
     pub fn new(model: Loss, stream: Stream) -> Self {
         Self { model, bad: false, stream }
     }
 
-    /// The next frames are lost by this model. Its chain goes on in the state in which the other one's was.
+    /// Changes the model for later frames. The chain keeps its state.
     pub(super) fn change(&mut self, model: Loss) {
         self.model = model;
     }
 
-    /// Whether the next frame is lost.
+    /// Returns `true` if the next frame is lost.
     pub fn next_is_lost(&mut self) -> bool {
         match self.model {
             Loss::None => false,
@@ -102,7 +104,8 @@ mod tests {
         let lost = run(Loss::GilbertElliott { to_bad: 0.02, to_good: 0.25, loss_good: 0.0, loss_bad: 1.0 });
         let bursts = lost.chunk_by(|a, b| a == b).filter(|burst| burst[0]).count();
         let mean_burst = share(&lost) * FRAMES as f64 / bursts as f64;
-        // About 7400 bursts, whose length has σ = 3.5: 4 standard errors are 0.16, and 0.0029 of the share.
+        // About 7400 bursts, whose length has σ = 3.5: 4 standard errors are 0.16, and 0.0029 for
+        // the share.
         assert!((mean_burst - 4.0).abs() < 0.16, "{mean_burst}");
         assert!((share(&lost) - 0.02 / 0.27).abs() < 0.0035, "{}", share(&lost));
     }

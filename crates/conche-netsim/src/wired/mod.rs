@@ -1,16 +1,16 @@
-//! Wired networks: links with rate, delay, jitter, loss and queues, and the topology that they form.
+//! Wired networks: links with rate, delay, jitter, loss and queues, and their topology.
 //!
 //! ```text
 //!   frame ─> duplicate? ─> queue ─> serialise at the rate ─> lost? ─> delay + jitter ─> next node
 //!                            └─ full, or managed ([`Aqm`]): dropped
 //! ```
 //!
-//! The queue and the delay line are apart: what is on the wire takes no room in the queue (unlike Linux netem, whose
-//! `limit` counts both). A frame that is lost on the wire has used its share of the link.
+//! Queue and delay line are separate: a frame on the wire takes no room in the queue (unlike Linux
+//! netem, whose `limit` counts both). A frame lost on the wire has used its share of the link.
 //!
-//! A first-in first-out queue before a constant rate needs no event for a frame's departure, which is known when the frame
-//! comes. Links with active queue management, with a [`LinkTrace`] for a rate, or that change during the run have one for
-//! each.
+//! A FIFO queue before a constant rate needs no event for a frame's departure, which is known at
+//! arrival. Links with active queue management, with a [`LinkTrace`] in place of a rate, or that
+//! change during the run have an event for each departure.
 
 mod aqm;
 mod buffer;

@@ -1,4 +1,4 @@
-//! The network at work: packets go from link to link until they reach their node.
+//! Forwarding: moves packets from link to link until they reach their destination.
 
 use std::collections::BTreeSet;
 use std::hint::black_box;
@@ -13,7 +13,7 @@ use crate::sim::{ChangeError, Event};
 use crate::trace::{DropReason, Observer};
 use crate::{LinkId, NodeId};
 
-/// More links than any sensible route has: what crosses more is in a loop.
+/// Maximum number of links on a route; a packet that crosses more is in a loop.
 const HOP_LIMIT: u8 = 64;
 
 /// The links and routes of a simulation.
@@ -23,38 +23,39 @@ pub(crate) struct Network {
     routes: Vec<Route>,
     pub(crate) dropped: u64,
     pub(crate) duplicated: u64,
-    /// Nodes that are cut off.
+    /// Nodes cut off from the network.
     cut_off: BTreeSet<NodeId>,
-    /// What a link has just done; empty in between.
+    /// Pending actions of a link. Empty between calls.
     done: Vec<Done>,
 }
 
-/// Where a node sends a packet.
+/// The next hops of a node.
 #[derive(Clone, Debug)]
 pub(super) enum Route {
-    /// Nowhere: no link leaves the node.
+    /// No link leaves the node.
     None,
-    /// Over its only link.
+    /// Always over its only link.
     Always(LinkId),
-    /// Over this link, if any, but for a few destinations, in their order.
+    /// Over this link, if any, with a few exceptions sorted by destination.
     Mostly(Option<LinkId>, Vec<(NodeId, Option<LinkId>)>),
     /// By destination.
     Table(Vec<Option<LinkId>>),
 }
 
-/// Where a packet is after it was sent on its way.
+/// The state of a packet after forwarding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forwarded {
     /// On a wire, or dropped.
     Taken,
-    /// At its destination, in this very instant.
+    /// At its destination, at the same instant.
     Arrived(PacketRef),
-    /// At a station that is to send it over a hop of a radio network.
+    /// At a station, to be sent over a hop of a radio network.
     Hop(PacketRef, Hop, LinkId),
 }
 
-/// What the network needs of the simulation while it moves a packet. Radio networks, which tell their observer little, do not care
-/// what it is: they are compiled once.
+/// The parts of the simulation that the network uses to move a packet.
+///
+/// Radio networks call their observer rarely and use `dyn Observer`, so they are compiled once.
 pub(crate) struct Surroundings<'a, O: ?Sized = dyn Observer + 'a> {
     pub(crate) scheduler: &'a mut Scheduler<Event>,
     pub(crate) packets: &'a mut Packets,
@@ -66,7 +67,8 @@ impl Network {
         Self { links, routes, dropped: 0, duplicated: 0, cut_off: BTreeSet::new(), done: Vec::new() }
     }
 
-    /// Sends a packet on its way from the node `at`, until something other than a wire has to carry it.
+    /// Forwards a packet from the node `at` until it reaches its destination, a wire or a radio
+    /// hop.
     pub(crate) fn forward<O: Observer>(
         &mut self,
         around: &mut Surroundings<'_, O>,
@@ -114,7 +116,7 @@ impl Network {
         }
     }
 
-    /// Whether a packet for `to` that is at this node gets there without a wire in between.
+    /// Returns `true` if a packet at this node reaches `to` without a wire in between.
     pub(crate) fn reaches(&self, at: NodeId, to: NodeId) -> bool {
         let over_link = || {
             let link = &self.links[self.routes[at.index()].to(to)?.index()];
@@ -123,14 +125,14 @@ impl Network {
         at == to || over_link().unwrap_or(false)
     }
 
-    /// Reads what a packet from this node will need first, so that it is near then.
+    /// Prefetches the state for the next packet from this node.
     pub(crate) fn glance(&self, node: NodeId) {
         if let Route::Always(id) = self.routes[node.index()] {
             black_box(self.links[id.index()].up);
         }
     }
 
-    /// How a link that can change behaves.
+    /// Returns the configuration of a link that can change.
     pub(crate) fn config(&self, id: LinkId) -> Result<LinkConfig, ChangeError> {
         match &self.links.get(id.index()).ok_or(ChangeError::NoSuchLink(id))?.kind {
             Kind::Buffer(buffer) => Ok(*buffer.config()),
@@ -138,7 +140,7 @@ impl Network {
         }
     }
 
-    /// Lets a link behave otherwise.
+    /// Changes the configuration of a link.
     pub(crate) fn change<O: Observer>(
         &mut self,
         around: &mut Surroundings<'_, O>,
@@ -162,7 +164,7 @@ impl Network {
     ) -> Result<(), ChangeError> {
         let link = self.links.get_mut(id.index()).ok_or(ChangeError::NoSuchLink(id))?;
         match &mut link.kind {
-            // What waits for it is as good as gone already.
+            // The departures of its waiting frames are already scheduled.
             Kind::Wire(_) => return Err(ChangeError::Fixed(id)),
             Kind::Buffer(buffer) if !up => buffer.interrupt(around.scheduler.now(), &mut self.done),
             Kind::Buffer(_) | Kind::Transparent | Kind::Hop(_) => {}
@@ -172,7 +174,7 @@ impl Network {
         Ok(())
     }
 
-    /// Cuts a node off, or ends that.
+    /// Cuts a node off or reconnects it.
     pub(crate) fn cut_off(&mut self, node: NodeId, cut: bool) {
         if cut {
             self.cut_off.insert(node);
@@ -181,17 +183,17 @@ impl Network {
         }
     }
 
-    /// A packet that [`Event::Lose`] announced is lost.
+    /// Drops the packet of an [`Event::Lose`].
     pub(crate) fn lose<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, link: LinkId) {
         self.drop(around, packet, DropReason::Lost(link));
     }
 
-    /// A packet came to its node, but nobody is there.
+    /// Drops a packet whose destination has no host.
     pub(crate) fn refuse<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, at: NodeId) {
         self.drop(around, packet, DropReason::NoHost(at));
     }
 
-    /// Offers a packet, and its duplicate if the link has made one, to the link.
+    /// Offers a packet, and its duplicate if there is one, to the link.
     fn cross<O: Observer>(
         &mut self,
         around: &mut Surroundings<'_, O>,
@@ -231,7 +233,7 @@ impl Network {
         }
     }
 
-    /// The event of a link that [`Event::Resume`] announced.
+    /// Handles an [`Event::Resume`] of a link.
     #[inline(never)]
     pub(crate) fn resume<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, link: LinkId, number: u32) {
         let now = around.scheduler.now();
@@ -241,7 +243,7 @@ impl Network {
         }
     }
 
-    /// Lets what a link has done happen.
+    /// Carries out the pending actions of a link.
     fn settle<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, link: LinkId) {
         let mut all = std::mem::take(&mut self.done);
         for done in all.drain(..) {
@@ -274,12 +276,12 @@ impl Network {
     }
 }
 
-/// A table has so many entries for each exception that is worth its own.
+/// Up to one exception in this many entries, a route is stored as exceptions instead of a table.
 const ENTRIES_PER_EXCEPTION: usize = 8;
 
 impl Route {
-    /// What this table says. In a tree most of what a node forwards leaves over one of its links, and a table for each node
-    /// would take memory for each pair of nodes.
+    /// Stores a routing table compactly. In a tree a node forwards most destinations over one link,
+    /// and full tables would need memory for each pair of nodes.
     pub(super) fn by_destination(table: &[Option<LinkId>]) -> Self {
         let most = most_common(table);
         let exceptions = || (0..).map(NodeId).zip(table.iter().copied()).filter(|(_, link)| *link != most);
@@ -302,7 +304,7 @@ impl Route {
         }
     }
 
-    /// Sets the route to one destination; `None`: nowhere.
+    /// Sets the route to one destination. `None` drops its packets.
     pub(super) fn set(&mut self, destination: NodeId, link: Option<LinkId>) {
         match self {
             Self::None => *self = Self::Mostly(None, vec![(destination, link)]),
@@ -316,7 +318,7 @@ impl Route {
     }
 }
 
-/// What a table has most entries of, if it has any more often than in half of them (Boyer and Moore 1981).
+/// Returns the majority entry of a table, if there is one (Boyer and Moore 1981).
 fn most_common(table: &[Option<LinkId>]) -> Option<LinkId> {
     let (mut candidate, mut lead) = (None, 0_usize);
     for link in table {

@@ -1,8 +1,9 @@
-//! Recorded links: when so many bytes may leave, line by line.
+//! Recorded links: a trace gives the times at which bytes may leave.
 //!
-//! Source: mahimahi's `mm-link` (Netravali et al.: Mahimahi: accurate record-and-replay for HTTP, USENIX ATC 2015), and
-//! Winstein, Sivaraman, Balakrishnan: Stochastic forecasts achieve high throughput and low delay over cellular networks,
-//! NSDI 2013, whose traces have this form. Divergence: a frame may be longer than an opportunity.
+//! Source: the traces of mahimahi's `mm-link` (Netravali et al.: Mahimahi: accurate
+//! record-and-replay for HTTP, USENIX ATC 2015), in the format of Winstein, Sivaraman,
+//! Balakrishnan: Stochastic forecasts achieve high throughput and low delay over cellular networks,
+//! NSDI 2013. Divergence: a frame may be longer than an opportunity.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -11,14 +12,16 @@ use thiserror::Error;
 
 use crate::{BitRate, Instant};
 
-/// Bytes that leave at an opportunity: mahimahi's MTU of 1500 and the header of its interface.
+/// Bytes of an opportunity: mahimahi's MTU of 1500 and the header of its interface.
 pub(super) const OPPORTUNITY_BYTES: u32 = 1504;
 
-/// A trace of a link in mahimahi's format: each line is the time of an opportunity to send 1504 bytes, in milliseconds from
-/// the beginning, none earlier than the one before. It begins anew at the time of its last line.
+/// A trace of a link in mahimahi's format.
 ///
-/// A frame leaves at the opportunity at which the last of its bytes does, so several small ones at one, and a large one at the
-/// end of several. What an opportunity does not need is lost.
+/// Each line is the time of an opportunity to send 1504 bytes, in milliseconds from the start, not
+/// before the previous line. The trace repeats at the time of its last line.
+///
+/// A frame leaves at the opportunity that sends its last byte: several small frames may leave at
+/// one, and a large one takes several. Unused bytes of an opportunity are lost.
 ///
 /// ```
 /// use conche_netsim::wired::LinkTrace;
@@ -34,36 +37,36 @@ pub struct LinkTrace {
     opportunities_ms: Arc<[u64]>,
 }
 
-/// Why a text is no trace of a link.
+/// Why a text is not a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TraceError {
-    /// A line is no number.
+    /// A line is not a number.
     #[error("line {line}: {text:?} is not a whole number of milliseconds, such as 17")]
     NoTime {
-        /// Its number, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What it says.
+        /// Contents of the line.
         text: String,
     },
-    /// A time lies before the one in the line above.
+    /// The times are not in ascending order.
     #[error("line {line}: {time_ms} ms is before the {before_ms} ms of the line above; times do not fall")]
     Falling {
-        /// Its number, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Its time.
+        /// Time of the line.
         time_ms: u64,
-        /// The time before.
+        /// Time of the previous line.
         before_ms: u64,
     },
-    /// A time lies beyond the end of all runs.
+    /// A time is later than the longest possible run.
     #[error("line {line}: {time_ms} ms is more than 500 years")]
     TooLate {
-        /// Its number, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Its time.
+        /// Time of the line.
         time_ms: u64,
     },
-    /// There is no line, or all are 0.
+    /// No lines, or all are 0.
     #[error("a trace lasts until the time of its last line, which must be at least 1 ms")]
     Empty,
 }
@@ -96,7 +99,7 @@ impl FromStr for LinkTrace {
 }
 
 impl LinkTrace {
-    /// What the link carries in the long run.
+    /// Returns the long-run rate of the link.
     #[must_use]
     pub fn mean_rate(&self) -> BitRate {
         let bits = self.opportunities_ms.len() as u128 * u128::from(OPPORTUNITY_BYTES) * 8;
@@ -108,13 +111,13 @@ impl LinkTrace {
     }
 }
 
-/// The opportunities of one link, of which the past ones are gone.
+/// The opportunities of one link that have not passed.
 #[derive(Clone, Debug)]
 pub(super) struct Opportunities {
     trace: LinkTrace,
-    /// How often the trace has begun anew.
+    /// Number of completed repetitions of the trace.
     round: u64,
-    /// The next one's line.
+    /// Line of the next opportunity.
     line: usize,
 }
 
@@ -127,14 +130,14 @@ impl Opportunities {
         self.trace.mean_rate()
     }
 
-    /// When the next one is.
+    /// Returns the time of the next opportunity.
     pub(super) fn next(&self) -> Instant {
         let begin_ms = self.round.saturating_mul(self.trace.period_ms());
         let at_ms = begin_ms.saturating_add(self.trace.opportunities_ms[self.line]);
         Instant::from_nanos(at_ms.saturating_mul(NANOS_A_MILLISECOND))
     }
 
-    /// The next one is used.
+    /// Consumes the next opportunity.
     pub(super) fn take(&mut self) {
         self.line += 1;
         if self.line == self.trace.opportunities_ms.len() {
@@ -142,11 +145,12 @@ impl Opportunities {
         }
     }
 
-    /// All up to now have passed unused.
+    /// Discards all opportunities up to now.
     pub(super) fn pass(&mut self, now: Instant) {
         let period = self.trace.period_ms() * NANOS_A_MILLISECOND;
         let (round, within) = (now.as_nanos() / period, now.as_nanos() % period);
-        // Within its period the last line has not come yet: it is at the begin of the next one.
+        // Within a period its last line is not yet due: it coincides with the start of the next
+        // period.
         let line = self.trace.opportunities_ms.partition_point(|ms| ms * NANOS_A_MILLISECOND <= within);
         (self.round, self.line) = (self.round, self.line).max((round, line));
     }
@@ -160,7 +164,7 @@ mod tests {
         Opportunities::new(text.parse().expect("a trace"))
     }
 
-    /// The next so many, in milliseconds.
+    /// Takes the next `N` opportunities, in milliseconds.
     fn times<const N: usize>(opportunities: &mut Opportunities) -> [u128; N] {
         std::array::from_fn(|_| {
             let at = opportunities.next();

@@ -1,12 +1,12 @@
-//! The drop-tail queue in front of a link, and what its limit counts.
+//! The drop-tail queue before a link.
 
 use std::collections::VecDeque;
 
 use crate::Instant;
 
-/// A first-in first-out queue that drops what does not fit.
+/// A FIFO queue that drops frames that do not fit.
 ///
-/// A frame that finds the link idle goes straight into service; it never waits.
+/// A frame that finds the link idle is served immediately and never waits.
 ///
 /// ```toml
 /// queue = "unlimited"
@@ -16,36 +16,37 @@ use crate::Instant;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DropTail {
-    /// How much fits.
+    /// Capacity of the queue.
     pub limit: Limit,
-    /// Whether the frame that is being transmitted counts.
+    /// Whether the frame in transmission counts.
     pub in_service: InService,
 }
 
-/// What a queue holds.
+/// The capacity of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Limit {
     /// Everything.
     #[default]
     Unlimited,
-    /// So many bytes of frames, headers included: a frame is accepted if it and what is counted fit.
+    /// Bytes of frames, including headers. A frame is accepted if the counted frames and itself
+    /// fit.
     Bytes(u64),
-    /// So many frames.
+    /// Number of frames.
     Packets(u64),
 }
 
-/// Whether the frame that is being transmitted counts towards the limit.
+/// Whether the frame in transmission counts towards the limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InService {
     /// Only waiting frames count, as with Linux tbf's `limit`.
     #[default]
     Excluded,
-    /// The frame in service counts as well, until its last bit has left.
+    /// The frame in transmission counts until its last bit has left.
     Included,
 }
 
 impl DropTail {
-    /// Whether a further frame fits beside those that wait and the one that is being transmitted.
+    /// Returns `true` if another frame fits besides the waiting ones and the one in transmission.
     pub(super) fn has_room(&self, waiting: u64, waiting_bytes: u64, in_service: Option<u32>, bytes: u32) -> bool {
         let (frames, in_service_bytes) = match (self.in_service, in_service) {
             (_, None) if waiting == 0 => return true,
@@ -59,13 +60,13 @@ impl DropTail {
         }
     }
 
-    /// A queue for so many bytes of waiting frames.
+    /// Creates a queue for this many bytes of waiting frames.
     #[must_use]
     pub const fn bytes(bytes: u64) -> Self {
         Self { limit: Limit::Bytes(bytes), in_service: InService::Excluded }
     }
 
-    /// A queue for so many waiting frames.
+    /// Creates a queue for this many waiting frames.
     #[must_use]
     pub const fn packets(packets: u64) -> Self {
         Self { limit: Limit::Packets(packets), in_service: InService::Excluded }
@@ -74,8 +75,8 @@ impl DropTail {
 
 /// The frames at one link that have not left completely.
 ///
-/// Service is first in, first out at a known rate, so a frame's departure is known when it is accepted. The queue is
-/// brought up to date when the next frame comes, which saves an event for each frame.
+/// Service is FIFO at a known rate, so a frame's departure is known on arrival. Departed frames are
+/// removed when the next frame arrives, which saves an event for each frame.
 #[derive(Clone, Debug)]
 pub(super) struct Backlog {
     queue: DropTail,
@@ -89,8 +90,8 @@ impl Backlog {
         Self { queue, frames: VecDeque::new(), bytes: 0 }
     }
 
-    /// Accepts a frame that takes `service` nanoseconds, and tells when it has left; `None` if the queue is full. A frame
-    /// that leaves in this instant is gone already.
+    /// Accepts a frame that takes `service_nanos`. Returns its departure, or `None` if the queue is
+    /// full. A frame that departs at this instant takes no room.
     pub(super) fn accept(&mut self, now: Instant, bytes: u32, service_nanos: u64) -> Option<Instant> {
         self.forget_departed(now);
         if !self.has_room(bytes) {
@@ -125,7 +126,7 @@ mod tests {
 
     const SERVICE: u64 = 25_000_000;
 
-    /// How many of 1000 frames of 94 bytes that come at once are accepted.
+    /// Returns the number of accepted frames out of 1000 of 94 bytes that arrive at once.
     fn burst(queue: DropTail) -> usize {
         let mut backlog = Backlog::new(queue);
         (0..1000).filter(|_| backlog.accept(Instant::ZERO, 94, SERVICE).is_some()).count()

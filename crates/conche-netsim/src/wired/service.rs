@@ -1,33 +1,34 @@
-//! Service: how long a frame occupies a link, where that is not exactly its size over the link's rate.
+//! Service times: deviations of a frame's transmission time from its size over the link's rate.
 
 use std::time::Duration;
 
 use crate::rng::Stream;
 use crate::units::nanos;
 
-/// How the time that a link takes to serialise a frame deviates from the frame's size over the link's rate.
+/// The distribution of a frame's transmission time around its size over the link's rate.
 ///
-/// The mean is that quotient under each of them, so that the link's long-term rate stays what it says.
+/// Every distribution has that quotient as its mean, so the link's long-term rate is unchanged.
 ///
 /// ```toml
 /// service = "rayleigh"
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Service {
-    /// Not at all.
+    /// No deviation.
     #[default]
     Exact,
-    /// Each frame's time is multiplied by a Rayleigh-distributed factor of mean 1, √X/Γ(3/2) with X exponential of mean 1
-    /// (standard deviation 0.523): a link whose rate changes from frame to frame, as under a radio that fades and repeats
-    /// blocks.
+    /// Each frame's time is multiplied by a Rayleigh-distributed factor of mean 1: √X/Γ(3/2) with X
+    /// exponential of mean 1 (standard deviation 0.523). Models a link whose rate varies from frame
+    /// to frame, such as a fading radio that repeats blocks.
     Rayleigh,
-    /// Each frame's time is multiplied by an exponentially distributed factor of mean 1: a link that repeats until it
-    /// succeeds, so that what has passed of a frame's time says nothing of what is left.
+    /// Each frame's time is multiplied by an exponentially distributed factor of mean 1. Models a
+    /// link that repeats until it succeeds, so the remaining time does not depend on the time
+    /// elapsed.
     Exponential,
 }
 
-/// Pauses of a link: some frames take much longer than their size says, and what waits behind them waits as well, as where
-/// a radio link is lost and set up again.
+/// Stalls of a link: some frames take much longer than their size implies and delay all frames
+/// behind them, as when a radio link is lost and set up again.
 ///
 /// ```toml
 /// probability = 0.002
@@ -35,9 +36,9 @@ pub enum Service {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stalls {
-    /// Probability that a frame meets one. 0, the default: never.
+    /// Probability that a frame stalls. Default: 0, never.
     pub probability: f64,
-    /// The mean of its length, which is exponentially distributed.
+    /// Mean length of a stall; the distribution is exponential.
     pub mean: Duration,
 }
 
@@ -45,7 +46,7 @@ pub struct Stalls {
 const MEAN_OF_ROOT: f64 = 0.886_226_925_452_758;
 
 impl Service {
-    /// The time of a frame whose size over the rate is `nanos`.
+    /// Returns the time of a frame whose size over the rate is `nanos`.
     pub(super) fn nanos(self, nanos: u64, stream: &mut Stream) -> u64 {
         match self {
             Self::Exact => nanos,
@@ -56,7 +57,7 @@ impl Service {
 }
 
 impl Stalls {
-    /// How many nanoseconds the next frame takes longer.
+    /// Returns the additional time of the next frame in nanoseconds.
     pub(super) fn nanos(&self, stream: &mut Stream) -> u64 {
         if self.probability <= 0.0 || !stream.chance(self.probability) {
             return 0;
@@ -80,13 +81,13 @@ mod tests {
     const FRAMES: u32 = 200_000;
     const NANOS: u64 = 50_000_000;
 
-    /// In units of what is served exactly.
+    /// Draws service times in units of the exact one.
     fn drawn(service: Service) -> Vec<f64> {
         let mut stream = Streams::new(5).stream(Entity::Run, Purpose::named("test"));
         (0..FRAMES).map(|_| service.nanos(NANOS, &mut stream) as f64 / NANOS as f64).collect()
     }
 
-    /// The expected share of factors above x, at several x.
+    /// Compares the share of factors above x with its expectation, for several x.
     fn assert_tail(factors: &[f64], expected: impl Fn(f64) -> f64) {
         for x in [0.2, 1.0, 2.0, 3.0] {
             let share = factors.iter().filter(|factor| **factor > x).count() as f64 / f64::from(FRAMES);

@@ -1,4 +1,5 @@
-//! The builder of a network: named nodes, unidirectional links between them, radio networks, and routes.
+//! The builder of a network: named nodes, unidirectional links between them, radio networks, and
+//! routes.
 
 #[cfg(test)]
 mod tests;
@@ -18,11 +19,12 @@ use crate::rng::Streams;
 use crate::routing::LinkQuality;
 use crate::{LinkId, NodeId, RadioId};
 
-/// A network in the making.
+/// A network under construction.
 ///
-/// Every node forwards what is not for itself. A packet takes the route with the fewest links, of equal ones the one
-/// whose first link was added first, unless [`Topology::route`] says otherwise. A medium that several nodes share (one
-/// queue, one rate) is a link from a hub to which they are linked by [`LinkConfig::default`].
+/// Every node forwards packets that are not for itself. A packet takes the route with the fewest
+/// links; of equal ones, the one whose first link was added first. [`Topology::route`] overrides
+/// this. To model a medium that several nodes share (one queue, one rate), use a link from a hub to
+/// which they are linked by [`LinkConfig::default`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -46,7 +48,7 @@ pub struct Topology {
     links: Vec<Edge>,
     routes: Vec<StaticRoute>,
     radios: Vec<Layout>,
-    /// Of the few links that have any.
+    /// Equipment of the links that have any.
     equipment: BTreeMap<LinkId, Equipment>,
 }
 
@@ -60,7 +62,7 @@ struct Edge {
 
 #[derive(Clone, Debug)]
 enum EdgeKind {
-    /// `None`: the default, as a million links have it.
+    /// `None` stands for the default, to save memory with a million links.
     Wire(Option<Box<LinkConfig>>),
     Hop(RadioId),
 }
@@ -69,14 +71,14 @@ enum EdgeKind {
 struct StaticRoute {
     at: NodeId,
     to: NodeId,
-    /// `None`: nowhere.
+    /// `None` drops the packets.
     via: Option<LinkId>,
 }
 
-/// Why a topology or what is attached to it makes no sense.
+/// Why a topology, or something attached to it, is invalid.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum TopologyError {
-    /// Two nodes, two links or two radio networks have one name.
+    /// Two nodes, two links or two radio networks have the same name.
     #[error("the name {0:?} is used twice; nodes need names that differ, and so do links and radio networks")]
     DuplicateName(String),
     /// A link has a rate of zero.
@@ -87,42 +89,42 @@ pub enum TopologyError {
     Probability {
         /// The link's name.
         link: String,
-        /// Which of its parameters.
+        /// The parameter's name.
         parameter: &'static str,
-        /// What it was set to.
+        /// The configured value.
         value: f64,
     },
-    /// A uniform distribution has its bounds the wrong way round.
+    /// The bounds of a uniform distribution are in the wrong order.
     #[error("link {0:?}: the jitter's low bound is above its high bound")]
     EmptyJitter(String),
-    /// A hop of a radio network was given what only a link has.
+    /// A property of wired links was set for a hop of a radio network.
     #[error("{0:?} is a hop of a radio network, which has no trace and does not change")]
     NoWire(String),
-    /// A node or link of another topology was named.
+    /// A node or link belongs to another topology.
     #[error("{0} does not exist in this topology")]
     Unknown(String),
-    /// A radio network makes no sense.
+    /// A radio network is invalid.
     #[error("radio network {radio:?}: {error}")]
     Radio {
-        /// Its name.
+        /// The network's name.
         radio: String,
-        /// Why.
+        /// The reason.
         error: RadioError,
     },
-    /// A route leads over a link that starts elsewhere.
+    /// A route uses a link that does not start at its node.
     #[error("node {at:?} cannot route over link {link:?}, which starts at {start:?}")]
     RouteFromElsewhere {
-        /// The node whose route it is.
+        /// The node of the route.
         at: String,
         /// The link.
         link: String,
-        /// Where that link starts.
+        /// The node where the link starts.
         start: String,
     },
 }
 
 impl Topology {
-    /// No nodes, no links.
+    /// Creates a network without nodes and links.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -134,25 +136,29 @@ impl Topology {
         NodeId(index(self.nodes.len() - 1))
     }
 
-    /// Adds a link that carries frames from one node to another, and none back.
+    /// Adds a link that carries frames from one node to another, but not back.
     pub fn link(&mut self, name: impl Into<String>, from: NodeId, to: NodeId, config: LinkConfig) -> LinkId {
         let config = (config != LinkConfig::default()).then(|| Box::new(config));
         self.add(name.into(), from, to, EdgeKind::Wire(config))
     }
 
-    /// Adds two independent links that behave alike, `name>` from `a` to `b` and `name<` back.
+    /// Adds two independent links with the same configuration, `name>` from `a` to `b` and `name<`
+    /// back.
     pub fn duplex(&mut self, name: impl AsRef<str>, a: NodeId, b: NodeId, config: LinkConfig) -> (LinkId, LinkId) {
         let name = name.as_ref();
         (self.link(format!("{name}>"), a, b, config), self.link(format!("{name}<"), b, a, config))
     }
 
-    /// Lets a link change during the run, by [`Simulation::change_link`](crate::Simulation::change_link) and
-    /// [`Simulation::set_link_up`](crate::Simulation::set_link_up). Each frame then takes an event more.
+    /// Declares that a link changes during the run, by
+    /// [`Simulation::change_link`](crate::Simulation::change_link) or
+    /// [`Simulation::set_link_up`](crate::Simulation::set_link_up). Each of its frames then costs
+    /// one more event.
     pub fn changing(&mut self, link: LinkId) {
         self.equipment.entry(link).or_default().changing = true;
     }
 
-    /// Lets the frames of a link leave when a trace says so, in place of its rate, `service` and `stalls`.
+    /// Lets the frames of a link leave at the times of a trace, which replaces its rate, `service`
+    /// and `stalls`.
     ///
     /// ```
     /// use conche_netsim::wired::{LinkConfig, LinkTrace, Topology};
@@ -168,22 +174,23 @@ impl Topology {
         self.equipment.entry(link).or_default().trace = Some(trace);
     }
 
-    /// Adds a radio network, whose stations are placed by [`Topology::place`].
+    /// Adds a radio network. [`Topology::place`] adds its stations.
     pub fn radio(&mut self, name: impl Into<String>, config: RadioConfig) -> RadioId {
         self.radios.push(Layout { name: name.into(), config, stations: Vec::new() });
         RadioId(u16::try_from(self.radios.len() - 1).expect("fewer than 2^16 radio networks"))
     }
 
-    /// Gives a node a station in a radio network. It hears and disturbs the others from then on; packets go over the hops
-    /// that are added.
+    /// Gives a node a station in a radio network. The station hears and interferes with the others;
+    /// packets need hops between stations.
     pub fn place(&mut self, radio: RadioId, node: NodeId, position: Position) {
-        // A radio network of another topology is found when a hop of it is checked.
+        // A radio network of another topology is reported when one of its hops is checked.
         if let Some(layout) = self.radios.get_mut(radio.index()) {
             layout.stations.push((node, position));
         }
     }
 
-    /// Adds a hop: frames go from one node to another over a radio network. Whether they get there is the medium's matter.
+    /// Adds a hop, which carries frames from one node to another over a radio network. The medium
+    /// determines whether they arrive.
     pub fn hop(&mut self, name: impl Into<String>, radio: RadioId, from: NodeId, to: NodeId) -> LinkId {
         self.add(name.into(), from, to, EdgeKind::Hop(radio))
     }
@@ -194,38 +201,40 @@ impl Topology {
         (self.hop(format!("{name}>"), radio, a, b), self.hop(format!("{name}<"), radio, b, a))
     }
 
-    /// Lets packets for `to` leave the node `at` over the link `via`. The last one for a node and destination counts.
+    /// Routes packets for `to` at the node `at` over the link `via`. The last route for a node and
+    /// destination takes effect.
     pub fn route(&mut self, at: NodeId, to: NodeId, via: LinkId) {
         self.routes.push(StaticRoute { at, to, via: Some(via) });
     }
 
-    /// Lets the node `at` drop packets for `to`, as where a table of routes was full. The last route counts, as above.
+    /// Drops packets for `to` at the node `at`, as if its routing table were full. The last route
+    /// for a node and destination takes effect.
     pub fn no_route(&mut self, at: NodeId, to: NodeId) {
         self.routes.push(StaticRoute { at, to, via: None });
     }
 
-    /// How many of the frames with this PSDU the stations of a radio network receive from each other without
-    /// interference, in the run with this seed (which draws the shadowing).
+    /// Returns the packet reception ratios between the stations of a radio network, for frames with
+    /// this PSDU, without interference, in the run with this seed (which draws the shadowing).
     ///
     /// # Errors
-    /// If there is no such radio network, or it makes no sense.
+    /// If the radio network does not exist or is invalid.
     pub fn link_quality(&self, radio: RadioId, seed: u64, psdu_octets: u8) -> Result<LinkQuality, TopologyError> {
         let layout = self.radios.get(radio.index()).ok_or_else(|| TopologyError::Unknown(radio.to_string()))?;
         let in_radio = |error| TopologyError::Radio { radio: layout.name.clone(), error };
         layout.quality(&Streams::new(seed), psdu_octets).map_err(in_radio)
     }
 
-    /// The nodes with their names.
+    /// Returns the nodes with their names.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &str)> {
         (0..).map(NodeId).zip(self.nodes.iter().map(String::as_str))
     }
 
-    /// The links with their names.
+    /// Returns the links with their names.
     pub fn links(&self) -> impl Iterator<Item = (LinkId, &str)> {
         (0..).map(LinkId).zip(self.links.iter().map(|edge| edge.name.as_str()))
     }
 
-    /// Checks everything and computes the routes.
+    /// Validates the topology and computes the routes.
     pub(crate) fn build(&self, streams: &Streams) -> Result<Network, TopologyError> {
         self.check_names()?;
         for edge in &self.links {
@@ -262,7 +271,7 @@ impl Topology {
         Ok(Network::new(links, routes))
     }
 
-    /// Computes what reaches whom in each radio network.
+    /// Computes the signals between the stations of each radio network.
     pub(crate) fn build_radios(&self, streams: &Streams) -> Result<Vec<RadioNetwork>, TopologyError> {
         let build = |(number, layout): (u16, &Layout)| {
             let in_radio = |error| TopologyError::Radio { radio: layout.name.clone(), error };
@@ -278,7 +287,7 @@ impl Topology {
         (0..).zip(&self.radios).map(build).collect()
     }
 
-    /// The stations that a hop joins.
+    /// Returns the stations of a hop.
     fn hop_of(&self, edge: &Edge, radio: RadioId, places: &[Places]) -> Result<Hop, TopologyError> {
         let layout = self.radios.get(radio.index()).ok_or_else(|| TopologyError::Unknown(radio.to_string()))?;
         let station = |node| {
@@ -295,7 +304,7 @@ impl Topology {
         LinkId(index(self.links.len() - 1))
     }
 
-    /// Each node's outgoing links.
+    /// Returns each node's outgoing links.
     fn outgoing(&self) -> Vec<Vec<LinkId>> {
         let mut outgoing = vec![vec![]; self.nodes.len()];
         for (link, edge) in (0..).zip(&self.links) {
@@ -304,8 +313,8 @@ impl Topology {
         outgoing
     }
 
-    /// The routes of the node with these outgoing links. One with a single link needs no table: whatever it sends can
-    /// only leave there. So hundreds of clients cost nothing, and routers a breadth-first search each.
+    /// Returns the routes of the node with these outgoing links. A node with a single link needs no
+    /// table. Routers take one breadth-first search each, and end nodes none.
     fn routes_of(&self, links: &[LinkId], outgoing: &[Vec<LinkId>]) -> Route {
         match links {
             [] => Route::None,

@@ -1,4 +1,5 @@
-//! Which copy of which request a packet belongs to, from the client through the server and back.
+//! Attribution of packets to transmissions of requests, from the client through the server and
+//! back.
 //!
 //! ```text
 //!   client ── 4 s ──> server (answers after 2 ms)       RTO 2-3 s: each request is sent two or three times
@@ -15,7 +16,7 @@ use conche_netsim::{Instant, PacketId, Simulation};
 
 use crate::roles::{Role, attach, papers_config};
 
-/// What became of each copy of a request.
+/// The progress of each transmission of a request.
 #[derive(Default)]
 struct Copies {
     sent: HashMap<Copied, PacketId>,
@@ -60,7 +61,7 @@ fn each_copy_of_a_request_finds_its_own_response() {
     assert!(copies.sent.len() >= 100, "each request was sent at least twice");
     for copy in copies.sent.keys() {
         let back = copies.responses[copy] - copies.requests[copy];
-        // Only the original has to wait for the application; the others get its cached answer.
+        // Only the original waits for the application; retransmissions get its cached response.
         let processing = if copy.attempt == 0 { Duration::from_millis(2) } else { Duration::ZERO };
         assert_eq!(back, Duration::from_secs(4) + processing, "{copy:?}");
     }

@@ -1,4 +1,5 @@
-//! What is sent is delivered, dropped or in flight; equal seeds give equal runs; streams do not disturb each other.
+//! Every packet sent is delivered, dropped or in flight; equal seeds give equal runs; random
+//! streams are independent.
 //!
 //! ```text
 //!   source a ─┐                                        ┌─> echo a
@@ -26,7 +27,7 @@ struct Network {
     echoes: [NodeId; 2],
 }
 
-/// `access` is how source a is linked.
+/// Builds the network; `access` is the link of source a.
 fn network(middle: LinkConfig, access: LinkConfig) -> Network {
     let mut topology = Topology::new();
     let (left, right) = (topology.node("left"), topology.node("right"));
@@ -51,7 +52,7 @@ fn simulate<O: Observer>(network: &Network, seed: u64, observer: O) -> Simulatio
     sim
 }
 
-/// Everything at once.
+/// All impairments at once.
 fn rough() -> LinkConfig {
     LinkConfig {
         rate: Some(BitRate::kbit(200)),
@@ -142,12 +143,12 @@ fn links() -> BoxedStrategy<LinkConfig> {
         .boxed()
 }
 
-/// What happens at a time.
+/// A change during a run.
 #[derive(Clone, Debug)]
 enum Change {
     Link(Box<LinkConfig>),
     LinkUp(bool),
-    /// Of a source or an echo.
+    /// A source or an echo, by index.
     NodeUp(usize, bool),
     Reboot(usize),
 }
@@ -171,7 +172,7 @@ impl Network {
             Change::LinkUp(up) => sim.set_link_up(self.middle, *up).expect("it changes"),
             Change::NodeUp(index, up) => sim.set_node_up(node(*index), *up).expect("a node"),
             Change::Reboot(index) => {
-                // Two that echo would never end.
+                // Two echoing hosts would never stop.
                 let fresh = if *index < 2 { Plain::Sink(Vec::new()) } else { Plain::Echo };
                 let before = sim.reboot(node(*index), fresh).expect("a node");
                 assert!(before.is_some());
@@ -195,7 +196,8 @@ proptest! {
             let lines: Vec<String> = trace.iter().map(|gap| { time_ms += gap; time_ms.to_string() }).collect();
             net.topology.trace(net.middle, lines.join("\n").parse::<LinkTrace>().expect("a trace"));
         }
-        // Each change after a further time; in pieces of so many milliseconds, or at once.
+        // Makes each change after a further time, with the run in pieces of this many milliseconds
+        // or as a whole.
         let run = |piece_ms: u64| {
             let mut sim = simulate(&net, seed, (Tally::default(), Digest::default()));
             let mut now = Instant::ZERO;
@@ -263,7 +265,7 @@ fn stopping_and_going_on_changes_nothing() {
     assert_eq!(pieces.events(), whole.events());
 }
 
-/// When the packets of one source arrived.
+/// Arrivals of the packets of one source.
 struct Flow {
     source: NodeId,
     arrivals: Vec<(Instant, Vec<u8>)>,
@@ -279,7 +281,8 @@ impl Observer for Flow {
 
 #[test]
 fn a_further_draw_in_one_entity_moves_no_other() {
-    // The middle draws nothing, so the flow of b depends on its own source's draws only, whatever a's link draws.
+    // The middle link draws nothing, so the flow of b depends on the draws of its own source only,
+    // whatever a's link draws.
     let run = |access| {
         let net = network(LinkConfig { delay: Duration::from_millis(3), ..LinkConfig::default() }, access);
         let mut sim = simulate(&net, 1, Flow { source: net.sources[1], arrivals: Vec::new() });

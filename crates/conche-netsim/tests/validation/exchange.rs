@@ -5,10 +5,10 @@
 //!          <── 25 ms, loss ──
 //! ```
 //!
-//! If a transaction (request and response) fails with p, the exchange succeeds with its k-th retransmission with
-//! probability proportional to p^k, after r and k timers: 2.5 s (2^k − 1) in the mean, as the first is U(2, 3) s and each
-//! doubles. With MAX_RETRANSMIT = 4: E[duration | success] = r + Σ p^k·2.5(2^k − 1) / Σ p^k, k = 0..4, and p^5 of the
-//! exchanges fail.
+//! If a transaction (request and response) fails with p, the exchange succeeds at its k-th
+//! retransmission with probability proportional to p^k, after r and k timeouts: 2.5 s (2^k − 1) on
+//! average, as the first is U(2, 3) s and each doubles. With MAX_RETRANSMIT = 4: E[duration |
+//! success] = r + Σ p^k·2.5(2^k − 1) / Σ p^k, k = 0..4, and p^5 of the exchanges fail.
 
 use std::time::Duration;
 

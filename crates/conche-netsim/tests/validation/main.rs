@@ -1,24 +1,27 @@
-//! The simulator against closed forms, other simulators and Wireshark: each test opens with its topology and ends in numeric
-//! bounds. One program, since each compiles the simulator for its hosts.
+//! Validates the simulator against closed forms, other simulators and Wireshark.
 //!
-//! | module | what is compared |
+//! Each test starts with its topology and ends in numeric bounds. All tests are one program,
+//! because each program compiles the simulator for its hosts.
+//!
+//! | module | subject |
 //! |---|---|
-//! | [`queueing`] | waiting times of M/D/1 and M/G/1; what a drop-tail queue holds |
+//! | [`queueing`] | waiting times of M/D/1 and M/G/1; capacity of a drop-tail queue |
 //! | [`managed`] | queues under RED, CoDel and PIE; recorded links |
-//! | [`changes`] | links that change, go down and come up; nodes that are cut off and rebooted |
-//! | [`bottleneck`] | completion times and conservation of copies of ANRW'18's topology |
+//! | [`changes`] | links that change, go down and come up; nodes cut off and rebooted |
+//! | [`bottleneck`] | completion times and conservation of transmissions in ANRW'18's topology |
 //! | [`loss`] | loss over hops; Gilbert-Elliott; duplication |
 //! | [`exchange`] | durations and transmissions of RFC 7252's default under independent loss |
 //! | [`jitter`] | delay and reordering |
-//! | [`conservation`] | what is sent is delivered, dropped or in flight; equal seeds, equal runs; independent streams |
-//! | [`transfer`] | bodies block by block against stop-and-wait, and in sets against the capacity |
-//! | [`causes`] | which copy of which request a packet belongs to |
-//! | [`node`], [`underlay`] | what an application may ask of its node, and what may lie below it |
-//! | [`memory`] | how much a simulated client takes |
+//! | [`conservation`] | conservation of packets; equal seeds, equal runs; independent streams |
+//! | [`transfer`] | block-wise bodies against stop-and-wait, Q-Block bodies against the capacity |
+//! | [`causes`] | attribution of packets to transmissions of requests |
+//! | [`node`], [`underlay`] | operations of applications; layers below the endpoint |
+//! | [`memory`] | memory of a simulated client |
 //! | [`radio`] | IEEE 802.15.4 |
-//! | [`tshark`] | captures, with what Wireshark reads in them |
+//! | [`tshark`] | captures as Wireshark dissects them |
 //!
-//! The tests are deterministic: a bound in standard errors says how probable a failure was when the seed was chosen.
+//! The tests are deterministic: a bound in standard errors gives the probability of a failure when
+//! the seed was chosen.
 
 mod bottleneck;
 mod causes;

@@ -1,4 +1,4 @@
-//! Queues that are managed, under a load that does not give way; recorded links.
+//! Managed queues under an unresponsive load, and recorded links.
 //!
 //! ```text
 //!   source ── λ ──> queue ── frames of 100 bytes ──> sink
@@ -31,7 +31,8 @@ impl Observer for Drops {
 
 const SECONDS: u32 = 40;
 
-/// So many frames fit through the link in a second, and so many come, at intervals of this kind.
+/// Offers `a_second` frames per second to a link that carries `capacity` per second, at intervals
+/// of this kind.
 fn overload(
     aqm: Option<Aqm>,
     capacity: u32,
@@ -56,7 +57,7 @@ fn overload(
     (arrivals, sim.into_parts().1)
 }
 
-/// The mean time from arrival to arrival in the second half of the run, in milliseconds.
+/// Returns the mean time from sending to arrival in the second half of the run, in milliseconds.
 fn settled_wait_ms(arrivals: &[Arrival]) -> f64 {
     let half = Instant::from_millis(u64::from(SECONDS) * 500);
     let waits = arrivals.iter().filter(|arrival| arrival.sent_at > half);
@@ -74,10 +75,11 @@ fn without_management_the_queue_stays_full() {
 fn codel_drops_more_and_more_until_a_load_that_does_not_give_way_fits() {
     let codel = CoDel { mtu_bytes: 100, ..CoDel::default() };
     let (arrivals, drops) = overload(Some(Aqm::CoDel(codel)), 1000, 1100, Interval::Constant);
-    // A frame waits t/11 ms that leaves after t ms: 5 ms after 55, and 14.1 ms when an interval later the first is dropped.
-    // Each drop takes away 1/1.1 ms, and the n-th comes Σ 100 ms/√k = 200 ms·√n − 146 ms after the first. The wait is longest
-    // when drops are 10 ms apart, which is what balances the load: n = 100, 1854 ms later, 14.1 + 1854/11 − 100/1.1 = 91.7 ms.
-    // The queue is gone after about as long again.
+    // A frame that departs after t ms waits t/11 ms: 5 ms at 55 ms, and 14.1 ms an interval later,
+    // when the first frame is dropped. Each drop removes 1/1.1 ms, and the n-th drop occurs Σ 100
+    // ms/√k = 200 ms·√n − 146 ms after the first. The wait is longest when drops are 10 ms apart,
+    // which balances the load: n = 100, 1854 ms later, 14.1 + 1854/11 − 100/1.1 = 91.7 ms. The
+    // queue is empty after about the same time again.
     let until = |ms| Instant::from_millis(ms);
     let wait_ms = |arrival: &Arrival| (arrival.at - arrival.sent_at).as_secs_f64() * 1e3 - 1.0;
     let begin = arrivals.iter().filter(|arrival| arrival.at < until(5_000));
@@ -86,7 +88,7 @@ fn codel_drops_more_and_more_until_a_load_that_does_not_give_way_fits() {
     assert!((1_900..2_200).contains(&at.as_millis()), "{at:?}");
     let gone = arrivals.iter().find(|arrival| arrival.at > at && wait_ms(arrival) < 5.0).expect("it falls").at;
     assert!((3_400..4_600).contains(&gone.as_millis()), "{gone:?}");
-    // From then on it swings below that.
+    // It then oscillates below that.
     let settled = settled_wait_ms(&arrivals);
     assert!((2.0..50.0).contains(&settled), "{settled} ms");
     assert_eq!(drops.full, 0);
@@ -96,7 +98,8 @@ fn codel_drops_more_and_more_until_a_load_that_does_not_give_way_fits() {
 
 #[test]
 fn pie_holds_its_target_under_loads_that_do_not_give_way() {
-    // Beyond 46 % of drops de-randomisation leaves a gap: a probability of 0.85 drops so many, and one below it p/(1+p).
+    // Beyond 46 % of drops de-randomisation leaves a gap: a probability of 0.85 drops 0.85 of the
+    // frames, and one below it p/(1+p).
     for a_second in [11_000, 12_500, 15_000] {
         let pie = Pie { mean_packet_bytes: 100, ..Pie::default() };
         let (arrivals, drops) = overload(Some(Aqm::Pie(pie)), 10_000, a_second, Interval::Constant);
@@ -110,8 +113,8 @@ fn pie_holds_its_target_under_loads_that_do_not_give_way() {
 
 #[test]
 fn red_settles_where_its_probability_is_what_does_not_fit() {
-    // p_b = 0.1·(avg − 100)/200, and drops lie uniformly 1 to 1/p_b − 1 frames apart, so that 2·p_b of all frames are
-    // dropped. A load of 1100 has to lose 1/11: p_b = 1/22, avg = 191.
+    // p_b = 0.1·(avg − 100)/200, and drops lie uniformly 1 to 1/p_b − 1 frames apart, so 2·p_b of
+    // all frames are dropped. A load of 1100 must lose 1/11: p_b = 1/22, avg = 191.
     let red = Red { min_packets: 100.0, max_packets: 300.0, ..Red::default() };
     let (arrivals, drops) = overload(Some(Aqm::Red(red)), 1000, 1100, Interval::Poisson);
     let wait = settled_wait_ms(&arrivals);
@@ -128,7 +131,8 @@ fn managed_queues_leave_a_light_load_alone() {
     }
 }
 
-/// When packets of so many bytes, which come at these times, arrive over a recorded link, in milliseconds.
+/// Returns the arrival times, in milliseconds, of packets sent at this interval over a recorded
+/// link.
 fn recorded(trace: &str, header_bytes: u32, count: u32, interval_ms: u64) -> Vec<u128> {
     let mut net = Topology::new();
     let (source, sink) = (net.node("source"), net.node("sink"));
@@ -145,7 +149,8 @@ fn recorded(trace: &str, header_bytes: u32, count: u32, interval_ms: u64) -> Vec
 
 #[test]
 fn an_opportunity_carries_1504_bytes_and_what_is_left_of_a_frame_takes_the_next() {
-    // Of frames of 100 bytes 15 leave at 10 ms, the 16th with its last 96 bytes at 30 ms, beside 14 more.
+    // Of the frames of 100 bytes, 15 leave at 10 ms. The 16th leaves with its last 96 bytes at 30
+    // ms, with 14 more.
     let arrivals = recorded("10\n30\n100\n", 28, 40, 0);
     assert_eq!(arrivals[..15], [10; 15]);
     assert_eq!(arrivals[15..30], [30; 15]);
@@ -161,7 +166,7 @@ fn a_long_frame_takes_several_opportunities_and_those_of_one_instant_together() 
 
 #[test]
 fn what_nobody_needs_is_lost() {
-    // Packets come at 12, 24 and 36 ms; the opportunity of 12 ms itself is gone.
+    // Packets are sent at 12, 24 and 36 ms; the opportunity at 12 ms has passed.
     assert_eq!(recorded("12\n", 28, 3, 12), [24, 36, 48]);
     assert_eq!(recorded("5\n11\n13\n", 28, 2, 12), [13, 26]);
 }

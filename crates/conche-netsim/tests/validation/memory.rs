@@ -1,5 +1,5 @@
-//! How much memory a simulated client takes: a million of them fit into 2 GiB before they have asked for anything, and
-//! into 3 GiB when each of them has.
+//! Memory of a simulated client: a million fit into 2 GiB before their first request, and into 3
+//! GiB after it.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use conche_proto::{EndpointConfig, Event, Request, Response, SharedConfig};
 const CLIENTS: usize = 20_000;
 const MILLION: u64 = 1_000_000;
 
-/// Asks the server once, if told to, and answers what it is asked.
+/// Sends one request to the server, if there is one, and responds to requests.
 #[derive(Default)]
 struct Host {
     server: Option<NodeId>,
@@ -27,7 +27,7 @@ impl Application for Host {
 
     fn start(&mut self, context: &mut Context<'_, Self>) {
         if self.server.is_some() {
-            // One after the other, so that what is on its way does not count.
+            // One client after the other, so that packets in flight do not count.
             context.set_timer(Duration::from_millis(10 * context.node().index() as u64), ());
         }
     }
@@ -49,8 +49,8 @@ impl Application for Host {
     }
 }
 
-/// Clients behind one hub, and a server behind a bottleneck, until nothing happens any more. The answer is how many
-/// clients had a response.
+/// Runs clients behind one hub and a server behind a bottleneck until no events are left. Returns
+/// the number of clients that received a response.
 fn dumbbell(clients: usize, asking: bool) -> usize {
     let mut net = Topology::new();
     let (hub, server) = (net.node("hub"), net.node("server"));
@@ -79,7 +79,7 @@ fn dumbbell(clients: usize, asking: bool) -> usize {
     clients.iter().filter(|&&client| sim.host(client).is_some_and(|host| host.application().answered)).count()
 }
 
-/// The bytes that each client takes at the peak.
+/// Returns the peak memory of each client in bytes.
 fn bytes_of_a_client(asking: bool) -> u64 {
     let mut answered = 0;
     let taken = measure(|| answered = dumbbell(CLIENTS, asking));

@@ -1,4 +1,4 @@
-//! A client and a server over a link, with what the application may ask of its node.
+//! A client and a server over a link, and the operations of their applications.
 
 use std::time::Duration;
 
@@ -16,21 +16,21 @@ use conche_proto::{
 
 const LATENCY: Duration = Duration::from_millis(100);
 
-/// The configuration of a node in a closed network: sources need no proof of their addresses.
+/// The configuration of a node in a closed network, where sources need not prove their addresses.
 fn closed() -> EndpointConfig {
     EndpointConfig { source_validation: SourceValidation::Off, ..EndpointConfig::default() }
 }
 
-/// What the application does.
+/// The behaviour of an application.
 enum Script {
-    /// One request of this kind, after a while.
+    /// Sends one request of this kind after a while.
     Get(NodeId, Reliability),
     Ping(NodeId),
-    /// A request that is cancelled after this time.
+    /// Sends a request and cancels it after this time.
     Impatient(NodeId, Duration),
     /// Sets a timer and cancels it, sets another one and stops the run.
     Timers,
-    /// Acknowledges at once and answers after this time.
+    /// Acknowledges at once and responds after this time.
     Separate(Duration),
     Silent,
 }
@@ -113,7 +113,8 @@ impl Observer for Sent {
     }
 }
 
-/// Runs the two scripts, the first one given the second one's node, and tells what the applications saw and what was sent.
+/// Runs the two scripts, the first of which gets the second one's node. Returns the events of both
+/// applications and the packets sent.
 fn run(client: impl FnOnce(NodeId) -> Script, server: Script) -> (Vec<String>, Vec<String>, Vec<PacketMeta>, Ended) {
     run_over(LATENCY, client, server)
 }
@@ -157,7 +158,7 @@ fn a_separate_response_answers_the_request_that_was_stated() {
 
 #[test]
 fn all_copies_of_a_separate_response_answer_the_same_request() {
-    // A round trip of 4 s is longer than any first timer, so that everything is sent twice.
+    // A round trip of 4 s exceeds any first timeout, so everything is sent twice.
     let (_, _, sent, _) = run_over(
         Duration::from_secs(2),
         |server| Script::Get(server, Reliability::Confirmable),

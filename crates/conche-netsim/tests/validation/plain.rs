@@ -1,4 +1,4 @@
-//! Hosts without a protocol: sources of plain packets, an echo, and a sink that notes what arrives.
+//! Hosts without a protocol: sources of plain packets, an echo, and a sink that records arrivals.
 
 use std::time::Duration;
 
@@ -7,24 +7,24 @@ use conche_netsim::{Instant, NodeId};
 
 /// A host of one of these kinds.
 pub enum Plain {
-    /// Sends `left` packets of `bytes` bytes that carry their number, one each `interval`.
+    /// Sends `left` packets of `bytes` bytes with their numbers, one each `interval`.
     Source { to: NodeId, left: u32, bytes: usize, interval: Interval },
-    /// Sends everything back.
+    /// Returns every packet to its sender.
     Echo,
-    /// Notes the packets that arrive.
+    /// Records the packets that arrive.
     Sink(Vec<Arrival>),
 }
 
 /// Time between two packets.
 #[derive(Clone, Copy)]
 pub enum Interval {
-    /// Always the same; zero for a burst.
+    /// Constant; zero for a burst.
     Constant(Duration),
     /// Exponential with this mean: a Poisson process.
     Poisson(Duration),
 }
 
-/// One packet at a sink or back at its source.
+/// A packet that arrived at a sink, or back at its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     pub number: u32,
@@ -88,7 +88,7 @@ impl Interval {
     }
 }
 
-/// The mean and its standard error if the values were independent.
+/// Returns the mean and its standard error, assuming independent values.
 pub fn mean(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     let values: Vec<f64> = values.into_iter().collect();
     let n = values.len() as f64;

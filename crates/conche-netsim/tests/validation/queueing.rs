@@ -1,4 +1,4 @@
-//! Waiting times of M/D/1 and M/G/1, and what a drop-tail queue holds.
+//! Waiting times of M/D/1 and M/G/1, and the capacity of a drop-tail queue.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn run(queue: DropTail, packets: u32, interval: Interval) -> Vec<Arrival> {
     run_over(LinkConfig { queue, ..LinkConfig::default() }, packets, interval)
 }
 
-/// The link, but for its rate.
+/// `link` is the link except for its rate.
 fn run_over(link: LinkConfig, packets: u32, interval: Interval) -> Vec<Arrival> {
     let mut net = Topology::new();
     let (source, sink) = (net.node("source"), net.node("sink"));
@@ -44,7 +44,8 @@ fn assert_waits(load: f64, packets: u32, expected_ms: f64, tolerance: f64) {
     assert!(deviation.abs() < tolerance, "rho {load}: {measured_ms:.2} ms is {:.2} % off", deviation * 100.0);
 }
 
-// The tolerances are about three standard errors; those grow as 1/(1-ρ), because waits of neighbours are correlated.
+// The tolerances are about three standard errors. These grow as 1/(1-ρ), because consecutive waits
+// are correlated.
 
 #[test]
 fn waits_of_m_d_1_at_half_load_are_half_a_service_time() {
@@ -61,7 +62,8 @@ fn waits_of_m_d_1_at_nine_tenths_load_are_four_and_a_half_service_times() {
     assert_waits(0.9, 2_000_000, 112.8, 0.03);
 }
 
-/// Wq = λE[S²]/2(1−ρ), with E[S²] = 4s²/π for Rayleigh's distribution and 2s² for the exponential one.
+/// Wq = λE[S²]/2(1−ρ), with E[S²] = 4s²/π for Rayleigh's distribution and 2s² for the exponential
+/// one.
 #[test]
 fn waits_at_a_link_whose_service_varies_are_those_of_m_g_1() {
     for (service, square) in [(Service::Rayleigh, 4.0 / std::f64::consts::PI), (Service::Exponential, 2.0)] {
@@ -97,12 +99,14 @@ fn a_burst_fills_2500_bytes_with_26_waiting_frames_and_one_in_service() {
     }
 }
 
-/// One frame leaves in each service time and two come: the queue stays full and takes every second frame.
+/// In each service time one frame leaves and two arrive: the queue stays full and accepts every
+/// second frame.
 #[test]
 fn a_full_queue_takes_as_many_frames_as_leave() {
     let arrivals = run(DropTail::packets(10), 1000, Interval::Constant(SERVICE / 2));
     let last = arrivals.last().expect("some arrive").at;
     assert_eq!(arrivals.len() as u128, (last.as_nanos() as u128 - SERVICE.as_nanos() / 2).div_ceil(SERVICE.as_nanos()));
-    // 1000 frames in 500 service times; the first 500 leave meanwhile, one is in service and ten wait at the end.
+    // 1000 frames in 500 service times; the first 500 leave meanwhile, one is in service and ten
+    // wait at the end.
     assert!((509..=511).contains(&arrivals.len()), "{}", arrivals.len());
 }

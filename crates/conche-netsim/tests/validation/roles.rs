@@ -1,4 +1,4 @@
-//! CoAP clients in a closed loop and a server that takes its time.
+//! CoAP clients in a closed loop, and a server with a processing time.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use conche_proto::{
 
 /// A client or a server.
 pub enum Role {
-    /// Sends `left` requests, each after the one before has ended.
+    /// Sends `left` requests, each after the previous one has ended.
     Client { server: NodeId, left: u32, ended: Vec<Outcome> },
-    /// Answers with 66 bytes after a time that is uniform over these bounds.
+    /// Responds with 66 bytes after a time uniform over these bounds.
     Server { fastest: Duration, slowest: Duration },
 }
 
-/// How an exchange of a client ended.
+/// The outcome of a client's exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     pub at: Instant,
@@ -29,7 +29,7 @@ pub struct Outcome {
     pub failure: Option<Failure>,
 }
 
-/// A request that the server works on.
+/// A request that the server processes.
 pub struct Pending {
     request: RequestId,
     cause: Option<Cause>,
@@ -93,7 +93,8 @@ fn get(context: &mut Context<'_, Role>, server: NodeId) {
     context.request(server, Request::new(Code::GET, Body::default())).expect("one request at a time");
 }
 
-/// As ANRW'18 measured: no tokens, the paper's MAX_RETRANSMIT, timers capped at 60 s and otherwise the controller's own.
+/// ANRW'18's configuration: no tokens, the paper's MAX_RETRANSMIT, timeouts capped at 60 s and
+/// otherwise the controller's own.
 pub fn papers_config(max_retransmit: u8) -> EndpointConfig {
     EndpointConfig {
         transmission: TransmissionParameters { max_retransmit, ..TransmissionParameters::default() },

@@ -1,4 +1,4 @@
-//! Something between an endpoint and the network that has to be opened first, as a session of DTLS.
+//! A layer between an endpoint and the network that must be opened first, like a DTLS session.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,7 +16,8 @@ const KNOCK: u8 = b'?';
 const COME_IN: u8 = b'!';
 const MESSAGE: u8 = b'>';
 
-/// Lets messages through behind a byte, once the peer has answered a knock. The first message that comes after `closes` closes it.
+/// Passes messages with a one-byte prefix once the peer has answered a knock. The first message
+/// that arrives after `closes` closes it.
 #[derive(Default)]
 struct Door {
     steps: VecDeque<(Step, Vec<u8>)>,
@@ -88,7 +89,8 @@ impl Underlay for Door {
     }
 }
 
-/// Asks a server as soon as the way to it is open, and once more after each answer, or answers.
+/// A client that sends a request once the connection to its server is open, and another one after
+/// each response; or a server.
 #[derive(Default)]
 struct Asking {
     server: Option<NodeId>,

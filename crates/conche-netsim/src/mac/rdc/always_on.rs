@@ -1,4 +1,4 @@
-//! Attempts to receivers that are always on, as the standard has them.
+//! Attempts to receivers that are always on, as in the standard.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ impl RadioNetwork {
         }
     }
 
-    /// A step of the attempt has ended: the next one.
+    /// Continues an attempt after a step.
     #[inline]
     pub(in crate::mac) fn step_always_on(&mut self, around: &mut Surroundings<'_>, at: Station) {
         match self.stations[usize::from(at)].step {
@@ -59,7 +59,7 @@ impl RadioNetwork {
         self.schedule(around, around.scheduler.now() + duration, at, What::FrameEnd);
     }
 
-    /// The frame is on the air no more.
+    /// Ends the transmission of a frame.
     #[inline]
     pub(in crate::mac) fn end_frame(
         &mut self,

@@ -1,10 +1,10 @@
-//! Radio duty cycling: how one attempt gets a frame over the air, and when the receiver is on.
+//! Radio duty cycling: the attempts to send a frame, and when the receiver is on.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `always_on` | attempts to receivers that are always on (Contiki's NullRDC, TinyOS's default) |
 //! | `contikimac` | attempts to receivers that sleep most of the time |
-//! | `reception` | what a station does with the frames that it receives: copies, acknowledgments |
+//! | `reception` | received frames: duplicates, acknowledgments |
 
 mod always_on;
 mod contikimac;
@@ -19,7 +19,7 @@ pub enum Rdc {
     /// Always.
     #[default]
     AlwaysOn,
-    /// While ContikiMAC has them on. Frames to one neighbour need acknowledgments, and of
-    /// [`AttemptConfig`](super::AttemptConfig) all turnarounds count here.
+    /// As ContikiMAC schedules it. Requires acknowledgments. Of
+    /// [`AttemptConfig`](super::AttemptConfig), all turnarounds apply.
     ContikiMac(ContikiMac),
 }

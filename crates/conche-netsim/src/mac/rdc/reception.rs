@@ -1,4 +1,4 @@
-//! What a station does with the frames that it receives: copies are dropped, and acknowledged all the same.
+//! Received frames: duplicates are dropped, but acknowledged.
 
 use crate::mac::access::Outcome;
 use crate::mac::attempt::Reply;
@@ -13,7 +13,7 @@ use crate::wired::Surroundings;
 use crate::{Instant, NodeId};
 
 impl RadioNetwork {
-    /// A frame ends: the stations that it is for and that received it take its packet.
+    /// Delivers a frame that ends to the stations that it is for and that received it.
     pub(super) fn deliver(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -35,7 +35,7 @@ impl RadioNetwork {
         None
     }
 
-    /// A station received a frame that is for it.
+    /// Handles a frame at the station that it is for.
     fn receive(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -54,7 +54,7 @@ impl RadioNetwork {
         if !self.accepts(from, via.station, dsn) {
             return None;
         }
-        // The packet goes on with the first copy; the sender needs only the frame to repeat it.
+        // The first copy delivers the packet. The sender needs only the frame for retransmissions.
         let load = std::mem::replace(&mut self.stations[usize::from(from)].frame().load, Load::Nothing);
         let arrived = match load {
             Load::Nothing => None,
@@ -64,7 +64,7 @@ impl RadioNetwork {
         arrived.and_then(|packet| self.hand_up(around, packet, via))
     }
 
-    /// A station received a broadcast, of which the sender keeps the packet for others.
+    /// Handles a broadcast at one receiver. The sender keeps the packet for the others.
     fn receive_copy(&mut self, around: &mut Surroundings<'_>, from: Station, via: Via, frame: Frame) {
         let node = self.stations[usize::from(via.station)].node;
         if self.mac.rdc != Rdc::AlwaysOn {
@@ -81,7 +81,7 @@ impl RadioNetwork {
         }
     }
 
-    /// Counts a received frame, and whether it is no copy of the one before.
+    /// Counts a received frame. Returns `true` unless it duplicates the previous one.
     fn accepts(&mut self, from: Station, at: Station, dsn: u8) -> bool {
         let accepted = self.stations[usize::from(at)].accepts(from, dsn);
         self.counters.received += 1;
@@ -89,7 +89,7 @@ impl RadioNetwork {
         accepted
     }
 
-    /// A packet is in a station's radio, and comes to its node when it has been read out.
+    /// Passes a packet from a station's radio to its node, after the time to read it.
     fn hand_up(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, via: Via) -> Option<(PacketRef, NodeId)> {
         around.packets.get_mut(packet).snr_db = self.air.snr_db(via);
         let at = self.stations[usize::from(via.station)].node;
@@ -101,7 +101,8 @@ impl RadioNetwork {
         None
     }
 
-    /// An acknowledgment has no address: whoever waits for one looks at its number.
+    /// Transmits an acknowledgment. It has no address: every station that waits for one checks its
+    /// number.
     pub(in crate::mac) fn transmit_ack(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let (now, duration) = (around.scheduler.now(), airtime(ACK_PSDU_OCTETS));
         self.counters.acknowledgments += 1;

@@ -1,44 +1,44 @@
-//! The protocol's messages and their encoding, with 16-bit addresses (RFC 3561 §5 has those of IPv4).
+//! AODV messages and their encoding, with 16-bit addresses (RFC 3561 §5 uses IPv4's).
 
 use super::metric::Cost;
 use crate::NodeId;
 
-/// A message.
+/// An AODV message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// Route request: who knows the way to the destination? Broadcast.
+    /// Route request (RREQ), broadcast.
     Request {
-        /// Who asks.
+        /// The node that requests the route.
         origin: NodeId,
-        /// The origin's sequence number, which names the request too.
+        /// The origin's sequence number, which also identifies the request.
         sequence: u16,
-        /// Whom for.
+        /// The destination of the route.
         destination: NodeId,
-        /// Of the way from the origin to the node that sent this copy.
+        /// Cost of the path from the origin to the node that sent this message.
         cost: Cost,
     },
-    /// Route reply, from the destination back to the origin.
+    /// Route reply (RREP), from the destination back to the origin.
     Reply {
-        /// Whom to.
+        /// The node that requested the route.
         origin: NodeId,
-        /// Who replies.
+        /// The node that replies.
         destination: NodeId,
         /// The destination's sequence number.
         sequence: u16,
-        /// Of the way from the node that sent this copy to the destination.
+        /// Cost of the path from the node that sent this message to the destination.
         cost: Cost,
     },
-    /// Route error, to the origin of a packet that could not be forwarded.
+    /// Route error (RERR), to the origin of a packet that could not be forwarded.
     Error {
-        /// Whom to.
+        /// The origin of the packet.
         origin: NodeId,
-        /// What cannot be reached.
+        /// The unreachable destination.
         destination: NodeId,
     },
 }
 
 impl Message {
-    /// The message in octets.
+    /// Encodes the message.
     #[must_use]
     pub fn encode(self) -> Vec<u8> {
         let (kind, origin, destination, rest) = match self {
@@ -57,7 +57,7 @@ impl Message {
         octets
     }
 
-    /// The message of these octets, if they are one.
+    /// Decodes a message.
     #[must_use]
     pub fn decode(octets: &[u8]) -> Option<Self> {
         let (&[kind, a, b, c, d], rest) = octets.split_first_chunk::<5>()?;
@@ -76,7 +76,7 @@ impl Message {
     }
 }
 
-/// A node's 16-bit address.
+/// Returns a node's 16-bit address.
 pub(crate) fn address(node: NodeId) -> [u8; 2] {
     u16::try_from(node.0).expect("a radio network has fewer than 2^16 stations").to_be_bytes()
 }

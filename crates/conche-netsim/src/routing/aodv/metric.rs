@@ -1,12 +1,13 @@
-//! Route metrics: hop count, and PATH-DR.
+//! Route metrics: hop count and PATH-DR.
 //!
-//! PATH-DR (Gomez, Boix, Paradells: Impact of LQI-based routing metrics on the performance of a one-to-one routing protocol
-//! for IEEE 802.15.4 multihop networks, EURASIP JWCN 2010) takes the route with the largest product of link delivery ratios,
-//! each of them estimated from the LQI of one received frame.
+//! PATH-DR (Gomez, Boix, Paradells: Impact of LQI-based routing metrics on the performance of a
+//! one-to-one routing protocol for IEEE 802.15.4 multihop networks, EURASIP JWCN 2010) takes the
+//! route with the largest product of link delivery ratios, each estimated from the LQI of one
+//! received frame.
 
 use std::cmp::Ordering;
 
-/// What makes one route better than another.
+/// The order of routes by quality.
 ///
 /// ```toml
 /// metric = "hop-count"
@@ -20,33 +21,35 @@ pub enum Metric {
     PathDr(LqiMap),
 }
 
-/// From the signal-to-noise ratio of a received frame to the delivery ratio that its link is credited with.
+/// The map from a received frame's signal-to-noise ratio to the estimated delivery ratio of its
+/// link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LqiMap {
-    /// The ratio in dB at which the LQI is the first of `lqi`, and that at which it is the second; linear between.
+    /// Signal-to-noise ratios in dB that map to the first and the second of `lqi`; linear in
+    /// between.
     pub snr_db: (f64, f64),
-    /// The least and the largest LQI.
+    /// Minimum and maximum LQI.
     pub lqi: (f64, f64),
-    /// Delivery ratios at some LQIs, in ascending order; linear between, constant beyond.
+    /// Delivery ratios at LQI values, in ascending order; linear in between, constant beyond.
     pub delivery_ratio: Vec<(f64, f64)>,
 }
 
-/// How good a route is.
+/// The cost of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Links.
+    /// Number of links.
     pub hops: u8,
-    /// The product of their delivery ratios, in units of 1/65535.
+    /// Product of their delivery ratios, in units of 1/65535.
     pub delivery: u16,
 }
 
 impl Cost {
-    /// Of a route from a node to itself.
+    /// The cost of a route from a node to itself.
     pub const ZERO: Self = Self { hops: 0, delivery: u16::MAX };
 }
 
 impl Metric {
-    /// A route after one more link, whose frame arrived with this ratio.
+    /// Returns the cost of a route extended by a link whose frame arrived with this ratio.
     #[must_use]
     pub fn extend(&self, cost: Cost, snr_db: f64) -> Cost {
         let delivery = match self {
@@ -56,7 +59,7 @@ impl Metric {
         Cost { hops: cost.hops.saturating_add(1), delivery }
     }
 
-    /// Whether one route is better than another.
+    /// Returns `true` if `one` is better than `other`.
     #[must_use]
     pub fn prefers(&self, one: Cost, other: Cost) -> bool {
         let by_hops = other.hops.cmp(&one.hops);
@@ -67,8 +70,9 @@ impl Metric {
         order == Ordering::Greater
     }
 
-    /// Whether a route request is forwarded again when a copy comes over a better route. RFC 3561 (§6.5) discards copies;
-    /// but the first one has hardly ever come over the links that deliver best.
+    /// Returns `true` if a route request is forwarded again when it arrives over a better route.
+    /// RFC 3561 (§6.5) discards such duplicates, but the first to arrive has rarely used the links
+    /// with the best delivery.
     #[must_use]
     pub fn forwards_better_copies(&self) -> bool {
         matches!(self, Self::PathDr(_))
@@ -76,13 +80,13 @@ impl Metric {
 }
 
 impl LqiMap {
-    /// The LQI of a frame.
+    /// Returns the LQI of a frame.
     #[must_use]
     pub fn lqi(&self, snr_db: f64) -> f64 {
         between((self.snr_db.0, self.lqi.0), (self.snr_db.1, self.lqi.1), snr_db)
     }
 
-    /// The delivery ratio that a frame's link is credited with.
+    /// Returns the estimated delivery ratio of a frame's link.
     #[must_use]
     pub fn delivery_ratio(&self, snr_db: f64) -> f64 {
         let lqi = self.lqi(snr_db);
@@ -95,7 +99,7 @@ impl LqiMap {
     }
 }
 
-/// The line through two points at x, and no further than to their ends.
+/// Interpolates linearly between two points at x, clamped to their ends.
 fn between((x0, y0): (f64, f64), (x1, y1): (f64, f64), x: f64) -> f64 {
     if x1 <= x0 { y1 } else { y0 + (y1 - y0) * ((x - x0) / (x1 - x0)).clamp(0.0, 1.0) }
 }

@@ -1,5 +1,5 @@
-//! AODV as nodes with little memory run it: nst-AODV (Gomez, Salvatella, Alonso, Paradells: Adapting AODV for IEEE 802.15.4
-//! mesh sensor networks, WoWMoM 2006), in the terms of RFC 3561.
+//! AODV for memory-constrained nodes: nst-AODV (Gomez, Salvatella, Alonso, Paradells: Adapting AODV
+//! for IEEE 802.15.4 mesh sensor networks, WoWMoM 2006), in the terms of RFC 3561.
 //!
 //! ```text
 //!   origin ══RREQ══> all ══RREQ══> … ══> destination      flooded; leaves routes to the origin behind
@@ -7,15 +7,16 @@
 //!   origin <──RERR── node ──✗ next hop                    a frame that the MAC could not deliver breaks the link
 //! ```
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`message`] | RREQ, RREP and RERR |
-//! | [`metric`] | which route is better: fewer hops, or PATH-DR, the product of the links' delivery ratios |
+//! | [`metric`] | comparison of routes: hop count, or PATH-DR, the product of delivery ratios |
 //! | [`node`] | one node's protocol |
-//! | `table` | its routes |
+//! | `table` | a node's routes |
 //!
-//! What of RFC 3561 is not there: replies by intermediate nodes, hello messages, local repair, precursor lists (a RERR goes
-//! to the origin of the packet that could not be forwarded), and route lifetimes (a route lasts until it breaks).
+//! Omitted from RFC 3561: replies by intermediate nodes, hello messages, local repair, precursor
+//! lists (a RERR goes to the origin of the packet that could not be forwarded), and route lifetimes
+//! (a route lasts until it breaks).
 
 pub mod message;
 pub mod metric;

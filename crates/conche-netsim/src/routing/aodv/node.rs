@@ -1,4 +1,4 @@
-//! One node's protocol: messages and time in, messages and news out.
+//! The protocol of one node: messages and time in, messages and results out.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::table::{Route, Table, newer};
 use crate::rng::Stream;
 use crate::{Instant, NodeId, units};
 
-/// The protocol's parameters, by RFC 3561's names where it has them (§10).
+/// The protocol's parameters, with RFC 3561's names where it defines them (§10).
 ///
 /// ```toml
 /// metric = "hop-count"
@@ -21,62 +21,63 @@ use crate::{Instant, NodeId, units};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct AodvConfig {
-    /// Which of two routes is better.
+    /// Metric for the comparison of routes.
     pub metric: Metric,
-    /// How long the destination waits for better copies of a request before it replies. Zero under the hop count, as the
-    /// first copy decides there.
+    /// How long the destination waits for better copies of a request before it replies. Zero with
+    /// the hop count, where the first copy decides.
     pub reply_wait: Duration,
-    /// NET_TRAVERSAL_TIME: how long the origin waits for a reply; twice as long after each attempt.
+    /// NET_TRAVERSAL_TIME: how long the origin waits for a reply; doubled after each attempt.
     pub net_traversal_time: Duration,
-    /// RREQ_RETRIES: how often it asks again before it gives up.
+    /// RREQ_RETRIES: maximum number of repeated requests.
     pub rreq_retries: u8,
-    /// A request is forwarded after a random part of this time, so that neighbours do not all send at once.
+    /// Maximum random delay before a request is forwarded, so that neighbours do not all send at
+    /// once.
     pub forward_jitter: Duration,
-    /// NET_DIAMETER: a request does not go further than so many hops.
+    /// NET_DIAMETER: maximum number of hops of a request.
     pub net_diameter: u8,
 }
 
-/// What a node wants, or has found out.
+/// An action or a result of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Send this to all neighbours.
+    /// Send this message to all neighbours.
     Broadcast(Message),
-    /// Send this to one neighbour.
+    /// Send this message to one neighbour.
     Unicast(NodeId, Message),
-    /// A route that was looked for is there.
+    /// A route was discovered.
     Found {
-        /// Where it leads.
+        /// The route's destination.
         destination: NodeId,
-        /// How long it is.
+        /// The route's length in hops.
         hops: u8,
     },
-    /// A route that was looked for is not: what waits for it may be dropped.
+    /// The discovery of a route failed. Packets that wait for it may be dropped.
     Unreachable(NodeId),
 }
 
-/// The protocol at one node.
+/// The protocol state of one node.
 #[derive(Clone, Debug)]
 pub struct Aodv {
     address: NodeId,
     config: AodvConfig,
     table: Table,
     sequence: u16,
-    /// The newest request of each origin, and the best way that a copy of it took.
+    /// The latest request of each origin, and the lowest cost of its copies.
     seen: BTreeMap<NodeId, (u16, Cost)>,
     discoveries: BTreeMap<NodeId, Discovery>,
-    /// What this node will send at a time.
+    /// Actions scheduled for a time.
     pending: Vec<Pending>,
     outbox: VecDeque<Output>,
 }
 
-/// The search for one destination.
+/// The discovery of one destination.
 #[derive(Clone, Copy, Debug)]
 struct Discovery {
     retries: u8,
     until: Instant,
 }
 
-/// A request of this origin that is to be forwarded or, at its destination, to be answered.
+/// A request of this origin to be forwarded or, at its destination, answered.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     at: Instant,
@@ -91,7 +92,7 @@ enum What {
 }
 
 impl Aodv {
-    /// A node that knows no routes.
+    /// Creates a node without routes.
     #[must_use]
     pub fn new(address: NodeId, config: AodvConfig) -> Self {
         Self {
@@ -106,13 +107,13 @@ impl Aodv {
         }
     }
 
-    /// Where to send what is for this destination, if a route is known.
+    /// Returns the next hop to this destination, if a route is known.
     #[must_use]
     pub fn next_hop(&self, destination: NodeId) -> Option<NodeId> {
         self.table.get(destination).map(|route| route.next_hop)
     }
 
-    /// Looks for a route, if that is not being done already.
+    /// Starts a route discovery, unless one is in progress.
     pub fn discover(&mut self, now: Instant, destination: NodeId) {
         if !self.discoveries.contains_key(&destination) {
             let until = now + self.config.net_traversal_time;
@@ -121,7 +122,7 @@ impl Aodv {
         }
     }
 
-    /// A message arrived from a neighbour with this signal-to-noise ratio.
+    /// Handles a message from a neighbour, received with this signal-to-noise ratio.
     pub fn receive(&mut self, now: Instant, from: NodeId, snr_db: f64, message: Message, stream: &mut Stream) {
         match message {
             Message::Request { origin, sequence, destination, cost } => {
@@ -141,8 +142,9 @@ impl Aodv {
         }
     }
 
-    /// The MAC could not deliver a frame to a neighbour: the link is broken. `lost` names origin and destination of the
-    /// packet in it, unless it was a message of this protocol.
+    /// Handles a frame that the MAC could not deliver: the link to the neighbour is broken. `lost`
+    /// is the origin and destination of the packet in the frame, or `None` for a message of this
+    /// protocol.
     pub fn link_broken(&mut self, neighbour: NodeId, lost: Option<(NodeId, NodeId)>) {
         self.table.break_link(neighbour);
         if let Some((origin, destination)) = lost {
@@ -150,7 +152,7 @@ impl Aodv {
         }
     }
 
-    /// Tells the origin of a packet that there is no route to its destination from here.
+    /// Sends a route error to the origin of a packet for an unreachable destination.
     pub fn report(&mut self, origin: NodeId, destination: NodeId) {
         if origin != self.address
             && let Some(next_hop) = self.next_hop(origin)
@@ -159,7 +161,7 @@ impl Aodv {
         }
     }
 
-    /// What to do now; to be called until it answers `None`.
+    /// Returns the next action or result. Call it until it returns `None`.
     pub fn poll(&mut self, now: Instant) -> Option<Output> {
         while let Some(index) = self.pending.iter().position(|pending| pending.at <= now) {
             let pending = self.pending.remove(index);
@@ -172,7 +174,7 @@ impl Aodv {
         self.outbox.pop_front()
     }
 
-    /// When to poll again without any news.
+    /// Returns when to poll again if nothing else happens.
     #[must_use]
     pub fn next_wake(&self) -> Option<Instant> {
         let pending = self.pending.iter().map(|pending| pending.at);
@@ -197,7 +199,7 @@ impl Aodv {
         self.request(destination);
     }
 
-    /// A copy of a request came by this way (§6.5).
+    /// Handles a copy of a request that arrived over this route (§6.5).
     fn requested(&mut self, now: Instant, origin: NodeId, destination: NodeId, route: Route, stream: &mut Stream) {
         if origin == self.address {
             return;
@@ -215,7 +217,8 @@ impl Aodv {
         if first {
             self.pending.retain(|pending| pending.origin != origin);
         }
-        // What is sent says what is known when it is sent; a reply goes once for each request.
+        // A pending message takes its contents when it is sent; a reply is sent once for each
+        // request.
         let waits = self.pending.iter().any(|pending| pending.origin == origin);
         let (at, what) = if destination == self.address {
             (now + self.config.reply_wait, What::Reply)
@@ -245,7 +248,7 @@ impl Aodv {
         }
     }
 
-    /// A reply came: the search is over, or it goes on towards the origin.
+    /// Handles a reply: ends the discovery, or forwards it towards the origin.
     fn replied(&mut self, origin: NodeId, reply: Message, destination: NodeId, cost: Cost) {
         if origin != self.address {
             let next_hop = self.next_hop(origin);

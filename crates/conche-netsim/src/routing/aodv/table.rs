@@ -1,16 +1,16 @@
-//! A node's routes, the newest and best for each destination (RFC 3561 §6.2).
+//! A node's routes: the latest and best for each destination (RFC 3561 §6.2).
 
 use std::collections::BTreeMap;
 
 use super::metric::{Cost, Metric};
 use crate::NodeId;
 
-/// A way to a destination.
+/// A route to a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Route {
     pub(super) next_hop: NodeId,
     pub(super) cost: Cost,
-    /// The destination's sequence number when it told of itself.
+    /// The destination's sequence number when the route was learnt.
     pub(super) sequence: u16,
 }
 
@@ -30,7 +30,7 @@ impl Table {
         self.routes.get(&destination).filter(|entry| entry.valid).map(|entry| entry.route)
     }
 
-    /// Takes a route that is newer than the known one, or as new and better.
+    /// Stores a route that is newer than the known one, or equally new and better.
     pub(super) fn offer(&mut self, destination: NodeId, route: Route, metric: &Metric) {
         let takes = |known: &Entry| {
             let known_route = known.route;
@@ -43,14 +43,14 @@ impl Table {
         }
     }
 
-    /// The link to a neighbour is broken, and with it every route over it.
+    /// Invalidates every route over a neighbour.
     pub(super) fn break_link(&mut self, neighbour: NodeId) {
         for entry in self.routes.values_mut().filter(|entry| entry.route.next_hop == neighbour) {
             entry.valid = false;
         }
     }
 
-    /// The route to a destination over this neighbour is broken.
+    /// Invalidates the route to a destination if it uses this neighbour.
     pub(super) fn break_route(&mut self, destination: NodeId, next_hop: NodeId) {
         if let Some(entry) = self.routes.get_mut(&destination).filter(|entry| entry.route.next_hop == next_hop) {
             entry.valid = false;
@@ -58,7 +58,7 @@ impl Table {
     }
 }
 
-/// Whether a sequence number is newer than another; they wrap around (RFC 3561 §6.1).
+/// Returns `true` if a sequence number is newer than another, with wrap-around (RFC 3561 §6.1).
 pub(super) fn newer(one: u16, other: u16) -> bool {
     (1..1 << 15).contains(&one.wrapping_sub(other))
 }

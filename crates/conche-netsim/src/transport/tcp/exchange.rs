@@ -1,4 +1,4 @@
-//! One segment on its way, as the exchange that the controller knows it as.
+//! One segment, as an exchange of the controller.
 
 use std::time::Duration;
 
@@ -12,23 +12,24 @@ use crate::Instant;
 #[derive(Debug)]
 pub(super) struct Exchange<C: Controller> {
     flight: C::Flight,
-    /// When each copy left.
+    /// Times of all transmissions.
     pub(super) sent: SmallVec<[Instant; 2]>,
-    /// When its timer runs out; `None` if it is not on its way.
+    /// Expiry of the timer; `None` if the segment is not in flight.
     pub(super) deadline: Option<Instant>,
-    /// When its next copy may leave, once the controller has been asked.
+    /// Earliest time of the next retransmission, once the controller has returned it.
     again: Option<Instant>,
-    /// How often its own timer ran out.
+    /// Number of expiries of its own timer.
     pub(super) timeouts: u8,
     pub(super) acknowledged: bool,
 }
 
-/// How a segment's arrival became known.
+/// How the arrival of a segment was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
-    /// By the acknowledgment that it caused.
+    /// By the acknowledgment that it triggered.
     InTime,
-    /// By that of a later segment: its own was lost, or there was a hole before it.
+    /// By that of a later segment: its own acknowledgment was lost, or an earlier segment was
+    /// missing.
     Late,
 }
 
@@ -38,7 +39,7 @@ impl<C: Controller> Exchange<C> {
         Self { flight, sent: SmallVec::new(), deadline: None, again: None, timeouts: 0, acknowledged: false }
     }
 
-    /// A copy leaves; the answer is its timer.
+    /// Records a transmission and returns its timeout.
     pub(super) fn transmit(
         &mut self,
         controller: &C,
@@ -54,7 +55,7 @@ impl<C: Controller> Exchange<C> {
         controller.sent(peer, &mut self.flight, &sent)
     }
 
-    /// When the next copy may leave; at any time if there was none.
+    /// Returns the earliest time of the next transmission: now if there was none yet.
     pub(super) fn may_leave_again(&mut self, controller: &C, peer: &mut C::Peer, now: Instant, load: Load) -> Instant {
         if self.sent.is_empty() {
             return now;
@@ -64,12 +65,12 @@ impl<C: Controller> Exchange<C> {
         *self.again.get_or_insert_with(|| controller.expired(peer, flight, &Expired { now, attempt, load }))
     }
 
-    /// It is known to be lost, not by its timer: its next copy may leave at once.
+    /// Marks the segment as lost before its timer expired. It may be retransmitted at once.
     pub(super) fn lost(&mut self, now: Instant) {
         (self.deadline, self.again) = (None, Some(now));
     }
 
-    /// It has arrived; the answer is its round-trip time, if that is known without doubt.
+    /// Marks the segment as acknowledged. Returns the round-trip time if it is unambiguous.
     pub(super) fn acknowledge(
         &mut self,
         controller: &C,
@@ -78,10 +79,12 @@ impl<C: Controller> Exchange<C> {
         known: Known,
         load: Load,
     ) -> Option<Duration> {
-        // One that was to be sent again had its answer delayed by a hole before it.
+        // For a segment that awaits retransmission, the acknowledgment was delayed by an earlier
+        // missing one.
         let in_time = known == Known::InTime && self.deadline.is_some();
         (self.acknowledged, self.deadline) = (true, None);
-        // A late answer tells the controller that the segment arrived, and as a separate response does, nothing of the path.
+        // A late acknowledgment, like a separate response, shows that the segment arrived but is no
+        // measurement of the path.
         let kind = if in_time { AckKind::Empty } else { AckKind::Separate };
         let event = Acknowledged { now, sent: &self.sent, copy: AckedCopy::Unknown, kind, load };
         controller.acknowledged(peer, &self.flight, &event);

@@ -1,4 +1,5 @@
-//! A bulk transfer over a simplified TCP, as nodes with little memory run it (WiOpt'12; RFC 793, RFC 5681 for slow start).
+//! A bulk transfer over a simplified TCP, as memory-constrained nodes run it (WiOpt'12; RFC 793,
+//! RFC 5681 for slow start).
 //!
 //! ```text
 //!   sender                 receiver
@@ -9,18 +10,21 @@
 //!     │ ─── data 1, data 2 ─> │
 //! ```
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`segment`] | what is sent |
-//! | [`sender`] | the window and the retransmission queue |
-//! | `window` | how many segments may be on their way |
+//! | [`segment`] | segments |
+//! | [`sender`] | send window and retransmission queue |
+//! | `window` | size of the send window |
 //! | [`receiver`] | acknowledgments, cumulative or one for each segment |
 //!
-//! Sequence numbers count segments, not bytes, and all segments are of one size. There is no congestion avoidance (the
-//! window's limit takes its place) and no fast retransmission but in a sender with [`Sender::with_reno`], and no FIN: the transfer is over when its last segment is
-//! acknowledged. Timers come from a congestion [`Controller`](conche_proto::cc::Controller): each segment is an exchange.
+//! Sequence numbers count segments, not bytes, and all segments have one size. The window's limit
+//! replaces congestion avoidance, and there is no fast retransmission, except in a sender with
+//! [`Sender::with_reno`]. There is no FIN: the transfer ends when its last segment is acknowledged.
+//! Timeouts come from a congestion [`Controller`](conche_proto::cc::Controller), for which each
+//! segment is an exchange.
 //!
-//! Neither side does any I/O: segments and time come in, segments and a time to wake up go out.
+//! Neither side does I/O: the inputs are segments and the time, the outputs are segments and a
+//! wake-up time.
 
 mod exchange;
 pub mod receiver;
@@ -32,11 +36,12 @@ pub use receiver::Receiver;
 pub use segment::Segment;
 pub use sender::{Output, Sender, SenderConfig, SenderStats, State};
 
-/// What an acknowledgment says.
+/// The meaning of an acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Acknowledgments {
-    /// All segments before the one that it names have arrived (RFC 793). A later one makes an earlier one needless.
+    /// All segments before the given one have arrived (RFC 793). A later acknowledgment supersedes
+    /// an earlier one.
     Cumulative,
-    /// The segment that it names has arrived: one acknowledgment for each segment.
+    /// The given segment has arrived: one acknowledgment for each segment.
     Positive,
 }

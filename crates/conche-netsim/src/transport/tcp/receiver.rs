@@ -1,14 +1,14 @@
-//! The receiving side: what has arrived, and what to acknowledge.
+//! The receiving side: segments received and their acknowledgments.
 
 use super::{Acknowledgments, Segment};
 use crate::Instant;
 
-/// Takes one transfer. Segments that arrive before one that is missing are kept.
+/// Receives one transfer. Segments that arrive out of order are kept.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     acknowledgments: Acknowledgments,
     arrived: Vec<bool>,
-    /// All before this one have arrived.
+    /// All segments before this one have arrived.
     next: u32,
     missing: u32,
     duplicates: u32,
@@ -16,15 +16,17 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// For a transfer of so many segments.
+    /// Creates a receiver for a transfer of `segments` segments.
     #[must_use]
     pub fn new(segments: u32, acknowledgments: Acknowledgments) -> Self {
         let arrived = vec![false; segments as usize];
         Self { acknowledgments, arrived, next: 0, missing: segments, duplicates: 0, completed: None }
     }
 
-    /// A segment arrived; the answer is what to send. Each one is answered at once, a copy as well, since its
-    /// acknowledgment may have been lost (RFC 793, page 69).
+    /// Handles a segment and returns the answer.
+    ///
+    /// Each segment is acknowledged at once, even a duplicate, because the earlier acknowledgment
+    /// may have been lost (RFC 793, page 69).
     pub fn receive(&mut self, now: Instant, segment: Segment) -> Option<Segment> {
         match segment {
             Segment::Syn => Some(Segment::SynAck),
@@ -40,31 +42,32 @@ impl Receiver {
         }
     }
 
-    /// Whether a later acknowledgment says all that an earlier one says, so that the earlier one need not be sent.
+    /// Returns `true` if a later acknowledgment supersedes an earlier one, which then need not be
+    /// sent.
     #[must_use]
     pub fn later_replaces_earlier(&self) -> bool {
         self.acknowledgments == Acknowledgments::Cumulative
     }
 
-    /// When the last segment arrived.
+    /// Returns the arrival time of the last segment.
     #[must_use]
     pub fn completed(&self) -> Option<Instant> {
         self.completed
     }
 
-    /// How many different segments arrived.
+    /// Returns the number of distinct segments received.
     #[must_use]
     pub fn received(&self) -> u32 {
         u32::try_from(self.arrived.len()).unwrap_or(u32::MAX) - self.missing
     }
 
-    /// How many arrived once more.
+    /// Returns the number of duplicates received.
     #[must_use]
     pub fn duplicates(&self) -> u32 {
         self.duplicates
     }
 
-    /// `None` if the transfer has no such segment.
+    /// Records a segment. Returns `None` if its number is out of range.
     fn take(&mut self, now: Instant, number: u32) -> Option<()> {
         let arrived = self.arrived.get_mut(number as usize)?;
         if std::mem::replace(arrived, true) {

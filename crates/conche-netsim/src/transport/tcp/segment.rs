@@ -1,6 +1,7 @@
 //! Segments and their encoding.
 
-/// A segment. What is not given is zero: ports, checksum and the receiver's window, which is always open.
+/// A segment. Fields not listed are zero: ports, checksum and the receiver's window, which is
+/// always open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment {
     /// Opens the transfer.
@@ -14,8 +15,8 @@ pub enum Segment {
     },
     /// An acknowledgment.
     Ack {
-        /// The number that is expected next ([`Cumulative`](super::Acknowledgments::Cumulative)), or of the segment that
-        /// arrived ([`Positive`](super::Acknowledgments::Positive)).
+        /// The next expected number ([`Cumulative`](super::Acknowledgments::Cumulative)), or that
+        /// of the segment that arrived ([`Positive`](super::Acknowledgments::Positive)).
         number: u32,
     },
 }
@@ -24,13 +25,13 @@ pub enum Segment {
 pub const ENCODED_OCTETS: usize = 5;
 
 impl Segment {
-    /// Whether the segment carries payload.
+    /// Returns `true` if the segment carries payload.
     #[must_use]
     pub const fn has_payload(self) -> bool {
         matches!(self, Self::Data { .. })
     }
 
-    /// The segment in octets: its kind and its number.
+    /// Encodes the segment's kind and number.
     #[must_use]
     pub fn encode(self) -> [u8; ENCODED_OCTETS] {
         let (kind, number) = match self {
@@ -43,7 +44,7 @@ impl Segment {
         [kind, a, b, c, d]
     }
 
-    /// The segment at the beginning of these octets, if there is one.
+    /// Decodes the segment at the start of `octets`.
     #[must_use]
     pub fn decode(octets: &[u8]) -> Option<Self> {
         let [kind, number @ ..] = octets.first_chunk::<ENCODED_OCTETS>()?;

@@ -1,9 +1,10 @@
-//! The sending side: window, retransmission queue, and the timers that a controller gives.
+//! The sending side: send window, retransmission queue, and the controller's timeouts.
 //!
-//! After a timeout the window is one segment, and what was sent behind the oldest segment is sent again in order, unless
-//! an acknowledgment says that it has arrived ("go back"): of several losses in one window the first is known by its timer,
-//! and the timers of the others would only repeat what it said. What was not lost is not repeated: the acknowledgment of
-//! the oldest segment jumps over it before its turn comes.
+//! After a timeout the window is one segment, and the segments sent after the oldest one are
+//! retransmitted in order, unless acknowledged meanwhile ("go back"). Of several losses in one
+//! window, the timer of the first detects the loss, and the timers of the others would only repeat
+//! the signal. Segments that arrived are not retransmitted: the acknowledgment of the oldest
+//! segment covers them before their turn.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -31,101 +32,101 @@ use crate::rng::Stream;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderConfig {
-    /// How many segments of data there are.
+    /// Number of data segments.
     pub segments: u32,
-    /// Bytes of a segment of data, as the controller counts them.
+    /// Bytes of a data segment, as the controller counts them.
     pub segment_bytes: u32,
-    /// The most segments that may be unacknowledged.
+    /// Maximum number of unacknowledged segments.
     pub window_limit: u16,
-    /// No timer is shorter.
+    /// Minimum timeout.
     pub min_rto: Duration,
-    /// The transfer is aborted when the timer of one segment has run out so often.
+    /// Number of timeouts of one segment that aborts the transfer.
     pub max_timeouts: u8,
-    /// What acknowledgments mean.
+    /// Meaning of acknowledgments.
     pub acknowledgments: Acknowledgments,
 }
 
-/// How far a transfer is.
+/// State of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It goes on.
+    /// In progress.
     Open,
-    /// All is acknowledged, since then.
+    /// Fully acknowledged at this time.
     Completed(Instant),
-    /// It was given up then.
+    /// Aborted at this time.
     Aborted(Instant),
 }
 
-/// What the sender wants.
+/// A sender's next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Send this, and ask again.
+    /// Send this segment and poll again.
     Transmit(Segment),
-    /// Ask again after the next acknowledgment, and at this time at the latest.
+    /// Poll again after the next acknowledgment, and at this time at the latest.
     Wait(Option<Instant>),
 }
 
-/// What a sender has counted.
+/// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStats {
-    /// Segments sent, the handshake's and copies included.
+    /// Segments sent, including the handshake and retransmissions.
     pub sent: u32,
-    /// Copies among them.
+    /// Retransmissions among them.
     pub retransmissions: u32,
-    /// Timers that ran out.
+    /// Timeouts.
     pub timeouts: u32,
-    /// Segments of data whose round-trip time is known without doubt (sent once, acknowledged by name).
+    /// Data segments with an unambiguous round-trip time: sent once and acknowledged individually.
     pub samples: u32,
-    /// The sum of those round-trip times.
+    /// Sum of these round-trip times.
     pub round_trips: Duration,
 }
 
 /// Sends one transfer.
 ///
-/// The handshake's SYN takes the first place in the sequence, as it does in RFC 793 (page 26): it is sent, timed and
-/// repeated as any segment.
+/// The handshake's SYN occupies the first place in the sequence, as in RFC 793 (page 26): it is
+/// sent, timed and retransmitted like any segment.
 #[derive(Debug)]
 pub struct Sender<C: Controller> {
     config: SenderConfig,
     controller: C,
     peer: C::Peer,
     state: State,
-    /// Segments that were sent and are not acknowledged, or wait behind such a one.
+    /// Segments sent and not acknowledged, or behind one that is not.
     queue: VecDeque<Exchange<C>>,
-    /// The place of the queue's head in the sequence; 0 is the SYN's.
+    /// Place of the queue's head in the sequence. The SYN has place 0.
     head: u32,
-    /// How many segments from the head on may be on their way.
+    /// Number of segments from the head that may be in flight.
     window: Window,
     stats: SenderStats,
 }
 
 impl<C: Controller> Sender<C> {
-    /// A sender that will begin with its handshake.
+    /// Creates a sender that starts with its handshake.
     pub fn new(config: SenderConfig, controller: C, now: Instant) -> Self {
         let (peer, queue, stats) = (controller.peer(now), VecDeque::new(), SenderStats::default());
         let window = Window::limited(config.window_limit);
         Self { config, controller, peer, state: State::Open, queue, head: 0, window, stats }
     }
 
-    /// The same with congestion control as TCP has it (RFC 5681, RFC 6582). Acknowledgments must be cumulative.
+    /// Adds TCP congestion control (RFC 5681, RFC 6582). Acknowledgments must be cumulative.
     #[must_use]
     pub fn with_reno(self) -> Self {
         Self { window: Window::reno(self.config.window_limit), ..self }
     }
 
-    /// How far the transfer is.
+    /// Returns the state of the transfer.
     #[must_use]
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// What was counted so far.
+    /// Returns the counters so far.
     #[must_use]
     pub fn stats(&self) -> SenderStats {
         self.stats
     }
 
-    /// What to do now; to be called until it answers [`Output::Wait`].
+    /// Returns the next step. Call it until it returns [`Output::Wait`].
     pub fn poll(&mut self, now: Instant, stream: &mut Stream) -> Output {
         self.expire(now);
         if self.state != State::Open {
@@ -138,7 +139,7 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    /// A segment arrived.
+    /// Handles a segment that arrived.
     pub fn receive(&mut self, now: Instant, segment: Segment) {
         if self.state != State::Open {
             return;
@@ -149,7 +150,7 @@ impl<C: Controller> Sender<C> {
                 self.acknowledge_until(now, 1);
                 false
             }
-            // The SYN takes place 0, so that segment n of the data has place n + 1.
+            // The SYN has place 0, so data segment n has place n + 1.
             Segment::Ack { number } => match self.config.acknowledgments {
                 Acknowledgments::Cumulative => self.acknowledge_until(now, number.saturating_add(1)),
                 Acknowledgments::Positive => self.acknowledge_one(now, number.saturating_add(1)),
@@ -176,35 +177,36 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    /// How many segments are on their way.
+    /// Returns the number of segments in flight.
     fn flight(&self) -> u16 {
         let flying = self.queue.iter().filter(|exchange| exchange.deadline.is_some());
         u16::try_from(flying.count()).unwrap_or(u16::MAX)
     }
 
-    /// The place in the sequence of the segment at this index of the queue.
+    /// Returns the place in the sequence of the segment at this index of the queue.
     fn place(&self, index: usize) -> u32 {
         self.head + u32::try_from(index).expect("the queue is not longer than the sequence")
     }
 
-    /// The place after the last segment's.
+    /// Returns the place after the last segment.
     fn end(&self) -> u32 {
         self.config.segments.saturating_add(1)
     }
 
-    /// All before this place has arrived; whether that is news.
+    /// Acknowledges all segments before this place. Returns `true` if any was in the queue.
     fn acknowledge_until(&mut self, now: Instant, place: u32) -> bool {
         let covered = place.saturating_sub(self.head) as usize;
         let covered = covered.min(self.queue.len());
         for index in 0..covered {
-            // The acknowledgment is that of the newest segment; those before it had been waiting for it.
+            // The newest segment triggered the acknowledgment; earlier ones had been delayed until
+            // then.
             let known = if index + 1 == covered { Known::InTime } else { Known::Late };
             self.acknowledge(now, index, known);
         }
         covered > 0
     }
 
-    /// The segment at this place has arrived; whether that is news.
+    /// Acknowledges the segment at this place. Returns `true` if it was unacknowledged.
     fn acknowledge_one(&mut self, now: Instant, place: u32) -> bool {
         let Some(index) = place.checked_sub(self.head).map(|index| index as usize) else { return false };
         let news = self.queue.get(index).is_some_and(|exchange| !exchange.acknowledged);
@@ -227,7 +229,7 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    /// Lets the timers run out whose time has come.
+    /// Handles the timers that have expired.
     fn expire(&mut self, now: Instant) {
         let due = |exchange: &Exchange<C>| exchange.deadline.is_some_and(|deadline| deadline <= now);
         while self.state == State::Open
@@ -239,7 +241,7 @@ impl<C: Controller> Sender<C> {
             if self.queue[index].timeouts >= self.config.max_timeouts {
                 self.abort(now);
             }
-            // FlightSize is of data, and the SYN is none.
+            // FlightSize counts data, and the SYN is none.
             let is_first = self.place(index) > 0 && self.queue[index].timeouts == 1;
             self.window.timed_out(is_first.then_some(flight), self.place(self.queue.len()));
             self.queue.iter_mut().for_each(|exchange| exchange.deadline = None);
@@ -254,7 +256,7 @@ impl<C: Controller> Sender<C> {
         self.state = State::Aborted(now);
     }
 
-    /// The first segment of the window that is not on its way.
+    /// Returns the first segment of the window that is not in flight.
     fn next_to_send(&mut self, now: Instant) -> Next {
         let window = usize::from(self.window.segments());
         let idle = |exchange: &Exchange<C>| !exchange.acknowledged && exchange.deadline.is_none();
@@ -304,7 +306,7 @@ impl<C: Controller> Sender<C> {
         self.queue.iter().filter_map(|exchange| exchange.deadline).min()
     }
 
-    /// What is on its way beside the segment at this index, and what waits.
+    /// Returns the load besides the segment at this index: segments in flight and waiting.
     fn load(&self, index: usize) -> Load {
         let others = self.queue.iter().enumerate().filter(|(i, exchange)| *i != index && exchange.deadline.is_some());
         let exchanges = u16::try_from(others.count()).unwrap_or(u16::MAX);
@@ -318,11 +320,11 @@ impl<C: Controller> Sender<C> {
     }
 }
 
-/// Which segment may leave.
+/// The segment that may be sent next.
 enum Next {
     /// The one at this index of the queue.
     Send(usize),
-    /// One, but not before.
+    /// A segment, but not before this time.
     At(Instant),
     /// None.
     Nothing,

@@ -1,4 +1,4 @@
-//! How many segments may be on their way.
+//! Size of the send window.
 
 /// The window of a sender.
 #[derive(Clone, Debug)]
@@ -8,18 +8,20 @@ pub(super) struct Window {
     reno: Option<Reno>,
 }
 
-/// Congestion control of RFC 5681, with the recovery of RFC 6582. Counted in segments, as sequence numbers are here.
+/// Congestion control of RFC 5681 with the recovery of RFC 6582, counted in segments like the
+/// sequence numbers.
 #[derive(Clone, Copy, Debug)]
 struct Reno {
-    /// From here on the window grows by one in a round trip.
+    /// Above this size the window grows by one segment in a round trip.
     threshold: u16,
-    /// Acknowledgments of news since it grew last.
+    /// Acknowledgments of new data since the window last grew.
     news: u16,
-    /// Acknowledgments of nothing new in a row.
+    /// Consecutive duplicate acknowledgments.
     duplicates: u16,
-    /// What was on its way when a loss was found, by whatever sign, ends here: what else is lost of it is of the same loss.
+    /// End of the data in flight when a loss was last detected. Further losses before it belong to
+    /// the same event.
     recover: u32,
-    /// A loss that duplicates told of is being repaired.
+    /// A loss detected by duplicate acknowledgments is being repaired.
     recovers: bool,
 }
 
@@ -29,12 +31,12 @@ const DUPLICATES: u16 = 3;
 const LEAST_THRESHOLD: u16 = 2;
 
 impl Window {
-    /// One that grows by one with each acknowledgment, no further than its limit.
+    /// Creates a window that grows by one segment with each acknowledgment, up to its limit.
     pub(super) fn limited(limit: u16) -> Self {
         Self { segments: 1, limit, reno: None }
     }
 
-    /// One that congestion makes smaller.
+    /// Creates a window with congestion control.
     pub(super) fn reno(limit: u16) -> Self {
         let reno = Reno { threshold: limit, news: 0, duplicates: 0, recover: 0, recovers: false };
         Self { segments: 1, limit, reno: Some(reno) }
@@ -44,7 +46,8 @@ impl Window {
         self.segments
     }
 
-    /// So many segments, at least one, were acknowledged, up to this place. Whether the next one is known to be lost.
+    /// Handles the acknowledgment of `count` segments, at least one, up to `until`. Returns `true`
+    /// if the next segment is known to be lost.
     pub(super) fn news(&mut self, count: u16, until: u32) -> bool {
         let Some(reno) = &mut self.reno else {
             self.segments = self.segments.saturating_add(1).min(self.limit).max(1);
@@ -52,7 +55,8 @@ impl Window {
         };
         reno.duplicates = 0;
         if reno.recovers && until < reno.recover {
-            // Some of what was on its way is missing still (RFC 6582 §3.2, step 3).
+            // Partial acknowledgment: some of the data in flight is still missing (RFC 6582 §3.2,
+            // step 3).
             self.segments = self.segments.saturating_sub(count).saturating_add(1).max(1);
             return true;
         }
@@ -72,17 +76,18 @@ impl Window {
         false
     }
 
-    /// An acknowledgment said nothing new: it was for what came before `head`, the first of so many segments on their way, the
-    /// last of which is before `end`. Whether the first one is known to be lost.
+    /// Handles a duplicate acknowledgment. `head` is the first of `flight` segments in flight,
+    /// which end before `end`. Returns `true` if the first one is known to be lost.
     pub(super) fn duplicate(&mut self, flight: u16, head: u32, end: u32) -> bool {
         let Some(reno) = &mut self.reno else { return false };
         if reno.recovers {
-            // One more has left the network.
+            // One more segment has left the network.
             self.segments = self.segments.saturating_add(1).min(self.limit);
             return false;
         }
         reno.duplicates = reno.duplicates.saturating_add(1);
-        // What was sent before the last loss may have arrived twice, which tells of no loss (RFC 6582 §3.2, step 2).
+        // Segments sent before the last loss may have arrived twice, which indicates no loss (RFC
+        // 6582 §3.2, step 2).
         if reno.duplicates < DUPLICATES || head <= reno.recover {
             return false;
         }
@@ -92,8 +97,10 @@ impl Window {
         true
     }
 
-    /// A timer ran out, and all that was sent is before `end`. So many segments of data were on their way; `None` if the segment
-    /// was no data, or its timer had run out before: the threshold is what it was then (RFC 5681 §3.1).
+    /// Handles a timeout when all data sent is before `end`.
+    ///
+    /// `flight` is the number of data segments in flight. It is `None`, and the threshold stays, if
+    /// the segment was not data or its timer had expired before (RFC 5681 §3.1).
     pub(super) fn timed_out(&mut self, flight: Option<u16>, end: u32) {
         self.segments = 1;
         if let Some(reno) = &mut self.reno {

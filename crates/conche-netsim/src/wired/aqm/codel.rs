@@ -1,15 +1,18 @@
-//! CoDel: a frame is dropped when it leaves, if frames have waited too long for a whole interval.
+//! CoDel drops frames at departure, once frames have waited too long for a whole interval.
 //!
-//! Source: RFC 8289, §5 (the pseudocode's names are kept). Divergences: instead of the largest packet seen or the interface's
-//! MTU, the bytes that may always wait are a parameter; there is no ECN.
+//! Source: RFC 8289, §5 (the pseudocode's names are kept). Divergences: the number of bytes that
+//! may always wait is a parameter, instead of the largest packet seen or the interface's MTU; there
+//! is no ECN.
 
 use std::time::Duration;
 
 use super::super::buffer::{Fifo, Frame};
 use crate::Instant;
 
-/// CoDel's parameters. On a link that takes longer than the target for one frame the target has to be raised to that time
-/// (RFC 8289 §4.4).
+/// CoDel's parameters.
+///
+/// On a link that takes longer than the target for one frame, raise the target to that time (RFC
+/// 8289 §4.4).
 ///
 /// ```toml
 /// target = "5ms"
@@ -18,11 +21,12 @@ use crate::Instant;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoDel {
-    /// TARGET: how long frames may always wait. Default: 5 ms.
+    /// TARGET: acceptable standing queue delay. Default: 5 ms.
     pub target: Duration,
-    /// INTERVAL: how long they may wait longer before one is dropped, of the order of a round trip. Default: 100 ms.
+    /// INTERVAL: how long the delay may exceed the target before a drop, of the order of a round
+    /// trip. Default: 100 ms.
     pub interval: Duration,
-    /// No frame is dropped when no more bytes than these wait behind it. Default: 1500.
+    /// No frame is dropped while at most this many bytes wait behind it. Default: 1500.
     pub mtu_bytes: u32,
 }
 
@@ -32,11 +36,12 @@ impl Default for CoDel {
     }
 }
 
-/// CoDel at work.
+/// CoDel's state.
 #[derive(Clone, Debug)]
 pub(in super::super) struct CoDelState {
     config: CoDel,
-    /// When the interval ends during which frames have waited too long; `None` while they do not.
+    /// When the delay will have exceeded the target for an interval. `None` while it does not
+    /// exceed it.
     first_above_time: Option<Instant>,
     drop_next: Instant,
     count: u32,
@@ -44,7 +49,7 @@ pub(in super::super) struct CoDelState {
     dropping: bool,
 }
 
-/// A frame that has left the queue, and whether it may be dropped.
+/// A dequeued frame, and whether it may be dropped.
 struct Dequeued {
     frame: Frame,
     ok_to_drop: bool,
@@ -73,7 +78,7 @@ impl CoDelState {
             next.take().into_iter().for_each(|next| drop(next.frame));
             next = self.dequeue(now, waiting);
             self.dropping = true;
-            // What controlled the queue a short time ago is a good rate of drops to begin with.
+            // If the queue was controlled recently, start with the drop rate that controlled it.
             let delta = self.count - self.lastcount;
             let recent = now - self.drop_next < self.config.interval.saturating_mul(16);
             self.count = if delta > 1 && recent { delta } else { 1 };
@@ -113,13 +118,14 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Offers 100 frames of 100 bytes and lets 50 leave in each of so many tenths of seconds; when frames were dropped.
+    /// Offers two frames of 100 bytes each millisecond and lets one leave, until a time. Returns
+    /// the times of drops and the waits of the frames that left.
     fn drops(config: CoDel, until: Instant) -> (Vec<Instant>, Vec<Duration>) {
         let (mut codel, mut waiting) = (CoDelState::new(config), Fifo::default());
         let (mut drops, mut waits) = (Vec::new(), Vec::new());
         let mut now = Instant::ZERO;
         while now < until {
-            // Twice what can leave.
+            // Twice the departure rate.
             (0..2).for_each(|_| waiting.push(frame(100, now)));
             let next = codel.next(now, &mut waiting, |_| drops.push(now)).expect("more comes than leaves");
             waits.push(now - next.since);
@@ -132,13 +138,13 @@ mod tests {
     fn the_first_drop_comes_an_interval_after_the_target_is_passed_and_the_others_by_the_root_of_their_number() {
         let config = CoDel { mtu_bytes: 0, ..CoDel::default() };
         let (drops, _) = drops(config, Instant::from_millis(600));
-        // Of two frames each millisecond one leaves: one has waited for 5 ms at 9 or 10 ms, and an interval later it is
-        // dropped.
+        // Of two frames each millisecond one leaves. A frame has waited for 5 ms at 9 or 10 ms, and
+        // the first drop is an interval later.
         let first = drops[0];
         assert!((109..=110).contains(&first.as_millis()), "{first:?}");
         let mut expected = first.as_nanos() as f64 / 1e6;
         for (number, drop) in (1..).zip(&drops) {
-            // Frames leave at whole milliseconds, and the law goes on from the exact time.
+            // Frames leave at whole milliseconds, while the law continues from the exact time.
             let late = drop.as_nanos() as f64 / 1e6 - expected;
             assert!((0.0..1.0).contains(&late), "drop {number} is {late} ms late");
             expected += 100.0 / f64::from(number).sqrt();
@@ -149,13 +155,13 @@ mod tests {
     #[test]
     fn a_short_queue_and_a_burst_are_left_alone() {
         let (mut codel, mut waiting) = (CoDelState::new(CoDel { mtu_bytes: 0, ..CoDel::default() }), Fifo::default());
-        // A burst of 90 ms that is over before an interval has passed.
+        // A burst of 90 ms that ends before an interval has passed.
         (0..90).for_each(|_| waiting.push(frame(100, Instant::ZERO)));
         let mut now = Instant::ZERO;
         while codel.next(now, &mut waiting, |_| panic!("dropped")).is_some() {
             now += MS;
         }
-        // Frames that wait for 4 ms, for ever.
+        // Frames that always wait for 4 ms.
         for _ in 0..1000 {
             waiting.push(frame(100, now));
             now += 4 * MS;
@@ -169,7 +175,7 @@ mod tests {
         let (mut codel, mut waiting) = (CoDelState::new(config), Fifo::default());
         (0..16).for_each(|_| waiting.push(frame(100, Instant::ZERO)));
         for second in 1..1000 {
-            // Each has waited for 16 s, and 1500 bytes are left behind it.
+            // Each has waited for 16 s, and 1500 bytes wait behind it.
             let now = Instant::from_millis(second * 1000);
             assert!(codel.next(now, &mut waiting, |_| panic!("dropped")).is_some());
             waiting.push(frame(100, now));

@@ -1,12 +1,12 @@
-//! Active queue management: frames are dropped before the queue is full, so that it stays short.
+//! Active queue management: drops frames before the queue is full, to keep it short.
 //!
-//! | file | what it holds | where it drops |
+//! | file | algorithm | drops |
 //! |---|---|---|
 //! | `red` | Random Early Detection, gentle | at arrival, by the mean length |
-//! | `codel` | Controlled Delay | at departure, by how long the frame has waited |
-//! | `pie` | Proportional Integral Controller Enhanced | at arrival, by a probability that follows the delay |
+//! | `codel` | Controlled Delay | at departure, by the frame's waiting time |
+//! | `pie` | Proportional Integral Controller Enhanced | at arrival, controlled by the delay |
 //!
-//! None of them marks: CoAP's datagrams are dropped.
+//! None of them marks frames (ECN); they drop them.
 
 mod codel;
 mod pie;
@@ -23,7 +23,7 @@ use super::buffer::{Fifo, Frame};
 use crate::rng::Stream;
 use crate::{BitRate, Instant};
 
-/// Which frames are dropped although they fit into the queue.
+/// The algorithm that drops frames that fit into the queue.
 ///
 /// ```toml
 /// aqm = "codel"
@@ -40,18 +40,18 @@ pub enum Aqm {
     Pie(Pie),
 }
 
-/// What a frame finds when it comes.
+/// The state of the queue when a frame arrives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
-    /// Frames that wait, the one in transmission not counted.
+    /// Waiting frames, without the one in transmission.
     pub(super) frames: usize,
-    /// Their bytes.
+    /// Bytes of the waiting frames.
     pub(super) bytes: u64,
-    /// Nothing waits and nothing is transmitted.
+    /// No frame waits or is transmitted.
     pub(super) idle: bool,
 }
 
-/// The state of one of all, or of none.
+/// The state of one of the algorithms, or of none.
 #[derive(Clone, Debug)]
 pub(super) enum AnyAqm {
     None,
@@ -61,7 +61,7 @@ pub(super) enum AnyAqm {
 }
 
 impl AnyAqm {
-    /// For a link of this rate (as far as it has one) that draws from `stream`.
+    /// Creates the state for a link with this rate, if it has one.
     pub(super) fn new(config: Option<Aqm>, rate: Option<BitRate>, stream: Stream) -> Self {
         match config {
             None => Self::None,
@@ -71,7 +71,7 @@ impl AnyAqm {
         }
     }
 
-    /// Whether a frame that fits may enter.
+    /// Returns `true` if a frame that fits may enter the queue.
     pub(super) fn admits(&mut self, now: Instant, found: Found) -> bool {
         match self {
             Self::None | Self::CoDel(_) => true,
@@ -80,14 +80,14 @@ impl AnyAqm {
         }
     }
 
-    /// A frame was dropped because it did not fit.
+    /// Records that a frame was dropped because it did not fit.
     pub(super) fn overflowed(&mut self) {
         if let Self::Pie(pie) = self {
             pie.overflowed();
         }
     }
 
-    /// Takes the frame that is transmitted next; `drop` takes those before it that are not.
+    /// Takes the frame to be transmitted next. `drop` receives frames dropped before it.
     pub(super) fn next(&mut self, now: Instant, waiting: &mut Fifo, drop: impl FnMut(Frame)) -> Option<Frame> {
         match self {
             Self::None | Self::Red(_) => waiting.pop(),
@@ -102,7 +102,7 @@ impl AnyAqm {
         }
     }
 
-    /// The link has nothing more to do.
+    /// Records that the link has become idle.
     pub(super) fn idle(&mut self, now: Instant) {
         match self {
             Self::None | Self::CoDel(_) => {}

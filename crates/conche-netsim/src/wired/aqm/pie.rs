@@ -1,12 +1,14 @@
-//! PIE: a frame is dropped when it comes, with a probability that a controller moves so that the delay meets its target.
+//! PIE drops frames at arrival, with a probability that a controller adjusts to keep the delay at
+//! its target.
 //!
-//! Source: RFC 8033, §4 and the pseudocode of its appendices, whose names are kept, with burst allowance (§4.4),
-//! de-randomisation (§5.4) and the cap on growth (§5.5). The delay is measured by time stamps: how long the frame waited
-//! that was transmitted last.
+//! Source: RFC 8033, §4 and the pseudocode of its appendices, whose names are kept, with burst
+//! allowance (§4.4), de-randomisation (§5.4) and the cap on growth (§5.5). The delay is measured
+//! with timestamps: it is the wait of the frame transmitted last.
 //!
-//! Divergences: a link without work has no delay, whatever its last frame waited. PIE is always on (§5.3 is optional), does
-//! not scale by the size of frames, and marks none. Updates have no events of their own: those that are due are made when
-//! a frame comes or goes, which is the same, since in between nothing changes what they see.
+//! Divergences: an idle link has no delay, whatever its last frame waited. PIE is always on (§5.3
+//! is optional), does not scale by frame size, and does not mark. Updates have no events; those
+//! that are due are made when a frame arrives or departs. The result is the same, because their
+//! inputs do not change in between.
 
 use std::time::Duration;
 
@@ -25,17 +27,17 @@ use crate::rng::Stream;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pie {
-    /// QDELAY_REF: the delay that is aimed for. Default: 15 ms.
+    /// QDELAY_REF: the target delay. Default: 15 ms.
     pub target: Duration,
-    /// T_UPDATE: between two updates of the probability; at least 1 ms. Default: 15 ms.
+    /// T_UPDATE: the interval between updates of the probability, at least 1 ms. Default: 15 ms.
     pub update: Duration,
-    /// The weight of the deviation from the target, a second. Default: 0.125.
+    /// Weight of the deviation from the target, in 1/s. Default: 0.125.
     pub alpha: f64,
-    /// The weight of the growth since the last update, a second. Default: 1.25.
+    /// Weight of the growth since the last update, in 1/s. Default: 1.25.
     pub beta: f64,
-    /// MAX_BURST: nothing is dropped for so long after the queue was short. Default: 150 ms.
+    /// MAX_BURST: no drops for this long after the queue was short. Default: 150 ms.
     pub max_burst: Duration,
-    /// MEAN_PKTSIZE: nothing is dropped while no more than two such frames wait. Default: 1500 bytes.
+    /// MEAN_PKTSIZE: no drops while at most two such frames wait. Default: 1500 bytes.
     pub mean_packet_bytes: u32,
 }
 
@@ -46,7 +48,7 @@ impl Default for Pie {
     }
 }
 
-/// PIE at work.
+/// PIE's state.
 #[derive(Clone, Debug)]
 pub(in super::super) struct PieState {
     config: Pie,
@@ -90,7 +92,7 @@ impl PieState {
         self.accu_prob = 0.0;
     }
 
-    /// The frame that is transmitted next has waited for so long.
+    /// Records the wait of the frame to be transmitted next.
     pub(super) fn dequeued(&mut self, now: Instant, waited: Duration) {
         self.catch_up(now);
         self.current_qdelay = waited;
@@ -117,7 +119,7 @@ impl PieState {
     fn catch_up(&mut self, now: Instant) {
         while self.next_update <= now {
             if self.is_at_rest() {
-                // So would all the others leave it.
+                // The remaining updates would not change the state either.
                 let update = crate::units::nanos(self.config.update);
                 let due = crate::units::nanos(now - self.next_update) / update + 1;
                 self.next_update =
@@ -161,7 +163,7 @@ impl PieState {
         self.burst_allowance = self.burst_allowance.saturating_sub(self.config.update);
     }
 
-    /// The delay is, and was at the last update, less than half of the target.
+    /// Returns `true` if the delay is, and was at the last update, below half of the target.
     fn is_short(&self) -> bool {
         self.current_qdelay < self.config.target / 2 && self.qdelay_old < self.config.target / 2
     }
@@ -231,7 +233,7 @@ mod tests {
         let admits = |pie: &mut PieState, at| (0..100).all(|_| pie.admits(Instant::from_millis(at), found(9_000)));
         assert!(admits(&mut pie, 149));
         assert!(!admits(&mut pie, 150));
-        // A short queue without drops earns it again.
+        // A short queue without drops restores the allowance.
         (pie.drop_prob, pie.qdelay_old, pie.current_qdelay) = (0.0, ms(1), ms(1));
         assert!(pie.admits(Instant::from_millis(151), found(9_000)));
         assert_eq!(pie.burst_allowance, ms(150));

@@ -1,9 +1,9 @@
-//! RED: a frame is dropped when it comes, with a probability that grows with the mean length of the queue.
+//! RED drops frames at arrival, with a probability that grows with the mean queue length.
 //!
-//! Source: Floyd, Jacobson: Random Early Detection gateways for congestion avoidance, IEEE/ACM ToN 1(4), 1993, figure 2,
-//! whose names are kept; "gentle" (Floyd: Recommendation on using the "gentle_" variant of RED, 2000): between the upper
-//! threshold and twice that, the probability rises from the largest one to 1 instead of being 1 at once. The queue is
-//! measured in frames that wait.
+//! Source: Floyd, Jacobson: Random Early Detection gateways for congestion avoidance, IEEE/ACM ToN
+//! 1(4), 1993, figure 2, whose names are kept. "Gentle" (Floyd: Recommendation on using the
+//! "gentle_" variant of RED, 2000): between the upper threshold and twice that, the probability
+//! rises from max_p to 1 instead of jumping to 1. The queue is measured in waiting frames.
 
 use crate::rng::Stream;
 use crate::{BitRate, Instant};
@@ -19,15 +19,16 @@ use crate::{BitRate, Instant};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Red {
-    /// min_th: no frame is dropped below this mean length, in frames. Default: 5.
+    /// min_th: mean length below which no frame is dropped, in frames. Default: 5.
     pub min_packets: f64,
-    /// max_th: the drop probability is `max_probability` at this one. Default: 15.
+    /// max_th: mean length at which the drop probability is `max_probability`, in frames. Default:
+    /// 15.
     pub max_packets: f64,
-    /// max_p. Default: 0.1.
+    /// max_p: drop probability at the upper threshold. Default: 0.1.
     pub max_probability: f64,
-    /// w_q: the weight of the present length in the mean. Default: 0.002.
+    /// w_q: weight of the current length in the mean. Default: 0.002.
     pub weight: f64,
-    /// The frames that could have been sent while the link was idle were so long. Default: 500 bytes.
+    /// Length of the frames that could have been sent while the link was idle. Default: 500 bytes.
     pub mean_packet_bytes: u32,
 }
 
@@ -37,16 +38,16 @@ impl Default for Red {
     }
 }
 
-/// RED at work.
+/// RED's state.
 #[derive(Clone, Debug)]
 pub(in super::super) struct RedState {
     config: Red,
-    /// s: how long a typical frame takes.
+    /// s: transmission time of a typical frame.
     transmission_seconds: f64,
     avg: f64,
     /// Frames since the last drop; `None` while the mean is below the lower threshold.
     count: Option<u32>,
-    /// q_time: since when the link has been idle.
+    /// q_time: when the link became idle.
     idle_since: Instant,
     stream: Stream,
 }
@@ -79,7 +80,7 @@ impl RedState {
     fn measure(&mut self, now: Instant, found: super::Found) {
         let weight = self.config.weight;
         if found.idle {
-            // As if so many frames had found it empty.
+            // As if m frames had found the queue empty.
             let m = (now - self.idle_since).as_secs_f64() / self.transmission_seconds;
             self.avg = if m.is_finite() { self.avg * libm::pow(1.0 - weight, m) } else { 0.0 };
         } else {
@@ -139,7 +140,8 @@ mod tests {
 
     #[test]
     fn drops_are_spread_uniformly_so_that_no_more_than_1_over_p_frames_lie_between_two() {
-        // p_a = p_b/(1 − count·p_b) makes the number of frames from one drop to the next uniform over 1..=1/p_b = 20.
+        // p_a = p_b/(1 − count·p_b) makes the number of frames from one drop to the next uniform
+        // over 1..=1/p_b = 20.
         let mut red = red(Red { weight: 0.0, ..Red::default() });
         red.avg = 10.0;
         let (mut gaps, mut gap) = (Vec::new(), 0_u32);

@@ -1,4 +1,4 @@
-//! Routes that packets take, and topologies that are refused.
+//! Routes of packets, and invalid topologies.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl Host for Probe {
     fn wake(&mut self, _: &mut Port<'_, ()>) {}
 }
 
-/// When the probe arrived, or why it did not.
+/// The arrival time of the probe, or the reason it was dropped.
 #[derive(Default)]
 struct End(Option<Result<Instant, DropReason>>);
 

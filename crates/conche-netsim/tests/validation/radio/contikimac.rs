@@ -1,7 +1,7 @@
-//! Receivers that sleep: what ContikiMAC makes senders and neighbours wait.
+//! Sleeping receivers: the waits that ContikiMAC causes for senders and neighbours.
 //!
-//! A frame with 50 bytes of UDP payload has a PSDU of 63 octets, 2.208 ms on the air; with the gap of 0.397 ms and the
-//! turnaround of 0.192 ms strobes follow each other every 2.797 ms.
+//! A frame with 50 bytes of UDP payload has a PSDU of 63 octets, 2.208 ms on the air. With the gap
+//! of 0.397 ms and the turnaround of 0.192 ms, strobes follow each other every 2.797 ms.
 
 use std::time::Duration;
 
@@ -20,14 +20,15 @@ const STROBE_INTERVAL_MS: f64 = STROBE_MS + GAP_MS;
 /// Six clear channel assessments.
 const ASSESSMENT_MS: f64 = 6.0 * 0.6104;
 
-/// Who sends from a place in the row to its first one: when each of so many packets, in ms after another.
+/// A sender to the first station of the row: its place, and the packets it sends, one every
+/// `every_ms`.
 struct Sender {
     place: usize,
     every_ms: f64,
     packets: u32,
 }
 
-/// A row of stations, of which some send to the first one; what arrives there.
+/// Runs a row of stations, some of which send to the first one. Returns the arrivals there.
 fn run(
     medium: MediumConfig,
     mac: MacConfig,
@@ -64,9 +65,10 @@ fn delay_ms(arrival: &Arrival) -> f64 {
 ///   sender ──> sleeping receiver        W ~ U(0, 125 ms)
 /// ```
 ///
-/// The receiver wakes up W after the first strobe began, x after the last one, and receives the next one: S + P − x later,
-/// with strobes of length S at intervals of P. If it wakes up in a gap, its second assessment finds energy when the next
-/// strobe has begun, so that it receives the one after that. The mean over x is S + P/2 + (P − S).
+/// The receiver wakes up W after the first strobe began, x after the last one, and receives the
+/// next one S + P − x later, with strobes of length S at intervals of P. If it wakes up in a gap,
+/// its second assessment detects the next strobe after it has begun, so it receives the one after
+/// that. The mean over x is S + P/2 + (P − S).
 #[test]
 fn a_receiver_of_unknown_phase_is_waited_for_uniformly_up_to_a_cycle() {
     for hertz in [8, 16, 32] {
@@ -85,7 +87,7 @@ fn a_receiver_of_unknown_phase_is_waited_for_uniformly_up_to_a_cycle() {
         assert!((mean / cycle_ms - 0.5).abs() < 0.02, "{mean:.2} ms at {hertz} Hz");
         let longest = cycle_ms + 2.0 * STROBE_INTERVAL_MS;
         assert!(waits.iter().all(|wait| (STROBE_MS..longest).contains(wait)), "{hertz} Hz");
-        // Where strobes are short against the cycle, so that they blur no quarter of it.
+        // At the rate where strobes are short against the cycle, and do not blur its quarters.
         for quarter in (0..4).filter(|_| hertz == 8) {
             let from = reception_ms + f64::from(quarter) * cycle_ms / 4.0;
             let count = waits.iter().filter(|wait| (from..from + cycle_ms / 4.0).contains(*wait)).count();
@@ -118,7 +120,7 @@ fn the_channel_is_busy_during_the_whole_wait_and_a_neighbour_defers() {
     assert!(waits > 50);
 }
 
-/// Once its phase is known a receiver is strobed for 16.7 ms at most: six strobes.
+/// A receiver with a known phase is strobed for at most 16.7 ms: six strobes.
 #[test]
 fn a_receiver_of_known_phase_takes_six_strobes_at_most_and_less_than_a_cycle() {
     let every_ms = 1037.0;
@@ -129,15 +131,16 @@ fn a_receiver_of_known_phase_takes_six_strobes_at_most_and_less_than_a_cycle() {
     let (arrivals, counters) = run(disk(), MacConfig::contiki27_contikimac(), &[0.0, 5.0], &senders, 3);
     assert_eq!((arrivals.len(), counters.succeeded, counters.no_ack, counters.busy), (1001, 1001, 0, 0));
     assert!(counters.frames <= first_frames + 6 * 1000, "{} frames", counters.frames);
-    // It begins 15.9 ms ahead and strobes 12.2 ms before the receiver is due.
+    // The sender starts 15.9 ms ahead and strobes 12.2 ms before the receiver is due.
     assert!(counters.frames >= first_frames + 4 * 1000, "{} frames", counters.frames);
     let mean = arrivals[1..].iter().map(delay_ms).sum::<f64>() / 1000.0;
-    // A wait of U(0, 125 ms) for the phase less the guard time, then the guard time and the strobe.
+    // A wait of U(0, 125 ms) for the phase minus the guard time, then the guard time and the
+    // strobe.
     assert!((mean - (62.5 + 15.87 + STROBE_MS)).abs() < 5.0, "{mean:.2} ms");
     assert!(arrivals[1..].iter().all(|arrival| delay_ms(arrival) < 125.0 + 16.7 + 3.7 + 3.0));
 }
 
-/// A link on which nothing comes back: `from` is a row, 60 dB of loss leave −60 dBm.
+/// A link without a return path: rows are senders, and 60 dB of loss leave −60 dBm.
 fn one_way() -> MediumConfig {
     let losses = vec![vec![0.0, f64::INFINITY], vec![60.0, 0.0]];
     MediumConfig::Sinr(Sinr { path_loss: PathLoss::Matrix(losses), tx_power_dbm: 0.0, ..Sinr::default() })
@@ -152,12 +155,13 @@ fn lost_acknowledgments_lead_to_copies_that_are_dropped() {
         let (arrivals, counters) =
             run(one_way(), MacConfig::contiki27_contikimac(), &[0.0, 5.0], &[once(1, 0.0)], seed);
         assert_eq!(arrivals.len(), 1);
-        // Five full trains; the receiver wakes up at least once in each, and twice if it does at its begin.
+        // Five full trains. The receiver wakes up at least once in each, and twice if it does so at
+        // the start.
         assert_eq!((counters.no_ack, counters.unacknowledged, counters.succeeded), (5, 1, 0));
         assert!((5..=10).contains(&counters.received), "{} copies", counters.received);
         assert_eq!(counters.duplicates, counters.received - 1);
         assert_eq!(counters.acknowledgments, counters.received);
-        // Each lasts 127.4 ms: the last strobe begins before and is the 46th.
+        // Each lasts 127.4 ms: the last strobe begins before that and is the 46th.
         assert_eq!(counters.frames, 5 * 46);
     }
 }
@@ -177,7 +181,7 @@ fn strobes_of_two_hidden_senders_collide_until_both_give_up() {
         assert!(delay_ms(&alone[0]) < 135.0);
         let both = [once(1, 0.0), once(2, 0.0)];
         let (arrivals, counters) = run(MediumConfig::Udgm(udgm), mac, &places, &both, seed);
-        // Both trains are lost, 131 ms each; then they wait for 125 ms and a random time.
+        // Both trains are lost, 131 ms each; then both senders wait for 125 ms and a random time.
         assert!(arrivals.iter().all(|arrival| delay_ms(arrival) > 131.0 + 125.0), "seed {seed}: {arrivals:?}");
         assert!(counters.no_ack >= 2, "seed {seed}");
     }
@@ -222,7 +226,7 @@ fn sleeping_and_waking_in_silence_costs_no_event() {
     assert_eq!(sim.events(), 0);
     sim.run();
     assert_eq!(sim.radio_counters(radio).expect("a radio network").succeeded, 1);
-    // One train of 46 strobes at most, and some events for each of those whom it wakes up.
+    // At most one train of 46 strobes, and some events for each station that it wakes up.
     assert!(sim.events() < 46 * 4 + 30 * 5, "{} events", sim.events());
 }
 
@@ -240,7 +244,8 @@ fn presets_back_off_by_their_cycle() {
 ///   │ wait for the receiver: U(0, 125 ms) │ 127 │ ACK │ 127 or less │ ACK │ the last one │ ACK │
 /// ```
 ///
-/// Each fragment announces the next one, which finds the receiver awake; the last one lets it sleep.
+/// Each fragment announces the next one, so that the receiver stays awake; after the last one it
+/// sleeps.
 #[test]
 fn frames_that_wait_for_one_neighbour_follow_in_a_burst() {
     let mac = MacConfig { sixlowpan: Some(Sixlowpan::default()), ..MacConfig::contiki27_contikimac() };
@@ -254,9 +259,9 @@ fn frames_that_wait_for_one_neighbour_follow_in_a_burst() {
         let counters = sim.radio_counters(radio).expect("a radio network");
         assert_eq!((counters.succeeded, counters.no_ack, counters.received), (30, 0, 30), "seed {seed}");
         let arrivals = sim.host(nodes[0]).expect("attached").arrivals();
-        // The first fragment takes its place in the cycle, the others two frames and acknowledgments.
+        // The first fragment waits for the cycle, the others take two frames and acknowledgments.
         assert!(arrivals.iter().all(|arrival| delay_ms(arrival) < 125.0 + 16.7 + 3.7 + 3.0 * 6.0), "seed {seed}");
-        // Two of three frames of a packet are sent once.
+        // Two of a packet's three frames are sent once.
         let first_fragments = counters.frames - 20;
         assert!(first_fragments < 28 + 9 * 5, "{first_fragments} strobes of 10 first fragments");
         sim.run_until(Instant::from_millis(3_600_000));
@@ -274,7 +279,7 @@ fn a_queue_is_emptied_in_one_burst() {
         let (arrivals, counters) = run(disk(), MacConfig::contiki27_contikimac(), &[0.0, 5.0], &senders, seed);
         assert_eq!((arrivals.len(), counters.succeeded, counters.no_ack), (8, 8, 0));
         let burst = arrivals[7].at - arrivals[0].at;
-        // Seven frames, and the time in which the acknowledgment of the one before is read: 0.641 ms.
+        // Seven frames, each with the time to read the previous acknowledgment: 0.641 ms.
         assert!((ms(burst) - 7.0 * (STROBE_INTERVAL_MS + 0.641)).abs() < 0.1, "{burst:?}");
     }
 }
@@ -283,8 +288,8 @@ fn a_queue_is_emptied_in_one_burst() {
 ///   sender ── 2 packets at once ──> receiver, whose acknowledgments are lost
 /// ```
 ///
-/// A lone frame is received once in a train, by a receiver that then sleeps; one that announces another keeps the receiver
-/// awake, so that it receives the rest of the train as well.
+/// A lone frame is received once in a train, by a receiver that then sleeps. A frame that announces
+/// another keeps the receiver awake, so that it receives the rest of the train as well.
 #[test]
 fn a_receiver_stays_on_for_the_frame_that_is_announced() {
     let received = |packets| -> u64 {
@@ -300,7 +305,8 @@ fn a_receiver_stays_on_for_the_frame_that_is_announced() {
     };
     let (alone, announcing) = (received(1), received(2) - received(1));
     assert!((100..117).contains(&alone), "{alone} receptions in 100 trains");
-    // It wakes up in the middle of the 46 strobes, and its acknowledgment and turnaround last into every other one.
+    // It wakes up in the middle of the 46 strobes, and its acknowledgment and turnaround overlap
+    // every other one.
     assert!((100 * 9..100 * 14).contains(&announcing), "{announcing} receptions in 100 trains");
 }
 
@@ -308,8 +314,8 @@ fn a_receiver_stays_on_for_the_frame_that_is_announced() {
 ///   sender ── 2 packets at once ──> sleeping receiver
 /// ```
 ///
-/// Where the frames do not follow in a burst, 2.7 sets a timer for the second one, and 3.0 does not: it is received when the
-/// receiver wakes up next.
+/// Without bursts, 2.7 sets a timer for the second frame, and 3.0 does not: the frame is received
+/// at the receiver's next wake-up.
 #[test]
 fn without_bursts_version_2_7_waits_a_time_base_after_each_frame() {
     let between = |mac: MacConfig, config: ContikiMac, seed| {

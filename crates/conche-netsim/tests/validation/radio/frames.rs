@@ -1,4 +1,4 @@
-//! Frames that hosts transmit by themselves, past the topology's routes.
+//! Frames that hosts transmit themselves, without the topology's routes.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use conche_netsim::radio::{MediumConfig, PathLoss, Position, Sinr, Udgm};
 use conche_netsim::wired::Topology;
 use conche_netsim::{Counters, Instant, NodeId, PacketId, RadioId, Simulation};
 
-/// Transmits its frames at the start, and notes what becomes of them and what comes.
+/// Transmits its frames at the start, and records their outcomes and the frames received.
 #[derive(Default)]
 pub struct Router {
     pub frames: Vec<(RadioId, NodeId, usize)>,
@@ -39,7 +39,8 @@ impl Host for Router {
     fn wake(&mut self, _: &mut Port<'_, ()>) {}
 }
 
-/// Stations in a row and no hops; the first one transmits these frames, each to a place in the row or to everyone.
+/// Runs stations in a row without hops. The first one transmits these frames, each to a place in
+/// the row or as a broadcast.
 pub fn run(
     medium: MediumConfig,
     mac: MacConfig,
@@ -109,7 +110,7 @@ fn a_host_is_told_why_a_frame_was_not_taken() {
     assert_eq!((counters.sent, counters.delivered, counters.dropped), (4, 1, 3));
 }
 
-/// −40 dB at a metre and a third power: −70 dBm at 10 m, 28 dB above the noise.
+/// 40 dB at 1 m with exponent 3: −70 dBm at 10 m, 28 dB above the noise.
 #[test]
 fn a_receiver_is_told_the_signal_to_noise_ratio() {
     let path_loss = PathLoss::LogDistance {

@@ -1,4 +1,4 @@
-//! What each medium makes of overlapping frames, of links and of fading.
+//! Overlapping frames, links and fading in each medium.
 
 use std::time::Duration;
 
@@ -41,7 +41,8 @@ impl Host for Scripted {
     fn wake(&mut self, _: &mut Port<'_, ()>) {}
 }
 
-/// No backoff, no assessment, no acknowledgment: a frame of 100 octets (3.392 ms) is on the air as soon as it is sent.
+/// No backoff, assessment or acknowledgment: a frame of 100 octets (3.392 ms) is transmitted as
+/// soon as it is sent.
 fn blunt() -> MacConfig {
     let access = AccessConfig::Ieee802154(Ieee802154 { min_be: 0, max_be: 0, ..Ieee802154::default() });
     let attempt = AttemptConfig { cca: None, tx_turnaround: Duration::ZERO, ..AttemptConfig::default() };
@@ -52,7 +53,7 @@ fn blunt() -> MacConfig {
 ///   sink ── near ── far
 /// ```
 ///
-/// Which station's frames reach the sink if the stations send at these times.
+/// Returns the stations whose frames reach the sink if they send at these times.
 fn received(medium: MediumConfig, places_m: [f64; 2], sent_at_micros: [u64; 2]) -> Vec<usize> {
     let (net, _, nodes) = row(medium, blunt(), &[0.0, places_m[0], places_m[1]]);
     let mut sim = Simulation::new(&net, 1, ()).expect("a valid topology");
@@ -92,7 +93,7 @@ fn in_unit_disks_frames_disturb_farther_than_they_are_received() {
     assert_eq!(received(udgm(), [5.0, 20.1], [0, 1000]), [1]);
 }
 
-/// At 10 m practically every frame is heard with this sensitivity; 20 m are 6 dB weaker.
+/// At 10 m almost every frame is received with this sensitivity; at 20 m the signal is 6 dB weaker.
 fn mrm31() -> MediumConfig {
     MediumConfig::Mrm31(Mrm31 { sensitivity_dbm: -85.0, ..Mrm31::default() })
 }
@@ -107,12 +108,12 @@ fn in_mrm31_a_later_frame_steals_the_receiver_unless_it_is_weaker_by_3_db() {
 
 #[test]
 fn in_mrm31_a_frame_that_is_not_heard_does_not_disturb() {
-    // At 40 m the sensitivity is 27 dB above the signal.
+    // At 400 m the sensitivity is 27 dB above the signal.
     let deaf = MediumConfig::Mrm31(Mrm31 { sensitivity_dbm: -64.0, ..Mrm31::default() });
     assert_eq!(received(deaf, [5.0, 400.0], [1000, 0]), [1]);
 }
 
-/// 30 dB a decade: 2 m are 9 dB weaker than 1 m.
+/// 30 dB per decade: the signal at 2 m is 9 dB weaker than at 1 m.
 fn sinr(capture_threshold_db: Option<f64>) -> MediumConfig {
     MediumConfig::Sinr(Sinr { capture_threshold_db, ..Sinr::default() })
 }
@@ -166,7 +167,7 @@ fn slow_fading_loses_its_share() {
     assert!((lost - 0.065).abs() < 0.008, "{lost:.4}");
 }
 
-/// A frame reaches its station, but what the station answers does not come back: the retries are copies.
+/// Frames arrive, but their acknowledgments do not: the retries are duplicates.
 #[test]
 fn asymmetric_links_lose_acknowledgments_and_copies_are_rejected() {
     let there_only = vec![vec![0.0, 300.0], vec![60.0, 0.0]];
@@ -190,8 +191,8 @@ fn asymmetric_links_lose_acknowledgments_and_copies_are_rejected() {
     assert_eq!((sim.counters().delivered, sim.counters().dropped), (2, 0), "given up, but delivered");
 }
 
-/// Two stations of equal distance that assess the channel for 128 µs and then turn round for 192 µs: the second one hears
-/// the first only if its assessment ends later than the first one's turnaround.
+/// Two stations at equal distance assess the channel for 128 µs and then turn round for 192 µs. The
+/// second detects the first only if its assessment ends after the first one's turnaround.
 #[test]
 fn an_assessment_hears_what_began_before_its_end() {
     let access = AccessConfig::Ieee802154(Ieee802154 { min_be: 0, max_be: 0, ..Ieee802154::default() });

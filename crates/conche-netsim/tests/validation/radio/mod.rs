@@ -1,22 +1,24 @@
-//! IEEE 802.15.4 against closed forms and other simulators: each test opens with its topology and ends in numeric bounds.
+//! IEEE 802.15.4 against closed forms and other simulators. Each test starts with its topology and
+//! ends in numeric bounds.
 //!
-//! | module | what is compared |
+//! | module | subject |
 //! |---|---|
-//! | [`timing`] | the time that one station needs for a frame |
-//! | [`star`] | what saturated stars deliver, with ns-3 |
+//! | [`timing`] | time of one station for a frame |
+//! | [`star`] | throughput of saturated stars, against ns-3 |
 //! | [`reception`] | bit error and packet reception ratios |
-//! | [`hidden`] | collisions of stations that do not hear each other |
-//! | [`media`] | what each medium makes of overlapping frames, of links and of fading |
-//! | [`motes`] | transfers between motes that find their routes |
+//! | [`hidden`] | collisions of hidden stations |
+//! | [`media`] | overlapping frames, links and fading in each medium |
+//! | [`motes`] | transfers between motes that discover their routes |
 //! | [`stacks`] | queues, retries and backoffs of Contiki and TinyOS |
-//! | [`contikimac`] | duty-cycled receivers and those who wake them |
-//! | [`frames`] | frames of hosts that route by themselves |
-//! | [`fragments`] | datagrams in several frames; control traffic |
+//! | [`contikimac`] | duty-cycled receivers and their senders |
+//! | [`frames`] | frames of hosts that route packets themselves |
+//! | [`fragments`] | fragmented datagrams; control traffic |
 //! | [`exchange`] | CoAP over radio and wires; equal seeds, equal runs; conservation |
-//! | [`routing`] | the quality of links, trees of RPL, and packets on them |
-//! | [`refused`] | networks that make no sense; packets that do not fit |
+//! | [`routing`] | link quality, RPL trees, and packets on them |
+//! | [`refused`] | invalid networks; packets that do not fit |
 //!
-//! The tests are deterministic: a bound in standard errors says how probable a failure was when the seed was chosen.
+//! The tests are deterministic: a bound in standard errors gives the probability of a failure when
+//! the seed was chosen.
 
 mod contikimac;
 mod exchange;

@@ -1,4 +1,4 @@
-//! Bulk transfers between motes that find their routes.
+//! Bulk transfers between motes that discover their routes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,14 +26,14 @@ fn aodv() -> AodvConfig {
     }
 }
 
-/// Who begins how: a router for each mote.
+/// Creates the router of each mote.
 type Routers = fn(NodeId, &[NodeId]) -> Router;
 
 fn searching(node: NodeId, _: &[NodeId]) -> Router {
     Router::Aodv(Box::new(Aodv::new(node, aodv())))
 }
 
-/// Each mote sends to the next one on the way.
+/// Each mote sends to the next one on the route.
 fn frozen(node: NodeId, nodes: &[NodeId]) -> Router {
     let (first, last, at) = (nodes[0], nodes[nodes.len() - 1], node.index());
     let mut routes = BTreeMap::new();
@@ -42,7 +42,8 @@ fn frozen(node: NodeId, nodes: &[NodeId]) -> Router {
     Router::Frozen(routes)
 }
 
-/// Motes 8 m apart that hear each other up to 10 m, and disturb each other up to there; the first one sends to the last one.
+/// Motes 8 m apart with reception and interference ranges of 10 m; the first one sends to the last
+/// one.
 fn transfer(motes: usize, window_limit: u16, mac: MacConfig, router: Routers) -> Simulation<Mote<AnyController>> {
     let medium = MediumConfig::Udgm(Udgm { transmission_range_m: 10.0, interference_range_m: 10.0, ..Udgm::default() });
     let mut net = Topology::new();
@@ -89,8 +90,9 @@ fn completed(sim: &Simulation<Mote<AnyController>>, sink: usize) -> Option<Insta
 ///   source ── sink
 /// ```
 ///
-/// A segment and its acknowledgment take: loading, a backoff of 5.051 ms, CCA, 7 jiffies, 133 or 37 octets of 32 µs,
-/// unloading, processing. Only the receiver's unloading hides the MAC's acknowledgment.
+/// A segment and its acknowledgment take: loading, a backoff of 5.051 ms, CCA, 7 jiffies, 133 or 37
+/// octets of 32 µs, unloading, processing. The MAC's acknowledgment is hidden by the receiver's
+/// unloading.
 #[test]
 fn one_segment_at_a_time_takes_the_time_of_its_frames() {
     let ms = Duration::from_millis(2);
@@ -116,11 +118,12 @@ fn a_transfer_finds_its_route_and_completes() {
     assert_eq!(sim.run(), Ended::Stopped);
     assert_eq!(mote(&sim, 0).stats().routes_found[0], 3);
     assert!(completed(&sim, 3).is_some());
-    // A segment and its acknowledgment pass each relay, and some are repeated.
+    // A segment and its acknowledgment pass each relay, and some are retransmitted.
     assert!(mote(&sim, 1).stats().handed_over >= 2 * u64::from(SEGMENTS));
 }
 
-/// The same without radio contact between the relays: nothing arrives, and the sender gives up in time.
+/// The same without radio contact between the relays: nothing arrives, and the sender eventually
+/// gives up.
 #[test]
 fn a_transfer_without_a_way_is_aborted() {
     let no_way = |node: NodeId, nodes: &[NodeId]| {
@@ -129,12 +132,13 @@ fn a_transfer_without_a_way_is_aborted() {
     let mut sim = transfer(4, 2, MacConfig::tinyos(), no_way);
     assert_eq!(sim.run(), Ended::Stopped);
     assert_eq!((completed(&sim, 3), mote(&sim, 1).stats().unroutable), (None, 8));
-    // 1 s, doubled seven times, and what is left of the cap of 60 s.
+    // 1 s, doubled seven times up to the cap of 60 s.
     let seconds = sim.now().as_millis() / 1000;
     assert_eq!(seconds, 1 + 2 + 4 + 8 + 16 + 32 + 60 + 60);
 }
 
-/// The longer the way, the longer the time of each segment, in proportion but for what both ends take.
+/// The time of each segment is proportional to the number of hops, apart from the processing at
+/// both ends.
 #[test]
 fn goodput_of_one_segment_at_a_time_falls_with_the_hops() {
     let seconds = |motes| {

@@ -9,11 +9,12 @@ use conche_netsim::radio::{MediumConfig, Position, Udgm};
 use conche_netsim::wired::Topology;
 use conche_netsim::{Instant, NodeId, RadioId, Simulation};
 
-/// A host that has always something to send, or takes what arrives.
+/// A host that always has packets to send, or receives them.
 pub enum Saturated {
-    /// Begins within 100 ms and tops its queue up every 100 ms. The queue holds 64 packets, more than a station sends in that time.
+    /// Starts within 100 ms and refills its queue every 100 ms. The queue holds 64 packets, more
+    /// than a station sends in that time.
     Sender { to: NodeId, bytes: usize },
-    /// Takes packets.
+    /// Receives packets.
     Sink,
 }
 
@@ -38,12 +39,13 @@ impl Host for Saturated {
     fn wake(&mut self, _: &mut Port<'_, ()>) {}
 }
 
-/// A medium in which everyone hears everyone, and any overlap destroys both frames.
+/// A medium in which all stations are in range, and any overlap destroys both frames.
 pub fn everyone_hears() -> MediumConfig {
     MediumConfig::Udgm(Udgm::default())
 }
 
-/// Stations in a row with these distances from the first, in metres, and hops from each to the first.
+/// Stations in a row at these distances from the first, in metres, with hops from each to the
+/// first.
 pub fn row(medium: MediumConfig, mac: MacConfig, places_m: &[f64]) -> (Topology, RadioId, Vec<NodeId>) {
     let mut net = Topology::new();
     let radio = net.radio("air", RadioConfig { medium, mac });
@@ -57,7 +59,7 @@ pub fn row(medium: MediumConfig, mac: MacConfig, places_m: &[f64]) -> (Topology,
     (net, radio, nodes)
 }
 
-/// A saturated star of `senders` on a circle of 10 m around a sink, after `seconds`.
+/// A saturated star of `senders` on a circle of 10 m around a sink, run for `seconds`.
 pub fn saturated_star(
     medium: MediumConfig,
     mac: MacConfig,

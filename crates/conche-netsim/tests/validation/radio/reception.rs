@@ -22,7 +22,7 @@ fn oqpsk_receives_as_the_standards_formula_says() {
     }
 }
 
-/// TOSSIM's curve of the CC2420 is 1 dB wide, and of the frame as a whole.
+/// TOSSIM's curve of the CC2420 is 1 dB wide, and for whole frames.
 #[test]
 fn the_cc2420_receives_as_tossim_says() {
     for (db, expected) in [(5.0, 0.79), (6.0, 0.99)] {
@@ -52,7 +52,7 @@ fn frames_arrive_with_the_probability_of_their_signal_to_noise_ratio() {
         sim.run();
         let counters = sim.radio_counters(radio).expect("a radio network");
         let share = counters.received as f64 / counters.frames as f64;
-        // Four standard errors, and the expected value's rounding.
+        // Four standard errors, and the rounding of the expected value.
         assert!((share - expected).abs() < 0.0043 + 0.0005, "{db} dB: {share:.4}");
     }
 }

@@ -1,4 +1,4 @@
-//! Radio networks that make no sense, and packets that do not fit.
+//! Invalid radio networks, and packets that do not fit.
 
 use std::time::Duration;
 

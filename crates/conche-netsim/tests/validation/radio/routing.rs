@@ -1,4 +1,4 @@
-//! Trees of RPL on media, and packets on them.
+//! RPL trees on media, and packets on them.
 
 use std::f64::consts::TAU;
 use std::time::Duration;
@@ -47,7 +47,8 @@ fn the_quality_of_a_link_is_what_it_lets_through() {
         sim.run();
         let counters = sim.radio_counters(radio).expect("a radio network");
         let share = counters.received as f64 / counters.frames as f64;
-        // Four standard errors of the binomial, and of the fading, which lasts longer than a frame, as much again.
+        // Four standard errors of the binomial, and the same again for the fading, which lasts
+        // longer than a frame.
         assert!((share - expected).abs() < 0.02, "{medium:?}: {share:.4} instead of {expected:.4}");
     }
 }
@@ -56,7 +57,7 @@ fn the_quality_of_a_link_is_what_it_lets_through() {
 ///   88 nodes on circles of 10, 20, .. 50 m ~~~ border router ── 115.2 kbit/s ── host
 /// ```
 ///
-/// With a range of 13 m each circle reaches only the next one, so that each of them is one hop further.
+/// With a range of 13 m each circle reaches only the next one, so each circle is one hop further.
 #[test]
 fn every_node_of_a_tree_reaches_the_host_and_is_reached() {
     let medium = MediumConfig::Udgm(Udgm { transmission_range_m: 13.0, ..Udgm::default() });

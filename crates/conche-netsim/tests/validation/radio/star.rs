@@ -1,5 +1,5 @@
-//! Saturated stars, beside ns-3 3.44's lr-wpan module, whose figures `tests/models/star_ns3.py` prints. They differ by up to
-//! 1.5 % from seed to seed.
+//! Saturated stars, compared with ns-3 3.44's lr-wpan module, whose values
+//! `tests/models/star_ns3.py` prints. They vary by up to 1.5 % from seed to seed.
 //!
 //! ```text
 //!          n1   n2          n senders on a circle of 10 m, always with a packet of 100 octets for the sink;
@@ -7,9 +7,10 @@
 //!          n7  ...          O-QPSK bit errors, the receiver keeps the first frame
 //! ```
 //!
-//! At equal strength the first of two overlapping frames survives more often than not (0 dB: 0.86), as with ns-3; when
-//! every overlap destroys both, stars of ten and more deliver far less. The senders begin at random times: if all began
-//! together, their backoffs, which are multiples of 32 µs with all else, would stay on one lattice and collide more.
+//! At equal strength the first of two overlapping frames usually survives (0 dB: 0.86), as in ns-3.
+//! If every overlap destroyed both, stars of ten or more would deliver far less. The senders start
+//! at random times: if all started together, their backoffs, which like all other times are
+//! multiples of 32 µs, would stay on one lattice and collide more.
 
 use conche_netsim::mac::{MacConfig, QueueConfig, RadioCounters};
 use conche_netsim::radio::{MediumConfig, PathLoss, Sinr};
@@ -39,7 +40,7 @@ fn run(medium: MediumConfig, mac: MacConfig, senders: usize, seconds: u64) -> Ra
     sim.radio_counters(radio).expect("a radio network")
 }
 
-/// Packets a second that were acknowledged, within 3 % of ns-3's. The standard error is below 1 %.
+/// Acknowledged packets per second, within 3 % of ns-3's. The standard error is below 1 %.
 #[test]
 fn acknowledged_packets_of_saturated_stars_are_those_of_ns3() {
     for (senders, seconds, expected) in
@@ -51,7 +52,7 @@ fn acknowledged_packets_of_saturated_stars_are_those_of_ns3() {
     }
 }
 
-/// Packets a second that were received where nothing is acknowledged, within 3 % of ns-3's.
+/// Packets received per second without acknowledgments, within 3 % of ns-3's.
 #[test]
 fn received_packets_of_saturated_stars_without_acknowledgment_are_those_of_ns3() {
     for (senders, expected) in [(2, 185.0), (10, 204.6)] {
@@ -61,7 +62,8 @@ fn received_packets_of_saturated_stars_without_acknowledgment_are_those_of_ns3()
     }
 }
 
-/// Acknowledgments that are lost make copies, which the sink rejects: it delivers each packet once.
+/// Lost acknowledgments cause retransmissions, which the sink rejects: it delivers each packet
+/// once.
 #[test]
 fn lost_acknowledgments_make_copies_that_are_not_delivered() {
     let mac = MacConfig { queue: QueueConfig { packets: Some(64), neighbours: None }, ..MacConfig::ieee802154() };

@@ -1,12 +1,15 @@
-//! The times and counts of ContikiMAC, by the names of `contikimac.c`.
+//! ContikiMAC's times and counts, with the names of `contikimac.c`.
 
 use std::time::Duration;
 
-/// ContikiMAC. A receiver is woken by what its clear channel assessment hears: over a link whose signal is below the
-/// medium's threshold it cannot be reached, though it could receive frames there. The times are multiples of the motes' rtimer tick, 1/32768 s, as in the source, whose expressions stand
-/// beside them.
+/// ContikiMAC.
 ///
-/// In TOML the cycle time is given as its rate, `check_rate_hz`.
+/// A receiver is woken by its clear channel assessment, so it is unreachable over a link whose
+/// signal is below the medium's threshold, even if frames could be received. The times are
+/// multiples of the motes' rtimer tick, 1/32768 s, as in the source; the default of each field
+/// quotes its expression.
+///
+/// In TOML, the cycle time is given as a rate, `check_rate_hz`.
 ///
 /// ```toml
 /// check_rate_hz = 16
@@ -14,53 +17,59 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContikiMac {
-    /// CYCLE_TIME: between two channel checks. Default: `RTIMER_ARCH_SECOND / NETSTACK_RDC_CHANNEL_CHECK_RATE`, 125 ms at
-    /// 8 Hz.
+    /// CYCLE_TIME: interval of channel checks. Default:
+    /// `RTIMER_ARCH_SECOND / NETSTACK_RDC_CHANNEL_CHECK_RATE`, 125 ms at 8 Hz.
     pub cycle_time: Duration,
     /// CCA_COUNT_MAX: clear channel assessments in a channel check. Default: 2.
     pub cca_count_max: u8,
-    /// CCA_COUNT_MAX_TX: those before a transmission. Default: 6.
+    /// CCA_COUNT_MAX_TX: clear channel assessments before a transmission. Default: 6.
     pub cca_count_max_tx: u8,
-    /// CCA_CHECK_TIME: how long one takes. Default: `RTIMER_ARCH_SECOND / 8192`, 0.122 ms.
+    /// CCA_CHECK_TIME: duration of an assessment. Default: `RTIMER_ARCH_SECOND / 8192`, 0.122 ms.
     pub cca_check_time: Duration,
-    /// CCA_SLEEP_TIME: between two of them. Default: `RTIMER_ARCH_SECOND / 2000`, 0.488 ms.
+    /// CCA_SLEEP_TIME: time between two assessments. Default: `RTIMER_ARCH_SECOND / 2000`, 0.488
+    /// ms.
     pub cca_sleep_time: Duration,
-    /// LISTEN_TIME_AFTER_PACKET_DETECTED: a receiver that found energy stays on no longer than this. Default:
-    /// `RTIMER_ARCH_SECOND / 80`, 12.5 ms.
+    /// LISTEN_TIME_AFTER_PACKET_DETECTED: maximum time that a receiver stays on after it detected
+    /// energy. Default: `RTIMER_ARCH_SECOND / 80`, 12.5 ms.
     pub listen_time_after_packet_detected: Duration,
-    /// MAX_NONACTIVITY_PERIODS: after more periods of one assessment and one sleep without a frame it goes to sleep.
-    /// Default: 10.
+    /// MAX_NONACTIVITY_PERIODS: after more periods (one assessment and one sleep) than this without
+    /// a frame, the receiver sleeps. Default: 10.
     pub max_nonactivity_periods: u8,
-    /// INTER_PACKET_DEADLINE: how long a receiver waits for the next frame of a burst. Default: `CLOCK_SECOND / 32`, 31 ms.
+    /// INTER_PACKET_DEADLINE: how long a receiver waits for the next frame of a burst. Default:
+    /// `CLOCK_SECOND / 32`, 31 ms.
     pub inter_packet_deadline: Duration,
-    /// INTER_PACKET_INTERVAL: from the end of a strobe to the look for an acknowledgment. Default:
-    /// `RTIMER_ARCH_SECOND / 2500`, 0.397 ms.
+    /// INTER_PACKET_INTERVAL: time from the end of a strobe to the check for an acknowledgment.
+    /// Default: `RTIMER_ARCH_SECOND / 2500`, 0.397 ms.
     pub inter_packet_interval: Duration,
-    /// AFTER_ACK_DETECTECT_WAIT_TIME: until it can be read. Default: `RTIMER_ARCH_SECOND / 1500`, 0.641 ms.
+    /// AFTER_ACK_DETECTECT_WAIT_TIME: time until a detected acknowledgment can be read. Default:
+    /// `RTIMER_ARCH_SECOND / 1500`, 0.641 ms.
     pub after_ack_detected_wait_time: Duration,
-    /// MAX_PHASE_STROBE_TIME: how long a neighbour whose phase is known is strobed. Default: `RTIMER_ARCH_SECOND / 60`,
-    /// 16.7 ms.
+    /// MAX_PHASE_STROBE_TIME: how long a neighbour with a known phase is strobed. Default:
+    /// `RTIMER_ARCH_SECOND / 60`, 16.7 ms.
     pub max_phase_strobe_time: Duration,
     /// WITH_PHASE_OPTIMIZATION: senders learn when neighbours wake up. Default: yes.
     pub with_phase_optimization: bool,
-    /// Frames that wait for one neighbour follow in a burst (`qsend_list`). Default: yes, as every Contiki has it; without,
-    /// each waits for the neighbour to wake up again and, in 2.7, for a time base before that.
+    /// Frames that wait for one neighbour follow in a burst (`qsend_list`). Default: yes, as in
+    /// every Contiki. Otherwise each waits for the neighbour's next wake-up and, in 2.7, for a time
+    /// base before that.
     pub with_bursts: bool,
-    /// MAX_NOACKS: what was learnt of a neighbour is forgotten after so many transmissions without acknowledgment.
+    /// MAX_NOACKS: a neighbour's phase is forgotten after this many unacknowledged transmissions.
     /// Default: 16.
     pub max_noacks: u8,
-    /// MAX_NOACKS_TIME: or at the first one this long after another, with no acknowledgment between them. Default: 30 s.
+    /// MAX_NOACKS_TIME: the phase is also forgotten if an unacknowledged transmission follows
+    /// another one after this time, with no acknowledgment in between. Default: 30 s.
     pub max_noacks_time: Duration,
-    /// The ContikiMAC header, in octets.
+    /// Length of the ContikiMAC header in octets.
     pub header_octets: u8,
-    /// SHORTEST_PACKET_SIZE: shorter frames (PSDU) are padded, so that no frame fits between two assessments.
+    /// SHORTEST_PACKET_SIZE: shorter frames (PSDU) are padded, so that no frame fits between two
+    /// assessments.
     pub shortest_packet_size: u8,
-    /// How far each station's clock may be off, in parts per million; it is uniformly distributed. Default: 20, what watch
-    /// crystals are sold for.
+    /// Maximum clock drift in parts per million; a station's drift is uniformly distributed.
+    /// Default: 20, a common rating of watch crystals.
     pub clock_drift_ppm: u32,
 }
 
-/// Rtimer ticks of 1/32768 s.
+/// Converts rtimer ticks of 1/32768 s.
 const fn ticks(ticks: u64) -> Duration {
     Duration::from_nanos((ticks * 1_000_000_000) >> 15)
 }
@@ -68,8 +77,8 @@ const fn ticks(ticks: u64) -> Duration {
 const RTIMER_ARCH_SECOND: u64 = 32_768;
 
 impl ContikiMac {
-    /// Contiki 2.7: with a header of two octets, and a shortest frame of 43. Its own configuration of the Tmote Sky for IPv6
-    /// leaves the header out.
+    /// Returns Contiki 2.7's values, with a header of two octets and a minimum frame of 43.
+    /// Contiki's configuration of the Tmote Sky for IPv6 omits the header.
     #[must_use]
     pub const fn contiki27() -> Self {
         Self {
@@ -94,13 +103,15 @@ impl ContikiMac {
         }
     }
 
-    /// Contiki 3.0: as 2.7, but header and padding are the framer's, and the usual framer has none.
+    /// Returns Contiki 3.0's values: as 2.7, without header and padding, which belong to the framer
+    /// there; the default framer has neither.
     #[must_use]
     pub const fn contiki30() -> Self {
         Self { header_octets: 0, shortest_packet_size: 0, ..Self::contiki27() }
     }
 
-    /// The same with so many channel checks a second. Contiki's rates are powers of two.
+    /// Returns this configuration with `hertz` channel checks per second. Contiki's rates are
+    /// powers of two.
     ///
     /// # Panics
     /// If the rate is zero.
@@ -110,30 +121,30 @@ impl ContikiMac {
         Self { cycle_time: ticks(RTIMER_ARCH_SECOND / hertz as u64), ..self }
     }
 
-    /// One assessment and the sleep after it.
+    /// Returns the time of one assessment and the sleep after it.
     pub(super) fn period(&self) -> Duration {
         self.cca_check_time + self.cca_sleep_time
     }
 
-    /// CHECK_TIME: a channel check.
+    /// CHECK_TIME: duration of a channel check.
     fn check_time(&self) -> Duration {
         self.period() * u32::from(self.cca_count_max)
     }
 
-    /// CHECK_TIME_TX: the assessments before a transmission.
+    /// CHECK_TIME_TX: duration of the assessments before a transmission.
     fn check_time_tx(&self) -> Duration {
         self.period() * u32::from(self.cca_count_max_tx)
     }
 
-    /// STROBE_TIME: how long a neighbour whose phase is unknown is strobed, and everyone by a broadcast:
-    /// `CYCLE_TIME + 2 * CHECK_TIME`.
+    /// Returns STROBE_TIME, `CYCLE_TIME + 2 * CHECK_TIME`: how long broadcasts, and frames to a
+    /// neighbour with an unknown phase, are strobed.
     #[must_use]
     pub fn strobe_time(&self) -> Duration {
         self.cycle_time + 2 * self.check_time()
     }
 
-    /// GUARD_TIME: how long before a neighbour is expected to wake up its sender begins:
-    /// `10 * CHECK_TIME + CHECK_TIME_TX`.
+    /// Returns GUARD_TIME, `10 * CHECK_TIME + CHECK_TIME_TX`: how long before a neighbour's
+    /// expected wake-up its sender starts.
     #[must_use]
     pub fn guard_time(&self) -> Duration {
         10 * self.check_time() + self.check_time_tx()
@@ -144,7 +155,7 @@ impl ContikiMac {
 mod tests {
     use super::*;
 
-    /// Within a microsecond.
+    /// Compares times to within a microsecond.
     fn assert_ms(time: Duration, expected: f64) {
         let ms = time.as_secs_f64() * 1e3;
         assert!((ms - expected).abs() < 0.001, "{ms:.4} ms instead of {expected:.4} ms");

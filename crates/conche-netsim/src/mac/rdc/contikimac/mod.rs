@@ -1,5 +1,7 @@
-//! ContikiMAC (Dunkels: The ContikiMAC Radio Duty Cycling Protocol, SICS T2011:13): receivers sleep and check the channel
-//! at their own regular times; a sender repeats its frame until the receiver has woken up and acknowledges it.
+//! ContikiMAC (Dunkels: The ContikiMAC Radio Duty Cycling Protocol, SICS T2011:13).
+//!
+//! Receivers sleep and check the channel periodically, each at its own times. A sender repeats its
+//! frame until the receiver has woken up and acknowledges it.
 //!
 //! ```text
 //!   sender    │6 CCAs│▓ frame ▓│gap│▓ frame ▓│gap│▓ frame ▓│gap│▓ frame ▓│gap: ACK│read│
@@ -7,22 +9,24 @@
 //!   another                  ·····▼ CCA: busy, on ────────────────────────────── off ····
 //! ```
 //!
-//! A sender that knows when its neighbour wakes up (phase.c) begins a guard time before that, and soon gives up. Frames that
-//! wait for the same neighbour follow in a burst: each tells the receiver to stay on for the next one.
+//! A sender that knows when its neighbour wakes up (phase.c) starts a guard time before that, and
+//! gives up soon after. Frames that wait for the same neighbour follow in a burst: each announces
+//! the next one, so that the receiver stays on.
 //!
 //! Source: `contikimac.c` and `phase.c` of Contiki 2.7 and 3.0. Divergences:
 //!
 //! - Broadcasts are not sent in bursts.
-//! - A receiver that stays on counts its periods of inactivity (fast sleep) but not those of silence, which only saves
-//!   energy.
-//! - Channel checks cost no event while nothing is on the air. They are scheduled for those whom a train of strobes reaches
-//!   above the threshold of clear channel assessment; two trains that only together reach it wake nobody.
+//! - A receiver that stays on counts periods of inactivity (fast sleep) but not of silence, which
+//!   only saves energy.
+//! - Channel checks cost no event while the channel is idle. They are scheduled for the stations
+//!   that a strobe train alone reaches above the threshold of clear channel assessment; two trains
+//!   that exceed it only together wake none.
 //! - The table of phases has room for all neighbours, and rtimers never fire late.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `config` | the protocol's times and counts |
-//! | `phase` | clocks that drift; when neighbours wake up |
+//! | `phase` | clocks with drift; wake-up times of neighbours |
 //! | `strobe` | the sender |
 //! | `power_cycle` | the receiver |
 
@@ -38,19 +42,19 @@ use strobe::Train;
 use crate::Instant;
 use crate::rng::Stream;
 
-/// What a station knows and does for its duty cycle.
+/// A station's duty cycling state.
 #[derive(Debug)]
 pub(in crate::mac) struct DutyCycle {
     clock: Clock,
     phases: Phases,
     train: Train,
-    /// It found energy at this time, and is on since.
+    /// When the station detected energy; it has been on since then.
     listening: Option<Instant>,
-    /// Its next channel check is scheduled.
+    /// The next channel check is scheduled.
     check_scheduled: bool,
-    /// It is receiving a burst, and waits for its next frame until then (`we_are_receiving_burst`).
+    /// End of the wait for the next frame of a burst being received (`we_are_receiving_burst`).
     burst_until: Instant,
-    /// Someone whom it hears may strobe until then.
+    /// Latest end of the strobe trains that the station hears.
     energy_until: Instant,
 }
 

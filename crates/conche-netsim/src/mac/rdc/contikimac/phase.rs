@@ -1,4 +1,4 @@
-//! Clocks, and what a sender knows of its neighbours' (`phase.c`).
+//! Clocks of stations, and a sender's table of its neighbours' phases (`phase.c`).
 
 use std::time::Duration;
 
@@ -9,32 +9,32 @@ use crate::radio::Station;
 use crate::rng::Stream;
 use crate::units::nanos;
 
-/// When a station checks the channel.
+/// A station's clock for channel checks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
-    /// Its first channel check.
+    /// Time of the first channel check.
     first: Instant,
-    /// What its own clock takes for a cycle.
+    /// Length of a cycle on this clock.
     cycle: Duration,
 }
 
-/// When neighbours wake up, as a station has learnt it.
+/// The wake-up times of neighbours, as learnt by a station.
 #[derive(Debug, Default)]
 pub(super) struct Phases(Vec<Phase>);
 
 #[derive(Clone, Copy, Debug)]
 struct Phase {
     neighbour: Station,
-    /// When the strobe began that it acknowledged last.
+    /// Start of the strobe that the neighbour acknowledged last.
     time: Instant,
-    /// Transmissions without acknowledgment since then.
+    /// Unacknowledged transmissions since then.
     noacks: u8,
-    /// When a further one means that the phase is stale.
+    /// After this time, a further one makes the phase stale.
     noacks_end: Instant,
 }
 
 impl Clock {
-    /// A clock that was started at some time within a cycle and runs a little too fast or too slow.
+    /// Creates a clock with a random phase and drift.
     pub(super) fn new(config: &ContikiMac, stream: &mut Stream) -> Self {
         const BILLION: u64 = 1_000_000_000;
         let cycle = nanos(config.cycle_time);
@@ -45,21 +45,21 @@ impl Clock {
         Self { first, cycle: Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX).max(1)) }
     }
 
-    /// The first channel check after `now`.
+    /// Returns the first channel check after `now`.
     pub(super) fn check_after(&self, now: Instant) -> Instant {
         if now < self.first { self.first } else { next(self.first, self.cycle, now + Duration::from_nanos(1)) }
     }
 }
 
 impl Phases {
-    /// When to begin the next transmission to a neighbour whose phase is known: so long before it wakes up
-    /// (`phase_wait`).
+    /// Returns when to start the next transmission to a neighbour with a known phase: `guard`
+    /// before its wake-up (`phase_wait`).
     pub(super) fn begin(&self, neighbour: Station, now: Instant, clock: &Clock, guard: Duration) -> Option<Instant> {
         let phase = self.0.iter().find(|phase| phase.neighbour == neighbour)?;
         Some(now + (next(phase.time, clock.cycle, now + guard) - (now + guard)))
     }
 
-    /// A transmission whose last strobe began at `strobe` has ended (`phase_update`).
+    /// Updates the phase after a transmission whose last strobe began at `strobe` (`phase_update`).
     pub(super) fn update(
         &mut self,
         config: &ContikiMac,
@@ -89,7 +89,7 @@ impl Phases {
     }
 }
 
-/// The first of `from`, `from` + cycle, … that is not before `earliest`.
+/// Returns the first of `from`, `from` + cycle, … that is not before `earliest`.
 fn next(from: Instant, cycle: Duration, earliest: Instant) -> Instant {
     let cycles = (earliest - from).as_nanos().div_ceil(cycle.as_nanos());
     from + Duration::from_nanos(u64::try_from(cycles * cycle.as_nanos()).unwrap_or(u64::MAX))
@@ -127,7 +127,7 @@ mod tests {
         let clocks: Vec<Clock> = (0..1000).map(|_| Clock::new(&config, &mut stream)).collect();
         assert!(clocks.iter().all(|clock| clock.first < Instant::ZERO + config.cycle_time));
         let off: Vec<u128> = clocks.iter().map(|clock| clock.cycle.as_nanos().abs_diff(125_000_000)).collect();
-        // 20 ppm of 125 ms are 2500 ns; the largest of 1000 draws is near that.
+        // 20 ppm of 125 ms are 2500 ns; the largest of 1000 draws is close to that.
         assert!((2400..=2500).contains(off.iter().max().expect("1000 clocks")));
     }
 

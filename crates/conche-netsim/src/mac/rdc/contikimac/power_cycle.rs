@@ -1,4 +1,4 @@
-//! The receiver (`powercycle`): check the channel, stay on if something is there, sleep.
+//! The receiver (`powercycle`): checks the channel, stays on if it is busy, and sleeps.
 
 use super::ContikiMac;
 use crate::Instant;
@@ -8,7 +8,7 @@ use crate::radio::{BROADCAST, Station};
 use crate::wired::Surroundings;
 
 impl RadioNetwork {
-    /// Schedules the station's next channel check if it may find something.
+    /// Schedules the station's next channel check if it may detect energy.
     pub(super) fn schedule_check(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let duty = self.stations[usize::from(at)].duty();
         let next = duty.clock.check_after(around.scheduler.now());
@@ -18,7 +18,7 @@ impl RadioNetwork {
         }
     }
 
-    /// One assessment of a channel check, of which `before` went before.
+    /// Makes one assessment of a channel check, after `before` others.
     pub(in crate::mac) fn check(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -32,7 +32,7 @@ impl RadioNetwork {
             self.schedule_check(around, at);
         }
         let station = &mut self.stations[usize::from(at)];
-        // We are sending, or on for another reason.
+        // The station is sending, or on for another reason.
         let is_on = station.duty().listening.is_some() || station.duty().burst_until > now;
         if station.step != Step::Idle || station.reply != Reply::None || is_on {
             return;
@@ -47,12 +47,12 @@ impl RadioNetwork {
         }
     }
 
-    /// The station has listened for a while: it goes on only while it receives something.
+    /// Ends listening, unless a frame is being received.
     pub(in crate::mac) fn doze(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let duty = self.stations[usize::from(at)].duty();
         if duty.burst_until == now {
-            // `recv_burst_off`: the next frame of the burst has not come.
+            // `recv_burst_off`: the next frame of the burst did not arrive.
             return self.sleep(at);
         }
         let Some(since) = duty.listening else { return };
@@ -63,7 +63,8 @@ impl RadioNetwork {
         }
     }
 
-    /// A frame for the station alone has come from another one: if it announces a further one, the station stays on.
+    /// Handles the burst flag of a unicast frame: if it announces another frame, the station stays
+    /// on.
     pub(in crate::mac) fn expect_burst(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -80,7 +81,7 @@ impl RadioNetwork {
         }
     }
 
-    /// The station has sent an acknowledgment: in a burst it goes on listening.
+    /// Sleeps after an acknowledgment, or keeps listening in a burst.
     pub(in crate::mac) fn rest(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let now = around.scheduler.now();
         self.sleep(at);
@@ -89,13 +90,13 @@ impl RadioNetwork {
         }
     }
 
-    /// Turns the radio off.
+    /// Turns the receiver off.
     pub(in crate::mac) fn sleep(&mut self, at: Station) {
         self.air.deafen(at, Instant::FAR_FUTURE);
         self.stations[usize::from(at)].duty().listening = None;
     }
 
-    /// Whether a frame is being received that the radio's address recognition lets through.
+    /// Returns `true` if a frame is being received that passes the radio's address recognition.
     pub(super) fn is_receiving(&mut self, at: Station) -> bool {
         let Some(from) = self.air.receiving_from(at) else { return false };
         let sender = &mut self.stations[usize::from(from)];

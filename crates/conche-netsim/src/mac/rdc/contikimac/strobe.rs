@@ -1,4 +1,4 @@
-//! The sender (`send_packet`): wait for the neighbour's phase, assess the channel, strobe.
+//! The sender (`send_packet`): waits for the neighbour's phase, assesses the channel, strobes.
 
 use super::ContikiMac;
 use crate::mac::access::Outcome;
@@ -11,29 +11,29 @@ use crate::radio::{BROADCAST, Station};
 use crate::wired::Surroundings;
 use crate::{Instant, NodeId};
 
-/// A frame that is repeated.
+/// A strobe train: the repeated transmissions of one frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Train {
-    /// Whether the neighbour's phase is known (`is_known_receiver`).
+    /// The neighbour's phase is known (`is_known_receiver`).
     known_receiver: bool,
-    /// The frame before it, in the same burst, has kept the neighbour awake (`is_receiver_awake`).
+    /// The previous frame of the same burst has kept the neighbour awake (`is_receiver_awake`).
     receiver_awake: bool,
-    /// A frame for the same neighbour waited when it began.
+    /// Another frame for the same neighbour waited at the start.
     more: bool,
-    /// And follows in a burst (`PACKETBUF_ATTR_PENDING`).
+    /// That frame follows in a burst (`PACKETBUF_ATTR_PENDING`).
     pub(super) pending: bool,
-    /// Assessments made before it.
+    /// Number of assessments made.
     assessments: u8,
-    /// When the first strobe began (`t0`).
+    /// Start of the first strobe (`t0`).
     began: Instant,
-    /// When the last one began (`txtime`).
+    /// Start of the last strobe (`txtime`).
     strobe: Instant,
-    /// The acknowledgment has come (`got_strobe_ack`).
+    /// The acknowledgment has arrived (`got_strobe_ack`).
     acknowledged: bool,
 }
 
 impl RadioNetwork {
-    /// Begins an attempt, now or when the neighbour is about to wake up.
+    /// Begins an attempt now, or shortly before the neighbour wakes up.
     pub(in crate::mac) fn begin_train(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
@@ -41,11 +41,11 @@ impl RadioNetwork {
         let duty = station.duty();
         let begin = duty.phases.begin(to, now, &duty.clock, config.guard_time());
         if let Some(begin) = begin.filter(|begin| *begin > now) {
-            // PHASE_DEFERRED: meanwhile the station is free.
+            // PHASE_DEFERRED: the station is free meanwhile.
             return self.schedule(around, begin, at, What::Attempt(queue));
         }
         duty.train = Train { known_receiver: begin.is_some(), assessments: 1, ..Train::default() };
-        // Receiving, or pending, or in a burst: sending now would trash a frame.
+        // Receiving, about to acknowledge, or in a burst: a transmission now would destroy a frame.
         if station.reply != Reply::None || station.duty().burst_until > now || self.is_receiving(at) {
             return self.end(around, at, Outcome::Busy);
         }
@@ -53,7 +53,7 @@ impl RadioNetwork {
         self.wait(around, at, Step::Assessing, config.cca_check_time);
     }
 
-    /// A step of the attempt has ended: the next one.
+    /// Continues an attempt after a step.
     pub(in crate::mac) fn step_of_train(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
@@ -83,7 +83,7 @@ impl RadioNetwork {
             }
             Step::AwaitingAck => self.strobe(around, at),
             Step::ReadingAck if train.acknowledged => self.end_train(around, at, config, Outcome::Sent),
-            // Something else was on the air: a collision.
+            // A signal other than the acknowledgment: a collision.
             Step::ReadingAck => self.end_train(around, at, config, Outcome::Busy),
             Step::Idle | Step::Transmitting => unreachable!("these steps have no time of their own"),
         }
@@ -109,24 +109,28 @@ impl RadioNetwork {
         arrived
     }
 
-    /// The acknowledgment of the last strobe has come; it is read later.
+    /// Records the acknowledgment of the last strobe, which is read later.
     pub(in crate::mac) fn acknowledge_strobe(&mut self, at: Station) {
         self.stations[usize::from(at)].duty().train.acknowledged = true;
     }
 
-    /// Whether the frame that was acknowledged last has announced the next one.
+    /// Returns `true` if the frame acknowledged last announced another one.
     pub(in crate::mac) fn in_burst(&mut self, at: Station) -> bool {
         self.mac.rdc != Rdc::AlwaysOn && self.stations[usize::from(at)].duty().train.pending
     }
 
-    /// Whether the frame that was sent last has left others waiting that could have followed it in a row. Those that came
-    /// while it was sent are none of them: a mote does nothing else while it sends, so that they find an empty queue. Without
-    /// duty cycling whatever waits is sent in a row (`send_list`).
+    /// Returns `true` if frames that could have followed in a burst waited when the last frame was
+    /// sent.
+    ///
+    /// Frames that arrived during its transmission do not count: a mote does nothing else while it
+    /// sends, so they find an empty queue. Without duty cycling all waiting frames are sent in one
+    /// burst (`send_list`).
     pub(in crate::mac) fn left_waiting(&mut self, at: Station) -> bool {
         self.mac.rdc != Rdc::AlwaysOn && self.stations[usize::from(at)].duty().train.more
     }
 
-    /// Sends the next frame of a burst at once: the neighbour is awake, and the channel was ours.
+    /// Sends the next frame of a burst without a wait: the neighbour is awake, and the channel was
+    /// free.
     pub(in crate::mac) fn continue_burst(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let duty = self.stations[usize::from(at)].duty();
         duty.train = Train { receiver_awake: true, ..Train::default() };
@@ -144,7 +148,7 @@ impl RadioNetwork {
         self.end(around, at, outcome);
     }
 
-    /// A train begins: those who hear it will find energy when they check the channel.
+    /// Announces a train to the stations in range: their channel checks will detect energy.
     fn announce(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
@@ -163,7 +167,7 @@ impl RadioNetwork {
 }
 
 impl Train {
-    /// After how long no further strobe begins.
+    /// Returns the maximum time from the first strobe to the start of the last.
     fn longest(&self, config: &ContikiMac, to: Station) -> std::time::Duration {
         if (self.known_receiver || self.receiver_awake) && to != BROADCAST {
             config.max_phase_strobe_time.min(config.strobe_time())

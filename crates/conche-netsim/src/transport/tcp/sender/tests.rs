@@ -1,4 +1,4 @@
-//! A sender by itself, whose segments are taken and answered by hand.
+//! A sender alone: the tests take its segments and answer them.
 
 use conche_proto::cc::AnyController;
 
@@ -8,7 +8,7 @@ use crate::transport::tcp::Receiver;
 
 const SEGMENTS: u32 = 20;
 
-/// A sender and its clock; segments are taken from it by hand.
+/// A sender and its clock.
 struct Bench {
     sender: Sender<AnyController>,
     stream: Stream,
@@ -31,7 +31,7 @@ impl Bench {
         Self { sender, stream, now: Instant::ZERO }
     }
 
-    /// After the handshake, whose round trip took this long.
+    /// Creates a bench after the handshake, with this round-trip time.
     fn open(controller: &str, window_limit: u16, acknowledgments: Acknowledgments, rtt_ms: u64) -> Self {
         let mut bench = Self::new(controller, window_limit, acknowledgments);
         assert_eq!(bench.drain().0, [Segment::Syn]);
@@ -39,7 +39,7 @@ impl Bench {
         bench
     }
 
-    /// What it sends now, and how many milliseconds it then waits.
+    /// Returns the segments sent now, and the wait after them in milliseconds.
     fn drain(&mut self) -> (Vec<Segment>, Option<u64>) {
         let mut sent = Vec::new();
         loop {
@@ -216,7 +216,7 @@ fn with_reno_three_duplicates_send_the_missing_segment_at_once_and_its_timer_is_
     assert_eq!(bench.numbers().len(), 4, "half of what was on its way");
 }
 
-/// One whose congestion control is TCP's, with segments and room enough.
+/// Creates a bench with TCP congestion control and enough segments and window.
 fn reno() -> Bench {
     let mut bench = Bench::new("linux", 32, Acknowledgments::Cumulative);
     bench.sender.config.segments = 500;
@@ -224,7 +224,8 @@ fn reno() -> Bench {
     bench
 }
 
-/// Acknowledges one by one, in as many round trips, all that is sent; how much that was in each.
+/// Acknowledges all segments one by one for a number of round trips. Returns the number sent in
+/// each.
 fn bursts(bench: &mut Bench, round_trips: usize) -> Vec<usize> {
     let burst = |_| {
         let sent = bench.numbers();
