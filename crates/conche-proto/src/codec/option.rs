@@ -49,7 +49,8 @@ impl fmt::Debug for OptionNumber {
     }
 }
 
-/// The value of Content-Format and Accept: a media type with its parameters and content coding (RFC 7252 §12.3).
+/// The value of Content-Format and Accept: a media type with parameters and content coding (RFC
+/// 7252 §12.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentFormat(pub u16);
 

@@ -1,4 +1,4 @@
-//! [`Agreed`]: what both ends have at the end.
+//! [`Agreed`]: the result of a key exchange.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -7,24 +7,25 @@ use core::fmt;
 use super::Credential;
 use crate::oscore::{Credentials, EndId, Secret};
 
-/// Bytes of the master secret: those of a key of AES-CCM-16-64-128 (RFC 9528 appendix A.1).
+/// Length of the master secret in bytes: a key of AES-CCM-16-64-128 (RFC 9528 appendix A.1).
 const SECRET: usize = 16;
 
-/// Bytes of the master salt (RFC 9528 appendix A.1).
+/// Length of the master salt in bytes (RFC 9528 appendix A.1).
 const SALT: usize = 8;
 
-/// What the two ends have agreed on, and with whom.
+/// The negotiated credentials, and the authenticated peer.
 #[derive(Clone)]
 pub struct Agreed {
-    /// New ones, of which only this exchange knows.
+    /// New credentials, known only to this exchange.
     pub credentials: Credentials,
-    /// Who the other end has proved to be.
+    /// Credential of the authenticated peer.
     pub peer: Arc<Credential>,
 }
 
 impl Agreed {
-    /// `export` is EDHOC_Exporter (RFC 9528 §4.2.1), of a label and a length. The sender ID of each end is the identifier that the other one
-    /// has given itself (appendix A.1).
+    /// Derives the credentials. `export` is EDHOC_Exporter (RFC 9528 §4.2.1) with a label and a
+    /// length. The sender ID of each end is the identifier that the other end chose for itself
+    /// (appendix A.1).
     pub(super) fn new(
         (sender_id, recipient_id): (EndId, EndId),
         peer: &Arc<Credential>,

@@ -1,4 +1,5 @@
-//! What `lakers` computes with: the primitives that OSCORE has, too. None of it panics.
+//! The cryptographic primitives of `lakers`, from the same crates as those of OSCORE. Nothing here
+//! panics.
 
 use alloc::sync::Arc;
 use core::fmt;
@@ -20,18 +21,17 @@ use super::wire::Plaintext3;
 
 type Aead = Ccm<Aes128Enc, U8, U13>;
 
-/// Stands for this end's static private key in `lakers`, which does not wipe its memory.
+/// Placeholder for this end's static private key in `lakers`, which does not wipe its memory.
 pub(super) const STATIC: BytesP256ElemLen = [1; 32];
 
-/// Stands for this end's ephemeral private key in `lakers`.
+/// Placeholder for this end's ephemeral private key in `lakers`.
 const EPHEMERAL: BytesP256ElemLen = [2; 32];
 
 /// The primitives of cipher suite 2 and the private keys of one exchange.
 ///
-/// `lakers` holds [`STATIC`] and an equivalent for the ephemeral key instead of the keys
-/// themselves: a private key never leaves [`PrivateKey`], which wipes it. What `lakers` derives
-/// from Diffie-Hellman secrets (the PRKs of RFC 9528 §4.1) stays in its memory until that is used
-/// again.
+/// `lakers` holds [`STATIC`] and [`EPHEMERAL`] instead of the keys: a private key never leaves
+/// [`PrivateKey`], which wipes it. The PRKs that `lakers` derives from Diffie-Hellman secrets
+/// (RFC 9528 §4.1) stay in its memory until that is reused.
 pub(super) struct Backend {
     pub(super) own: Arc<Own>,
     pub(super) ephemeral: PrivateKey,
@@ -43,17 +43,17 @@ impl fmt::Debug for Backend {
     }
 }
 
-/// HKDF-Expand; zeros if that is impossible, which no length here is.
+/// HKDF-Expand. Returns zeros for an invalid length, which does not occur here.
 fn expand(prk: &BytesHashLen, info: &[u8], output: &mut [u8]) {
     if let Ok(hkdf) = Hkdf::<Sha256>::from_prk(prk) {
         let _ = hkdf.expand(info, output);
     }
 }
 
-/// EDHOC_KDF (RFC 9528 §4.1.2), with a transcript hash as its context.
+/// EDHOC_KDF (RFC 9528 §4.1.2) with a transcript hash as context.
 pub(super) fn kdf(prk: &BytesHashLen, label: u8, context: &BytesHashLen, output: &mut [u8]) {
     let info = super::wire::sequence(|encoder| {
-        // Memory takes everything.
+        // Writing to memory cannot fail.
         let _ = encoder
             .u8(label)
             .and_then(|encoder| encoder.bytes(context))
@@ -101,7 +101,7 @@ impl CryptoTrait for Backend {
         let mut sealed = BufferCiphertext3::new();
         let mut text = plaintext.as_slice().to_vec();
         if let Ok(tag) = Aead::new(key.into()).encrypt_inout_detached(iv.into(), ad, text.as_mut_slice().into()) {
-            // What there is to encrypt is a tenth of what has room.
+            // The buffer is ten times as large as the text.
             let _ = sealed.extend_from_slice(&text).and_then(|()| sealed.extend_from_slice(&tag));
         }
         sealed
@@ -121,7 +121,7 @@ impl CryptoTrait for Backend {
         Aead::new(key.into())
             .decrypt_inout_detached(iv.into(), ad, text.as_mut_slice().into(), tag)
             .map_err(|_| EDHOCError::MacVerificationFailed)?;
-        // lakers would panic at some that are not.
+        // `lakers` would panic on some malformed plaintexts.
         Plaintext3::parse(&text).map_err(|_| EDHOCError::ParsingError)?;
         BufferPlaintext3::new_from_slice(&text).map_err(|_| EDHOCError::ParsingError)
     }
@@ -130,12 +130,12 @@ impl CryptoTrait for Backend {
         let private = if *private_key == STATIC { self.own.key() } else { &self.ephemeral };
         match PublicKey::new(public_key) {
             Some(public) => *private.agree(&public),
-            // Public keys are checked beforehand. This value is secret as well.
+            // Unreachable, because public keys are checked before. This value is secret as well.
             None => extract(public_key, &*private.to_bytes()),
         }
     }
 
-    /// Nothing is chosen there.
+    /// Not used: `lakers` makes no random choice here.
     fn get_random_byte(&mut self) -> u8 {
         0
     }

@@ -1,4 +1,5 @@
-//! [`Credential`]: what says whose a public key is, as a CWT Claims Set (CCS; RFC 8392, RFC 9528 §3.5.2).
+//! [`Credential`]: a public key with its owner, as a CWT Claims Set (CCS; RFC 8392, RFC 9528
+//! §3.5.2).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,7 +19,7 @@ const SUBJECT: i64 = 2;
 const CONFIRMATION: i64 = 8;
 const COSE_KEY: i64 = 1;
 
-/// Parameters of a COSE_Key, and what they are for keys on P-256 (RFC 9052 §7.1, RFC 9053 §7.1.1).
+/// Parameters of a COSE_Key, and their values for P-256 (RFC 9052 §7.1, RFC 9053 §7.1.1).
 const KEY_TYPE: i64 = 1;
 const KEY_ID: i64 = 2;
 const CURVE: i64 = -1;
@@ -27,8 +28,8 @@ const Y: i64 = -3;
 const EC2: i64 = 2;
 const P256: i64 = 1;
 
-/// A public key on P-256 with its ID (`kid`), and whose it is, as a CWT Claims Set with the claim `cnf`. Both ends have the same bytes
-/// of it: they are part of what is authenticated.
+/// A public key on P-256 with its ID (`kid`) and its subject, as a CWT Claims Set with the claim
+/// `cnf`. Both ends must have the same bytes, which are part of the authenticated data.
 ///
 /// ```
 /// use conche_proto::edhoc::{Credential, PrivateKey};
@@ -44,32 +45,32 @@ pub struct Credential {
     bytes: Vec<u8>,
     kid: Vec<u8>,
     subject: Option<String>,
-    /// That of a point of the curve.
+    /// The x coordinate of a point on the curve.
     x: [u8; KEY_LENGTH],
 }
 
 impl Credential {
-    /// Bytes of a credential at most.
+    /// Maximum length of a credential in bytes.
     pub const LONGEST: usize = 192;
 
-    /// Bytes of a key ID at most.
+    /// Maximum length of a key ID in bytes.
     pub const LONGEST_KID: usize = 16;
 
-    /// The credential of a key, with this ID, of 1 to 16 bytes, and this name.
+    /// Creates a credential for a key, with an ID of 1 to 16 bytes and a subject.
     ///
     /// # Errors
-    /// The ID or the name is too long.
+    /// If the ID or the subject is too long.
     pub fn of(key: &PrivateKey, kid: &[u8], subject: &str) -> Result<Self, CredentialError> {
         let mut bytes = Vec::new();
-        // Memory takes everything.
+        // Writing to memory cannot fail.
         let _ = encode(&mut Encoder::new(&mut bytes), key.public(), kid, subject);
         Self::parse(&bytes)
     }
 
-    /// Reads a CWT Claims Set, as its bytes.
+    /// Parses an encoded CWT Claims Set.
     ///
     /// # Errors
-    /// The first of what [`CredentialError`] lists.
+    /// The first applicable [`CredentialError`].
     pub fn parse(bytes: &[u8]) -> Result<Self, CredentialError> {
         if bytes.len() > Self::LONGEST {
             return Err(CredentialError::TooLong { bytes: bytes.len() });
@@ -89,32 +90,32 @@ impl Credential {
         Ok(Self { bytes: bytes.to_vec(), kid: kid.to_vec(), subject: claims.subject.map(String::from), x })
     }
 
-    /// The bytes.
+    /// Returns the encoded credential.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The ID of its key, by which messages name it.
+    /// Returns the key ID, by which messages refer to the credential.
     #[must_use]
     pub fn kid(&self) -> &[u8] {
         &self.kid
     }
 
-    /// Whose it is, if it says so.
+    /// Returns the subject, if present.
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
         self.subject.as_deref()
     }
 
-    /// As `lakers` has it.
+    /// Converts the credential for `lakers`.
     pub(super) fn for_lakers(&self) -> Result<lakers::Credential, Error> {
         let bytes = lakers::BufferCred::new_from_slice(&self.bytes).map_err(|_| Error::Malformed)?;
         let kid = lakers::BufferKid::new_from_slice(&self.kid).map_err(|_| Error::Malformed)?;
         Ok(lakers::Credential::new_ccs(bytes, self.x).with_kid(kid))
     }
 
-    /// It is the credential of this key.
+    /// Returns `true` if the credential belongs to this key.
     #[must_use]
     pub fn is_of(&self, key: &PrivateKey) -> bool {
         let [x, _] = key.public();
@@ -122,7 +123,7 @@ impl Credential {
     }
 }
 
-/// The subject, if present, and the key's ID in hexadecimal digits.
+/// Prints the subject, if present, and the key ID in hexadecimal digits.
 impl fmt::Display for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(subject) = &self.subject {
@@ -132,7 +133,7 @@ impl fmt::Display for Credential {
     }
 }
 
-/// The subject, and the key's ID in hexadecimal digits.
+/// Prints the subject, and the key ID in hexadecimal digits.
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let subject = self.subject.as_deref().unwrap_or_default();
@@ -193,7 +194,7 @@ fn cose_key<'b>(decoder: &mut Decoder<'b>) -> Result<CoseKey<'b>, minicbor::deco
             Some(KEY_ID) => key.kid = Some(decoder.bytes()?),
             Some(CURVE) => key.curve = Some(decoder.i64()?),
             Some(X) => key.x = Some(decoder.bytes()?),
-            // It may be told by one bit of it instead.
+            // The value may be a sign bit instead.
             Some(Y) if decoder.datatype()? == Type::Bytes => key.y = Some(decoder.bytes()?),
             _ => decoder.skip()?,
         }
@@ -201,12 +202,13 @@ fn cose_key<'b>(decoder: &mut Decoder<'b>) -> Result<CoseKey<'b>, minicbor::deco
     Ok(key)
 }
 
-/// How many entries a map has. One that does not say so is none of deterministic encoding (RFC 9528 §3.1).
+/// Returns the number of entries of a map. Deterministic encoding excludes maps of indefinite
+/// length (RFC 9528 §3.1).
 fn entries(decoder: &mut Decoder<'_>) -> Result<u64, minicbor::decode::Error> {
     decoder.map()?.ok_or_else(|| minicbor::decode::Error::message("a map of indefinite length"))
 }
 
-/// A label that is a number; `None` of another one.
+/// Returns a label that is a number; `None` for a text label.
 fn label(decoder: &mut Decoder<'_>) -> Result<Option<i64>, minicbor::decode::Error> {
     if decoder.datatype()? == Type::String {
         return decoder.skip().map(|()| None);
@@ -214,29 +216,29 @@ fn label(decoder: &mut Decoder<'_>) -> Result<Option<i64>, minicbor::decode::Err
     decoder.i64().map(Some)
 }
 
-/// No credential can be used.
+/// Why a credential cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Derive)]
 #[non_exhaustive]
 pub enum CredentialError {
-    /// It does not fit into a message with the rest.
+    /// The credential does not fit into a message.
     #[error("the credential has {bytes} bytes: {} at most", Credential::LONGEST)]
     TooLong {
-        /// Its length, in bytes.
+        /// Length in bytes.
         bytes: usize,
     },
-    /// It is no CWT Claims Set in deterministic CBOR.
+    /// The bytes are not a CWT Claims Set in deterministic CBOR.
     #[error("the credential is no CWT Claims Set: a CBOR map with the claim cnf (8) was expected")]
     NoClaims,
-    /// The claim cnf, or the COSE_Key in it, is missing.
+    /// The claim `cnf`, or the COSE_Key in it, is missing.
     #[error("the credential has no key: a claim cnf (8) with a COSE_Key (1) was expected")]
     NoKey,
     /// The key is on another curve.
     #[error("the credential's key is none on P-256: kty 2 and crv 1 were expected")]
     OtherCurve,
-    /// The key has no ID, or one that is too long.
+    /// The key ID is missing or too long.
     #[error("the credential's key has no ID: a kid (2) of 1 to {} bytes was expected", Credential::LONGEST_KID)]
     NoKid,
-    /// The coordinates are no point of the curve.
+    /// The coordinates are not a point on the curve.
     #[error("the credential's key is no point on P-256")]
     NoPoint,
     /// Two credentials have the same ID.
@@ -245,10 +247,10 @@ pub enum CredentialError {
     /// No known credential has this ID.
     #[error("no known credential has this key ID (kid)")]
     UnknownKid,
-    /// A party is to know its own key as that of somebody else: what it says could be sent back to it (a reflection).
+    /// A peer's credential has this end's own key, which would permit a reflection attack.
     #[error("the credential of a peer has this end's own key: each end has a key of its own")]
     OwnKey,
-    /// The private key is of another credential.
+    /// The private key belongs to another credential.
     #[error("the private key does not belong to the credential")]
     OtherKey,
 }

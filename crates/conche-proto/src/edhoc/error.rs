@@ -1,4 +1,4 @@
-//! [`Error`]: why an exchange is over before its end, and what the other end hears of it (RFC 9528 §6).
+//! [`Error`]: why a key exchange failed, and the error message for the other end (RFC 9528 §6).
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -12,92 +12,95 @@ use super::Credential;
 use super::wire::sequence;
 use crate::codec::Code;
 
-/// No keys are agreed on. The exchange is over at both ends.
+/// A failed key exchange. It is over at both ends.
 #[derive(Clone, Debug, PartialEq, Eq, Derive)]
 #[non_exhaustive]
 pub enum Error {
-    /// A message is not what RFC 9528 §5 describes, or longer than any that is understood here.
+    /// A message does not conform to RFC 9528 §5, or exceeds the supported length.
     #[error("an EDHOC message is malformed")]
     Malformed,
-    /// A public key is no point of the curve.
+    /// A public key is not a point on the curve.
     #[error("an EDHOC message has a key that is no point on P-256")]
     NoPoint,
-    /// The other end wants to be authenticated in another way than by static Diffie-Hellman keys of both ends.
+    /// The other end requests another method than static Diffie-Hellman keys of both ends.
     #[error("the other end asks for another method than 3, static Diffie-Hellman keys of both ends")]
     Method,
-    /// The other end has selected another cipher suite, or one after the one that both have.
+    /// The other end selected another cipher suite, or one after the common one in its list.
     #[error("the other end has selected another cipher suite than {}", super::SUITE)]
     Suite,
-    /// The other end is unknown, or its credential is told in another way than by the ID of its key.
+    /// The other end is unknown, or its credential is not identified by a key ID.
     #[error("the other end's credential is not known")]
     UnknownCredential,
-    /// The other end has proved to be a known peer, but another one than expected.
+    /// The other end is a known and authentic peer, but not the expected one.
     #[error("the other end is {found}, but {expected} was expected")]
     OtherPeer {
-        /// The credential that was expected.
+        /// The expected credential.
         expected: Arc<Credential>,
-        /// The credential of the other end.
+        /// The other end's credential.
         found: Arc<Credential>,
     },
-    /// The other end does not have the private key of its credential, has our credential with other bytes, or a message was changed.
+    /// The other end does not have the private key of its credential, has a different version of
+    /// our credential, or a message was modified.
     #[error("an EDHOC message is not authentic: the credentials are not those that both ends have, or it was changed")]
     NotAuthentic,
-    /// The other end demands that something is understood that is not, or tells more than there is room for.
+    /// The other end sent critical external authorization data, which is not supported, or more
+    /// than fits.
     #[error(
         "an EDHOC message has external authorization data (EAD) that is critical, which nobody here understands, or long"
     )]
     Ead,
-    /// The other end gives itself the name that it has given to this one.
+    /// The other end chose this end's connection identifier for itself.
     #[error("the other end has chosen this end's own connection identifier for itself")]
     SameIds,
-    /// No exchange waits for this message: it came too late, or twice.
+    /// No exchange waits for this message: it arrived too late or twice.
     #[error("no EDHOC exchange waits for this message")]
     NoExchange,
-    /// So many exchanges wait for their end that there is no room for another one.
+    /// The maximum number of exchanges is in progress.
     #[error("too many EDHOC exchanges are under way")]
     Busy,
-    /// So many exchanges were begun lately that no more is computed for now.
+    /// The rate limit of new exchanges is exceeded.
     #[error("too many EDHOC exchanges were begun lately: they are bounded by the second")]
     TooOften,
-    /// The computation panicked, which is a defect of this end.
+    /// The computation panicked: a defect of this end.
     #[error("an EDHOC message could not be processed: internal error")]
     Internal,
-    /// There are no random bytes for a key.
+    /// The random source failed.
     #[error("the operating system gives no random bytes")]
     NoRandomness,
-    /// The other end has answered with this code, and nothing that says why.
+    /// The other end responded with this code, without an EDHOC error message.
     #[error("the other end has answered a message of EDHOC with {0:?}")]
     Refused(Code),
-    /// The other end has said that the exchange is over.
+    /// The other end sent an EDHOC error message.
     #[error("the other end has ended the EDHOC exchange: {0}")]
     Told(Told),
 }
 
-/// What the other end said (RFC 9528 §6).
+/// The content of an error message (RFC 9528 §6).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Something in words.
+    /// A text.
     Unspecified(String),
-    /// It does not have the selected cipher suite, or another one before that.
+    /// The other end does not support the selected cipher suite, or supports one before it.
     Suites,
-    /// It does not know our credential.
+    /// The other end does not know our credential.
     UnknownCredential,
-    /// Something with this number.
+    /// Another error code.
     Other(i64),
 }
 
-/// What a diagnosis has at most.
+/// Maximum length of a diagnostic text, in characters.
 const LONGEST_DIAGNOSIS: usize = 128;
 
 impl Error {
-    /// The error message for the other end (RFC 9528 §6). It says no more than that needs.
+    /// Returns the error message for the other end (RFC 9528 §6), without further details.
     #[must_use]
     pub fn message(&self) -> Vec<u8> {
-        // Memory takes everything.
+        // Writing to memory cannot fail.
         sequence(|encoder| {
             let _ = match self {
                 Self::Suite => encoder.i64(2).and_then(|encoder| encoder.i64(super::SUITE)),
-                // Nor whom this end knows (ERR_CODE 3 would): it is said before anybody is authenticated.
+                // Do not reveal which peers are known (ERR_CODE 3 would): no one is authenticated
+                // yet.
                 Self::UnknownCredential => {
                     encoder.i64(1).and_then(|encoder| encoder.str(&Self::NotAuthentic.to_string()))
                 }
@@ -106,7 +109,7 @@ impl Error {
         })
     }
 
-    /// What the other end said, if this is an error message.
+    /// Parses an error message; `None` if it is not one.
     #[must_use]
     pub fn told(message: &[u8]) -> Option<Self> {
         let mut decoder = Decoder::new(message);

@@ -1,4 +1,5 @@
-//! [`HalfOpen`]: exchanges that wait for message_3. Nobody has shown yet who they are with, so that they are few and do not last.
+//! [`HalfOpen`]: exchanges that wait for message_3. Their peers are not authenticated yet, so
+//! number and lifetime are limited.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
@@ -9,16 +10,18 @@ use super::{Error, Responder};
 use crate::oscore::EndId;
 use crate::shares::{Group, Shares};
 
-/// The exchanges of a responder that wait for message_3, by the connection identifiers that it gave itself (C_R).
+/// The exchanges of a responder that wait for message_3, by the connection identifier that it chose
+/// (C_R).
 ///
-/// One group of sources holds half of them at most, as [`Shares`] says, and each of them until its deadline. Within it, a host that has shown
-/// that it is where it says holds a sixteenth of all at most; what others hold does not count there, as anybody could have it count for a host.
+/// A group of sources holds at most half of them (see [`Shares`]), each until its deadline. Within
+/// a group, a host with a validated address holds at most a sixteenth of all. Exchanges from
+/// unvalidated addresses do not count for a host, because an attacker could use them against it.
 #[derive(Debug)]
 pub struct HalfOpen {
     most: usize,
     lifetime: Duration,
     waiting: BTreeMap<EndId, Waiting>,
-    /// In the order of their deadlines.
+    /// In order of deadlines.
     deadlines: VecDeque<(Instant, EndId)>,
     shares: Shares,
     hosts: Shares,
@@ -31,11 +34,11 @@ struct Waiting {
     host: Option<Group>,
 }
 
-/// Hosts that may hold all they can get before there is no more.
+/// Number of hosts that may use their whole share at the same time.
 const HOSTS: usize = 16;
 
 impl HalfOpen {
-    /// Up to so many, each for so long.
+    /// Creates a table for `most` exchanges with this lifetime.
     #[must_use]
     pub const fn new(most: usize, lifetime: Duration) -> Self {
         Self {
@@ -48,36 +51,36 @@ impl HalfOpen {
         }
     }
 
-    /// There is room for another exchange with a source of this group, and at this host if that was shown. It is to be asked before anything is
-    /// computed for it.
+    /// Returns `true` if there is room for another exchange with a source of this group, and with
+    /// this host if its address is validated. To be checked before any computation.
     pub fn admits(&mut self, now: Instant, group: Group, host: Option<Group>) -> bool {
         self.expire(now);
         let of_host = (self.most / HOSTS).max(1);
         self.shares.admits(group, 1, self.most) && host.is_none_or(|host| self.hosts.held(host) < of_host)
     }
 
-    /// An exchange has this identifier.
+    /// Returns `true` if an exchange has this identifier.
     #[must_use]
     pub fn has(&self, c_r: EndId) -> bool {
         self.waiting.contains_key(&c_r)
     }
 
-    /// How many there are, with those whose time is over that were not [taken out](Self::expire).
+    /// Returns the number of exchanges, including expired ones before [`expire`](Self::expire).
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// There is none.
+    /// Returns `true` if there are no exchanges.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Keeps an exchange until message_3 comes or its time is over.
+    /// Stores an exchange until message_3 arrives or its lifetime ends.
     ///
     /// # Errors
-    /// [`Error::Busy`] if there is no room, or another exchange has its identifier.
+    /// [`Error::Busy`] if there is no room, or if another exchange has the same identifier.
     pub fn insert(
         &mut self,
         now: Instant,
@@ -98,19 +101,20 @@ impl HalfOpen {
         Ok(())
     }
 
-    /// Takes out the exchange for which message_3 has come. It does not come back: one that fails is over (RFC 9528 §6).
+    /// Takes out the exchange for a received message_3. If it fails, the exchange is over (RFC 9528
+    /// §6).
     ///
     /// # Errors
-    /// [`Error::NoExchange`] if there is none, or its time is over.
+    /// [`Error::NoExchange`] if there is none, or if it has expired.
     pub fn take(&mut self, now: Instant, c_r: EndId) -> Result<Responder, Error> {
         self.expire(now);
         let responder = self.remove(c_r).ok_or(Error::NoExchange)?;
-        // There are few, and what follows takes a hundred times as long.
+        // There are few, and the following computation takes a hundred times as long.
         self.deadlines.retain(|(_, other)| *other != c_r);
         Ok(responder)
     }
 
-    /// Takes out those whose time is over.
+    /// Removes expired exchanges.
     pub fn expire(&mut self, now: Instant) {
         while let Some((_, c_r)) = self.deadlines.front().copied().filter(|(deadline, _)| *deadline <= now) {
             self.deadlines.pop_front();

@@ -1,4 +1,4 @@
-//! [`Initiator`]: the end that begins.
+//! [`Initiator`]: the end that starts a key exchange.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -16,9 +16,9 @@ use super::wire::{self, Plaintext2};
 use super::{Agreed, Credential, Error, Own, Peers, PrivateKey};
 use crate::oscore::EndId;
 
-/// An exchange that this end has begun, and that waits for message_2.
+/// A started exchange that waits for message_2.
 ///
-/// Private keys are wiped when it is dropped; the secrets that `lakers` derives are not.
+/// Private keys are wiped on drop; the secrets derived by `lakers` are not.
 pub struct Initiator {
     waiting: EdhocInitiatorWaitM2<Backend>,
     own: Arc<Own>,
@@ -26,16 +26,16 @@ pub struct Initiator {
     ephemeral: PrivateKey,
     /// H(message_1).
     hash: [u8; 32],
-    /// The only peer that may answer.
+    /// The only accepted peer.
     expected: Option<Arc<Credential>>,
 }
 
 impl Initiator {
-    /// Begins an exchange; the bytes are message_1. The identifier is one that nothing else of this end has, and the key new random bytes that
-    /// are used for nothing else.
+    /// Starts an exchange; returns it with message_1. `c_i` must be unused by this end; `ephemeral`
+    /// must be a new random key, used only here.
     ///
     /// # Errors
-    /// [`Error::Malformed`] if nothing can be sent, which is not to be expected.
+    /// [`Error::Malformed`] if no message can be built, which is not expected.
     pub fn begin(own: Arc<Own>, c_i: EndId, ephemeral: PrivateKey) -> Result<(Self, Vec<u8>), Error> {
         let backend = Backend { own: Arc::clone(&own), ephemeral: ephemeral.clone() };
         let mut initiator = EdhocInitiator::new(backend, EDHOCMethod::StatStat, EDHOCSuite::CipherSuite2);
@@ -46,22 +46,22 @@ impl Initiator {
         Ok((Self { waiting, own, c_i, ephemeral, hash, expected: None }, message_1.as_slice().to_vec()))
     }
 
-    /// Accepts this peer only. Without it, any peer that [`finish`](Self::finish) is given is
-    /// accepted, wherever it answers from.
+    /// Accepts only this peer. Otherwise, any peer passed to [`finish`](Self::finish) is accepted,
+    /// independent of the address from which it responds.
     #[must_use]
     pub fn expecting(self, peer: Arc<Credential>) -> Self {
         Self { expected: Some(peer), ..self }
     }
 
-    /// Processes message_2 and completes the exchange if a known peer sent it. The returned bytes
-    /// are message_3.
+    /// Processes message_2, and completes the exchange if a known peer sent it. Returns the result
+    /// and message_3.
     ///
     /// # Errors
-    /// [`Error::OtherPeer`] if the peer is authentic, but not [the expected one](Self::expecting),
+    /// [`Error::OtherPeer`] if the peer is authentic but not [the expected one](Self::expecting),
     /// and any other [`Error`] of a message. The exchange is over.
     pub fn finish(self, message_2: &[u8], peers: &Peers) -> Result<(Agreed, Vec<u8>), Error> {
         let (g_y, ciphertext_2) = wire::message_2(message_2)?;
-        // Before lakers reads any of it.
+        // Check the message before `lakers` parses it.
         let plaintext_2 = self.decrypt(g_y, ciphertext_2)?;
         let Plaintext2 { c_r, sealed } = Plaintext2::parse(&plaintext_2)?;
         if c_r == self.c_i {
@@ -71,7 +71,7 @@ impl Initiator {
         if !peers.leave_room_for(sealed.kid.len(), sealed.ead) {
             return Err(Error::Ead);
         }
-        // As lakers writes it.
+        // In the encoding of `lakers`.
         let message_2 = wire::write_bytes(&[g_y, ciphertext_2].concat());
         let message_2 = BufferMessage2::new_from_slice(&message_2).map_err(|_| Error::Malformed)?;
         let (processing, ..) = self.waiting.parse_message_2(&message_2)?;
@@ -88,13 +88,13 @@ impl Initiator {
         Ok((agreed, message_3.as_slice().to_vec()))
     }
 
-    /// Who this end is.
+    /// Returns this end's credential.
     #[must_use]
     pub fn own(&self) -> &Credential {
         self.own.credential()
     }
 
-    /// What ciphertext_2 hides (RFC 9528 §5.3.2).
+    /// Decrypts ciphertext_2 (RFC 9528 §5.3.2).
     fn decrypt(&self, g_y: &[u8], ciphertext_2: &[u8]) -> Result<Vec<u8>, Error> {
         let shared = self.ephemeral.agree(&PublicKey::new(g_y).ok_or(Error::NoPoint)?);
         let transcript = [wire::write_bytes(g_y), wire::write_bytes(&self.hash)].concat();

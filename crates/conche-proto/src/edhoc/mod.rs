@@ -1,4 +1,5 @@
-//! EDHOC (RFC 9528): two ends that know each other's public keys agree on [OSCORE](crate::oscore) credentials, in three messages.
+//! EDHOC (RFC 9528): key exchange between two ends that know each other's public keys. It
+//! establishes [OSCORE](crate::oscore) credentials in three messages.
 //!
 //! ```text
 //! Initiator::begin ──message_1──> Responder::answer
@@ -6,15 +7,18 @@
 //!        ╰─────────message_3──> Responder::finish
 //! ```
 //!
-//! Both ends come to the same [`Agreed::credentials`], of which [`Context::agreed`](crate::oscore::Context::agreed) is derived: they are new
-//! each time, and nothing of them is to be kept. Nothing here reads a clock or a random source. How messages travel over CoAP is the
-//! application's affair: [`split_id`] and [`with_id`] are what stands before them in requests (RFC 9528 appendix A.2).
+//! Both ends obtain the same [`Agreed::credentials`] for
+//! [`Context::agreed`](crate::oscore::Context::agreed). They are new for each exchange and must not
+//! be stored. This module reads no clock or random source. The application transports the messages
+//! over CoAP: [`split_id`] and [`with_id`] handle the prefix of requests (RFC 9528 appendix A.2).
 //!
-//! There is method 3, static Diffie-Hellman keys of both ends, with cipher suite 2: AES-CCM-16-64-128, SHA-256, P-256. Credentials are CWT
-//! Claims Sets that both ends have, and are named by the IDs of their keys. An initiator needs no message_4, and no external authorization data (EAD) is understood.
+//! Supported are method 3, static Diffie-Hellman keys of both ends, and cipher suite 2:
+//! AES-CCM-16-64-128, SHA-256, P-256. Credentials are CWT Claims Sets known to both ends,
+//! identified by key ID. The initiator does not wait for message_4, and external authorization data
+//! (EAD) is not supported.
 //!
-//! The crate `lakers` computes what is sent. It panics at malformed messages; so it sees none that was not found well-formed
-//! before, encrypted ones too.
+//! The crate `lakers` computes the messages. It panics on malformed ones; therefore it only
+//! receives messages that were checked before, including encrypted parts.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! [`Own`] and [`Peers`]: who this end is, and whom it knows.
+//! [`Own`] and [`Peers`]: the identity of this end, and the peers that it accepts.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::{Credential, CredentialError, PrivateKey};
 
-/// Who this end is: a credential with its private key.
+/// The identity of this end: a credential with its private key.
 #[derive(Clone, Debug)]
 pub struct Own {
     pub(super) key: PrivateKey,
@@ -14,7 +14,7 @@ pub struct Own {
 }
 
 impl Own {
-    /// A credential with its private key.
+    /// Combines a credential with its private key.
     ///
     /// # Errors
     /// [`CredentialError::OtherKey`] if they do not belong together.
@@ -22,28 +22,28 @@ impl Own {
         if credential.is_of(&key) { Ok(Self { key, credential }) } else { Err(CredentialError::OtherKey) }
     }
 
-    /// The private key.
+    /// Returns the private key.
     #[must_use]
     pub fn key(&self) -> &PrivateKey {
         &self.key
     }
 
-    /// What the other end has to know.
+    /// Returns the credential, which the other end must know.
     #[must_use]
     pub fn credential(&self) -> &Credential {
         &self.credential
     }
 }
 
-/// The credentials of the peers an end accepts, by key ID.
+/// The credentials of the accepted peers, by key ID.
 #[derive(Clone, Debug, Default)]
 pub struct Peers {
     by_kid: BTreeMap<Vec<u8>, Arc<Credential>>,
-    /// Bytes of the longest credential.
+    /// Length of the longest credential in bytes.
     longest: usize,
 }
 
-/// The most bytes of context (RFC 9528 §4.4.1) for which `lakers` encodes the length correctly.
+/// Maximum length of a context (RFC 9528 §4.4.1) that `lakers` encodes correctly, in bytes.
 const LONGEST_CONTEXT: usize = 255;
 
 impl Peers {
@@ -76,7 +76,7 @@ impl Peers {
         self.by_kid.values()
     }
 
-    /// Returns some credential of the set.
+    /// Returns an arbitrary credential of the set.
     pub(super) fn any(&self) -> Option<&Arc<Credential>> {
         self.by_kid.values().next()
     }
@@ -87,11 +87,11 @@ impl Peers {
         self.by_kid.get(kid)
     }
 
-    /// Returns whether the context of MAC_2 or MAC_3 (RFC 9528 §5.3.2, §5.4.2) fits into the buffer
-    /// of `lakers`, which panics otherwise. `kid` and `ead` are the lengths in bytes of the key ID
-    /// in the message, known or not, and of the encoded external authorization data.
+    /// Returns `true` if the context of MAC_2 or MAC_3 (RFC 9528 §5.3.2, §5.4.2) fits into the
+    /// buffer of `lakers`, which otherwise panics. `kid` is the length in bytes of the key ID in
+    /// the message, known or not, and `ead` that of the encoded external authorization data.
     ///
-    /// Uses the longest credential of the set for each peer: the limit must not reveal which key
+    /// Assumes the longest credential of the set for each peer: the limit must not reveal which key
     /// IDs exist.
     pub(super) fn leave_room_for(&self, kid: usize, ead: usize) -> bool {
         let (c_r, id_cred, transcript_hash) = (8, 3 + kid, 34);

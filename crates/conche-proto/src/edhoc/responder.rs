@@ -1,4 +1,4 @@
-//! [`Responder`]: the end that is asked.
+//! [`Responder`]: the end that responds to a key exchange.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -15,9 +15,9 @@ use super::wire::{self, Message1};
 use super::{Agreed, Error, KEY_LENGTH, METHOD, Own, Peers, PrivateKey, SUITE};
 use crate::oscore::EndId;
 
-/// An exchange that another end has begun, and that waits for message_3. The peer is not known yet.
+/// An exchange started by another end, waiting for message_3. The peer is not known yet.
 ///
-/// Private keys are wiped when it is dropped; the secrets that `lakers` derives are not.
+/// Private keys are wiped on drop; the secrets derived by `lakers` are not.
 pub struct Responder {
     waiting: EdhocResponderWaitM3<Backend>,
     c_i: EndId,
@@ -25,11 +25,11 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Answers message_1; the bytes are message_2. The identifier is one that nothing else of this end has, and the key new random bytes that
-    /// are used for nothing else.
+    /// Processes message_1; returns the exchange with message_2. `c_r` must be unused by this end;
+    /// `ephemeral` must be a new random key, used only here.
     ///
     /// # Errors
-    /// The first of what [`Error`] lists; nothing was begun.
+    /// The first applicable [`Error`]; no exchange was started.
     pub fn answer(
         own: &Arc<Own>,
         c_r: EndId,
@@ -51,11 +51,13 @@ impl Responder {
         Ok((Self { waiting, c_i, c_r }, message_2.as_slice().to_vec()))
     }
 
-    /// Finds out whether this looks like a message_1 that can be [answered](Self::answer), for a small part of what that costs: its key may still be no
-    /// point of the curve. What does not is not worth to be counted.
+    /// Checks whether [`answer`](Self::answer) could process a message_1, at a small part of the
+    /// cost: the key may still not be a point on the curve. Messages that fail the check need not
+    /// be counted.
     ///
     /// # Errors
-    /// [`Error::Malformed`], [`Error::Method`], [`Error::Suite`], [`Error::Ead`], or [`Error::NoPoint`] if the key has another length.
+    /// [`Error::Malformed`], [`Error::Method`], [`Error::Suite`], [`Error::Ead`], or
+    /// [`Error::NoPoint`] if the key has a wrong length.
     pub fn check(message_1: &[u8]) -> Result<(), Error> {
         Self::read(message_1).map(drop)
     }
@@ -74,19 +76,19 @@ impl Responder {
         Ok(read)
     }
 
-    /// The identifier that this end has given itself.
+    /// Returns the connection identifier of this end.
     #[must_use]
     pub const fn c_r(&self) -> EndId {
         self.c_r
     }
 
-    /// Processes message_3 and completes the exchange if a known peer sent it. The returned bytes
-    /// are message_4, which confirms the keys to a peer that waits for it.
+    /// Processes message_3, and completes the exchange if a known peer sent it. Returns the result
+    /// and message_4, which confirms the keys to a peer that waits for it.
     ///
     /// # Errors
     /// Any [`Error`] of a message. The exchange is over.
     pub fn finish(self, message_3: &[u8], peers: &Peers) -> Result<(Agreed, Vec<u8>), Error> {
-        // lakers reads one encoding of a byte string only.
+        // `lakers` accepts only one encoding of a byte string.
         let message_3 = wire::write_bytes(wire::only_bytes(message_3)?);
         let message_3 = BufferMessage3::new_from_slice(&message_3).map_err(|_| Error::Malformed)?;
         let (processing, id, ead) = self.waiting.parse_message_3(&message_3)?;

@@ -1,4 +1,4 @@
-//! The trace of RFC 9529 §3, and what an attacker may send.
+//! The trace of RFC 9529 §3, and messages of an attacker.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -31,7 +31,7 @@ fn id(bytes: &[u8]) -> EndId {
     EndId::new(bytes).expect("short")
 }
 
-/// RFC 9529 §3.
+/// The trace of RFC 9529 §3.
 mod trace {
     pub(super) const CRED_I: &str = "a2027734322d35302d33312d46462d45462d33372d33322d333908a101a5010202412b2001215820ac75e9ece3e50bfc8ed60399889522405c47bf16df96660a41298cb4307f7eb62258206e5de611388a4b8a8211334ac7d37ecb52a387d257e6db3c2a93df21ff3affc8";
     pub(super) const CRED_R: &str = "a2026b6578616d706c652e65647508a101a501020241322001215820bbc34960526ea4d32e940cad2a234148ddc21791a12afbcbac93622046dd44f02258204519e257236b2a0ce2023f0931f1f386ca7afda64fcde0108c224c51eabf6072";
@@ -76,7 +76,8 @@ fn the_responder_says_what_the_trace_says() {
     assert_eq!(agreed.peer.subject(), Some("42-50-31-FF-EF-37-32-39"));
 }
 
-/// Our message_1 has the one suite alone, the trace's has another one before it; so the rest differs, too.
+/// Our message_1 lists a single suite, the trace lists another one before it, so the following
+/// messages differ as well.
 #[test]
 fn the_initiator_says_what_the_trace_says_but_for_the_suite_that_it_does_not_have() {
     let (_, message_1) = begun();
@@ -103,7 +104,7 @@ fn a_message_of_which_a_bit_was_changed_agrees_on_nothing() {
     for bit in (0..8 * message_1.len()).step_by(3) {
         let (initiator, mut message_1) = begun();
         message_1[bit / 8] ^= 1 << (bit % 8);
-        // A changed key is another one, and what follows is not for us.
+        // With a modified key, the responder answers a different exchange.
         if let Ok((_, message_2)) = answered(&message_1) {
             assert!(initiator.finish(&message_2, &knows(trace::CRED_R)).is_err(), "bit {bit} of message_1");
         }
@@ -144,7 +145,7 @@ fn truncated_and_prolonged_messages_are_refused() {
     }
 }
 
-/// At each of these `lakers` panics by itself.
+/// `lakers` itself panics on each of these messages.
 #[test]
 fn what_is_no_message_is_refused_without_a_panic() {
     let g_x = "8af6f430ebe18d34184017a9a11bf511c8dff8f834730b96c1b7c8dbca2fc3b6";
@@ -174,7 +175,7 @@ fn what_is_no_message_is_refused_without_a_panic() {
     }
 }
 
-/// Whoever begins can encrypt what it likes before anybody knows who it is.
+/// An unauthenticated initiator can encrypt arbitrary plaintexts.
 #[test]
 fn plaintexts_that_are_none_are_refused() {
     let sealed =
@@ -196,7 +197,7 @@ fn plaintexts_that_are_none_are_refused() {
 fn who_is_not_known_and_who_has_another_key_agree_on_nothing() {
     let (initiator, message_1) = begun();
     let (responder, message_2) = answered(&message_1).expect("it is right");
-    // Whom it knows has another ID, or the same one and another key.
+    // The known peer has another ID, or the same ID and another key.
     let stranger =
         |kid: &[u8]| Peers::of([Credential::of(&key(trace::Y), kid, "mallory").expect("short")]).expect("one alone");
     assert_eq!(begun().0.finish(&message_2, &stranger(b"\x01")).err(), Some(Error::UnknownCredential));
@@ -223,7 +224,7 @@ fn an_error_message_tells_its_reader_what_its_writer_meant() {
     assert_eq!(Error::told(&hex("52e5")), None);
 }
 
-/// Whoever asks could else try names before anybody knows who it is.
+/// Otherwise an unauthenticated initiator could probe for known names.
 #[test]
 fn who_is_not_known_is_told_the_same_as_who_has_another_key() {
     assert_eq!(Error::UnknownCredential.message(), Error::NotAuthentic.message());
@@ -236,7 +237,8 @@ fn half_open_exchanges_are_few_do_not_last_and_come_once() {
     let mut half_open = HalfOpen::new(100, Duration::from_secs(45));
     let now = Instant::ZERO;
     let begin = |half_open: &mut HalfOpen, now, source, number: u16| {
-        // What is refused costs nothing. Sources from 10 on are one host each, the others are not known to be any.
+        // Refused exchanges cost nothing. Sources from 10 on are one validated host each, the
+        // others are not validated.
         let host = (source >= 10).then(|| group(source + 100));
         if !half_open.admits(now, group(source), host) {
             return Err(Error::Busy);
@@ -264,7 +266,8 @@ fn half_open_exchanges_are_few_do_not_last_and_come_once() {
     begin(&mut half_open, much_later, 10, 200).expect("what it held was given back");
 }
 
-/// Encrypts any plaintext as message_3 to a responder, with nothing but its public credential.
+/// An attacker that encrypts any plaintext as message_3 to a responder, knowing only its public
+/// credential.
 struct Stranger {
     key: [u8; 16],
     nonce: [u8; 13],
@@ -272,7 +275,8 @@ struct Stranger {
 }
 
 impl Stranger {
-    /// For the responder of the trace, which has answered `message_1` of the ephemeral key X.
+    /// Creates an attacker on the responder of the trace, which answered `message_1` with the
+    /// ephemeral key X.
     fn new(message_1: &[u8], message_2: &[u8]) -> Self {
         let hash = |parts: &[&[u8]]| -> [u8; 32] { Sha256::digest(parts.concat()).into() };
         let (g_y, ciphertext_2) = wire::message_2(message_2).expect("the responder wrote it");
@@ -303,8 +307,8 @@ impl Stranger {
     }
 }
 
-/// Non-critical external authorization data of `length` bytes, with padding (RFC 9528 §3.8.1) where
-/// one item cannot have this length.
+/// Returns non-critical external authorization data of `length` bytes, with padding (RFC 9528
+/// §3.8.1) where a single item cannot have this length.
 fn ead(length: usize) -> Vec<u8> {
     let value = match length {
         0 => return vec![],
@@ -328,17 +332,17 @@ fn a_strangers_message_3_with_any_key_id_and_ead_ends_its_own_exchange_only() {
     let credentials = [hex(trace::CRED_I), longest.as_slice().to_vec()];
     for (of_credential, kid) in (0..=23).flat_map(|kid| [(0, kid), (1, kid)]) {
         let credential = Credential::parse(&credentials[of_credential]).expect("a credential");
-        // The longest credential leaves no room beside the longest key IDs.
+        // The longest credential leaves no room for the longest key IDs.
         let room = 255_usize.checked_sub(45 + kid + credential.as_slice().len());
         let fits = 192 - 2 - 8 - 9 - 1 - kid;
         for ead_length in 0..=255 {
-            // Each of these takes milliseconds: lengths around the limits, and all with the longest
+            // Each run takes milliseconds: only lengths around the limits, and all for the longest
             // key ID.
             let is_edge = [room.unwrap_or_default(), fits].iter().any(|edge| edge.abs_diff(ead_length) <= 1);
             if !(is_edge || ead_length % 85 == 0 || (kid, of_credential) == (23, 0)) {
                 continue;
             }
-            // 0x55 is not an encoded integer, so that a key ID of one byte stays a byte string.
+            // 0x55 is not an encoded integer, so that a key ID of one byte remains a byte string.
             let id = wire::write_bytes(&vec![0x55; kid]);
             let message_3 = stranger.message_3(&[&id[..], &[0x48], &[0; 8], &ead(ead_length)].concat());
             let (responder, _) = answered(&message_1).expect("the trace's");
@@ -363,7 +367,7 @@ fn message_1_is_answered_or_refused_with_ead_of_any_length() {
     }
 }
 
-/// The secrets of the trace as `Debug` would print them.
+/// Asserts that debug output contains no secret of the trace.
 fn assert_hides_secrets(shown: &str) {
     for secret in [trace::SK_I, trace::SK_R, trace::X, trace::Y, trace::MASTER_SECRET] {
         let numbers = format!("{:?}", &hex(secret)[..8]);

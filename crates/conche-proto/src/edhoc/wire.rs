@@ -1,4 +1,5 @@
-//! Messages as sequences of CBOR items (RFC 9528 §5), in deterministic encoding (§3.1). What is not is malformed.
+//! Messages as sequences of CBOR items (RFC 9528 §5) in deterministic encoding (§3.1); other
+//! encodings are malformed.
 
 use alloc::vec::Vec;
 
@@ -9,43 +10,43 @@ use super::Error;
 use super::keys::KEY_LENGTH;
 use crate::oscore::EndId;
 
-/// Bytes of a message at most, as many as `lakers` has room for.
+/// Maximum length of a message in bytes: the buffer size of `lakers`.
 const LONGEST_MESSAGE: usize = 192;
 
-/// Bytes of MAC_2 and MAC_3 in cipher suite 2 (RFC 9528 §3.6).
+/// Length of MAC_2 and MAC_3 in cipher suite 2, in bytes (RFC 9528 §3.6).
 pub(super) const MAC_LENGTH: usize = 8;
 
 /// message_1 (RFC 9528 §5.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message1<'b> {
     pub(super) method: i64,
-    /// The last one is selected.
+    /// The last suite of the list is selected.
     pub(super) suites: Suites,
     pub(super) g_x: &'b [u8],
     pub(super) c_i: EndId,
 }
 
-/// What a list of cipher suites says to who has one.
+/// The relevant content of a list of cipher suites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Suites {
     pub(super) selected: i64,
-    /// Ours stands before it.
+    /// Our suite precedes the selected one.
     pub(super) ours_before: bool,
 }
 
-/// What ciphertext_2 hides (RFC 9528 §5.3.2).
+/// The plaintext of ciphertext_2 (RFC 9528 §5.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plaintext2<'b> {
     pub(super) c_r: EndId,
     pub(super) sealed: Plaintext3<'b>,
 }
 
-/// What ciphertext_3 hides (RFC 9528 §5.4.2).
+/// The plaintext of ciphertext_3 (RFC 9528 §5.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plaintext3<'b> {
-    /// The ID of the sender's key. A credential that comes by value is not taken.
+    /// The sender's key ID. Credentials by value are not supported.
     pub(super) kid: &'b [u8],
-    /// Bytes of external authorization data.
+    /// Length of external authorization data in bytes.
     pub(super) ead: usize,
 }
 
@@ -61,12 +62,12 @@ impl<'b> Message1<'b> {
     }
 }
 
-/// G_Y and ciphertext_2 of message_2 (RFC 9528 §5.3.1).
+/// Splits message_2 into G_Y and ciphertext_2 (RFC 9528 §5.3.1).
 pub(super) fn message_2(bytes: &[u8]) -> Result<(&[u8], &[u8]), Error> {
     only_bytes(bytes)?.split_at_checked(KEY_LENGTH).ok_or(Error::Malformed)
 }
 
-/// The byte string that is all of a message.
+/// Returns the byte string that forms a whole message.
 pub(super) fn only_bytes(bytes: &[u8]) -> Result<&[u8], Error> {
     let mut items = Items::new(bytes)?;
     let only = items.0.bytes()?;
@@ -87,15 +88,15 @@ impl<'b> Plaintext3<'b> {
     }
 }
 
-/// A byte string that is all of a message.
+/// Encodes a byte string.
 pub(super) fn write_bytes(content: &[u8]) -> Vec<u8> {
     sequence(|encoder| {
-        // Memory takes everything.
+        // Writing to memory cannot fail.
         let _ = encoder.bytes(content);
     })
 }
 
-/// The ID of a key that the header map of COSE names as `kid`.
+/// Returns the `kid` in a COSE header map.
 pub(super) fn kid(id_cred: &[u8]) -> Result<&[u8], Error> {
     let mut items = Items::new(id_cred)?;
     match (items.0.map()?, items.0.i64()?) {
@@ -104,10 +105,11 @@ pub(super) fn kid(id_cred: &[u8]) -> Result<&[u8], Error> {
     }
 }
 
-/// A message behind a connection identifier, as requests of CoAP have it (RFC 9528 appendix A.2).
+/// Prepends a connection identifier to a message, as in CoAP requests (RFC 9528 appendix A.2).
 #[must_use]
 pub fn with_id(id: EndId, message: &[u8]) -> Vec<u8> {
-    // A byte string that is the encoding of a number of one byte is written as that number (RFC 9528 §3.3.2).
+    // A byte string that equals the encoding of a one-byte number is written as that number
+    // (RFC 9528 §3.3.2).
     let mut bytes = match id.as_slice() {
         [byte @ (0x00..=0x17 | 0x20..=0x37)] => alloc::vec![*byte],
         id => write_bytes(id),
@@ -116,10 +118,11 @@ pub fn with_id(id: EndId, message: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A connection identifier before a message, as requests of CoAP have it, and the message (RFC 9528 appendix A.2).
+/// Splits off the connection identifier that precedes a message in CoAP requests (RFC 9528 appendix
+/// A.2).
 ///
 /// # Errors
-/// [`Error::Malformed`] if there is none, or one that is too long for OSCORE.
+/// [`Error::Malformed`] if it is missing, or too long for OSCORE.
 pub fn split_id(bytes: &[u8]) -> Result<(EndId, &[u8]), Error> {
     let mut items = Items::new(bytes)?;
     let id = items.id()?;
@@ -143,8 +146,9 @@ impl<'b> Items<'b> {
         self.0.input().get(self.0.position()..).unwrap_or_default()
     }
 
-    /// External authorization data to the end, which means nothing here, so that it may not be critical (RFC 9528 §3.8). How many bytes there are.
-    /// `lakers` takes all of it for one item, which is harmless as long as it begins with a number of one byte.
+    /// Skips external authorization data up to the end; returns its length. It is not supported, so
+    /// it must not be critical (RFC 9528 §3.8). `lakers` takes all of it for one item, which is
+    /// harmless if it starts with a one-byte number.
     fn external(&mut self) -> Result<usize, Error> {
         let length = self.rest().len();
         let one_byte = matches!(self.rest(), [] | [0x00..=0x17, ..]);
@@ -159,7 +163,7 @@ impl<'b> Items<'b> {
         if one_byte { Ok(length) } else { Err(Error::Ead) }
     }
 
-    /// One suite, or an array of two or more.
+    /// Reads one suite, or an array of at least two.
     fn suites(&mut self, ours: i64) -> Result<Suites, Error> {
         if self.0.datatype()? != Type::Array {
             return Ok(Suites { selected: self.0.i64()?, ours_before: false });
@@ -172,14 +176,14 @@ impl<'b> Items<'b> {
         Ok(Suites { selected: self.0.i64()?, ours_before })
     }
 
-    /// A byte string, or a number that stands for the byte that is its encoding.
+    /// Reads a byte string, or a number that represents its own one-byte encoding.
     fn short(&mut self) -> Result<&'b [u8], Error> {
         if let Some((byte @ (0x00..=0x17 | 0x20..=0x37), _)) = self.rest().split_first() {
             self.0.i64()?;
             return Ok(core::slice::from_ref(byte));
         }
         match self.0.bytes()? {
-            // It would have been a number.
+            // The byte would have to be encoded as a number.
             [0x00..=0x17 | 0x20..=0x37] => Err(Error::Malformed),
             id => Ok(id),
         }
@@ -190,7 +194,7 @@ impl<'b> Items<'b> {
     }
 
     fn plaintext_3(&mut self) -> Result<Plaintext3<'b>, Error> {
-        // A map would be another way to name a credential than by the ID of its key.
+        // A map would identify the credential by something other than a key ID.
         if matches!(self.0.datatype()?, Type::Map | Type::MapIndef) {
             return Err(Error::UnknownCredential);
         }

@@ -1,26 +1,26 @@
-//! The algorithms that messages are protected with, by their numbers in the registry of COSE (RFC 9053).
+//! Algorithms, by their numbers in the COSE registry (RFC 9053).
 
-/// How messages are encrypted and authenticated (RFC 9053 §4).
+/// The encryption algorithm (RFC 9053 §4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Aead {
-    /// AES-CCM-16-64-128 (10), which every implementation has (RFC 8613 §3.2): a key of 128 bits, a tag of 64.
+    /// AES-CCM-16-64-128 (10), mandatory to implement (RFC 8613 §3.2): 128-bit key, 64-bit tag.
     #[default]
     AesCcm16_64_128,
-    /// AES-CCM-16-64-256 (11): a key of 256 bits, a tag of 64.
+    /// AES-CCM-16-64-256 (11): 256-bit key, 64-bit tag.
     AesCcm16_64_256,
-    /// AES-CCM-16-128-128 (30): a key of 128 bits, a tag of 128.
+    /// AES-CCM-16-128-128 (30): 128-bit key, 128-bit tag.
     AesCcm16_128_128,
-    /// AES-CCM-16-128-256 (31): a key of 256 bits, a tag of 128.
+    /// AES-CCM-16-128-256 (31): 256-bit key, 128-bit tag.
     AesCcm16_128_256,
 }
 
 impl Aead {
-    /// All that there are.
+    /// All supported algorithms.
     pub const ALL: [Self; 4] =
         [Self::AesCcm16_64_128, Self::AesCcm16_64_256, Self::AesCcm16_128_128, Self::AesCcm16_128_256];
 
-    /// Its number in the registry "COSE Algorithms".
+    /// Returns the number in the registry "COSE Algorithms".
     #[must_use]
     pub const fn number(self) -> i32 {
         match self {
@@ -31,13 +31,13 @@ impl Aead {
         }
     }
 
-    /// The algorithm with this number; `None` if it is not one of these.
+    /// Returns the algorithm with this number; `None` if it is not supported.
     #[must_use]
     pub fn from_number(number: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| algorithm.number() == number)
     }
 
-    /// Bytes of a key.
+    /// Returns the length of a key in bytes.
     #[must_use]
     pub const fn key_length(self) -> usize {
         match self {
@@ -46,7 +46,7 @@ impl Aead {
         }
     }
 
-    /// Bytes of a tag, which is by how much a ciphertext is longer than its plaintext.
+    /// Returns the length of a tag in bytes: the difference between ciphertext and plaintext.
     #[must_use]
     pub const fn tag_length(self) -> usize {
         match self {
@@ -55,24 +55,25 @@ impl Aead {
         }
     }
 
-    /// Bytes of a nonce.
+    /// Returns the length of a nonce in bytes.
     #[must_use]
     pub const fn nonce_length(self) -> usize {
         13
     }
 
-    /// Bytes of a Sender ID or Recipient ID at most: six less than a nonce has (RFC 8613 §3.3).
+    /// Returns the maximum length of a Sender ID or Recipient ID in bytes: the nonce length minus
+    /// six (RFC 8613 §3.3).
     #[must_use]
     pub const fn longest_id(self) -> usize {
         self.nonce_length() - 6
     }
 }
 
-/// How keys are derived from the master secret (RFC 9053 §5.1).
+/// The key derivation function (RFC 9053 §5.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Hkdf {
-    /// HKDF SHA-256 (-10), which every implementation has (RFC 8613 §3.2).
+    /// HKDF SHA-256 (-10), mandatory to implement (RFC 8613 §3.2).
     #[default]
     Sha256,
     /// HKDF SHA-512 (-11).
@@ -80,7 +81,7 @@ pub enum Hkdf {
 }
 
 impl Hkdf {
-    /// Its number in the registry "COSE Algorithms".
+    /// Returns the number in the registry "COSE Algorithms".
     #[must_use]
     pub const fn number(self) -> i32 {
         match self {
@@ -89,7 +90,7 @@ impl Hkdf {
         }
     }
 
-    /// The algorithm with this number; `None` if it is not one of these.
+    /// Returns the algorithm with this number; `None` if it is not supported.
     #[must_use]
     pub fn from_number(number: i32) -> Option<Self> {
         [Self::Sha256, Self::Sha512].into_iter().find(|algorithm| algorithm.number() == number)

@@ -1,27 +1,28 @@
-//! [`Binding`]: what makes a response the one to a certain request (RFC 8613 §5.4, §8.3, §8.4).
+//! [`Binding`]: binds responses to their request (RFC 8613 §5.4, §8.3, §8.4).
 
 use super::{ContextId, EndId, PartialIv, Refused};
 
-/// Which request a response belongs to, for whoever answers it and for whoever waits for the answer. A response that was
-/// made for another request is refused.
+/// The request of a protected response, at client and server. A response to another request is
+/// refused.
 ///
-/// A clone is the same request: what takes a request's number only once is kept in the server's context.
+/// A clone refers to the same request: the server's context records which request numbers are used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
     context: ContextId,
-    /// Which of the keys that the context has had.
+    /// The key generation of the context.
     epoch: u32,
-    /// Who sent the request.
+    /// The sender of the request.
     kid: EndId,
-    /// The number that the request has.
+    /// The sequence number of the request.
     number: PartialIv,
-    /// At a client: the request registers an observation, so that several responses may come.
+    /// At a client: the request registers an observation, so that several responses may arrive.
     observes: bool,
-    /// At a client: the keys are such as it proposes.
+    /// At a client: the request uses proposed keys.
     proposal: bool,
-    /// At a client: a response without a number of its own came.
+    /// At a client: a response without its own number has arrived.
     answered: bool,
-    /// At a client: one more than the number of the newest notification (RFC 8613 §7.4.1); 0 if none came.
+    /// At a client: the number of the newest notification plus one (RFC 8613 §7.4.1); 0 before the
+    /// first.
     newest: u64,
 }
 
@@ -30,40 +31,41 @@ impl Binding {
         Self { context, epoch, kid, number, observes, proposal: false, answered: false, newest: 0 }
     }
 
-    /// The same, with keys that are proposed, or not.
+    /// Sets whether the keys are proposed.
     pub(super) const fn proposing(self, proposal: bool) -> Self {
         Self { proposal, ..self }
     }
 
-    /// At a client: the request was protected with keys that it alone knew ([`Start::Anew`](super::Start::Anew)). Nobody has executed it.
+    /// At a client: returns `true` if the request was protected with keys known only to the client
+    /// ([`Start::Anew`](super::Start::Anew)). No server can have executed it.
     #[must_use]
     pub const fn is_proposal(&self) -> bool {
         self.proposal
     }
 
-    /// Who gave the request its number, and which.
+    /// Returns the sender and the number of the request.
     pub(super) const fn request(&self) -> (EndId, PartialIv) {
         (self.kid, self.number)
     }
 
-    /// With which of the context's keys the request was protected.
+    /// Returns the key generation of the request.
     pub(super) const fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// Several responses may come.
+    /// Returns `true` if several responses may arrive.
     pub(super) const fn observes(&self) -> bool {
         self.observes
     }
 
-    /// A response with this number came, or one without, and was authentic.
+    /// Records the number of an authentic response, `None` if it has none.
     ///
     /// # Errors
     ///
-    /// If it is not newer than what came before.
+    /// If it is not newer than previous responses.
     pub(super) fn take(&mut self, number: Option<u64>) -> Result<(), Refused> {
         match number {
-            // It is the oldest of all (RFC 8613 §4.1.3.5.2).
+            // A response without a number is older than any other (RFC 8613 §4.1.3.5.2).
             None if self.answered || self.newest > 0 => return Err(Refused::Replayed),
             None => self.answered = true,
             Some(number) if number < self.newest => return Err(Refused::Replayed),
@@ -72,13 +74,13 @@ impl Binding {
         Ok(())
     }
 
-    /// Whose keys the request was protected with.
+    /// Returns the context that protects the request.
     #[must_use]
     pub const fn context(&self) -> ContextId {
         self.context
     }
 
-    /// The request's number.
+    /// Returns the sequence number of the request.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number.number()

@@ -1,5 +1,5 @@
-//! [`Challenges`]: bounds the sequence numbers that a server uses for Echo challenges after a restart
-//! (RFC 8613 appendix B.1.2), as any recorded request asks for one.
+//! [`Challenges`]: limits the sequence numbers that a server uses for Echo challenges after a
+//! restart (RFC 8613 appendix B.1.2), because any replayed request causes one.
 
 use core::time::Duration;
 
@@ -7,37 +7,37 @@ use conche_cc::Instant;
 
 use crate::codec::{Body, Code};
 
-/// Challenges for requests that are not the newest one: at once, and then one each second.
+/// Number of challenges for requests other than the newest one: at once, then one per second.
 const OTHERS: u16 = 32;
 
-/// The same challenge answers copies of the newest request for this time, half the lifetime of its
+/// Time for which duplicates of the newest request get the same challenge: half the lifetime of an
 /// Echo value.
 const REPEATED_FOR: Duration = Duration::from_secs(46);
 
-/// The challenges of one context that has no replay window yet.
+/// The challenges of one context without a replay window.
 ///
-/// The client's next requests have larger numbers than all recorded ones, so each request with a
-/// larger number than all before is challenged. A copy of it gets the same bytes, which uses no
-/// number. Other requests, such as recorded ones in turn, share a rate.
+/// The client's next requests have larger numbers than all replayed ones, so each request with a
+/// larger number than all before is challenged. A duplicate of it gets the same bytes, which uses
+/// no number. Other requests, such as replayed ones in turn, share a rate limit.
 #[derive(Debug)]
 pub(super) struct Challenges {
     newest: u64,
     at: Instant,
     answer: (Code, Body),
-    /// Challenges left for others.
+    /// Remaining challenges for other requests.
     others: u16,
-    /// When `others` was counted last.
+    /// When `others` was last updated.
     counted: Instant,
 }
 
-/// The answer to a request that may be old.
+/// The answer to a possibly replayed request.
 #[derive(Debug)]
 pub(super) enum Challenge {
-    /// A challenge of its own.
+    /// A new challenge.
     New,
-    /// The one that its original has got.
+    /// The challenge that the original request got.
     Repeated(Code, Body),
-    /// Nothing.
+    /// No answer.
     None,
 }
 
@@ -67,7 +67,7 @@ impl Challenges {
         }
     }
 
-    /// Notes a challenge that was made.
+    /// Records a new challenge.
     pub(super) fn note(before: Option<Self>, now: Instant, number: u64, answer: (Code, Body)) -> Self {
         match before {
             Some(before) if number < before.newest => before,

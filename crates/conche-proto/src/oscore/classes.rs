@@ -1,26 +1,26 @@
-//! Which options are encrypted, and which have to be seen on the way (RFC 8613 §4.1, figure 5).
+//! Classes of options: encrypted, or visible to proxies (RFC 8613 §4.1, figure 5).
 
 use crate::codec::OptionNumber;
 
-/// How an option travels.
+/// The protection of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// Class E: encrypted. So are all options that are not known.
+    /// Class E: encrypted; the class of all unknown options.
     Inner,
-    /// Class U: for those on the way, and not protected.
+    /// Class U: visible to proxies, not protected.
     Outer,
-    /// Encrypted for the other end, and beside that for those on the way.
+    /// Encrypted for the other end, and also visible to proxies.
     Both,
-    /// Divided into what is to be seen and what is not (RFC 8613 §4.1.3.3).
+    /// Split into a visible and an encrypted part (RFC 8613 §4.1.3.3).
     Divided,
-    /// Tells that the message is protected already, which it can be once only (RFC 8613 §4.1.3.7).
+    /// Indicates a protected message, which cannot be protected again (RFC 8613 §4.1.3.7).
     Nested,
 }
 
-/// The class of an option of a message that is to be protected.
+/// Returns the class of an option of a message to be protected.
 ///
-/// Max-Age, the block options and No-Response may be outer ones too, where they are put by those on the way, or would be
-/// of use to them. This end has its own encrypted.
+/// Max-Age, the block options and No-Response may also be outer options, set by or intended for
+/// proxies. This endpoint always encrypts its own.
 pub(super) const fn class(number: OptionNumber) -> Class {
     match number {
         OptionNumber::OBSERVE => Class::Both,
@@ -34,8 +34,8 @@ pub(super) const fn class(number: OptionNumber) -> Class {
     }
 }
 
-/// An outer option that means something to the end that a message is for. All others were for those on the way, or come
-/// from them, and are no part of what was protected (RFC 8613 §8.2 and §8.4, step 1).
+/// Returns `true` for outer options that concern the recipient. All others are set by or intended
+/// for proxies and are not part of the protected message (RFC 8613 §8.2 and §8.4, step 1).
 pub(super) const fn is_taken_from_outside(number: OptionNumber) -> bool {
     matches!(class(number), Class::Outer | Class::Divided)
 }

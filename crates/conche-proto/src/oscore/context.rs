@@ -1,4 +1,5 @@
-//! [`Context`]: the keys of one pair of ends, what was sent with them, and what came (RFC 8613 §3.1).
+//! [`Context`]: the keys shared by two ends, and the sequence numbers sent and received (RFC 8613
+//! §3.1).
 
 use alloc::boxed::Box;
 use core::hash::{Hash, Hasher};
@@ -11,36 +12,39 @@ use super::sequence::Sequence;
 use super::window::Arrivals;
 use super::{Aead, Credentials, CredentialsError, EndId, PartialIv, ReplayWindow};
 
-/// What this end knows of earlier use of the same credentials.
+/// Earlier use of the same credentials by this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// They were never used before by this end, neither to protect nor to unprotect, on any machine. If that is wrong,
-    /// nonces repeat and all protection is lost.
+    /// The credentials were never used by this end, neither to protect nor to unprotect, on any
+    /// machine. If this is wrong, nonces repeat and all protection is lost.
     First,
-    /// They were, and the last stored [`Reserve::up_to`](super::Reserve::up_to) is this. Which requests had come is not
-    /// known: as a server, this end takes none before one shows that it is fresh (RFC 8613 appendix B.1.2).
+    /// The credentials were used; this is the last stored
+    /// [`Reserve::up_to`](super::Reserve::up_to). The received requests are unknown: as a server,
+    /// this end accepts no request until one proves its freshness (RFC 8613 appendix B.1.2).
     Restarted {
-        /// The first number that was certainly not used yet.
+        /// The first number that was certainly not used.
         next: u64,
     },
-    /// They were, and all was stored at an orderly end, and removed from the store since.
+    /// The credentials were used; the state was stored at an orderly shutdown and since removed
+    /// from the store.
     Resumed {
-        /// The first number that was not used yet: [`Context::next_number`].
+        /// The first unused number: [`Context::next_number`].
         next: u64,
-        /// Which requests had come: [`Context::window`].
+        /// The received requests: [`Context::window`].
         window: ReplayWindow,
     },
-    /// Nobody knows, and nothing is to be stored: keys are derived anew with random numbers of both ends, which takes the first request a
-    /// round trip more (RFC 8613 appendix B.2). The other end has to do so as well. The ID context of the credentials is not used: random
-    /// numbers take its place.
+    /// Earlier use is unknown, and nothing will be stored: new keys are derived with random numbers
+    /// of both ends, which costs the first request an additional round trip (RFC 8613 appendix
+    /// B.2). The other end must do the same. The random numbers replace the ID context of the
+    /// credentials.
     Anew,
 }
 
-/// The sender's and the recipient's side of what two ends share. Its keys are wiped when it is dropped.
+/// A security context: Common, Sender and Recipient Context. Its keys are wiped on drop.
 ///
-/// It takes 232 bytes of memory with 64-bit addresses, and its ID context: it has the keys
-/// themselves, and not what ciphers make of them. One that is derived [anew](Start::Anew) has its
-/// credentials as well.
+/// It takes 232 bytes with 64-bit addresses, plus the ID context: it stores the keys themselves,
+/// not the ciphers' expanded keys. A context that is [renewed](Start::Anew) also stores its
+/// credentials.
 #[derive(Debug)]
 pub struct Context {
     pub(super) sender_id: EndId,
@@ -51,15 +55,15 @@ pub struct Context {
     pub(super) recipient_key: Key,
     pub(super) common_iv: CommonIv,
     pub(super) sequence: Sequence,
-    /// `None` until it is known which requests are old.
+    /// `None` until replayed requests can be detected.
     pub(super) arrivals: Option<Arrivals>,
-    /// Numbers in the replay window.
+    /// Size of the replay window.
     pub(super) window_size: u16,
-    /// Those that requests have got since `arrivals` are not known.
+    /// Challenges sent while `arrivals` is `None`.
     pub(super) challenges: Option<Box<Challenges>>,
-    /// How it is derived anew, if it is.
+    /// State of key renewal, if enabled.
     pub(super) renewal: Option<Box<Renewal>>,
-    /// How often it was.
+    /// Number of key renewals.
     pub(super) epoch: u32,
 }
 
@@ -68,7 +72,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// As [`Credentials::check`].
+    /// As for [`Credentials::check`].
     pub fn derive(credentials: &Credentials, start: Start) -> Result<Self, CredentialsError> {
         credentials.check()?;
         let (next, window) = match start {
@@ -85,7 +89,7 @@ impl Context {
             sender_key: material.derive(Output::Key(credentials.sender_id)),
             recipient_key: material.derive(Output::Key(credentials.recipient_id)),
             common_iv: material.derive(Output::CommonIv),
-            // Keys that are agreed on anew do not outlive this run.
+            // Renewed keys do not outlive the process.
             sequence: if start == Start::Anew { Sequence::volatile(next) } else { Sequence::new(next) },
             arrivals: window.map(|window| Arrivals::new(window, credentials.replay_window)),
             window_size: credentials.replay_window,
@@ -95,65 +99,67 @@ impl Context {
         })
     }
 
-    /// The same of credentials that both ends have just agreed on (RFC 9528), and forget when the program ends or before. No number of them
-    /// has to be stored: if they are kept anywhere, nonces repeat after a restart and all protection is lost.
+    /// Derives the keys from credentials that both ends have just negotiated (RFC 9528) and will
+    /// forget at the end of the process or before. Sequence numbers need not be stored. If the
+    /// credentials are stored anywhere, nonces repeat after a restart and all protection is lost.
     ///
     /// # Errors
     ///
-    /// As [`Credentials::check`].
+    /// As for [`Credentials::check`].
     pub fn agreed(credentials: &Credentials) -> Result<Self, CredentialsError> {
         Ok(Self { sequence: Sequence::volatile(0), ..Self::derive(credentials, Start::First)? })
     }
 
-    /// Names this end.
+    /// Returns the ID of this end.
     #[must_use]
     pub const fn sender_id(&self) -> EndId {
         self.sender_id
     }
 
-    /// Names the other end.
+    /// Returns the ID of the other end.
     #[must_use]
     pub const fn recipient_id(&self) -> EndId {
         self.recipient_id
     }
 
-    /// Tells contexts with the same IDs apart.
+    /// Returns the ID context, which distinguishes contexts with the same IDs.
     #[must_use]
     pub fn id_context(&self) -> Option<&[u8]> {
         self.id_context.as_deref()
     }
 
-    /// How messages are encrypted.
+    /// Returns the encryption algorithm.
     #[must_use]
     pub const fn aead(&self) -> Aead {
         self.aead
     }
 
-    /// The first number that nothing was protected with yet.
+    /// Returns the first unused sequence number.
     #[must_use]
     pub const fn next_number(&self) -> u64 {
         self.sequence.next()
     }
 
-    /// Which of the newest requests came; `None` as long as that is not known after a restart.
+    /// Returns the newest received requests; `None` while they are unknown after a restart.
     #[must_use]
     pub fn window(&self) -> Option<ReplayWindow> {
         self.arrivals.as_ref().map(Arrivals::window)
     }
 
-    /// Tells a hash function with what this end protects: the same for contexts that would use the same nonces with the same key,
-    /// which must not be in use together, wherever they are. Its state and its result are not to be shown, nor is its key to be known.
+    /// Hashes the sender's key material: equal for contexts that would use the same nonces with the
+    /// same key, and must not be in use at the same time anywhere. Hash state and result must not
+    /// be published, and the hash function must be keyed with a secret.
     pub fn hash_sender<H: Hasher>(&self, state: &mut H) {
         self.sender_key.0.hash(state);
         self.common_iv.0.hash(state);
     }
 
-    /// This end protects with the same key and nonces in both.
+    /// Returns `true` if this end would use the same key and nonces in both contexts.
     pub(super) fn sends_as(&self, other: &Self) -> bool {
         self.sender_key.is(&other.sender_key) & self.common_iv.is(&other.common_iv)
     }
 
-    /// The nonce of what this end, or the other one, gave a number to.
+    /// Returns the nonce for a number chosen by this end or the other.
     pub(super) fn nonce(&self, counted_by: EndId, number: PartialIv) -> Nonce {
         Nonce::new(&self.common_iv, counted_by, number)
     }

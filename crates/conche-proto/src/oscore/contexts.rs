@@ -1,4 +1,5 @@
-//! [`Contexts`]: all security contexts of an endpoint, found by number, or by what a request says of its sender.
+//! [`Contexts`]: all security contexts of an endpoint, found by ID or by the sender named in a
+//! request.
 
 use alloc::collections::VecDeque;
 use core::hash::{Hash, Hasher};
@@ -14,19 +15,19 @@ use crate::echo::Freshness;
 use crate::hash::Keyed;
 use crate::store::{Arena, Index};
 
-/// For so long a client can show that it was challenged: as long as its Confirmable request may take (MAX_TRANSMIT_WAIT,
-/// RFC 7252 §4.8.2).
+/// Lifetime of a challenge: the maximum duration of the client's Confirmable request
+/// (MAX_TRANSMIT_WAIT, RFC 7252 §4.8.2).
 const CHALLENGE_LIFETIME: Duration = Duration::from_secs(93);
 
-/// Names a context among those of an endpoint; never again another one.
+/// Identifies a context of an endpoint; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContextId {
     place: u32,
-    /// Which of all that were ever inserted.
+    /// Number of the insertion.
     generation: u32,
 }
 
-/// The security contexts of an endpoint, up to so many.
+/// The security contexts of an endpoint, up to a maximum number.
 ///
 /// ```
 /// use conche_proto::Instant;
@@ -68,30 +69,30 @@ pub struct ContextId {
 #[derive(Debug)]
 pub struct Contexts {
     pub(super) arena: Arena<Entry>,
-    /// By the other end's ID and ID context.
+    /// By ID and ID context of the other end.
     by_names: Index,
-    /// By the other end's ID, which may be all that a request says.
+    /// By the other end's ID, which may be all that a request contains.
     by_id: Index,
-    /// By what this end protects with.
+    /// By sender key material.
     by_sender: Index,
     hash: Keyed,
     pub(super) freshness: Freshness,
     most: usize,
     inserted: u32,
-    /// What the application has not heard of yet: one for each context at most.
+    /// Reservations not yet polled by the application: at most one per context.
     asking: VecDeque<Reserve>,
     pub(super) workspace: Workspace,
-    /// For the keys that are agreed on anew.
+    /// For renewed keys.
     pub(super) random: ChaCha8Rng,
 }
 
-/// What a context is found by.
+/// The hashes by which a context is found.
 struct Hashes {
     names: u64,
     id: u64,
 }
 
-/// What a context protects with, as it is hashed.
+/// The sender key material of a context, for hashing.
 struct Sender<'a>(&'a Context);
 
 impl Hash for Sender<'_> {
@@ -107,15 +108,15 @@ pub(super) struct Entry {
 }
 
 impl ContextId {
-    /// Where it is, or was.
+    /// Returns the place of the context in the arena.
     pub(super) const fn place(self) -> u32 {
         self.place
     }
 }
 
 impl Contexts {
-    /// None yet, and never more than `most`. Challenges and hashes are made from `seed`, which nobody else knows: real
-    /// endpoints draw it from the operating system.
+    /// Creates an empty set for at most `most` contexts. Challenges and hash keys are derived from
+    /// the secret `seed`, which real endpoints draw from the operating system.
     #[must_use]
     pub fn new(most: usize, seed: [u8; 32]) -> Self {
         let mut random = ChaCha8Rng::from_seed(seed);
@@ -137,7 +138,8 @@ impl Contexts {
         }
     }
 
-    /// Adds a context. It protects nothing, and takes no request, before numbers are reserved: see [`poll_reserve`](Self::poll_reserve).
+    /// Adds a context. It protects nothing and accepts no request before numbers are reserved: see
+    /// [`poll_reserve`](Self::poll_reserve).
     ///
     /// # Errors
     ///
@@ -163,7 +165,7 @@ impl Contexts {
         Ok(id)
     }
 
-    /// A context has another ID context, and other keys.
+    /// Updates the index after a change of ID context and keys.
     pub(super) fn index_again(&mut self, id: ContextId) {
         let Some(context) = self.get(id) else { return };
         let names = self.hashes(context.recipient_id(), context.id_context()).names;
@@ -174,7 +176,7 @@ impl Contexts {
         self.by_sender.insert(sender, id.place);
     }
 
-    /// Takes a context out.
+    /// Removes a context.
     pub fn remove(&mut self, id: ContextId) -> Option<Context> {
         self.get(id)?;
         self.by_names.remove(id.place);
@@ -184,7 +186,7 @@ impl Contexts {
         self.arena.take(id.place).map(|entry| entry.context)
     }
 
-    /// A context.
+    /// Returns a context.
     #[must_use]
     pub fn get(&self, id: ContextId) -> Option<&Context> {
         self.arena.get(id.place).filter(|entry| entry.generation == id.generation).map(|entry| &entry.context)
@@ -195,7 +197,7 @@ impl Contexts {
         Some(&mut entry.context)
     }
 
-    /// The context whose other end has this ID, and this ID context.
+    /// Returns the context with this ID and ID context of the other end.
     #[must_use]
     pub fn find(&self, recipient_id: EndId, id_context: Option<&[u8]>) -> Option<ContextId> {
         let hash = self.hashes(recipient_id, id_context).names;
@@ -205,7 +207,7 @@ impl Contexts {
         self.named(place?)
     }
 
-    /// One of those whose other end has this ID, but for some.
+    /// Returns a context with this ID of the other end, except `others`.
     pub(super) fn find_other(&self, recipient_id: EndId, others: &[ContextId]) -> Option<ContextId> {
         let hash = self.hashes(recipient_id, None).id;
         let place = self.by_id.peek(&self.arena, hash, |Entry { context, generation }| {
@@ -222,24 +224,25 @@ impl Contexts {
         Hashes { names: self.hash.hash(&(recipient_id, id_context)), id: self.hash.hash(&recipient_id) }
     }
 
-    /// How many contexts there are.
+    /// Returns the number of contexts.
     #[must_use]
     pub fn len(&self) -> usize {
         self.arena.len()
     }
 
-    /// There is none.
+    /// Returns `true` if there are no contexts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What the application is to store next, each once. To be asked after each insertion and after whatever protects.
+    /// Returns the next reservation to store, each once. To be polled after each insertion and
+    /// after each operation that protects.
     pub fn poll_reserve(&mut self) -> Option<Reserve> {
         self.asking.pop_front()
     }
 
-    /// What was asked for is stored.
+    /// Confirms that a reservation is stored.
     pub fn reserved(&mut self, reserve: Reserve) {
         if let Some(context) = self.get_mut(reserve.context) {
             context.sequence.reserved(reserve.up_to);
@@ -247,20 +250,22 @@ impl Contexts {
         }
     }
 
-    /// What was asked for could not be stored: it is asked for again when the context is next used.
+    /// Reports that a reservation could not be stored: it is requested again when the context is
+    /// next used.
     pub fn not_reserved(&mut self, context: ContextId) {
         if let Some(context) = self.get_mut(context) {
             context.sequence.not_reserved();
         }
     }
 
-    /// Nothing can be protected before what [`poll_reserve`](Self::poll_reserve) asks for is stored. What could not be stored is asked for again.
+    /// Returns `true` if nothing can be protected until a reservation is stored. Requests a failed
+    /// reservation again.
     pub fn waits_for_numbers(&mut self, context: ContextId) -> bool {
         self.ask(context);
         self.get(context).is_some_and(|context| context.sequence.waits())
     }
 
-    /// A number that nothing of this context was protected with yet.
+    /// Returns an unused sequence number.
     pub(super) fn take_number(&mut self, id: ContextId) -> Result<PartialIv, ProtectError> {
         let taken = self.get_mut(id).ok_or(ProtectError::UnknownContext)?.sequence.take();
         self.ask(id);
@@ -274,18 +279,18 @@ impl Contexts {
     }
 }
 
-/// A context was not added.
+/// Why a context was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum InsertError {
-    /// There are as many as there may be.
+    /// The maximum number of contexts is reached.
     #[error("there are as many security contexts as there may be")]
     Full,
-    /// There is one already whose other end has the same ID and ID context.
+    /// Another context has the same ID and ID context of the other end.
     #[error("there is a security context with the same recipient ID and ID context")]
     Duplicate,
-    /// There is one already with the same sender key and Common IV. Each counts its own messages: nonces would repeat
-    /// (RFC 8613 §3.3).
+    /// Another context has the same sender key and Common IV. Each counts its own messages, so
+    /// nonces would repeat (RFC 8613 §3.3).
     #[error(
         "there is a security context with the same master secret, salt, ID context and sender ID: each needs another sender ID, or secret"
     )]

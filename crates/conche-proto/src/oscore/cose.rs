@@ -1,4 +1,4 @@
-//! What protects one message: key, nonce and additional data (RFC 8613 §5.2, §5.4), and the encryption itself.
+//! Protection of one message: nonce and additional data (RFC 8613 §5.2, §5.4), and encryption.
 
 use core::fmt;
 
@@ -11,17 +11,17 @@ use zeroize::Zeroize;
 
 use super::{Aead, EndId, PartialIv};
 
-/// Bytes of the longest key.
+/// Length of the longest key in bytes.
 const LONGEST_KEY: usize = 32;
 
-/// Bytes of a nonce, and of the Common IV.
+/// Length of a nonce and of the Common IV, in bytes.
 const NONCE_LENGTH: usize = 13;
 
-/// Derived bytes that are secret: wiped when they are dropped, and not shown.
+/// Secret derived bytes: wiped on drop, and omitted from debug output.
 #[derive(Clone)]
 pub(super) struct Hidden<const N: usize>(pub(super) [u8; N]);
 
-/// Zeros behind the bytes of a shorter key.
+/// A key, padded with zeros.
 pub(super) type Key = Hidden<LONGEST_KEY>;
 
 pub(super) type CommonIv = Hidden<NONCE_LENGTH>;
@@ -31,7 +31,7 @@ impl<const N: usize> Hidden<N> {
         self.0.zeroize();
     }
 
-    /// They are the same bytes. How long it takes does not tell where they differ.
+    /// Compares in constant time.
     pub(super) fn is(&self, other: &Self) -> bool {
         self.0.iter().zip(&other.0).fold(0, |differs, (one, other)| differs | (one ^ other)) == 0
     }
@@ -49,12 +49,12 @@ impl<const N: usize> fmt::Debug for Hidden<N> {
     }
 }
 
-/// A nonce: with a key it protects one message only.
+/// A nonce: with a given key it protects only one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Nonce([u8; NONCE_LENGTH]);
 
 impl Nonce {
-    /// The nonce of the message to which this end gave this number (RFC 8613 §5.2).
+    /// Creates the nonce of a message with this sender and number (RFC 8613 §5.2).
     pub(super) fn new(common_iv: &CommonIv, counted_by: EndId, number: PartialIv) -> Self {
         let id = counted_by.as_slice();
         let mut nonce = [0; NONCE_LENGTH];
@@ -73,8 +73,9 @@ impl Nonce {
     }
 }
 
-/// The additional data of a request and of all responses to it: an Enc_structure of COSE around the `aad_array`
-/// (RFC 8613 §5.4). All its parts are so short that CBOR tells their lengths in the byte that tells their types.
+/// Returns the additional data of a request and of all responses to it: a COSE Enc_structure around
+/// the `aad_array` (RFC 8613 §5.4). All parts are short, so that CBOR encodes length and type in
+/// one byte.
 pub(super) fn additional_data(aead: Aead, request_kid: EndId, request_number: PartialIv) -> SmallVec<[u8; 32]> {
     const BYTE_STRING: u8 = 0x40;
     let mut array: SmallVec<[u8; 24]> = SmallVec::from_slice(&[0x85, 1, 0x81]);
@@ -92,11 +93,11 @@ pub(super) fn additional_data(aead: Aead, request_kid: EndId, request_number: Pa
     data
 }
 
-/// The cipher says no: a tag is wrong, or a message longer than it can be.
+/// A wrong tag, or a message that is too long.
 #[derive(Debug)]
 pub(super) struct Failed;
 
-/// Encrypts in place, and answers the tag that belongs behind.
+/// Encrypts in place, and returns the tag.
 pub(super) fn seal(
     aead: Aead,
     key: &Key,
@@ -112,7 +113,7 @@ pub(super) fn seal(
     }
 }
 
-/// Decrypts in place what has its tag behind it, and answers how many bytes the text has.
+/// Decrypts in place; the tag follows the ciphertext. Returns the length of the plaintext.
 pub(super) fn open(aead: Aead, key: &Key, nonce: Nonce, additional: &[u8], sealed: &mut [u8]) -> Result<usize, Failed> {
     match aead {
         Aead::AesCcm16_64_128 => open_with::<Ccm<Aes128Enc, U8, U13>>(key, nonce, additional, sealed),
@@ -147,7 +148,8 @@ fn open_with<A: KeyInit + AeadInOut>(
     Ok(length)
 }
 
-/// A context keeps keys, and not what ciphers make of them, which is some ten times as large.
+/// Creates the cipher. A context stores only keys, because expanded keys are about ten times as
+/// large.
 fn prepare<A: KeyInit + AeadCore>(Hidden(key): &Key, Nonce(nonce): &Nonce) -> Result<(A, RawNonce<A>), Failed> {
     let key = key.get(..size_of::<RawKey<A>>()).and_then(|key| <&RawKey<A>>::try_from(key).ok()).ok_or(Failed)?;
     let nonce = RawNonce::<A>::try_from(&nonce[..]).map_err(|_| Failed)?;

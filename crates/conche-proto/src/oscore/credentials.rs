@@ -1,4 +1,4 @@
-//! [`Credentials`]: what two ends share before they can protect anything (RFC 8613 §3.2).
+//! [`Credentials`]: the parameters that two ends share in advance (RFC 8613 §3.2).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -10,10 +10,11 @@ use zeroize::Zeroizing;
 use super::{Aead, Hkdf};
 use crate::codec::Hexadecimal;
 
-/// What a [`Context`](super::Context) is derived of. The other end has the same with the two IDs exchanged.
+/// The input of a [`Context`](super::Context). The other end has the same, with both IDs exchanged.
 ///
-/// Master secret, salt, ID context and sender ID make the key that this end sends with, so that no two credentials have all of them in
-/// common (RFC 8613 §3.3): whoever has one secret for many peers gives itself another ID, or an ID context, toward each.
+/// Master secret, master salt, ID context and sender ID determine the key with which this end
+/// sends. No two credentials may have all of them in common (RFC 8613 §3.3): with one secret for
+/// many peers, use another sender ID or ID context for each.
 ///
 /// ```
 /// use conche_proto::oscore::{Context, Credentials, EndId, Start};
@@ -29,45 +30,47 @@ use crate::codec::Hexadecimal;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Credentials {
-    /// Nobody else knows it. [`SHORTEST_SECRET`](Self::SHORTEST_SECRET) random bytes or more (RFC 8613 §3.3, §12.3).
+    /// Secret of at least [`SHORTEST_SECRET`](Self::SHORTEST_SECRET) random bytes (RFC 8613 §3.3,
+    /// §12.3).
     pub master_secret: Secret,
-    /// Known to both ends, and not necessarily secret; may be empty.
+    /// Known to both ends, not necessarily secret; may be empty.
     pub master_salt: Vec<u8>,
-    /// Tells contexts with the same IDs apart, and is sent with each request if there is one. At most
+    /// Distinguishes contexts with the same IDs, and is sent with each request if present. At most
     /// [`LONGEST_ID_CONTEXT`](Self::LONGEST_ID_CONTEXT) bytes.
     pub id_context: Option<Box<[u8]>>,
-    /// Names this end.
+    /// ID of this end.
     pub sender_id: EndId,
-    /// Names the other end.
+    /// ID of the other end.
     pub recipient_id: EndId,
-    /// How messages are encrypted.
+    /// Encryption algorithm.
     pub aead: Aead,
-    /// How keys are derived.
+    /// Key derivation function.
     pub hkdf: Hkdf,
-    /// Numbers behind the newest request of the other end that are still accepted, once each: 1 to
-    /// [`LARGEST_WINDOW`](Self::LARGEST_WINDOW), which is the default. The other end need not know
-    /// it.
+    /// Size of the replay window: how far behind the newest request of the other end a number is
+    /// still accepted, once. 1 to [`LARGEST_WINDOW`](Self::LARGEST_WINDOW), the default. The other
+    /// end need not know it.
     ///
-    /// A request that is lost is sent again with the same number after the retransmission timeout,
-    /// 2 s or more. It fails if the requests that overtook it meanwhile have moved the window past
-    /// it, so the window has to cover all that one peer sends in that time. RFC 8613 §3.2.2 has 32
-    /// by default, which is enough for NSTART 1. A larger window costs memory only while numbers
-    /// are missing: up to 16 bytes for each 64 numbers.
+    /// A lost request is retransmitted with the same number after at least 2 s. It fails if later
+    /// requests have moved the window past it in the meantime, so the window must cover everything
+    /// that a peer sends in this time. The default of RFC 8613 §3.2.2 is 32, which suffices for
+    /// NSTART 1. A larger window takes memory only while numbers are missing: at most 16 bytes per
+    /// 64 numbers.
     pub replay_window: u16,
 }
 
 impl Credentials {
-    /// Bytes of a master secret at least, as many as the shortest key has (RFC 8613 §3.2.1, §12.3).
+    /// Minimum length of a master secret in bytes: the length of the shortest key (RFC 8613 §3.2.1,
+    /// §12.3).
     pub const SHORTEST_SECRET: usize = 16;
 
-    /// Bytes of an ID context at most: the option's value tells its length in one byte, and has 255 with everything
-    /// (RFC 8613 §6.1).
+    /// Maximum length of an ID context in bytes: the option encodes the length in one byte, and the
+    /// whole value has at most 255 (RFC 8613 §6.1).
     pub const LONGEST_ID_CONTEXT: usize = 240;
 
     /// The largest [replay window](Self::replay_window).
     pub const LARGEST_WINDOW: u16 = 1024;
 
-    /// With no salt and no ID context, and the algorithms that every implementation has.
+    /// Creates credentials without salt and ID context, with the mandatory algorithms.
     pub fn new(master_secret: impl Into<Secret>, sender_id: EndId, recipient_id: EndId) -> Self {
         Self {
             master_secret: master_secret.into(),
@@ -81,11 +84,11 @@ impl Credentials {
         }
     }
 
-    /// Whether a context can be derived.
+    /// Checks whether a context can be derived.
     ///
     /// # Errors
     ///
-    /// The first of what [`CredentialsError`] lists.
+    /// The first applicable [`CredentialsError`].
     pub fn check(&self) -> Result<(), CredentialsError> {
         match self.master_secret.as_slice().len() {
             Self::SHORTEST_SECRET.. => {}
@@ -110,19 +113,19 @@ impl Credentials {
     }
 }
 
-/// Bytes that are wiped when they are dropped, and not shown.
+/// Secret bytes: wiped on drop, and omitted from debug output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// Takes the bytes over, without a copy that would not be wiped.
+/// Takes ownership of the bytes, without a copy that would not be wiped.
 impl From<Vec<u8>> for Secret {
     fn from(bytes: Vec<u8>) -> Self {
         Self(Zeroizing::new(bytes))
@@ -141,26 +144,27 @@ impl From<&[u8]> for Secret {
     }
 }
 
-/// How many bytes there are, and nothing else.
+/// Prints only the length.
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Secret({} bytes)", self.0.len())
     }
 }
 
-/// What names an end: its Sender ID, and the Recipient ID of the other one (RFC 8613 §3.1). A request carries it as `kid`.
+/// The ID of an end: its Sender ID, and the Recipient ID at the other end (RFC 8613 §3.1). Sent as
+/// `kid` in requests.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EndId {
-    /// Zeros behind `length`.
+    /// Padded with zeros after `length`.
     bytes: [u8; Self::LONGEST],
     length: u8,
 }
 
 impl EndId {
-    /// Bytes of an ID at most, whatever the algorithm (RFC 8613 §3.3).
+    /// Maximum length of an ID for any algorithm, in bytes (RFC 8613 §3.3).
     pub const LONGEST: usize = 7;
 
-    /// An ID; `None` if it is longer than any can be. It may be empty.
+    /// Creates an ID, which may be empty; `None` if it is too long.
     #[must_use]
     pub fn new(id: &[u8]) -> Option<Self> {
         let mut bytes = [0; Self::LONGEST];
@@ -168,28 +172,28 @@ impl EndId {
         Some(Self { bytes, length: u8::try_from(id.len()).ok()? })
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.length)).unwrap_or_default()
     }
 }
 
-/// Hexadecimal digits.
+/// Prints hexadecimal digits.
 impl fmt::Debug for EndId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "EndId({})", Hexadecimal(self.as_slice()))
     }
 }
 
-/// No context can be derived.
+/// Why no context can be derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CredentialsError {
-    /// The master secret can be guessed.
+    /// The master secret is short enough to be guessed.
     #[error("the master secret has {length} bytes: it is to be {} random bytes or more", Credentials::SHORTEST_SECRET)]
     ShortSecret {
-        /// Its length, in bytes.
+        /// Length in bytes.
         length: usize,
     },
     /// Both ends would use the same keys and nonces (RFC 8613 §3.3).
@@ -198,21 +202,21 @@ pub enum CredentialsError {
     /// An ID leaves no room for a sequence number in a nonce.
     #[error("a sender or recipient ID has {length} bytes: {longest} at most with this algorithm")]
     IdLength {
-        /// Its length, in bytes.
+        /// Length in bytes.
         length: usize,
-        /// Bytes that it may have.
+        /// Maximum length in bytes.
         longest: usize,
     },
     /// The replay window is empty or too large.
     #[error("a replay window of {size} numbers: 1 to {} are possible", Credentials::LARGEST_WINDOW)]
     ReplayWindow {
-        /// Its size.
+        /// The requested size.
         size: u16,
     },
     /// The ID context does not fit into the option.
     #[error("the ID context has {length} bytes: {} at most", Credentials::LONGEST_ID_CONTEXT)]
     IdContextLength {
-        /// Its length, in bytes.
+        /// Length in bytes.
         length: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! Keys and Common IV of a context (RFC 8613 §3.2.1).
+//! Derives the keys and the Common IV of a context (RFC 8613 §3.2.1).
 
 use alloc::vec::Vec;
 use core::convert::Infallible;
@@ -9,7 +9,7 @@ use sha2::{Sha256, Sha512};
 use super::cose::Hidden;
 use super::{Credentials, EndId, Hkdf};
 
-/// What is derived.
+/// The value to derive.
 #[derive(Clone, Copy)]
 pub(super) enum Output {
     /// The key of the end with this ID.
@@ -17,7 +17,7 @@ pub(super) enum Output {
     CommonIv,
 }
 
-/// What the master secret gives, of which all else is derived.
+/// The HKDF output for a master secret, from which everything else is derived.
 pub(super) struct Material<'a> {
     credentials: &'a Credentials,
     extracted: Extracted,
@@ -38,7 +38,7 @@ impl<'a> Material<'a> {
         Self { credentials, extracted }
     }
 
-    /// What is derived, with zeros behind it.
+    /// Derives a value, padded with zeros.
     pub(super) fn derive<const N: usize>(&self, output: Output) -> Hidden<N> {
         let length = match output {
             Output::Key(_) => self.credentials.aead.key_length(),
@@ -47,7 +47,7 @@ impl<'a> Material<'a> {
         let info = info(self.credentials, output, length);
         let mut derived = Hidden([0; N]);
         if let Some(bytes) = derived.0.get_mut(..length) {
-            // No hash is too short for what is asked of it here.
+            // The requested lengths are valid for all hash functions.
             let _ = match &self.extracted {
                 Extracted::Sha256(extracted) => extracted.expand(&info, bytes),
                 Extracted::Sha512(extracted) => extracted.expand(&info, bytes),
@@ -57,14 +57,14 @@ impl<'a> Material<'a> {
     }
 }
 
-/// The CBOR array `info`.
+/// Encodes the CBOR array `info`.
 fn info(credentials: &Credentials, output: Output, length: usize) -> Vec<u8> {
     let (id, name) = match output {
         Output::Key(id) => (id, "Key"),
         Output::CommonIv => (EndId::default(), "IV"),
     };
     let mut info = Vec::new();
-    // Memory takes everything.
+    // Writing to memory cannot fail.
     let _ = encode(&mut Encoder::new(&mut info), credentials, id, name, length);
     info
 }

@@ -1,4 +1,4 @@
-//! [`Contexts`] at work: requests and responses, out and in (RFC 8613 §8).
+//! Protects and unprotects requests and responses (RFC 8613 §8).
 
 use alloc::boxed::Box;
 
@@ -18,13 +18,13 @@ use super::{
 };
 use crate::codec::{Body, Code, Message, MessagePool, OptionNumber, encode_uint};
 
-/// So many contexts are tried of those whose other end has the ID that a request names without an ID context
+/// Maximum number of contexts tried for a request that names its sender without an ID context
 /// (RFC 8613 §3.3, §12.2).
 const MOST_TRIED: usize = 4;
 
 impl Contexts {
-    /// Protects a request with this inner code, and these inner options and payload (RFC 8613 §8.1). Each transmission of a
-    /// request is the same outer message; a request that is made anew is protected anew.
+    /// Protects a request with this inner code, options and payload (RFC 8613 §8.1).
+    /// Retransmissions send the same outer message; a repeated request is protected again.
     ///
     /// # Errors
     ///
@@ -44,12 +44,13 @@ impl Contexts {
         Ok(Protected { code, body, binding })
     }
 
-    /// Checks a request that has an OSCORE option, and says what was asked (RFC 8613 §8.2). Outer block-wise transfer is to
-    /// be undone before.
+    /// Verifies and decrypts a request with an OSCORE option (RFC 8613 §8.2). Outer block-wise
+    /// transfer must be complete.
     ///
     /// # Errors
     ///
-    /// [`Refused`], and nothing but the answer to it is to follow from the request: see [`refusal`](Self::refusal).
+    /// [`Refused`]. The request must have no effect other than its answer: see
+    /// [`refusal`](Self::refusal).
     pub fn unprotect_request(
         &mut self,
         now: Instant,
@@ -86,8 +87,8 @@ impl Contexts {
         Err(refused.unwrap_or(Refused::UnknownContext))
     }
 
-    /// A context that a request with this `kid` can be of: the one with its ID context, and without such the one that has
-    /// none before all others.
+    /// Returns the next context to try for a request with this `kid`: the one with its ID context;
+    /// for a request without one, first the context without an ID context.
     fn next_to_try(&self, kid: EndId, kid_context: Option<&[u8]>, tried: &[ContextId]) -> Option<ContextId> {
         if tried.is_empty()
             && let Some(exact) = self.find(kid, kid_context)
@@ -122,11 +123,11 @@ impl Contexts {
         if !inner.code().is_request() {
             return Err(Refused::Forged);
         }
-        // It is authentic from here on.
+        // The request is authentic.
         let binding = Binding::new((id, context.epoch), kid, number, false);
         context.confirm();
         if !context.sequence.is_stored() {
-            // After a power cut now this end would begin with the same window once more.
+            // After a power failure, this end would start with the same window again.
             return Err(Refused::NotFresh(binding));
         }
         match &mut context.arrivals {
@@ -144,10 +145,9 @@ impl Contexts {
         Ok(Unprotected { message, binding })
     }
 
-    /// Returns the answer to a request that was refused: outer code, options and payload (RFC 8613
-    /// §8.2, appendix B.1.2). `None` if nothing can be protected at the time, or if too many
-    /// requests with old numbers have asked for a challenge: 32 get one at once, and then one each
-    /// second.
+    /// Returns outer code, options and payload of the answer to a refused request (RFC 8613 §8.2,
+    /// appendix B.1.2). `None` if nothing can be protected now, or if too many requests with old
+    /// numbers caused challenges: 32 are answered at once, then one per second.
     pub fn refusal(&mut self, now: Instant, refused: &Refused) -> Option<(Code, Body)> {
         let binding = match refused {
             Refused::NotFresh(binding) => binding,
@@ -170,11 +170,11 @@ impl Contexts {
         Some(answer)
     }
 
-    /// Protects a response to the request of this binding, with this inner code, and these inner options and payload
-    /// (RFC 8613 §8.3). A body with Observe is a notification.
+    /// Protects a response to the request of this binding, with this inner code, options and
+    /// payload (RFC 8613 §8.3). A body with Observe is a notification.
     ///
-    /// The first response takes the request's number, as long as the window still tells that none did; all others take
-    /// numbers of their own.
+    /// The first response uses the request's number, if the window still shows that none did; all
+    /// others use numbers of their own.
     ///
     /// # Errors
     ///
@@ -207,12 +207,12 @@ impl Contexts {
         Ok(ProtectedResponse { code, body })
     }
 
-    /// Checks a response that has an OSCORE option against the request that it came for, and says what was answered
-    /// (RFC 8613 §8.4). Outer block-wise transfer is to be undone before.
+    /// Verifies and decrypts a response with an OSCORE option to the request of this binding
+    /// (RFC 8613 §8.4). Outer block-wise transfer must be complete.
     ///
     /// # Errors
     ///
-    /// [`Refused`]: the response is as if it had not come.
+    /// [`Refused`]: the response must be ignored.
     pub fn unprotect_response(
         &mut self,
         binding: &mut Binding,
@@ -240,7 +240,7 @@ impl Contexts {
     }
 }
 
-/// What Observe can hold (RFC 8613 §4.1.3.5.2).
+/// The part of a number that fits into Observe (RFC 8613 §4.1.3.5.2).
 fn lower_24_bits(number: u64) -> u32 {
     let [low, middle, high, ..] = number.to_le_bytes();
     u32::from_le_bytes([low, middle, high, 0])

@@ -1,24 +1,29 @@
-//! OSCORE (RFC 8613): requests and responses that only their two ends can read, change or make, whatever stands between.
+//! OSCORE (RFC 8613): end-to-end encryption and authentication of requests and responses, across
+//! proxies.
 //!
 //! ```text
 //! request:   inner request ──> protect_request ──> outer request ~~> unprotect_request ──> inner request
 //! response:  inner response <── unprotect_response <~~ outer response <── protect_response <── inner response
 //! ```
 //!
-//! Two ends share [`Credentials`]. Each derives a [`Context`] of them, and keeps all of its contexts in [`Contexts`], which
-//! protects what leaves and finds and checks what comes. What binds a response to its request is a [`Binding`]. Nothing
-//! here reads a clock or a file: what has to outlive the program, the application keeps, and it is asked to by
-//! [`Contexts::poll_reserve`].
+//! Two ends share [`Credentials`]. Each derives a [`Context`] from them and stores it in
+//! [`Contexts`], which protects outgoing messages, and finds the context of incoming ones and
+//! verifies them. A [`Binding`] binds responses to their request. This module reads no clock or
+//! file: [`Contexts::poll_reserve`] returns the values that the application must store
+//! persistently.
 //!
-//! A key and a nonce protect one message only. The nonce is made of a number that its sender counts; so
+//! A key and a nonce protect only one message. The nonce contains a number counted by its sender;
+//! therefore
 //!
-//! - no number is used before the application has stored that it may have been ([`Reserve`], RFC 8613 appendix B.1.1), and
-//!   no request is taken before it has stored anything since the start,
-//! - a response takes its request's number once at most, and otherwise one of its own sender,
-//! - after a restart that forgot which requests had come, none is taken before an Echo shows that it is fresh
-//!   (RFC 8613 appendix B.1.2, RFC 9175).
+//! - no number is used before the application has stored that it may be ([`Reserve`], RFC 8613
+//!   appendix B.1.1), and no request is accepted before the application has stored anything since
+//!   the start,
+//! - a response uses its request's number at most once, and otherwise a number of its own sender,
+//! - after a restart that lost the received numbers, no request is accepted before an Echo proves
+//!   its freshness (RFC 8613 appendix B.1.2, RFC 9175).
 //!
-//! Where neither end can remember anything, both agree on new keys after each start ([`Start::Anew`], appendix B.2).
+//! If neither end can store anything, both derive new keys after each start ([`Start::Anew`],
+//! appendix B.2).
 
 mod algorithms;
 mod binding;
@@ -56,13 +61,13 @@ use option::{OptionValue, PartialIv};
 
 use crate::codec::{Content, OptionNumber};
 
-/// Who a protected message says to be of: the `kid` of its OSCORE option.
+/// Returns the claimed sender of a protected message: the `kid` of its OSCORE option.
 pub(crate) fn kid_of(message: &Content<'_>) -> Option<EndId> {
     let option = message.options().find(|option| option.number == OptionNumber::OSCORE)?;
     EndId::new(OptionValue::decode(option.value)?.kid?)
 }
 
-/// Whether a message has an OSCORE option, so that it has to be unprotected before anything in it means something
+/// Returns `true` if a message has an OSCORE option and must be unprotected before processing
 /// (RFC 8613 §2).
 #[must_use]
 pub fn is_protected(message: &Content<'_>) -> bool {

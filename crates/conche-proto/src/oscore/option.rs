@@ -1,10 +1,10 @@
-//! The value of the OSCORE option (RFC 8613 §6.1), and the numbers in it.
+//! The value of the OSCORE option (RFC 8613 §6.1).
 
 use smallvec::SmallVec;
 
 use super::sequence::Sequence;
 
-/// A sequence number as messages carry it: no leading zeros, but a byte for 0 (RFC 8613 §5).
+/// A sequence number in its encoded form: without leading zeros, one byte for 0 (RFC 8613 §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PartialIv {
     /// Big-endian.
@@ -12,10 +12,10 @@ pub(super) struct PartialIv {
 }
 
 impl PartialIv {
-    /// Bytes of the largest number.
+    /// Length of the largest number in bytes.
     pub(super) const LONGEST: usize = 5;
 
-    /// `None` beyond the largest number.
+    /// Creates a number; `None` beyond the largest one.
     pub(super) fn new(number: u64) -> Option<Self> {
         if number >= Sequence::END {
             return None;
@@ -24,8 +24,8 @@ impl PartialIv {
         Some(Self { padded })
     }
 
-    /// `None` if it is empty, too long, or has a leading zero. The bytes are part of what is authenticated, so that there
-    /// must be only one way to write a number.
+    /// Decodes a number; `None` if it is empty, too long, or has a leading zero. The bytes are
+    /// authenticated, so each number must have a single encoding.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let mut padded = [0; Self::LONGEST];
         padded.get_mut(Self::LONGEST.checked_sub(bytes.len())?..)?.copy_from_slice(bytes);
@@ -47,7 +47,7 @@ impl PartialIv {
     }
 }
 
-/// What the option says.
+/// The decoded option value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct OptionValue<'a> {
     pub(super) number: Option<PartialIv>,
@@ -61,10 +61,10 @@ const HAS_KID_CONTEXT: u8 = 1 << 4;
 const RESERVED: u8 = 0b1110_0000;
 
 impl<'a> OptionValue<'a> {
-    /// `None` for what RFC 8613 §6.1 does not describe.
+    /// Decodes an option value; `None` if it does not conform to RFC 8613 §6.1.
     pub(super) fn decode(value: &'a [u8]) -> Option<Self> {
         let Some((&flags, rest)) = value.split_first() else { return Some(Self::default()) };
-        // Flags that say nothing are left out (§2).
+        // An empty flag byte must be omitted (§2).
         if flags == 0 || flags & RESERVED != 0 {
             return None;
         }
@@ -91,7 +91,8 @@ impl<'a> OptionValue<'a> {
         Some(Self { number, kid_context, kid })
     }
 
-    /// A context of at most [`LONGEST_ID_CONTEXT`](super::Credentials::LONGEST_ID_CONTEXT) bytes tells its length in one.
+    /// Encodes the option value. A context of at most
+    /// [`LONGEST_ID_CONTEXT`](super::Credentials::LONGEST_ID_CONTEXT) bytes has a one-byte length.
     pub(super) fn encode(&self) -> SmallVec<[u8; 24]> {
         let number = self.number.as_ref().map_or(&[][..], PartialIv::as_slice);
         let flags = number.len().to_le_bytes()[0]

@@ -1,4 +1,4 @@
-//! From inner to outer messages (RFC 8613 §8.1, §8.3).
+//! Converts inner to outer messages (RFC 8613 §8.1, §8.3).
 
 use alloc::vec::Vec;
 
@@ -11,18 +11,18 @@ use super::proxy_uri::Divided;
 use super::{Binding, Context, EndId, OptionValue, PartialIv};
 use crate::codec::{Body, Code, OptionNumber, RawOption, content_length, write_content};
 
-/// A request that is ready to be sent.
+/// A protected request, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Protected {
     /// The outer code: POST, or FETCH for a request with Observe (RFC 8613 §4.2).
     pub code: Code,
     /// The outer options, and the ciphertext as payload.
     pub body: Body,
-    /// What its responses are to be checked against.
+    /// Verifies the responses.
     pub binding: Binding,
 }
 
-/// A response that is ready to be sent.
+/// A protected response, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtectedResponse {
     /// The outer code: 2.04, or 2.05 for a notification (RFC 8613 §4.2).
@@ -31,41 +31,41 @@ pub struct ProtectedResponse {
     pub body: Body,
 }
 
-/// A message could not be protected.
+/// Why a message could not be protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProtectError {
-    /// The context is not there, or not there any more.
+    /// The context does not exist, or no longer.
     #[error("there is no such security context")]
     UnknownContext,
-    /// No number may be used before the application has stored that it may have been; see
-    /// [`Contexts::poll_reserve`](super::Contexts::poll_reserve). It is worth another try after that.
+    /// No number may be used before the application has stored its reservation; see
+    /// [`Contexts::poll_reserve`](super::Contexts::poll_reserve). Try again afterwards.
     #[error("no sequence number is reserved: the application has not stored how far they are used")]
     NotReserved,
-    /// All 2⁴⁰ numbers are used: new credentials are needed (RFC 8613 §7.2.1).
+    /// All 2⁴⁰ numbers are used: new credentials are required (RFC 8613 §7.2.1).
     #[error("all sequence numbers are used: new credentials are needed")]
     Exhausted,
-    /// The message has an OSCORE option, which only a protected one can have (RFC 8613 §4.1.3.7).
+    /// The message has an OSCORE option, hence is already protected (RFC 8613 §4.1.3.7).
     #[error("the message is protected already")]
     Nested,
-    /// The binding is that of a request that this end made, and not one that it answers.
+    /// The binding refers to a request of this end, not to a received one.
     #[error("a response was to be protected for a request that this end itself made")]
     OwnRequest,
-    /// A Proxy-Uri that is no absolute URI cannot be divided into what a proxy has to see and what it must not
+    /// Proxy-Uri is not an absolute URI, hence cannot be split into a visible and an encrypted part
     /// (RFC 8613 §4.1.3.3).
     #[error("the value of Proxy-Uri is no absolute URI with an authority")]
     ProxyUri,
-    /// Code, options and payload that are encrypted have more than 65535 bytes.
+    /// The encrypted part exceeds 65535 bytes.
     #[error("the message is longer than what can be encrypted")]
     TooLong,
 }
 
-/// The most that AES-CCM with a nonce of 13 bytes can encrypt.
+/// Maximum plaintext length of AES-CCM with a 13-byte nonce.
 const LONGEST_TEXT: usize = 0xffff;
 
 type Options<'a> = SmallVec<[RawOption<'a>; 16]>;
 
-/// What is to be protected, divided into what everybody may see and what nobody may.
+/// A message to be protected, split into outer and inner options.
 #[derive(Debug)]
 pub(super) struct Plain<'a> {
     code: Code,
@@ -75,7 +75,7 @@ pub(super) struct Plain<'a> {
 }
 
 impl<'a> Plain<'a> {
-    /// `divided` is what becomes of a Proxy-Uri, if there is one.
+    /// Splits a message; `divided` is its Proxy-Uri, if it has one.
     pub(super) fn new(code: Code, body: &'a Body, divided: Option<&'a Divided>) -> Result<Self, ProtectError> {
         let (mut outer, mut inner) = (Options::new(), Options::new());
         for option in body.options() {
@@ -84,7 +84,7 @@ impl<'a> Plain<'a> {
                 Class::Outer => outer.push(option),
                 Class::Both => {
                     outer.push(option);
-                    // Notifications are ordered by their numbers, and nothing else (§4.1.3.5.2).
+                    // Notifications are ordered only by sequence numbers (§4.1.3.5.2).
                     let value = if code.is_response() { &[][..] } else { option.value };
                     inner.push(RawOption { value, ..option });
                 }
@@ -104,12 +104,13 @@ impl<'a> Plain<'a> {
         Ok(Self { code, outer, inner, payload })
     }
 
-    /// A request that registers an observation, or ends it; a response that is a notification.
+    /// Returns `true` for a request that registers or cancels an observation, and for a
+    /// notification.
     pub(super) fn observes(&self) -> bool {
         self.outer.iter().any(|option| option.number == OptionNumber::OBSERVE)
     }
 
-    /// The outer code (RFC 8613 §4.2).
+    /// Returns the outer code (RFC 8613 §4.2).
     pub(super) fn outer_code(&self) -> Code {
         match (self.code.is_response(), self.observes()) {
             (false, false) => Code::POST,
@@ -120,19 +121,19 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// What a message is protected with.
+/// The parameters of a protected message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seal<'a> {
-    /// Who gave the request its number, and which.
+    /// Sender and number of the request.
     pub(super) request: (EndId, PartialIv),
-    /// Whose number is the nonce of this message, and which it is.
+    /// Sender and number that form the nonce of this message.
     pub(super) counted: (EndId, PartialIv),
-    /// What the message tells of that.
+    /// The OSCORE option of this message.
     pub(super) told: OptionValue<'a>,
 }
 
 impl Context {
-    /// The outer message, in one piece of memory: what is encrypted stays where it was written.
+    /// Builds the outer message in a single buffer, and encrypts in place.
     pub(super) fn seal(&self, plain: Plain<'_>, seal: Seal<'_>) -> Result<Body, ProtectError> {
         let Plain { code, outer, inner, payload } = plain;
         let value = seal.told.encode();
@@ -144,7 +145,7 @@ impl Context {
         let sealed = text + self.aead.tag_length();
         let marker = 1;
         let mut bytes = Vec::with_capacity(content_length(&outer, &[]) + marker + sealed);
-        // A payload of one byte, which is the code; all that follows is payload too.
+        // The payload starts with the inner code; everything written next belongs to it.
         write_content(&mut bytes, &outer, &[code.0]);
         let start = bytes.len() - 1;
         write_content(&mut bytes, &inner, payload);

@@ -1,4 +1,5 @@
-//! A Proxy-Uri in two: what a proxy has to see, and what it must not (RFC 8613 §4.1.3.3, RFC 7252 §6.4).
+//! Splits a Proxy-Uri into the part for the proxy and the encrypted part (RFC 8613 §4.1.3.3,
+//! RFC 7252 §6.4).
 
 use alloc::vec::Vec;
 
@@ -8,27 +9,27 @@ use super::ProtectError;
 use crate::codec::link_format::filter::hexadecimal;
 use crate::codec::{Body, OptionNumber, RawOption};
 
-/// The parts of a URI.
+/// The parts of a Proxy-Uri.
 #[derive(Debug)]
 pub(super) struct Divided {
     /// Scheme and authority.
     proxy_uri: Vec<u8>,
-    /// Path segments and query arguments, not percent-encoded.
+    /// Path segments and query arguments, percent-decoded.
     inner: SmallVec<[(OptionNumber, Vec<u8>); 8]>,
 }
 
 impl Divided {
-    /// What becomes of a body's Proxy-Uri; `None` if it has none.
+    /// Splits the Proxy-Uri of a body; `None` if it has none.
     pub(super) fn of(body: &Body) -> Result<Option<Self>, ProtectError> {
         let divided = body.option(OptionNumber::PROXY_URI).map(|uri| Self::new(uri).ok_or(ProtectError::ProxyUri));
         divided.transpose()
     }
 
-    /// `None` if it is no absolute URI with an authority.
+    /// Splits a URI; `None` if it is not absolute or has no authority.
     fn new(uri: &[u8]) -> Option<Self> {
         let uri = core::str::from_utf8(uri).ok()?;
         let (scheme, rest) = uri.split_once("://").filter(|(scheme, _)| is_scheme(scheme))?;
-        // A fragment is nobody's business but the client's (RFC 7252 §6.4, step 4).
+        // Fragments are not sent (RFC 7252 §6.4, step 4).
         let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
         let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));
         let authority = rest.split_once('/').map_or(rest, |(authority, _)| authority);
@@ -48,12 +49,12 @@ impl Divided {
         Some(Self { proxy_uri: [scheme, "://", authority].concat().into_bytes(), inner: inner? })
     }
 
-    /// The outer Proxy-Uri.
+    /// Returns the outer Proxy-Uri.
     pub(super) fn proxy_uri(&self) -> &[u8] {
         &self.proxy_uri
     }
 
-    /// Uri-Path and Uri-Query.
+    /// Returns Uri-Path and Uri-Query.
     pub(super) fn inner_options(&self) -> impl Iterator<Item = RawOption<'_>> {
         self.inner.iter().map(|(number, value)| RawOption { number: *number, value })
     }
@@ -64,7 +65,7 @@ fn is_scheme(scheme: &str) -> bool {
         && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-/// Without percent-encoding; `None` if that is not right.
+/// Percent-decodes a text; `None` if it is malformed.
 fn decoded(encoded: &str) -> Option<Vec<u8>> {
     let mut decoded = Vec::with_capacity(encoded.len());
     let mut bytes = encoded.bytes();

@@ -1,4 +1,5 @@
-//! Contexts that are derived anew with random numbers of both ends, as neither remembers what it has used (RFC 8613 appendix B.2).
+//! Renewal of keys with random numbers of both ends, if neither stores its used numbers (RFC 8613
+//! appendix B.2).
 //!
 //! ```text
 //!   client                                                                    server
@@ -7,10 +8,11 @@
 //!   the request again, keys of R2 || R3   kid context: R2 || R3 ->  R2 was offered a short time ago: new keys
 //! ```
 //!
-//! The ID context takes these values in turn. A kid context of this exchange is the encoding of a CBOR byte string; once the client has heard
-//! an answer, it is R2 || R3 as it is. The server makes R2 so that it knows it again without having kept it: a random number, the time, and a MAC. It
-//! takes one of those that it offered, and then none that it offered before; so no keys are ever agreed on twice, and a replayed
-//! request gets another offer, which means nothing to whoever has no key.
+//! The ID context takes these values in turn. During the renewal, the kid context is an encoded
+//! CBOR byte string; after the client has received an answer, it is R2 || R3 itself. R2 consists of
+//! a random number, the time and a MAC, so that the server can verify it without storing it. After
+//! the server accepts one of its offers, it accepts no earlier offer. Thus no keys are ever used
+//! twice, and a replayed request only gets another offer, which is useless without the keys.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -25,36 +27,37 @@ use crate::codec::{Body, Code};
 use crate::echo::Freshness;
 use conche_cc::Instant;
 
-/// Bytes of a random number.
+/// Length of a random number in bytes.
 const RANDOM: usize = 8;
-/// Bytes of the R2 that we offer.
+/// Length of our R2 in bytes.
 const OFFER: usize = RANDOM + Freshness::LENGTH;
-/// Bytes of what the other end proposes or offers, at most: what we offer before what we have offered, with room.
+/// Maximum length of the other end's proposal or offer in bytes: two of our offers, with some room.
 const LONGEST: usize = 96;
 
-/// What a context is derived anew with.
+/// The state of key renewal.
 #[derive(Debug)]
 pub(super) struct Renewal {
     credentials: Credentials,
     state: State,
-    /// What was offered until then is void.
+    /// Time of the last accepted offer; earlier offers are void.
     taken: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// There are no keys.
+    /// No keys.
     Lost,
-    /// There are those that this end proposes, with which the other end takes no request. It is told so with each request.
+    /// Keys proposed by this end, not accepted by the other. Each request carries them.
     Proposed,
-    /// There are those of an offer that this end has taken. It is told so with each request until the other end shows that it has them.
+    /// Keys of an offer accepted by this end. Each request carries them until the other end proves
+    /// that it has them.
     Offered,
-    /// Both ends have them.
+    /// Both ends have the keys.
     Agreed,
 }
 
 impl State {
-    /// The other end has not shown that it has the keys.
+    /// Returns `true` if the other end has not proved that it has the keys.
     const fn is_open(self) -> bool {
         matches!(self, Self::Proposed | Self::Offered)
     }
@@ -67,45 +70,46 @@ impl Renewal {
 }
 
 impl Context {
-    /// Bytes that a request tells of the ID context at most, where that is renewed.
+    /// Maximum length of the ID context in a request during renewal, in bytes.
     pub(crate) const LONGEST_RENEWED: usize = 3 + LONGEST + RANDOM;
 
-    /// It is derived anew, with random numbers, whenever one of its ends has forgotten it.
+    /// Returns `true` if the keys are renewed when either end has lost them.
     #[must_use]
     pub const fn is_renewed(&self) -> bool {
         self.renewal.is_some()
     }
 
-    /// There are no keys that could be used.
+    /// Returns `true` if there are no usable keys.
     pub(super) fn is_lost(&self) -> bool {
         self.renewal.as_ref().is_some_and(|renewal| renewal.state == State::Lost)
     }
 
-    /// The keys are those that a request was protected with.
+    /// Returns `true` if the current keys protected this request.
     pub(crate) fn has_keys_of(&self, binding: &Binding) -> bool {
         self.epoch == binding.epoch()
     }
 
-    /// The keys are known to this end alone, so that nobody can have taken a request with them.
+    /// Returns `true` if only this end knows the keys, so that no server can have accepted a
+    /// request.
     pub(super) fn is_proposal(&self) -> bool {
         self.renewal.as_ref().is_some_and(|renewal| renewal.state == State::Proposed)
     }
 
-    /// What a request tells of the ID context.
+    /// Returns the ID context to be sent in a request.
     pub(super) fn told_id_context(&self) -> Option<Cow<'_, [u8]>> {
         let id_context = self.id_context()?;
         let is_open = self.renewal.as_ref().is_some_and(|renewal| renewal.state.is_open());
         Some(if is_open { wrapped(id_context).into() } else { id_context.into() })
     }
 
-    /// The other end has shown that it has these keys.
+    /// Records that the other end has proved to have these keys.
     pub(super) fn confirm(&mut self) {
         if let Some(renewal) = self.renewal.as_mut().filter(|renewal| renewal.state.is_open()) {
             renewal.state = State::Agreed;
         }
     }
 
-    /// The keys of another ID context.
+    /// Derives the keys for another ID context.
     fn with_id_context(&self, id_context: &[&[u8]]) -> Option<Self> {
         let Renewal { credentials, .. } = self.renewal.as_deref()?;
         let id_context = Some(id_context.concat().into_boxed_slice());
@@ -114,7 +118,7 @@ impl Context {
 }
 
 impl Contexts {
-    /// Proposes keys, if there are none that could be used.
+    /// Proposes new keys if there are none.
     pub(super) fn propose(&mut self, id: ContextId) {
         if self.get(id).is_some_and(Context::is_lost) {
             let r1 = self.random_number();
@@ -123,8 +127,8 @@ impl Contexts {
         }
     }
 
-    /// The other end may have lost the keys of this request of ours: others are proposed with the next one, if that has not happened since.
-    /// `false` if there are no others.
+    /// Reports that the other end may have lost the keys of this request: the next request proposes
+    /// new keys, unless that has happened since. Returns `false` if keys cannot be renewed.
     pub fn lost(&mut self, binding: &Binding) -> bool {
         let Some(context) = self.get_mut(binding.context()) else { return false };
         let Some(renewal) = &mut context.renewal else { return false };
@@ -134,7 +138,7 @@ impl Contexts {
         true
     }
 
-    /// A request whose kid context is none that is known: what it proposes, or was offered.
+    /// Handles a request with an unknown kid context: a proposal, or the acceptance of an offer.
     pub(super) fn renew(
         &mut self,
         now: Instant,
@@ -145,7 +149,7 @@ impl Contexts {
         let context = self.get(id).ok_or(Refused::UnknownContext)?;
         let agreed = context.renewal.as_ref().is_some_and(|renewal| renewal.state == State::Agreed);
         if agreed && context.id_context() == Some(told) {
-            // The client has not heard yet that both ends have them.
+            // The client does not know yet that both ends have these keys.
             return Ok(());
         }
         let derived = context.with_id_context(&[told]).ok_or(Refused::UnknownContext)?;
@@ -154,12 +158,12 @@ impl Contexts {
         if !derived.open(sealed, key, &mut self.workspace.text)?.code().is_request() {
             return Err(Refused::Forged);
         }
-        // It is authentic from here on.
+        // The request is authentic.
         if !self.is_offered(now, id, told) {
             let binding = Binding::new((id, epoch), kid, number, false);
             return Err(Refused::Proposed { binding, id_context: told.into() });
         }
-        // The number 0 of such keys was that of the offer, if the client's random numbers are none.
+        // The offer used number 0 of these keys, if the client repeats its random number.
         self.adopt(id, Some(derived), (State::Agreed, 1));
         if let Some(renewal) = self.get_mut(id).and_then(|context| context.renewal.as_mut()) {
             renewal.taken = Some(now);
@@ -167,7 +171,8 @@ impl Contexts {
         Ok(())
     }
 
-    /// What answers a request that proposes keys: others, of which one half is ours. Nothing is kept of them.
+    /// Returns the answer to a request with proposed keys: an offer of other keys, half of which
+    /// this end contributes. Nothing is stored.
     pub(super) fn offer(&mut self, now: Instant, binding: &Binding, proposed: &[u8]) -> Option<(Code, Body)> {
         let random = self.random_number();
         let challenge = self.freshness.challenge(now, &(binding.context(), random));
@@ -182,7 +187,8 @@ impl Contexts {
         Some((code, derived.seal(plain, seal).ok()?))
     }
 
-    /// A response to a request that proposed keys may be an offer: then there are other keys, and the request is to be made again with them.
+    /// Checks whether the response to a proposal is an offer: then the keys change, and the request
+    /// must be repeated with the new ones.
     pub(super) fn take_offer(&mut self, binding: &Binding, sealed: &Sealed<'_>) -> Result<(), Refused> {
         let id = binding.context();
         let context = self.get(id).ok_or(Refused::UnknownContext)?;
@@ -204,7 +210,7 @@ impl Contexts {
         Err(Refused::Renewed)
     }
 
-    /// R2 is one that was offered a short time ago, after the last that was taken.
+    /// Returns `true` if R2 was offered recently, and after the last accepted offer.
     fn is_offered(&self, now: Instant, id: ContextId, told: &[u8]) -> bool {
         let Some((offer, [_, ..])) = told.split_first_chunk::<OFFER>() else { return false };
         let Some((random, challenge)) = offer.split_first_chunk::<RANDOM>() else { return false };
@@ -214,7 +220,7 @@ impl Contexts {
         taken.is_none_or(|taken| offered > taken.as_millis())
     }
 
-    /// Goes on with other keys, of which nothing but these first numbers was used. What went on with those before does not.
+    /// Replaces the keys; `first` is the first unused number. Exchanges with the previous keys end.
     fn adopt(&mut self, id: ContextId, derived: Option<Context>, (state, first): (State, u64)) {
         let (Some(context), Some(derived)) = (self.get_mut(id), derived) else { return };
         let mut renewal = context.renewal.take();
@@ -231,15 +237,15 @@ impl Contexts {
     }
 }
 
-/// A CBOR byte string (RFC 8949 §3.1, major type 2).
+/// Encodes a CBOR byte string (RFC 8949 §3.1, major type 2).
 fn wrapped(bytes: &[u8]) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(2 + bytes.len());
-    // Memory takes everything.
+    // Writing to memory cannot fail.
     let _ = minicbor::Encoder::new(&mut encoded).bytes(bytes);
     encoded
 }
 
-/// What such a string holds, if it is one, all of it, and no longer than what this exchange needs.
+/// Decodes a CBOR byte string; `None` if it is malformed, empty, or longer than the renewal needs.
 pub(super) fn unwrapped(encoded: &[u8]) -> Option<&[u8]> {
     let mut decoder = minicbor::Decoder::new(encoded);
     let bytes = decoder.bytes().ok()?;

@@ -1,41 +1,43 @@
-//! The numbers that a sender gives to what it protects, each once (RFC 8613 §3.2.2, §7.2.1, appendix B.1.1).
+//! Sender sequence numbers, each used once (RFC 8613 §3.2.2, §7.2.1, appendix B.1.1).
 
 use super::{ContextId, PartialIv, ProtectError};
 
-/// The application is to store that the numbers of a context below `up_to` may have been used, and say so when that will
-/// survive a power cut: [`Contexts::reserved`](super::Contexts::reserved). Until then the context goes on with what it has,
-/// and protects nothing more when that is used up.
+/// A request to store that the numbers of a context below `up_to` may be used. The application
+/// confirms with [`Contexts::reserved`](super::Contexts::reserved) once the value survives a power
+/// failure. Until then the context continues with its reserved numbers, and protects nothing after
+/// they are used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reserve {
-    /// Whose numbers.
+    /// The context of the numbers.
     pub context: ContextId,
-    /// What to store: after a restart the context begins with it ([`Start::Restarted`](super::Start::Restarted)).
+    /// The value to store; after a restart the context starts with it
+    /// ([`Start::Restarted`](super::Start::Restarted)).
     pub up_to: u64,
 }
 
-/// Numbers below `next` may have been used, those below `reserved` may be.
+/// Numbers below `next` may be used up; those below `reserved` may be used.
 #[derive(Debug)]
 pub(super) struct Sequence {
     next: u64,
     reserved: u64,
-    /// What was asked for last; more than `reserved` as long as there is no answer.
+    /// The last requested value; larger than `reserved` while unanswered.
     asked: u64,
     /// Something was stored since the start.
     is_stored: bool,
-    /// Numbers that are asked for at once.
+    /// Numbers per reservation.
     step: u32,
 }
 
 impl Sequence {
-    /// One more than the last number (RFC 8613 §7.2.1).
+    /// The largest number plus one (RFC 8613 §7.2.1).
     pub(super) const END: u64 = 1 << 40;
 
-    /// Numbers that are asked for at first. A restart loses those that are left of them: with one each second it would take
-    /// a century to lose all.
+    /// Initial reservation. A restart loses the unused part: with one restart per second, all
+    /// numbers would be lost after a century.
     const FIRST_STEP: u32 = 256;
 
-    /// What they grow to, where many are used before the store answers. With one restart each minute it would take 30 years
-    /// to lose all.
+    /// Maximum reservation, reached if many numbers are used before the store answers. With one
+    /// restart per minute, all numbers would be lost after 30 years.
     const LONGEST_STEP: u32 = 65_536;
 
     pub(super) fn new(next: u64) -> Self {
@@ -43,13 +45,13 @@ impl Sequence {
         Self { next, reserved: next, asked: next, is_stored: false, step: Self::FIRST_STEP }
     }
 
-    /// Those of keys that nobody has after this run: nothing is to be stored.
+    /// Creates the numbers of keys that do not outlive the process: nothing is stored.
     pub(super) const fn volatile(next: u64) -> Self {
         let end = Self::END;
         Self { next, reserved: end, asked: end, is_stored: true, step: Self::FIRST_STEP }
     }
 
-    /// A number that nothing was protected with yet, and nothing else will be.
+    /// Returns an unused number.
     pub(super) fn take(&mut self) -> Result<PartialIv, ProtectError> {
         let number = PartialIv::new(self.next).ok_or(ProtectError::Exhausted)?;
         if self.next >= self.reserved {
@@ -59,17 +61,17 @@ impl Sequence {
         Ok(number)
     }
 
-    /// There are numbers left, but none that is stored yet.
+    /// Returns `true` if all reserved numbers are used, but not all numbers.
     pub(super) const fn waits(&self) -> bool {
         self.next >= self.reserved && self.next < Self::END
     }
 
-    /// The next number, which was not used yet.
+    /// Returns the next unused number.
     pub(super) const fn next(&self) -> u64 {
         self.next
     }
 
-    /// What to store, if it is time for that and nothing was asked for yet.
+    /// Returns the value to store, if a reservation is due and none is pending.
     pub(super) fn ask(&mut self) -> Option<u64> {
         let wanted = self.next.saturating_add(self.step.into()).min(Self::END);
         let is_time = self.reserved.saturating_sub(self.next) <= u64::from(self.step / 2) && wanted > self.reserved;
@@ -80,10 +82,12 @@ impl Sequence {
         Some(wanted)
     }
 
-    /// Numbers below this are stored as used. Fewer than before, or more than were asked for, mean nothing.
+    /// Records that the numbers below `up_to` are stored as used. Ignores smaller values, and those
+    /// beyond the request.
     pub(super) fn reserved(&mut self, up_to: u64) {
         let reserved = up_to.min(self.asked);
-        // It was asked with half of a step left. If half of that half went since, the next answer may be too late.
+        // The request was made with half a step left. If more than half of that was used since, the
+        // next answer may be late: double the step.
         let since = self.next.saturating_sub(self.asked.saturating_sub(self.step.into()));
         if reserved > self.reserved && since > u64::from(self.step / 4) {
             self.step = self.step.saturating_mul(2).min(Self::LONGEST_STEP);
@@ -92,12 +96,12 @@ impl Sequence {
         self.reserved = self.reserved.max(reserved);
     }
 
-    /// A restart from now on would know that the credentials were used.
+    /// Returns `true` if a restart would find that the credentials were used.
     pub(super) const fn is_stored(&self) -> bool {
         self.is_stored
     }
 
-    /// What was asked for was not stored, and is to be asked for again.
+    /// Records that the reservation was not stored and must be requested again.
     pub(super) fn not_reserved(&mut self) {
         self.asked = self.reserved;
     }
@@ -107,7 +111,7 @@ impl Sequence {
 mod tests {
     use super::*;
 
-    /// Uses so many numbers while the store is at work, and says how many there were.
+    /// Uses up to `wanted` numbers; returns how many were available.
     fn use_up(sequence: &mut Sequence, wanted: u64) -> u64 {
         (0..wanted).take_while(|_| sequence.take().is_ok()).fold(0, |taken, _| taken + 1)
     }
@@ -142,7 +146,8 @@ mod tests {
         for _ in 0..40 {
             sequence.reserved(sequence.asked);
             let step = sequence.step;
-            // It asks again with half of them left, and the store does not answer before all are used.
+            // The next request comes with half of the numbers left; the store answers after all are
+            // used.
             while sequence.take().is_ok() {
                 sequence.ask();
             }

@@ -1,4 +1,4 @@
-//! The test vectors of RFC 8613, appendix C, and what the public interface cannot show.
+//! The test vectors of RFC 8613, appendix C, and tests of private items.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,7 +11,7 @@ use super::cose::{Hidden, additional_data};
 use super::*;
 use crate::codec::{Body, Code, Encoder, Message, MessagePool};
 
-/// Sections by number, fields by name.
+/// Fields by name, by section number.
 type Vectors = BTreeMap<String, BTreeMap<String, serde_json::Value>>;
 
 struct Vector(BTreeMap<String, serde_json::Value>);
@@ -41,7 +41,7 @@ impl Vector {
         EndId::new(&self.bytes(field)).expect("short")
     }
 
-    /// Those of the context that this vector's messages are protected with.
+    /// Returns the credentials of this vector's messages.
     fn credentials(&self) -> Credentials {
         Credentials {
             master_salt: self.get("Master Salt").unwrap_or_default(),
@@ -50,7 +50,7 @@ impl Vector {
         }
     }
 
-    /// A context whose next number is this.
+    /// Creates a context with this next number.
     fn context(&self, next: u64) -> (Contexts, ContextId) {
         let start = Start::Resumed { next, window: ReplayWindow::EMPTY };
         contexts(Context::derive(&self.credentials(), start).expect("legal credentials"))
@@ -65,12 +65,12 @@ fn contexts(context: Context) -> (Contexts, ContextId) {
     (contexts, id)
 }
 
-/// Code, options and payload of a whole message.
+/// Returns options and payload of a message.
 fn body_of(message: &Message<'_>) -> Body {
     Body::builder().options(message.options()).payload(message.payload().to_vec()).build().expect("legal")
 }
 
-/// A message like this one with another code and body.
+/// Encodes a message like this one with another code and body.
 fn datagram(like: &Message<'_>, code: Code, body: &Body) -> Vec<u8> {
     let mut buffer = [0; 256];
     let mut encoder = Encoder::new(&mut buffer, like.ty(), code, like.id(), &like.token()).expect("room");
@@ -138,7 +138,7 @@ fn responses_are_protected_and_unprotected_as_the_rfc_has_them() {
         let (mut server, id) = Vector::of("C.1.2").context(0);
         let asked = server.unprotect_request(Instant::ZERO, &request, pool).expect("authentic");
         if own_number.is_some() {
-            // As if a response had taken the request's number.
+            // As if a response had used the request's number.
             let arrivals = server.get_mut(id).and_then(|context| context.arrivals.as_mut()).expect("synchronised");
             assert!(arrivals.take(number) && !arrivals.take(number));
         }
@@ -212,7 +212,7 @@ fn debug_output_of_contexts_shows_no_key_and_no_plaintext() {
     }
 }
 
-/// Bit by bit, as Arrivals is not.
+/// A simple model of `Arrivals`.
 struct Model {
     size: u64,
     newest: Option<u64>,
@@ -236,7 +236,7 @@ fn a_replay_window_of_any_size_takes_each_number_once_and_lets_one_response_take
         for step in 0..3_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let draw = state >> 33;
-            // Mostly near the end, now and then far ahead.
+            // Mostly near the end, occasionally far ahead.
             base += if step % 500 == 499 { draw % 3_000 } else { draw % 2 };
             let number = (base + draw % 40).saturating_sub(draw % (2 * u64::from(size)));
             let is_new = model.is_inside(number) && !model.seen.contains(&number);
@@ -303,7 +303,7 @@ fn a_request_that_up_to_a_window_of_newer_ones_overtook_is_taken_once() {
     }
 }
 
-/// A client and a server that has restarted, and requests from before that.
+/// Returns a client and a restarted server, and requests recorded before the restart.
 fn restarted(recorded: usize) -> (Contexts, ContextId, Contexts, ContextId, Vec<crate::codec::OwnedMessage>) {
     let credentials = Vector::of("C.1.1").credentials();
     let at_server =
@@ -346,7 +346,7 @@ fn recorded_requests_that_are_repeated_to_a_restarted_server_use_few_of_its_numb
         assert!(used <= most && stores <= 2, "{recorded} recorded: {used} numbers in {stores} writes");
         assert!(recorded > 1 || answers == 100_000, "each copy is answered");
 
-        // A new request of the client is challenged, and the next one shows that it is fresh.
+        // A new request of the client is challenged, and the next one proves its freshness.
         let now = Instant::from_millis(100_000);
         let mut body = Body::builder().path("/door").build().expect("legal");
         for is_fresh in [false, true] {

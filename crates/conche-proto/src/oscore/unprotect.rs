@@ -1,4 +1,4 @@
-//! From outer to inner messages (RFC 8613 §8.2, §8.4).
+//! Converts outer to inner messages (RFC 8613 §8.2, §8.4).
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,45 +10,46 @@ use super::cose::{additional_data, open};
 use super::{Binding, Context, EndId, OptionValue, PartialIv, Refused};
 use crate::codec::{Code, Content, Encoder, Message, MessagePool, OptionNumber, OwnedMessage, RawOption, Token};
 
-/// A request that came from who it says, and did not come before.
+/// An authentic request that is not a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unprotected {
-    /// The inner request, with type, message ID and token of the outer one, and those of its options that proxies use.
+    /// The inner request with type, message ID and token of the outer one, and the outer options
+    /// for proxies.
     pub message: OwnedMessage,
-    /// What its responses are to be protected with.
+    /// Protects the responses.
     pub binding: Binding,
 }
 
-/// A response that came from who was asked, and answers what was asked.
+/// An authentic response to the request.
 ///
-/// Of the notifications of an observation, each is newer than all before it: older ones are [refused](Refused::Replayed).
-/// So their Observe options need not be compared any more.
+/// Each notification of an observation is newer than all before it; older ones are
+/// [refused](Refused::Replayed). Their Observe options need not be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnprotectedResponse {
-    /// The inner response, with type, message ID and token of the outer one. The Observe option of a notification has the
-    /// lower 24 bits of `number` (RFC 8613 §4.1.3.5.2), or 0 without one.
+    /// The inner response with type, message ID and token of the outer one. The Observe option of a
+    /// notification holds the lower 24 bits of `number` (RFC 8613 §4.1.3.5.2), or 0 without one.
     pub message: OwnedMessage,
-    /// The number that its sender gave it; `None` if it took that of the request.
+    /// The sequence number of the response; `None` if it used the request's.
     pub number: Option<u64>,
 }
 
-/// Buffers for decrypting one message after the other.
+/// Reusable buffers for decryption.
 #[derive(Default)]
 pub(super) struct Workspace {
-    /// The ciphertext, and then the text.
+    /// The ciphertext, then the plaintext.
     pub(super) text: Vec<u8>,
-    /// The message that is made of it.
+    /// The resulting message.
     pub(super) message: Vec<u8>,
 }
 
-/// Hides the plaintext of the last message.
+/// Omits the plaintext of the last message.
 impl fmt::Debug for Workspace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Workspace")
     }
 }
 
-/// The option of a protected message, and what it protects.
+/// A protected message and its decoded option.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sealed<'a> {
     pub(super) option: OptionValue<'a>,
@@ -56,7 +57,7 @@ pub(super) struct Sealed<'a> {
 }
 
 impl<'a> Sealed<'a> {
-    /// The message, if its only OSCORE option says what one can, and there is something encrypted.
+    /// Decodes a message; it must have a single valid OSCORE option and a payload.
     pub(super) fn new(message: Message<'a>) -> Result<Self, Refused> {
         let mut values = message.options().filter(|option| option.number == OptionNumber::OSCORE);
         let (Some(first), None) = (values.next(), values.next()) else { return Err(Refused::Malformed) };
@@ -72,17 +73,17 @@ impl<'a> Sealed<'a> {
     }
 }
 
-/// What a message has to be protected with.
+/// The parameters for decryption.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
-    /// Who gave the request its number, and which.
+    /// Sender and number of the request.
     pub(super) request: (EndId, PartialIv),
-    /// Whose number is the nonce of this message, and which it is.
+    /// Sender and number that form the nonce of this message.
     pub(super) counted: (EndId, PartialIv),
 }
 
 impl Context {
-    /// Decrypts into the workspace, and answers what was encrypted.
+    /// Decrypts a message into `text`; returns the inner message.
     pub(super) fn open<'w>(
         &self,
         sealed: &Sealed<'_>,
@@ -101,7 +102,8 @@ impl Context {
     }
 }
 
-/// The inner message in place of the outer one, with this value of Observe if the inner one has that option.
+/// Merges the inner message into the outer one, with this value of Observe if the inner message has
+/// that option.
 pub(super) fn merged(
     outer: &Message<'_>,
     inner: &Content<'_>,
@@ -118,14 +120,15 @@ pub(super) fn merged(
             .for_each(|option| option.value = value);
     }
     for option in outer.options().filter(|option| is_taken_from_outside(option.number)) {
-        // What is protected goes before what is not.
+        // Protected options have precedence.
         if options.iter().take(inner_ones).all(|inner| inner.number != option.number) {
             options.push(option);
         }
     }
     options.sort_by_key(|option| option.number);
 
-    // An option can need more bytes for its number only by those of an option before it that is left out.
+    // The delta of an option grows only if an option before it is omitted, which frees as many
+    // bytes.
     let most = outer.as_bytes().len() + inner.encoded_options().len() + inner.payload().len() + LONGEST_OBSERVE + 1;
     datagram.clear();
     datagram.resize(most, 0);
@@ -139,5 +142,5 @@ pub(super) fn merged(
     Some(OwnedMessage::pooled(message, pool))
 }
 
-/// Bytes of the longest value of Observe.
+/// Length of the longest Observe value in bytes.
 const LONGEST_OBSERVE: usize = 3;

@@ -1,11 +1,12 @@
-//! [`Arrivals`]: the replay window (RFC 8613 §7.4, as in RFC 4303 §3.4.3), and [`ReplayWindow`]: the part
-//! of it that is stored.
+//! [`Arrivals`]: the replay window (RFC 8613 §7.4, as in RFC 4303 §3.4.3), and [`ReplayWindow`]:
+//! its stored part.
 
 use alloc::vec::Vec;
 
-/// The stored part of a replay window: the largest number that came, and which of the
-/// [`SIZE`](Self::SIZE) numbers up to it. All below count as received. A context in use tells more
-/// numbers apart: [`Credentials::replay_window`](super::Credentials::replay_window).
+/// The stored part of a replay window: the largest received number, and which of the
+/// [`SIZE`](Self::SIZE) numbers up to it were received. All smaller numbers count as received. An
+/// active context has a larger window:
+/// [`Credentials::replay_window`](super::Credentials::replay_window).
 ///
 /// ```
 /// use conche_proto::oscore::ReplayWindow;
@@ -17,43 +18,43 @@ use alloc::vec::Vec;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayWindow {
-    /// One more than the largest number that came; 0 if none did.
+    /// The largest received number plus one; 0 if there is none.
     end: u64,
-    /// Bit `n`: `end - 1 - n` came.
+    /// Bit `n`: the number `end - 1 - n` was received.
     seen: u32,
 }
 
 impl ReplayWindow {
-    /// Numbers that it tells apart.
+    /// Numbers in the window.
     pub const SIZE: u64 = 32;
 
-    /// Nothing came yet.
+    /// No number received.
     pub const EMPTY: Self = Self { end: 0, seen: 0 };
 
-    /// As it was stored: [`end`](Self::end) and [`seen`](Self::seen).
+    /// Restores a window from its [`end`](Self::end) and [`seen`](Self::seen).
     #[must_use]
     pub const fn new(end: u64, seen: u32) -> Self {
         Self { end, seen }
     }
 
-    /// All numbers up to this one count as received.
+    /// Creates a window with all numbers up to this one received.
     pub(super) const fn up_to(number: u64) -> Self {
         Self { end: number.saturating_add(1), seen: u32::MAX }
     }
 
-    /// One more than the largest number that came; 0 if none did.
+    /// Returns the largest received number plus one; 0 if there is none.
     #[must_use]
     pub const fn end(self) -> u64 {
         self.end
     }
 
-    /// Bit `n` tells that the number `end - 1 - n` came.
+    /// Returns the bitmap: bit `n` for the number `end - 1 - n`.
     #[must_use]
     pub const fn seen(self) -> u32 {
         self.seen
     }
 
-    /// Whether this number did not come yet, as far as is known.
+    /// Returns `true` if this number is not known to be received.
     #[must_use]
     pub const fn is_new(&self, number: u64) -> bool {
         match self.bit(number) {
@@ -63,7 +64,7 @@ impl ReplayWindow {
         }
     }
 
-    /// This number came, and was authentic.
+    /// Records the number of an authentic message.
     pub const fn insert(&mut self, number: u64) {
         match self.bit(number) {
             Place::Ahead(distance) => {
@@ -86,13 +87,13 @@ impl ReplayWindow {
     }
 }
 
-/// Where a number is.
+/// The position of a number relative to the window.
 enum Place {
-    /// So many behind the largest one.
+    /// Ahead of the largest number, by this distance.
     Ahead(u64),
-    /// At this bit.
+    /// Inside the window, at this bit.
     Inside(u32),
-    /// Too far back.
+    /// Behind the window.
     Behind,
 }
 
@@ -100,39 +101,38 @@ const fn shifted(bits: u32, distance: u64) -> u32 {
     if distance < ReplayWindow::SIZE { bits << distance } else { 0 }
 }
 
-/// The replay window of a context (RFC 8613 §7.4): which requests came, and which of their numbers
-/// a response has taken, each at most once, as the number is the nonce of the request (§5.2).
+/// The replay window of a context (RFC 8613 §7.4): received requests, and request numbers used by a
+/// response. Each is used at most once, since the number forms the nonce (§5.2).
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
-    /// One more than the largest number that came; 0 if none did.
+    /// The largest received number plus one; 0 if there is none.
     end: u64,
-    /// Numbers below `end` that may still come, counted from `end` on.
+    /// Size of the window below `end`.
     size: u16,
     seen: Bits,
     answered: Bits,
 }
 
 impl Arrivals {
-    /// Continues with a stored window. No response can take the number of a request that came
-    /// before.
+    /// Restores a stored window. No response can use the number of a request received earlier.
     pub(super) fn new(window: ReplayWindow, size: u16) -> Self {
         let mut seen = Bits(alloc::vec![u64::from(window.seen) | !u64::from(u32::MAX)]);
         seen.trim();
         Self { end: window.end, size, seen, answered: Bits::default() }
     }
 
-    /// The newest numbers, to be stored.
+    /// Returns the newest numbers, for storing.
     pub(super) fn window(&self) -> ReplayWindow {
         let [b0, b1, b2, b3, ..] = self.seen.word(0).to_le_bytes();
         ReplayWindow { end: self.end, seen: u32::from_le_bytes([b0, b1, b2, b3]) }
     }
 
-    /// Returns whether this number is inside the window, or ahead of it, and did not come yet.
+    /// Returns `true` if this number is inside the window or ahead of it, and was not received.
     pub(super) fn is_new(&self, number: u64) -> bool {
         number >= self.end || self.place(number).is_some_and(|place| !self.seen.get(place))
     }
 
-    /// Notes the number of an authentic request.
+    /// Records the number of an authentic request.
     pub(super) fn insert(&mut self, number: u64) {
         if number >= self.end {
             let end = number.saturating_add(1);
@@ -147,7 +147,7 @@ impl Arrivals {
         }
     }
 
-    /// Returns whether a response may take the number of this request, and notes that it has.
+    /// Returns `true` if a response may use the number of this request, and records the use.
     pub(super) fn take(&mut self, number: u64) -> bool {
         let Some(place) = self.place(number) else { return false };
         let may = self.seen.get(place) && !self.answered.get(place);
@@ -155,7 +155,7 @@ impl Arrivals {
         may
     }
 
-    /// The place of a number inside the window: 0 for the largest that came.
+    /// Returns the place of a number inside the window: 0 for the largest received one.
     fn place(&self, number: u64) -> Option<usize> {
         let behind = self.end.checked_sub(number)?.checked_sub(1)?;
         (behind < u64::from(self.size)).then(|| usize::try_from(behind).ok()).flatten()
@@ -164,8 +164,8 @@ impl Arrivals {
 
 const WORD: usize = u64::BITS as usize;
 
-/// Bits by their distance from the end of a window. All beyond the stored words are set, so that
-/// memory is needed only back to the oldest bit that is not.
+/// Bits by distance from the end of a window. All bits beyond the stored words are set, so that
+/// memory is needed only up to the oldest cleared bit.
 #[derive(Clone, Debug, Default)]
 struct Bits(Vec<u64>);
 
@@ -192,8 +192,7 @@ impl Bits {
         self.trim();
     }
 
-    /// Moves all bits away from the end, and puts cleared ones in their places. At most `words`
-    /// words are kept.
+    /// Shifts all bits away from the end, and inserts cleared ones. Keeps at most `words` words.
     fn shift(&mut self, distance: u64, words: usize) {
         let distance = usize::try_from(distance).unwrap_or(usize::MAX).min(words * WORD);
         let (whole, part) = (distance / WORD, distance % WORD);
