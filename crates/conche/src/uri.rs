@@ -1,7 +1,7 @@
-//! `coap` and `coaps` URIs (RFC 7252 §6): from text to a destination and options, by the steps of §6.4.
+//! `coap` and `coaps` URIs (RFC 7252 §6), decomposed into a destination and options by §6.4.
 //!
-//! One divergence, towards what users write: a zone (`coap://[fe80::1%eth0]/` as RFC 9844 lets user interfaces have it,
-//! or with `%25` as RFC 6874 had it) is taken as part of the address.
+//! One extension: a zone is part of the address, as `coap://[fe80::1%eth0]/` (RFC 9844, for user
+//! interfaces) or with `%25` (RFC 6874).
 
 mod error;
 
@@ -17,17 +17,17 @@ use conche_proto::codec::{Body, BodyBuilder, BuildError, OptionNumber};
 use fluent_uri::component::Host as ParsedHost;
 use fluent_uri::pct_enc::{EStr, Encoder};
 
-/// The port of `coap` URIs that name none (RFC 7252 §6.1).
+/// Default port of `coap` URIs (RFC 7252 §6.1).
 pub const DEFAULT_PORT: u16 = 5683;
 
-/// The port of `coaps` URIs that name none (RFC 7252 §6.2).
+/// Default port of `coaps` URIs (RFC 7252 §6.2).
 pub const DEFAULT_SECURED_PORT: u16 = 5684;
 
-/// The longest path segment, query argument and host name in bytes (RFC 7252 §5.10).
+/// Maximum bytes of a path segment, query argument or host name (RFC 7252 §5.10).
 const LONGEST_COMPONENT: usize = 255;
 
-/// A checked `coap` or `coaps` URI, taken apart and percent-decoded. Clones share everything, so that a program that asks for the same again does
-/// best to keep it.
+/// A valid `coap` or `coaps` URI, decomposed and percent-decoded. Clones are cheap: keep one to
+/// repeat requests.
 ///
 /// ```
 /// use conche::Uri;
@@ -50,28 +50,28 @@ struct Parts {
     port: u16,
     segments: Vec<String>,
     queries: Vec<String>,
-    /// Its options, and nothing else, as they stand in a request; `None` if they make none, which whoever sends it is told.
+    /// Its options alone, encoded. `None` if they are invalid, which is reported on send.
     body: Option<Body>,
 }
 
-/// Whom a URI names.
+/// The host of a URI.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Host {
-    /// An address, which the request need not repeat.
+    /// An IP address; the request needs no Uri-Host.
     Address(IpAddr),
-    /// An address that means something on one link only.
+    /// An address with a zone, valid on one link.
     Scoped {
         /// The address.
         address: Ipv6Addr,
         /// The link: an interface's name or index.
         zone: String,
     },
-    /// A name to be resolved, in lower case; it goes into the request as Uri-Host.
+    /// A name to resolve, in lower case; sent as Uri-Host.
     Name(String),
 }
 
-/// As a resolver takes it.
+/// Formats the host for a resolver.
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -83,31 +83,32 @@ impl fmt::Display for Host {
 }
 
 impl Uri {
-    /// Whom it names.
+    /// Returns the host.
     #[must_use]
     pub fn host(&self) -> &Host {
         &self.0.host
     }
 
-    /// Its scheme is `coaps`: what is asked goes through DTLS (RFC 7252 §9).
+    /// Whether the scheme is `coaps`, which uses DTLS (RFC 7252 §9).
     #[must_use]
     pub fn is_secured(&self) -> bool {
         self.0.secured
     }
 
-    /// What the certificate of its server must name (RFC 7252 §9.1.3.3), if it is secured: its host, without a zone.
+    /// Returns the name that the server's certificate must contain (RFC 7252 §9.1.3.3): the host,
+    /// without a zone. `None` for `coap`.
     #[must_use]
     pub fn server_name(&self) -> Option<Arc<str>> {
         self.0.server_name.clone()
     }
 
-    /// The UDP port.
+    /// Returns the UDP port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.0.port
     }
 
-    /// Where to, if its host is an address.
+    /// Returns the socket address, if the host is an address without a zone.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         match self.host() {
             Host::Address(address) => Some(SocketAddr::new(*address, self.port())),
@@ -115,32 +116,32 @@ impl Uri {
         }
     }
 
-    /// The path: no segment for `/`, an empty last one for a trailing slash.
+    /// Returns the path segments: none for `/`, an empty last one for a trailing slash.
     #[must_use]
     pub fn segments(&self) -> &[String] {
         &self.0.segments
     }
 
-    /// The query's arguments.
+    /// Returns the query arguments.
     #[must_use]
     pub fn queries(&self) -> &[String] {
         &self.0.queries
     }
 
-    /// The URI as it was written.
+    /// Returns the URI as written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0.text
     }
 
-    /// Adds the options that carry this URI (RFC 7252 §6.4): Uri-Host only for a name, never Uri-Port, since the request
-    /// is sent to that very port.
+    /// Adds the options of this URI (RFC 7252 §6.4): Uri-Host only for a name, and no Uri-Port,
+    /// since the request is sent to that port.
     #[must_use]
     pub fn options(&self, body: BodyBuilder) -> BodyBuilder {
         options((&self.0.host, &self.0.segments, &self.0.queries), body)
     }
 
-    /// The same, encoded; with nothing else to be sent, it is already.
+    /// Encodes these options; without other options, returns the precomputed body.
     pub(crate) fn body(&self, others: BodyBuilder) -> Result<Body, BuildError> {
         match &self.0.body {
             Some(body) if others.is_empty() => Ok(body.clone()),
@@ -195,7 +196,7 @@ impl FromStr for Uri {
             Some(query) => decode_all("query argument", query.split('&'))?,
             None => Vec::new(),
         };
-        // A zone is nothing that others know.
+        // Zones have only local meaning.
         let name = || match &host {
             Host::Scoped { address, .. } => address.to_string().into(),
             host => host.to_string().into(),
@@ -206,7 +207,7 @@ impl FromStr for Uri {
     }
 }
 
-/// Splits the zone off a bracketed address, since RFC 3986 has no place for it.
+/// Splits the zone off a bracketed address; RFC 3986 does not allow it.
 fn take_zone(text: &str) -> (Cow<'_, str>, Option<String>) {
     let parts = || {
         let (before, rest) = text.split_once("://[")?;
@@ -221,8 +222,8 @@ fn take_zone(text: &str) -> (Cow<'_, str>, Option<String>) {
     }
 }
 
-/// The URI that a text without a scheme was probably meant to be. Without this look ahead, `localhost:5683` would have the
-/// scheme `localhost`.
+/// Returns the likely intended URI for a text without a scheme. `localhost:5683` would otherwise
+/// parse with the scheme `localhost`.
 fn with_scheme(text: &str) -> Option<String> {
     let is_coap = text.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("coap"));
     if text.contains("://") || is_coap && text.contains(':') {
@@ -232,7 +233,7 @@ fn with_scheme(text: &str) -> Option<String> {
     proposal.parse::<Uri>().is_ok().then_some(proposal)
 }
 
-/// What a scheme asks for, if it is one of CoAP over UDP.
+/// Whether the scheme is `coaps`; an error for schemes other than CoAP over UDP.
 fn is_secured(scheme: &str) -> Result<bool, UriError> {
     if scheme.eq_ignore_ascii_case("coap") {
         return Ok(false);
@@ -261,8 +262,9 @@ fn host_name<E: Encoder>(name: &EStr<E>) -> Result<String, UriError> {
     if name.is_empty() { Err(UriError::NoHost) } else { Ok(name.to_ascii_lowercase()) }
 }
 
-/// A resolver takes this for an address of IPv4, as inet_aton does of `127.1`, `0x7f.1` and `2130706433`: the same host under a name that
-/// nothing compares with its address. No name in the DNS ends so (URL standard, "ends in a number").
+/// Whether a resolver treats the name as an IPv4 address, as inet_aton does `127.1`, `0x7f.1` and
+/// `2130706433`: a host under a name that does not compare equal to its address. No DNS name ends
+/// this way (URL standard, "ends in a number").
 fn is_number(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     let last = name.rsplit('.').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! [`Agreeing`]: the client's side of EDHOC (RFC 9528): keys for a destination, before the first request to it.
+//! [`Agreeing`]: the EDHOC initiator (RFC 9528), which runs before the first request to a destination.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -18,24 +18,25 @@ use crate::prefixes::Prefixes;
 use crate::security::{self, PeerMismatch};
 use crate::settings::Settings;
 
-/// Bytes of our identifiers, which nothing but the keys of a response has to be found by.
+/// Length of our connection identifiers in bytes: they only select the keys of a response.
 const C_I_LENGTH: usize = 3;
 
-/// With whom keys are agreed on, and where that goes on.
+/// EDHOC parties by prefix, and key exchanges in progress.
 #[derive(Debug, Default)]
 pub(super) struct Agreeing {
     parties: Prefixes<Party>,
-    /// For each destination that somebody has a turn with, or waits for one.
+    /// A lock per destination with a key exchange in progress or waiting.
     turns: Mutex<HashMap<SocketAddr, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl Agreeing {
-    /// Keys are agreed on with a destination.
+    /// Whether a destination requires a key exchange.
     pub(super) fn has(&self, way: &Way<'_>) -> bool {
         self.party(way).is_some()
     }
 
-    /// Whom a destination is to know, and who it is to be. What goes through a session is protected already.
+    /// Returns the party for a destination: our credential and the accepted peers. Sessions need
+    /// none.
     fn party(&self, way: &Way<'_>) -> Option<&Party> {
         self.parties.of(way.to.ip().to_canonical()).filter(|_| way.name.is_none())
     }
@@ -54,18 +55,20 @@ impl Agreeing {
 }
 
 impl Client {
-    /// A client that agrees on keys as a server's settings say.
+    /// Returns a client that runs EDHOC by a server's settings.
     pub(crate) fn agreeing(self, settings: &Settings) -> Self {
         self.agreeing_toward(settings.edhoc.toward.clone())
     }
 
-    /// A client that agrees on keys with these.
+    /// Returns a client that runs EDHOC with these parties.
     pub(super) fn agreeing_toward(self, parties: Prefixes<Party>) -> Self {
         Self { agreeing: Arc::new(Agreeing { parties, turns: Mutex::default() }), ..self }
     }
 
-    /// Sees to it that there are keys for a destination, where they are to be agreed on. The request has to hold them until it is opened, or
-    /// has to bring them: keys that nobody else has before it has come.
+    /// Ensures that a destination has keys, if EDHOC is configured for it.
+    ///
+    /// The request must hold the keys until it is opened, or carry message_3 itself: the server has
+    /// these keys only once that request arrives.
     pub(super) fn agree<'a>(&'a self, way: &'a Way<'_>) -> Rare<'a, (Option<Box<NewKeys>>, Option<Hold>)> {
         Box::pin(async move {
             let Some(party) = self.agreeing.party(way) else { return Ok((None, None)) };
@@ -74,7 +77,7 @@ impl Client {
             }
             let turn = self.agreeing.turn(way).await?;
             let (handle, address) = self.sockets.toward(way.to)?;
-            // Whoever had the turn before has agreed on some.
+            // An earlier request has finished the key exchange.
             if let Some(hold) = handle.hold_agreed(address).await.ok_or(Error::Stopped)?? {
                 return Ok((None, Some(hold)));
             }
@@ -91,7 +94,7 @@ impl Client {
             let finished = handle.fence().run(WHAT, || initiator.finish(message_2.payload(), &party.peers));
             let (agreed, message_3) = finished.unwrap_or(Err(Failed::Internal)).map_err(failed)?;
             let peer = Identity(Arc::clone(&agreed.peer));
-            // Before message_3, which reveals this end's credential.
+            // Checked before message_3, which reveals our credential.
             if let Some(expected) = way.expected {
                 let authenticated = security::Identity::Edhoc(peer.clone());
                 if **expected != authenticated {
@@ -103,7 +106,8 @@ impl Client {
             if party.combined && way.brings {
                 return Ok((Some(Box::new(NewKeys { context, peer, message_3, turn })), None));
             }
-            // Its answer is message_4, if anything: that to the first request shows as well that the server has the keys.
+            // The server's reply is at most message_4. The first response also proves that it has
+            // the keys.
             self.tell(way, with_id(agreed.credentials.sender_id, &message_3)).await?;
             let kept = handle.agreed(address, context, peer).await.ok_or(Error::Stopped)?;
             let hold = kept.map_err(|error| Error::exchange(way.to, error, handle.body_limit()))?;
@@ -111,7 +115,7 @@ impl Client {
         })
     }
 
-    /// Sends a message of EDHOC; the answer is what comes back, which is no error.
+    /// Sends an EDHOC message and returns the reply, or the peer's error.
     async fn tell(&self, way: &Way<'_>, payload: Vec<u8>) -> Result<Response, Error> {
         let body =
             Body::builder().path(PATH).uint(OptionNumber::CONTENT_FORMAT, CID_EDHOC.into()).payload(payload).build()?;
@@ -131,7 +135,7 @@ impl Client {
 
     async fn tell_once(&self, way: &Way<'_>, body: Body) -> Result<Response, Error> {
         let opening = |timeout| Opening::Request(Request { timeout, ..Request::new(Code::POST, body) });
-        // Nothing authenticates the peer yet.
+        // The peer is not authenticated yet.
         let way = Way { expected: None, ..*way };
         response(way.to, self.begin_with(&way, false, opening).await?.end().await?)
     }

@@ -1,4 +1,4 @@
-//! How a client is made.
+//! Builds clients: sockets, cache and credentials.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::prefixes::everywhere;
 use crate::security::{CredentialsError, OwnCertificate, Roots, Secret};
 use crate::settings::ConfigError;
 
-/// Makes a [`Client`].
+/// Builds a [`Client`].
 pub type ClientBuilder<C = AnyController> = Builder<ClientRole, C>;
 
-/// What only clients have: where they send from, and a cache.
+/// Settings that only clients have: local addresses and a cache.
 #[derive(Clone, Debug)]
 pub struct ClientRole {
     v4: Binding,
@@ -57,31 +57,38 @@ impl ClientRole {
 }
 
 impl<C: SharedController> Builder<ClientRole, C> {
-    /// Sends from this local address and port, toward destinations of the same IP version. Without it the operating system
-    /// chooses both, which is what keeps an attacker off the path from guessing the port.
+    /// Binds to this local address and port, for destinations of the same IP version.
+    ///
+    /// By default the operating system chooses both, which keeps off-path attackers from guessing
+    /// the port.
     pub fn bind(mut self, local: SocketAddr) -> Self {
         *self.slot(local) = Binding::Address(local);
         self
     }
 
-    /// Sends from a UDP socket of the caller's, toward destinations of its IP version. The client makes it non-blocking and
-    /// enlarges its buffers; nobody else may receive from it.
+    /// Sends from the caller's UDP socket, for destinations of its IP version.
+    ///
+    /// The client makes it non-blocking and enlarges its buffers. No other code may receive from
+    /// it.
     pub fn socket(mut self, socket: UdpSocket) -> Self {
-        // What is wrong with a socket that has no address, its first use tells.
+        // A socket without an address fails on first use.
         let local = socket.local_addr().unwrap_or_else(|_| (Ipv4Addr::UNSPECIFIED, 0).into());
         *self.slot(local) = Binding::Socket(Arc::new(socket));
         self
     }
 
-    /// Looks for answers for at most so long after a request has left, instead of sleeping until one comes; zero, the default, is not at all.
-    /// As with SO_BUSY_POLL of sockets, that saves the time that a core takes to fall asleep and to wake up, which on a fast network
-    /// is more than all else that a request takes, and costs the core: while an answer is looked for, only other tasks of the runtime
-    /// have turns on it.
+    /// Polls for responses for up to this long after a send, instead of sleeping. Zero, the
+    /// default, disables it.
     ///
-    /// It pays for a program that asks one thing after the other and whose servers answer within tens of microseconds, such as
-    /// `Duration::from_micros(100)` on one machine or in one rack. Toward a destination whose round trips take longer, by what
-    /// congestion control knows of it, nothing is looked for. With many requests under way at a time it saves nothing: the
-    /// next answer is there already. Only on Linux; elsewhere it has no effect.
+    /// As with `SO_BUSY_POLL`, this saves the time a core takes to sleep and wake up, which
+    /// dominates on a fast network, and costs the core: while polling, only other tasks of the
+    /// runtime run on it.
+    ///
+    /// It helps programs that send one request after the other to servers that respond within tens
+    /// of microseconds, such as `Duration::from_micros(100)` on one machine or in one rack.
+    /// Destinations whose measured RTT is longer are not polled for. With many outstanding requests
+    /// it saves nothing, because the next response has already arrived. Linux only; no effect
+    /// elsewhere.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -93,22 +100,24 @@ impl<C: SharedController> Builder<ClientRole, C> {
         self
     }
 
-    /// Keeps responses and uses them again (RFC 7252 §5.6), as many as these limits allow. By default none are kept.
+    /// Caches responses within these limits (RFC 7252 §5.6). Off by default.
     ///
-    /// - A GET or FETCH is answered without asking the server if the same was asked before and the answer's Max-Age has not
-    ///   passed, which is a minute where the server does not say. That goes for errors, too.
-    ///   [`Response::age`](super::Response::age) tells what comes from the cache;
-    ///   [`fresh`](super::RequestBuilder::fresh) has the server asked all the same.
-    /// - What has an ETag is validated with it when its Max-Age has passed: if the server answers 2.03, the payload that is
-    ///   here is the response's, as a 2.05 whose options are renewed.
-    /// - A POST, PUT or other method that may change the resource has everything of its path validated before it is used
-    ///   again. What others change is not known before Max-Age has passed, unless the resource is
-    ///   [observed](super::RequestBuilder::observe): notifications are kept like responses (RFC 7641 §3.3).
-    /// - The same is what has the same method, address, options and payload, but for options that are no part of the cache key
-    ///   (RFC 7252 §5.4.2). Requests that have conditions or ETags of their own, ask for a block, go to a proxy or to a group
-    ///   pass by the cache.
+    /// - A GET or FETCH is answered from the cache if an equal request was answered before and the
+    ///   response's Max-Age has not expired (60 s if the server sends none). This includes error
+    ///   responses. [`Response::age`](super::Response::age) identifies cached responses;
+    ///   [`fresh`](super::RequestBuilder::fresh) bypasses them.
+    /// - An expired response with an ETag is validated: on 2.03 the response is the cached payload
+    ///   as a 2.05 with updated options.
+    /// - A POST, PUT or other unsafe method marks everything cached for its path for validation.
+    ///   Changes by others are unknown until Max-Age expires, unless the resource is
+    ///   [observed](super::RequestBuilder::observe): notifications are cached like responses (RFC
+    ///   7641 §3.3).
+    /// - Requests are equal if method, address, payload and options are, except options that are
+    ///   not part of the cache key (RFC 7252 §5.4.2). Requests with their own conditions or ETags,
+    ///   for single blocks, to a proxy or to a group bypass the cache.
     ///
-    /// Ages count on the clock of [`Instant`](std::time::Instant), which on some systems stands still while the machine sleeps.
+    /// Ages count on the clock of [`Instant`](std::time::Instant), which on some systems stops
+    /// while the machine sleeps.
     ///
     /// ```
     /// use conche::client::CacheLimits;
@@ -132,17 +141,18 @@ impl<C: SharedController> Builder<ClientRole, C> {
         self
     }
 
-    /// Asks `coaps` URIs with a pre-shared key (RFC 7252 §9.1.3.1), which servers know by this identity, of 1 to 1024 bytes. See
-    /// [`security`](crate::security).
+    /// Requests `coaps` URIs with a pre-shared key (RFC 7252 §9.1.3.1) and its identity of 1 to
+    /// 1024 bytes. See [`security`](crate::security).
     ///
     /// # Errors
-    /// If the identity or the key has no byte or too many.
+    /// If the identity or the key is empty or too long.
     #[cfg(feature = "dtls")]
     pub fn psk(self, identity: impl Into<Vec<u8>>, key: Secret) -> Result<Self, CredentialsError> {
         self.open_with_psk(&everywhere(), identity, key)
     }
 
-    /// As [`psk`](Self::psk), of the servers of a prefix, such as the one of a device. The longest prefix decides.
+    /// Like [`psk`](Self::psk), for servers in a prefix, such as one device. The longest matching
+    /// prefix applies.
     ///
     /// ```
     /// use conche::Client;
@@ -158,49 +168,56 @@ impl<C: SharedController> Builder<ClientRole, C> {
     /// ```
     ///
     /// # Errors
-    /// As [`psk`](Self::psk).
+    /// As for [`psk`](Self::psk).
     #[cfg(feature = "dtls")]
     pub fn psk_for(self, prefix: IpNet, identity: impl Into<Vec<u8>>, key: Secret) -> Result<Self, CredentialsError> {
         self.open_with_psk(&[prefix], identity, key)
     }
 
-    /// Asks servers of `coaps` URIs for a certificate that one of these vouches for, with the host of the URI in it (RFC 7252
-    /// §9.1.3.3). Where there is a [pre-shared key](Self::psk) for a server as well, that is used instead.
+    /// Requests `coaps` URIs with certificates: the server's must contain the URI's host and chain
+    /// to one of these roots (RFC 7252 §9.1.3.3). A [pre-shared key](Self::psk) for the server
+    /// takes precedence.
     #[cfg(feature = "dtls")]
     pub fn roots(mut self, roots: Roots) -> Self {
         self.settings.security.roots = Some(roots);
         self
     }
 
-    /// The certificate that servers are shown which [`roots`](Self::roots) authenticate, if they
-    /// ask for one.
+    /// Sets the client's own certificate, presented on request to servers that
+    /// [`roots`](Self::roots) authenticate.
     #[cfg(feature = "dtls")]
     pub fn certificate(mut self, own: OwnCertificate) -> Self {
         self.settings.security.own = Some(own);
         self
     }
 
-    /// Protects all requests with these keys (OSCORE, RFC 8613), but for those to destinations of which
-    /// [`oscore_for`](Self::oscore_for) says something else, and takes no other response than a protected one. Such a client talks to
-    /// one server. A request without keys that can be used is not sent, and neither is one to a group.
+    /// Protects all requests with these keys (OSCORE, RFC 8613) and accepts only protected
+    /// responses.
     ///
-    /// An error that is not protected ends a request with [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated): a server that
-    /// does not know the keys can say nothing else. [`oscore`](crate::oscore) has an example.
+    /// [`oscore_for`](Self::oscore_for) overrides the keys for some destinations. Such a client
+    /// uses one server. A request without usable keys is not sent, nor is one to a group.
+    ///
+    /// An unprotected error response ends a request with
+    /// [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated): a server without the keys
+    /// can send nothing else. [`oscore`](crate::oscore) has an example.
     #[cfg(feature = "oscore")]
     pub fn oscore(self, keys: crate::oscore::Keys) -> Self {
         let [v4, v6] = everywhere();
         self.oscore_for(v4, keys.clone()).oscore_for(v6, keys)
     }
 
-    /// Agrees on OSCORE keys (EDHOC, RFC 9528) with each server before the first request to it, but for those of `coaps` URIs, and takes no
-    /// other response than a protected one. [`edhoc_for`](Self::edhoc_for) does it for some. [`edhoc`](crate::edhoc) has an example.
+    /// Runs an EDHOC key exchange (RFC 9528) with each server before the first request to it, and
+    /// accepts only OSCORE-protected responses.
+    ///
+    /// `coaps` URIs are exempt. [`edhoc_for`](Self::edhoc_for) does this for some destinations.
+    /// [`edhoc`](crate::edhoc) has an example.
     #[cfg(feature = "edhoc")]
     pub fn edhoc(self, party: crate::edhoc::Party) -> Self {
         let [v4, v6] = everywhere();
         self.edhoc_for(v4, party.clone()).edhoc_for(v6, party)
     }
 
-    /// The client. Sockets are opened when they are needed.
+    /// Builds the client. Its sockets open on first use.
     ///
     /// # Errors
     /// If the settings contradict each other.

@@ -1,14 +1,16 @@
-//! A cache of responses (RFC 7252 §5.6): what a server said is said again as long as its Max-Age allows (§5.6.1), and is
-//! validated by its ETag when it does not any more (§5.6.2). Notifications are such responses, too (RFC 7641 §3.3).
+//! Response cache (RFC 7252 §5.6). A response is reused while its Max-Age allows (§5.6.1), then
+//! validated by its ETag (§5.6.2). Notifications are cached likewise (RFC 7641 §3.3).
 //!
-//! Where the RFCs leave a choice, this one asks the server once too often rather than once too seldom:
+//! Where the RFCs leave a choice, the cache prefers an unnecessary request to a stale response:
 //!
-//! - A method that is not safe makes everything stale that is stored of the same path, whatever its query, its host's name
-//!   and its outcome: without a response it may have had its effect. What was asked before its end is not stored, since the
-//!   answer may be older than the effect. The same is done before a notification is stored.
-//! - Requests with options that ask about one representation, one block or one way of answering pass by: see [`passes_by`].
-//! - What has a Max-Age of 0 is not stored at all, not even to be validated. Neither is 4.08, which is about one transfer,
-//!   and 4.01 with an Echo option, which is about one request.
+//! - An unsafe method makes everything stored for its path stale, regardless of query, host name
+//!   and outcome: without a response it may still have had its effect. Responses to requests sent
+//!   before its end are not stored, since they may predate the effect. A notification also
+//!   invalidates outstanding requests before it is stored.
+//! - Requests with options about one representation, one block or one way of answering bypass the
+//!   cache: see [`passes_by`].
+//! - Responses with a Max-Age of 0 are not stored, even for validation. Neither is 4.08, which
+//!   concerns one transfer, nor 4.01 with Echo, which concerns one request.
 
 mod store;
 
@@ -27,22 +29,23 @@ use crate::driver::Address;
 use crate::security::Identity;
 use store::{Answer, Key, Store};
 
-/// What the cache of a client may hold. What was used longest ago makes room for what is new.
+/// Limits of a client's response cache, with LRU eviction.
 ///
-/// No response takes more than half of it. As servers choose how large their responses are, destinations of one prefix
-/// (/16 of IPv4, /32 of IPv6) that hold half or more make room among themselves, and not at the cost of others.
+/// No response takes more than half of it. Since servers choose the size of their responses,
+/// destinations of one prefix (/16 for IPv4, /32 for IPv6) that hold half or more evict each other,
+/// not others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheLimits {
-    /// Bytes, of responses and of the requests that they answer, with what it takes to find them.
+    /// Bytes of responses, their requests and index entries.
     pub bytes: usize,
-    /// Responses.
+    /// Number of responses.
     pub entries: usize,
 }
 
 impl CacheLimits {
-    /// The default of [`bytes`](Self::bytes): 4 MiB.
+    /// Default of [`bytes`](Self::bytes): 4 MiB.
     pub const BYTES: usize = 4 << 20;
-    /// The default of [`entries`](Self::entries).
+    /// Default of [`entries`](Self::entries).
     pub const ENTRIES: usize = 4096;
 }
 
@@ -55,17 +58,17 @@ impl Default for CacheLimits {
 /// The cache of a client and its clones.
 pub(super) struct Cache {
     store: Mutex<Store>,
-    /// Resources are known by hashes: where two coincide, one becomes stale with the other.
+    /// Hasher of resources. If two resources collide, both become stale together.
     resources: RandomState,
 }
 
-/// What a request is to the cache.
+/// How the cache treats a request.
 pub(super) enum Passage {
-    /// Its response may be known.
+    /// Its response may be cached.
     Read(Read),
-    /// It may change what is known.
+    /// It may change cached resources.
     Change(Change),
-    /// Nothing.
+    /// It bypasses the cache.
     Aside,
 }
 
@@ -74,7 +77,7 @@ impl Cache {
         Self { store: Mutex::new(Store::new(limits)), resources: RandomState::new() }
     }
 
-    /// What a request is that goes to an address.
+    /// Classifies a request to an address.
     pub(super) fn admit(self: &Arc<Self>, to: Destination, method: Code, body: &Body) -> Passage {
         if !method.is_safe() {
             let resource = self.resource(to.address, path(body));
@@ -83,7 +86,7 @@ impl Cache {
         self.key(to, method, body).map_or(Passage::Aside, |key| Passage::Read(self.read(key)))
     }
 
-    /// A notification has come, which answers this request (RFC 7641 §3.3).
+    /// Stores a notification that answers this request (RFC 7641 §3.3).
     pub(super) fn notified(
         self: &Arc<Self>,
         (to, method, body): (Destination, Code, &Body),
@@ -96,8 +99,9 @@ impl Cache {
         }
     }
 
-    /// What the response to a request is found by: all but the options that are no part of the cache key (RFC 7252 §5.6),
-    /// and the payload, which matters to FETCH (RFC 8132 §2.1). `None` if the request passes by.
+    /// Returns the cache key of a request: all options but those that are NoCacheKey (RFC 7252
+    /// §5.6), and the payload, which FETCH requires (RFC 8132 §2.1). `None` if the request bypasses
+    /// the cache.
     fn key(&self, to: Destination, method: Code, body: &Body) -> Option<Key> {
         if body.options().any(|option| passes_by(option.number)) {
             return None;
@@ -140,10 +144,9 @@ impl fmt::Debug for Cache {
 /// A destination, as part of a cache key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Destination {
-    /// One address for each destination, however it is written. Responses that came through
-    /// sessions are apart from others.
+    /// Canonical address. Responses through sessions are kept apart from others.
     pub(super) address: Address,
-    /// The peer that a request names: a response of another one is none to it.
+    /// The identity that a request names: responses of other identities do not match.
     expected: Option<Arc<Identity>>,
 }
 
@@ -158,8 +161,8 @@ fn path(body: &Body) -> impl Iterator<Item = &[u8]> {
     body.options().filter(|option| option.number == OptionNumber::URI_PATH).map(|option| option.value)
 }
 
-/// With such an option a request is about one representation that the program knows of, one block, or one way of answering,
-/// or about a resource of another server.
+/// Whether an option bypasses the cache: it selects one representation known to the program, one
+/// block, one way of answering, or a resource of another server.
 fn passes_by(number: OptionNumber) -> bool {
     matches!(
         number,
@@ -178,39 +181,39 @@ fn passes_by(number: OptionNumber) -> bool {
     )
 }
 
-/// A request under way, the response of which may be stored, or may be stored already.
+/// An outstanding request whose response may be stored, now or later.
 pub(super) struct Read {
     cache: Arc<Cache>,
     key: Arc<Key>,
-    /// How often the resource had changed when it began.
+    /// The resource's number of changes when the request began.
     changes: u64,
     stored: Option<Answer>,
 }
 
 impl Read {
-    /// What can be answered without asking the server.
+    /// Returns the stored response if it is fresh.
     pub(super) fn fresh(&self) -> Option<Response> {
         let stored = self.stored.as_ref().filter(|stored| stored.is_fresh())?;
         Some(tell(stored, Course::default()))
     }
 
-    /// The ETag to validate what is stored with. Errors cannot be validated (RFC 7252 §5.9.2, §5.9.3).
+    /// Returns the ETag for validation. Errors cannot be validated (RFC 7252 §5.9.2, §5.9.3).
     pub(super) fn etag(&self) -> Option<&[u8]> {
         self.stored.as_ref().filter(|stored| stored.message.code() == Code::CONTENT)?.etag()
     }
 
-    /// Stores a response, in the place of what was stored; or nothing, if it is not to be stored.
+    /// Stores a response in place of the old one, or removes the old one if it is not cacheable.
     pub(super) fn keep(&self, response: &Response, received: Instant) {
         if response.is_first_block() {
-            // There is a new state, but it is not here.
+            // The state is new, but incomplete.
             self.cache.lock().change(self.key.resource);
         } else {
             self.replace(answer(response, received));
         }
     }
 
-    /// What is stored, after a 2.03 that says that it is valid: renewed as the 2.03 says (RFC 7252 §5.9.1.3). `None` if that
-    /// is about something else.
+    /// Updates the stored response by a 2.03 with the same ETag and returns it (RFC 7252 §5.9.1.3).
+    /// `None` if the ETags differ.
     pub(super) fn validated(&self, valid: &Response, received: Instant) -> Option<Response> {
         let stored = self.stored.as_ref().filter(|stored| valid.etag().is_some() && valid.etag() == stored.etag())?;
         let message = renewed(&stored.message, valid.message())?;
@@ -223,7 +226,7 @@ impl Read {
 
     fn replace(&self, answer: Option<Answer>) {
         let mut store = self.cache.lock();
-        // What was asked before a change may have been answered before it.
+        // A response to a request before a change may predate the change.
         if store.changes(self.key.resource) != self.changes {
             return;
         }
@@ -240,7 +243,7 @@ impl Drop for Read {
     }
 }
 
-/// A request under way that is not safe. When it is over, however it ended, what is stored of the resource is stale.
+/// An outstanding unsafe request. However it ends, everything stored of the resource is then stale.
 pub(super) struct Change {
     cache: Arc<Cache>,
     to: Address,
@@ -248,7 +251,7 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// What it made becomes stale, too (RFC 7252 §5.9.1.1).
+    /// Marks a created resource as stale, too (RFC 7252 §5.9.1.1).
     pub(super) fn answered(&self, response: &Response) {
         if response.code() == Code::CREATED {
             let made = self.cache.resource(self.to, response.message().values(OptionNumber::LOCATION_PATH));
@@ -263,7 +266,7 @@ impl Drop for Change {
     }
 }
 
-/// A response as it is stored; `None` if it is not to be (RFC 7252 §5.6.1, §5.9).
+/// Returns a response as stored, or `None` if it is not cacheable (RFC 7252 §5.6.1, §5.9).
 fn answer(response: &Response, received: Instant) -> Option<Answer> {
     let message = response.message();
     let max_age = message.content().max_age();
@@ -277,7 +280,7 @@ fn answer(response: &Response, received: Instant) -> Option<Answer> {
     Some(Answer { message, from: response.sender().clone(), received, max_age, changed: false })
 }
 
-/// The message without Observe (RFC 7641 §2), in memory that it shares with no other.
+/// Returns the message without Observe (RFC 7641 §2), in memory of its own.
 fn on_its_own(message: &OwnedMessage) -> Option<OwnedMessage> {
     if message.content().options().any(|option| option.number == OptionNumber::OBSERVE) {
         let kept = message.content().options().filter(|option| option.number != OptionNumber::OBSERVE);
@@ -287,7 +290,8 @@ fn on_its_own(message: &OwnedMessage) -> Option<OwnedMessage> {
     Some(if is_pooled { message.view().into() } else { message.clone() })
 }
 
-/// What is stored, with the Max-Age of a 2.03 and those of its options that are safe to forward in the place of its own.
+/// Returns the stored message, with Max-Age and the safe-to-forward options of a 2.03 in place of
+/// its own.
 fn renewed(stored: &OwnedMessage, valid: &OwnedMessage) -> Option<OwnedMessage> {
     let tells = |number: OptionNumber| number == OptionNumber::MAX_AGE || !number.is_unsafe();
     let mut told: Vec<_> =

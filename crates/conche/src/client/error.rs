@@ -1,4 +1,4 @@
-//! Why a request has no response.
+//! [`Error`]: why a request has no response.
 
 use std::fmt;
 use std::io;
@@ -16,20 +16,20 @@ use crate::security::{HandshakeError, PeerMismatch};
 use crate::settings::{ConfigError, StartError};
 use crate::uri::UriError;
 
-/// Why a request has no response. A response with an error code is no such error, unless
-/// [`Response::successful`](super::Response::successful) makes it one.
+/// Why a request has no response. A response with an error code becomes an error only through
+/// [`Response::successful`](super::Response::successful).
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The URI is malformed or of another scheme.
+    /// The URI is malformed or has another scheme.
     #[error(transparent)]
     Uri(#[from] UriError),
-    /// The host's name could not be resolved.
+    /// The host's name cannot be resolved.
     #[error("the host {host:?} cannot be resolved")]
     Resolve {
         /// The name.
         host: String,
-        /// What the resolver says.
+        /// The resolver's error.
         source: io::Error,
     },
     /// The host's name has no address.
@@ -44,170 +44,173 @@ pub enum Error {
     /// No socket could be opened.
     #[error("no socket could be opened")]
     Socket(#[source] io::Error),
-    /// The client has one socket, which does not reach addresses of this IP version.
+    /// The client's only socket does not reach addresses of this IP version.
     #[error("{peer} cannot be reached from a socket that is bound to {local}: the IP versions differ")]
     IpVersion {
-        /// Whom the request is for.
+        /// The destination.
         peer: SocketAddr,
-        /// What the socket is bound to.
+        /// The address that the socket is bound to.
         local: SocketAddr,
     },
-    /// The address is that of a group, all of whose members would answer (RFC 7252 §8).
+    /// The address is multicast: every member of the group would respond (RFC 7252 §8).
     #[error("{peer} is a group: ask it with multicast, which tells the responses of all its members")]
     Group {
         /// The address.
         peer: SocketAddr,
     },
-    /// The address is not that of a group.
+    /// The address is not multicast.
     #[error("{peer} is no group: its address is none of multicast")]
     NoGroup {
         /// The address.
         peer: SocketAddr,
     },
-    /// A `coaps` URI names a group, with which no session can be (RFC 7252 §9).
+    /// A `coaps` URI names a group, which DTLS cannot serve (RFC 7252 §9).
     #[error("a group cannot be asked over coaps: DTLS is between two")]
     SecuredGroup,
-    /// No keys were agreed on with the server.
+    /// The EDHOC key exchange with the server failed.
     #[cfg(feature = "edhoc")]
     #[error("{peer}: no keys were agreed on")]
     Edhoc {
         /// The server.
         peer: SocketAddr,
-        /// Why.
+        /// The cause.
         source: crate::edhoc::Error,
     },
-    /// The request's options are not legal.
+    /// The request's options are invalid.
     #[error("the request is not legal")]
     Request(#[from] BuildError),
-    /// The value that shall be the payload cannot be written in this format.
+    /// The payload value cannot be encoded.
     #[error("the payload cannot be written as {format}: {problem}")]
     Encode {
         /// JSON or CBOR.
         format: &'static str,
-        /// What is wrong.
+        /// The encoder's message.
         problem: String,
     },
-    /// The payload of the response cannot be read as the value that was asked for.
+    /// The response's payload cannot be decoded as the requested value.
     #[error("the payload cannot be read as {format}: {}", Escaped(problem))]
     Decode {
         /// JSON or CBOR.
         format: &'static str,
-        /// What is wrong.
+        /// The decoder's message.
         problem: String,
     },
-    /// The payload of the request could not be made to its end, so that the transfer was ended.
+    /// The source of the request's payload failed, which aborted the transfer.
     #[error("the payload of the request failed on its way")]
     Body(#[source] BoxError),
-    /// Something is full, so that the request was not taken in.
+    /// A limit is reached; the request was not accepted.
     #[error(transparent)]
     Busy(#[from] Busy),
-    /// The request was not accepted: not even with the smallest block does it fit into a message, or its token is in use.
+    /// The request was refused: it does not fit into a message even with the smallest block, or its
+    /// token is in use.
     #[error(transparent)]
     Refused(#[from] RequestError),
-    /// The payload of the request is larger than the client's limit. Nothing was sent.
+    /// The request's payload exceeds the client's limit. Nothing was sent.
     #[error(
         "the payload has {bytes} bytes, which is more than the limit of {limit}: the client's body_limit raises it"
     )]
     RequestTooLarge {
-        /// How many bytes it has.
+        /// Size of the payload in bytes.
         bytes: usize,
-        /// How many are allowed: [`body_limit`](super::ClientBuilder::body_limit).
+        /// The limit in bytes: [`body_limit`](super::ClientBuilder::body_limit).
         limit: usize,
     },
-    /// The payload of the response is larger than the client's limit, or there is no room beside those of other responses.
+    /// The response's payload exceeds the client's limit, or has no room beside those of other
+    /// responses.
     #[error(
         "{peer}: the payload of the response has more than the limit of {limit} bytes, or finds no room beside others: \
          the client's body_limit raises both"
     )]
     ResponseTooLarge {
-        /// Whose response it is.
+        /// The server.
         peer: SocketAddr,
-        /// How many bytes are allowed: [`body_limit`](super::ClientBuilder::body_limit).
+        /// The limit in bytes: [`body_limit`](super::ClientBuilder::body_limit).
         limit: usize,
-        /// How the exchange went.
+        /// The exchange's transmissions and timing.
         course: Course,
     },
-    /// The operating system would not send the request, and would not send it later either: there is no route, a firewall
-    /// forbids it, or the address is one of a kind that nothing is sent to.
+    /// The operating system refuses to send the request, permanently: no route, a firewall, or an
+    /// address that cannot be sent to.
     #[error("{peer}: the operating system does not send the request{}", again(*transmissions))]
     Send {
-        /// Whom it was for.
+        /// The destination.
         peer: SocketAddr,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
-        /// Copies that had left before.
+        /// Transmissions before the error.
         transmissions: u16,
     },
-    /// There is no session with the server, through which alone its `coaps` resources are reached. The request was not sent.
+    /// No session with the server, which its `coaps` resources require. The request was not sent.
     #[error("{peer}: there is no session with the server")]
     Handshake {
-        /// Whom it was for.
+        /// The server.
         peer: SocketAddr,
-        /// Why.
+        /// The cause.
         source: HandshakeError,
     },
-    /// The peer is another one than the request expects. It was not sent. See
+    /// The peer is not the one that the request expects. Nothing was sent. See
     /// [`expect_peer`](super::RequestBuilder::expect_peer).
     #[error("{peer}: {mismatch}")]
     UnexpectedPeer {
-        /// The address that the request was for.
+        /// The destination.
         peer: SocketAddr,
         /// The identities.
         mismatch: PeerMismatch,
     },
-    /// The keys that would protect the request cannot be used. It was not sent.
+    /// The keys for the request cannot be used. It was not sent.
     #[cfg(feature = "oscore")]
     #[error("{peer}: the request cannot be protected")]
     Keys {
-        /// Whom it was for.
+        /// The destination.
         peer: SocketAddr,
-        /// Why.
+        /// The cause.
         source: KeysError,
     },
     /// The exchange failed.
     #[error("{peer}: {}", Told(*failure, course))]
     Failed {
-        /// Whom it was with.
+        /// The peer.
         peer: SocketAddr,
-        /// Why.
+        /// The cause.
         failure: Failure,
-        /// How it went. Without any transmission the request was certainly not received.
+        /// Transmissions and timing. With no transmission, the request certainly was not received.
         course: Course,
     },
-    /// The DTLS session ended before the response, and the server may have executed the request. It
-    /// recognizes duplicates only within a session. See [`security`](crate::security).
+    /// The DTLS session ended before the response, and the server may have executed the request.
+    /// The server recognizes duplicates only within a session. See [`security`](crate::security).
     #[error("{peer}: the session ended before the response{}", maybe_executed(course))]
     SessionOver {
         /// The server.
         peer: SocketAddr,
-        /// The course of the exchange. Without any transmission the server has not executed the
-        /// request.
+        /// Transmissions and timing. With no transmission, the server has not executed the request.
         course: Course,
     },
-    /// The request has an option No-Response (RFC 7967), and no response came, as it asked.
-    /// [`send_without_response`](super::RequestBuilder::send_without_response) makes this a success.
+    /// The request has a No-Response option (RFC 7967), and no response arrived.
+    /// [`send_without_response`](super::RequestBuilder::send_without_response) treats this as
+    /// success.
     #[error("{peer}: no response came, as the request asked with No-Response")]
     Unanswered {
-        /// Whom it was for.
+        /// The server.
         peer: SocketAddr,
-        /// How it went: acknowledged if it was Confirmable.
+        /// Transmissions and timing; acknowledged if the request was Confirmable.
         course: Course,
     },
-    /// The task that drives the socket has ended: with its server, or with its runtime.
+    /// The task that drives the socket has ended, with its server or runtime.
     #[error("the client's task has ended: does its server or its runtime still run?")]
     Stopped,
-    /// A response with an error code, made an error by [`Response::successful`](super::Response::successful).
+    /// A response with an error code, converted by
+    /// [`Response::successful`](super::Response::successful).
     #[error("the server answers {code:?}{}", told(diagnostic.as_deref()))]
     Response {
         /// Its code.
         code: Code,
-        /// Its diagnostic payload (RFC 7252 §5.5.2), as it came, or what its problem details say (RFC 9290). Only what the error
-        /// displays is fit for a log or a terminal.
+        /// Its diagnostic payload (RFC 7252 §5.5.2) unescaped, or its problem details (RFC 9290).
+        /// Only the error's `Display` output is safe for logs and terminals.
         diagnostic: Option<String>,
     },
 }
 
-/// A failure, and what of the course explains it.
+/// Displays a failure with the parts of its course that explain it.
 struct Told<'a>(Failure, &'a Course);
 
 impl fmt::Display for Told<'_> {
@@ -231,12 +234,11 @@ impl fmt::Display for Told<'_> {
     }
 }
 
-/// What the peer says.
+/// Formats the peer's diagnostic text, escaped.
 fn told(diagnostic: Option<&str>) -> String {
     diagnostic.map(|text| format!(": {}", Escaped(text))).unwrap_or_default()
 }
 
-/// Whether a server may have executed a request.
 fn maybe_executed(course: &Course) -> &'static str {
     if course.transmissions == 0 { "" } else { ", and the server may have executed the request" }
 }
@@ -246,7 +248,7 @@ fn again(transmissions: u16) -> &'static str {
 }
 
 impl Error {
-    /// No answer came, or the network says that none will.
+    /// Whether no response arrived, or the network reported that none will.
     #[must_use]
     pub fn is_timeout_or_unreachable(&self) -> bool {
         match self {
@@ -265,8 +267,8 @@ impl Error {
         }
     }
 
-    /// The request may have reached the server and had its effect. Without this it certainly did not, and sending it again
-    /// does no harm.
+    /// Whether the request may have reached the server and had an effect. If not, repeating it is
+    /// safe.
     #[must_use]
     pub fn was_sent(&self) -> bool {
         match self {
@@ -275,7 +277,7 @@ impl Error {
             }
             Self::Send { transmissions, .. } => *transmissions > 0,
             Self::Response { .. } | Self::Decode { .. } | Self::Unanswered { .. } | Self::Stopped => true,
-            // Some of it may have been.
+            // Part of the request may have been sent.
             Self::Body(_) => true,
             _ => false,
         }
@@ -302,8 +304,8 @@ impl Error {
         }
     }
 
-    /// The request certainly had no effect at this address, so that the host's next address may be tried. After a
-    /// retransmission an earlier copy may have had one.
+    /// Whether the request certainly had no effect at this address, so that the host's next address
+    /// may be tried. After a retransmission, an earlier transmission may have had an effect.
     pub(super) fn is_worth_another_address(&self) -> bool {
         match self {
             Self::Failed { failure: Failure::Unreachable, course, .. } => course.transmissions <= 1,

@@ -1,4 +1,4 @@
-//! [`GroupResponses`]: what the members of a group answer (RFC 7252 §8).
+//! [`GroupResponses`]: responses to a multicast request (RFC 7252 §8).
 
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
@@ -15,30 +15,31 @@ use tokio::time::Instant;
 use super::{Client, Error, Response, Way};
 use crate::driver::{Exchange, Opening};
 
-/// The responses of a group's members, each with its sender, as they come in: a [`Stream`] that ends when the request's
-/// [`timeout`](super::RequestBuilder::timeout) has passed. Dropping it ends the request.
+/// The responses of a group's members, each with its sender, in order of arrival: a [`Stream`] that
+/// ends when the request's [`timeout`](super::RequestBuilder::timeout) expires. Dropping it ends
+/// the request.
 ///
-/// A member may answer more than once. A response may be the first block of a body that does not fit into a message; a
-/// request to its sender gets all of it.
+/// A member may respond more than once. A response may be the first block of a larger body; a
+/// unicast request to its sender fetches the whole body.
 #[derive(Debug)]
 #[must_use = "responses are told to whom asks for them"]
 pub struct GroupResponses {
     group: SocketAddr,
     responses: mpsc::UnboundedReceiver<(SocketAddr, OwnedMessage)>,
     body_limit: usize,
-    /// Until the request is over.
+    /// `None` once the request is over.
     exchange: Option<Exchange>,
 }
 
 impl GroupResponses {
-    /// Sends a request to a group as soon as its turn has come.
+    /// Sends a request to a group once it is admitted.
     pub(super) async fn begin(
         client: &Client,
         group: SocketAddr,
         request: Request,
         deadline: Option<Instant>,
     ) -> Result<Self, Error> {
-        // No more are told than `Limits::group_responses`, so the channel needs no bound of its own.
+        // `Limits::group_responses` bounds the channel.
         let (sender, responses) = mpsc::unbounded_channel();
         let opening = |timeout| Opening::Group { request: Request { timeout, ..request }, responses: sender };
         let way = Way { deadline, ..Way::to(group) };
@@ -46,7 +47,7 @@ impl GroupResponses {
         Ok(Self { group, responses, body_limit: begun.body_limit, exchange: Some(begun.exchange) })
     }
 
-    /// The next response, and who sent it; `None` when the request's time is over. After an error there is none.
+    /// Returns the next response and its sender, or `None` after the request's timeout or an error.
     ///
     /// # Errors
     /// If the request was refused or could not be sent.
@@ -59,7 +60,7 @@ impl Stream for GroupResponses {
     type Item = Result<(SocketAddr, Response), Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        // The driver lets go of the channel before it tells the end.
+        // The driver drops its sender before it reports the end.
         if let Some((from, message)) = ready!(self.responses.poll_recv(context)) {
             let course = Course { transmissions: 1, ..Course::default() };
             return Poll::Ready(Some(Ok((from, Response::new(from.into(), message, course)))));

@@ -1,4 +1,4 @@
-//! Requesting resources.
+//! CoAP client: requests, responses and observations.
 
 #[cfg(feature = "edhoc")]
 mod agreeing;
@@ -44,14 +44,16 @@ use crate::uri::{Uri, UriError};
 use cache::Cache;
 use sockets::Sockets;
 
-/// How long [`Client::multicast`] waits for responses.
+/// Default timeout of [`Client::multicast`].
 const GROUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A CoAP client. Cloning it is cheap; all clones share their sockets, queues, cache and what was learnt of the paths.
+/// A CoAP client. Clones are cheap and share sockets, queues, cache and path state.
 ///
-/// It opens one socket for IPv4 and one for IPv6 when they are needed first, each driven by a task of its own that ends
-/// with the last clone. Toward a destination that is sent more than 64 512 messages within four minutes it goes on from others, as
-/// message IDs may not be used again before (RFC 7252 §4.4), unless it was given a port or a socket: then requests wait for IDs.
+/// It opens one socket for IPv4 and one for IPv6 on first use. Each is driven by its own task,
+/// which ends with the last clone. Message IDs cannot be reused within EXCHANGE_LIFETIME (RFC 7252
+/// §4.4), so for a destination that receives more than 64 512 messages within four minutes the
+/// client opens further ports. With a fixed port or a given socket, requests wait for free IDs
+/// instead.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -68,15 +70,17 @@ const GROUP_TIMEOUT: Duration = Duration::from_secs(10);
 ///
 /// # Waiting
 ///
-/// Congestion control lets few requests be under way to one destination at the same time; with NSTART = 1, as RFC 7252
-/// §4.7 has it, one that is not acknowledged yet. Any number of requests may be awaited all the same: each waits for its
-/// turn, first come first served among those for one destination, and held up by none for another. It waits at most for
-/// its own [`timeout`](RequestBuilder::timeout) or, without one, for
-/// [`queue_lifetime`](crate::EndpointConfig::queue_lifetime) in the line and as long again among its first few; raise that
-/// for destinations with long lines. Dropping its future takes it out of the line.
+/// Congestion control limits the requests outstanding to one destination; with NSTART = 1, the
+/// default of RFC 7252 §4.7, to one unacknowledged request. Any number of requests may be awaited:
+/// each queues in order of arrival behind those for the same destination, and is not delayed by
+/// those for others. A request waits at most for its [`timeout`](RequestBuilder::timeout). Without
+/// one it waits at most [`queue_lifetime`](crate::EndpointConfig::queue_lifetime) in the queue and
+/// as long again near its head; raise that setting for destinations with long queues. Dropping a
+/// request's future removes it from the queue.
 ///
-/// [`Waiting`] bounds how many may wait; those beyond fail with [`Error::Busy`], which names what is full and which setting
-/// raises it. Whoever would rather not wait in a long line sends with [`try_send`](RequestBuilder::try_send).
+/// [`Waiting`] bounds the queued requests. Beyond it, requests fail with [`Error::Busy`], which
+/// names the full queue and the setting that raises its limit.
+/// [`try_send`](RequestBuilder::try_send) fails at a lower bound.
 #[derive(Clone, Debug)]
 pub struct Client {
     sockets: Arc<Sockets>,
@@ -86,13 +90,13 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client with temper as its congestion control and RFC 7252's parameters.
+    /// Returns a client with the controller temper and the parameters of RFC 7252.
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build().expect("the defaults do not contradict each other")
     }
 
-    /// A client with other settings.
+    /// Returns a builder for a client with other settings.
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
     }
@@ -106,12 +110,12 @@ impl Client {
         }
     }
 
-    /// A client that sends from the socket of a server.
+    /// Returns a client that sends from a server's socket.
     pub(crate) fn of_server(handle: Handle, cache: Option<CacheLimits>) -> Self {
         Self::with(Sockets::Server(handle), cache)
     }
 
-    /// A client with the settings of a server, but with sockets of its own.
+    /// Returns a client with a server's settings and its own sockets.
     pub(crate) fn beside_server(setup: Setup, cache: Option<CacheLimits>) -> Self {
         ClientRole::caching(cache).client(setup)
     }
@@ -121,34 +125,34 @@ impl Client {
         self.request(Code::GET, uri)
     }
 
-    /// POST: has a resource process the payload (RFC 7252 §5.8.2).
+    /// POST: submits the payload to a resource for processing (RFC 7252 §5.8.2).
     pub fn post(&self, uri: impl TryInto<Uri, Error: Into<UriError>>) -> RequestBuilder {
         self.request(Code::POST, uri)
     }
 
-    /// PUT: makes a resource, or replaces it (RFC 7252 §5.8.3).
+    /// PUT: creates or replaces a resource (RFC 7252 §5.8.3).
     pub fn put(&self, uri: impl TryInto<Uri, Error: Into<UriError>>) -> RequestBuilder {
         self.request(Code::PUT, uri)
     }
 
-    /// DELETE: removes a resource (RFC 7252 §5.8.4).
+    /// DELETE: deletes a resource (RFC 7252 §5.8.4).
     pub fn delete(&self, uri: impl TryInto<Uri, Error: Into<UriError>>) -> RequestBuilder {
         self.request(Code::DELETE, uri)
     }
 
-    /// GET, and all changes from then on (RFC 7641): short for
+    /// Observes a resource (RFC 7641). Short for
     /// [`get`](Self::get)`(uri).`[`observe`](RequestBuilder::observe)`()`.
     pub fn observe(&self, uri: impl TryInto<Uri, Error: Into<UriError>>) -> Observation {
         self.get(uri).observe()
     }
 
-    /// A request with any method. A URI that is malformed is reported when the request is sent.
+    /// Builds a request with any method. A malformed URI is reported when the request is sent.
     pub fn request(&self, method: Code, uri: impl TryInto<Uri, Error: Into<UriError>>) -> RequestBuilder {
         RequestBuilder::new(self.clone(), method, uri.try_into().map_err(Into::into))
     }
 
-    /// Reads a resource of all members of a group (RFC 7252 §8): GET, with [`RequestBuilder::multicast`] and a timeout of
-    /// 10 s, twice the time over which members spread their responses by default.
+    /// Reads a resource from all members of a group (RFC 7252 §8): a GET with
+    /// [`RequestBuilder::multicast`] and a timeout of 10 s, twice the default leisure of members.
     ///
     /// ```no_run
     /// # async fn example(client: conche::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -168,7 +172,8 @@ impl Client {
         self.get(uri).timeout(GROUP_TIMEOUT).multicast().await
     }
 
-    /// Pings the host that a URI names (RFC 7252 §4.3): asks whether its CoAP endpoint is there, and how far away.
+    /// Pings the host of a URI (RFC 7252 §4.3), to check that its endpoint is alive and measure the
+    /// RTT.
     ///
     /// # Errors
     /// As for a request.
@@ -178,7 +183,7 @@ impl Client {
         for address in resolve(&uri).await? {
             let name = uri.server_name();
             let way = Way { name: name.as_ref(), ..Way::to(address) };
-            // It is nothing that could be protected.
+            // A ping cannot be protected.
             let begun = self.begin_with(&way, false, |_| Opening::Ping).await;
             let outcome = match begun {
                 Ok(begun) => begun.end().await,
@@ -200,7 +205,8 @@ impl Client {
         Err(failure.unwrap_or_else(|| Error::NoAddress { host: uri.host().to_string() }))
     }
 
-    /// The counters of its endpoints, added up. They begin anew when a socket has to be opened again.
+    /// Returns the summed counters of the client's endpoints. Reopening a socket resets its
+    /// counters.
     pub async fn stats(&self) -> Stats {
         let mut sum = Stats::default();
         for handle in self.sockets.open() {
@@ -209,44 +215,48 @@ impl Client {
         sum
     }
 
-    /// The counters of its endpoints, what it holds, and what congestion control knows of up to `destinations` destinations, the
-    /// busiest, as OpenMetrics text. With 0 there are none; otherwise each that has state is looked at, a part of them at a time, so
-    /// that traffic goes on.
-    /// See [`metrics`](crate::metrics).
+    /// Returns OpenMetrics text: counters, gauges, and the path state of up to `destinations`
+    /// destinations, the busiest first.
+    ///
+    /// With 0, no destinations are listed. Otherwise all destinations with state are scanned in
+    /// batches, so that traffic is not held up. See [`metrics`](crate::metrics).
     #[cfg(feature = "metrics")]
     pub async fn metrics(&self, destinations: usize) -> String {
         crate::metrics::of(self.sockets.open(), destinations).await
     }
 
-    /// What is known of the path to a destination; `None` if nothing is.
+    /// Returns the path state of a destination, or `None` without state.
     pub async fn snapshot(&self, peer: SocketAddr) -> Option<PeerSnapshot> {
         self.sockets.known(peer)?.snapshot(peer).await
     }
 
-    /// Writes what is known of paths to the [`path_store`](ClientBuilder::path_store), if there is one, and waits for that. A program that
-    /// ends right after its last request does this first, or loses up to a minute; one that goes on need not.
-    /// What stands in the way is not an error but a warning.
+    /// Writes path state to the [`path_store`](ClientBuilder::path_store), if one is set, and waits
+    /// for the write.
+    ///
+    /// The store is written at most a minute late, so only a program that ends right after its last
+    /// request needs this. Failures are logged as warnings.
     pub async fn keep_paths(&self) {
         for handle in self.sockets.open() {
             handle.keep_paths().await;
         }
     }
 
-    /// Forgets what was learnt of the path to a destination, as after a change of the network that the program knows of; what its
-    /// neighbours [found out](ClientBuilder::share_paths) of it, too.
-    /// Requests that are under way keep their timers.
+    /// Discards the path state of a destination, including state
+    /// [shared](ClientBuilder::share_paths) by its neighbours, such as after a known change of the
+    /// network. Outstanding requests keep their timers.
     pub async fn reset_path(&self, peer: SocketAddr) {
         for handle in self.sockets.open() {
             handle.reset_path(peer).await;
         }
     }
 
-    /// Opens an exchange when its turn has come, and waits for its end. What it is may depend on the time that is left.
+    /// Opens an exchange once admitted, and waits for its outcome. The time left is passed to
+    /// `what`.
     async fn open(&self, way: &Way<'_>, what: impl FnOnce(Option<Duration>) -> Opening) -> Result<Outcome, Error> {
         self.begin(way, what).await?.end().await
     }
 
-    /// Opens an exchange when its turn has come, and the keys that it needs are there.
+    /// Opens an exchange once it is admitted and its keys are available.
     fn begin(
         &self,
         way: &Way<'_>,
@@ -293,51 +303,51 @@ impl Client {
     }
 }
 
-/// How a request gets to where it goes.
+/// Destination and conditions of a request.
 #[derive(Clone, Copy, Debug)]
 struct Way<'a> {
     to: SocketAddr,
-    /// The server's, if it is asked through a session.
+    /// The server's name, if it is reached through a session.
     name: Option<&'a Arc<str>>,
-    /// The only peer that it may go to, if it names one.
+    /// The only identity that may receive the request, if it names one.
     expected: Option<&'a Arc<Identity>>,
     deadline: Option<Instant>,
     patience: Patience,
-    /// The request may bring the last message of EDHOC: it is acknowledged, and leaves without waiting for a body.
+    /// The request may carry EDHOC message_3: it is acknowledged, and leaves without waiting for a
+    /// body.
     brings: bool,
 }
 
 impl Way<'_> {
-    /// To an address, without a session.
+    /// Returns a destination without a session.
     fn to(to: SocketAddr) -> Self {
         Self { to, name: None, expected: None, deadline: None, patience: Patience::Wait, brings: false }
     }
 }
 
-/// Why an exchange in a session did not end well.
+/// Why an exchange in a session failed.
 enum InSession {
-    /// The session ended before a response came.
+    /// The session ended before a response arrived.
     Over(Course),
     Failed(Error),
 }
 
-/// An exchange that is under way.
+/// An open exchange.
 #[must_use]
 struct Begun {
     exchange: Exchange,
     to: SocketAddr,
-    /// How long it was in the line.
+    /// Time spent in the queue.
     waited: Duration,
     body_limit: usize,
 }
 
 impl Begun {
-    /// Waits for its end.
     async fn end(mut self) -> Result<Outcome, Error> {
         poll_fn(|context| self.poll_end(context)).await
     }
 
-    /// Waits for its end, where the session may end before it.
+    /// Waits for the outcome, and reports the end of the session separately.
     async fn end_in_session(mut self) -> Result<Outcome, InSession> {
         let (to, body_limit) = (self.to, self.body_limit);
         poll_fn(|context| self.poll_exchange(context)).await.map_err(|error| match error {
@@ -369,7 +379,8 @@ impl Default for Client {
     }
 }
 
-/// What few requests wait for: it has memory of its own, or all of them would have that, and is compiled once for all kinds of requests.
+/// A future that few requests need. Boxing keeps its memory out of all other requests' futures, and
+/// compiles it once for all kinds of requests.
 type Rare<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
 fn wait_for_turn(
@@ -392,7 +403,7 @@ fn wait_for_turn(
     })
 }
 
-/// The session with a server.
+/// Opens the session with a server, or returns the existing one.
 fn session<'a>(handle: &'a Handle, address: Address, name: &'a Arc<str>, way: &'a Way<'_>) -> Rare<'a, Address> {
     Box::pin(async move {
         let opening = handle.secure(address, Arc::clone(name), way.expected.cloned());
@@ -409,7 +420,7 @@ fn session<'a>(handle: &'a Handle, address: Address, name: &'a Arc<str>, way: &'
     })
 }
 
-/// The addresses that a URI's host has, in the order of preference that the operating system gives them.
+/// Resolves a URI's host, in the operating system's order of preference.
 async fn resolve(uri: &Uri) -> Result<impl Iterator<Item = SocketAddr> + use<>, Error> {
     if let Some(only) = uri.address() {
         return Ok(Some(only).into_iter().chain(Vec::new()));

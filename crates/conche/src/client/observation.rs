@@ -1,4 +1,4 @@
-//! [`Observation`]: a resource's state, and all changes of it (RFC 7641).
+//! [`Observation`]: a stream of a resource's states (RFC 7641).
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -13,8 +13,7 @@ use super::request::{Registered, RequestBuilder};
 use super::{Error, Response};
 use crate::driver::{End, ExchangeError, News, State};
 
-/// A resource's state, and each change of it from then on (RFC 7641): a stream of responses, the first of which answers the
-/// request itself.
+/// A stream of a resource's states (RFC 7641). The first item is the response to the request.
 ///
 /// ```no_run
 /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
@@ -27,22 +26,25 @@ use crate::driver::{End, ExchangeError, News, State};
 /// # }
 /// ```
 ///
-/// - **What comes is newer** than what came before, however notifications overtake each other on the way. Who takes states
-///   more slowly than they come misses those that are out of date: only the newest one waits.
-/// - **It goes on by itself.** When nothing has come for longer than the last state's Max-Age and some seconds, the client
-///   registers again (§3.3.1), so that a server that has forgotten its observers, as by a restart, learns of them. Over `coaps` it does
-///   so at once when the session is over, and tries for about a minute. With keys that were agreed on (EDHOC) and that the server has lost, it agrees on others.
-/// - **States are whole.** Of one that does not fit into a message the notification brings a first block (RFC 7959 §2.6); the
-///   whole is fetched before it is yielded. If that fails the error is an item, and the observation goes on.
-/// - **It ends** after an item with an error code; after the first item if the server does not let this be observed; and with
-///   an error if the server is not there when the client registers again. [`end`](Self::end) tells which it was.
-/// - **Dropping it** tells the server, as far as that goes without waiting. [`cancel`](Self::cancel) waits, and
-///   [`forget`](Self::forget) tells nothing.
+/// - **Order:** each state is newer than those before it, even if notifications are reordered. A
+///   slow reader skips outdated states; only the newest is kept.
+/// - **Renewal:** when nothing arrives for longer than the last state's Max-Age plus some seconds,
+///   the client registers again (§3.3.1), so that a restarted server learns of the observer. Over
+///   `coaps` it registers again as soon as the session is over, and retries for about a minute. If
+///   the server lost keys from EDHOC, the client runs the key exchange again.
+/// - **Complete states:** if a notification carries only the first block (RFC 7959 §2.6), the whole
+///   state is fetched before it is yielded. If that fails, the error is an item and the observation
+///   continues.
+/// - **End:** after an item with an error code; after the first item if the server does not accept
+///   the observation; and with an error if the server is unreachable at renewal. [`end`](Self::end)
+///   returns which.
+/// - **Dropping** the stream notifies the server as far as possible without waiting.
+///   [`cancel`](Self::cancel) waits, and [`forget`](Self::forget) sends nothing.
 #[must_use = "nothing is sent before the stream is polled"]
 pub struct Observation {
     stage: Stage,
     registered: Option<Registered>,
-    /// The ETag of what was fetched last: a notification of the same state is not news.
+    /// ETag of the last fetched state: a notification of the same state is not yielded.
     fetched: Option<Vec<u8>>,
     end: Option<SubscriptionEnd>,
 }
@@ -50,7 +52,7 @@ pub struct Observation {
 enum Stage {
     Registering(Pending<(Response, Registered)>),
     Observing,
-    /// A notification brought one block of a state; the whole is on its way.
+    /// A notification brought one block of a state; the rest is being fetched.
     Fetching(Pending<Response>),
     Over,
 }
@@ -63,23 +65,23 @@ impl Observation {
         Self { stage, registered: None, fetched: None, end: None }
     }
 
-    /// The next state; `None` after the last one. Dropping the future loses nothing.
+    /// Returns the next state, or `None` after the last. Cancel safe.
     pub async fn next(&mut self) -> Option<Result<Response, Error>> {
         poll_fn(|context| self.poll(context)).await
     }
 
-    /// Why the stream has ended; `None` as long as it has not, and if it has because of the first request or the client's
-    /// own end.
+    /// Returns why the stream ended. `None` before that, and if it ended because the first request
+    /// failed or the client stopped.
     #[must_use]
     pub fn end(&self) -> Option<SubscriptionEnd> {
         self.end
     }
 
-    /// Tells the server that it is over, with a GET or FETCH that has Observe 1 (RFC 7641 §3.6), and waits for the answer.
-    /// Nothing is sent if it is over already, or has not begun.
+    /// Cancels the observation with a GET or FETCH that has Observe 1 (RFC 7641 §3.6), and waits
+    /// for the response. Nothing is sent if it has ended or not begun.
     ///
     /// # Errors
-    /// If no answer comes. The server learns all the same when it notifies next: it gets a Reset.
+    /// If no response arrives. The server's next notification is then rejected with a Reset.
     pub async fn cancel(self) -> Result<(), Error> {
         let Some(Registered { subscription, address, .. }) = self.registered else { return Ok(()) };
         let body_limit = subscription.body_limit();
@@ -89,8 +91,9 @@ impl Observation {
         }
     }
 
-    /// Ends it without a word: the client rejects the server's next notification with a Reset, by which the server learns
-    /// (RFC 7641 §3.6). Until then it keeps its observer, and the client must live on to reject.
+    /// Ends the observation without a message: the client rejects the next notification with a
+    /// Reset (RFC 7641 §3.6). Until then the server keeps its observer, and the client must stay
+    /// alive to reject.
     pub fn forget(self) {
         if let Some(Registered { subscription, .. }) = self.registered {
             subscription.forget();
@@ -147,7 +150,7 @@ impl Observation {
         }
     }
 
-    /// A state to yield, if all of it is here and it is news; otherwise it is fetched.
+    /// Returns a state to yield if it is complete and new; otherwise starts to fetch it.
     fn take(&mut self, response: Response) -> Option<Response> {
         if !response.is_first_block() {
             self.fetched = None;
@@ -159,12 +162,12 @@ impl Observation {
         None
     }
 
-    /// There will be no more. The answer is the error that is why, if it is one.
+    /// Ends the stream. Returns the error that caused it, if any.
     fn over(&mut self, end: End, peer: SocketAddr) -> Option<Error> {
         self.stage = Stage::Over;
         self.registered = None;
         match end {
-            // It would have been registered again.
+            // A session's end is handled by registering again.
             End::SessionOver => None,
             End::Stopped => Some(Error::Stopped),
             End::Refused(refusal) => Some(Error::Refused(refusal)),

@@ -1,4 +1,4 @@
-//! [`Ready`]: a request that is put together, and what it takes to have it answered.
+//! [`Ready`]: a complete request, and how it is sent through cache, session and Echo challenges.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{Client, Error, InSession, Response, Way};
 use crate::driver::{Feed, Opening, Outcome, Patience, Subscription};
 use crate::security::Identity;
 
-/// A request of which only the address is left open.
+/// A request that is complete except for its destination address.
 #[derive(Clone)]
 pub(super) struct Ready {
     pub(super) client: Client,
@@ -22,25 +22,25 @@ pub(super) struct Ready {
     pub(super) reliability: Reliability,
     pub(super) token: Option<Token>,
     pub(super) whole: bool,
-    /// What the cache has is not enough.
+    /// Bypasses the cache.
     pub(super) fresh: bool,
     pub(super) deadline: Option<Instant>,
     pub(super) patience: Patience,
-    /// The server's name, if it is asked through a session.
+    /// The server's name, if it is reached through a session.
     pub(super) name: Option<Arc<str>>,
-    /// The only peer that it may go to, if it names one.
+    /// The only identity that may receive the request, if it names one.
     pub(super) expected: Option<Arc<Identity>>,
 }
 
-/// Sessions that may end before a request is answered. It fails with the next one.
+/// Maximum number of sessions that may end before a request is answered; it fails with the next.
 const SESSIONS: usize = 2;
 
-/// How often a request is repeated for a server that asks with Echo: whether its address is no forged one, and whether it
-/// is fresh, which not the same part of a server asks.
+/// Maximum number of repetitions with an Echo value. Different parts of a server ask whether the
+/// address is genuine and whether the request is fresh.
 pub(super) const CHALLENGES: usize = 2;
 
 impl Ready {
-    /// What the cache calls a destination.
+    /// Returns a destination as its cache key.
     pub(super) fn cached(&self, to: SocketAddr) -> Destination {
         Destination::new(to, self.name.is_some(), self.expected.clone())
     }
@@ -57,11 +57,11 @@ impl Ready {
         }
     }
 
-    /// Sends it, unless the cache has the response.
+    /// Sends the request, unless the cache has the response.
     pub(super) async fn send(&self, to: SocketAddr) -> Result<Response, Error> {
         match self.client.cache {
             None => self.ask(to, &self.body).await,
-            // Of many that wait few have a cache, and all would have its memory.
+            // Few clients have a cache; boxing spares the others the memory.
             Some(_) => Box::pin(self.send_by_cache(to)).await,
         }
     }
@@ -78,7 +78,7 @@ impl Ready {
         }
     }
 
-    /// What it is to the client's cache.
+    /// Classifies the request for the client's cache.
     pub(super) fn passage(&self, to: SocketAddr) -> Passage {
         match &self.client.cache {
             Some(cache) => cache.admit(self.cached(to), self.method, &self.body),
@@ -86,7 +86,7 @@ impl Ready {
         }
     }
 
-    /// Answers from the cache, which learns of what the server is asked.
+    /// Answers from the cache, or from the server and updates the cache.
     async fn read(&self, to: SocketAddr, read: Read) -> Result<Response, Error> {
         if let Some(response) = read.fresh().filter(|_| !self.fresh) {
             return Ok(response);
@@ -109,12 +109,13 @@ impl Ready {
         Ok(response)
     }
 
-    /// Sends it with these options, and once more with the Echo value that the server asks for, if it does (RFC 9175 §2.3).
+    /// Sends the request with these options, and repeats it with the server's Echo value if
+    /// challenged (RFC 9175 §2.3).
     async fn ask(&self, to: SocketAddr, body: &Body) -> Result<Response, Error> {
         let response = self.exchange(to, body.clone()).await?;
         match challenged(body, &response)? {
             None => Ok(response),
-            // Few servers ask, and few requests are asked.
+            // Few servers challenge; boxing spares the other requests the memory.
             Some(with_echo) => Box::pin(self.ask_again(to, body, with_echo)).await,
         }
     }
@@ -130,7 +131,7 @@ impl Ready {
         self.exchange(to, with_echo).await
     }
 
-    /// The same for the registration of an observation.
+    /// Registers an observation, repeating it with Echo if challenged.
     pub(super) async fn register(&self, to: SocketAddr) -> Result<(SocketAddr, Response, Subscription), Error> {
         let (passage, asked) = (self.passage(to), Instant::now());
         let (mut response, mut subscription) = self.subscribe(to, self.body.clone()).await?;
@@ -160,7 +161,7 @@ impl Ready {
             let request = |timeout| Opening::Request(self.request(body.clone(), timeout));
             match self.client.begin(&self.way(to), request).await?.end_in_session().await {
                 Err(InSession::Over(course)) if self.may_be_sent_again(&course) => {}
-                // It was not sent.
+                // The request was not sent.
                 Err(InSession::Failed(Error::Failed { failure: Failure::Unreachable, course, .. }))
                     if course.transmissions == 0 => {}
                 Err(InSession::Failed(error)) => return Err(error),
@@ -174,7 +175,7 @@ impl Ready {
         response(to, self.client.open(&self.way(to), request).await?)
     }
 
-    /// Whether the request was not sent, or is idempotent (RFC 7252 §5.1) and not acknowledged.
+    /// Whether the request was not sent, or is idempotent (RFC 7252 §5.1) and unacknowledged.
     fn may_be_sent_again(&self, course: &Course) -> bool {
         course.transmissions == 0 || self.method.is_idempotent() && course.acknowledged_after.is_none()
     }
@@ -195,20 +196,20 @@ impl Ready {
     }
 }
 
-/// What to send to a server that asks whether a request is fresh, unless that told it already.
+/// Returns the request with the Echo value of a 4.01 challenge, unless it already carried one.
 pub(super) fn challenged(body: &Body, response: &Response) -> Result<Option<Body>, Error> {
     let told = response.code() != Code::UNAUTHORIZED || body.option(OptionNumber::ECHO).is_some();
     let echo = response.option(OptionNumber::ECHO).filter(|_| !told);
     Ok(echo.map(|echo| body.to_builder().option(OptionNumber::ECHO, echo).build()).transpose()?)
 }
 
-/// When a response came to what was asked then. It may be looked at later.
+/// Returns when a response arrived to a request made at `asked`. The caller may process it later.
 fn received(asked: Instant, course: &Course) -> Instant {
     let now = Instant::now();
     asked.checked_add(course.queued.saturating_add(course.elapsed)).map_or(now, |received| received.min(now))
 }
 
-/// What a request has come to.
+/// Converts an exchange's outcome into the request's result.
 pub(super) fn response(peer: SocketAddr, outcome: Outcome) -> Result<Response, Error> {
     match outcome {
         Outcome::Response { from, message, course } => Ok(Response::new(from, message, course)),

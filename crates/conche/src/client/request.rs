@@ -1,4 +1,4 @@
-//! A request that is being put together.
+//! [`RequestBuilder`]: builds and sends a request.
 
 use std::future::{Future, IntoFuture};
 use std::io;
@@ -18,9 +18,10 @@ use crate::driver::{End, Patience, Subscription};
 use crate::security::{Identity, PeerMismatch};
 use crate::uri::{Uri, UriError};
 
-/// A request that is being put together; awaiting it sends it.
+/// A request under construction; awaiting it sends it.
 ///
-/// Dropping the future cancels the request: it is not retransmitted any more and frees its place in the queue.
+/// Dropping the future cancels the request: it is no longer retransmitted, and its queue slot is
+/// freed.
 ///
 /// ```no_run
 /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
@@ -48,11 +49,11 @@ pub struct RequestBuilder {
     whole: bool,
     fresh: bool,
     expected: Option<Arc<Identity>>,
-    /// What is wrong with the payload, to be told when it is sent.
+    /// Error of the payload, reported on send.
     mistake: Option<Mistake>,
 }
 
-/// A value that cannot be a payload.
+/// A value that cannot be encoded as payload.
 #[derive(Clone, Debug)]
 struct Mistake {
     format: &'static str,
@@ -77,19 +78,20 @@ impl RequestBuilder {
         }
     }
 
-    /// The payload and what it is. What does not fit into a message goes block by block, up to
-    /// [`body_limit`](super::ClientBuilder::body_limit) bytes.
+    /// Sets the payload and its Content-Format. Payloads larger than one message are transferred
+    /// block-wise, up to [`body_limit`](super::ClientBuilder::body_limit) bytes.
     pub fn payload(self, format: ContentFormat, payload: impl Into<Bytes>) -> Self {
         self.content_format(format).bytes(payload)
     }
 
-    /// The payload, without saying what it is.
+    /// Sets the payload without a Content-Format.
     pub fn bytes(self, payload: impl Into<Bytes>) -> Self {
         let payload: Bytes = payload.into();
         Self { body: self.body.payload(payload), ..self }
     }
 
-    /// A value as payload, in JSON (RFC 8259). One that cannot be written is reported when the request is sent.
+    /// Sets a value as JSON payload (RFC 8259). An encoding error is reported when the request is
+    /// sent.
     #[cfg(feature = "json")]
     pub fn json(self, value: &(impl serde::Serialize + ?Sized)) -> Self {
         match serde_json::to_vec(value) {
@@ -98,7 +100,8 @@ impl RequestBuilder {
         }
     }
 
-    /// A value as payload, in CBOR (RFC 8949). One that cannot be written is reported when the request is sent.
+    /// Sets a value as CBOR payload (RFC 8949). An encoding error is reported when the request is
+    /// sent.
     #[cfg(feature = "cbor")]
     pub fn cbor(self, value: &(impl serde::Serialize + ?Sized)) -> Self {
         let mut payload = Vec::new();
@@ -113,66 +116,69 @@ impl RequestBuilder {
         Self { mistake: Some(Mistake { format, problem: error.to_string() }), ..self }
     }
 
-    /// What the payload is.
+    /// Sets the Content-Format of the payload.
     pub fn content_format(self, format: ContentFormat) -> Self {
         Self { body: self.body.content_format(format), ..self }
     }
 
-    /// What the payload of the response shall be (RFC 7252 §5.10.4).
+    /// Sets the Accept option: the wanted Content-Format of the response (RFC 7252 §5.10.4).
     pub fn accept(self, format: ContentFormat) -> Self {
         self.uint(OptionNumber::ACCEPT, format.0.into())
     }
 
-    /// Adds an argument to those of the URI's query.
+    /// Adds a query argument to the URI's.
     pub fn query(self, argument: &str) -> Self {
         Self { body: self.body.query(argument), ..self }
     }
 
-    /// Adds any option.
+    /// Adds an option.
     pub fn option(self, number: OptionNumber, value: &[u8]) -> Self {
         Self { body: self.body.option(number, value), ..self }
     }
 
-    /// Adds any option of format uint.
+    /// Adds an option of format uint.
     pub fn uint(self, number: OptionNumber, value: u32) -> Self {
         Self { body: self.body.uint(number, value), ..self }
     }
 
-    /// Sends it as Non-confirmable: once, and without an acknowledgement.
+    /// Sends the request as Non-confirmable: once, without an acknowledgement.
     ///
-    /// Congestion control may still turn one of many into a Confirmable one, to learn whether the peer is there;
-    /// [`reliability`](Self::reliability) with [`Reliability::NeverConfirmable`] forbids that.
+    /// Congestion control may still turn an occasional one into a Confirmable, to check that the
+    /// peer is alive; [`reliability`](Self::reliability) with [`Reliability::NeverConfirmable`]
+    /// forbids that.
     pub fn non(self) -> Self {
         self.reliability(Reliability::NonConfirmable)
     }
 
-    /// How it is sent; Confirmable by default.
+    /// Sets the reliability; Confirmable by default.
     pub fn reliability(self, reliability: Reliability) -> Self {
         Self { reliability, ..self }
     }
 
-    /// How long to wait for the response, all included: the resolution of the name, waiting for its turn, and all
-    /// retransmissions. By default as long as the protocol does, which is minutes.
+    /// Bounds the time to the response, including name resolution, queueing and all
+    /// retransmissions. By default only the protocol's timeouts apply, which add up to minutes.
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// The token to send it with, instead of a random one that an attacker cannot guess. One of more than eight bytes
-    /// ([`Token::extended`]) is for servers that know RFC 8974: others reject the request with a Reset.
+    /// Sets the token, instead of a random one that off-path attackers cannot guess. Tokens of more
+    /// than eight bytes ([`Token::extended`]) require a server with RFC 8974; others reject the
+    /// request with a Reset.
     pub fn token(self, token: Token) -> Self {
         Self { token: Some(token), ..self }
     }
 
-    /// Sends the request only to the peer of this identity: through a DTLS session that
-    /// authenticates it, or protected with its OSCORE keys. If keys authenticate another peer at
-    /// the address, nothing is sent and the error is [`Error::UnexpectedPeer`], with both
-    /// identities. Notifications of an observation come from the same peer.
+    /// Sends the request only to this peer, authenticated by a DTLS session or by OSCORE keys.
     ///
-    /// Without it a request expects the peer that its URI and the client's credentials name:
-    /// `coaps` requests go through sessions that this program has opened, with a certificate for
-    /// the URI's host or the pre-shared key for its address. So a request of
-    /// [`Server::client`](crate::Server::client) through a session that the peer has opened needs
-    /// `expect_peer`: any client with a session from that address may be there.
+    /// If the keys authenticate another peer at the address, nothing is sent and the error is
+    /// [`Error::UnexpectedPeer`] with both identities. Notifications of an observation must come
+    /// from the same peer.
+    ///
+    /// Without it, the expected peer follows from the URI and the client's credentials: `coaps`
+    /// requests use sessions that this program opened, with a certificate for the URI's host or the
+    /// pre-shared key for its address. A request of [`Server::client`](crate::Server::client)
+    /// through a session that the peer opened therefore needs `expect_peer`: any client with a
+    /// session from that address may be there.
     ///
     /// ```no_run
     /// use conche::Server;
@@ -190,14 +196,14 @@ impl RequestBuilder {
         Self { expected: Some(Arc::new(identity)), ..self }
     }
 
-    /// Has the server asked even if the client's [cache](super::ClientBuilder::cache) has an answer that may still be used.
-    /// If the server says that it is valid, with a 2.03, it is the response after all.
+    /// Sends the request even if the [cache](super::ClientBuilder::cache) has a fresh response. If
+    /// the server validates the cached response with 2.03, it is returned.
     pub fn fresh(self) -> Self {
         Self { fresh: true, ..self }
     }
 
-    /// Asks for one block of the response's body (RFC 7959 §2.4), and gets that one alone instead of the whole body:
-    /// [`Response::block`] says which one it is and whether others follow.
+    /// Requests one block of the response's body (RFC 7959 §2.4) and returns only that block.
+    /// [`Response::block`] has its number and whether more follow.
     ///
     /// ```no_run
     /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
@@ -214,34 +220,38 @@ impl RequestBuilder {
         Self { whole: false, ..self.option(OptionNumber::BLOCK2, block.encode().as_slice()) }
     }
 
-    /// Sends the request when its turn has come, and waits for the response; so does awaiting the builder itself. If the
-    /// server asks whether the request is fresh, with an Echo option in a 4.01, it is sent once more (RFC 9175 §2.3), and once more again if it then asks anew.
+    /// Sends the request and waits for the response; awaiting the builder does the same. If the
+    /// server challenges the request with Echo in a 4.01, it is repeated with that value (RFC 9175
+    /// §2.3), at most twice.
     ///
     /// # Errors
-    /// If no response comes. A response with an error code is a response.
+    /// If no response arrives. A response with an error code is a response.
     pub fn send(self) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
         self.send_with(Patience::Wait)
     }
 
-    /// As [`send`](Self::send), but only if few requests wait: no more than
-    /// [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) for its destination, and
-    /// [`Limits::queue`](crate::Limits::queue) for all.
+    /// Like [`send`](Self::send), but only if few requests are queued: at most
+    /// [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) for its destination and
+    /// [`Limits::queue`](crate::Limits::queue) in total.
     ///
     /// # Errors
-    /// [`Error::Busy`] at once if that many wait already; otherwise as for [`send`](Self::send).
+    /// [`Error::Busy`] at once if more are queued; otherwise as for [`send`](Self::send).
     pub fn try_send(self) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
         self.send_with(Patience::Hurry)
     }
 
-    /// Sends the request to a group, the address of which the URI names (RFC 7252 §8): once, as a Non-confirmable message.
-    /// Whoever hears it answers at a time of its own within some seconds, unless it has nothing of use to say. The responses
-    /// are collected until the [`timeout`](Self::timeout) or, without one, for as long as the protocol waits, which is minutes.
+    /// Sends the request to the multicast group of the URI (RFC 7252 §8), once, as a
+    /// Non-confirmable message.
     ///
-    /// Of several network interfaces the operating system chooses one, unless the client has an
+    /// Members respond after a random delay of some seconds, or not at all if they have nothing
+    /// useful to respond. Responses are collected until the [`timeout`](Self::timeout) or, without
+    /// one, for the protocol's lifetime, which is minutes.
+    ///
+    /// The operating system chooses the network interface, unless the client has an
     /// [`interface`](super::ClientBuilder::interface) or the URI's IPv6 address a zone.
     ///
     /// # Errors
-    /// If the URI names no group, or there is no room for the request. What else is wrong is told by the responses.
+    /// If the URI names no group, or a limit is reached. Other errors appear among the responses.
     pub async fn multicast(self) -> Result<GroupResponses, Error> {
         let (Ready { client, method, body, deadline, expected, .. }, uri) = self.ready(Patience::Wait)?;
         if uri.is_secured() {
@@ -259,10 +269,12 @@ impl RequestBuilder {
         GroupResponses::begin(&client, group, request, deadline).await
     }
 
-    /// As [`send`](Self::send), and asks the server not to send responses of these classes (RFC 7967), as for measurements
-    /// that come often enough. Without a response it ends well with `None`: a Confirmable request as soon as the server
-    /// acknowledges it, if no response is wanted at all; otherwise when none came in the time that there is for one, of
-    /// which [`timeout`](Self::timeout) can make less.
+    /// Like [`send`](Self::send), but asks the server to suppress responses of these classes (RFC
+    /// 7967), such as for frequent measurements.
+    ///
+    /// Without a response it returns `None`: for a Confirmable request that wants no response at
+    /// all once the server acknowledges it, otherwise when the response timeout expires, which
+    /// [`timeout`](Self::timeout) can shorten.
     ///
     /// ```no_run
     /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
@@ -285,20 +297,20 @@ impl RequestBuilder {
         }
     }
 
-    /// Asks for the resource and to be told of its changes (RFC 7641): a GET or FETCH with Observe. Nothing is sent before
-    /// the stream is polled. The [`timeout`](Self::timeout) is for the first response.
+    /// Observes the resource (RFC 7641): a GET or FETCH with Observe. Nothing is sent before the
+    /// stream is polled. The [`timeout`](Self::timeout) applies to the first response.
     pub fn observe(self) -> Observation {
         Observation::new(self)
     }
 
-    /// The options are encoded now: they take less memory so, as many may wait.
+    /// Encodes the options now, which saves memory if many requests wait.
     fn send_with(self, patience: Patience) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
         let timeout = self.timeout;
         let mut ready = self.ready(patience);
         async move {
             match ready {
                 Ok((ref mut ready, ref uri)) => {
-                    // The time runs as soon as it is awaited.
+                    // The timeout starts when the future is first polled.
                     ready.deadline = end_of(timeout);
                     let ready = &*ready;
                     first_that_answers(ready, uri, |address| ready.send(address)).await
@@ -308,12 +320,12 @@ impl RequestBuilder {
         }
     }
 
-    /// Registers an observation; the answer is what is needed to keep it.
+    /// Registers an observation; returns the first response and the state to maintain it.
     pub(super) async fn register(self) -> Result<(Response, Registered), Error> {
         let (ready, uri) = self.ready(Patience::Wait)?;
         let (address, response, subscription) =
             first_that_answers(&ready, &uri, |address| ready.register(address)).await?;
-        // What follows has no deadline, and the token remains that of the registration.
+        // Later requests have no deadline; the token remains that of the registration.
         let ready = Ready { deadline: None, token: None, fresh: true, ..ready };
         Ok((response, Registered { subscription, ready, address }))
     }
@@ -331,12 +343,12 @@ impl RequestBuilder {
     }
 }
 
-/// When a time is over that begins now.
+/// Returns the deadline of a timeout that starts now.
 fn end_of(timeout: Option<Duration>) -> Option<Instant> {
     timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }
 
-/// Tries a host's addresses one after the other, as long as a request certainly had no effect.
+/// Tries a host's addresses in order, while the request certainly had no effect.
 pub(super) async fn first_that_answers<T, F: Future<Output = Result<T, Error>>>(
     ready: &Ready,
     uri: &Uri,
@@ -344,7 +356,7 @@ pub(super) async fn first_that_answers<T, F: Future<Output = Result<T, Error>>>(
 ) -> Result<T, Error> {
     match uri.address() {
         Some(only) => attempt(no_group(only)?).await,
-        // Of many that wait few do so for a name's addresses, and all would have the memory of that.
+        // Few requests need several addresses; boxing spares the others the memory.
         None => Box::pin(first_of_name(ready, uri, attempt)).await,
     }
 }
@@ -364,21 +376,22 @@ async fn first_of_name<T, F: Future<Output = Result<T, Error>>>(
     Err(failure.unwrap_or_else(|| Error::NoAddress { host: uri.host().to_string() }))
 }
 
-/// A server has answered the registration of an observation.
+/// A registered observation.
 pub(super) struct Registered {
     pub(super) subscription: Subscription,
     ready: Ready,
     pub(super) address: SocketAddr,
 }
 
-/// How long whoever observes waits before the first new try to open a session, and before the last one: doubled each time, so that
-/// a server that restarts has about a minute.
+/// First and last delay before a new attempt to open a session for an observation. The delay
+/// doubles each time, so a restarting server has about a minute.
 const FIRST_TRY: Duration = Duration::from_secs(1);
 const LAST_TRY: Duration = Duration::from_secs(32);
 
 impl Registered {
-    /// It may go on through another session: the one that it had is over, or its server is silent, as one is that has forgotten it. Or with
-    /// other keys, if the server has lost those that were agreed on.
+    /// Whether the observation may be registered again: through a new session if the old one is
+    /// over or its server is silent, as a server without the session is; or with new keys if the
+    /// server lost those of EDHOC.
     pub(super) fn may_go_on(&self, end: End) -> bool {
         match end {
             End::SessionOver => true,
@@ -392,7 +405,7 @@ impl Registered {
         }
     }
 
-    /// Registers the same again, through another session than the one that is over.
+    /// Registers again, through another session than the one that is over.
     pub(super) async fn again(self) -> Result<(Response, Self), Error> {
         let Self { ready, address, .. } = self;
         let mut pause = FIRST_TRY;
@@ -407,13 +420,13 @@ impl Registered {
         }
     }
 
-    /// Asks for the state without observing it.
+    /// Reads the state without observing it.
     pub(super) fn fetch(&self) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
         let (ready, address) = (self.ready.clone(), self.address);
         async move { ready.send(address).await }
     }
 
-    /// A notification has come, which may be kept.
+    /// Caches a notification.
     pub(super) fn notified(&self, response: &Response, received: Instant) {
         let Ready { client, method, body, .. } = &self.ready;
         if let Some(cache) = &client.cache {
@@ -422,12 +435,11 @@ impl Registered {
     }
 }
 
-/// An address at which one listens.
+/// Rejects multicast addresses.
 pub(super) fn no_group(address: SocketAddr) -> Result<SocketAddr, Error> {
     if is_group(address) { Err(Error::Group { peer: address }) } else { Ok(address) }
 }
 
-/// Many may listen at this address.
 pub(super) fn is_group(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_multicast()
 }

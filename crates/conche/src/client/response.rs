@@ -1,4 +1,4 @@
-//! The response to a request.
+//! [`Response`]: the response to a request.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::Problem;
 use crate::driver::Sender;
 use crate::security::Identity;
 
-/// The response to a request, whatever its code.
+/// The response to a request, with any code.
 #[derive(Clone)]
 pub struct Response {
     from: Sender,
@@ -28,25 +28,24 @@ impl Response {
         Self { from, message, course, age: None }
     }
 
-    /// The same, from the cache.
+    /// Marks the response as cached.
     pub(super) fn aged(self, age: Duration) -> Self {
         Self { age: Some(age), ..self }
     }
 
-    /// The exchange has gone on like this.
     pub(super) fn set_course(&mut self, course: Course) {
         self.course = course;
     }
 
-    /// The address that it came from.
+    /// Returns the address that the response came from.
     #[must_use]
     pub fn from(&self) -> SocketAddr {
         self.from.address
     }
 
-    /// The peer that sent it, as OSCORE keys or a DTLS session authenticate it. `None` over plain
-    /// `coap`. [`expect_peer`](super::RequestBuilder::expect_peer) sends a request to one identity
-    /// only.
+    /// Returns the sender's identity, as authenticated by OSCORE keys or a DTLS session, or `None`
+    /// over plain `coap`. [`expect_peer`](super::RequestBuilder::expect_peer) restricts a request
+    /// to one identity.
     ///
     /// ```
     /// # #[cfg(feature = "dtls")] {
@@ -75,13 +74,13 @@ impl Response {
         &self.from
     }
 
-    /// Its code, such as [`Code::CONTENT`].
+    /// Returns the code, such as [`Code::CONTENT`].
     #[must_use]
     pub fn code(&self) -> Code {
         self.message.code()
     }
 
-    /// The response itself if its code is one of success.
+    /// Returns the response if its code is a success.
     ///
     /// # Errors
     /// [`Error::Response`] if the code is 4.xx or 5.xx.
@@ -97,46 +96,46 @@ impl Response {
         Err(Error::Response { code: self.code(), diagnostic })
     }
 
-    /// What went wrong, if the payload are problem details (RFC 9290).
+    /// Returns the problem details (RFC 9290), if the payload holds any.
     #[must_use]
     pub fn problem(&self) -> Option<Problem> {
         let is_problem = self.content_format() == Some(ContentFormat::PROBLEM_DETAILS);
         is_problem.then(|| Problem::decode(self.payload())).flatten()
     }
 
-    /// The payload; empty if there is none.
+    /// Returns the payload, which may be empty.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         self.message.payload()
     }
 
-    /// The payload, to be kept longer than the response. It is shared with it, not copied.
+    /// Returns the payload as shared bytes, without copying.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         self.message.payload_bytes()
     }
 
-    /// The payload, read as JSON (RFC 8259), whatever its Content-Format.
+    /// Decodes the payload as JSON (RFC 8259), regardless of its Content-Format.
     ///
     /// # Errors
-    /// [`Error::Decode`] if it is no JSON, or not of this type.
+    /// [`Error::Decode`] if it is not JSON, or not of this type.
     #[cfg(feature = "json")]
     pub fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_slice(self.payload())
             .map_err(|error| Error::Decode { format: "JSON", problem: error.to_string() })
     }
 
-    /// The payload, read as CBOR (RFC 8949), whatever its Content-Format.
+    /// Decodes the payload as CBOR (RFC 8949), regardless of its Content-Format.
     ///
     /// # Errors
-    /// [`Error::Decode`] if it is no CBOR, or not of this type.
+    /// [`Error::Decode`] if it is not CBOR, or not of this type.
     #[cfg(feature = "cbor")]
     pub fn cbor<T: serde::de::DeserializeOwned>(&self) -> Result<T, Error> {
         ciborium::from_reader(self.payload())
             .map_err(|error| Error::Decode { format: "CBOR", problem: error.to_string() })
     }
 
-    /// The payload as text.
+    /// Returns the payload as text.
     ///
     /// # Errors
     /// If it is not UTF-8.
@@ -144,75 +143,75 @@ impl Response {
         std::str::from_utf8(self.payload())
     }
 
-    /// What the payload is, if the server says so.
+    /// Returns the Content-Format of the payload, if present.
     #[must_use]
     pub fn content_format(&self) -> Option<ContentFormat> {
         let format = self.message.uint(OptionNumber::CONTENT_FORMAT)?;
         u16::try_from(format).ok().map(ContentFormat)
     }
 
-    /// The ETag of the representation, if it has one (RFC 7252 §5.10.6).
+    /// Returns the ETag of the representation, if present (RFC 7252 §5.10.6).
     #[must_use]
     pub fn etag(&self) -> Option<&[u8]> {
         self.option(OptionNumber::ETAG)
     }
 
-    /// Where the resource is that the request made: path and query of a relative URI reference (RFC 7252 §5.10.7). `None`
-    /// if the server does not say.
+    /// Returns the location of the created resource, if present: path and query of a relative URI
+    /// reference (RFC 7252 §5.10.7).
     #[must_use]
     pub fn location(&self) -> Option<String> {
         self.message.content().location()
     }
 
-    /// How old it is, if it comes from the client's [cache](super::ClientBuilder::cache): for how long the client has had it,
-    /// or since the server last said that it is valid. `None` if the server has just sent it, and so always without a cache.
+    /// Returns the response's age in the client's [cache](super::ClientBuilder::cache): the time
+    /// since it was received or last validated. `None` if it was just received.
     ///
-    /// Its Max-Age is what the server said. With nothing sent and nothing waited for, its [`course`](Self::course) is
-    /// all zeros, unless the server was asked whether it is valid.
+    /// Max-Age remains the server's value. If nothing was sent, the [`course`](Self::course) of a
+    /// cached response is all zeros.
     #[must_use]
     pub fn age(&self) -> Option<Duration> {
         self.age
     }
 
-    /// More of the state is at the server (RFC 7959 §2.2).
+    /// Whether the server has more of the state (RFC 7959 §2.2).
     pub(super) fn is_first_block(&self) -> bool {
         let block = self.message.content().block(OptionNumber::BLOCK2);
         self.code().is_success() && matches!(block, Ok(Some(block)) if block.more)
     }
 
-    /// Which block of the body the payload is (RFC 7959), of a request that asked for [one](super::RequestBuilder::block).
-    /// `None` for what is whole, and for a value that is malformed.
+    /// Returns the block that the payload is (RFC 7959), if the request was for
+    /// [one block](super::RequestBuilder::block). `None` for a complete body or a malformed value.
     #[must_use]
     pub fn block(&self) -> Option<Block> {
         self.option(OptionNumber::BLOCK2).and_then(|value| Block::decode(value).ok())
     }
 
-    /// The value of an option, the first if there are several.
+    /// Returns the value of the first option of this number.
     #[must_use]
     pub fn option(&self, number: OptionNumber) -> Option<&[u8]> {
         self.message.option(number)
     }
 
-    /// The whole message.
+    /// Returns the whole message.
     #[must_use]
     pub fn message(&self) -> &OwnedMessage {
         &self.message
     }
 
-    /// How the exchange went.
+    /// Returns the exchange's transmissions and timing.
     #[must_use]
     pub fn course(&self) -> &Course {
         &self.course
     }
 
-    /// From the first transmission to the first acknowledgement; the round-trip time if nothing was lost. Of a body that
-    /// went in blocks, that of the first block.
+    /// Returns the time from the first transmission to the first acknowledgement: the RTT if
+    /// nothing was lost. For a block-wise transfer, of the first block.
     #[must_use]
     pub fn acknowledged_after(&self) -> Duration {
         self.course.acknowledged_after.unwrap_or(self.course.elapsed)
     }
 
-    /// How many copies were sent beyond the first of each message.
+    /// Returns the number of retransmissions of all messages.
     #[must_use]
     pub fn retransmissions(&self) -> u32 {
         self.course.transmissions.saturating_sub(self.course.messages)

@@ -1,4 +1,4 @@
-//! Which driver a request goes to.
+//! Selects the socket, and so the driver, of a request.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,13 +15,13 @@ use crate::server::Router;
 /// The sockets of a client.
 #[derive(Debug)]
 pub(super) enum Sockets {
-    /// Its own, opened when they are needed.
+    /// Its own, opened on first use.
     Own(Box<Own>),
-    /// The one of a server.
+    /// The socket of a server.
     Server(Handle),
 }
 
-/// Sockets of a client's own.
+/// A client's own sockets.
 #[derive(Debug)]
 pub(super) struct Own {
     start: Start,
@@ -31,36 +31,37 @@ pub(super) struct Own {
 
 /// The sockets of one IP version, and how to open them.
 ///
-/// One is enough for all destinations, unless one of them is sent more than the 64 512 messages in EXCHANGE_LIFETIME for which there are
-/// message IDs (RFC 7252 §4.4). The next messages to that one then leave from another port, which is another endpoint with IDs of its own.
+/// One serves all destinations, unless one of them receives more than the 64 512 messages per
+/// EXCHANGE_LIFETIME that message IDs allow (RFC 7252 §4.4). The next messages to that one leave
+/// from another port, which is another endpoint with its own IDs.
 #[derive(Debug)]
 pub(super) struct Slot {
     binding: Binding,
     open: Mutex<Open>,
 }
 
-/// The sockets that have been opened.
+/// The open sockets.
 #[derive(Debug, Default)]
 struct Open {
     handles: Vec<Handle>,
-    /// Which of them is for a destination, where that is not the first. There are no more than destinations that have once used up
-    /// the message IDs of a socket.
+    /// Index of a destination's socket, where it is not the first. Only destinations that once used
+    /// up the message IDs of a socket have an entry.
     others: HashMap<SocketAddr, usize>,
 }
 
-/// Sockets of one IP version: enough for 16 000 messages a second to one destination.
+/// Maximum sockets per IP version: 16 000 messages per second to one destination.
 const MOST: usize = 64;
 
-/// How drivers are started.
+/// Starts drivers.
 pub(super) struct Start {
     setup: Setup,
-    /// For which destinations there is one only: its keys are in no other (OSCORE, RFC 8613).
+    /// Whether a destination must keep its socket, which alone holds its OSCORE keys (RFC 8613).
     stays: Box<dyn Fn(SocketAddr) -> bool + Send + Sync>,
 }
 
 impl Start {
     fn start(&self, binding: &Binding) -> Result<Handle, Error> {
-        // Whatever requests arrive, an empty router answers with 4.04.
+        // An empty router answers requests with 4.04.
         let (handle, _task) = self.setup.start(binding, Role::Client, (Router::new(), Handlers::default()))?;
         Ok(handle)
     }
@@ -73,9 +74,9 @@ impl Sockets {
         Self::Own(Box::new(Own { start: Start { setup, stays: Box::new(stays) }, v4, v6 }))
     }
 
-    /// The driver for a destination, started if there is none, and what it calls that destination.
+    /// Returns the driver of a destination, started if necessary, and its address there.
     pub(super) fn toward(&self, to: SocketAddr) -> Result<(Handle, Address), Error> {
-        // A mapped address is one of IPv4, which an IPv6 socket of its own does not reach.
+        // A mapped address belongs to the IPv4 socket; the IPv6 socket does not reach it.
         let to = Address::from(to).canonical();
         let handle = match self {
             Self::Server(handle) => handle.clone(),
@@ -87,7 +88,7 @@ impl Sockets {
         }
     }
 
-    /// The driver that a destination was last asked with, if it runs.
+    /// Returns the driver last used for a destination.
     pub(super) fn known(&self, to: SocketAddr) -> Option<Handle> {
         let to = Address::from(to).canonical();
         match self {
@@ -99,7 +100,7 @@ impl Sockets {
         }
     }
 
-    /// The drivers that run.
+    /// Returns all drivers.
     pub(super) fn open(&self) -> Vec<Handle> {
         match self {
             Self::Server(handle) => vec![handle.clone()],
@@ -109,31 +110,30 @@ impl Sockets {
 }
 
 impl Own {
-    /// Those of this destination's IP version.
     fn slot(&self, to: SocketAddr) -> &Slot {
         if to.is_ipv4() { &self.v4 } else { &self.v6 }
     }
 }
 
 impl Slot {
-    /// The driver for a destination of its IP version, started if there is none that has message IDs left.
+    /// Returns a driver with free message IDs for a destination, starting one if needed.
     fn toward(&self, to: SocketAddr, start: &Start) -> Result<Handle, Error> {
         let mut open = self.lock();
         let Open { handles, others } = &mut *open;
         let (count, before) = (handles.len(), others.get(&to).copied().unwrap_or_default());
         let has_ids = |handle: &Handle| !handle.is_short_of_ids(to);
-        // As a rule it goes on as it did.
+        // Usually the destination's previous socket has IDs left.
         if let Some(handle) = handles.get(before).filter(|handle| has_ids(handle) && !handle.is_stopped()) {
             return Ok(handle.clone());
         }
         let mut in_turn = (before..count).chain(0..before.min(count));
         let chosen = match in_turn.find(|index| handles.get(*index).is_some_and(has_ids)) {
-            // It waits, where it was first.
+            // The request waits at its first socket.
             _ if (start.stays)(to) => before,
             Some(index) => index,
             None if count == 0 => 0,
             None if self.binding.chooses_port() && count < MOST => count,
-            // It waits.
+            // The request waits.
             None => before,
         };
         if chosen == count {
@@ -180,7 +180,7 @@ mod tests {
         client.sockets.toward(to).expect("the loopback can be reached").0.local().port()
     }
 
-    /// No message IDs are left from this client to a destination, for so many seconds.
+    /// Marks all message IDs from this client to a destination as used for `seconds`.
     fn use_up_ids(client: &Client, to: SocketAddr, seconds: u64) {
         let (handle, _) = client.sockets.toward(to).expect("the loopback can be reached");
         handle.use_up_ids(to, Instant::now() + Duration::from_secs(seconds));

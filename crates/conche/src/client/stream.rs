@@ -1,4 +1,4 @@
-//! Bodies that are sent, or received, block by block.
+//! Streams request and response bodies block-wise.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -19,10 +19,10 @@ use super::{Begun, Error, Response, Way};
 use crate::body::{BoxError, Piece, Source};
 use crate::driver::{Opening, Patience, Told};
 
-/// Enough for the largest block and the byte behind it, by which it is known not to be the last.
+/// The largest block and one byte more, which shows that it is not the last.
 const BEGINNING: usize = 1025;
 
-/// A response whose body comes while it is read: the head is here, with the first block.
+/// A response whose body is streamed: the head with the first block has arrived.
 ///
 /// ```no_run
 /// # async fn example(client: conche::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -37,12 +37,12 @@ const BEGINNING: usize = 1025;
 /// # }
 /// ```
 ///
-/// The next block is asked for when a chunk has been taken, so that one is on its way while the last is used and no more is
-/// held than that. A server need not keep a response that nobody asks for any more; those that keep to RFC 7252's
-/// EXCHANGE_LIFETIME leave 247 s between two chunks.
+/// Taking a chunk requests the next block, so one block is in flight while the last is used, and no
+/// more is buffered. A server may discard a response that is no longer requested; servers that
+/// follow RFC 7252's EXCHANGE_LIFETIME allow 247 s between two chunks.
 ///
-/// No chunk is of another state of the resource than those before: when it changes on the way, what comes is
-/// [`Error::Failed`] with [`Failure::BodyChanged`]. Dropping the stream ends the transfer.
+/// All chunks are of one state of the resource: if it changes during the transfer, the next chunk
+/// is [`Error::Failed`] with [`Failure::BodyChanged`]. Dropping the stream aborts the transfer.
 #[must_use = "the body comes when it is asked for"]
 pub struct ResponseStream {
     head: Response,
@@ -51,7 +51,7 @@ pub struct ResponseStream {
 }
 
 enum State {
-    /// A chunk that nobody has taken yet, and whether others follow.
+    /// A received chunk, and the rest of the body if more follows.
     Here(Bytes, Option<Coming>),
     Coming(Coming),
     Over,
@@ -71,25 +71,26 @@ impl ResponseStream {
         Self { head, size, state: State::Here(chunk, rest) }
     }
 
-    /// Its code, such as [`Code::CONTENT`].
+    /// Returns the code, such as [`Code::CONTENT`].
     #[must_use]
     pub fn code(&self) -> Code {
         self.head.code()
     }
 
-    /// Its options, and as payload the first chunk. Its course is that of all messages so far.
+    /// Returns the options, with the first chunk as payload. Its course covers all messages so far.
     #[must_use]
     pub fn head(&self) -> &Response {
         &self.head
     }
 
-    /// How many bytes the whole body has, if the server says so: with Size2 (RFC 7959 §4), which may be an estimate.
+    /// Returns the size of the whole body in bytes, if the server sends Size2 (RFC 7959 §4), which
+    /// may be an estimate.
     #[must_use]
     pub fn size(&self) -> Option<u32> {
         self.size
     }
 
-    /// The response itself if its code is one of success.
+    /// Returns the stream if its code is a success.
     ///
     /// # Errors
     /// [`Error::Response`] if the code is 4.xx or 5.xx.
@@ -100,10 +101,10 @@ impl ResponseStream {
         }
     }
 
-    /// The next part of the body; `None` at its end. Dropping the future loses nothing.
+    /// Returns the next part of the body, or `None` at its end. Cancel safe.
     ///
     /// # Errors
-    /// If the rest does not come. After that there is nothing more.
+    /// If the rest does not arrive. The stream ends after an error.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         poll_fn(|context| self.poll_chunk(context)).await.transpose()
     }
@@ -122,7 +123,7 @@ impl ResponseStream {
                 }
                 State::Coming(mut coming) => match coming.poll(context) {
                     Poll::Ready(Ok((part, more))) => {
-                        // A block of the body has its code; anything else is an answer in the place of one.
+                        // Blocks of the body share its code; another code replaces the body.
                         if part.code() != self.code() {
                             return Poll::Ready(Some(Err(refusal(part))));
                         }
@@ -141,7 +142,7 @@ impl ResponseStream {
     }
 }
 
-/// The error that a response with another code is.
+/// Converts a response with another code into an error.
 fn refusal(response: Response) -> Error {
     let (peer, course) = (response.from(), *response.course());
     match response.successful() {
@@ -151,7 +152,7 @@ fn refusal(response: Response) -> Error {
 }
 
 impl Coming {
-    /// The next block, and whether others follow.
+    /// Polls for the next block, and whether more follow.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(Response, bool), Error>> {
         loop {
             if let Turn::Part(response, more) = ready!(self.poll_turn(context))? {
@@ -160,7 +161,7 @@ impl Coming {
         }
     }
 
-    /// What the exchange goes on with.
+    /// Polls for the exchange's next event.
     fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Result<Turn, Error>> {
         if let Poll::Ready(Some(told)) = self.told.poll_recv(context) {
             return Poll::Ready(Ok(match told {
@@ -173,11 +174,11 @@ impl Coming {
     }
 }
 
-/// Whose turn it is.
+/// An event of a streamed exchange.
 enum Turn {
-    /// A part of the response is here; whether others follow.
+    /// A part of the response, and whether more follows.
     Part(Response, bool),
-    /// So much more of the request's body is wanted.
+    /// Bytes that the request's body should supply next.
     Wanted(usize),
 }
 
@@ -196,12 +197,12 @@ impl fmt::Debug for ResponseStream {
 }
 
 impl RequestBuilder {
-    /// As [`send`](Self::send), but the response's body comes while it is read, and may have any size: the answer is its head,
-    /// as soon as the first block is here. The client's cache is not asked, and keeps nothing of it. The
-    /// [`timeout`](Self::timeout) is for all of the body.
+    /// Like [`send`](Self::send), but streams the response's body, which may have any size. Returns
+    /// once the first block arrives. The client's cache is bypassed. The [`timeout`](Self::timeout)
+    /// applies to the whole body.
     ///
     /// # Errors
-    /// If no response comes. A response with an error code is a response.
+    /// If no response arrives. A response with an error code is a response.
     pub async fn stream(self) -> Result<ResponseStream, Error> {
         let (ready, uri) = self.ready(Patience::Wait)?;
         let (stream, to) = first_that_answers(&ready, &uri, async |to| Ok((ready.stream(to).await?, to))).await?;
@@ -211,9 +212,9 @@ impl RequestBuilder {
         Ok(stream)
     }
 
-    /// As [`send`](Self::send), with a payload that is made while it is sent, and may have any size: see
-    /// [`body`](crate::body). An option [`OptionNumber::SIZE1`] says how large it will be, if that is known. A response that comes before the end, such as
-    /// 4.13, ends it.
+    /// Like [`send`](Self::send), with a streamed payload of any size: see [`body`](crate::body). A
+    /// known size can be given with the option [`OptionNumber::SIZE1`]. A response before the end,
+    /// such as 4.13, ends the transfer.
     ///
     /// ```no_run
     /// # async fn example(client: conche::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -227,7 +228,8 @@ impl RequestBuilder {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Body`] if the payload's source fails, which ends the transfer; and as for [`send`](Self::send).
+    /// [`Error::Body`] if the payload's source fails, which aborts the transfer; otherwise as for
+    /// [`send`](Self::send).
     pub async fn send_stream<S, E>(self, payload: S) -> Result<Response, Error>
     where
         S: Stream<Item = Result<Bytes, E>> + Send + 'static,
@@ -236,8 +238,9 @@ impl RequestBuilder {
         self.upload(payload, false).await.map(|(response, _)| response)
     }
 
-    /// As [`send_stream`](Self::send_stream), with a response as that of [`stream`](Self::stream): both bodies may have any size.
-    /// The response's comes when the server has that of the request, or wants no more of it.
+    /// Like [`send_stream`](Self::send_stream), with a response as from [`stream`](Self::stream):
+    /// both bodies may have any size. The response starts once the server has the request's body,
+    /// or wants no more of it.
     ///
     /// # Errors
     /// As for [`send_stream`](Self::send_stream).
@@ -275,7 +278,7 @@ impl RequestBuilder {
 }
 
 impl Ready {
-    /// Asks for a response whose body comes while it is read.
+    /// Requests a streamed response.
     pub(super) async fn stream(&self, to: SocketAddr) -> Result<ResponseStream, Error> {
         let mut stream = self.begin_stream(to, self.body.clone()).await?;
         for _ in 0..CHALLENGES {
@@ -301,8 +304,8 @@ impl Ready {
         Ok(Coming { told, begun })
     }
 
-    /// Sends a request whose body is made meanwhile. Once the server has had more than the beginning of it, it cannot be sent
-    /// again.
+    /// Sends a request with a streamed body. It can be repeated only while the server has received
+    /// no more than the body's beginning.
     async fn upload(&self, to: SocketAddr, upload: &mut Upload) -> Result<(Response, Option<Coming>), Error> {
         let mut answer = self.upload_once(to, &self.body, upload).await?;
         for _ in 0..CHALLENGES {
@@ -312,7 +315,7 @@ impl Ready {
         Ok(answer)
     }
 
-    /// The response, or its first block and what follows.
+    /// Returns the response, or its first block and the rest.
     async fn upload_once(
         &self,
         to: SocketAddr,
@@ -349,24 +352,24 @@ impl Ready {
     }
 }
 
-/// A body that is being sent.
+/// A request body that is being sent.
 #[derive(Debug)]
 pub(super) struct Upload {
     source: Source,
     beginning: Piece,
     size: Option<u32>,
-    /// The response's body comes while it is read.
+    /// Whether the response's body is streamed.
     streamed: bool,
-    /// What follows the beginning, as long as it is little: a server that asks with Echo, or an address that nothing
-    /// reaches, has had no more.
+    /// The first pieces after the beginning. A server that challenges with Echo, or an address that
+    /// is unreachable, has received no more.
     kept: Vec<Piece>,
-    /// So much of that has gone in this attempt.
+    /// Kept pieces sent in this attempt.
     gone: usize,
-    /// There was more, so that this attempt is the last one.
+    /// More than the kept pieces was sent, so this attempt is the last.
     lost: bool,
 }
 
-/// So many pieces are kept.
+/// Maximum number of kept pieces.
 const KEPT: usize = 3;
 
 impl Upload {
@@ -375,7 +378,6 @@ impl Upload {
         Ok(Self { source, beginning, size, streamed, kept: Vec::new(), gone: 0, lost: false })
     }
 
-    /// It can be sent from its beginning.
     pub(super) const fn can_begin_anew(&self) -> bool {
         !self.lost
     }

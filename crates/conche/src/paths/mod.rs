@@ -1,4 +1,4 @@
-//! What peers of one path share ([`Sharing`]), and how it outlives the program ([`PathStore`]).
+//! Path state: which peers share it ([`Sharing`]), and its file ([`PathStore`]).
 
 mod sharing;
 mod store;

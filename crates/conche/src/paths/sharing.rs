@@ -1,4 +1,4 @@
-//! [`Sharing`]: which peers are of one path.
+//! [`Sharing`]: which peers share path state.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
@@ -8,23 +8,23 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use crate::driver::Address;
 use crate::prefixes::Prefixes;
 
-/// Which peers share what they find out of their path: by default those of one IPv4 address or one IPv6 /64, which is what one
-/// site has.
+/// Which peers share path state: by default those of one IPv4 address or one IPv6 /64, which is
+/// usually one site.
 #[derive(Clone, Debug)]
 pub(crate) struct Sharing {
     pub(crate) on: bool,
-    /// How many bits peers of a path have in common.
+    /// Number of leading address bits that peers of a path have in common.
     lengths: Prefixes<u8>,
 }
 
-/// By family, and for prefixes in which one /64 is many sites.
+/// By address family, and for prefixes in which one /64 spans many sites.
 const DEFAULTS: [(IpNet, u8); 5] = [
     (IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0)), 32),
     (IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 0)), 64),
-    // NAT64: all hosts of IPv4 are in one /64 (RFC 6052 §2.1), or in few (RFC 8215).
+    // NAT64: all IPv4 hosts share one /64 (RFC 6052 §2.1), or a few (RFC 8215).
     (IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96)), 128),
     (IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, 0, 0), 48)), 128),
-    // Teredo: a /64 is a server with all its clients (RFC 4380 §4).
+    // Teredo: a server and all its clients share a /64 (RFC 4380 §4).
     (IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 32)), 128),
 ];
 
@@ -39,13 +39,13 @@ impl Sharing {
         self.lengths.set(prefix, length);
     }
 
-    /// A length that no address of its prefix has.
+    /// Returns a length that exceeds its prefix's address length.
     pub(crate) fn impossible(&self) -> Option<(IpNet, u8)> {
         let mut lengths = self.lengths.iter().map(|(prefix, length)| (prefix, *length));
         lengths.find(|(prefix, length)| *length > prefix.max_prefix_len())
     }
 
-    /// The path to a peer; `None` for groups, to whose members many lead.
+    /// Returns the path to a peer; `None` for multicast groups, which many paths lead to.
     pub(crate) fn path(&self, peer: &Address) -> Option<PathKey> {
         let peer = peer.canonical();
         let address = peer.ip();
@@ -62,19 +62,21 @@ impl Sharing {
     }
 }
 
-/// The prefix of IPv4-mapped addresses (RFC 4291 §2.5.5.2).
+/// Length of the prefix of IPv4-mapped addresses (RFC 4291 §2.5.5.2).
 pub(super) const MAPPED_LENGTH: u8 = 96;
 
-/// With so many bits a link-local prefix has its zone in full.
+/// A link-local prefix of this length contains the whole zone.
 const ZONE_LENGTH: u8 = 64;
 
-/// A link-local address with its zone where all of them have zeros (RFC 4291 §2.5.6): on another interface it is another host.
+/// Returns a link-local address with its zone in the bits that are otherwise zero (RFC 4291
+/// §2.5.6), since it is another host on another interface.
 fn in_its_zone(peer: SocketAddrV6) -> u128 {
     let interface_id = u128::from(*peer.ip()) & u128::from(u64::MAX);
     LINK_LOCAL | u128::from(peer.scope_id()) << 64 | interface_id
 }
 
-/// The path stays on one link, and its key has the number of an interface, which names it until the next boot.
+/// Whether the path stays on one link. Its key then has an interface index, which is valid only
+/// until the next boot.
 pub(super) fn is_link_local(key: PathKey) -> bool {
     Ipv6Addr::from(key.prefix()).is_unicast_link_local()
 }
@@ -82,7 +84,7 @@ pub(super) fn is_link_local(key: PathKey) -> bool {
 /// fe80::
 const LINK_LOCAL: u128 = 0xfe80 << 112;
 
-/// The path as a prefix: one of IPv4 looks like one.
+/// Returns the path as a prefix; an IPv4 path as an IPv4 prefix.
 pub(super) fn prefix_of(key: PathKey) -> Option<IpNet> {
     let address = Ipv6Addr::from(key.prefix());
     let (address, length) = match (address.to_ipv4_mapped(), key.length().checked_sub(MAPPED_LENGTH)) {
@@ -92,7 +94,7 @@ pub(super) fn prefix_of(key: PathKey) -> Option<IpNet> {
     IpNet::new(address, length).ok()
 }
 
-/// The path whose [prefix](prefix_of) this is.
+/// Returns the path of a [prefix](prefix_of).
 pub(super) fn key_of(prefix: IpNet) -> PathKey {
     match prefix {
         IpNet::V4(v4) => PathKey::new(v4.addr().to_ipv6_mapped().into(), MAPPED_LENGTH.saturating_add(v4.prefix_len())),

@@ -1,8 +1,8 @@
-//! [`PathStore`]: a file that keeps what is known of paths while no program runs.
+//! [`PathStore`]: a file that keeps path state across restarts.
 //!
-//! What it says was true once, and it may be anybody's: nothing in it is an error. It is replaced as a whole, by a
-//! file beside it that takes its name, so that whoever reads it sees the old one or the new one. Of several programs the last that
-//! writes wins.
+//! Its content may be outdated or not ours, so nothing in it is an error. It is replaced atomically
+//! by renaming a file beside it, so readers see the old or the new version. Of several programs,
+//! the last to write wins.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -23,10 +23,10 @@ use super::sharing::is_link_local;
 use super::text::{self, Learnt, Unknown};
 use crate::files;
 
-/// A file system that does not answer for so long is gone; what it would have said is not waited for.
+/// Maximum time to wait for the file system; afterwards the file is ignored.
 const LONGEST_READ: Duration = Duration::from_secs(2);
 
-/// A file that keeps what is known of paths, for all endpoints of a client or server. A clone is the same store.
+/// A file of path state, shared by all endpoints of a client or server. Clones share the store.
 #[derive(Clone, Debug)]
 pub(crate) struct PathStore(Arc<Shared>);
 
@@ -35,20 +35,20 @@ struct Shared {
     file: PathBuf,
     read: OnceCell<()>,
     known: Mutex<Known>,
-    /// Held by who writes, for the time of that.
+    /// Held while writing.
     writing: Mutex<Writing>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     paths: HashMap<PathKey, Learnt>,
-    /// Something is not in the file yet.
+    /// Whether some state is not in the file yet.
     is_new: bool,
 }
 
 #[derive(Debug, Default)]
 struct Writing {
-    /// The last attempt failed, which was told.
+    /// Whether the last attempt failed, which has been logged.
     failing: bool,
 }
 
@@ -66,11 +66,12 @@ impl PathStore {
         Self(Arc::new(Shared { file, read: OnceCell::new(), known: Mutex::default(), writing: Mutex::default() }))
     }
 
-    /// Reads the file, unless that was done, and tells what is known of up to `most` paths. `now` is what the endpoint's clock shows.
+    /// Reads the file if not done before, and returns the state of up to `most` paths. `now` is the
+    /// endpoint's clock.
     pub(crate) async fn recall(&self, now: Instant, most: usize) -> Vec<(PathKey, Group)> {
         let read = self.0.read.get_or_init(async || {
             let store = self.clone();
-            // A runtime that ends has nobody left who would use it.
+            // If the runtime is shutting down, the result is not needed.
             let _ = spawn_blocking(move || store.read(most)).await;
         });
         if timeout(LONGEST_READ, read).await.is_err() {
@@ -85,7 +86,8 @@ impl PathStore {
         recalled.collect()
     }
 
-    /// Takes in what an endpoint knows, by its clock, which shows `now`. It is not in the file before [`write`](Self::write).
+    /// Takes over an endpoint's path state; `now` is the endpoint's clock. [`write`](Self::write)
+    /// writes it to the file.
     pub(crate) fn learn<'a>(&self, now: Instant, paths: impl Iterator<Item = (PathKey, &'a Group)>) {
         let wall = seconds_since_1970();
         let mut known = self.known();
@@ -100,13 +102,13 @@ impl PathStore {
         }
     }
 
-    /// Forgets a path.
+    /// Discards the state of a path.
     pub(crate) fn forget(&self, key: PathKey) {
         let mut known = self.known();
         known.is_new |= known.paths.remove(&key).is_some();
     }
 
-    /// Has the file say what is known of the `most` youngest paths, from another thread.
+    /// Writes the state of the `most` most recent paths, on another thread.
     pub(crate) fn write(&self, most: usize) -> JoinHandle<()> {
         let store = self.clone();
         spawn_blocking(move || store.write_now(most))
@@ -128,14 +130,15 @@ impl PathStore {
         writing.failing = written.is_err();
     }
 
-    /// The youngest paths, if there is something new of any; the others are forgotten.
+    /// Returns the most recent paths if any has changed, and discards the others.
     fn take_new(&self, most: usize) -> Option<Vec<(PathKey, Learnt)>> {
         let now = seconds_since_1970();
         let mut known = self.known();
         if !std::mem::take(&mut known.is_new) {
             return None;
         }
-        // A clock that was set back makes the youngest those of the future, which nobody would read.
+        // After the clock is set back, the most recent entries are in the future and would not be
+        // read.
         known.paths.retain(|_, learnt| learnt.age(now).is_some());
         let mut paths: Vec<_> = known.paths.iter().map(|(key, learnt)| (*key, *learnt)).collect();
         paths.sort_unstable_by_key(|(key, learnt)| (Reverse(learnt.heard), *key));
@@ -146,7 +149,7 @@ impl PathStore {
         Some(paths)
     }
 
-    /// Takes in what the file says.
+    /// Reads the file into the store.
     fn read(&self, most: usize) {
         let file = &self.0.file;
         let read = match read(file, most) {
@@ -163,7 +166,7 @@ impl PathStore {
             warn!(file = %file.display(), wrong, "lines of what is known of paths are not right; they are left out");
         }
         let mut known = self.known();
-        // Younger ones stand first.
+        // The most recent come first in the file and are inserted last.
         known.paths.extend(paths.into_iter().rev());
     }
 
@@ -172,12 +175,13 @@ impl PathStore {
     }
 }
 
-/// Before 1970 a computer has no idea of the time; then all that was kept is of the future.
+/// Returns the system time. A clock before 1970 yields 0, so that all stored state is in the
+/// future.
 fn seconds_since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// What a file says that is ours or not there.
+/// Reads a file in our format; a missing file is empty.
 fn read(path: &Path, most: usize) -> Result<text::Read, Unusable> {
     let bytes = text::most_bytes(most);
     let mut begin = files::read_up_to(path, bytes.saturating_add(1))?;
@@ -187,14 +191,14 @@ fn read(path: &Path, most: usize) -> Result<text::Read, Unusable> {
     if begin.len() > bytes {
         text::recognise(&begin)?;
         warn!(file = %path.display(), bytes, "more is kept of paths than is read; the youngest are");
-        // Of a line that is cut off the rest would be taken for another value.
+        // A truncated last line would be read as another value.
         let whole = begin.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
         begin.truncate(whole);
     }
     Ok(text::parse(&begin, seconds_since_1970(), most)?)
 }
 
-/// Puts a file in the place of another one, if that is ours, is empty or is not there.
+/// Replaces a file if it is in our format, empty or missing.
 fn replace(path: &Path, text: &[u8]) -> Result<(), Unusable> {
     let begin = files::read_up_to(path, text::HEAD_BYTES)?;
     if !begin.is_empty() {

@@ -1,4 +1,4 @@
-//! What is known of paths as text: the form of the file of a [`PathStore`](super::PathStore).
+//! Text format of path state: the file of a [`PathStore`](super::PathStore).
 //!
 //! ```text
 //! conche paths 1
@@ -7,8 +7,8 @@
 //! 2001:db8:0:1::/64 heard=1795383002s srtt=512004us rttvar=80113us copies=17/32
 //! ```
 //!
-//! The first line says whose file it is and in which version. After it each line stands for itself: one that is not right, such as one
-//! that was heard of in the future, is left out, and the others are read.
+//! The first line holds the format's name and version. Each further line stands alone: an invalid
+//! line, such as one with a time in the future, is skipped, and the others are read.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -19,26 +19,26 @@ use thiserror::Error;
 
 use super::sharing::{is_link_local, key_of, prefix_of};
 
-/// What was learnt of a path.
+/// Stored state of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Learnt {
-    /// When it was last heard of, in seconds since 1970.
+    /// Time of the last update, in seconds since 1970.
     pub(super) heard: u64,
     pub(super) srtt: Duration,
     pub(super) rttvar: Duration,
-    /// The mean number of copies beyond the first, in 1/32.
+    /// Mean number of retransmissions, in units of 1/32.
     pub(super) copies: u8,
 }
 
 impl Learnt {
-    /// How long ago; `None` if it is still to come, or longer ago than it says anything.
+    /// Returns its age, or `None` if it is in the future or expired.
     pub(super) fn age(&self, now: u64) -> Option<Duration> {
         let age = Duration::from_secs(now.checked_sub(self.heard)?);
         (age <= Group::KEPT).then_some(age)
     }
 }
 
-/// A text that is none of ours, or none that we understand.
+/// Why a text is not in this format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum Unknown {
     #[error("it does not begin with `{FIRST_LINE}`")]
@@ -47,12 +47,12 @@ pub(super) enum Unknown {
     Version(u32),
 }
 
-/// What a text says.
+/// The content of a text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Read {
     /// In the order of the text.
     pub(super) paths: Vec<(PathKey, Learnt)>,
-    /// Lines that were left out because they are not right. Those that are only too old are not counted.
+    /// Number of invalid lines. Expired ones are not counted.
     pub(super) wrong: usize,
 }
 
@@ -62,17 +62,17 @@ const FIRST_LINE: &str = "conche paths 1";
 const LEGEND: &str =
     "# path, when it was last heard of (since 1970), smoothed round-trip time, its variation, copies beyond the first";
 
-/// The first line is in so many bytes, if the text is ours.
+/// The first line fits in this number of bytes.
 pub(super) const HEAD_BYTES: usize = 64;
-/// No line of a path is longer.
+/// Maximum bytes of a path's line.
 const LINE_BYTES: usize = 128;
 
-/// A text of so many paths is no longer.
+/// Returns the maximum bytes of a text of this number of paths.
 pub(super) fn most_bytes(paths: usize) -> usize {
     LINE_BYTES.saturating_mul(paths).saturating_add(FIRST_LINE.len() + LEGEND.len() + 2)
 }
 
-/// Whether a text that begins so is ours.
+/// Checks the first line of a text.
 pub(super) fn recognise(text: &[u8]) -> Result<(), Unknown> {
     let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let version = first.strip_prefix(NAME.as_bytes()).and_then(|version| str::from_utf8(version).ok()?.parse().ok());
@@ -83,7 +83,7 @@ pub(super) fn recognise(text: &[u8]) -> Result<(), Unknown> {
     }
 }
 
-/// Reads a text, as it looks at `now`, in seconds since 1970.
+/// Parses a text. `now` is in seconds since 1970; at most `most` paths are read.
 pub(super) fn parse(text: &[u8], now: u64, most: usize) -> Result<Read, Unknown> {
     recognise(text)?;
     let mut read = Read::default();
@@ -114,7 +114,7 @@ fn parse_line(line: &str) -> Option<(PathKey, Learnt)> {
     (words.next().is_none() && !is_link_local(key)).then_some((key, learnt))
 }
 
-/// What is known of these paths as a text.
+/// Formats the state of these paths.
 pub(super) fn write(paths: &[(PathKey, Learnt)]) -> String {
     let mut text = format!("{FIRST_LINE}\n{LEGEND}\n");
     for (key, Learnt { heard, srtt, rttvar, copies }) in paths {

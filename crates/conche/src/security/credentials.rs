@@ -1,4 +1,4 @@
-//! What is shown, and what is believed.
+//! Credentials of sessions: [`Roots`], keys and certificates.
 
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
@@ -27,10 +27,10 @@ pub struct Roots {
 }
 
 impl Roots {
-    /// These, in DER.
+    /// Trusts these certificates, in DER.
     ///
     /// # Errors
-    /// One of them is no certificate, or there is none.
+    /// If one of them is not a certificate, or there is none.
     pub fn new(roots: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Result<Self, CredentialsError> {
         let roots: Vec<Vec<u8>> = roots.into_iter().map(Into::into).collect();
         if roots.is_empty() {
@@ -41,33 +41,33 @@ impl Roots {
         Ok(roots)
     }
 
-    /// Those of a text of PEM (RFC 7468), all of them.
+    /// Trusts all certificates of a PEM text (RFC 7468).
     ///
     /// # Errors
-    /// There is none, or one of them is no certificate.
+    /// If there is none, or one of them is not a certificate.
     pub fn from_pem(text: &[u8]) -> Result<Self, CredentialsError> {
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
         let certificates = certificates.map_err(|_| CredentialsError::Certificate)?;
         Self::new(certificates.iter().map(|certificate| certificate.to_vec()))
     }
 
-    /// With these certificates (DER) between them and those of peers. Peers send their own only.
+    /// Adds intermediate certificates (DER), because peers send only their own.
     #[must_use]
     pub fn with_intermediates(self, certificates: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
         Self { intermediates: certificates.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// What sessions take them as. `epoch` is the time since 1970 when their clock shows zero.
+    /// Converts them for sessions. `epoch` is the time since 1970 at zero of the sessions' clock.
     ///
     /// # Errors
-    /// One of them cannot be used.
+    /// If one of them cannot be used.
     pub fn trust(&self, epoch: Duration) -> Result<Trust, CredentialsError> {
         let trust = Trust::new(self.roots.iter().map(Vec::as_slice), epoch)?;
         Ok(trust.with_intermediates(self.intermediates.iter().map(Vec::as_slice)))
     }
 
-    /// The same with the system's clock, read for each peer certificate: the clock may be set while
-    /// a socket is open.
+    /// Converts them with the system's clock, which is read for each peer certificate because it
+    /// may be set while a socket is open.
     fn trust_now(&self) -> Result<Trust, CredentialsError> {
         let since_1970 = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Ok(self.trust(Duration::ZERO)?.with_clock(since_1970))
@@ -77,28 +77,28 @@ impl Roots {
 /// The credentials of a socket, in both directions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Security {
-    /// For the sessions that this program opens: pre-shared keys by the servers' addresses, the
-    /// roots that authenticate other servers, and the certificate that they are shown.
+    /// For sessions that this program opens: pre-shared keys by server address, roots for other
+    /// servers, and the certificate presented to them.
     pub(crate) psk: Prefixes<ClientCredentials>,
     pub(crate) roots: Option<Roots>,
     pub(crate) own: Option<OwnCertificate>,
-    /// For the sessions that clients open.
+    /// For sessions that clients open.
     pub(crate) keys: Option<ServerKeys>,
     pub(crate) certificate: Option<OwnCertificate>,
     pub(crate) client_roots: Option<Roots>,
     pub(crate) key_log: Option<KeyLog>,
-    /// Sessions of a server's clients that are open at once; `None` for the default.
+    /// Maximum number of open client sessions; `None` for the default.
     pub(crate) max_sessions: Option<usize>,
     pub(crate) max_sessions_per_identity: Option<usize>,
 }
 
 impl Security {
-    /// Nothing is secured.
+    /// Whether no credentials are set.
     pub(crate) fn is_none(&self) -> bool {
         self.psk.len() == 0 && self.roots.is_none() && !self.is_server()
     }
 
-    /// Checks that no credential is set that would never be used, and that none means two things.
+    /// Checks that every credential can be used, and that none is ambiguous.
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         if self.client_roots.is_some() && self.certificate.is_none() {
             return Err(ConfigError::ClientRootsWithoutCertificate);
@@ -116,7 +116,8 @@ impl Security {
         Ok(())
     }
 
-    /// Bytes of the largest message that goes through a session, if there may be one: a record carries no more (RFC 5246 §6.2.1).
+    /// Maximum bytes of a message in a session, if sessions are possible: a record carries no more
+    /// (RFC 5246 §6.2.1).
     pub(crate) fn longest_message(&self) -> Option<usize> {
         (!self.is_none()).then_some(1 << 14)
     }
@@ -127,24 +128,24 @@ impl Security {
         self.max_sessions = Some(all.div_ceil(drivers.max(1)));
     }
 
-    /// Clients have to have a session.
+    /// Whether clients need a session.
     pub(crate) fn is_server(&self) -> bool {
         self.keys.is_some() || self.certificate.is_some()
     }
 
-    /// Sessions may authenticate the sender of a request.
+    /// Whether sessions may authenticate the sender of a request.
     pub(crate) fn names_peers(&self) -> bool {
         let names_clients = self.keys.is_some() || self.certificate.is_some() && self.client_roots.is_some();
         names_clients || self.psk.len() > 0 || self.roots.is_some()
     }
 
-    /// A session can be opened with a server at this address, which is no IPv4-mapped one.
+    /// Whether a session can be opened with a server at this address, which must not be
+    /// IPv4-mapped.
     pub(crate) fn has_client_credentials(&self, at: IpAddr) -> bool {
         self.psk.of(at).is_some() || self.roots.is_some()
     }
 
-    /// The identity of the pre-shared key for a server at this address, which is no IPv4-mapped
-    /// one.
+    /// Returns the PSK identity for a server at this address, which must not be IPv4-mapped.
     pub(crate) fn psk_identity(&self, at: IpAddr) -> Option<Identity> {
         match self.psk.of(at)? {
             ClientCredentials::Psk { identity, .. } => Some(Identity::psk(identity)),
@@ -162,7 +163,7 @@ impl Security {
         ClientCredentials::certificate(self.own.clone(), trust, name).map_err(|error| HandshakeError::new(&error))
     }
 
-    /// Returns what clients are authenticated by; `None` for a client.
+    /// Returns the credentials that authenticate clients, or `None` for a client.
     pub(crate) fn server_credentials(&self) -> Result<Option<ServerCredentials>, CredentialsError> {
         if !self.is_server() {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! [`Identity`]: a peer, as keys authenticate it.
+//! [`Identity`]: an authenticated peer.
 
 use std::fmt;
 #[cfg(feature = "dtls")]
@@ -7,17 +7,16 @@ use std::sync::Arc;
 #[cfg(feature = "dtls")]
 use super::Certificate;
 
-/// A peer, as keys authenticate it: the sender of a request, or of a
+/// A peer authenticated by keys: the sender of a request or of a
 /// [`Response`](crate::client::Response::peer_identity).
 ///
-/// As an argument of a handler it admits only requests of an authenticated sender; others are
-/// answered with 4.01. The program decides what that sender may do: in one handler, or in a layer
-/// around many, which finds the identity in
-/// [`Request::extension`](crate::server::Request::extension) ([`from_fn`](crate::server::from_fn)
-/// has an example).
+/// As a handler argument it admits only requests of authenticated senders; others are answered with
+/// 4.01. The program authorizes the sender, in one handler or in a layer around several, which
+/// reads the identity from [`Request::extension`](crate::server::Request::extension)
+/// ([`from_fn`](crate::server::from_fn) has an example).
 ///
-/// A handler with this argument cannot be observed: a [`Notifier`](crate::server::Notifier) asks once for all who observe, and so for
-/// nobody in particular. A layer can look at who registers.
+/// A handler with this argument cannot be observed: a [`Notifier`](crate::server::Notifier) runs it
+/// once for all observers. A layer can check registrations.
 ///
 /// ```
 /// use conche::security::Identity;
@@ -33,12 +32,12 @@ use super::Certificate;
 #[non_exhaustive]
 pub enum Identity {
     /// The holder of the pre-shared key of this identity, in a DTLS session (RFC 4279). In a
-    /// session that this program has opened it is the identity that this program has sent: the
-    /// server there has proved to have the same key.
+    /// session that this program opened, it is the identity that this program sent: the server has
+    /// proved that it holds the same key.
     #[cfg(feature = "dtls")]
     Psk(Arc<[u8]>),
-    /// The holder of the private key of this certificate, which the trusted roots authenticate, in
-    /// a DTLS session.
+    /// The holder of this certificate's private key, authenticated by the trusted roots, in a DTLS
+    /// session.
     #[cfg(feature = "dtls")]
     Certificate(Certificate),
     /// The holder of these OSCORE keys (RFC 8613), over any transport.
@@ -50,20 +49,20 @@ pub enum Identity {
 }
 
 impl Identity {
-    /// The holder of the pre-shared key of this identity.
+    /// Returns the identity of a pre-shared key.
     #[cfg(feature = "dtls")]
     #[must_use]
     pub fn psk(identity: impl AsRef<[u8]>) -> Self {
         Self::Psk(identity.as_ref().into())
     }
 
-    /// A DTLS session authenticates it, and not each message.
+    /// Whether a DTLS session authenticates the peer, rather than each message.
     #[cfg(feature = "dtls")]
     pub(crate) fn is_of_session(&self) -> bool {
         matches!(self, Self::Psk(_) | Self::Certificate(_))
     }
 
-    /// The identity with its kind, for errors.
+    /// Returns the identity with its kind, for errors.
     pub(crate) fn long(&self) -> String {
         match *self {
             #[cfg(feature = "dtls")]
@@ -77,7 +76,7 @@ impl Identity {
         }
     }
 
-    /// The peer of a session; `None` if it has shown no identity.
+    /// Returns the peer of a session, or `None` if it is not authenticated.
     #[cfg(feature = "dtls")]
     pub(crate) fn of_session(proved: conche_dtls::Identity) -> Option<Self> {
         match proved {
@@ -88,10 +87,9 @@ impl Identity {
     }
 }
 
-/// For logs: a PSK identity as text, with bytes that are not printable ASCII escaped; a certificate
-/// by its subject; OSCORE keys by their ID in hexadecimal digits; an EDHOC credential by its
-/// subject. Two identities of different kinds may read alike, so that decisions need the identity
-/// itself.
+/// Formats for logs: a PSK identity as text, with bytes that are not printable ASCII escaped; a
+/// certificate by its subject; OSCORE keys by their ID in hexadecimal; an EDHOC credential by its
+/// subject. Identities of different kinds may format alike, so compare identities, not text.
 impl fmt::Display for Identity {
     #[cfg_attr(not(any(feature = "dtls", feature = "oscore")), expect(unused_variables, reason = "there is nobody"))]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,6 @@
-//! Who may talk to whom over DTLS (RFC 7252 §9): pre-shared keys and certificates.
+//! Security over DTLS (RFC 7252 §9): pre-shared keys, certificates and peer identities.
 //!
-//! A client with a key asks `coaps` URIs, and a server with keys answers nothing else:
+//! A client with a key requests `coaps` URIs, and a server with keys accepts only these:
 //!
 //! ```
 //! # #[cfg(feature = "dtls")] {
@@ -21,29 +21,29 @@
 //! # }
 //! ```
 //!
-//! Credentials have a direction. Those for sessions that clients open are
-//! [`ServerBuilder::psk`](crate::server::ServerBuilder::psk), `certificate` and `client_roots`;
-//! those for sessions that the program opens itself are
-//! [`ClientBuilder::psk`](crate::client::ClientBuilder::psk), `roots` and `certificate`, and on a
-//! server [`outgoing_psk`](crate::server::ServerBuilder::outgoing_psk), `outgoing_roots` and
+//! Credentials have a direction. For sessions that clients open, set
+//! [`ServerBuilder::psk`](crate::server::ServerBuilder::psk), `certificate` and `client_roots`. For
+//! sessions that the program opens, set [`ClientBuilder::psk`](crate::client::ClientBuilder::psk),
+//! `roots` and `certificate`, or on a server
+//! [`outgoing_psk`](crate::server::ServerBuilder::outgoing_psk), `outgoing_roots` and
 //! `outgoing_certificate`.
 //!
 //! Keys authenticate an [`Identity`]: the sender of a request or of a
 //! [`Response`](crate::client::Response::peer_identity). A request goes only to the peer that its
-//! URI and the credentials for it name, or that
-//! [`expect_peer`](crate::client::RequestBuilder::expect_peer) names.
+//! URI and credentials name, or that [`expect_peer`](crate::client::RequestBuilder::expect_peer)
+//! names.
 //!
-//! A session is opened for the first request to a server and used by the requests that follow, with
-//! congestion control of its own. When a message is retransmitted and no record has arrived since
-//! its first transmission, a second session is opened in parallel: the server may have restarted,
-//! or a NAT may have rebound the socket to another address. The session that answers first is used.
-//! If that is the second one, the first is closed, and idempotent requests without an
-//! acknowledgement are sent again through the second. Other requests fail with
-//! [`Error::SessionOver`](crate::Error::SessionOver): the server may have executed them, and
-//! recognizes duplicates only within a session.
+//! The first request to a server opens a session, which later requests share. It has its own
+//! congestion control. When a message is retransmitted and no record has arrived since its first
+//! transmission, a second session is opened in parallel: the server may have restarted, or a NAT
+//! may have rebound the socket to another address. The session that answers first is used. If that
+//! is the second, the first is closed and unacknowledged idempotent requests are sent again through
+//! the second. Other requests fail with [`Error::SessionOver`](crate::Error::SessionOver): the
+//! server may have executed them, and recognizes duplicates only within a session.
 //!
-//! DTLS 1.2 (RFC 6347) with TLS_PSK_WITH_AES_128_CCM_8 for keys, and with ECDHE_ECDSA and AES-GCM or ChaCha20-Poly1305 for certificates.
-//! [`conche_dtls`](https://docs.rs/conche-dtls) says what is bounded, and what costs a server nothing.
+//! The protocol is DTLS 1.2 (RFC 6347), with TLS_PSK_WITH_AES_128_CCM_8 for keys, and ECDHE_ECDSA
+//! with AES-GCM or ChaCha20-Poly1305 for certificates. [`conche_dtls`](https://docs.rs/conche-dtls)
+//! documents its limits and its protection against denial of service.
 
 #[cfg(not(feature = "dtls"))]
 mod absent;
@@ -70,7 +70,7 @@ pub(crate) use credentials::Security;
 pub use identity::Identity;
 pub use peer_mismatch::PeerMismatch;
 
-/// Why there is no session with a server.
+/// Why no session with a server could be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct HandshakeError {
@@ -84,23 +84,23 @@ impl HandshakeError {
         Self { what: what.to_string().into(), unreachable: false, alert: None }
     }
 
-    /// A server with keys was to ask without a session.
+    /// A server with keys tried to send a request without a session.
     pub(crate) fn unprotected() -> Self {
         Self::new(&"a server with keys asks nobody without a session: use coaps")
     }
 
-    /// As [`new`](Self::new), of nobody who answers.
+    /// Like [`new`](Self::new), for a peer that does not respond.
     pub(crate) fn silence(what: &dyn fmt::Display) -> Self {
         Self { unreachable: true, ..Self::new(what) }
     }
 
-    /// As [`new`](Self::new), of a server that has ended the handshake with this alert.
+    /// Like [`new`](Self::new), for a handshake that the server ended with this alert.
     #[cfg(feature = "dtls")]
     pub(crate) fn alert_of(what: &str, alert: u8) -> Self {
         Self { alert: Some(alert), ..Self::new(&format_args!("{what} (alert {alert})")) }
     }
 
-    /// There is nothing to open a session with.
+    /// The program has no credentials for the server.
     pub(crate) fn none() -> Self {
         Self::new(&"there is no key to show, and there are no roots to believe in")
     }
@@ -114,13 +114,14 @@ impl HandshakeError {
         Self::silence(&"the request's time was over before the handshake was")
     }
 
-    /// The alert with which the server has ended the handshake, if it did (RFC 5246 §7.2, RFC 4279 §6).
+    /// Returns the alert with which the server ended the handshake, if it did (RFC 5246 §7.2, RFC
+    /// 4279 §6).
     #[must_use]
     pub fn alert(&self) -> Option<u8> {
         self.alert
     }
 
-    /// The server did not answer, or the network has no way to it.
+    /// Whether the server did not respond, or is unreachable.
     #[must_use]
     pub fn is_timeout_or_unreachable(&self) -> bool {
         self.unreachable

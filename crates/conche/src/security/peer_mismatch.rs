@@ -1,12 +1,11 @@
-//! [`PeerMismatch`]: a request found another peer than it expects.
+//! [`PeerMismatch`]: another peer than a request expects.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::Identity;
 
-/// The peer at a destination is not the one that a request expects, so that the request was not
-/// sent.
+/// The peer at a destination is not the one that a request expects. The request was not sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerMismatch {
     expected: Option<Arc<Identity>>,
@@ -18,17 +17,17 @@ impl PeerMismatch {
         Self { expected, authenticated }
     }
 
-    /// The identity that the request expects, from
+    /// Returns the identity that the request expects, from
     /// [`expect_peer`](crate::client::RequestBuilder::expect_peer). `None` if the request names
-    /// none, and the session is one that the peer has opened, which only a request that names its
-    /// identity may use.
+    /// none and the peer opened the session: only a request with `expect_peer` may use such a
+    /// session.
     #[must_use]
     pub fn expected(&self) -> Option<&Identity> {
         self.expected.as_deref()
     }
 
-    /// The identity that the session or the keys for the destination authenticate. `None` without
-    /// keys, and for a client that has shown no identity.
+    /// Returns the identity that the session or keys authenticate. `None` without keys, and for an
+    /// unauthenticated client.
     #[must_use]
     pub fn authenticated(&self) -> Option<&Identity> {
         self.authenticated.as_ref()

@@ -1,81 +1,81 @@
-//! What can be wrong with a URI.
+//! [`UriError`].
 
 use fluent_uri::{ParseError, ParseErrorKind};
 use thiserror::Error;
 
 use super::LONGEST_COMPONENT;
 
-/// Why a text is no URI that a request can be sent to.
+/// Why a text is not a usable URI.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum UriError {
     /// Not a URI.
     #[error("{found} at position {position} of the URI: {hint}")]
     Syntax {
-        /// What stands there.
+        /// The unexpected text.
         found: String,
-        /// Where, in bytes from 0.
+        /// Position in bytes, from 0.
         position: usize,
-        /// What would be right.
+        /// The expected syntax.
         hint: &'static str,
     },
-    /// What stands before the host is missing.
+    /// The scheme is missing.
     #[error("the URI has no scheme: write {proposal}")]
     NoScheme {
         /// The URI that was probably meant.
         proposal: String,
     },
-    /// A scheme that is not CoAP's.
+    /// The scheme is not CoAP's.
     #[error("the URI's scheme is {scheme:?}: it must be \"coap\" or \"coaps\", as in coap://example.com/path")]
     Scheme {
         /// The scheme.
         scheme: String,
     },
-    /// A scheme of CoAP over something else than UDP, be it with DTLS.
+    /// CoAP over a transport other than UDP and DTLS.
     #[error("{scheme}:// is not yet supported: only coap:// and coaps:// are")]
     NotYetSupported {
         /// The scheme.
         scheme: String,
     },
-    /// There is no host.
+    /// The host is missing.
     #[error("the URI names no host: it must look like coap://example.com/path")]
     NoHost,
-    /// An IP address of a version that has no meaning yet.
+    /// An IP address of an unknown version.
     #[error("the host {host} is neither a name, an IPv4 address nor an IPv6 address in brackets")]
     UnknownAddressKind {
         /// The host.
         host: String,
     },
-    /// An address of IPv4 in a spelling that only some take for one.
+    /// An IPv4 address in a spelling that only some implementations accept.
     #[error("the host {host:?} is no name, and an IPv4 address is written as four decimal numbers, as 127.0.0.1")]
     Number {
         /// The host.
         host: String,
     },
-    /// There is a user name.
+    /// The URI has a user name.
     #[error("a coap URI has no user name: leave out what stands before the \"@\"")]
     UserInfo,
-    /// There is a fragment, which names a part of the representation that only the client can find (RFC 7252 §6.4).
+    /// The URI has a fragment, which only the client can resolve (RFC 7252 §6.4).
     #[error("a fragment cannot be requested: leave out \"#\" and what follows")]
     Fragment,
-    /// A port that is none.
+    /// The port is invalid.
     #[error("the port {port:?} is not a number from 1 to 65535")]
     Port {
-        /// What stands in the port's place.
+        /// The text of the port.
         port: String,
     },
-    /// A percent-encoded component that is not UTF-8 once decoded.
+    /// A percent-encoded component that is not UTF-8 when decoded.
     #[error("the {what} {part:?} does not decode to UTF-8")]
     NotUtf8 {
-        /// Which component.
+        /// The kind of component.
         what: &'static str,
         /// The component as written.
         part: String,
     },
-    /// A component that no option can hold.
+    /// A component that exceeds the option's maximum length.
     #[error("a {what} of {length} bytes: at most {LONGEST_COMPONENT} are allowed")]
     TooLong {
-        /// Which component.
+        /// The kind of component.
         what: &'static str,
         /// Its decoded length in bytes.
         length: usize,
@@ -110,20 +110,20 @@ impl UriError {
     }
 }
 
-/// Host and port as written, and where they begin.
+/// Returns host and port as written, and their position.
 fn authority(text: &str) -> Option<(usize, &str)> {
     let start = text.find("://")? + "://".len();
     Some((start, text.get(start..)?.split(['/', '?', '#']).next()?))
 }
 
-/// What stands in the place of the port, and where that begins.
+/// Returns the text of the port and its position.
 fn port(text: &str) -> Option<(usize, &str)> {
     let (start, authority) = authority(text)?;
     let colon = authority.rfind(':').filter(|colon| authority.rfind(']').is_none_or(|bracket| bracket < *colon))?;
     Some((start + colon + 1, authority.get(colon + 1..)?))
 }
 
-/// Lets a [`Uri`](super::Uri) stand where text that becomes one is taken.
+/// Allows a [`Uri`](super::Uri) where a conversion into one is accepted.
 impl From<std::convert::Infallible> for UriError {
     fn from(never: std::convert::Infallible) -> Self {
         match never {}

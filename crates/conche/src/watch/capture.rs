@@ -1,7 +1,8 @@
 //! [`Capture`]: the datagrams of sockets as a capture file.
 //!
-//! A program sees no headers, so they are made up. Of our own address an unbound socket does not know before the kernel has
-//! chosen it for a datagram; the same choice is asked for with a socket that is connected to the peer and sends nothing.
+//! IP and UDP headers are synthesized, since a program does not see them. An unbound socket does
+//! not know its local address until the kernel chooses it for a datagram; connecting another socket
+//! to the peer, without sending, reveals the kernel's choice.
 
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
@@ -13,15 +14,16 @@ use conche_pcapng::{CaptureFile, Direction, Interface, Packet, UdpDatagram};
 use super::Fact;
 use super::recorder::{Format, Record, Recorder, Start};
 
-/// Peers for which our address is remembered, at most. When they are more, all are forgotten, and asked for again.
+/// Maximum number of peers whose local address is cached. Beyond it the cache is cleared.
 const PEERS: usize = 4096;
 
-/// A capture file (pcapng) of all datagrams that sockets send and receive, payloads included, for Wireshark and tshark. It
-/// takes no privileges, and has nothing of other programs.
+/// A capture file (pcapng) of all datagrams that sockets send and receive, payloads included, for
+/// Wireshark and tshark. It needs no privileges, and contains no traffic of other programs.
 ///
-/// IP and UDP headers are made up from the addresses: fragments, hop limits and checksums are not those that were on the
-/// wire. What came to a group has our own address as its destination, and a comment. What is missing, because the file was
-/// written too slowly, is counted with the packet that follows (option `epb_dropcount`).
+/// IP and UDP headers are synthesized from the addresses: fragments, hop limits and checksums are
+/// not those on the wire. A datagram to a multicast group has our unicast address as destination,
+/// and a comment. Datagrams dropped because the file was written too slowly are counted with the
+/// next packet (option `epb_dropcount`).
 ///
 /// ```
 /// use conche::Server;
@@ -37,21 +39,21 @@ const PEERS: usize = 4096;
 pub struct Capture {}
 
 impl Capture {
-    /// A capture of everything.
+    /// Captures all datagrams.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Begins the file. What is written goes through a buffer, on a thread of its own.
+    /// Starts the file. Writing is buffered, on a thread of its own.
     ///
     /// # Errors
-    /// If the beginning cannot be written, or no thread be started.
+    /// If the header cannot be written, or the thread cannot be started.
     pub fn write_to(self, writer: impl Write + Send + 'static) -> io::Result<Recorder> {
         let start = Start::now();
         let interface = Interface { name: "conche", description: "datagrams of a program; headers are made up" };
         let mut file = CaptureFile::begin(BufWriter::new(writer), [interface], [])?;
         file.flush()?;
-        // Before 1970 a computer has no idea of the time.
+        // A clock before 1970 is not set.
         let since_1970 = start.wall_clock.duration_since(UNIX_EPOCH).unwrap_or_default();
         Recorder::start(start, Packets { file, since_1970, ours: HashMap::new(), lost: 0 })
     }
@@ -60,11 +62,11 @@ impl Capture {
 /// A capture that is being written.
 struct Packets<W: Write> {
     file: CaptureFile<BufWriter<W>>,
-    /// When the recorder was started.
+    /// Start time of the recorder.
     since_1970: Duration,
-    /// From which address of ours a socket of this address talks to this host.
+    /// Local address by socket address and peer.
     ours: HashMap<(SocketAddr, IpAddr), IpAddr>,
-    /// Datagrams that are missing before the next one.
+    /// Datagrams dropped before the next one.
     lost: u64,
 }
 
@@ -116,7 +118,8 @@ impl<W: Write + Send + 'static> Format for Packets<W> {
     }
 }
 
-/// The address that the kernel would send from to this peer; the unspecified one if it does not say.
+/// Returns the address that the kernel would send from to this peer, or the unspecified one on
+/// error.
 fn source_toward(peer: SocketAddr) -> IpAddr {
     let any = match peer {
         SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),

@@ -1,16 +1,16 @@
-//! [`EventLog`]: how an event log is made. What is in it says docs/event-log.md, and [`Qlog`] writes it.
+//! [`EventLog`]: configuration of an event log. [`Qlog`] writes it; docs/event-log.md describes its content.
 
 use std::io::{self, Write};
 
 use super::qlog::Qlog;
 use super::recorder::{Recorder, Start};
 
-/// A log of events in the main schema of qlog (draft-ietf-quic-qlog-main-schema), as JSON text sequences (RFC 7464): the
-/// first record tells of the log, each other one of an event. `docs/event-log.md` describes the events and their members.
-/// Such files end in `.sqlog`, and `jq --seq` reads them.
+/// Configuration of an event log in qlog's main schema (draft-ietf-quic-qlog-main-schema), as JSON
+/// text sequences (RFC 7464): a header record, then one record per event. `docs/event-log.md`
+/// describes the events and their members. Such files end in `.sqlog`, and `jq --seq` reads them.
 ///
-/// Payloads are not logged unless [`payloads`](Self::payloads) says so. Options are, and with them what applications put
-/// into URIs.
+/// Payloads are logged only with [`payloads`](Self::payloads). Options are always logged, including
+/// data that applications put into URIs.
 ///
 /// ```
 /// use conche::Client;
@@ -39,37 +39,37 @@ pub(super) enum VantagePoint {
 }
 
 impl EventLog {
-    /// A log of a client.
+    /// Logs a client.
     pub fn client() -> Self {
         Self { vantage_point: VantagePoint::Client, title: None, payloads: false }
     }
 
-    /// A log of a server.
+    /// Logs a server.
     pub fn server() -> Self {
         Self { vantage_point: VantagePoint::Server, ..Self::client() }
     }
 
-    /// A log of a program between clients and servers.
+    /// Logs a program between clients and servers.
     pub fn network() -> Self {
         Self { vantage_point: VantagePoint::Network, ..Self::client() }
     }
 
-    /// Names the log.
+    /// Sets the title of the log.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// Logs whole datagrams, with their payloads, in hexadecimal.
+    /// Sets whether whole datagrams are logged in hexadecimal, payloads included.
     pub fn payloads(mut self, payloads: bool) -> Self {
         self.payloads = payloads;
         self
     }
 
-    /// Begins the log. What is written goes through a buffer, on a thread of its own.
+    /// Starts the log. Writing is buffered, on a thread of its own.
     ///
     /// # Errors
-    /// If the beginning cannot be written, or no thread be started.
+    /// If the header cannot be written, or the thread cannot be started.
     pub fn write_to(self, writer: impl Write + Send + 'static) -> io::Result<Recorder> {
         let Self { vantage_point, title, payloads } = self;
         let start = Start::now();

@@ -1,9 +1,9 @@
-//! What happens on the sockets of clients and servers, for those who want to see it.
+//! Observers of socket events, for logs, captures and counters.
 //!
-//! A [`Watcher`] is told of each datagram, of what became of it, and of what congestion control knows of the path, at the
-//! time when it happens. A [`Recorder`] is one that writes all this to a file: with the feature `event-log` as an
-//! [`EventLog`], which is qlog, with the feature `pcapng` as a [`Capture`] that Wireshark reads. One of your own may count, or
-//! pass it on to a system that a company has for such things.
+//! A [`Watcher`] receives each datagram, its outcome, and path state changes, as they happen. A
+//! [`Recorder`] writes them to a file: as qlog with the feature `event-log` ([`EventLog`]), or as a
+//! capture for Wireshark with the feature `pcapng` ([`Capture`]). Implement your own to count
+//! events or forward them to a monitoring system.
 //!
 #![cfg_attr(feature = "event-log", doc = "```")]
 #![cfg_attr(not(feature = "event-log"), doc = "```ignore")]
@@ -48,7 +48,7 @@ use conche_proto::codec::Code;
 use conche_proto::{Course, Ecn, Failure, PeerSnapshot, Stats};
 use tokio::time::Instant;
 
-/// Is told what happens on the sockets of a client or server that it was given to with
+/// Receives the events of the client's or server's sockets, after
 /// [`Builder::watch`](crate::Builder::watch).
 ///
 /// ```
@@ -74,8 +74,8 @@ use tokio::time::Instant;
 /// # Ok::<(), conche::ConfigError>(())
 /// ```
 pub trait Watcher: Send + Sync + 'static {
-    /// Something happened. This runs on the task that drives the socket: all traffic waits while it does, so it must neither
-    /// block nor take long.
+    /// Handles an event. Runs on the task that drives the socket and delays its traffic, so it must
+    /// be fast and must not block.
     fn notice(&self, notice: &Notice<'_>);
 }
 
@@ -85,121 +85,124 @@ impl<W: Watcher> Watcher for Arc<W> {
     }
 }
 
-/// Something that happened, and where.
+/// An event on a socket.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Notice<'a> {
-    /// When: as the endpoint sees it, whose clock stands still while it takes in or sends some datagrams.
+    /// Time on the endpoint's clock, which is not advanced while a batch of datagrams is received
+    /// or sent.
     pub at: Instant,
-    /// What the socket is bound to.
+    /// The address that the socket is bound to.
     pub socket: SocketAddr,
-    /// The address of ours that a datagram came to or left from, if that is known: it is not if the socket is bound to one
-    /// address only, or the operating system chose.
+    /// The local address of the datagram. `None` if the socket is bound to one address only, or the
+    /// operating system chose it.
     pub local: Option<IpAddr>,
-    /// The other end.
+    /// The remote address.
     pub peer: SocketAddr,
-    /// What happened.
+    /// The event.
     pub fact: Fact,
-    /// The datagram that it is about; empty if it is about none.
+    /// The datagram of the event; empty if there is none.
     pub datagram: &'a [u8],
 }
 
 impl<'a> Notice<'a> {
-    /// What a program of another kind tells a watcher, such as one that passes datagrams on; for an address of ours that is known,
-    /// set [`local`](Self::local).
+    /// Creates a notice outside of an endpoint, such as in a proxy. Set [`local`](Self::local) if
+    /// the local address is known.
     #[must_use]
     pub fn new(at: Instant, socket: SocketAddr, peer: SocketAddr, fact: Fact, datagram: &'a [u8]) -> Self {
         Self { at, socket, local: None, peer, fact, datagram }
     }
 }
 
-/// What can happen. Durations and counters are those of the endpoint.
+/// A kind of event. Durations and counters are the endpoint's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fact {
-    /// A datagram left.
+    /// A datagram was sent.
     Sent {
-        /// 0 for an original transmission, n for the n-th retransmission.
+        /// 0 for the first transmission, n for the n-th retransmission.
         attempt: u8,
-        /// The exchange that it opens or repeats, by [number](conche_proto::ExchangeId::as_u64); `None` for what only answers.
+        /// [Number](conche_proto::ExchangeId::as_u64) of the exchange that the datagram belongs to;
+        /// `None` for acknowledgements and other replies.
         exchange: Option<u64>,
-        /// The codepoint that it left with.
+        /// The ECN codepoint sent.
         ecn: Ecn,
     },
-    /// The operating system would not send a datagram.
+    /// The operating system refused to send a datagram.
     NotSent {
         /// As in [`Sent`](Self::Sent).
         attempt: u8,
         /// As in [`Sent`](Self::Sent).
         exchange: Option<u64>,
-        /// What it said.
+        /// The operating system's error.
         error: io::ErrorKind,
     },
     /// A datagram arrived.
     Received {
-        /// It was sent to a group.
+        /// Whether it was sent to a multicast group.
         multicast: bool,
-        /// The codepoint that it arrived with.
+        /// The ECN codepoint received.
         ecn: Ecn,
     },
-    /// A datagram that arrived, which was told before, was not taken in as something new.
+    /// A datagram, reported as received before, was not accepted as new.
     Dropped {
-        /// Why.
+        /// The reason.
         reason: DropReason,
     },
-    /// The network reported by ICMP that the peer cannot be reached.
+    /// An ICMP message reported the peer as unreachable.
     Unreachable,
-    /// What is known of the path to the peer, whether or not it has changed.
+    /// State of the path to the peer, changed or not.
     Path(PeerSnapshot),
-    /// An exchange went on or ended.
+    /// An exchange progressed or ended.
     Exchange {
-        /// Its [number](conche_proto::ExchangeId::as_u64).
+        /// [Number](conche_proto::ExchangeId::as_u64) of the exchange.
         exchange: u64,
-        /// What became of it.
+        /// Its new state.
         state: ExchangeState,
-        /// How it went so far.
+        /// Its transmissions and timing so far.
         course: Course,
     },
 }
 
-/// What became of an exchange of ours.
+/// State of an exchange of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExchangeState {
-    /// The peer acknowledged it: the end of a ping or a separate response, but of a request the response is still to come.
+    /// The peer acknowledged it. This ends a ping or a separate response; the response to a request
+    /// is still to come.
     Acknowledged,
     /// A response with this code ended it.
     Responded(Code),
-    /// The time of a request to a group is over, after so many responses.
+    /// The time of a multicast request expired.
     GroupOver {
-        /// How many.
+        /// Number of responses.
         responses: usize,
     },
-    /// It is over without a response, as it asked (RFC 7967).
+    /// It ended without a response, as requested (RFC 7967).
     Unanswered,
     /// It failed.
     Failed(Failure),
 }
 
-/// Why a datagram was not taken in. Each is a counter of [`Stats`].
+/// Why a datagram was not accepted. Each reason has a counter in [`Stats`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DropReason {
-    /// It is no CoAP message.
+    /// Not a CoAP message.
     Malformed,
-    /// It was received before: answered as its original was, or ignored.
+    /// A duplicate: answered as the original was, or ignored.
     Duplicate,
-    /// It answers nothing that is known.
+    /// A response or acknowledgement without a matching exchange.
     Unmatched,
-    /// Something that it needs was full; a Confirmable request was answered with 5.03.
+    /// A limit is reached; a Confirmable request was answered with 5.03.
     Overloaded,
-    /// Its source exceeds what it may be answered.
+    /// Its source exceeds the rate of answers to it.
     Limited,
-    /// It was sent to a group, and none is served, or it is no Non-confirmable request.
+    /// Sent to a multicast group while none is served, or not a Non-confirmable request.
     Group,
-    /// It was sent to a group, for which too many responses wait.
+    /// Sent to a multicast group for which too many responses are waiting.
     NoLeisure,
-    /// It is a response to a request to a group that had too many.
+    /// A response beyond the limit of a multicast request.
     GroupOverflow,
 }
 
@@ -215,7 +218,7 @@ impl DropReason {
         Self::GroupOverflow,
     ];
 
-    /// How often it was the reason.
+    /// Returns the counter of this reason.
     pub(crate) fn count(self, stats: &Stats) -> u64 {
         match self {
             Self::Malformed => stats.malformed,
@@ -229,7 +232,7 @@ impl DropReason {
         }
     }
 
-    /// A short name, such as `malformed`: that of its counter.
+    /// Returns the name of its counter, such as `malformed`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

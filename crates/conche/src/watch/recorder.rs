@@ -1,8 +1,9 @@
-//! [`Recorder`]: a watcher that writes to a file, from a thread of its own.
+//! [`Recorder`]: a watcher that writes to a file from its own thread.
 //!
-//! The task that drives a socket must not wait for a disk. So it copies what it tells to a queue, whose bytes are bounded;
-//! what does not fit is counted, and the count written where the gap is. The queue is emptied by a thread and not by a task
-//! of the runtime: a runtime waits at its end for blocking tasks, and this one lasts as long as anybody holds a recorder.
+//! The task that drives a socket must not wait for a disk, so it copies events to a queue that is
+//! bounded in bytes. Events that do not fit are counted, and the count is written at the gap. A
+//! thread empties the queue, not a runtime task: a runtime waits for its blocking tasks at
+//! shutdown, and this one lives as long as any recorder.
 
 use std::fmt;
 use std::io;
@@ -18,52 +19,54 @@ use tracing::warn;
 
 use super::{Fact, Notice, Watcher};
 
-/// Bytes that may wait to be written: some ten thousand small messages.
+/// Bound of the queue in bytes: some ten thousand small messages.
 const QUEUE_BYTES: usize = 4 << 20;
 
-/// A watcher that writes what it is told to a file. Cloning it is cheap; all clones write to the same file, so that several
+/// A watcher that writes events to a file. Clones are cheap and write to the same file, so several
 /// clients and servers can share one.
 ///
-/// Traffic never waits for the file: what would have to is left out, and the file says where, and how much.
+/// Traffic never waits for the file: events that would block are dropped, and the file records
+/// where and how many.
 ///
-/// The thread that writes ends when the last clone is dropped, and everything is flushed whenever it has nothing to do. A
-/// program that ends right after its last request calls [`finish`](Self::finish), or may lose the end of the file.
+/// The writing thread ends when the last clone is dropped, and flushes whenever it is idle. A
+/// program that ends right after its last request should call [`finish`](Self::finish), or it may
+/// lose the end of the file.
 #[derive(Clone)]
 pub struct Recorder(Arc<Queue>);
 
-/// What a recorder has done.
+/// Counters of a recorder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recorded {
-    /// Facts that were written.
+    /// Events written.
     pub written: u64,
-    /// Facts that were left out, because the file was written too slowly.
+    /// Events dropped because the file was written too slowly.
     pub lost: u64,
 }
 
-/// How facts become bytes.
+/// Serialization of events.
 pub(super) trait Format: Send + 'static {
-    /// Whether it has a place for such facts.
+    /// Whether the format records such events.
     fn wants(fact: &Fact) -> bool;
-    /// Writes a fact.
+    /// Writes an event.
     fn record(&mut self, record: &Record) -> io::Result<()>;
-    /// Writes that so many facts are missing here.
+    /// Writes that `count` events are missing here.
     fn lost(&mut self, count: u64, at: Duration) -> io::Result<()>;
-    /// Makes what was written visible to others.
+    /// Flushes what was written.
     fn flush(&mut self) -> io::Result<()>;
 }
 
-/// When a recorder was started, by both clocks.
+/// Start time of a recorder, on both clocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     pub(super) wall_clock: SystemTime,
     steady: Instant,
 }
 
-/// A [`Notice`] that waits to be written.
+/// A queued [`Notice`].
 #[derive(Debug)]
 pub(super) struct Record {
-    /// Since the start of the recorder.
+    /// Time since the recorder started.
     pub(super) at: Duration,
     pub(super) socket: SocketAddr,
     pub(super) local: Option<IpAddr>,
@@ -80,7 +83,7 @@ impl Record {
 
 #[allow(clippy::large_enum_variant, reason = "nearly all are records")]
 enum Item {
-    /// A fact, and how many before it did not get into the queue.
+    /// An event, and the number of events dropped before it.
     Record(Record, u64),
     Finish(oneshot::Sender<io::Result<Recorded>>),
 }
@@ -92,11 +95,11 @@ struct Queue {
     load: Arc<Load>,
 }
 
-/// What waits in the queue, and what did not get in.
+/// Size of the queue, and dropped events.
 #[derive(Default)]
 struct Load {
     bytes: AtomicUsize,
-    /// Since the last one that did.
+    /// Events dropped since the last one queued.
     lost: AtomicU64,
 }
 
@@ -107,7 +110,7 @@ impl Start {
 }
 
 impl Recorder {
-    /// Starts the thread that writes.
+    /// Starts the writing thread.
     pub(super) fn start<F: Format>(start: Start, format: F) -> io::Result<Self> {
         let (items, incoming) = mpsc::channel();
         let load = Arc::new(Load::default());
@@ -116,7 +119,8 @@ impl Recorder {
         Ok(Self(Arc::new(Queue { start, wants: F::wants, items, load })))
     }
 
-    /// Writes everything that was told until now, flushes it, and tells how much it was. What is told later is written too.
+    /// Writes and flushes all events so far, and returns their number. Later events are still
+    /// written.
     ///
     /// # Errors
     /// The first error of the file; nothing was written after it.
@@ -143,7 +147,7 @@ impl Watcher for Recorder {
             return;
         }
         let record = Record { at, socket, local, peer, fact, datagram: datagram.into() };
-        // Only a thread that has panicked is not there.
+        // The receiver is gone only if the thread panicked.
         let _ = items.send(Item::Record(record, load.lost.swap(0, Ordering::Relaxed)));
     }
 }
@@ -154,7 +158,7 @@ impl fmt::Debug for Recorder {
     }
 }
 
-/// The thread that writes.
+/// State of the writing thread.
 struct Writer<F> {
     start: Start,
     format: F,
@@ -179,7 +183,7 @@ impl<F: Format> Writer<F> {
                 }
                 Ok(Item::Finish(done)) => {
                     self.tell_all();
-                    // Whoever asked may have gone meanwhile.
+                    // The caller may have dropped the receiver.
                     let _ = done.send(self.outcome());
                 }
                 Err(_) => return,
@@ -187,7 +191,7 @@ impl<F: Format> Writer<F> {
         }
     }
 
-    /// The queue is empty: nothing follows what did not get into it.
+    /// Writes the dropped events at the end of an empty queue, and flushes.
     fn tell_all(&mut self) {
         let lost = self.load.lost.swap(0, Ordering::Relaxed);
         self.tell_lost(lost, self.start.steady.elapsed());
@@ -201,7 +205,7 @@ impl<F: Format> Writer<F> {
         }
     }
 
-    /// Does something with the file, until that has failed once.
+    /// Writes to the file, unless a write has failed before.
     fn attempt(&mut self, write: impl FnOnce(&mut F) -> io::Result<()>) {
         if self.failed.is_none()
             && let Err(error) = write(&mut self.format)
@@ -213,7 +217,7 @@ impl<F: Format> Writer<F> {
 
     fn outcome(&self) -> io::Result<Recorded> {
         match &self.failed {
-            // An error cannot be cloned, and may be asked for again.
+            // `io::Error` is not `Clone`, and may be returned again.
             Some(error) => Err(io::Error::new(error.kind(), error.to_string())),
             None => Ok(self.recorded),
         }
@@ -226,7 +230,7 @@ mod tests {
 
     use super::*;
 
-    /// Keeps the lengths of datagrams and the gaps; waits for `gate` before each record.
+    /// Records datagram lengths and gaps; waits for `gate` before each record.
     struct Kept {
         gate: mpsc::Receiver<()>,
         told: Arc<Mutex<Vec<(&'static str, u64)>>>,
@@ -244,7 +248,7 @@ mod tests {
         }
 
         fn record(&mut self, record: &Record) -> io::Result<()> {
-            // Without a keeper the gate is open.
+            // Without a sender the gate is open.
             let _ = self.gate.recv();
             self.push("datagram", record.datagram.len() as u64);
             Ok(())
@@ -272,7 +276,7 @@ mod tests {
         let told = Arc::new(Mutex::new(Vec::new()));
         let recorder = Recorder::start(Start::now(), Kept { gate, told: Arc::clone(&told) }).expect("a thread");
         let large = vec![0; QUEUE_BYTES / 2 - size_of::<Record>()];
-        // The first is soon out of the queue, where it waits for the gate, and the queue takes two.
+        // The first leaves the queue and waits for the gate; the queue then holds two.
         notice(&recorder, b"x");
         while recorder.0.load.bytes.load(Ordering::Relaxed) > 0 {
             thread::yield_now();

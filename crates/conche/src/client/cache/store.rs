@@ -1,4 +1,4 @@
-//! [`Store`]: answers by what was asked, bounded in bytes and number. What was used longest ago makes room.
+//! [`Store`]: cached responses by key, bounded in bytes and number, with LRU eviction.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,28 +10,29 @@ use tokio::time::Instant;
 use super::{CacheLimits, Destination};
 use crate::driver::Sender;
 
-/// What an entry takes beyond the bytes of request and response, rounded up: its parts and its places in the indexes.
+/// Memory per entry beyond request and response bytes, rounded up: its structs and its places in
+/// the indexes.
 const OVERHEAD: usize = 512;
 
-/// What an answer is found by.
+/// Cache key of a response.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) to: Destination,
     pub(super) method: Code,
     pub(super) body: Body,
-    /// Stands for destination and path, which the rest of the key tells exactly.
+    /// Hash of destination and path, which `to` and `body` hold exactly.
     pub(super) resource: u64,
 }
 
-/// A response that is stored.
+/// A stored response.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) message: OwnedMessage,
     pub(super) from: Sender,
-    /// When it came, or was found valid last.
+    /// Time of its arrival or last validation.
     pub(super) received: Instant,
     pub(super) max_age: Duration,
-    /// The resource has changed since.
+    /// Whether the resource has changed since.
     pub(super) changed: bool,
 }
 
@@ -40,7 +41,7 @@ impl Answer {
         self.received.elapsed()
     }
 
-    /// It may be used without asking the server (RFC 7252 §5.6.1).
+    /// Whether it may be used without asking the server (RFC 7252 §5.6.1).
     pub(super) fn is_fresh(&self) -> bool {
         !self.changed && self.age() <= self.max_age
     }
@@ -50,22 +51,22 @@ impl Answer {
     }
 }
 
-/// See the module.
+/// See the module documentation.
 #[derive(Debug)]
 pub(super) struct Store {
     limits: CacheLimits,
     entries: HashMap<Arc<Key>, Entry>,
-    /// All of them, by the number of their last use.
+    /// All entries, by the number of their last use.
     order: BTreeMap<u64, Arc<Key>>,
-    /// The same numbers, for each prefix of destinations and for each resource.
+    /// The same numbers, by prefix of the destination and by resource.
     of_prefix: BTreeSet<(u64, u64)>,
     of_resource: BTreeSet<(u64, u64)>,
-    /// What all hold, and what those of each prefix do.
+    /// Totals of all entries, and of those of each prefix.
     total: Held,
     held: HashMap<u64, Held>,
-    /// Numbers of uses that were given out.
+    /// The next number of a use.
     uses: u64,
-    /// Resources that are being asked for.
+    /// Resources with outstanding requests.
     reads: HashMap<u64, Reads>,
 }
 
@@ -83,17 +84,17 @@ struct Held {
 }
 
 impl Held {
-    /// One more would still be within a part of the limits: the whole divided by `parts`.
+    /// Whether one more entry stays within the limits divided by `parts`.
     fn admits(self, cost: usize, limits: CacheLimits, parts: usize) -> bool {
         self.bytes.saturating_add(cost) <= limits.bytes / parts && self.entries < limits.entries / parts
     }
 }
 
-/// Requests for a resource that are under way.
+/// Outstanding requests for a resource.
 #[derive(Debug, Default)]
 struct Reads {
     count: usize,
-    /// How often the resource changed since the first of them began.
+    /// Changes of the resource since the first of them began.
     changes: u64,
 }
 
@@ -112,14 +113,14 @@ impl Store {
         }
     }
 
-    /// What is stored, to be used now.
+    /// Returns a stored response and marks it as used.
     pub(super) fn get(&mut self, key: &Key) -> Option<Answer> {
         let (key, Entry { answer, cost, .. }) = self.take(key)?;
         self.insert(key, answer.clone(), cost);
         Some(answer)
     }
 
-    /// Stores an answer, in the place of an earlier one.
+    /// Stores a response, replacing an earlier one.
     pub(super) fn put(&mut self, key: &Arc<Key>, answer: Answer) {
         self.forget(key);
         let cost = OVERHEAD + key.body.len() + answer.message.view().as_bytes().len();
@@ -137,7 +138,8 @@ impl Store {
         self.take(key);
     }
 
-    /// Whose turn it is to go, so that one with a destination of this prefix has room.
+    /// Returns the entry to evict for a new one with a destination of this prefix: the prefix's own
+    /// oldest if it holds half of the cache, otherwise the oldest of all.
     fn oldest(&self, prefix: u64, cost: usize) -> Option<Arc<Key>> {
         let has_its_half = !self.held.get(&prefix).copied().unwrap_or_default().admits(cost, self.limits, 2);
         let own = all_of(&self.of_prefix, prefix).next().filter(|_| has_its_half);
@@ -174,14 +176,14 @@ impl Store {
         Some((key, entry))
     }
 
-    /// A request for a resource begins. The answer is how often that has changed.
+    /// Registers a request for a resource, and returns the resource's number of changes.
     pub(super) fn begin_read(&mut self, resource: u64) -> u64 {
         let reads = self.reads.entry(resource).or_default();
         reads.count += 1;
         reads.changes
     }
 
-    /// How often a resource has changed that is being asked for.
+    /// Returns the number of changes of a resource with outstanding requests.
     pub(super) fn changes(&self, resource: u64) -> u64 {
         self.reads.get(&resource).map_or(0, |reads| reads.changes)
     }
@@ -195,14 +197,15 @@ impl Store {
         }
     }
 
-    /// What is being asked for now may be answered by what is older than what is known.
+    /// Counts a change, because responses to outstanding requests may be older than the newest
+    /// known state.
     pub(super) fn supersede(&mut self, resource: u64) {
         if let Some(reads) = self.reads.get_mut(&resource) {
             reads.changes += 1;
         }
     }
 
-    /// What is stored of a resource is stale.
+    /// Marks all stored responses of a resource as stale.
     pub(super) fn change(&mut self, resource: u64) {
         self.supersede(resource);
         for used in all_of(&self.of_resource, resource) {
@@ -213,7 +216,7 @@ impl Store {
     }
 }
 
-/// The numbers of a prefix or resource, the smallest first.
+/// Returns the use numbers of a prefix or resource, in ascending order.
 fn all_of(index: &BTreeSet<(u64, u64)>, of: u64) -> impl Iterator<Item = u64> {
     index.range((of, 0)..=(of, u64::MAX)).map(|(_, used)| *used)
 }

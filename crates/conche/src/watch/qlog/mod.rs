@@ -1,5 +1,5 @@
-//! Facts as qlog: the main schema of draft-ietf-quic-qlog-main-schema-10, with events of our own, which docs/event-log.md
-//! describes. Records are framed as in RFC 7464 §2.
+//! Writes events as qlog: the main schema of draft-ietf-quic-qlog-main-schema-10, with our own
+//! events, which docs/event-log.md describes. Records are framed by RFC 7464 §2.
 
 mod records;
 
@@ -19,25 +19,26 @@ use records::{
     Trace, milliseconds,
 };
 
-/// Where the events are described.
+/// URI of the event schema's description.
 const SCHEMA: &str = "https://github.com/conche/conche/blob/main/docs/event-log.md";
 
-/// Paths whose state was logged last, at most. When they are more, all are forgotten, and logged again when they are used.
+/// Maximum number of paths whose last logged state is kept. Beyond it all are cleared and logged
+/// again on use.
 const PATHS: usize = 4096;
 
-/// Begins a record (RFC 7464 §2.2).
+/// Start of a record (RFC 7464 §2.2).
 const RECORD_SEPARATOR: u8 = 0x1e;
 
 /// A log that is being written.
 pub(super) struct Qlog<W: Write> {
     writer: BufWriter<W>,
     payloads: bool,
-    /// What was logged last of each path, by socket and peer.
+    /// The last logged state of each path, by socket and peer.
     paths: HashMap<(SocketAddr, SocketAddr), PeerSnapshot>,
 }
 
 impl<W: Write> Qlog<W> {
-    /// Writes the record that tells of the log.
+    /// Writes the header record.
     pub(super) fn begin(
         writer: W,
         start: SystemTime,
@@ -78,7 +79,7 @@ impl<W: Write> Qlog<W> {
         self.write(&Event { time, name, group_id, data: About { peer: record.peer, what } })
     }
 
-    /// Whether this is not what was logged last of the path.
+    /// Whether the state differs from the last logged one of its path.
     fn is_news(&mut self, record: &Record, path: PeerSnapshot) -> bool {
         if self.paths.len() >= PATHS {
             self.paths.clear();

@@ -1,4 +1,4 @@
-//! What stands in the records of an event log. Members that are absent say nothing, or have their usual value.
+//! Records of an event log. Absent members are unknown or have their usual value.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::super::event_log::VantagePoint;
 use super::super::recorder::Record;
 use super::super::{DropReason, ExchangeState};
 
-/// The first record (§3.2, §5.2 of the schema).
+/// The header record (§3.2, §5.2 of the schema).
 #[derive(Serialize)]
 pub(super) struct Header<'a> {
     pub(super) file_schema: &'a str,
@@ -47,19 +47,19 @@ pub(super) struct ReferenceTime<'a> {
     pub(super) wall_clock_time: String,
 }
 
-/// Each other record.
+/// An event record.
 #[derive(Serialize)]
 pub(super) struct Event<D> {
     /// In milliseconds.
     pub(super) time: f64,
     pub(super) name: &'static str,
-    /// The socket, which is known by what it is bound to.
+    /// The socket, identified by its bound address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) group_id: Option<SocketAddr>,
     pub(super) data: D,
 }
 
-/// The data of everything that is about a peer.
+/// Data of an event about a peer.
 #[derive(Serialize)]
 pub(super) struct About<D> {
     pub(super) peer: SocketAddr,
@@ -67,7 +67,7 @@ pub(super) struct About<D> {
     pub(super) what: D,
 }
 
-/// Of `coap:message_sent`, `coap:message_received` and `coap:message_dropped`.
+/// Data of `coap:message_sent`, `coap:message_received` and `coap:message_dropped`.
 #[derive(Serialize, Default)]
 pub(super) struct MessageData {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,7 +105,7 @@ struct OptionFields {
     text: String,
 }
 
-/// The type of that name of §8 of the schema.
+/// The type `RawInfo` of the schema (§8).
 #[derive(Serialize)]
 struct Raw {
     length: usize,
@@ -116,7 +116,7 @@ struct Raw {
 }
 
 impl MessageData {
-    /// A record's datagram, whole only if `payloads` are wanted.
+    /// Returns a record's datagram; in full only if `payloads` is set.
     pub(super) fn of(record: &Record, payloads: bool) -> Self {
         let decoded = Message::decode_extended(&record.datagram);
         let (message, payload_length, error) = match &decoded {
@@ -168,7 +168,7 @@ impl MessageFields {
     }
 }
 
-/// Of `recovery:metrics_updated`: times in milliseconds.
+/// Data of `recovery:metrics_updated`: times in milliseconds.
 #[derive(Serialize)]
 pub(super) struct Metrics {
     rto: f64,
@@ -176,7 +176,7 @@ pub(super) struct Metrics {
     smoothed_rtt: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rtt_variance: Option<f64>,
-    /// In bytes a second.
+    /// In bytes per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     bandwidth: Option<u32>,
     exchanges_in_flight: u16,
@@ -196,7 +196,7 @@ impl From<PeerSnapshot> for Metrics {
     }
 }
 
-/// Of `coap:exchange_updated`: times in milliseconds.
+/// Data of `coap:exchange_updated`: times in milliseconds.
 #[derive(Serialize)]
 pub(super) struct ExchangeData {
     exchange: u64,
@@ -241,17 +241,18 @@ impl ExchangeData {
     }
 }
 
-/// Of `coap:peer_unreachable`.
+/// Data of `coap:peer_unreachable`.
 #[derive(Serialize)]
 pub(super) struct Nothing {}
 
-/// Of `coap:events_lost`.
+/// Data of `coap:events_lost`.
 #[derive(Serialize)]
 pub(super) struct Lost {
     pub(super) count: u64,
 }
 
-/// As numbers with fractions, to the nanosecond for ten days and to the microsecond for many years.
+/// Converts to a fractional number, precise to the nanosecond for ten days and to the microsecond
+/// for many years.
 pub(super) fn milliseconds(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
 }
