@@ -1,7 +1,8 @@
-//! EDHOC (RFC 9528): client and server that know each other's public keys agree on [OSCORE](crate::oscore) keys, over the wire, for this
-//! run alone.
+//! EDHOC (RFC 9528): authenticated key exchange for [OSCORE](crate::oscore), with public keys that
+//! both ends know. The keys last for one run.
 //!
-//! Each end has a private key, and a [`Credential`] that says whose the public one is, as its peers know it:
+//! Each end has a private key, and a [`Credential`] that binds its public key to a name for its
+//! peers:
 //!
 //! ```
 //! use conche::edhoc::{Credential, Own, Party, generate};
@@ -30,14 +31,16 @@
 //! # }
 //! ```
 //!
-//! The client begins, with the first request to a server: two messages to `/.well-known/edhoc` and one back, after which both have a
-//! context that nothing was protected with before. With [`combined`](Party::combined) the second message goes with the request itself (RFC 9668), which
-//! saves a round trip. Requests that come meanwhile wait for it. When a server says that it does not know the keys any more, as after a restart, that
-//! request fails with [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated), and the next one agrees on new ones.
+//! The client starts the exchange before its first request to a server: two messages to
+//! `/.well-known/edhoc` and one back, after which both have a fresh OSCORE context. With
+//! [`combined`](Party::combined) the last message travels with the request itself (RFC 9668), which
+//! saves a round trip. Further requests wait for it. If the server has lost the keys, as after a
+//! restart, the request fails with [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated),
+//! and the next one runs a new exchange.
 //!
-//! Both ends are authenticated with static Diffie-Hellman keys on P-256 (method 3, cipher suite 2), and name their credentials by the ID
-//! of the key. A server keeps [`CONTEXTS`] contexts for each credential, the last ones, and half of what strangers have begun belongs to
-//! one network at most.
+//! Both ends authenticate with static Diffie-Hellman keys on P-256 (method 3, cipher suite 2), and
+//! identify their credentials by key ID. A server keeps the last [`CONTEXTS`] contexts per
+//! credential. One network can hold at most half of the pending exchanges.
 
 mod responding;
 
@@ -55,7 +58,7 @@ use zeroize::Zeroizing;
 
 use crate::server::Resource;
 
-/// The path of EDHOC (RFC 9528 appendix A.2).
+/// Path of the EDHOC resource (RFC 9528 appendix A.2).
 pub(crate) const PATH: &str = "/.well-known/edhoc";
 
 /// The Content-Format application/edhoc+cbor-seq, of responses.
@@ -64,21 +67,21 @@ pub(crate) const EDHOC: u16 = 64;
 /// The Content-Format application/cid-edhoc+cbor-seq, of requests.
 pub(crate) const CID_EDHOC: u8 = 65;
 
-/// What stands before message_1 in place of an identifier: `true` in CBOR.
+/// Precedes message_1 in place of a connection identifier: `true` in CBOR.
 pub(crate) const NO_ID: u8 = 0xf5;
 
-/// What `/.well-known/core` says of where a server agrees on keys (RFC 9668 §6): with method 3 and cipher suite 2, by the IDs of keys (COSE's
-/// header parameter 4), as the one that is asked, and with the first request as well.
+/// Returns the EDHOC resource for `/.well-known/core` (RFC 9668 §6): responder, with method 3,
+/// cipher suite 2, key IDs (COSE header parameter 4) and combined requests.
 pub(crate) fn resource() -> Resource {
     let resource = Resource::new().resource_type("core.edhoc");
     let resource = resource.attribute("ed-method", "3").attribute("ed-csuite", "2").attribute("ed-idcred-t", "4");
     resource.attribute("ed-r", "").attribute("ed-comb-req", "")
 }
 
-/// Contexts that a server keeps for each credential of a client. The oldest one makes room for the next.
+/// Contexts that a server keeps per client credential. The oldest is replaced first.
 pub const CONTEXTS: usize = 4;
 
-/// Who this end is, and whom it knows. A clone is the same.
+/// Own credential and known peers of an EDHOC endpoint. Clones share both.
 #[derive(Clone, Debug)]
 pub struct Party {
     pub(crate) own: Arc<Own>,
@@ -97,25 +100,26 @@ enum Expected {
 }
 
 impl Party {
-    /// This end, which knows nobody yet.
+    /// Returns a party without known peers.
     #[must_use]
     pub fn new(own: Own) -> Self {
         Self { own: Arc::new(own), peers: Arc::default(), combined: false, expected: Expected::Sole }
     }
 
-    /// Who this end is.
+    /// Returns the own key and credential.
     #[must_use]
     pub fn own(&self) -> &Own {
         &self.own
     }
 
-    /// Adds a known peer. A server accepts all of them. A client with several known peers has to
-    /// name the one that it expects, with [`expecting`](Self::expecting): a party for each server
-    /// goes with [`edhoc_for`](crate::client::ClientBuilder::edhoc_for).
+    /// Adds a known peer. A server accepts all of them. A client with several known peers must name
+    /// the expected one with [`expecting`](Self::expecting); use
+    /// [`edhoc_for`](crate::client::ClientBuilder::edhoc_for) for a party per server.
     ///
     /// # Errors
-    /// [`CredentialError::SameKid`] if another one has the same ID, which could not be told from it, and [`CredentialError::OwnKey`] if it has this
-    /// end's key: whoever sends back what this end says would be believed.
+    /// [`CredentialError::SameKid`] if another peer has the same key ID, and
+    /// [`CredentialError::OwnKey`] if the peer has this end's key: a reflected message would then
+    /// authenticate.
     pub fn with_peer(mut self, peer: Credential) -> Result<Self, CredentialError> {
         if peer.is_of(self.own.key()) {
             return Err(CredentialError::OwnKey);
@@ -146,7 +150,7 @@ impl Party {
     /// Returns the peer that a client expects, or `None` if it accepts any.
     ///
     /// # Errors
-    /// The number of known peers, if it is not one and none of them was named.
+    /// The number of known peers, if it is not one and none was named.
     pub(crate) fn expected(&self) -> Result<Option<&Arc<Credential>>, usize> {
         let mut peers = self.peers.iter();
         match (&self.expected, peers.len()) {
@@ -157,9 +161,13 @@ impl Party {
         }
     }
 
-    /// Whether a client has the first request bring the last message of EDHOC (RFC 9668), which the server has to understand: those that say
-    /// `ed-comb-req` in `/.well-known/core` do, and this crate's. `false` by default. A server takes both. Other requests to the server wait
-    /// until that one is acknowledged or answered; a Non-confirmable one, and one whose body is made while it is sent, brings nothing.
+    /// Sets whether a client sends the last EDHOC message with the first request (RFC 9668).
+    /// `false` by default.
+    ///
+    /// The server must support it: this crate's does, as do servers with `ed-comb-req` in
+    /// `/.well-known/core`. A server accepts both forms. Other requests to the server wait until
+    /// that request is acknowledged or answered. Non-confirmable requests and streamed ones do not
+    /// carry the message.
     #[must_use]
     pub fn combined(self, combined: bool) -> Self {
         Self { combined, ..self }
@@ -171,13 +179,13 @@ impl Party {
 pub struct Identity(pub(crate) Arc<Credential>);
 
 impl Identity {
-    /// The holder of this credential's private key.
+    /// Returns the identity of this credential.
     #[must_use]
     pub fn of(credential: Credential) -> Self {
         Self(Arc::new(credential))
     }
 
-    /// The credential.
+    /// Returns the credential.
     #[must_use]
     pub fn credential(&self) -> &Credential {
         &self.0
@@ -190,7 +198,7 @@ impl std::hash::Hash for Identity {
     }
 }
 
-/// The subject of the credential, or, if it has none, the ID of its key in hexadecimal digits.
+/// Formats the credential's subject or, without one, its key ID in hexadecimal.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.subject() {
@@ -206,14 +214,14 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// A connection identifier of so many random bytes, seven at most.
+/// Returns a random connection identifier of at most seven bytes.
 pub(crate) fn random_id<const LENGTH: usize>() -> Result<EndId, Error> {
     let mut bytes = [0; LENGTH];
     getrandom::fill(&mut bytes).map_err(|_| Error::NoRandomness)?;
     EndId::new(&bytes).ok_or(Error::NoRandomness)
 }
 
-/// A new private key.
+/// Generates a private key.
 ///
 /// # Errors
 /// [`Error::NoRandomness`] if the operating system has no random bytes.
@@ -221,7 +229,7 @@ pub fn generate() -> Result<PrivateKey, Error> {
     let mut bytes = Zeroizing::new([0; 32]);
     loop {
         getrandom::fill(&mut *bytes).map_err(|_| Error::NoRandomness)?;
-        // One in 2^32 is none.
+        // One in 2^32 is not a valid key.
         if let Some(key) = PrivateKey::new(&bytes) {
             return Ok(key);
         }

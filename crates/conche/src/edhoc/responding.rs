@@ -1,4 +1,4 @@
-//! [`Responding`]: the server's side of EDHOC, for one socket: exchanges that wait for message_3, and what was agreed on.
+//! [`Responding`]: the EDHOC responder of a socket, with its pending exchanges and contexts.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -16,35 +16,37 @@ use super::{CONTEXTS, Credential, EDHOC, Error, Identity, NO_ID, Party, generate
 use crate::driver::RETRY_AFTER_SECONDS;
 use crate::fence::Fence;
 
-/// Exchanges that wait for message_3.
+/// Maximum exchanges that wait for message_3.
 const HALF_OPEN: usize = 1024;
 
-/// While so many wait, whoever begins another one has to show first that it is where it says (RFC 9528 §9.7).
+/// Number of pending exchanges from which new ones require address validation (RFC 9528 §9.7).
 const BEFORE_CHALLENGES: usize = HALF_OPEN / 4;
 
-/// What a prefix may have computed: exchanges that begin, of which each takes up to four multiplications. At once as many as it may have
-/// waiting, and on average what keeps a core busy for a few hundredths.
+/// Rate of exchanges per prefix; each takes up to four multiplications. The burst equals the
+/// prefix's share of pending exchanges; the rate keeps a core busy for a few percent.
 const BEGINNINGS: ResponseLimit = ResponseLimit { per_second: 100, burst: 512 };
 
-/// So many of them without having shown that its sources are where they say: whoever forges its addresses uses up no more.
+/// Rate per prefix of exchanges from unverified addresses, which bounds forged ones.
 const BEFORE_SHOWN: ResponseLimit = ResponseLimit { per_second: 25, burst: 256 };
 
-/// So many of a host that has shown where it is: a tenth of what its prefix may, so that its neighbours have theirs.
+/// Rate per verified host: a tenth of its prefix's, so that its neighbours keep theirs.
 const OF_HOST: ResponseLimit = ResponseLimit { per_second: 10, burst: 64 };
 
-/// For so long: twice what a Confirmable message takes at most to get an acknowledgement with three losses in a row.
+/// Lifetime of a pending exchange: twice the maximum time to an acknowledgement of a Confirmable
+/// message with three losses in a row.
 const LIFETIME: Duration = Duration::from_secs(45);
 
-/// Bytes of our identifiers. Whoever guesses one ends an exchange that waits for message_3; each is in every request with the keys.
+/// Length of our connection identifiers in bytes. Guessing one ends a pending exchange; each is in
+/// every request with the keys.
 const C_R_LENGTH: usize = 5;
 
-/// Name of the computations for one exchange, for the log.
+/// Log name of the exchange's computations.
 pub(crate) const WHAT: &str = "an EDHOC exchange";
 
-/// How often an identifier is drawn that may be in use.
+/// Maximum draws of an identifier that may be in use.
 const DRAWS: usize = 8;
 
-/// A clone is the same.
+/// State of the responder. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Responding(Arc<Mutex<State>>);
 
@@ -52,33 +54,34 @@ pub(crate) struct Responding(Arc<Mutex<State>>);
 struct State {
     us: Party,
     half_open: HalfOpen,
-    /// Exchanges that begin.
+    /// Rate of all exchanges.
     beginnings: Limiter,
-    /// Those of sources that have not shown where they are.
+    /// Rate of exchanges from unverified addresses.
     before_shown: Limiter,
-    /// Those of each host that has. Others do not count there: forged addresses would use up what a host may.
+    /// Rate per verified host. Unverified addresses do not count here, or forged ones would use up
+    /// the host's share.
     of_hosts: Limiter,
-    /// Of sources; `None` where the endpoint has every one show where it is.
+    /// Echo values of sources. An endpoint that validates all addresses answers them before this.
     reachable: Freshness,
-    /// By our identifiers (C_R), which are the recipient IDs of contexts.
+    /// Peers by our identifiers (C_R), which are the recipient IDs of contexts.
     agreed: HashMap<EndId, Arc<Credential>>,
-    /// The contexts of each credential, by the ID of its key, the oldest one first.
+    /// Contexts by the key ID of their credential, the oldest first.
     of: HashMap<Box<[u8]>, VecDeque<EndId>>,
-    /// Contexts that have to go.
+    /// Contexts to remove.
     retired: Vec<EndId>,
-    /// Nothing is agreed on any more.
+    /// Whether new exchanges are refused.
     refuses: bool,
-    /// Around the computations, which third-party code does on a peer's input.
+    /// Contains panics of third-party code that processes a peer's input.
     fence: Fence,
 }
 
-/// What comes of a request to `/.well-known/edhoc`.
+/// Response to a request for `/.well-known/edhoc`.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: Code,
-    /// A message of EDHOC.
+    /// An EDHOC message.
     pub(crate) message: Vec<u8>,
-    /// What was agreed on, and with whom: to be [kept](Responding::keep) if it is used.
+    /// The new context and its peer, to be [kept](Responding::keep) if it is used.
     pub(crate) agreed: Option<(Context, Arc<Credential>)>,
 }
 
@@ -102,10 +105,11 @@ impl Responding {
         Ok(Self(Arc::new(Mutex::new(state))))
     }
 
-    /// Whether a source has shown where it is, before anything is computed for its message_1 (RFC 9175 §2.4).
+    /// Returns whether a source is verified, before anything is computed for its message_1 (RFC
+    /// 9175 §2.4).
     ///
     /// # Errors
-    /// It has not, and has to: the value of Echo that it has to send back.
+    /// The Echo value that the source must return first.
     pub(crate) fn challenge<P: Hash>(
         &self,
         now: Instant,
@@ -114,7 +118,7 @@ impl Responding {
         echo: Option<&[u8]>,
     ) -> Result<bool, [u8; Freshness::LENGTH]> {
         let State { half_open, before_shown, reachable, .. } = &mut *self.state();
-        // What begins nothing is answered without, and uses up nothing.
+        // Messages that start no exchange need no validation and consume no rate.
         if payload.split_first().is_none_or(|(id, message)| *id != NO_ID || Responder::check(message).is_err()) {
             return Ok(false);
         }
@@ -126,8 +130,8 @@ impl Responding {
         if is_free { Ok(false) } else { Err(reachable.challenge(now, from)) }
     }
 
-    /// Answers a request to `/.well-known/edhoc`, from a source of this group, and at this host if it has shown that. `is_free` tells whether
-    /// no other context has an identifier.
+    /// Answers a request for `/.well-known/edhoc` from a source in this group, and this host if
+    /// verified. `is_free` returns whether no other context has an identifier.
     pub(crate) fn answer(
         &self,
         now: Instant,
@@ -150,7 +154,8 @@ impl Responding {
         }
     }
 
-    /// What comes of a message_3 that a protected request has brought (RFC 9668), which `add` makes a context of the endpoint.
+    /// Processes a message_3 from a combined request (RFC 9668). `add` inserts the context into the
+    /// endpoint.
     pub(crate) fn combined(
         &self,
         now: Instant,
@@ -158,7 +163,7 @@ impl Responding {
         message_3: &[u8],
         add: impl FnOnce(Context) -> Result<ContextId, InsertError>,
     ) -> Result<(), (Code, Body)> {
-        // Options of their RFCs are legal.
+        // These options are valid by their RFCs.
         let body = |builder: BodyBuilder| builder.build().unwrap_or(Body::EMPTY);
         let mut state = self.state();
         if state.refuses {
@@ -177,27 +182,26 @@ impl Responding {
         Ok(())
     }
 
-    /// Nothing is agreed on any more, as the server shuts down.
+    /// Refuses new exchanges from now on, because the server shuts down.
     pub(crate) fn refuse(&self) {
         self.state().refuses = true;
     }
 
-    /// Nothing is agreed on any more.
     pub(crate) fn refuses(&self) -> bool {
         self.state().refuses
     }
 
-    /// A context that was agreed on is used.
+    /// Registers a context that is in use.
     pub(crate) fn keep(&self, c_r: EndId, peer: Arc<Credential>) {
         self.state().keep(c_r, peer);
     }
 
-    /// With whom the context of this identifier was agreed on.
+    /// Returns the peer of a context by its identifier.
     pub(crate) fn identity(&self, c_r: EndId) -> Option<Identity> {
         self.state().agreed.get(&c_r).cloned().map(Identity)
     }
 
-    /// The contexts that have to go since newer ones have their places.
+    /// Returns the contexts to remove because newer ones replaced them.
     pub(crate) fn retired(&self) -> Vec<EndId> {
         std::mem::take(&mut self.state().retired)
     }
@@ -208,7 +212,7 @@ impl Responding {
 }
 
 impl State {
-    /// Takes message_1; the answer is message_2.
+    /// Processes message_1 and returns message_2.
     fn begin(
         &mut self,
         now: Instant,
@@ -217,7 +221,8 @@ impl State {
         is_free: impl Fn(EndId) -> bool,
     ) -> Result<Vec<u8>, Error> {
         Responder::check(message_1)?;
-        // Before anything is computed. What a host has too much of is not its prefix's.
+        // Limits come before computation. Exchanges refused by the host's limit do not count for
+        // its prefix.
         if !self.half_open.admits(now, group, host) {
             return Err(Error::Busy);
         }
@@ -231,7 +236,7 @@ impl State {
         Ok(message_2)
     }
 
-    /// An identifier that nothing has.
+    /// Draws an unused identifier.
     fn draw(&self, is_free: impl Fn(EndId) -> bool) -> Result<EndId, Error> {
         for _ in 0..DRAWS {
             let c_r = random_id::<C_R_LENGTH>()?;
@@ -242,7 +247,8 @@ impl State {
         Err(Error::Busy)
     }
 
-    /// Takes message_3: both ends are known now, and have the same keys. What else comes is message_4.
+    /// Processes message_3, which authenticates the client. Returns the context, the peer and
+    /// message_4.
     fn agree(
         &mut self,
         now: Instant,
@@ -255,12 +261,12 @@ impl State {
         Ok((context, agreed.peer, message_4))
     }
 
-    /// Computes for one exchange, which ends if that panics.
+    /// Runs an exchange's computation; a panic ends the exchange.
     fn compute<T>(&self, compute: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         self.fence.run(WHAT, compute).unwrap_or(Err(Error::Internal))
     }
 
-    /// The oldest context of this credential makes room for another one.
+    /// Registers a context, and retires the credential's oldest one beyond the limit.
     fn keep(&mut self, c_r: EndId, peer: Arc<Credential>) {
         let contexts = self.of.entry(peer.kid().into()).or_default();
         contexts.push_back(c_r);
@@ -274,7 +280,7 @@ impl State {
     }
 }
 
-/// How an exchange that has failed is answered (RFC 9528 §6, appendix A.2).
+/// Returns the response code for a failed exchange (RFC 9528 §6, appendix A.2).
 fn refusal(error: &Error) -> Code {
     debug!(%error, "an EDHOC exchange has failed");
     match error {

@@ -1,6 +1,6 @@
 //! Checks that no other user may read credentials, or write or replace their numbers.
 //!
-//! If numbers are set back, this end uses nonces twice, which reveals the protected messages.
+//! Restoring old numbers makes this end reuse nonces, which reveals the protected messages.
 
 #[cfg(unix)]
 pub(super) use unix::{check_directory, check_numbers, check_secret};
@@ -24,8 +24,8 @@ mod unix {
     /// Others may add files to a directory, but not replace its owner's files.
     const STICKY: u32 = 0o1000;
 
-    /// A file with a secret: only its owner may read it, and it has one name. Each name would have
-    /// numbers of its own.
+    /// Checks a file with a secret: only its owner may read it, and it has one name, since each
+    /// name would have its own numbers.
     pub(in crate::oscore) fn check_secret(file: &Path) -> Result<(), OpenError> {
         let metadata = fs::metadata(file).map_err(OpenError::io(file))?;
         if metadata.permissions().mode() & OTHERS != 0 {
@@ -35,7 +35,8 @@ mod unix {
         check_names(file, &metadata)
     }
 
-    /// The file with the numbers, or the lock: only its owner may write it. It need not exist.
+    /// Checks the file with the numbers, or the lock: only its owner may write it. It may be
+    /// missing.
     pub(in crate::oscore) fn check_numbers(file: &Path) -> Result<(), OpenError> {
         let metadata = match fs::metadata(file) {
             Ok(metadata) => metadata,
@@ -47,7 +48,7 @@ mod unix {
         check_names(file, &metadata)
     }
 
-    /// The directory of both: no other user may replace files in it.
+    /// Checks the directory: no other user may replace files in it.
     pub(in crate::oscore) fn check_directory(directory: &Path) -> Result<(), OpenError> {
         let metadata = fs::metadata(directory).map_err(OpenError::io(directory))?;
         if metadata.permissions().mode() & STICKY == 0 {
@@ -79,7 +80,7 @@ mod unix {
     }
 }
 
-/// Access is not described by modes here.
+/// This platform has no file modes.
 #[cfg(not(unix))]
 mod elsewhere {
     use std::path::Path;

@@ -1,5 +1,5 @@
-//! The directory of aiocoap: `settings.json` and `secret.json` hold the credentials, each item in one of them; and the map in
-//! which programs that use aiocoap say what each directory is for.
+//! aiocoap's formats: the directory whose `settings.json` and `secret.json` hold the credentials,
+//! each item in one of them; and the map that assigns directories to URIs and clients.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::{Aead, Credentials, EndId, Hkdf, OpenError};
 /// Files of a directory that hold credentials.
 pub(super) const FILES: [&str; 2] = ["secret.json", "settings.json"];
 
-/// The item that nobody else may read.
+/// The item that only the owner may read.
 const SECRET: &str = "secret";
 
 /// The items of a JSON object. Texts, which may hold a secret, are wiped on drop.
@@ -55,7 +55,7 @@ fn bare(key: &str) -> &str {
     key.strip_suffix("_hex").or_else(|| key.strip_suffix("_ascii")).unwrap_or(key)
 }
 
-/// Credentials of the items of both files. `directory` is what errors name.
+/// Builds credentials from the items of both files. Errors name `directory`.
 pub(super) fn credentials(directory: &Path, files: &[Items]) -> Result<Credentials, OpenError> {
     let wrong = |what: String| OpenError::wrong(directory, None, what);
     let mut read = Items(Map::new());
@@ -103,7 +103,7 @@ pub(super) fn credentials(directory: &Path, files: &[Items]) -> Result<Credentia
 }
 
 impl Items {
-    /// Bytes, as `NAME_hex` or `NAME_ascii`.
+    /// Returns bytes given as `NAME_hex` or `NAME_ascii`.
     fn bytes(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
         if let Some(value) = self.0.get(&format!("{name}_hex")) {
             let bytes = value.as_str().and_then(hexadecimal);
@@ -133,18 +133,19 @@ impl Items {
     }
 }
 
-/// An entry of a credentials map: what to use a directory for.
+/// An entry of a credentials map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// A pattern of URIs such as `coap://example.com/*`, or a name that begins with a colon, by which a server knows a client.
+    /// A URI pattern such as `coap://example.com/*`, or a name with a leading colon, which a server
+    /// gives to a client.
     pub key: String,
     /// The directory with the credentials.
     pub directory: PathBuf,
 }
 
-/// Reads a credentials map of aiocoap: `{"coap://example.com/*": {"oscore": {"basedir": "client/"}}}`. Entries that are not
-/// about OSCORE are left out, and what begins with a colon in place of an entry refers to the one of that name. Directories are
-/// relative to that of the file.
+/// Reads aiocoap's credentials map: `{"coap://example.com/*": {"oscore": {"basedir": "client/"}}}`.
+/// Entries without OSCORE are skipped, and a string with a leading colon refers to the entry of
+/// that name. Directories are relative to the file's.
 ///
 /// # Errors
 ///

@@ -7,20 +7,20 @@ use thiserror::Error;
 
 use super::CredentialsError;
 
-/// Credentials cannot be used: which file, where in it, and what is wrong.
+/// Why credentials cannot be used: the file, the position and the cause.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// It cannot be read or written.
+    /// A file cannot be read or written.
     #[error("{}: {error}", file.display())]
     Io {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         error: io::Error,
     },
-    /// Others than its owner can read the master secret, or write it.
+    /// Other users can read or write the master secret.
     #[error("{0}: others can read the secret in it: chmod 600 {0}", file.display())]
     Exposed {
         /// The file.
@@ -39,12 +39,12 @@ pub enum OpenError {
         /// The file or directory.
         path: PathBuf,
     },
-    /// A file has several names, and each name would have numbers of its own.
+    /// A file has several names (hard links), each of which would have its own numbers.
     #[error("{}: it has {names} names (hard links), each with numbers of its own: remove all but one", file.display())]
     Linked {
         /// The file.
         file: PathBuf,
-        /// Its names.
+        /// Number of its names.
         names: u64,
     },
     /// The file with the numbers is missing, although the credentials were in use.
@@ -55,34 +55,35 @@ pub enum OpenError {
         /// The lock beside it.
         lock: PathBuf,
     },
-    /// Another program, or this one, uses the same credentials, and would use the same numbers.
+    /// The same credentials, and so the same numbers, are in use by this or another program.
     #[error("{}: these credentials are in use already", file.display())]
     InUse {
-        /// The lock file, or the one with the numbers.
+        /// The lock file, or the file with the numbers.
         file: PathBuf,
     },
-    /// Other credentials that this program uses have the same master secret, salt, ID context and sender ID.
+    /// Other credentials in use by this program have the same master secret, salt, ID context and
+    /// sender ID.
     #[error("{}: other credentials that are in use have the same secret and sender ID: numbers would be used twice", file.display())]
     SameSender {
         /// The file with the numbers.
         file: PathBuf,
     },
-    /// It does not say what it should.
+    /// The content is invalid.
     #[error("{}{}: {what}", file.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
     Wrong {
         /// The file.
         file: PathBuf,
-        /// The line, from 1 on, if it is one.
+        /// The line, from 1, if there is one.
         line: Option<usize>,
-        /// What is wrong, and what would be right.
+        /// The problem and what is expected.
         what: String,
     },
-    /// What it says cannot be safe.
+    /// The credentials are not safe.
     #[error("{}: {error}", file.display())]
     Credentials {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         error: CredentialsError,
     },

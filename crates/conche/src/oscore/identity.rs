@@ -1,4 +1,4 @@
-//! [`Identity`]: who asks, as far as keys vouch for it.
+//! [`Identity`]: a client authenticated by OSCORE keys.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,8 +6,10 @@ use std::sync::Arc;
 use conche_proto::codec::Hexadecimal;
 use conche_proto::oscore::EndId;
 
-/// Who sent a request that was protected: the name that the [`Keys`](super::Keys) give to the client. As an argument of a handler it
-/// lets protected requests pass only; others are answered with 4.01. What its keys are for is the program's affair.
+/// The sender of a protected request: the name that the [`Keys`](super::Keys) give to the client.
+///
+/// As a handler argument it admits only protected requests; others are answered with 4.01. The
+/// program authorizes the sender.
 ///
 /// ```
 /// use conche::oscore::Identity;
@@ -30,20 +32,20 @@ impl Identity {
         Self { id, id_context: id_context.map(Arc::from) }
     }
 
-    /// Its ID: the recipient ID of the keys.
+    /// Returns the client's ID: the recipient ID of the keys.
     #[must_use]
     pub fn id(&self) -> EndId {
         self.id
     }
 
-    /// The ID context of the keys, if they have one.
+    /// Returns the ID context of the keys, if they have one.
     #[must_use]
     pub fn id_context(&self) -> Option<&[u8]> {
         self.id_context.as_deref()
     }
 }
 
-/// The ID in hexadecimal digits, and behind an `@` the ID context, if there is one.
+/// Formats the ID in hexadecimal, followed by `@` and the ID context, if there is one.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Hexadecimal(self.id.as_slice()).fmt(f)?;

@@ -1,4 +1,4 @@
-//! [`Keeper`]: the credentials of one pair of ends, and the file that tells how far they are used.
+//! [`Keeper`]: credentials in files, with their sequence numbers.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
@@ -10,36 +10,36 @@ use super::senders::SenderInUse;
 use super::{Context, Credentials, NumberStore, OpenError, ReplayWindow, Start, access, aiocoap, libcoap, sequence};
 use crate::files;
 
-/// Bytes of a file with credentials at most.
+/// Maximum bytes of a file with credentials.
 const MOST_BYTES: usize = 65_536;
 
-/// Credentials, where they are used up to, and the lock that says that they are used here. Its functions wait for the disk.
+/// Credentials, the file of their sequence numbers, and a lock that reserves both for this program.
+/// All functions block on the disk.
 #[derive(Debug)]
 pub struct Keeper {
     credentials: Credentials,
-    /// `sequence.json`, or what has its part.
+    /// `sequence.json`, or its equivalent beside a libcoap file.
     pub(super) file: PathBuf,
-    /// Held until this is dropped.
+    /// Held until drop.
     _lock: File,
     is_started: bool,
-    /// Its keys are agreed on anew after each start, and there is nothing to keep.
+    /// Whether keys are derived anew after each start (appendix B.2), so that nothing is stored.
     is_anew: bool,
-    /// From the start on.
+    /// Set by `start`.
     sender: Option<SenderInUse>,
 }
 
 impl Keeper {
-    /// Reads a configuration file of libcoap, or a directory of aiocoap, and locks what it names: one pair of ends. A file of
-    /// several recipients is refused, as this end would have one key, and so one row of numbers, for all of them.
+    /// Reads a libcoap configuration file or an aiocoap directory, and locks its credentials. A
+    /// file with several recipients is refused, since all of them would share one key and one
+    /// sequence of numbers.
     ///
     /// # Errors
     ///
-    /// [`OpenError`]: among others if another user can read the secret, or can write the numbers or
-    /// replace their file; if another program uses the same credentials; or if the numbers are
-    /// lost.
+    /// [`OpenError`]: among others if another user can read the secret, or can write the numbers or replace their file; if another program uses the same credentials; or if the numbers are lost.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
-        // Behind two links there are the same numbers.
+        // Two links to the same file must share its numbers.
         let path = &fs::canonicalize(path).map_err(OpenError::io(path))?;
         if path.is_dir() {
             return Self::open_directory(path);
@@ -91,9 +91,9 @@ impl Keeper {
             Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { file: lock.to_owned() }),
             Err(TryLockError::Error(error)) => return Err(OpenError::io(lock)(error)),
         }
-        // A lock with text in it shows that there were numbers. All is read behind the lock: of
-        // several programs that begin with new credentials, it may not be the one that created the
-        // lock which holds it.
+        // A non-empty lock shows that numbers were used. Everything is read after locking: among
+        // several programs that start with new credentials, the one that created the lock may not
+        // be the one that holds it.
         let were_numbers = opened.metadata().map_err(OpenError::io(lock))?.len() > 0;
         if !is_anew && !exists(&file)? {
             if were_numbers {
@@ -107,19 +107,19 @@ impl Keeper {
         Ok(Self { credentials, file, _lock: opened, is_started: false, is_anew, sender: None })
     }
 
-    /// What the file says.
+    /// Returns the credentials of the file.
     #[must_use]
     pub const fn credentials(&self) -> &Credentials {
         &self.credentials
     }
 
-    /// A context that goes on where the last one ended. That the credentials are in use is on the disk before: whatever happens
-    /// from now on, the next start knows.
+    /// Returns a context that continues after the last one. The file marks the credentials as in
+    /// use first, so the next start detects a crash.
     ///
     /// # Errors
     ///
-    /// [`OpenError`]: the file cannot be written, is lost, or does not say how far numbers are used; there was a context already, or another one of
-    /// this program protects with the same keys, whatever file they are from.
+    /// [`OpenError`] if the file cannot be written, is lost or invalid; if a context was already
+    /// started; or if other keys of this program have the same sender, from whichever file.
     pub fn start(&mut self) -> Result<Context, OpenError> {
         let start = self.begin()?;
         let next = match start {
@@ -134,14 +134,14 @@ impl Keeper {
         Ok(context)
     }
 
-    /// Where the last context ended, for whoever writes that the credentials are in use before they are.
+    /// Returns where the last context ended. The caller must reserve numbers before it uses them.
     pub(super) fn begin(&mut self) -> Result<Start, OpenError> {
         let start = self.read()?;
         self.is_started = true;
         Ok(start)
     }
 
-    /// Where the last context ended, if there is none now.
+    /// Returns where the last context ended; an error if one is in use.
     fn read(&self) -> Result<Start, OpenError> {
         if self.is_started {
             return Err(OpenError::InUse { file: self.file.clone() });
@@ -156,27 +156,28 @@ impl Keeper {
         sequence::parse(&self.file, &text)
     }
 
-    /// Writes that numbers below this may have been used, as
-    /// [`Contexts::poll_reserve`](conche_proto::oscore::Contexts::poll_reserve) asks for it.
+    /// Records that numbers below this may have been used, as
+    /// [`Contexts::poll_reserve`](conche_proto::oscore::Contexts::poll_reserve) requests.
     ///
     /// # Errors
     ///
-    /// It is not on the disk.
+    /// If the file cannot be written.
     pub fn reserve(&self, up_to: u64) -> io::Result<()> {
         if self.is_anew { Ok(()) } else { files::replace(&self.file, sequence::in_use(up_to).as_bytes()) }
     }
 
-    /// Writes what the context has used and received, when it will not be used any more: the next start needs no Echo.
+    /// Records what the context has sent and received, after its last use. The next start then
+    /// needs no Echo.
     ///
     /// # Errors
     ///
-    /// It is not on the disk. Then the next start goes on with what was reserved.
+    /// If the file cannot be written. The next start then continues after the reserved numbers.
     pub fn close(self, context: &Context) -> io::Result<()> {
         self.finish(context.next_number(), context.window())
     }
 }
 
-/// One file says all: what is reserved takes the place of what was closed.
+/// One file holds everything, so a reservation replaces the state of `finish`.
 impl NumberStore for Keeper {
     fn kept(&self) -> io::Result<Start> {
         self.read().map_err(io::Error::other)
@@ -200,7 +201,7 @@ fn read(file: &Path) -> Result<Zeroizing<Vec<u8>>, OpenError> {
     Ok(text)
 }
 
-/// Opens the file to lock, and creates it if it is not there.
+/// Opens the lock file, creating it if missing.
 fn open_lock(lock: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);

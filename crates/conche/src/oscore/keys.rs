@@ -1,4 +1,4 @@
-//! [`Keys`]: credentials of one end, and where the numbers that it uses are kept.
+//! [`Keys`]: one end's credentials and the store of their sequence numbers.
 
 use std::fmt;
 use std::io;
@@ -12,40 +12,44 @@ use tokio::sync::watch;
 use super::senders::SenderInUse;
 use super::{Identity, Keeper, OpenError};
 
-/// So many numbers are kept as used before the first one is, so that they last until the store has kept more.
+/// Numbers reserved in advance, so that they last until the next reservation is stored.
 const AHEAD: u64 = 256;
 
-/// Where numbers are kept that may have been used.
+/// Persistent store of used sequence numbers.
 ///
-/// Its methods may block: all calls but those with which a socket takes the keys run on a thread for that.
+/// Its methods may block. They run on a blocking thread, except those called when a socket takes
+/// the keys.
 pub trait NumberStore: fmt::Debug + Send + Sync + 'static {
-    /// The last of [`reserve`](Self::reserve) and [`finish`](Self::finish) that was called. [`Start::Restarted`] at its
-    /// `up_to`, if that was `reserve`; after `finish` [`Start::Resumed`], or `Restarted` at its `next` without a window;
-    /// [`Start::First`] if neither ever was, on any machine. It is asked once, before the first number is reserved.
+    /// Returns the outcome of the last [`reserve`](Self::reserve) or [`finish`](Self::finish).
+    /// After `reserve`, [`Start::Restarted`] at its `up_to`; after `finish`, [`Start::Resumed`], or
+    /// `Restarted` at its `next` without a window; [`Start::First`] if neither was ever called, on
+    /// any machine. It is called once, before the first reservation.
     ///
     /// # Errors
-    /// If that is not known. Then nothing is protected.
+    /// If the state is unknown. Nothing is protected then.
     fn kept(&self) -> io::Result<Start>;
 
-    /// Keeps that all numbers below `up_to` may have been used, and returns when that will survive a power cut. In one step with that it
-    /// voids what [`finish`](Self::finish) kept: were it found again, numbers would be used twice and old requests be taken as new.
+    /// Stores that all numbers below `up_to` may have been used, and returns once this survives a
+    /// power cut. It must atomically invalidate the state of [`finish`](Self::finish): restoring
+    /// that state would repeat numbers and accept old requests as new.
     ///
     /// # Errors
-    /// If it will not. Then none of these numbers is used, and it is asked again.
+    /// If the store fails. None of these numbers is used, and the call is repeated.
     fn reserve(&self, up_to: u64) -> io::Result<()>;
 
-    /// At an orderly end: keeps that no number from `next` on was used, and which requests came, until the next
-    /// [`reserve`](Self::reserve). By default nothing of it is kept, and what was reserved counts as used.
+    /// Stores, at an orderly end, that no number from `next` on was used, and the received window,
+    /// until the next [`reserve`](Self::reserve). By default nothing is stored, and all reserved
+    /// numbers count as used.
     ///
     /// # Errors
-    /// If it was not kept. What was [reserved](Self::reserve) still is.
+    /// If it was not stored. The last [reservation](Self::reserve) then still applies.
     fn finish(&self, next: u64, window: Option<ReplayWindow>) -> io::Result<()> {
         let _ = (next, window);
         Ok(())
     }
 }
 
-/// Nothing is kept, as each run begins so.
+/// A store without persistence, for keys that begin anew with each run.
 #[derive(Debug)]
 struct Nowhere(Start);
 
@@ -59,11 +63,11 @@ impl NumberStore for Nowhere {
     }
 }
 
-/// The credentials of one end for one peer, and where their numbers are kept. A clone is the same keys.
+/// One end's credentials for one peer, with their number store. Clones are the same keys.
 ///
-/// Of keys that have master secret, salt, ID context and sender ID in common, only one can be in use in a program at a time: they would
-/// protect different messages with the same numbers, and each of them would tell what the other one is about. A server with one secret for all
-/// clients gives itself another ID, or an ID context, toward each.
+/// Keys that share master secret, salt, ID context and sender ID cannot be in use in a program at
+/// the same time: they would protect different messages with the same numbers, which reveals both.
+/// A server with one secret for all clients must use another ID or ID context toward each.
 #[derive(Clone, Debug)]
 pub struct Keys(Arc<Shared>);
 
@@ -71,30 +75,32 @@ pub struct Keys(Arc<Shared>);
 struct Shared {
     credentials: Credentials,
     store: Box<dyn NumberStore>,
-    /// It is locked while the store works, so that what is asked for earlier, and kept later, does not take the place of more.
+    /// Locked while the store works, so that a late, lower reservation does not replace a higher
+    /// one.
     kept: Mutex<Kept>,
     state: Mutex<State>,
-    /// Told when a socket has given them back.
+    /// Signals that a socket has returned the keys.
     given_back: watch::Sender<()>,
 }
 
-/// What a store holds.
+/// The content of a store.
 #[derive(Debug, Default)]
 struct Kept {
-    /// Numbers below this are kept as used.
+    /// Numbers below this are stored as used.
     up_to: u64,
-    /// It is what a socket has used at its end, until the next one begins: what that socket asked for before comes too late.
+    /// The store holds the final state of the last socket, and the next has not begun. Late
+    /// reservations of that socket are ignored.
     finished: bool,
 }
 
 impl Shared {
-    /// Keeps that numbers below this may have been used, by a socket that begins.
+    /// Reserves numbers below this for a new socket.
     fn begin(&self, up_to: u64) -> io::Result<()> {
         self.kept().finished = false;
         self.reserve(up_to)
     }
 
-    /// Keeps that numbers below this may have been used.
+    /// Reserves numbers below this.
     fn reserve(&self, up_to: u64) -> io::Result<()> {
         let mut kept = self.kept();
         if up_to > kept.up_to && !kept.finished {
@@ -104,7 +110,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Keeps that no number from here on was used.
+    /// Stores that no number from `next` on was used.
     fn finish(&self, next: u64, window: Option<ReplayWindow>) -> io::Result<()> {
         let mut kept = self.kept();
         self.store.finish(next, window)?;
@@ -119,56 +125,61 @@ impl Shared {
 
 #[derive(Debug)]
 struct State {
-    /// How the next socket begins that has them; `None` before the store was asked.
+    /// Where the next socket continues; `None` before the store was read.
     start: Option<Start>,
     leased: bool,
 }
 
 impl Keys {
-    /// Credentials whose numbers are kept there, and begin where [`NumberStore::kept`] says. There are no two keys of the same
-    /// credentials: their clones are used together.
+    /// Returns keys whose numbers are in this store and continue at [`NumberStore::kept`]. Create
+    /// keys once per credentials, and clone them.
     ///
     /// # Errors
-    /// If the credentials are not legal.
+    /// If the credentials are invalid.
     pub fn new(credentials: Credentials, store: impl NumberStore) -> Result<Self, CredentialsError> {
         credentials.check()?;
         Ok(Self::of(credentials, None, Box::new(store)))
     }
 
-    /// Credentials that were made for this run of the program and are used by no other one, before or after it, nor by other keys
-    /// of this one.
+    /// Returns keys for credentials made for this run of the program, which no other run and no
+    /// other keys use.
     ///
     /// # Errors
-    /// If the credentials are not legal.
+    /// If the credentials are invalid.
     pub fn for_this_run(credentials: Credentials) -> Result<Self, CredentialsError> {
         Self::new(credentials, Nowhere(Start::First))
     }
 
-    /// Credentials of which both ends make other keys after each start, so that nothing has to be kept (RFC 8613 appendix B.2). The first
-    /// request takes a round trip more, and so does one whose server has started anew, if it may be executed twice; another one then fails with
-    /// [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated). The peer has to do the same.
+    /// Returns keys that both ends derive anew after each start, without stored state (RFC 8613
+    /// appendix B.2).
+    ///
+    /// The first request takes one more round trip, and so does an idempotent one after a restart
+    /// of the server. Others then fail with
+    /// [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated). The peer must use the same
+    /// mode.
     ///
     /// # Errors
-    /// If the credentials are not legal.
+    /// If the credentials are invalid.
     pub fn anew(credentials: Credentials) -> Result<Self, CredentialsError> {
         Self::new(credentials, Nowhere(Start::Anew))
     }
 
-    /// The credentials of a file, or of a directory, whose numbers are kept beside it: those of [`Keeper::open`].
+    /// Opens the credentials of a file or directory, with numbers stored beside it: see
+    /// [`Keeper::open`].
     ///
     /// # Errors
-    /// As [`Keeper::open`] and [`Keeper::start`].
+    /// As for [`Keeper::open`] and [`Keeper::start`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         Self::kept(Keeper::open(path)?)
     }
 
-    /// The credentials of a keeper that has made no context yet.
+    /// Returns the keys of a keeper that has not started a context.
     ///
     /// # Errors
-    /// As [`Keeper::start`].
+    /// As for [`Keeper::start`].
     pub fn kept(mut keeper: Keeper) -> Result<Self, OpenError> {
         let start = keeper.begin()?;
-        // They were checked when they were opened.
+        // The credentials were checked on open.
         Ok(Self::of(keeper.credentials().clone(), Some(start), Box::new(keeper)))
     }
 
@@ -177,19 +188,18 @@ impl Keys {
         Self(Arc::new(Shared { credentials, store, kept: Mutex::default(), state, given_back: watch::Sender::new(()) }))
     }
 
-    /// Who the other end is.
+    /// Returns the identity of the peer.
     #[must_use]
     pub fn peer(&self) -> Identity {
         let Credentials { recipient_id, id_context, .. } = &self.0.credentials;
         Identity::new(*recipient_id, id_context.as_deref())
     }
 
-    /// They are the same ones.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Ends when no socket has them, which another one may change at once.
+    /// Completes when no socket has the keys, which another may change at once.
     pub(crate) fn given_back(&self) -> impl Future<Output = ()> + Send + use<> {
         let state = self.state();
         let mut given_back = self.0.given_back.subscribe();
@@ -197,7 +207,7 @@ impl Keys {
             given_back.mark_changed();
         }
         async move {
-            // An error says that nobody has these keys any more.
+            // An error means that the keys are dropped.
             let _ = given_back.changed().await;
         }
     }
@@ -211,7 +221,7 @@ impl Keys {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeysError {
-    /// Another client or server has them, or the same client for the other IP version.
+    /// Another client or server uses them, or the same client for the other IP version.
     #[error("another socket has these keys: their numbers would be used twice")]
     InUse,
     /// Other keys of this program have the same sender.
@@ -219,32 +229,32 @@ pub enum KeysError {
         "other keys that are in use have the same master secret, salt, ID context and sender ID: numbers would be used twice"
     )]
     SameSender,
-    /// They are not legal.
+    /// The credentials are invalid.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
-    /// Their [`NumberStore`] does not work.
+    /// The [`NumberStore`] failed.
     #[error("the numbers of the keys cannot be kept: {0}")]
     Store(io::Error),
-    /// The socket has other keys that cannot be told from them, or too many.
+    /// The socket has too many keys, or others that are indistinguishable from these.
     #[error(transparent)]
     Insert(#[from] InsertError),
 }
 
-/// Keys, as long as one socket has them. If it comes to its end in an orderly way, it [gives](Self::end) them back; otherwise all
-/// numbers that it could have used count as used.
+/// A socket's exclusive use of keys. An orderly end [returns](Self::end) them; otherwise all
+/// reserved numbers count as used.
 #[derive(Debug)]
 pub(crate) struct Lease {
     keys: Keys,
     /// Numbers below this may have been used.
     reserved: u64,
     ended: Option<Start>,
-    /// Nothing of it is kept.
+    /// Whether keys are derived anew (appendix B.2) and nothing is stored.
     is_anew: bool,
     sender: Option<SenderInUse>,
 }
 
 impl Lease {
-    /// Takes the keys, with a context for as many numbers as are kept as used by then.
+    /// Takes the keys. Returns the lease, a context, and the bound of its reserved numbers.
     pub(crate) fn take(keys: &Keys) -> Result<(Self, Context, u64), KeysError> {
         let mut state = keys.state();
         if state.leased {
@@ -259,7 +269,7 @@ impl Lease {
         state.leased = true;
         drop(state);
         let reserved = context.next_number().saturating_add(AHEAD);
-        // If the numbers are not kept it is as it was.
+        // If the reservation fails, the state stays unchanged.
         let mut lease = Self {
             keys: keys.clone(),
             reserved,
@@ -276,15 +286,15 @@ impl Lease {
         &self.keys
     }
 
-    /// Keeps what is to be reserved. It may block, and so is to run elsewhere.
+    /// Returns a function that stores a reservation. It may block, so run it on another thread.
     pub(crate) fn reserve(&mut self, reserve: Reserve) -> impl FnOnce() -> io::Result<()> + Send + use<> {
-        // Even if nobody hears that it was kept.
+        // The numbers count even if the result is never received.
         self.reserved = self.reserved.max(reserve.up_to);
         let shared = Arc::clone(&self.keys.0);
         move || shared.reserve(reserve.up_to)
     }
 
-    /// Gives the keys back, with their context as it was last. It may block.
+    /// Returns the keys with the final state of their context. It may block.
     pub(crate) fn end(mut self, context: &Context) -> io::Result<()> {
         let (next, window) = (context.next_number(), context.window());
         if self.is_anew {
@@ -300,7 +310,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // Before anybody hears that they are free.
+        // Before the keys are reported as free.
         self.sender = None;
         let mut state = self.keys.state();
         let start = self.ended.unwrap_or(Start::Restarted { next: self.reserved });
@@ -316,7 +326,7 @@ mod tests {
     use conche_proto::oscore::EndId;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// What a file would hold.
+    /// A store in memory.
     #[derive(Clone, Debug, Default)]
     struct Slate(Arc<AtomicU64>);
 
@@ -336,13 +346,13 @@ mod tests {
         }
     }
 
-    /// Keys of one test alone: others of the program may not have the same at the same time.
+    /// Keys of one test alone, since keys in use at the same time must differ.
     fn keys(secret: &[u8; 16], store: impl NumberStore) -> Keys {
         let [own, other] = [b"a", b"b"].map(|id| EndId::new(id).expect("short"));
         Keys::new(Credentials::new(*secret, own, other), store).expect("legal credentials")
     }
 
-    /// Some context of somebody.
+    /// The ID of some context.
     fn id(context: Context) -> conche_proto::oscore::ContextId {
         conche_proto::oscore::Contexts::new(1, [1; 32]).insert(context).expect("room")
     }

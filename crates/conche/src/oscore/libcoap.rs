@@ -1,4 +1,4 @@
-//! The configuration file of libcoap: coap_oscore_conf(5).
+//! libcoap's configuration file, coap_oscore_conf(5).
 //!
 //! Each line is `keyword,encoding,value`; empty lines and those that begin with `#` are skipped.
 //! `replay_window` is the size of the replay window. `ssn_freq` and `rfc8613_b_1_2` are read and
@@ -9,7 +9,8 @@ use std::path::Path;
 
 use super::{Aead, Credentials, EndId, Hkdf, OpenError, Secret};
 
-/// Those for the one recipient that the file names, and whether keys are agreed on anew after each start (`rfc8613_b_2`).
+/// Returns the credentials for the file's one recipient, and whether keys are derived anew after
+/// each start (`rfc8613_b_2`).
 pub(super) fn parse(file: &Path, text: &str) -> Result<(Credentials, bool), OpenError> {
     let mut read = Read::default();
     for (line, number) in text.lines().zip(1..) {
@@ -105,7 +106,7 @@ fn bytes(encoding: &str, value: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// The bytes of hexadecimal digits, two for each.
+/// Decodes hexadecimal digits.
 pub(super) fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u8>> =
         digits.chars().map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
@@ -138,7 +139,7 @@ fn unknown_algorithm(value: &str) -> String {
     format!("the algorithm {value} is not supported")
 }
 
-/// By its name in the registry "COSE Algorithms".
+/// Returns the number of an algorithm by its name in the registry "COSE Algorithms".
 pub(super) fn aead_named(name: &str) -> Option<i32> {
     let number = match name {
         "AES-CCM-16-64-128" => 10,

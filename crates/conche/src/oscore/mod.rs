@@ -1,8 +1,8 @@
-//! OSCORE (RFC 8613): requests and responses that only the client and the server can read, change or make, whatever stands
-//! between them.
+//! OSCORE (RFC 8613): end-to-end protection of requests and responses between client and server,
+//! through any intermediary.
 //!
-//! Both ends have the same master secret and each its own name, which are [`Credentials`]. [`Keys`] are those of one end, for one
-//! peer, together with where their sequence numbers are kept:
+//! Both ends share a master secret, and each has its own ID: together these are [`Credentials`].
+//! [`Keys`] are one end's credentials for one peer, with the store of their sequence numbers:
 //!
 //! ```
 //! use conche::oscore::{Credentials, EndId, Identity, Keys};
@@ -30,38 +30,42 @@
 //! # }
 //! ```
 //!
-//! What is protected is the request's method, path, query, other options and payload, and all of the response. What everybody
-//! sees is the addresses, the host and port that the URI names, and how many bytes go when. Congestion control, retransmission
-//! and deduplication are as without it, and so are block-wise transfer and observation, which happen behind the protection.
-//! Q-Block does not go with it, nor do requests to groups.
+//! OSCORE protects the request's method, path, query, other options and payload, and the whole
+//! response. The addresses, the host and port of the URI, and the sizes and times of messages
+//! remain visible. Congestion control, retransmission and deduplication work unchanged; block-wise
+//! transfer and observation happen inside the protection. Q-Block and multicast requests are not
+//! supported.
 //!
-//! # Numbers
+//! # Sequence numbers
 //!
-//! Each message has a number that no other one of the same keys may have: if one had, the protection of both would be lost. So
-//! [`Keys`] ask their [`NumberStore`] to keep how far numbers are used, before they are. Credentials that outlive the program need a
-//! store that does so too. After a restart a server asks the first client to show that its request is fresh (appendix B.1.2), which
-//! [`Client`](crate::Client) does by itself.
+//! A sequence number must never protect two messages: that breaks the protection of both. [`Keys`]
+//! therefore have their [`NumberStore`] reserve numbers before they are used. Credentials that
+//! outlive the program need a persistent store. After a restart, a server requires its first client
+//! to prove freshness by Echo (appendix B.1.2), which [`Client`](crate::Client) does automatically.
 //!
-//! One socket at a time has the keys: a client that reaches a server by IPv4 and IPv6 uses them with whichever it asked first,
-//! and a server with them has one [worker](crate::server::ServerBuilder::workers). A client gives them back when it has ended, which
-//! is some time after it was dropped: for two seconds the next one's requests wait for that, and then fail with [`KeysError::InUse`].
+//! Keys are leased to one socket at a time. A client that reaches a server by IPv4 and IPv6 uses
+//! them on the first socket that needed them, and a server with keys has one
+//! [worker](crate::server::ServerBuilder::workers). A client returns its keys some time after it
+//! was dropped: requests of the next client wait up to two seconds for them, then fail with
+//! [`KeysError::InUse`].
 //!
 //! # Files
 //!
-//! [`Keys::open`] reads credentials from files, and keeps numbers beside them. Two formats are read as they are: the configuration file of libcoap, coap_oscore_conf(5), and the directory of
-//! aiocoap, with `settings.json` and `secret.json`. Whatever holds a master secret is refused if others can read it.
+//! [`Keys::open`] reads credentials from files, and stores sequence numbers beside them. It reads
+//! libcoap's configuration file, coap_oscore_conf(5), and aiocoap's directory with `settings.json`
+//! and `secret.json`. A file with a master secret is refused if other users can read it.
 //!
-//! A number protects one message only, whatever happens to the program or the power. A [`Keeper`] is what does that, for programs that have an endpoint of their own. [`Keeper::start`] writes that the
-//! credentials are in use before it hands out a context, [`Keeper::reserve`] writes how far numbers may be used before
-//! they are, and [`Keeper::close`] writes what was used at an orderly end, which saves the next start a round trip. All
-//! that is in `sequence.json`, in the format of aiocoap. A lock file beside it keeps a second program from using the same
-//! numbers. What no file can know is whether somebody copied it: credentials are moved, never copied, and not restored
-//! from a backup.
+//! A [`Keeper`] ensures that a number protects only one message despite crashes and power cuts, for
+//! programs with their own endpoint. [`Keeper::start`] records that the credentials are in use
+//! before it returns a context, [`Keeper::reserve`] records a range of numbers before it is used,
+//! and [`Keeper::close`] records the exact state at an orderly end, which saves the next start a
+//! round trip. All of this is in `sequence.json`, in aiocoap's format. A lock file beside it keeps
+//! other programs from using the same numbers. Copies cannot be detected: move credentials, never
+//! copy them, and do not restore them from a backup.
 //!
 //! On Unix, credentials are refused if another user owns or may write one of these files or their
 //! directory, or if the file with the secret has a second name (a hard link). If `sequence.json` is
-//! missing beside its lock, the numbers used so far are lost, and the credentials are refused as
-//! well.
+//! missing beside its lock, the numbers used so far are lost, and the credentials are refused too.
 //!
 //! ```
 //! use conche::oscore::Keeper;

@@ -1,5 +1,5 @@
-//! What this program protects with: two sockets with the same key and the same numbers would give both of their messages away
-//! (RFC 8613 §3.3).
+//! Sender keys in use by this program. Two sockets with the same key and numbers would reveal both
+//! of their messages (RFC 8613 §3.3).
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher as _, RandomState};
@@ -7,21 +7,22 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::Context;
 
-/// Hashes, with a key that nobody knows, of what is in use. Two that differ have the same one with a probability of 2^-64, and then one
-/// of them is refused.
+/// Hashes of the senders in use, with a random key. Different senders collide with probability
+/// 2^-64; one of them is then refused.
 static IN_USE: LazyLock<(RandomState, Mutex<HashSet<u64>>)> = LazyLock::new(Default::default);
 
-/// Nothing else in this program protects with the same key and nonces, as long as this is there.
+/// Exclusive use of a sender key and its nonces in this program, until drop.
 #[derive(Debug)]
 pub(super) struct SenderInUse(u64);
 
 impl SenderInUse {
-    /// `None` if something does already.
+    /// Returns `None` if the sender is in use already.
     pub(super) fn new(context: &Context) -> Option<Self> {
         let mut hasher = IN_USE.0.build_hasher();
         context.hash_sender(&mut hasher);
         let hash = hasher.finish();
-        // Not made before it is known to be new: its drop would take the other one out, and wait for the lock.
+        // Constructed only after a successful insert: dropping it would remove the other's entry,
+        // and wait for the lock.
         in_use().insert(hash).then(|| Self(hash))
     }
 }

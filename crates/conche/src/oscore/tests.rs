@@ -1,4 +1,4 @@
-//! Files of libcoap and aiocoap are read as they are, and numbers outlive the program.
+//! Reads files of libcoap and aiocoap, and checks that numbers persist.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -30,7 +30,8 @@ aead_alg,integer,10
 hkdf_alg,integer,-10
 ";
 
-/// The same with a secret of its own that begins with this byte: what is started at a time, as by tests, must differ.
+/// The same credentials with another secret that begins with this byte, since keys in use at the
+/// same time must differ.
 fn server(first: &str) -> String {
     SERVER.replace("\"0102", &format!("\"{first}02"))
 }
@@ -52,7 +53,7 @@ impl Place {
         file
     }
 
-    /// What is wrong with such a file, without its name.
+    /// Returns the error for such a file, without its name.
     fn error(&self, text: &str) -> String {
         let file = self.conf(text);
         let error = Keeper::open(&file).map(|_| ()).expect_err("it is wrong").to_string();
@@ -249,7 +250,7 @@ fn request(contexts: &mut Contexts, id: conche_proto::oscore::ContextId) -> Owne
     OwnedMessage::encode(Type::Confirmable, sent.code, MessageId(1), &Token::EMPTY, &sent.body).expect("legal")
 }
 
-/// Contexts with the one that this keeper has.
+/// Contexts that hold this keeper's context.
 fn contexts(keeper: &mut Keeper) -> (Contexts, conche_proto::oscore::ContextId) {
     let mut contexts = Contexts::new(1, [7; 32]);
     let id = contexts.insert(keeper.start().expect("it can be written")).expect("room");
@@ -285,7 +286,7 @@ fn programs_that_open_new_credentials_at_once_never_set_numbers_back() {
 fn a_lock_without_numbers_that_another_program_left_refuses_no_credentials() {
     let place = Place::new();
     let file = place.conf(&server("a5"));
-    // Of a program that ended between the two files, or lost the race for the lock.
+    // Left by a program that ended between the two files, or lost the race for the lock.
     write(&place.path("conf.lock"), "", 0o600);
     let mut keeper = Keeper::open(&file).expect("nothing is lost");
     assert_eq!(keeper.begin().expect("they were not used"), Start::First);
@@ -334,7 +335,7 @@ fn no_number_comes_again_and_no_request_is_taken_again_after_a_restart() {
     for request in &old[..38] {
         serving.unprotect_request(Instant::ZERO, &request.view(), pool).expect("authentic");
     }
-    // An orderly end: what came is known, and what did not come yet is still taken.
+    // An orderly end: the received window is known, and delayed requests are still accepted.
     keeper.close(serving.get(id).expect("it is there")).expect("it can be written");
     let mut keeper = Keeper::open(&server).expect("it is right");
     let (mut serving, id) = contexts(&mut keeper);
@@ -344,7 +345,7 @@ fn no_number_comes_again_and_no_request_is_taken_again_after_a_restart() {
     assert_eq!(take(&old[39]), None);
     assert_eq!(take(&old[38]), None);
 
-    // A power cut: nothing is known but how far numbers were reserved.
+    // A power cut: only the reservation is known.
     drop(keeper);
     let mut keeper = Keeper::open(&server).expect("it is right");
     let (mut serving, id) = contexts(&mut keeper);
@@ -364,7 +365,7 @@ fn what_came_is_written_so_that_aiocoap_understands_it_and_read_as_it_writes_it(
     assert_eq!(read(sequence::UNUSED).ok(), Some(Start::First));
     assert!(read("").is_err());
     assert_eq!(read(r#"{"next-to-send": 7, "received": "unknown"}"#).ok(), Some(Start::Restarted { next: 7 }));
-    // Up to 9 all came, and 10, and 12.
+    // Numbers up to 9, and 10 and 12, were received.
     let text = r#"{"next-to-send": 7, "received": {"index": 10, "bitfield": 5}}"#;
     let Ok(Start::Resumed { next: 7, window }) = read(text) else { panic!("{:?}", read(text)) };
     let new: Vec<_> = (0..16).filter(|number| window.is_new(*number)).collect();
@@ -410,7 +411,7 @@ mod access {
         for (path, numbers) in
             [(&of_aiocoap, of_aiocoap.join("sequence.json")), (&of_libcoap, place.path("conf.sequence.json"))]
         {
-            // Opened, and not used: nothing is lost.
+            // Opened without use: nothing is lost.
             drop(Keeper::open(path).expect("they are new"));
             let mut keeper = Keeper::open(path).expect("they were not used");
             assert_eq!(keeper.begin().expect("they were not used"), Start::First);
@@ -449,7 +450,7 @@ mod access {
         drop(Keeper::open(&path).expect("all is ours"));
         for name in ["", "secret.json", "sequence.json", "lock"] {
             let file = if name.is_empty() { path.clone() } else { path.join(name) };
-            // Only root may give a file away.
+            // Only root may change a file's owner.
             if chown(&file, Some(12_345), None).is_err() {
                 return;
             }

@@ -1,4 +1,4 @@
-//! The examples of RFC 7252 §6 and what users get wrong.
+//! The examples of RFC 7252 §6, and common mistakes.
 
 use super::*;
 
@@ -97,14 +97,14 @@ fn each_step_of_the_decomposition_gives_its_options() {
     let of =
         |pairs: &[(OptionNumber, &str)]| pairs.iter().map(|(n, text)| (*n, (*text).to_owned())).collect::<Vec<_>>();
     for (text, expected) in [
-        // Step 1 and 2: only what is absolute; dots are resolved, encoded or not.
+        // Steps 1 and 2: absolute URIs only; dot segments are resolved, encoded or not.
         ("coap://192.0.2.1/a/./b/../c", &[(path, "a"), (path, "c")][..]),
         ("coap://192.0.2.1/a/%2e%2E/c", &[(path, "c")]),
-        // Step 5: a name in lower case and decoded; no literal.
+        // Step 5: a decoded name in lower case; no option for an address.
         ("coap://EXAMPLE.com", &[(host, "example.com")]),
         ("coap://%66oo%C3%9C.example", &[(host, "fooÜ.example")]),
         ("coap://[2001:db8::1]", &[]),
-        // Steps 6 and 7: never a port, since the request goes there.
+        // Steps 6 and 7: no port, since it is the destination's.
         ("coap://192.0.2.1:61616/", &[]),
         // Step 8: a segment for each part of the path, unless that is "/" or empty.
         ("coap://192.0.2.1/%2F//a%20b/", &[(path, "/"), (path, ""), (path, "a b"), (path, "")]),

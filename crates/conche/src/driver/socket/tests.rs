@@ -1,8 +1,8 @@
-//! What sockets tell of datagrams, on the loopback.
+//! Sockets on the loopback interface.
 
 use super::*;
 
-/// These datagrams, to leave together.
+/// An outbox of these datagrams.
 fn outbox(datagrams: &[(&[u8], SocketAddr)], ecn: Ecn) -> Outbox {
     let longest = datagrams.iter().map(|(datagram, _)| datagram.len()).max().unwrap_or_default();
     let mut outbox = Outbox::new(datagrams.len(), longest);
@@ -20,7 +20,7 @@ fn open(address: &str) -> Socket {
     Socket::open(&Binding::Address(address), None, Role::Server).expect("the loopback can be bound")
 }
 
-/// So many datagrams, as they are received.
+/// Receives `count` datagrams.
 async fn received(socket: &mut Socket, count: usize) -> Vec<Vec<u8>> {
     let (mut buffer, mut received) = (buffer(Role::Server), Vec::new());
     while received.len() < count {
@@ -46,7 +46,7 @@ async fn datagrams_of_any_size_that_come_in_a_hurry_arrive_as_they_were_sent() {
     }
 }
 
-/// What arrives of these datagrams, which leave as one batch, at each of the receivers: bytes, and who sent them.
+/// Sends these datagrams as one batch, and checks the bytes and sender at each receiver.
 async fn exchanged(sender: &mut Socket, receivers: &mut [Socket], datagrams: &[(Vec<u8>, SocketAddr)]) {
     let batch: Vec<_> = datagrams.iter().map(|(bytes, to)| (bytes.as_slice(), *to)).collect();
     let (outbox, mut sent) = (outbox(&batch, Ecn::Capable0), 0);
@@ -70,7 +70,7 @@ async fn exchanged(sender: &mut Socket, receivers: &mut [Socket], datagrams: &[(
     }
 }
 
-/// Datagrams of many sizes to these peers, in runs, among others to one peer of one size.
+/// Datagrams of many sizes to these peers, in runs, some of one size to one peer.
 fn runs(peers: &[SocketAddr]) -> Vec<(Vec<u8>, SocketAddr)> {
     let sizes = [73, 73, 73, 4, 73, 1232, 1232, 100, 1233, 1233, 0, 1, 30_000, 9, 9, 0, 9];
     let of_round = |round: usize| {
@@ -103,7 +103,7 @@ async fn what_leaves_as_one_message_arrives_as_the_datagrams_that_it_was() {
 
 #[tokio::test]
 async fn who_refuses_to_cut_messages_loses_none_and_is_not_asked_again() {
-    // What the kernel says of a device that cannot, it says of UDP-Lite always.
+    // UDP-Lite always causes the kernel's error for a device without segmentation.
     let lite = || {
         let socket = socket2::Socket::new(Domain::IPV4, socket2::Type::DGRAM, Some(Protocol::UDPLITE)).ok()?;
         socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("the loopback can be bound");
@@ -177,7 +177,7 @@ async fn datagrams_of_several_addresses_and_codepoints_leave_from_theirs_and_wit
     }
 }
 
-/// What arrives of a datagram that leaves like this.
+/// Sends a datagram and returns its arrival.
 async fn arrival(from: &str, to: &str, host: &str, ecn: Ecn) -> Arrival {
     let (mut sender, mut receiver) = (open(from), open(to));
     let to = SocketAddr::new(host.parse().expect("an address"), receiver.local().port());
@@ -234,7 +234,7 @@ async fn what_a_socket_gets_that_is_bound_to_a_group_was_sent_to_the_group() {
     assert!(arrival.multicast);
 }
 
-/// What this socket of a user's hears of a datagram to its own address.
+/// Returns the arrival of a datagram that this socket sends to itself.
 async fn heard_by(socket: std::net::UdpSocket) -> Arrival {
     let to = socket.local_addr().expect("it is bound");
     let mut socket = Socket::open(&Binding::Socket(Arc::new(socket)), None, Role::Server).expect("it works");
@@ -320,7 +320,7 @@ async fn a_datagram_for_a_group_is_told_apart() {
 async fn a_socket_that_looks_finds_what_nobody_has_told_of() {
     let (mut sender, mut receiver, mut buffer) = (open("127.0.0.1:0"), open("127.0.0.1:0"), buffer(Role::Server));
     let to = receiver.local();
-    // Up to here tokio has had no turn to hear of it.
+    // Until here, tokio has not polled for readiness.
     assert_eq!(sender.send(&outbox(&[(b"datagram", to)], Ecn::NotCapable), 0).await.expect("it is sent"), 1);
     let until = std::time::Instant::now() + std::time::Duration::from_secs(3600);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -334,6 +334,6 @@ async fn a_socket_that_looks_finds_what_nobody_has_told_of() {
 #[tokio::test]
 async fn a_socket_without_room_to_send_waits_until_there_is_some() {
     let socket = open("127.0.0.1:0");
-    // There is; the kernel says so as soon as it is asked.
+    // The socket is writable, and the kernel reports it on request.
     socket.io.writable().await.expect("it works");
 }

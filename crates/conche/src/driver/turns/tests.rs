@@ -1,4 +1,4 @@
-//! Lines without a socket.
+//! Queues without a socket.
 
 use super::*;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What a server computes for whom, and whose contexts it keeps.
+//! Rate limits of the responder, and which contexts it keeps.
 
 use std::cell::Cell;
 
@@ -27,7 +27,7 @@ fn prefix(number: u64) -> Group {
     Group::of((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// A client begins: its message_1, and what finishes it.
+/// Starts an exchange: returns the initiator and its message_1.
 fn begun(party: &Party) -> (Initiator, Vec<u8>) {
     let c_i = random_id::<3>().expect("there is randomness");
     let begun = Initiator::begin(Arc::clone(&party.own), c_i, generate().expect("there is randomness"));
@@ -35,7 +35,8 @@ fn begun(party: &Party) -> (Initiator, Vec<u8>) {
     (initiator, [&[NO_ID], message_1.as_slice()].concat())
 }
 
-/// Whether message_1 is answered. What makes no sense follows, so that the exchange is over and its place is free again.
+/// Whether message_1 is answered. An invalid message follows, which ends the exchange and frees its
+/// place.
 fn is_answered(responding: &Responding, now: Instant, from: (Group, Option<Group>), message_1: &[u8]) -> bool {
     let drawn = Cell::new(None);
     let answer = responding.answer(now, from, message_1, |c_r| drawn.replace(Some(c_r)).is_none());

@@ -1,4 +1,4 @@
-//! A store of paths: what is recalled of it, and which files it leaves alone.
+//! Reading and writing of a path store, and the files that it leaves alone.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ fn group(heard: Instant, srtt: u64) -> Group {
     Group::remembered(heard, (Duration::from_millis(srtt), Duration::from_millis(srtt)), 3)
 }
 
-/// Has a new store keep these hosts, the first one heard of last.
+/// Writes these hosts with a new store, the most recent first.
 async fn keep(file: &Path, hosts: impl IntoIterator<Item = u8>) {
     let store = PathStore::new(file.to_owned());
     store.recall(instant(0), MOST).await;
@@ -33,7 +33,7 @@ fn learn(store: &PathStore, hosts: impl IntoIterator<Item = u8>) {
     store.learn(now, groups.iter().map(|(key, group)| (*key, group)));
 }
 
-/// What a new store knows of paths, in order.
+/// Returns the content of a new store, in order.
 async fn recall(file: &Path) -> Vec<(PathKey, Group)> {
     let mut known = PathStore::new(file.to_owned()).recall(instant(0), MOST).await;
     known.sort_unstable_by_key(|(key, _)| *key);

@@ -1,4 +1,4 @@
-//! What a router answers, without a socket.
+//! Responses of a router, without a socket.
 
 use std::future::Future as _;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use crate::server::{
     Conditions, Next, Path, Payload, Peer, Query, Request, Response, State, Text, from_fn, get, post, put,
 };
 
-/// What the router says to a request, as a code and a payload.
+/// The router's response to a request, as a code and a payload.
 struct Asked<'a> {
     code: Code,
     path: &'a [&'a [u8]],

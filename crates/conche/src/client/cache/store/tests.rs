@@ -1,16 +1,16 @@
-//! The store: who makes room for whom, and what its indexes tell.
+//! Eviction and indexes of the store.
 
 use super::*;
 use conche_proto::codec::{MessageId, Token, Type};
 
-/// A store, and answers of a size to put into it.
+/// A store, and answers of a fixed size to put into it.
 struct Bench {
     store: Store,
     size: usize,
 }
 
 impl Bench {
-    /// With room for so many bytes, in answers of which each takes `size` bytes of it.
+    /// A store of `bytes` bytes, with answers that each cost `size` bytes.
     fn new(bytes: usize, size: usize) -> Self {
         Self { store: Store::new(CacheLimits { bytes, entries: 1000 }), size }
     }
@@ -29,7 +29,7 @@ impl Bench {
         self.store.entries.contains_key(&key(host, n))
     }
 
-    /// The indexes tell of what is stored, and of nothing else.
+    /// Checks that the indexes match the entries.
     fn check(&self) {
         let Store { entries, order, of_prefix, of_resource, total, held, limits, .. } = &self.store;
         let costs: usize = entries.values().map(|entry| entry.cost).sum();
