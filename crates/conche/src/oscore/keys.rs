@@ -398,7 +398,7 @@ mod tests {
         let (mut lease, context, reserved) = Lease::take(&keys).expect("nobody has them");
         assert!(matches!(Lease::take(&keys), Err(KeysError::InUse)));
         assert_eq!((kept(), reserved), (AHEAD, AHEAD));
-        // It is on its way to the disk when the socket is gone without a word.
+        // The store is still writing when the socket is dropped without an orderly end.
         let late = lease.reserve(Reserve { context: id(context), up_to: 300 });
         drop(lease);
         let (lease, context, reserved) = Lease::take(&keys).expect("it is free");

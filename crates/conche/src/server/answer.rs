@@ -1,7 +1,8 @@
-//! [`Answer`]: the response that a handler gives, now or later.
+//! [`Answer`]: a handler's response, now or later.
 //!
-//! Most handlers wait for nothing. So a handler's future runs up to where it has to wait for something as soon as it is called, in
-//! memory that the last one of its type has left, and gets memory of its own only if it does wait.
+//! Most handlers wait for nothing. A handler's future is therefore polled once as soon as it is
+//! called, in memory left by the last one of its type, and keeps memory of its own only if it
+//! waits.
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
@@ -12,29 +13,30 @@ use std::task::{Context, Poll, Waker};
 
 use super::Response;
 
-/// What a handler does with one request: a future of its response.
+/// A future of a handler's response to one request.
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Answer(State);
 
 enum State {
-    /// `None` once it was given.
+    /// `None` once it was taken.
     Ready(Option<Response>),
-    /// Where it began.
+    /// Waits in the memory where it started.
     Waiting(Place),
 }
 
 impl Answer {
-    /// It is known.
+    /// Returns an answer that is ready.
     pub fn ready(response: Response) -> Self {
         Self(State::Ready(Some(response)))
     }
 
-    /// Begins to run a future: it is polled once, without anybody to wake, and again when somebody waits for the answer.
+    /// Polls a future once, without a waker; if it is pending, it continues when the answer is
+    /// polled.
     pub fn begin<F: Future<Output = Response> + Send + 'static>(future: F) -> Self {
         Self::begin_in(TypeId::of::<F>(), || Box::pin(None::<F>), &mut Some(future))
     }
 
-    /// The same for any type of futures, which is compiled once, and not for each handler.
+    /// Type-erased, so that it is compiled once and not per handler.
     fn begin_in(kind: TypeId, new: fn() -> Place, future: &mut dyn Any) -> Self {
         let mut place = Places::take(kind).unwrap_or_else(new);
         place.as_mut().put(future);
@@ -70,12 +72,12 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// Where futures of one type run, one after the other.
+/// Memory for futures of one type, one after the other.
 type Place = Pin<Box<dyn Runs + Send>>;
 
-/// A place for a future, empty between two of them.
+/// Memory for a future; empty between two.
 trait Runs {
-    /// Takes a future of its type, an `Option`, out of there.
+    /// Moves a future in from an `Option` of its type.
     fn put(self: Pin<&mut Self>, future: &mut dyn Any);
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response>;
     fn empty(self: Pin<&mut Self>);
@@ -95,11 +97,12 @@ impl<F: Future<Output = Response> + 'static> Runs for Option<F> {
     }
 }
 
-/// Empty places that futures have left on this thread, one for each type of future: the one that is used most comes first.
+/// Empty places left by futures on this thread, at most one per type of future. Often used types
+/// move to the front.
 #[derive(Default)]
 struct Places(Vec<(TypeId, Option<Place>)>);
 
-/// So many types have a place at most.
+/// Maximum number of types with a place.
 const MOST: usize = 16;
 
 thread_local! {
@@ -107,15 +110,15 @@ thread_local! {
 }
 
 impl Places {
-    /// A place for a future of this type, if one is left.
+    /// Takes a place for a future of this type, if there is one.
     fn take(kind: TypeId) -> Option<Place> {
         let left = PLACES.try_with(|places| places.try_borrow_mut().ok()?.of(kind)?.take());
         left.ok().flatten()
     }
 
-    /// Keeps an empty place, unless there are enough.
+    /// Keeps an empty place, within the limit.
     fn give_back(kind: TypeId, place: Place) {
-        // A thread that ends keeps nothing.
+        // Thread-local storage may be destroyed already.
         let _ = PLACES.try_with(|places| {
             let Ok(mut places) = places.try_borrow_mut() else { return };
             match places.of(kind) {
@@ -125,7 +128,7 @@ impl Places {
         });
     }
 
-    /// Where the place of such futures is kept, or was, which comes one nearer to the front.
+    /// Finds the slot of a type, and moves it one step to the front.
     fn of(&mut self, kind: TypeId) -> Option<&mut Option<Place>> {
         let Self(places) = self;
         let found = places.iter().position(|(of, _)| *of == kind)?;

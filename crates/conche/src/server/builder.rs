@@ -1,4 +1,4 @@
-//! How a server is made.
+//! Builds servers: resources, handlers, credentials and workers.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -25,57 +25,61 @@ use crate::prefixes::everywhere;
 use crate::security::{CredentialsError, Keys, OwnCertificate, Roots, Secret};
 use crate::settings::{ConfigError, StartError};
 
-/// Makes a [`Server`].
+/// Builds a [`Server`].
 pub type ServerBuilder<C = AnyController> = Builder<ServerRole, C>;
 
-/// What only servers have: their resources, how handlers run, and the cache of their client.
+/// Settings that only servers have: resources, handlers, workers, and the client's cache.
 #[derive(Clone, Debug, Default)]
 pub struct ServerRole {
     router: Router,
     handlers: Handlers,
     client_cache: Option<CacheLimits>,
-    /// Beside the first one.
+    /// Number of workers besides the first.
     more_workers: usize,
 }
 
 impl<C: SharedController> Builder<ServerRole, C> {
-    /// Adds a resource; see [`Router`] for the form of paths.
+    /// Adds a resource; see [`Router`] for the syntax of paths.
     pub fn route(mut self, path: &str, resource: Resource) -> Self {
         self.role.router = self.role.router.route(path, resource);
         self
     }
 
-    /// Serves these resources, instead of those that were added before.
+    /// Serves this router's resources, replacing those added before.
     pub fn router(mut self, router: Router) -> Self {
         self.role.router = router;
         self
     }
 
-    /// Becomes a member of a group (RFC 7252 §8): requests to this multicast address are served as well, such as
-    /// 224.0.1.187, `ff02::fd` or `ff05::fd` for All CoAP Nodes (§12.8). `interface` is the index of a network interface, with
-    /// 0 for the one that the operating system chooses. The server must be bound to an unspecified address or to the group's,
-    /// at the port that clients ask, which is 5683 by default.
+    /// Joins a multicast group (RFC 7252 §8), such as 224.0.1.187, `ff02::fd` or `ff05::fd` for All
+    /// CoAP Nodes (§12.8).
     ///
-    /// Responses are spread over some seconds ([`EndpointConfig::multicast`](crate::EndpointConfig::multicast)), and errors and
-    /// responses without a payload are not sent. Handlers should be prepared to be asked together with many others.
+    /// `interface` is the index of a network interface, or 0 for the operating system's choice. The
+    /// server must be bound to an unspecified address or to the group's, at the port that clients
+    /// use, 5683 by default.
     ///
-    /// Only Linux tells what came to a group from what came to this server alone; elsewhere a group is answered at once, and
-    /// so starting the server fails.
+    /// Responses are delayed at random by up to some seconds
+    /// ([`EndpointConfig::multicast`](crate::EndpointConfig::multicast)); errors and responses
+    /// without a payload are not sent. Many servers run their handlers at the same time.
+    ///
+    /// Only Linux reports whether a datagram was sent to a group. Elsewhere responses could not be
+    /// delayed, so starting the server fails.
     pub fn join_group(mut self, group: IpAddr, interface: u32) -> Self {
         self.settings.groups.push((group, interface));
         self
     }
 
-    /// Chooses the proof that the address of a client over UDP is not forged. A client without it
-    /// is sent at most three times the bytes that came from it. By default it answers a ping, as
-    /// every client of RFC 7252 does, or returns an Echo value (RFC 9175 §2.4). That takes one more
-    /// round trip before a large response or an observation, once in 247 s. Clients over DTLS have
-    /// proved their address in the handshake.
+    /// Sets how a client over UDP proves that its address is not forged. Without proof it is sent
+    /// at most three times the bytes received from it.
+    ///
+    /// By default the client answers a ping, as every client of RFC 7252 does, or returns an Echo
+    /// value (RFC 9175 §2.4). That takes one more round trip before a large response or an
+    /// observation, once in 247 s. Clients over DTLS proved their address in the handshake.
     ///
     /// Use [`SourceValidation::Off`] in networks without forged addresses. See
     /// [`EndpointConfig::source_validation`](crate::EndpointConfig::source_validation).
     ///
-    /// [`config`](Self::config) sets it anew, and so comes first.
+    /// [`config`](Self::config) overwrites this setting, so call it first.
     ///
     /// ```
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -93,14 +97,17 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// For a server whose responses pass a thin link, as those to a site of many devices: it does not answer each copy of a request
-    /// at once where the next request of the same client has shown that such repeats were unnecessary, since the answers wait in a
-    /// queue; see [`EndpointConfig::pace_repeats`](crate::EndpointConfig::pace_repeats). A client that
-    /// pauses before its requests is taken for such a one now and then, and a lost answer of it is then repeated later, by as long at most as it
-    /// has been since the first one. If a client has several requests outstanding, as proxies do, an answer that is held may be spared though it was lost,
-    /// until a copy of an earlier request has come from it; its next copy is answered at once.
+    /// Delays replies to duplicate requests of clients whose later requests showed that repeated
+    /// replies were spurious, because replies queue on the path.
     ///
-    /// [`config`](Self::config) sets it anew, and so comes first.
+    /// For servers whose responses share a thin link, such as to a site with many devices; see
+    /// [`EndpointConfig::pace_repeats`](crate::EndpointConfig::pace_repeats). A client that pauses
+    /// before its requests is sometimes misclassified. A lost reply to it is then repeated late, at
+    /// most by the time since the first reply. For a client with several outstanding requests, such
+    /// as a proxy, a delayed reply may be omitted although the first was lost, until a duplicate of
+    /// an earlier request arrives; the next duplicate is answered at once.
+    ///
+    /// [`config`](Self::config) overwrites this setting, so call it first.
     ///
     /// ```
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -117,49 +124,55 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// How many handlers may wait for something at the same time. By default 1024. The handlers of clients of one prefix
-    /// (/16 of IPv4, /32 of IPv6) are no more than how many others may still wait: if nobody else waits, half of them.
+    /// Sets the maximum number of waiting handlers, 1024 by default. Clients of one prefix (/16 for
+    /// IPv4, /32 for IPv6) may use no more than the remaining slots, so half of all if no other
+    /// client waits.
     ///
-    /// Those that are ready at once do not count: they run however many others wait. A handler that would have to wait
-    /// beyond these numbers is dropped where it would, and its request answered with 5.03 and Max-Age. A request that is not
-    /// idempotent, such as POST, is refused before its handler begins, so that nothing is done by halves.
+    /// Handlers that complete without waiting do not count: they always run. A handler that would
+    /// wait beyond the limit is dropped, and its request is answered with 5.03 and Max-Age. A
+    /// request that is not idempotent, such as POST, is refused before its handler starts, so that
+    /// no work is half done.
     pub fn concurrency(mut self, handlers: usize) -> Self {
         self.role.handlers.most = handlers;
         self
     }
 
-    /// Runs each handler as a task of its own from its beginning on.
+    /// Runs each handler as its own task from the start.
     ///
-    /// Otherwise a handler first runs on the task that drives the socket, up to where it first waits for something, and
-    /// becomes a task only there; most handlers never wait, and cost none. What a handler does up to that point, all others
-    /// wait for: one that computes for long or that blocks the thread stops the server meanwhile. Such work belongs in
-    /// [`tokio::task::spawn_blocking`]. Where that cannot be had, and the runtime has several threads, spawned handlers hold
-    /// up nothing but their thread; then [`concurrency`](Self::concurrency) counts all of them, and what is beyond it is
-    /// refused before it begins.
+    /// By default a handler first runs on the task that drives the socket, and becomes a task only
+    /// where it first waits; most handlers never wait, and save the task. Until then it delays all
+    /// others, so a handler that computes for long or blocks its thread stalls the server: move
+    /// such work to [`tokio::task::spawn_blocking`]. If that is not possible, spawn handlers on a
+    /// runtime with several threads; each then delays only its own thread.
+    /// [`concurrency`](Self::concurrency) then counts all handlers, and refuses those beyond it
+    /// before they start.
     pub fn spawn_handlers(mut self) -> Self {
         self.role.handlers.spawn = true;
         self
     }
 
-    /// Serves with so many threads, each with a socket of the same address (SO_REUSEPORT), an endpoint and a runtime of its own. By
-    /// default there is 1 worker, which is a task on the runtime that the server is started on. Only on Linux there can be more.
+    /// Serves with this number of threads, each with its own socket at the same address
+    /// (SO_REUSEPORT), endpoint and runtime.
     ///
-    /// For a server whose one core is not enough. The kernel hands out clients by the addresses and ports of both sides, so that all that
-    /// a client sends comes to one worker as long as all of them run, which remembers it, paces it and knows what it observes. A client whose
-    /// address or port changes, as behind a NAT, is a new one to any server; here it may get another worker as well. What
-    /// follows for a program:
+    /// The default is 1 worker, a task on the caller's runtime. More require Linux.
     ///
-    /// - Handlers run on the threads of the workers, at the same time. They share the state of the router, and a
-    ///   [`Notifier`](super::Notifier) reaches the observers of all workers: each of these asks the handler once for a change.
-    ///   What a handler spawns ends with the server.
-    /// - [`Limits`](crate::Limits) and [`concurrency`](Self::concurrency) are shared out evenly among workers; clients are not, if they are
-    ///   few. What is for each peer stays as it is, and each worker finds out paths by itself, up to [`Limits::paths`](crate::Limits::paths);
-    ///   a [`path_store`](Self::path_store) brings that together for the next start.
-    /// - [`Server::client`] has sockets of its own, and requests that come to these find no
-    ///   resource. A program that needs both roles at one address, as LwM2M does, has one worker.
-    /// - Groups cannot be [joined](Self::join_group): each worker would answer.
-    /// - Any other program of the same user could bind the address, too, if it asks for SO_REUSEPORT, and would get a part of the
-    ///   clients. A server that finds the address in use when it starts says so.
+    /// Use several if one core is not enough. The kernel distributes clients by the addresses and
+    /// ports of both sides, so while all workers run, a client's datagrams reach one worker, which
+    /// holds its deduplication, congestion and observation state. A client whose address or port
+    /// changes, as behind a NAT, is new to any server, and may reach another worker. Consequences:
+    ///
+    /// - Handlers run concurrently on the threads of the workers. They share the router's state,
+    ///   and a [`Notifier`](super::Notifier) reaches the observers of all workers: each runs the
+    ///   handler once per change. Tasks that a handler spawns end with the server.
+    /// - [`Limits`](crate::Limits) and [`concurrency`](Self::concurrency) are divided evenly among
+    ///   workers; a few clients may not be. Limits per peer stay whole, and each worker measures
+    ///   paths itself, up to [`Limits::paths`](crate::Limits::paths); a
+    ///   [`path_store`](Self::path_store) merges these for the next start.
+    /// - [`Server::client`] has its own sockets, which serve no resources. A program that needs
+    ///   both roles at one address, as LwM2M does, has one worker.
+    /// - Groups cannot be [joined](Self::join_group): each worker would respond.
+    /// - Any program of the same user with SO_REUSEPORT could also bind the address, and would
+    ///   receive part of the clients. A server whose address is in use fails to start.
     ///
     /// ```
     /// # #[cfg(target_os = "linux")]
@@ -182,11 +195,12 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Serves clients in DTLS sessions that they open with a pre-shared key (RFC 7252 §9.1.3.1),
-    /// and nothing that is not protected: this server answers `coaps`, by default at port 5684. The
-    /// function returns the key of an identity. It runs on the task that drives the socket, for any
-    /// bytes that an unauthenticated client sends; a panic counts as `None`. A client does not
-    /// learn whether its identity or its key was wrong. See [`security`](crate::security).
+    /// Serves clients in DTLS sessions with pre-shared keys (RFC 7252 §9.1.3.1), and nothing
+    /// unprotected: the server answers `coaps`, at port 5684 by default.
+    ///
+    /// The function returns the key of an identity. It runs on the task that drives the socket, for
+    /// any bytes that an unauthenticated client sends; a panic counts as `None`. A client cannot
+    /// tell whether its identity or its key was wrong. See [`security`](crate::security).
     ///
     /// [`outgoing_psk`](Self::outgoing_psk) sets the key for sessions that this program opens.
     #[cfg(feature = "dtls")]
@@ -195,17 +209,16 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Serves clients in DTLS sessions that they open with a certificate of the server (RFC 7252
-    /// §9.1.3.3), which this is, and nothing that is not protected. With [`psk`](Self::psk) as
-    /// well, clients choose.
+    /// Serves clients in DTLS sessions with this server certificate (RFC 7252 §9.1.3.3), and
+    /// nothing unprotected. With [`psk`](Self::psk) as well, clients choose.
     #[cfg(feature = "dtls")]
     pub fn certificate(mut self, own: OwnCertificate) -> Self {
         self.settings.security.certificate = Some(own);
         self
     }
 
-    /// Requires a certificate of clients in handshakes with the server's
-    /// [`certificate`](Self::certificate): one that these roots authenticate.
+    /// Requires a client certificate that these roots authenticate, in handshakes with the server's
+    /// [`certificate`](Self::certificate).
     #[cfg(feature = "dtls")]
     pub fn client_roots(mut self, roots: Roots) -> Self {
         self.settings.security.client_roots = Some(roots);
@@ -213,10 +226,12 @@ impl<C: SharedController> Builder<ServerRole, C> {
     }
 
     /// Sets the maximum number of open DTLS sessions: 10 000 by default, divided among
-    /// [workers](Self::workers). An idle session takes about 8 kB with a pre-shared key and 10 kB
-    /// with a certificate. Beyond the limit, a new session closes the idlest session of the host
-    /// (IPv4 address, IPv6 /64) with most sessions, in the network (IPv4 /16, IPv6 /32) with most
-    /// sessions. [`bind`](Self::bind) rejects 0.
+    /// [workers](Self::workers).
+    ///
+    /// An idle session takes about 8 kB with a pre-shared key and 10 kB with a certificate. Beyond
+    /// the limit, a new session closes the idlest session of the host (IPv4 address, IPv6 /64) with
+    /// most sessions, in the network (IPv4 /16, IPv6 /32) with most sessions. [`bind`](Self::bind)
+    /// rejects 0.
     #[cfg(feature = "dtls")]
     pub fn max_sessions(mut self, sessions: usize) -> Self {
         self.settings.security.max_sessions = Some(sessions);
@@ -234,15 +249,15 @@ impl<C: SharedController> Builder<ServerRole, C> {
 
     /// Opens DTLS sessions with a pre-shared key for `coaps` requests of the server's
     /// [`client`](Server::client), as [`ClientBuilder::psk`](crate::client::ClientBuilder::psk)
-    /// does for other clients. Servers know the key by this identity of 1 to 1024 bytes.
+    /// does for other clients. The identity has 1 to 1024 bytes.
     ///
-    /// The peer may send requests through such a session, too, and the server's routes answer them:
-    /// so an LwM2M device registers at its server and is then managed through the same session.
-    /// Their [`Identity`](crate::security::Identity) is the one given here.
+    /// The peer may also send requests through such a session, which the server's routes answer: an
+    /// LwM2M device registers at its server and is then managed through the same session. Their
+    /// [`Identity`](crate::security::Identity) is the one given here.
     ///
-    /// This opens no way in: clients open sessions only with the credentials of [`psk`](Self::psk)
-    /// and [`certificate`](Self::certificate). Without these two the server answers `coap` as well,
-    /// unless [`secured_only`](Self::secured_only) forbids it.
+    /// This does not accept sessions: clients open sessions only with the credentials of
+    /// [`psk`](Self::psk) and [`certificate`](Self::certificate). Without these two the server also
+    /// answers `coap`, unless [`secured_only`](Self::secured_only) is set.
     ///
     /// ```
     /// use conche::Server;
@@ -270,12 +285,12 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self.open_with_psk(&everywhere(), identity, key)
     }
 
-    /// As [`outgoing_psk`](Self::outgoing_psk), for the servers of a prefix. The longest prefix
-    /// decides. Keys of several peers need several identities, as requests and responses name their
-    /// sender by its identity alone.
+    /// Like [`outgoing_psk`](Self::outgoing_psk), for the servers of a prefix. The longest matching
+    /// prefix applies. Use a different identity per peer, since requests and responses name their
+    /// sender by identity alone.
     ///
     /// # Errors
-    /// As [`outgoing_psk`](Self::outgoing_psk).
+    /// As for [`outgoing_psk`](Self::outgoing_psk).
     #[cfg(feature = "dtls")]
     pub fn outgoing_psk_for(
         self,
@@ -286,29 +301,32 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self.open_with_psk(&[prefix], identity, key)
     }
 
-    /// Opens DTLS sessions with servers that show a certificate, for `coaps` requests of the
+    /// Opens DTLS sessions with servers that present a certificate, for `coaps` requests of the
     /// server's [`client`](Server::client), as
-    /// [`ClientBuilder::roots`](crate::client::ClientBuilder::roots) does for other clients: these
-    /// roots must authenticate the certificate, and it must contain the host of the URI. An
-    /// [`outgoing_psk`](Self::outgoing_psk) for the same server is used instead. Requests from the
-    /// peer are served as there.
+    /// [`ClientBuilder::roots`](crate::client::ClientBuilder::roots) does for other clients.
+    ///
+    /// These roots must authenticate the certificate, and it must contain the host of the URI. An
+    /// [`outgoing_psk`](Self::outgoing_psk) for the same server takes precedence. Requests from the
+    /// peer are served as described there.
     #[cfg(feature = "dtls")]
     pub fn outgoing_roots(mut self, roots: Roots) -> Self {
         self.settings.security.roots = Some(roots);
         self
     }
 
-    /// The certificate that servers are shown which [`outgoing_roots`](Self::outgoing_roots)
-    /// authenticate, if they ask for one.
+    /// Sets the certificate presented on request to servers that
+    /// [`outgoing_roots`](Self::outgoing_roots) authenticate.
     #[cfg(feature = "dtls")]
     pub fn outgoing_certificate(mut self, own: OwnCertificate) -> Self {
         self.settings.security.own = Some(own);
         self
     }
 
-    /// Serves a client that has these keys, whose requests and responses are protected (OSCORE, RFC 8613). To be called for each of
-    /// them; their IDs differ, or their ID contexts. A handler learns by [`Identity`](crate::oscore::Identity) who asks. Requests that are not
-    /// protected are served as well, except behind [`RequireSecured`](super::RequireSecured) or with
+    /// Serves a client with these keys, whose requests and responses are protected (OSCORE, RFC
+    /// 8613). Call it once per client; their IDs or ID contexts must differ.
+    ///
+    /// Handlers read the client's [`Identity`](crate::oscore::Identity). Unprotected requests are
+    /// served as well, except behind [`RequireSecured`](super::RequireSecured) or with
     /// [`secured_only`](Self::secured_only). [`oscore`](crate::oscore) has an example.
     #[cfg(feature = "oscore")]
     pub fn oscore(mut self, keys: crate::oscore::Keys) -> Self {
@@ -316,9 +334,11 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Agrees on OSCORE keys with clients that this party knows and that know it (EDHOC, RFC 9528), as they ask for it at
-    /// `/.well-known/edhoc`, or with their first request (RFC 9668). Requests that are not protected are served as well, as with
-    /// [`oscore`](Self::oscore). [`edhoc`](crate::edhoc) has an example.
+    /// Accepts EDHOC key exchanges (RFC 9528) from clients that this party knows, at
+    /// `/.well-known/edhoc` or combined with their first request (RFC 9668).
+    ///
+    /// Unprotected requests are served as well, as with [`oscore`](Self::oscore).
+    /// [`edhoc`](crate::edhoc) has an example.
     #[cfg(feature = "edhoc")]
     pub fn edhoc(mut self, party: crate::edhoc::Party) -> Self {
         self.settings.edhoc.served = Some(party);
@@ -334,18 +354,19 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Has the server's [`client`](Server::client) keep responses and use them again, as many as these limits allow: as
-    /// [`cache`](crate::client::ClientBuilder::cache) does for other clients. By default none are kept.
+    /// Caches responses to the server's [`client`](Server::client) within these limits, as
+    /// [`cache`](crate::client::ClientBuilder::cache) does for other clients. Off by default.
     pub fn client_cache(mut self, limits: CacheLimits) -> Self {
         self.role.client_cache = Some(limits);
         self
     }
 
-    /// Starts the server on a UDP address, such as `"[::]:5683"` for all addresses of both IP versions. Port 0 takes a
-    /// free one. Of several addresses the first that can be bound is taken.
+    /// Starts the server on a UDP address, such as `"[::]:5683"` for all addresses of both IP
+    /// versions. Port 0 selects a free port. Of several addresses, the first that can be bound is
+    /// used.
     ///
     /// # Errors
-    /// If a route or a setting makes no sense, or the address cannot be bound.
+    /// If a route or a setting is invalid, or the address cannot be bound.
     pub async fn bind(self, address: impl ToSocketAddrs) -> Result<Server, BindError> {
         let (setup, role) = self.setup();
         let mut failure = None;
@@ -358,11 +379,11 @@ impl<C: SharedController> Builder<ServerRole, C> {
         Err(failure.unwrap_or(BindError::NoAddress))
     }
 
-    /// Starts the server on a bound UDP socket of the caller's. It is made non-blocking, and its buffers are enlarged;
-    /// nobody else may receive from it.
+    /// Starts the server on the caller's bound UDP socket, which becomes non-blocking and has its
+    /// buffers enlarged. No other code may receive from it.
     ///
     /// # Errors
-    /// If a route or a setting makes no sense, or the socket cannot be used.
+    /// If a route or a setting is invalid, or the socket cannot be used.
     pub async fn socket(self, socket: UdpSocket) -> Result<Server, BindError> {
         let address = socket.local_addr().map_err(BindError::Resolve)?;
         let (setup, role) = self.setup();
@@ -406,16 +427,16 @@ impl ServerRole {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// A route makes no sense.
+    /// A route is invalid.
     #[error(transparent)]
     Route(#[from] RouteError),
     /// The settings contradict each other.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Several [workers](ServerBuilder::workers) cannot serve what was asked for.
+    /// A setting requires a single [worker](ServerBuilder::workers).
     #[error(transparent)]
     Workers(#[from] WorkersError),
-    /// The address cannot be read or resolved.
+    /// The address cannot be parsed or resolved.
     #[error("the address to listen on cannot be resolved")]
     Resolve(#[source] io::Error),
     /// The name resolves to no address.
@@ -426,7 +447,7 @@ pub enum BindError {
     Socket {
         /// The address.
         address: SocketAddr,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
 }
@@ -435,13 +456,13 @@ pub enum BindError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum WorkersError {
-    /// Each needs a socket of its own.
+    /// Each worker needs its own socket.
     #[error("several workers cannot serve one socket: let the server bind the address, or have one worker")]
     Socket,
-    /// Each of them would answer what is asked of a group.
+    /// Each worker would respond to multicast requests.
     #[error("several workers cannot join a group, as each of them would answer: have one worker")]
     Group,
-    /// One of them has the keys, and a client may come to any.
+    /// Only one worker could hold the keys, but a client may reach any.
     #[cfg(feature = "oscore")]
     #[error("several workers cannot have the same OSCORE keys, as numbers would be used twice: have one worker")]
     Keys,

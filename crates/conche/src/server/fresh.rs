@@ -1,4 +1,4 @@
-//! [`RequireFresh`]: a layer that answers only those who prove that they ask now, and from where they say (RFC 9175).
+//! [`RequireFresh`]: a layer that requires fresh requests by Echo (RFC 9175).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use tower_layer::Layer;
 use super::routing::{RequestService, Route};
 use super::{Answer, Request, Response};
 
-/// A layer that lets requests pass only if they are fresh: with an Echo option (RFC 9175 §2) whose value the server gave
-/// this client a short time ago. Others are answered with 4.01 and such a value, and [`Client`](crate::Client) sends them
-/// once more with it.
+/// A layer that passes only fresh requests: those with an Echo option (RFC 9175 §2) whose value the
+/// server recently sent to this client. Others are answered with 4.01 and an Echo value, and
+/// [`Client`](crate::Client) repeats them with it.
 ///
-/// What an attacker recorded or holds back has no effect after that time, nor has what is sent under somebody else's
-/// address. It costs a round trip, and no memory for those who ask.
+/// After that time, recorded or delayed requests have no effect; neither have requests from forged
+/// addresses. The cost is a round trip, and no memory per client.
 ///
 /// ```
 /// use std::time::Duration;
@@ -45,10 +45,10 @@ struct Challenges {
 pub struct NoRandomness(#[source] getrandom::Error);
 
 impl RequireFresh {
-    /// Requests pass for so long after the value that they carry was given.
+    /// Accepts Echo values for this time after they were sent.
     ///
     /// # Errors
-    /// If the operating system gives no random numbers, of which the values are made.
+    /// If the operating system has no random numbers for the key.
     pub fn within(lifetime: Duration) -> Result<Self, NoRandomness> {
         let mut key = [0; 16];
         getrandom::fill(&mut key).map_err(NoRandomness)?;
@@ -58,7 +58,7 @@ impl RequireFresh {
 }
 
 impl Challenges {
-    /// What a request is answered that is not fresh.
+    /// Returns the 4.01 response to a request that is not fresh.
     fn refusal(&self, request: &Request) -> Option<Response> {
         if request.is_for_observers() {
             return None;

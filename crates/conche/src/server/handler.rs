@@ -1,4 +1,4 @@
-//! Async functions as handlers.
+//! [`Handler`]: async functions as handlers.
 
 use std::future::Future;
 
@@ -7,27 +7,28 @@ use conche_proto::codec::{Code, ContentFormat};
 use super::extract::{FromRequest, FromRequestParts, Needs};
 use super::{Answer, IntoResponse, Request};
 
-/// An async function of up to eight arguments that are each [`FromRequestParts`], the last one [`FromRequest`], with a
-/// result that is [`IntoResponse`].
+/// An async function of up to eight arguments that implement [`FromRequestParts`], the last one
+/// optionally [`FromRequest`] instead, with a result that implements [`IntoResponse`].
 ///
-/// A closure that captures something is written `move || async move { … }`; what handlers share is better a
-/// [`State`](super::State).
+/// A closure with captured variables is written `move || async move { … }`; prefer
+/// [`State`](super::State) for shared data.
 ///
-/// `S` is the state that it is called with. `Arguments` only keeps the implementations for different functions apart.
+/// `S` is the state that it is called with. `Arguments` only distinguishes the implementations for
+/// different functions.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",
     note = "a handler is an async function of up to eight arguments; each must implement `FromRequestParts`, the last \
             one may implement `FromRequest` instead; its result must implement `IntoResponse`, its future `Send`"
 )]
 pub trait Handler<Arguments, S>: Send + Sync + 'static {
-    /// What its arguments ask of the route.
+    /// Requirements of its arguments on the route.
     const NEEDS: Needs;
 
     /// Starts to answer a request.
     fn call(&self, request: Request, state: &S) -> Answer;
 }
 
-/// The response that `result` is to become, in the format that the client accepts.
+/// Converts a handler's result into a response in the format that the client accepts.
 fn answer<T: IntoResponse>(
     result: impl Future<Output = T> + Send + 'static,
     method: Code,
@@ -71,7 +72,7 @@ macro_rules! handler {
             const NEEDS: Needs = <$last as FromRequest<S, $last_marker>>::NEEDS
                 $(.and(<$part as FromRequestParts<S, $marker>>::NEEDS))*;
 
-            // The arguments are taken out here and not in the future, so that they need not be `Send` while they are.
+            // Extracted here rather than in the future, so that the extraction need not be `Send`.
             #[allow(non_snake_case, reason = "the type parameters name the variables")]
             fn call(&self, request: Request, state: &S) -> Answer {
                 let (method, accept) = (request.method(), request.accept());

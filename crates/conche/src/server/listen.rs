@@ -1,4 +1,4 @@
-//! A server on a socket.
+//! [`Server`]: a running server.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,7 +11,8 @@ use super::ServerBuilder;
 use super::workers::Workers;
 use crate::client::Client;
 
-/// A running CoAP server. Dropping it stops it at once; [`shutdown`](Self::shutdown) lets it finish.
+/// A running CoAP server. Dropping it stops it at once; [`shutdown`](Self::shutdown) lets it
+/// finish.
 ///
 /// ```
 /// use conche::{Client, Server};
@@ -38,18 +39,18 @@ impl Server {
         Self { workers, client, ended: None }
     }
 
-    /// A server without resources that is not bound yet.
+    /// Returns a builder for a server without resources.
     pub fn builder() -> ServerBuilder {
         ServerBuilder::default()
     }
 
-    /// The address that it is bound to.
+    /// Returns the address that the server is bound to.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.workers.first().local()
     }
 
-    /// The counters of its endpoint, or of those of all its [workers](ServerBuilder::workers), added up.
+    /// Returns the counters of its endpoint, summed over all [workers](ServerBuilder::workers).
     pub async fn stats(&self) -> Stats {
         let mut sum = Stats::default();
         for handle in self.workers.handles() {
@@ -58,16 +59,17 @@ impl Server {
         sum
     }
 
-    /// The counters of its endpoint, what it holds, and what congestion control knows of up to `destinations` destinations, the
-    /// busiest, as OpenMetrics text. With 0 there are none; otherwise each that has state is looked at, a part of them at a time, so
-    /// that traffic goes on.
-    /// See [`metrics`](crate::metrics).
+    /// Returns OpenMetrics text: counters, gauges, and the path state of up to `destinations`
+    /// destinations, the busiest first.
+    ///
+    /// With 0, no destinations are listed. Otherwise all destinations with state are scanned in
+    /// batches, so that traffic is not held up. See [`metrics`](crate::metrics).
     #[cfg(feature = "metrics")]
     pub async fn metrics(&self, destinations: usize) -> String {
         crate::metrics::of(self.workers.handles(), destinations).await
     }
 
-    /// What is known of the path to a client; `None` if nothing is.
+    /// Returns the path state of a client, or `None` without state.
     pub async fn snapshot(&self, peer: SocketAddr) -> Option<PeerSnapshot> {
         for handle in self.workers.handles() {
             if let Some(snapshot) = handle.snapshot(peer).await {
@@ -77,43 +79,47 @@ impl Server {
         None
     }
 
-    /// Forgets what was learnt of the path to a client, by its neighbours, too. Separate responses that are under way keep their timers.
+    /// Discards the path state of a client, including state shared by its neighbours. Outstanding
+    /// separate responses keep their timers.
     pub async fn reset_path(&self, peer: SocketAddr) {
         for handle in self.workers.handles() {
             handle.reset_path(peer).await;
         }
     }
 
-    /// A client that sends from the socket of this server, so that both roles have one address, as
-    /// LwM2M requires. It has the server's settings, and ends with the server. Each call returns a
-    /// clone of the same client.
+    /// Returns a client that sends from this server's socket, so that both roles have one address,
+    /// as LwM2M requires. It has the server's settings, and ends with the server. Each call returns
+    /// a clone of the same client.
     ///
     /// Over `coaps` it uses two kinds of sessions. It opens sessions with the credentials of
     /// [`outgoing_psk`](ServerBuilder::outgoing_psk) and
     /// [`outgoing_roots`](ServerBuilder::outgoing_roots); the server's routes answer requests that
-    /// come back through them. A session that a client of the server has opened carries only
-    /// requests that name that client's identity with
+    /// arrive through them. A session that a client of the server opened carries only requests that
+    /// name that client's identity with
     /// [`expect_peer`](crate::client::RequestBuilder::expect_peer).
     ///
-    /// That of a server with several [workers](ServerBuilder::workers) has sockets of its own, and lives longer: what is answered to the
-    /// server's address may come to any worker, and only one of them would know what was asked.
+    /// With several [workers](ServerBuilder::workers) the client has its own sockets and outlives
+    /// the server, because a response to the server's address could arrive at a worker that did not
+    /// send the request.
     #[must_use]
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// Ends the server. New requests are answered with 5.03. Running handlers are waited for; those that have not ended
-    /// when a quarter of the time is left (but at most 5 s) are dropped, and their requests answered with 5.03 as well,
-    /// with Max-Age, so that no client waits for a response that will not come. Requests of this server's
-    /// [`client`](Self::client), also those that it goes on sending, and the acknowledgement of responses that have to have
-    /// one are waited for. All this takes no longer than `within`.
+    /// Shuts the server down, in at most `within`.
+    ///
+    /// New requests are answered with 5.03. Running handlers may finish; those still running when a
+    /// quarter of the time (at most 5 s) is left are dropped, and their requests answered with 5.03
+    /// and Max-Age, so that no client waits in vain. The shutdown also waits for requests of this
+    /// server's [`client`](Self::client), including new ones, and for acknowledgements of
+    /// Confirmable responses.
     pub async fn shutdown(mut self, within: Duration) {
         self.workers.handles().for_each(|handle| handle.shutdown(within));
         self.workers.all_ended().await;
     }
 
-    /// Waits until the server does not serve any more, which is for ever while all goes well. A program that has nothing
-    /// else to do than to serve waits for this, and so notices if the task that drives the socket comes to an end.
+    /// Waits until the server ends, which is forever while all goes well. A program that only
+    /// serves awaits this, to notice if the task that drives the socket ends.
     ///
     /// ```no_run
     /// # async fn example(mut server: conche::Server) -> Result<(), Box<dyn std::error::Error>> {
@@ -127,10 +133,11 @@ impl Server {
     /// ```
     ///
     /// # Errors
-    /// Why it ended, if it was not told to. Asked again, the answer is the same. Dropping the future changes nothing. Of several
-    /// [workers](ServerBuilder::workers) one that has ended is told of at once; the others go on. With one socket less, though, the kernel hands out all clients anew:
-    /// half of those of the others, too, or more come to a worker that does not know them, neither what they have asked already nor what
-    /// they observe. Who cannot have that ends the server then.
+    /// Why the server ended, unless it was shut down. Later calls return the same. Cancel safe.
+    /// With several [workers](ServerBuilder::workers), the first that ends is reported at once; the
+    /// others continue. However, the kernel then redistributes clients over the remaining sockets:
+    /// half or more of the other workers' clients reach a worker without their deduplication state
+    /// and observations. If that is not acceptable, shut the server down.
     pub async fn wait(&mut self) -> Result<(), Stopped> {
         if self.ended.is_none() {
             self.ended = Some(self.workers.ended().await);
@@ -139,11 +146,11 @@ impl Server {
     }
 }
 
-/// Why a server ended that was not told to.
+/// Why a server ended without being shut down.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Stopped {
-    /// The task that drives its socket panicked, which is a defect of this crate.
+    /// The task that drives its socket panicked, which is a bug in this crate.
     #[error("the task that drives the server's socket panicked: {0}")]
     Panicked(String),
     /// The runtime that it was started on has ended.

@@ -1,5 +1,4 @@
-//! Layers without a type of one's own: async functions around handlers ([`from_fn`]), and errors of services that become
-//! responses ([`handle_error`]).
+//! Layers from async functions ([`from_fn`]) and from error handlers ([`handle_error`]).
 
 use std::fmt;
 use std::future::Future;
@@ -10,7 +9,7 @@ use tower_service::Service;
 use super::routing::{RequestService, Route};
 use super::{Answer, IntoResponse, Request, Response};
 
-/// A layer that is an async function: it gets each request, and with [`Next`] it has the handler answer it.
+/// Makes a layer from an async function of a request and [`Next`], which calls the inner handler.
 ///
 /// ```
 /// use conche::server::{Extension, Next, Request, Response, Router, from_fn, get};
@@ -34,8 +33,9 @@ use super::{Answer, IntoResponse, Request, Response};
 /// let router: Router = Router::new().route("/floor", get(floor)).layer(from_fn(locate));
 /// ```
 ///
-/// One that decides who may do what lets those pass who [observe](Request::is_for_observers): nobody asks then, and who did was asked for an
-/// [`Identity`](crate::security::Identity) when he registered. If it refuses, the observations end.
+/// An authorizing layer must pass requests that [run for observers](Request::is_for_observers):
+/// these have no client, and each observer's [`Identity`](crate::security::Identity) was checked at
+/// registration. Refusing them ends the observations.
 ///
 /// ```
 /// # #[cfg(feature = "dtls")] {
@@ -65,12 +65,12 @@ pub fn from_fn<F>(function: F) -> FromFn<F> {
 #[derive(Clone, Copy)]
 pub struct FromFn<F>(F);
 
-/// The handler, and the layers that are further inside.
+/// The handler and the inner layers.
 #[derive(Clone, Debug)]
 pub struct Next(Route);
 
 impl Next {
-    /// Has the request answered.
+    /// Calls the handler through the inner layers.
     pub async fn run(self, request: Request) -> Response {
         self.0.respond(request).await
     }
@@ -94,8 +94,8 @@ where
     }
 }
 
-/// A layer that turns the errors of the services inside it into responses. Services that may fail, such as that of
-/// `tower`'s timeout, cannot answer requests without it.
+/// Makes a layer that turns the errors of inner services into responses. Services that may fail,
+/// such as `tower`'s timeout, require it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -110,7 +110,7 @@ where
 /// let router: Router = Router::new().route("/", get(async || "at once")).layer(in_time);
 /// ```
 ///
-/// In a `tower::ServiceBuilder` it stands before the layers whose errors it handles.
+/// In a `tower::ServiceBuilder` it precedes the layers whose errors it handles.
 pub fn handle_error<F>(function: F) -> HandleError<F> {
     HandleError(function)
 }

@@ -1,9 +1,9 @@
-//! Serving resources: a tour.
+//! CoAP server: a tour.
 //!
-//! A [`Server`] is a socket with a [`Router`], which leads each request by its path to a [`Resource`] and by its method to
-//! a [`Handler`], an async function. What the function takes is made from the request, what it returns becomes the
-//! response. Whoever knows axum knows this; what is different is that a request is complete when it is handled, and its
-//! response when it is returned.
+//! A [`Server`] is a socket with a [`Router`], which maps each request by path to a [`Resource`]
+//! and by method to a [`Handler`], an async function. Its arguments are extracted from the request,
+//! and its result becomes the response. The API follows axum, except that a handler receives a
+//! complete request and returns a complete response.
 //!
 //! # Routing
 //!
@@ -29,15 +29,15 @@
 //!     .fallback(async || (conche::Code::NOT_FOUND, "see /.well-known/core"));
 //! ```
 //!
-//! `/.well-known/core` is there by itself and lists what has no captures, with what [`Resource`] was told of it. Routes
-//! that contradict each other are an error of [`ServerBuilder::bind`], as are handlers that take another number of
-//! captures than their route has.
+//! The server provides `/.well-known/core`, which lists routes without captures and the attributes
+//! of their [`Resource`]s. Contradictory routes are an error of [`ServerBuilder::bind`], as is a
+//! handler whose number of captures differs from its route's.
 //!
 //! # Extracting
 //!
-//! An argument is something that can be had from a request, and what cannot be had answers the request instead of the
-//! handler: [`extract`] lists what there is, with the codes, and shows how to write one. Those that consume the request
-//! come last.
+//! Arguments are extracted from the request; if one cannot be, its error response is sent and the
+//! handler does not run. [`extract`] lists them with their codes, and shows how to write one.
+//! Arguments that consume the request come last.
 //!
 //! ```
 //! use conche::server::{Conditions, Path, Peer, Query, Rejection, Router, Text, put};
@@ -58,16 +58,17 @@
 //! let router: Router = Router::new().route("/floors/{floor}/rooms/{room}", put(write));
 //! ```
 //!
-//! A request with If-Match or If-None-Match reaches only handlers that take [`Conditions`]; others do not understand these
-//! critical options, so that the answer is 4.02.
+//! A request with If-Match or If-None-Match reaches only handlers that take [`Conditions`]; others
+//! do not recognise these critical options, so the response is 4.02.
 //!
 //! # Answering
 //!
-//! A handler returns what is [`IntoResponse`]: a text, bytes, a pair of [`ContentFormat`](crate::ContentFormat) and bytes,
-//! a [`Code`](crate::Code) alone or with one of these, `()`, an [`Option`] (4.04), a [`Result`], or a [`Response`] with
-//! any options. The code follows from the method unless it is given. A representation in another format than the client
-//! accepts becomes 4.06. A handler may take its time: after a while the request is acknowledged, and the response follows
-//! separately.
+//! A handler returns a type that implements [`IntoResponse`]: a text, bytes, a pair of
+//! [`ContentFormat`](crate::ContentFormat) and bytes, a [`Code`](crate::Code) alone or with one of
+//! these, `()`, an [`Option`] (4.04), a [`Result`], or a [`Response`] with any options. Without an
+//! explicit code, it follows from the method. A representation in a format that the client does not
+//! accept becomes 4.06. If the handler takes long, the request is acknowledged and the response is
+//! sent separately.
 //!
 //! ```
 //! use std::time::Duration;
@@ -85,8 +86,9 @@
 //!
 //! # State
 //!
-//! What handlers share is the state of their router; [`State`] is a clone of it, or of a part that [`FromRef`] takes out.
-//! A `Router<S>` waits for a state, and only a `Router`, which waits for none, can be served.
+//! Handlers share the state of their router; [`State`] is a clone of it, or of a part that
+//! [`FromRef`] returns. A `Router<S>` lacks its state; only a `Router`, which lacks none, can be
+//! served.
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};
@@ -106,10 +108,11 @@
 //! let router: Router = Router::new().route("/notes", get(all).post(add)).with_state(Notes::default());
 //! ```
 //!
-//! # Being observed
+//! # Observing
 //!
-//! Clients may observe a resource that has a [`Notifier`] (RFC 7641). When the program says that there is something new, the
-//! handler runs once for all who ask the same, and its answer goes to each of them as the path to it has room.
+//! Clients may observe a resource with a [`Notifier`] (RFC 7641). On a change, the handler runs
+//! once for all equal observations, and its response is sent to each observer when the path to it
+//! has room.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -136,8 +139,8 @@
 //!
 //! # JSON and CBOR
 //!
-//! With the features `json` and `cbor`, `Json` and `Cbor` are arguments and results. The feature `serde`, which both
-//! include, lets [`Query`] be a struct.
+//! With the features `json` and `cbor`, `Json` and `Cbor` are arguments and results. The feature
+//! `serde`, which both include, allows structs in [`Query`].
 //!
 //! ```
 //! # #[cfg(feature = "json")] {
@@ -160,9 +163,10 @@
 //!
 //! # Layers
 //!
-//! Handlers are [`tower`](https://docs.rs/tower) services to [`Router::layer`] and [`Resource::layer`], which put
-//! `tower`'s or one's own layers around them. [`from_fn`] makes a layer of an async function, [`handle_error`] a response
-//! of what a service such as `tower`'s timeout fails with. In a test, [`Router::into_service`] needs no socket.
+//! [`Router::layer`] and [`Resource::layer`] wrap handlers in [`tower`](https://docs.rs/tower)
+//! layers, `tower`'s or your own. [`from_fn`] makes a layer from an async function, and
+//! [`handle_error`] turns the errors of services such as `tower`'s timeout into responses. For
+//! tests without a socket, use [`Router::into_service`].
 //!
 //! ```
 //! use conche::server::{Next, Request, Response, Router, from_fn, get};
@@ -181,7 +185,7 @@
 //!
 //! # Errors
 //!
-//! An error is a response. [`Rejection`] is one with a text for humans; an error type of one's own implements
+//! An error is a response. [`Rejection`] carries a text for humans; custom error types implement
 //! [`IntoResponse`], so that handlers can use `?`:
 //!
 //! ```
@@ -209,13 +213,14 @@
 //! let router: Router = Router::new().route("/temperature", get(read));
 //! ```
 //!
-//! A handler that panics becomes 5.00, and a line in the log. [`Server::wait`] tells when the server itself has ended.
+//! A handler that panics becomes 5.00 and a log line. [`Server::wait`] returns when the server
+//! itself ends.
 //!
 //! # Tracing
 //!
-//! Each request has a span at level DEBUG, in which its handler runs; what goes wrong on the server's side is logged at
-//! ERROR. A program sees nothing of this without a subscriber, such as this one, for which `RUST_LOG=conche=debug` tells
-//! more:
+//! Each request has a span at level DEBUG, in which its handler runs; server errors are logged at
+//! ERROR. A program sees these events only with a subscriber, such as this one, for which
+//! `RUST_LOG=conche=debug` shows more:
 //!
 //! ```no_run
 //! use tracing_subscriber::EnvFilter;
@@ -225,18 +230,20 @@
 //!
 //! # Limits
 //!
-//! What does not fit into a message goes block by block (RFC 7959), without the handler's doing: it gets the whole payload and
-//! returns the whole response. Both may have 64 KiB, which [`ServerBuilder::body_limit`] changes; [`Router::max_payload`]
-//! sets a lower limit for payloads, beyond which the answer is 4.13. [`ServerBuilder::concurrency`] bounds the handlers that wait at the same time; beyond
-//! that the answer is 5.03. What is larger than memory goes as a stream: a [`BodyStream`] takes a payload of any size as it
-//! comes, and [`Response::stream`] makes one while it is sent. A handler that computes for long holds up all others: such work belongs into
-//! `tokio::task::spawn_blocking`.
+//! Payloads larger than a message are transferred block-wise (RFC 7959): the handler receives the
+//! whole payload and returns the whole response. Both may have 64 KiB, which
+//! [`ServerBuilder::body_limit`] changes; [`Router::max_payload`] sets a lower limit for payloads,
+//! beyond which the response is 4.13. [`ServerBuilder::concurrency`] bounds the waiting handlers;
+//! beyond it the response is 5.03. Stream bodies that are larger than memory: [`BodyStream`]
+//! receives a payload of any size, and [`Response::stream`] sends one. A handler that computes for
+//! long delays all others, so move such work to `tokio::task::spawn_blocking`.
 //!
 //! # Congestion control
 //!
-//! It governs separate responses, which a server retransmits as a client does its requests.
-//! [`ServerBuilder::controller`] chooses one for all clients and [`ServerBuilder::controller_for`] one for those of a
-//! prefix. [`cc`](crate::cc) has them; one of one's own implements its trait [`Controller`](crate::cc::Controller).
+//! Congestion control governs separate responses and notifications, which a server retransmits as a
+//! client does its requests. [`ServerBuilder::controller`] selects a controller for all clients,
+//! and [`ServerBuilder::controller_for`] one for a prefix. [`cc`](crate::cc) lists them; your own
+//! implements its trait [`Controller`](crate::cc::Controller).
 
 mod answer;
 mod builder;

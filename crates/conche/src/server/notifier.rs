@@ -1,4 +1,4 @@
-//! [`Notifier`]: tells observers of a resource that it has changed (RFC 7641).
+//! [`Notifier`]: notifies observers of a resource of changes (RFC 7641).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use super::Response;
 use crate::bell::Bell;
 
-/// Tells those who observe a resource that it has changed (RFC 7641). A [`Resource`](super::Resource) is observed by clients
-/// once it is [`observed_by`](super::Resource::observed_by) a notifier; who changes what the resource shows keeps a clone,
-/// as in the state of its router.
+/// Notifies the observers of a resource of changes (RFC 7641).
+/// [`observed_by`](super::Resource::observed_by) makes a [`Resource`](super::Resource) observable;
+/// the code that changes the resource keeps a clone of the notifier, for example in the router's
+/// state.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -34,21 +35,22 @@ use crate::bell::Bell;
 /// # }
 /// ```
 ///
-/// # What a change costs
+/// # Cost of a change
 ///
 /// The handler of GET or FETCH runs once for all observers of the same path, query, Accept and
-/// payload. Its answer is encoded once, and each observer is sent it when the path to it has room,
-/// under congestion control; a slow observer misses states that are out of date, and gets the last
-/// one. Changes in a hurry run the handler again only when it has ended. Handlers run a few at a
-/// time, and requests are served in between. One prefix of clients opens at most half of
+/// payload. Its response is encoded once, and sent to each observer when congestion control
+/// permits; a slow observer skips outdated states and receives the latest. Rapid changes run the
+/// handler again only after it has finished. A few handlers run at a time, and requests are served
+/// in between. Clients of one prefix hold at most half of
 /// [`Limits::topics`](crate::Limits::topics); registrations beyond are answered without Observe.
 ///
-/// [`Peer`](super::Peer) is then one of those who observe, and conditions and ETags of requests are left out. There is no
-/// [`Identity`](crate::security::Identity): who may observe is decided when a client registers, and
-/// [`Request::is_for_observers`](super::Request::is_for_observers) tells a layer that this has been done. An answer that is an error is the
-/// last notification: it ends the observations.
+/// For the handler, [`Peer`](super::Peer) is one of the observers, and conditions and ETags of
+/// requests are omitted. There is no [`Identity`](crate::security::Identity): authorization happens
+/// at registration, and [`Request::is_for_observers`](super::Request::is_for_observers) lets a
+/// layer recognise such a run. An error response is the last notification: it ends the
+/// observations.
 ///
-/// The methods return at once, and may be called from anywhere, in handlers of the resource, too.
+/// The methods return at once, and may be called from anywhere, including handlers of the resource.
 #[derive(Clone, Debug, Default)]
 pub struct Notifier(Arc<Shared>);
 
@@ -56,7 +58,7 @@ pub struct Notifier(Arc<Shared>);
 struct Shared {
     id: u64,
     observers: AtomicUsize,
-    /// Of the servers that have resources with it.
+    /// Mailboxes of the servers whose resources use this notifier.
     mailboxes: Mutex<Vec<Weak<Mailbox>>>,
 }
 
@@ -68,36 +70,36 @@ impl Default for Shared {
 }
 
 impl Notifier {
-    /// A notifier of no resource yet.
+    /// Returns a notifier without a resource.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What this notifies of has changed: the handlers run, and what they answer is sent to all observers.
+    /// Reports a change: the handlers run, and their responses are sent to all observers.
     pub fn notify(&self) {
         self.change(Changes::ask_all);
     }
 
-    /// The same for the resource with this path, where one notifier is for a route with captures. The path is written as in
-    /// a URI: percent-encoded where necessary, and without a query.
+    /// Reports a change of the resource at this path, for a notifier of a route with captures. The
+    /// path is written as in a URI: percent-encoded where necessary, without a query.
     pub fn notify_path(&self, path: &str) {
         self.change(|changes| changes.ask(path));
     }
 
-    /// All observers are sent this response, whatever they asked for, and no handler runs. An error is the last that they
-    /// hear: it ends the observations.
+    /// Sends this response to all observers, whatever their request, without running a handler. An
+    /// error ends the observations.
     pub fn send(&self, response: Response) {
         self.change(|changes| *changes = Changes { send: Some(response.clone()), ..Changes::none(changes.dismiss) });
     }
 
-    /// Forgets all observers, without a word to them, as a restart would. They may find out when nothing has come for
-    /// longer than the last Max-Age, and register again.
+    /// Forgets all observers without notifying them, as a restart would. They may register again
+    /// when nothing arrives for longer than the last Max-Age.
     pub fn dismiss(&self) {
         self.change(|changes| *changes = Changes::none(true));
     }
 
-    /// How many observe what this notifies of.
+    /// Returns the number of observers.
     #[must_use]
     pub fn observers(&self) -> usize {
         self.0.observers.load(Ordering::Relaxed)
@@ -107,7 +109,7 @@ impl Notifier {
         self.0.id
     }
 
-    /// There were so many observers of something, and now there are so many.
+    /// Updates the number of observers of a resource from `before` to `after`.
     pub(crate) fn count(&self, before: usize, after: usize) {
         if after >= before {
             self.0.observers.fetch_add(after - before, Ordering::Relaxed);
@@ -116,7 +118,7 @@ impl Notifier {
         }
     }
 
-    /// From now on changes are put into this mailbox, too.
+    /// Also delivers future changes to this mailbox.
     pub(crate) fn attach(&self, mailbox: &Arc<Mailbox>) {
         let mut mailboxes = locked(&self.0.mailboxes);
         mailboxes.retain(|other| other.strong_count() > 0);
@@ -133,7 +135,7 @@ impl Notifier {
     }
 }
 
-/// What notifiers have told a server that it has not looked at yet: for each of them no more than what is still to be done.
+/// Changes that a server has not processed yet, merged per notifier.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     changes: Mutex<HashMap<u64, Changes>>,
@@ -141,7 +143,7 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    /// Waits until there may be something.
+    /// Waits until the mailbox may hold changes.
     pub(crate) async fn some(&self) {
         self.some.rung().await;
     }
@@ -151,17 +153,17 @@ impl Mailbox {
     }
 }
 
-/// What is to be done for the observers of a notifier, in this order.
+/// Pending actions for the observers of a notifier, in this order.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// Forget those that there were.
+    /// Forget the present observers.
     pub(crate) dismiss: bool,
-    /// Tell them this.
+    /// Send them this response.
     pub(crate) send: Option<Response>,
     pub(crate) ask: Ask,
 }
 
-/// Which handlers are to be asked for the new state.
+/// The handlers to run for the new state.
 #[derive(Debug, Default)]
 pub(crate) enum Ask {
     #[default]
@@ -170,7 +172,7 @@ pub(crate) enum Ask {
     All,
 }
 
-/// Beyond so many paths all are asked: what a program tells in a hurry must not fill the memory.
+/// Maximum number of paths; beyond it all handlers run. Bounds the memory of rapid changes.
 const MOST_PATHS: usize = 1024;
 
 impl Changes {
@@ -178,7 +180,7 @@ impl Changes {
         Self { dismiss, ..Self::default() }
     }
 
-    /// The answers come after what was to be sent, and supersede it.
+    /// The handlers' responses supersede the one to be sent.
     fn ask_all(&mut self) {
         self.send = None;
         self.ask = Ask::All;
@@ -204,7 +206,7 @@ mod tests {
 
     use super::*;
 
-    /// What is left to do after these calls.
+    /// Returns the pending changes after these calls.
     fn left(calls: impl FnOnce(&Notifier)) -> Changes {
         let (notifier, mailbox) = (Notifier::new(), Arc::new(Mailbox::default()));
         notifier.attach(&mailbox);

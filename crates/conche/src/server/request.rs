@@ -1,4 +1,4 @@
-//! A request as a handler gets it.
+//! [`Request`]: a request as a handler receives it.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use conche_proto::codec::{Body, Code, ContentFormat, MessageId, OptionNumber, Ow
 use super::routing::{Captured, Captures};
 use crate::driver::Address;
 
-/// A request that arrived, with all of its payload.
+/// A received request with its whole payload.
 #[derive(Clone)]
 pub struct Request {
     peer: SocketAddr,
@@ -23,69 +23,69 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request that arrived from this peer.
+    /// Returns a request from this peer.
     #[must_use]
     pub fn new(peer: SocketAddr, message: OwnedMessage) -> Self {
         Self { peer, message, captures: Captures::new(), extensions: Vec::new(), notification: false }
     }
 
-    /// A request as a test of a [`Router`](super::Router) needs one, of these options and this payload. `None` if the
-    /// code is not that of a method.
+    /// Builds a request with these options and this payload, for tests of a
+    /// [`Router`](super::Router). `None` if the code is not a method.
     #[must_use]
     pub fn from_body(peer: SocketAddr, method: Code, body: &Body) -> Option<Self> {
         let message = OwnedMessage::encode(Type::Confirmable, method, MessageId(0), &Token::EMPTY, body);
         Some(Self::new(peer, message.filter(|_| method.is_request())?))
     }
 
-    /// The same request, asked by a notifier.
+    /// Marks the request as a notifier's.
     pub(crate) fn into_notification(self) -> Self {
         Self { notification: true, ..self }
     }
 
-    /// No client asks this now, but a [`Notifier`](super::Notifier), for all clients that observe the resource and were
-    /// allowed to.
+    /// Whether a [`Notifier`](super::Notifier) runs this request for all observers of the resource,
+    /// whose registrations were accepted, rather than one client.
     #[must_use]
     pub fn is_for_observers(&self) -> bool {
         self.notification
     }
 
-    /// Who sent it. Nothing but the source address vouches for this.
+    /// Returns the sender's source address, which may be forged.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
         Address::from(self.peer).canonical()
     }
 
-    /// The method: [`Code::GET`], ….
+    /// Returns the method, such as [`Code::GET`].
     #[must_use]
     pub fn method(&self) -> Code {
         self.message.code()
     }
 
-    /// The whole message.
+    /// Returns the whole message.
     #[must_use]
     pub fn message(&self) -> &OwnedMessage {
         &self.message
     }
 
-    /// The payload; empty if there is none.
+    /// Returns the payload, which may be empty.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         self.message.payload()
     }
 
-    /// The payload, not copied: it keeps the message that it stands in.
+    /// Returns the payload without copying; it keeps the whole message in memory.
     #[must_use]
     pub fn into_payload(self) -> Bytes {
         self.message.payload_bytes()
     }
 
-    /// What the payload is.
+    /// Returns the Content-Format of the payload.
     #[must_use]
     pub fn content_format(&self) -> Option<ContentFormat> {
         self.format(OptionNumber::CONTENT_FORMAT)
     }
 
-    /// What the client wants the payload of the response to be.
+    /// Returns the Accept option: the wanted Content-Format of the response.
     #[must_use]
     pub fn accept(&self) -> Option<ContentFormat> {
         self.format(OptionNumber::ACCEPT)
@@ -95,12 +95,12 @@ impl Request {
         self.message.uint(number).and_then(|format| u16::try_from(format).ok()).map(ContentFormat)
     }
 
-    /// The arguments of the query, in order. Bytes that are not UTF-8 are replaced by U+FFFD.
+    /// Returns the query arguments, in order. Bytes that are not UTF-8 are replaced by U+FFFD.
     pub fn queries(&self) -> impl Iterator<Item = Cow<'_, str>> {
         self.message.uri_queries()
     }
 
-    /// What the `{…}` segments of the route matched, in the order of the route.
+    /// Returns the values of the route's `{…}` segments, in order.
     pub fn captures(&self) -> impl ExactSizeIterator<Item = Capture<'_>> {
         self.captures.iter().map(|captured| Capture { message: &self.message, captured: *captured })
     }
@@ -109,14 +109,14 @@ impl Request {
         self.captures = captures;
     }
 
-    /// What a layer has attached to the request with [`extend`](Self::extend).
+    /// Returns the value of this type that a layer attached with [`extend`](Self::extend).
     #[must_use]
     pub fn extension<T: Any>(&self) -> Option<&T> {
         self.extensions.iter().rev().find_map(|extension| extension.downcast_ref())
     }
 
-    /// Attaches a value for the layers and the handler that follow, which take it out with
-    /// [`Extension`](super::Extension). It hides an earlier one of the same type.
+    /// Attaches a value for inner layers and the handler, which take it with
+    /// [`Extension`](super::Extension). It hides an earlier value of the same type.
     pub fn extend(&mut self, value: impl Any + Send + Sync) {
         self.extensions.push(Arc::new(value));
     }
@@ -128,7 +128,7 @@ impl fmt::Debug for Request {
     }
 }
 
-/// What one `{…}` segment of the route matched.
+/// The value of one `{…}` segment of a route.
 #[derive(Clone, Copy)]
 pub struct Capture<'a> {
     message: &'a OwnedMessage,
@@ -136,16 +136,17 @@ pub struct Capture<'a> {
 }
 
 impl<'a> Capture<'a> {
-    /// The segments: one for `{name}`, one or more for `{*name}`.
+    /// Returns the segments: one for `{name}`, at least one for `{*name}`.
     pub fn segments(self) -> impl Iterator<Item = &'a str> {
         let most = if self.captured.rest { usize::MAX } else { 1 };
         let values = self.message.values(OptionNumber::URI_PATH).skip(self.captured.first).take(most);
-        // The router matches nothing else than UTF-8.
+        // The router matches only UTF-8.
         values.map(|value| std::str::from_utf8(value).unwrap_or_default())
     }
 
-    /// As one text: that of `{name}` as it is; the segments of `{*name}` with a slash between them, in which a slash or
-    /// percent sign of their own is percent-encoded, so that different segments give different texts.
+    /// Returns the value as one text: for `{name}` unchanged; for `{*name}` the segments joined by
+    /// slashes, with slashes and percent signs inside a segment percent-encoded, so that different
+    /// segments give different texts.
     #[must_use]
     pub fn text(self) -> Cow<'a, str> {
         let mut segments = self.segments();

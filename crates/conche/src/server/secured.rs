@@ -1,4 +1,4 @@
-//! Who asks, for handlers and routes that have to know: [`Identity`] as an argument, and [`RequireSecured`].
+//! Authentication in handlers and routes: [`Identity`] as an argument, and [`RequireSecured`].
 
 use std::sync::Once;
 
@@ -31,9 +31,9 @@ impl<S> FromRequestParts<S> for crate::oscore::Identity {
     }
 }
 
-/// The handler wants to know who asks, and cannot.
+/// Returns 4.01 for a handler that takes an identity, if there is none.
 fn nobody_known(request: &Request) -> Rejection {
-    // Said once: whoever changes what is observed would have it said as often.
+    // Logged once, as each change of an observed resource would repeat it.
     static SAID: Once = Once::new();
     if request.is_for_observers() {
         SAID.call_once(|| warn!(
@@ -45,10 +45,11 @@ fn nobody_known(request: &Request) -> Rejection {
     unprotected()
 }
 
-/// A layer that lets only requests pass for whose sender keys vouch: those of OSCORE, or of a DTLS session in which the client has
-/// shown something. Others are answered with 4.01. A [`Notifier`](super::Notifier) that asks for those
-/// who observe passes, as their registrations have. Like any layer it is not around `/.well-known/core`, which tells everybody
-/// what there is.
+/// A layer that passes only authenticated requests: from OSCORE keys, or from a DTLS session with
+/// an authenticated client. Others are answered with 4.01.
+///
+/// Runs of a [`Notifier`](super::Notifier) pass, as the registrations did. Like any layer it does
+/// not apply to `/.well-known/core`, which is public.
 ///
 /// ```
 /// use conche::server::{RequireSecured, Router, get, put};
@@ -73,7 +74,7 @@ impl<I: RequestService> Layer<I> for RequireSecured {
     }
 }
 
-/// What a request is answered that is not protected.
+/// Returns the response to an unprotected request.
 pub(crate) fn unprotected() -> Rejection {
     Rejection::new(Code::UNAUTHORIZED, "this is for those who have keys")
 }

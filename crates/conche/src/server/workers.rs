@@ -1,5 +1,5 @@
-//! The drivers of a server: one on the runtime that it was started on, or several, each with a thread, a runtime, a socket and an
-//! endpoint of its own, which share nothing but the address.
+//! The drivers of a server: one on the caller's runtime, or several, each with its own thread,
+//! runtime, socket and endpoint, which share only the address.
 
 use std::future::poll_fn;
 use std::io;
@@ -22,11 +22,11 @@ use crate::settings::StartError;
 pub(super) struct Workers {
     first: Handle,
     others: Vec<Handle>,
-    /// Those that have not ended.
+    /// Tasks that have not ended.
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// A client of the server's socket may live longer.
+/// Aborts the drivers, since a client on the server's socket may live longer.
 impl Drop for Workers {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
@@ -34,13 +34,13 @@ impl Drop for Workers {
 }
 
 impl Workers {
-    /// A single one, on the runtime of the caller.
+    /// Starts a single driver on the caller's runtime.
     pub(super) fn one(setup: &Setup, binding: &Binding, serves: (Router, Handlers)) -> Result<Self, StartError> {
         let (first, task) = setup.start(binding, Role::Server, serves)?;
         Ok(Self { first, others: Vec::new(), tasks: vec![task] })
     }
 
-    /// So many, each on a thread of its own, which share out the limits.
+    /// Starts `count` drivers, each on its own thread, which divide the limits.
     pub(super) fn several(
         setup: &Setup,
         address: SocketAddr,
@@ -53,10 +53,11 @@ impl Workers {
         *limits = share(limits, count);
         setup.settings.security.share(count);
         let handlers = Handlers { most: handlers.most.div_ceil(count), ..handlers };
-        // Another server that shares the address would take a part of the clients, and nobody would be told.
+        // Another server that shares the address would silently receive part of the clients.
         could_have_alone(address, setup.settings.interface.as_deref())?;
-        // Each socket that is opened makes the kernel hand out clients anew, so that a copy of a request may come to another one than the
-        // request did: none is served before all are there, and what came before that is lost, as if the server had started later.
+        // Each socket that is opened makes the kernel redistribute clients, so a duplicate could
+        // arrive at another socket than its original. Nothing is served before all are open;
+        // datagrams received before are discarded, as if the server had started later.
         let first = Seat::open(&setup, address)?;
         let address = first.socket.local();
         let others = (1..count).map(|_| Seat::open(&setup, address)).collect::<io::Result<Vec<_>>>()?;
@@ -64,14 +65,14 @@ impl Workers {
         let company = Company::default();
         let start = |index, seat: Seat| seat.start(&setup, index, company.clone(), (router.clone(), handlers));
         let (first, task) = start(0, first)?;
-        // From here on, an error stops those that run.
+        // From here on, an error drops and stops the running drivers.
         let mut workers = Self { first, others: Vec::new(), tasks: vec![task] };
         for (index, seat) in (1..).zip(others) {
             let (handle, task) = start(index, seat)?;
             workers.others.push(handle);
             workers.tasks.push(task);
         }
-        // What is left here would keep all of them from an end.
+        // A remaining clone would keep the shutdown barrier closed.
         drop(company);
         Ok(workers)
     }
@@ -84,7 +85,7 @@ impl Workers {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// Waits until all have ended, or one of them that was not told to.
+    /// Waits until all have ended, or one of them without a shutdown.
     pub(super) async fn ended(&mut self) -> Result<(), Stopped> {
         poll_fn(|context| {
             let mut ended = Ok(());
@@ -104,20 +105,20 @@ impl Workers {
     /// Waits until all have ended.
     pub(super) async fn all_ended(&mut self) {
         while !self.tasks.is_empty() {
-            // A task does not panic by our doing; if it has, it is over all the same.
+            // A panicked task has ended, too.
             let _ = self.ended().await;
         }
     }
 }
 
-/// Where a driver will run.
+/// A socket and a runtime for a driver.
 struct Seat {
     socket: Socket,
     runtime: Background,
 }
 
 impl Seat {
-    /// A socket at an address that it shares, on a runtime of its own.
+    /// Opens a socket at a shared address, on its own runtime.
     fn open(setup: &Setup, address: SocketAddr) -> io::Result<Self> {
         let runtime = Background(Some(Builder::new_current_thread().enable_all().build()?));
         let socket = {
@@ -127,7 +128,7 @@ impl Seat {
         Ok(Self { socket, runtime })
     }
 
-    /// Starts a driver on a thread of its own, which ends with it.
+    /// Starts a driver on its own thread, which ends with the driver.
     fn start(
         self,
         setup: &Setup,
@@ -147,8 +148,8 @@ impl Seat {
     }
 }
 
-/// A runtime that may be dropped wherever an error does so, also on a thread of another one, where a [`Runtime`] itself panics. What
-/// blocks a thread of its own may take as long as it likes.
+/// A runtime that can be dropped anywhere, also on a thread of another runtime, where dropping a
+/// [`Runtime`] panics. Its blocking tasks may take arbitrarily long.
 struct Background(Option<Runtime>);
 
 impl Background {
@@ -156,7 +157,7 @@ impl Background {
         self.0.as_ref().map(Runtime::enter)
     }
 
-    /// Runs a driver, and what its handlers spawn, until it has ended.
+    /// Runs a driver, and the tasks of its handlers, until the driver ends.
     fn run(&self, driver: &Handle) {
         if let Some(runtime) = &self.0 {
             runtime.block_on(driver.stopped());
@@ -172,8 +173,8 @@ impl Drop for Background {
     }
 }
 
-/// Divides legal limits among `count` endpoints, so that all of them together hold no more than one
-/// did. A part that would be too small to work with is larger than that.
+/// Divides valid limits among `count` endpoints, so that together they hold no more than one did. A
+/// share that would be too small to work with is larger.
 ///
 /// These stay whole: limits of one peer or one request, as a peer is served by the same endpoint as
 /// long as all run; paths, which each endpoint measures by itself; requests to groups, which arrive
@@ -205,10 +206,11 @@ fn share(limits: &Limits, count: usize) -> Limits {
         outputs,
     } = limits;
     let part = |whole: usize| whole.div_ceil(count);
-    // As many as a few replies or bodies take, or nothing could be remembered or put together.
+    // At least a few replies or bodies; otherwise none could be kept or reassembled.
     let replies = deduplication_bytes.min(4 * (message_bytes + 128));
     let bodies = assembly_bytes.min(body_bytes.saturating_mul(4));
-    // As many as a few requests take that come in parts, with the longest token, or none of these would ever be served.
+    // At least a few block-wise requests with the longest token; otherwise none of these would ever
+    // be served.
     let requests = incoming.min(8 * (1 + message_bytes.div_ceil(128)));
     Limits {
         peers: part(peers),

@@ -1,4 +1,4 @@
-//! The payload as it comes.
+//! [`BodyStream`]: the payload as a stream.
 
 use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ use super::{FromRequest, Needs};
 use crate::driver::Inlet;
 use crate::server::{IntoResponse, Request, Response};
 
-/// The payload as it comes: the handler runs as soon as the first block is there, and a payload may have any size.
+/// The payload as a stream of any size: the handler runs as soon as the first block has arrived.
 ///
 /// ```
 /// use conche::Code;
@@ -30,17 +30,19 @@ use crate::server::{IntoResponse, Request, Response};
 /// let router: Router = Router::new().route("/log", post(count));
 /// ```
 ///
-/// A block is acknowledged to the client, with 2.31, when [`chunk`](Self::chunk) has yielded it; so the client sends no faster
-/// than the handler takes, and no more than one block waits here. It may take its time: the client gets an Empty ACK and
-/// waits, those that keep to EXCHANGE_LIFETIME for 247 s. A response ends the transfer, whenever it is given.
+/// A block is acknowledged with 2.31 once [`chunk`](Self::chunk) has yielded it, so the client
+/// sends no faster than the handler reads, and at most one block is buffered. If the handler takes
+/// long, the client gets an Empty ACK and waits; clients that follow EXCHANGE_LIFETIME wait 247 s.
+/// A response ends the transfer at any time.
 ///
-/// - What a client abandons ends with [`BodyError::Ended`], after 247 s in which nothing came.
-/// - Neither [`body_limit`](crate::server::ServerBuilder::body_limit) nor
-///   [`max_payload`](crate::server::Router::max_payload) holds for the whole of it: the handler has to know when it is too
-///   much, and answers 4.13.
-/// - A payload that fits into one message, and one that came in sets (RFC 9177), is one chunk.
-/// - For 247 s at most [`Limits::transfers_per_peer`](crate::Limits::transfers_per_peer) of a client are under way; beyond
-///   that it gets 5.03.
+/// - A transfer that the client abandons ends with [`BodyError::Ended`], after 247 s without a
+///   block.
+/// - [`body_limit`](crate::server::ServerBuilder::body_limit) and
+///   [`max_payload`](crate::server::Router::max_payload) do not apply to the whole payload: the
+///   handler must check its size and answer 4.13.
+/// - A payload that fits into one message, or was sent with Q-Block (RFC 9177), is one chunk.
+/// - A client can start at most [`Limits::transfers_per_peer`](crate::Limits::transfers_per_peer)
+///   transfers per 247 s; further ones get 5.03.
 #[derive(Debug)]
 pub struct BodyStream {
     here: Option<Bytes>,
@@ -48,11 +50,11 @@ pub struct BodyStream {
     size: Option<u32>,
 }
 
-/// Why no more of a payload comes.
+/// Why the rest of a payload does not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// The client did not go on, or began anew. It does not wait for a response.
+    /// The client stopped or started again. It does not wait for a response.
     #[error("{0}")]
     Ended(StreamEnd),
     /// The server has ended.
@@ -60,7 +62,7 @@ pub enum BodyError {
     Stopped,
 }
 
-/// 4.08, which nobody waits for.
+/// Becomes 4.08, which the client does not wait for.
 impl IntoResponse for BodyError {
     fn into_response(self, _method: Code) -> Response {
         Response::diagnostic(Code::REQUEST_ENTITY_INCOMPLETE, self.to_string())
@@ -68,10 +70,10 @@ impl IntoResponse for BodyError {
 }
 
 impl BodyStream {
-    /// The next part; `None` at the end. Dropping the future loses nothing.
+    /// Returns the next part, or `None` at the end. Cancel safe.
     ///
     /// # Errors
-    /// If the rest will not come. After that there is nothing more.
+    /// If the rest will not arrive. The stream ends after an error.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
         loop {
             if let Some(chunk) = self.here.take() {
@@ -102,7 +104,8 @@ impl BodyStream {
         }
     }
 
-    /// How many bytes the whole payload has, if the client says so: with Size1 (RFC 7959 §4), which may be an estimate.
+    /// Returns the size of the whole payload in bytes, if the client sends Size1 (RFC 7959 §4),
+    /// which may be an estimate.
     #[must_use]
     pub fn size(&self) -> Option<u32> {
         self.size
@@ -124,7 +127,7 @@ impl<S> FromRequest<S> for BodyStream {
     }
 }
 
-/// What a request carries to [`BodyStream`].
+/// Carries the rest of a payload from a request to [`BodyStream`].
 pub(crate) struct Rest(Mutex<Option<Inlet>>);
 
 impl Rest {

@@ -12,11 +12,11 @@ use super::payload::expect_format;
 use super::{FromRequest, Rejection};
 use crate::server::{IntoResponse, Request, Response};
 
-/// A value that stands as CBOR in the payload, Content-Format 60.
+/// A value encoded as CBOR, Content-Format 60.
 ///
-/// As an argument: another Content-Format is answered with 4.15, what is not CBOR or not a `T` with 4.00 and the place.
-/// As a result: 2.05 or 2.04, as the method has it; 4.06 if the client accepts only something else; 5.00, with a line in
-/// the log, if the value cannot be written as CBOR.
+/// As an argument: another Content-Format is answered with 4.15; invalid CBOR, or CBOR that is not
+/// a `T`, with 4.00 and the position. As a result: 2.05 or 2.04, by method; 4.06 if the client does
+/// not accept CBOR; 5.00 and a log line if encoding fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cbor<T>(pub T);
 

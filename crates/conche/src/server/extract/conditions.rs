@@ -7,11 +7,11 @@ use conche_proto::codec::{Code, OptionNumber};
 use super::{FromRequestParts, Needs, Rejection};
 use crate::server::Request;
 
-/// The conditions of a request (RFC 7252 §5.10.8), to be checked before it has an effect, and in one go with that.
+/// The conditions of a request (RFC 7252 §5.10.8). Check them atomically with the request's effect.
 ///
-/// GET and FETCH have none, so that the router itself compares their conditions with the response: with its ETag, and with
-/// 4.04 for what does not exist. Handlers of other methods take this; one that does not has its conditional requests
-/// answered with 4.02.
+/// GET and FETCH have no effect, so the router compares their conditions with the response: with
+/// its ETag, and with 4.04 for a missing resource. Handlers of other methods must take this
+/// argument; without it, conditional requests are answered with 4.02.
 ///
 /// ```
 /// use conche::server::extract::Rejection;
@@ -31,7 +31,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Those of this request.
+    /// Returns the conditions of a request.
     #[must_use]
     pub fn of(request: &Request) -> Self {
         let message = request.message();
@@ -41,19 +41,19 @@ impl Conditions {
         }
     }
 
-    /// There is one at least.
+    /// Whether there is a condition.
     #[must_use]
     pub fn is_conditional(&self) -> bool {
         self.if_none_match || !self.if_match.is_empty()
     }
 
-    /// Whether they hold for a resource that now has this ETag, or does not exist. One that exists without an ETag has the
-    /// empty one.
+    /// Checks the conditions for a resource with this ETag, or `None` if it does not exist. Pass an
+    /// empty ETag for one that exists without an ETag.
     ///
     /// # Errors
-    /// 4.12 if they do not.
+    /// 4.12 if a condition does not hold.
     pub fn check(&self, etag: Option<&[u8]>) -> Result<(), Rejection> {
-        // An empty If-Match asks whether the resource exists at all.
+        // An empty If-Match requires only that the resource exists.
         let wanted = |tag: &Vec<u8>| etag.is_some_and(|etag| tag.is_empty() || tag == etag);
         if !self.if_match.is_empty() && !self.if_match.iter().any(wanted) {
             let now = if etag.is_some() { "has another ETag" } else { "does not exist" };

@@ -1,4 +1,4 @@
-//! What a handler knows beside the request: the state, the peer, what layers attached.
+//! [`State`], [`Peer`] and [`Extension`]: arguments from the context of a request.
 
 use std::any::{Any, type_name};
 use std::convert::Infallible;
@@ -11,9 +11,9 @@ use tracing::error;
 use super::{FromRequestParts, Rejection};
 use crate::server::Request;
 
-/// A clone of the state that the router was given, or of a part of it that [`FromRef`] takes out.
+/// A clone of the router's state, or of a part that [`FromRef`] returns.
 ///
-/// State that is expensive to clone, or that handlers change, stands in an [`Arc`](std::sync::Arc).
+/// Put state that is expensive to clone, or that handlers change, in an [`Arc`](std::sync::Arc).
 ///
 /// ```
 /// use conche::server::extract::FromRef;
@@ -42,9 +42,9 @@ use crate::server::Request;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State<T>(pub T);
 
-/// A value that can be had from a reference to `T`: a part of a state. Of the whole there is a clone.
+/// A value obtained from a reference to a state `T`. Implemented for the whole by cloning.
 pub trait FromRef<T> {
-    /// Takes it out.
+    /// Returns the value.
     fn from_ref(whole: &T) -> Self;
 }
 
@@ -76,7 +76,7 @@ impl<T> DerefMut for State<T> {
     }
 }
 
-/// Who sent the request. Nothing but the source address vouches for this.
+/// The sender's source address, which may be forged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
 
@@ -88,8 +88,8 @@ impl<S> FromRequestParts<S> for Peer {
     }
 }
 
-/// A clone of what a layer attached with [`Request::extend`]. Without it the answer is 5.00, and the log says what is
-/// missing.
+/// A clone of a value that a layer attached with [`Request::extend`]. Without it the response is
+/// 5.00, and the log names the missing type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extension<T>(pub T);
 

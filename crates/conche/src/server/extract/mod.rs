@@ -1,23 +1,28 @@
-//! What a handler can take as arguments: parts of the request, checked before the handler runs.
+//! Handler arguments, extracted from the request before the handler runs.
 //!
-//! | argument | what it is | refused with |
-//! |---|---|---|
-//! | [`Path`] | what the route captured | 4.04 |
-//! | [`Query`] | the query's arguments, one by one or as a struct (feature `serde`) | 4.00 |
-//! | [`State`] | the state of the router, or a part of it | |
-//! | [`Peer`] | who sent the request | |
-//! | [`Identity`](crate::security::Identity) | who sent it, as far as keys vouch for that (features `dtls`, `oscore`) | 4.01 |
-//! | [`Conditions`] | If-Match and If-None-Match; without it, such a request is answered with 4.02 if it has an effect | |
-//! | [`Extension`] | what a layer attached | 5.00 |
-//! | [`Payload`], [`Bytes`] | the payload, not copied | |
-//! | [`Text`], [`String`] | the payload as text | 4.15, 4.00 |
-//! | `Json`, `Cbor` | the payload as a type of the program's (features `json`, `cbor`) | 4.15, 4.00 |
-//! | [`BodyStream`] | the payload as it comes, of any size | |
-//! | [`Request`] | everything | |
-//! | [`Result`] of one of these | the argument, or why it cannot be had | |
+//! These implement [`FromRequestParts`], which reads the request, and can be any argument:
 //!
-//! The upper half implements [`FromRequestParts`], which looks at the request, and can be any argument; the lower half
-//! [`FromRequest`], which consumes it, and is the last one. An extractor of one's own implements either:
+//! - [`Path`]: captures of the route. Error: 4.04.
+//! - [`Query`]: query arguments, one by one or as a struct (feature `serde`). Error: 4.00.
+//! - [`State`]: the router's state, or a part of it.
+//! - [`Peer`]: the sender's address.
+//! - [`Identity`](crate::security::Identity): the sender, as authenticated (features `dtls`,
+//!   `oscore`). Error: 4.01.
+//! - [`Conditions`]: If-Match and If-None-Match. Without this argument, unsafe requests with a
+//!   condition are answered with 4.02.
+//! - [`Extension`]: a value attached by a layer. Error: 5.00.
+//!
+//! These implement [`FromRequest`], which consumes the request, and must be the last argument:
+//!
+//! - [`Payload`], [`Bytes`]: the payload, without copying.
+//! - [`Text`], [`String`]: the payload as text. Errors: 4.15, 4.00.
+//! - `Json`, `Cbor`: the payload as a type of the program (features `json`, `cbor`). Errors: 4.15,
+//!   4.00.
+//! - [`BodyStream`]: the payload as a stream of any size.
+//! - [`Request`]: the whole request.
+//!
+//! A [`Result`] of either kind is the argument or its error. A custom extractor implements one of
+//! the traits:
 //!
 //! ```
 //! use conche::Code;
@@ -39,8 +44,8 @@
 //! let router: Router = Router::new().route("/hello", get(async |Client(name): Client| format!("hello, {name}")));
 //! ```
 //!
-//! Extraction is not async: a request is handled when all of it has arrived, or the first block for [`BodyStream`]. What has to wait, for a database for
-//! example, is the affair of a handler or of a layer.
+//! Extraction is not async: it runs when the request is complete, or for [`BodyStream`] at the
+//! first block. Waiting, such as for a database, belongs in a handler or a layer.
 
 mod body_stream;
 #[cfg(feature = "cbor")]
@@ -74,56 +79,56 @@ pub use bytes::Bytes;
 
 use super::{IntoResponse, Request};
 
-/// An argument of a handler that is made by looking at the request.
+/// A handler argument that is read from the request.
 ///
-/// `M` tells implementations apart that could be for the same type; one of your own leaves it out.
+/// `M` distinguishes implementations that could apply to the same type; your own omit it.
 #[diagnostic::on_unimplemented(note = "an argument that consumes the request, such as `Payload`, must be the last one")]
 pub trait FromRequestParts<S, M = marker::Plain>: Sized {
-    /// What answers the request if it cannot be made.
+    /// The response if extraction fails.
     type Rejection: IntoResponse;
 
-    /// What it asks of the route that it is used for.
+    /// Requirements of the argument on its route.
     const NEEDS: Needs = Needs::NOTHING;
 
-    /// Makes it.
+    /// Extracts the argument.
     ///
     /// # Errors
-    /// What to answer instead of running the handler.
+    /// The response to send instead of running the handler.
     fn from_request_parts(request: &Request, state: &S) -> Result<Self, Self::Rejection>;
 }
 
 /// The last argument of a handler, which may consume the request.
 ///
-/// `M` tells implementations apart that could be for the same type; one of your own leaves it out.
+/// `M` distinguishes implementations that could apply to the same type; your own omit it.
 pub trait FromRequest<S, M = marker::Consuming>: Sized {
-    /// What answers the request if it cannot be made.
+    /// The response if extraction fails.
     type Rejection: IntoResponse;
 
-    /// What it asks of the route that it is used for.
+    /// Requirements of the argument on its route.
     const NEEDS: Needs = Needs::NOTHING;
 
-    /// Makes it.
+    /// Extracts the argument.
     ///
     /// # Errors
-    /// What to answer instead of running the handler.
+    /// The response to send instead of running the handler.
     fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection>;
 }
 
-/// What [`FromRequestParts`] and [`FromRequest`] are told apart by.
+/// Type markers that distinguish implementations of [`FromRequestParts`] and [`FromRequest`].
 pub mod marker {
-    /// An implementation that is the only one for its type.
+    /// The only implementation for its type.
     #[derive(Debug)]
     pub enum Plain {}
 
-    /// An implementation of [`FromRequest`](super::FromRequest) itself.
+    /// A direct implementation of [`FromRequest`](super::FromRequest).
     #[derive(Debug)]
     pub enum Consuming {}
 
-    /// [`FromRequest`](super::FromRequest) by [`FromRequestParts`](super::FromRequestParts).
+    /// [`FromRequest`](super::FromRequest) through [`FromRequestParts`](super::FromRequestParts).
     #[derive(Debug)]
     pub enum Parts {}
 
-    /// A value that is parsed from a text.
+    /// A value parsed from text.
     #[derive(Debug)]
     pub enum Parsed {}
 
@@ -131,7 +136,7 @@ pub mod marker {
     #[derive(Debug)]
     pub enum Listed {}
 
-    /// An argument that may be missing.
+    /// An argument as a [`Result`].
     #[derive(Debug)]
     pub enum Tried {}
 
@@ -144,7 +149,7 @@ pub mod marker {
     pub enum Several {}
 }
 
-/// What looks at the request may also be the last argument.
+/// An argument that reads the request may also be the last one.
 impl<S, M, T: FromRequestParts<S, M>> FromRequest<S, (marker::Parts, M)> for T {
     type Rejection = T::Rejection;
 
@@ -155,7 +160,7 @@ impl<S, M, T: FromRequestParts<S, M>> FromRequest<S, (marker::Parts, M)> for T {
     }
 }
 
-/// The argument, or why it cannot be had: the handler decides.
+/// The argument or its error, for the handler to decide.
 impl<S, M, T: FromRequestParts<S, M>> FromRequestParts<S, (marker::Tried, M)> for Result<T, T::Rejection> {
     type Rejection = std::convert::Infallible;
 
@@ -166,7 +171,7 @@ impl<S, M, T: FromRequestParts<S, M>> FromRequestParts<S, (marker::Tried, M)> fo
     }
 }
 
-/// The argument, or why it cannot be had: the handler decides.
+/// The argument or its error, for the handler to decide.
 impl<S, T: FromRequest<S>> FromRequest<S> for Result<T, T::Rejection> {
     type Rejection = std::convert::Infallible;
 

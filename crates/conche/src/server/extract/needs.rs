@@ -1,6 +1,6 @@
-//! [`Needs`]: what is known of an argument before any request arrives.
+//! [`Needs`]: requirements of arguments, known before any request.
 
-/// What an argument asks of the route that it is used for. A server that cannot give it does not start.
+/// Requirements of an argument on its route. A server that cannot meet them does not start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     conditions: bool,
@@ -9,23 +9,23 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Nothing.
+    /// No requirements.
     pub const NOTHING: Self = Self { conditions: false, stream: false, captures: None };
 
-    /// It looks at If-Match and If-None-Match. A request with one of them is answered with 4.02 if no argument of its
-    /// handler does, since they are critical options (RFC 7252 §5.4.1).
+    /// The argument checks If-Match and If-None-Match. Otherwise requests with these critical
+    /// options are answered with 4.02 (RFC 7252 §5.4.1).
     pub const CONDITIONS: Self = Self { conditions: true, ..Self::NOTHING };
 
-    /// It takes the payload as it comes. Requests that come in blocks are handled from the first one on.
+    /// The argument streams the payload. Block-wise requests are handled from their first block on.
     pub const STREAM: Self = Self { stream: true, ..Self::NOTHING };
 
-    /// It takes everything that the route captures, which is so many values.
+    /// The argument takes all captures of the route, which must be `count`.
     #[must_use]
     pub const fn captures(count: usize) -> Self {
         Self { captures: Some(count), ..Self::NOTHING }
     }
 
-    /// What two arguments ask for.
+    /// Combines the requirements of two arguments.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         let captures = match (self.captures, other.captures) {

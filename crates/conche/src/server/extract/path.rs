@@ -1,4 +1,4 @@
-//! [`Path`]: what the route captured.
+//! [`Path`]: captures of the route.
 
 use std::str::FromStr;
 
@@ -8,8 +8,9 @@ use tracing::error;
 use super::{FromRequestParts, Needs, Rejection, marker};
 use crate::server::{Request, request::Capture};
 
-/// What the `{…}` segments of the route matched, parsed: `Path<T>` for one, `Path<(A, B)>` for several, in the order of
-/// the route. What does not parse names no resource: 4.04. A server does not start if the number is not the route's.
+/// The parsed values of the route's `{…}` segments: `Path<T>` for one, `Path<(A, B)>` for several,
+/// in order. A value that does not parse is answered with 4.04. The server does not start if the
+/// number differs from the route's.
 ///
 /// ```
 /// use conche::server::{Path, Router, get};
@@ -33,14 +34,15 @@ use crate::server::{Request, request::Capture};
 ///     .route("/files/{*path}", get(file));
 /// ```
 ///
-/// A segment may hold a slash, which the client encodes as `%2F`. In the `String` of a `{*…}` such a slash stays
-/// encoded, and a percent sign as `%25`; the segments of a `Vec` are as they were meant.
+/// A segment may contain a slash, which the client encodes as `%2F`. In the `String` of a `{*…}`,
+/// such a slash stays encoded, and a percent sign becomes `%25`; the segments of a `Vec` are
+/// decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path<T>(pub T);
 
-/// What one capture can become: all that is [`FromStr`], and a `Vec` of it, with a value for each segment.
+/// A type for one capture: any [`FromStr`], or a `Vec` of such values with one per segment.
 pub trait FromCapture<M>: Sized {
-    /// Parses what was captured. `None` if it is not what it should be.
+    /// Parses a capture; `None` if it is malformed.
     fn from_capture(capture: Capture<'_>) -> Option<Self>;
 }
 
@@ -63,7 +65,8 @@ fn value<T: FromCapture<M>, M>(capture: Capture<'_>) -> Result<T, Rejection> {
     })
 }
 
-/// The captures, if they are as many as wanted. The router has checked that, unless a layer made up the request.
+/// Returns the captures if their number is `N`. The router has checked that, unless a layer created
+/// the request.
 fn captures<const N: usize>(request: &Request) -> Result<[Capture<'_>; N], Rejection> {
     let mut captures = request.captures();
     let there = captures.len();

@@ -1,4 +1,4 @@
-//! The payload as bytes and as text.
+//! [`Payload`] and [`Text`]: the payload as bytes and as text.
 
 use std::convert::Infallible;
 
@@ -8,7 +8,7 @@ use conche_proto::codec::{Code, ContentFormat};
 use super::{FromRequest, Rejection};
 use crate::server::Request;
 
-/// The payload's bytes, whatever they are. They are not copied.
+/// The payload's bytes, of any Content-Format, without copying.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Payload(pub Bytes);
 
@@ -20,7 +20,7 @@ impl<S> FromRequest<S> for Payload {
     }
 }
 
-/// The payload's bytes, as [`Payload`].
+/// The payload's bytes, like [`Payload`].
 impl<S> FromRequest<S> for Bytes {
     type Rejection = Infallible;
 
@@ -29,7 +29,7 @@ impl<S> FromRequest<S> for Bytes {
     }
 }
 
-/// The payload as text. Another Content-Format is answered with 4.15, what is not UTF-8 with 4.00.
+/// The payload as text. Another Content-Format is answered with 4.15, invalid UTF-8 with 4.00.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text(pub String);
 
@@ -45,7 +45,7 @@ impl<S> FromRequest<S> for Text {
     }
 }
 
-/// The payload as text, as [`Text`].
+/// The payload as text, like [`Text`].
 impl<S> FromRequest<S> for String {
     type Rejection = Rejection;
 
@@ -54,7 +54,7 @@ impl<S> FromRequest<S> for String {
     }
 }
 
-/// Refuses a payload of which the client says that it is something else. If it does not say, it may be this.
+/// Rejects a payload with another Content-Format. A missing one is accepted.
 pub(super) fn expect_format(request: &Request, wanted: ContentFormat, name: &str) -> Result<(), Rejection> {
     match request.content_format() {
         Some(other) if other != wanted => {

@@ -1,11 +1,12 @@
-//! [`Rejection`]: why an argument cannot be had.
+//! [`Rejection`]: why an argument cannot be extracted.
 
 use conche_proto::codec::{Code, Escaped};
 use thiserror::Error;
 
 use crate::server::{IntoResponse, Response};
 
-/// Why an argument cannot be had: a response code and a text for humans, its diagnostic payload (RFC 7252 §5.5.2).
+/// Why an argument cannot be extracted: a response code and a text for humans, its diagnostic
+/// payload (RFC 7252 §5.5.2).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", Escaped(message))]
 pub struct Rejection {
@@ -13,12 +14,13 @@ pub struct Rejection {
     message: String,
 }
 
-/// The longest text. Most quote the request, and a response must not become too large by what a peer has sent.
+/// Maximum bytes of the text. Most texts quote the request, and a peer must not be able to make a
+/// response large.
 const LONGEST: usize = 256;
 
 impl Rejection {
-    /// A rejection with this code and text, which should say what was wrong, where, and what would be right. Of a text of
-    /// more than 256 bytes the end is cut off.
+    /// Returns a rejection. The text should name the error, its position and the expected value. It
+    /// is truncated to 256 bytes.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         const CUT: &str = "…";
         let mut message = message.into();
@@ -29,7 +31,7 @@ impl Rejection {
         Self { code, message }
     }
 
-    /// The code of the response.
+    /// Returns the response code.
     #[must_use]
     pub fn code(&self) -> Code {
         self.code

@@ -1,4 +1,4 @@
-//! [`IntoResponse`]: what a handler may return.
+//! [`IntoResponse`]: results of handlers.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -8,12 +8,12 @@ use conche_proto::codec::{Code, ContentFormat};
 
 use super::Response;
 
-/// What a handler may return.
+/// A result of a handler.
 ///
-/// The code of what has none of its own follows from the method: 2.05 for GET and FETCH, 2.02 for DELETE, 2.04 for the
+/// Results without a code get one by method: 2.05 for GET and FETCH, 2.02 for DELETE, 2.04 for
 /// others.
 pub trait IntoResponse {
-    /// The response to a request with this method.
+    /// Returns the response to a request with this method.
     fn into_response(self, method: Code) -> Response;
 }
 
@@ -66,35 +66,35 @@ impl IntoResponse for Cow<'_, str> {
     }
 }
 
-/// Success, with a payload of which only the application knows what it is.
+/// Success, with a payload of application/octet-stream.
 impl IntoResponse for Bytes {
     fn into_response(self, method: Code) -> Response {
         success(method).payload(ContentFormat::OCTET_STREAM, self)
     }
 }
 
-/// Never.
+/// Never constructed.
 impl IntoResponse for Infallible {
     fn into_response(self, _method: Code) -> Response {
         match self {}
     }
 }
 
-/// Success, with a payload of which only the application knows what it is.
+/// Success, with a payload of application/octet-stream.
 impl IntoResponse for Vec<u8> {
     fn into_response(self, method: Code) -> Response {
         success(method).payload(ContentFormat::OCTET_STREAM, self)
     }
 }
 
-/// Success, with a payload and what it is.
+/// Success, with a payload and its Content-Format.
 impl<T: Into<Bytes>> IntoResponse for (ContentFormat, T) {
     fn into_response(self, method: Code) -> Response {
         success(method).payload(self.0, self.1)
     }
 }
 
-/// What the second would be, with the code of the first. An error's text is a diagnostic payload.
+/// The second's response, with the code of the first. An error's text is a diagnostic payload.
 impl<T: IntoResponse> IntoResponse for (Code, T) {
     fn into_response(self, method: Code) -> Response {
         let response = self.1.into_response(method);
@@ -113,7 +113,7 @@ impl<T: IntoResponse> IntoResponse for Option<T> {
     }
 }
 
-/// Whichever it is.
+/// The value's response or the error's.
 impl<T: IntoResponse, E: IntoResponse> IntoResponse for Result<T, E> {
     fn into_response(self, method: Code) -> Response {
         match self {

@@ -1,4 +1,4 @@
-//! What answers a request in the end, before and after the state is known.
+//! [`Callee`]: a type-erased handler with its layers, before and after the state is known.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use crate::server::extract::Needs;
 use crate::server::handler::Handler;
 use crate::server::{Answer, Request, Response};
 
-/// A handler whose arguments are no longer in its type, and the layers around it.
+/// A handler with its argument types erased, and the layers around it.
 pub(super) struct Callee<S> {
     needs: Needs,
     stage: Stage<S>,
 }
 
 enum Stage<S> {
-    /// It waits for the state; layers are put around it when that is there.
+    /// Lacks its state; layers are applied once that is known.
     Stateless(Make<S>),
-    /// It has its state.
+    /// Has its state.
     Ready(Route),
 }
 
-/// Makes a route of a handler and its state.
+/// Makes a route from a handler and its state.
 type Make<S> = Arc<dyn Fn(&Arc<S>) -> Route + Send + Sync>;
 
 impl<S: Send + Sync + 'static> Callee<S> {
@@ -36,7 +36,7 @@ impl<S: Send + Sync + 'static> Callee<S> {
         Self { needs: H::NEEDS, stage: Stage::Stateless(Arc::new(make)) }
     }
 
-    /// Answers everything with this code.
+    /// Returns a callee that answers everything with this code.
     pub(super) fn always(code: Code) -> Self {
         let answer = move |_request| -> Answer { Answer::ready(Response::new(code)) };
         Self { needs: Needs::NOTHING, stage: Stage::Ready(Route::new(answer)) }
@@ -67,8 +67,8 @@ impl<S> Callee<S> {
         self.needs
     }
 
-    /// The answer to a request with a condition that its handler would not look at before it has an effect: an unrecognised
-    /// critical option (RFC 7252 §5.4.1).
+    /// Returns 4.02 for a condition that the handler would not check before it has an effect: an
+    /// unrecognised critical option (RFC 7252 §5.4.1).
     pub(super) fn refusal(&self, request: &Request) -> Option<Response> {
         if self.needs.has_conditions() || request.method().is_safe() {
             return None;
@@ -85,7 +85,7 @@ impl Callee<()> {
     pub(super) fn call(&self, request: Request) -> Answer {
         match &self.stage {
             Stage::Ready(route) => route.answer(request),
-            // A server gives all handlers their state before it starts.
+            // Not reached: a server provides the state before it starts.
             Stage::Stateless(make) => make(&Arc::new(())).answer(request),
         }
     }

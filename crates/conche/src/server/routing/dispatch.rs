@@ -1,4 +1,4 @@
-//! Leading a request through a [`Router`] to what answers it.
+//! Dispatches requests through a [`Router`].
 
 use std::net::SocketAddr;
 
@@ -15,11 +15,11 @@ use crate::driver::Inlet;
 use crate::security::Identity;
 use crate::server::{Answer, Notifier, Request, Response, Rest};
 
-/// What becomes of a request.
+/// Outcome of dispatching a request.
 pub(crate) enum Dispatch {
-    /// It is answered at once.
+    /// An immediate response.
     Reply(Response),
-    /// A handler answers it.
+    /// A handler's answer.
     Handle(Answer),
 }
 
@@ -30,7 +30,7 @@ const WELL_KNOWN: [&[u8]; 2] = [b".well-known", b"core"];
 const EMPTY_SEGMENT: [&[u8]; 1] = [b""];
 
 impl Router {
-    /// The router as a service, as a test needs it, which uses no socket:
+    /// Returns the router as a service, for tests without a socket:
     ///
     /// ```
     /// use conche::Code;
@@ -51,7 +51,7 @@ impl Router {
     /// ```
     ///
     /// # Errors
-    /// If a route makes no sense.
+    /// If a route is invalid.
     pub fn into_service(self) -> Result<Route, RouteError> {
         let router = self.ready()?;
         Ok(Route::new(move |request| match router.handle(request) {
@@ -60,13 +60,14 @@ impl Router {
         }))
     }
 
-    /// The router as a server needs it: free of mistakes, and with all handlers made.
+    /// Returns a validated router with all handlers built.
     pub(crate) fn ready(self) -> Result<Self, RouteError> {
         self.check()?;
         Ok(self.with_state(()))
     }
 
-    /// Answers a request, of whose payload the rest may come later, and whose sender may be known.
+    /// Answers a request. The rest of its payload may arrive later, and its sender may be
+    /// authenticated.
     pub(crate) fn dispatch(
         &self,
         peer: SocketAddr,
@@ -83,14 +84,14 @@ impl Router {
         self.handle(request)
     }
 
-    /// Some handler takes payloads as they come.
+    /// Whether any handler streams payloads.
     pub(crate) fn takes_streams(&self) -> bool {
         let fallbacks = self.fallbacks.iter().map(|fallback| &fallback.callee);
         let handlers = self.entries.iter().flat_map(|entry| entry.resource.callees());
         fallbacks.chain(handlers).any(|callee| callee.needs().takes_stream())
     }
 
-    /// The handler of this request takes its payload as it comes.
+    /// Whether the handler of this request streams its payload.
     pub(crate) fn takes_stream(&self, message: &OwnedMessage) -> bool {
         let callee = match self.find(message, &mut Captures::new()) {
             Found::Entry(entry) => entry.resource.handler(message.code()),
@@ -100,7 +101,7 @@ impl Router {
         callee.is_some_and(|callee| callee.needs().takes_stream())
     }
 
-    /// Who tells of changes of what this request asks for.
+    /// Returns the notifier of the requested resource.
     pub(crate) fn observed(&self, message: &OwnedMessage) -> Option<&Notifier> {
         match self.find(message, &mut Captures::new()) {
             Found::Entry(entry) => entry.resource.notifier(),
@@ -145,7 +146,7 @@ impl Router {
             path.clear();
         }
         let entry = self.tree.find(&path, captures).and_then(|index| self.entries.get(index));
-        // As for other routes, the literal path is preferred to one that captures.
+        // As for other routes, the literal path takes precedence over one that captures.
         if path.as_slice() == WELL_KNOWN && (entry.is_none() || !captures.is_empty()) {
             return Found::WellKnown;
         }
@@ -176,7 +177,7 @@ impl Router {
     }
 }
 
-/// The one that is for the longest prefix of a path.
+/// Returns the fallback with the longest prefix of a path.
 fn nearest<'a>(fallbacks: &'a [Fallback<()>], path: &[&[u8]]) -> Option<&'a Fallback<()>> {
     let around = fallbacks.iter().filter(|fallback| fallback.prefix.is_prefix_of(path));
     around.max_by_key(|fallback| fallback.prefix.segments.len())
@@ -187,11 +188,11 @@ fn refuse(layers: Option<&Callee<()>>, code: Code, request: Request) -> Dispatch
     layers.map_or_else(|| Dispatch::Reply(Response::new(code)), |callee| Dispatch::Handle(callee.call(request)))
 }
 
-/// What a path leads to.
+/// Result of a path lookup.
 enum Found<'a> {
     Entry(&'a Entry<()>),
     Fallback(&'a Fallback<()>),
     WellKnown,
-    /// And the layers through which that is said.
+    /// No route; with the layers for the 4.04, if any.
     Nothing(Option<&'a Callee<()>>),
 }

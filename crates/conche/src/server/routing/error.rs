@@ -1,19 +1,19 @@
-//! Routes that make no sense.
+//! [`RouteError`].
 
 use conche_proto::codec::Code;
 use conche_proto::codec::link_format::LinkWriteError;
 use thiserror::Error;
 
-/// A route that makes no sense, which the server reports when it is to start.
+/// An invalid route, reported when the server starts.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RouteError {
-    /// The path cannot be read.
+    /// The path is malformed.
     #[error("the route {path:?} is malformed: {hint}")]
     Malformed {
         /// The path.
         path: String,
-        /// What would be right.
+        /// The expected syntax.
         hint: &'static str,
     },
     /// Another route matches the same paths.
@@ -21,7 +21,7 @@ pub enum RouteError {
     Duplicate {
         /// The path that was added last.
         path: String,
-        /// The path that was added first, which may name its captures otherwise.
+        /// The path that was added first, whose captures may have other names.
         other: String,
     },
     /// A router cannot be nested at this prefix.
@@ -29,13 +29,13 @@ pub enum RouteError {
     Nest {
         /// The prefix.
         prefix: String,
-        /// What would be right.
+        /// What to do instead.
         hint: &'static str,
     },
-    /// Two routers that are merged, or one router twice, have a fallback for the same paths.
+    /// Two merged routers, or one router twice, have a fallback for the same paths.
     #[error("there are two fallbacks for what is under {prefix:?}: leave out one of them")]
     Fallbacks {
-        /// The prefix under which both apply.
+        /// The prefix of both.
         prefix: String,
     },
     /// The attributes of a resource cannot be listed in `/.well-known/core`.
@@ -43,20 +43,20 @@ pub enum RouteError {
     Link {
         /// The path.
         path: String,
-        /// What is wrong with them.
+        /// The error in the attributes.
         problem: LinkWriteError,
     },
-    /// A handler wants other captures than its route has.
+    /// A handler takes another number of captures than its route has.
     #[error(
         "the handler of {what} takes {wanted} captured segments, but the route has {there}: take all of them at once, \
          in the order of the route, as in Path((a, b)): Path<(A, B)>"
     )]
     Captures {
-        /// Which handler: the method and the route.
+        /// The handler's method and route.
         what: String,
-        /// How many the handler takes.
+        /// Number of captures that the handler takes.
         wanted: usize,
-        /// How many the route has.
+        /// Number of captures of the route.
         there: usize,
     },
 }

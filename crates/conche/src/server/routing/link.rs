@@ -1,15 +1,15 @@
-//! What `/.well-known/core` lists (RFC 6690 §4): a link to each resource, filtered by the query.
+//! The content of `/.well-known/core` (RFC 6690 §4): links, filtered by query.
 
 use std::borrow::Cow;
 
 use conche_proto::codec::encode_path;
 use conche_proto::codec::link_format::{Filter, LinkWriteError, LinkWriter, Links};
 
-/// A link to a resource of this server, in the link format.
+/// A link to a resource, in link format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Link(String);
 
-/// The attributes of a link, in the order in which they were added.
+/// The attributes of a link, in insertion order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Attributes(Vec<(String, String)>);
 
@@ -44,7 +44,7 @@ impl Link {
     }
 }
 
-/// A document of links, those that all arguments of the query ask for.
+/// Returns a document of the links that match all query arguments.
 pub(super) fn document<'a>(links: impl Iterator<Item = &'a Link>, query: impl Iterator<Item = Cow<'a, str>>) -> String {
     let query: Vec<_> = query.collect();
     let filters: Vec<_> = query.iter().map(|argument| Filter::new(argument)).collect();
@@ -62,7 +62,7 @@ mod tests {
         Link::new(segments.iter().copied(), &attributes).expect("a legal link")
     }
 
-    /// The links of RFC 6690 §5, as far as they are on the server itself.
+    /// The links of RFC 6690 §5 that are local to the server.
     fn links() -> Vec<Link> {
         vec![
             link(&["sensors"], &[("ct", "40"), ("title", "Sensor Index")]),

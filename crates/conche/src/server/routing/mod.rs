@@ -1,4 +1,4 @@
-//! From a request's path and method to its handler: [`Router`], [`Resource`] and what a layer wraps, [`Route`].
+//! Maps a request's path and method to its handler: [`Router`], [`Resource`] and [`Route`].
 
 mod callee;
 mod dispatch;

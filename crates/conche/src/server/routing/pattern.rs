@@ -1,11 +1,11 @@
-//! The path of a route, as it is written and as segments.
+//! [`Pattern`]: the path of a route.
 
 use super::RouteError;
 
 /// The path of a route.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pattern {
-    /// As it is written.
+    /// As written.
     pub(super) text: String,
     pub(super) segments: Vec<Segment>,
 }
@@ -13,16 +13,16 @@ pub(super) struct Pattern {
 /// One segment of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Segment {
-    /// This text.
+    /// Literal text.
     Literal(Box<str>),
     /// `{name}`: any one segment.
     Capture,
-    /// `{*name}`: all that follow, of which there must be one at least.
+    /// `{*name}`: all remaining segments, at least one.
     Rest,
 }
 
 impl Pattern {
-    /// Reads a path.
+    /// Parses a path.
     pub(super) fn parse(text: &str) -> Result<Self, RouteError> {
         let malformed = |hint| RouteError::Malformed { path: text.to_owned(), hint };
         let path = text.strip_prefix('/').ok_or_else(|| malformed("it must begin with \"/\""))?;
@@ -38,7 +38,7 @@ impl Pattern {
         Ok(Self { text: text.to_owned(), segments })
     }
 
-    /// This path below a prefix. The root of what is nested is the prefix itself.
+    /// Returns this path below a prefix. A nested root is the prefix itself.
     pub(super) fn below(&self, prefix: &Self) -> Self {
         let text = match self.segments.as_slice() {
             [] => prefix.text.clone(),
@@ -47,12 +47,12 @@ impl Pattern {
         Self { text, segments: [prefix.segments.as_slice(), &self.segments].concat() }
     }
 
-    /// How many values it captures.
+    /// Returns the number of captured values.
     pub(super) fn captures(&self) -> usize {
         self.segments.iter().filter(|segment| segment.literal().is_none()).count()
     }
 
-    /// Whether the path lies at it or below.
+    /// Whether the path equals the prefix or lies below it.
     pub(super) fn is_prefix_of(&self, path: &[&[u8]]) -> bool {
         self.segments.len() <= path.len()
             && self.segments.iter().zip(path).all(|(segment, text)| match segment {
@@ -74,7 +74,7 @@ impl Segment {
         }
     }
 
-    /// Its text, if it is a literal.
+    /// Returns its text, if it is a literal.
     pub(super) fn literal(&self) -> Option<&str> {
         match self {
             Self::Literal(text) => Some(text),

@@ -1,4 +1,4 @@
-//! A resource: its methods, and what `/.well-known/core` says of it.
+//! [`Resource`]: handlers by method, and link attributes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::{RequestService, Route, RouteError};
 use crate::server::Notifier;
 use crate::server::handler::Handler;
 
-/// What a path leads to, by method.
+/// The handlers of a path, by method.
 ///
 /// ```
 /// use conche::ContentFormat;
@@ -27,11 +27,12 @@ use crate::server::handler::Handler;
 /// );
 /// ```
 ///
-/// `S` is the state that its handlers still wait for; see [`Router::with_state`](super::Router::with_state).
+/// `S` is the state that its handlers still lack; see
+/// [`Router::with_state`](super::Router::with_state).
 #[must_use]
 pub struct Resource<S = ()> {
     methods: Vec<(Code, Callee<S>)>,
-    /// Answers the other methods with 4.05, if there are layers to do so through.
+    /// Layered 4.05 response to other methods, if there are layers.
     others: Option<Callee<S>>,
     attributes: Attributes,
     hidden: bool,
@@ -69,18 +70,18 @@ methods! {
 }
 
 impl<S: Send + Sync + 'static> Resource<S> {
-    /// Answers this method with `handler`, instead of the one that it had.
+    /// Answers this method with `handler`, replacing an earlier one.
     pub fn on<Arguments>(mut self, method: Code, handler: impl Handler<Arguments, S>) -> Self {
         self.methods.retain(|(other, _)| *other != method);
         self.methods.push((method, Callee::new(handler)));
         self
     }
 
-    /// Puts a layer around all handlers that it has so far, and around the 4.05 to other methods. A layer that is added
-    /// later is further outside.
+    /// Wraps all handlers added so far, and the 4.05 to other methods, in a layer. Layers added
+    /// later are outer.
     ///
-    /// Each handler is wrapped on its own: a limit of concurrency holds for each method, unless the layer shares it, as
-    /// `tower::limit::GlobalConcurrencyLimitLayer` does.
+    /// Each handler is wrapped separately: a concurrency limit applies per method, unless the layer
+    /// shares it, as `tower::limit::GlobalConcurrencyLimitLayer` does.
     pub fn layer<L>(self, layer: L) -> Self
     where
         L: Layer<Route, Service: RequestService> + Clone + Send + Sync + 'static,
@@ -90,7 +91,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
         Self { methods, others: Some(others.layer(layer)), ..self }
     }
 
-    /// Gives its handlers the state that they wait for.
+    /// Provides the state of its handlers.
     pub fn with_state<S2>(self, state: S) -> Resource<S2> {
         self.with_shared(&Arc::new(state))
     }
@@ -103,45 +104,45 @@ impl<S: Send + Sync + 'static> Resource<S> {
 }
 
 impl<S> Resource<S> {
-    /// A resource that answers every method with 4.05.
+    /// Returns a resource that answers every method with 4.05.
     pub fn new() -> Self {
         Self { methods: Vec::new(), others: None, attributes: Attributes::default(), hidden: false, notifier: None }
     }
 
-    /// `title`: what humans call it.
+    /// Sets `title`: a name for humans.
     pub fn title(self, title: &str) -> Self {
         self.attribute("title", title)
     }
 
-    /// Adds to `rt`: what it is, semantically (RFC 6690 §3.1).
+    /// Adds to `rt`: the resource type (RFC 6690 §3.1).
     pub fn resource_type(self, kind: &str) -> Self {
         self.attribute("rt", kind)
     }
 
-    /// Adds to `if`: how to interact with it (RFC 6690 §3.2).
+    /// Adds to `if`: the interface description (RFC 6690 §3.2).
     pub fn interface(self, description: &str) -> Self {
         self.attribute("if", description)
     }
 
-    /// Adds to `ct`: a Content-Format in which it is available (RFC 7252 §7.2.1).
+    /// Adds to `ct`: an available Content-Format (RFC 7252 §7.2.1).
     pub fn format(self, format: ContentFormat) -> Self {
         self.attribute("ct", &format.0.to_string())
     }
 
-    /// `sz`: about how many bytes its representation has (RFC 6690 §3.3).
+    /// Sets `sz`: the approximate size of the representation in bytes (RFC 6690 §3.3).
     pub fn size(self, bytes: u32) -> Self {
         self.attribute("sz", &bytes.to_string())
     }
 
-    /// Adds any link attribute. Values of one that is given more than once stand in one list, separated by spaces. A name
-    /// that is no `parmname` (RFC 6690 §2) keeps the server from starting.
+    /// Adds a link attribute. Repeated attributes are joined into one list, separated by spaces. A
+    /// name that is not a `parmname` (RFC 6690 §2) keeps the server from starting.
     pub fn attribute(mut self, name: &str, value: &str) -> Self {
         self.attributes.add(name, value);
         self
     }
 
-    /// Lets clients observe it with GET and FETCH (RFC 7641): they are told when this notifier says that there is something
-    /// new. Sets `obs` (§6).
+    /// Lets clients observe the resource with GET and FETCH (RFC 7641), with changes reported by
+    /// this notifier. Sets `obs` (§6).
     pub fn observed_by(self, notifier: &Notifier) -> Self {
         let listed = if self.notifier.is_some() { self } else { self.attribute("obs", "") };
         Self { notifier: Some(notifier.clone()), ..listed }
@@ -151,7 +152,7 @@ impl<S> Resource<S> {
         self.notifier.as_ref()
     }
 
-    /// Leaves it out of `/.well-known/core`.
+    /// Hides the resource from `/.well-known/core`.
     pub fn hidden(self) -> Self {
         Self { hidden: true, ..self }
     }
@@ -160,12 +161,12 @@ impl<S> Resource<S> {
         self.methods.iter().find(|(other, _)| *other == method).map(|(_, callee)| callee)
     }
 
-    /// What answers any method.
+    /// Returns the handlers of all methods.
     pub(super) fn callees(&self) -> impl Iterator<Item = &Callee<S>> {
         self.methods.iter().map(|(_, callee)| callee)
     }
 
-    /// What answers the other methods with 4.05, if there are layers to do so through.
+    /// Returns the layered 4.05 response to other methods, if there are layers.
     pub(super) fn others(&self) -> Option<&Callee<S>> {
         self.others.as_ref()
     }
@@ -178,7 +179,7 @@ impl<S> Resource<S> {
         !self.hidden
     }
 
-    /// Whether each handler gets the captures that it takes.
+    /// Checks that each handler takes the route's number of captures.
     pub(super) fn check(&self, path: &str, captures: usize) -> Result<(), RouteError> {
         let misled = self.methods.iter().find_map(|(method, callee)| {
             let wanted = callee.needs().wanted_captures().filter(|wanted| *wanted != captures)?;

@@ -1,4 +1,4 @@
-//! [`Route`]: one handler as a `tower` service, which is what layers wrap.
+//! [`Route`]: a handler as a `tower` service, which layers wrap.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -12,8 +12,9 @@ use tower_service::Service;
 
 use crate::server::{Answer, IntoResponse, Request, Response};
 
-/// A handler as a [`Service`], whatever arguments and layers it has. A layer gets it from
-/// [`Router::layer`](super::Router::layer) or [`Resource::layer`](super::Resource::layer) to wrap it.
+/// A handler as a [`Service`], with its arguments and layers erased.
+/// [`Router::layer`](super::Router::layer) and [`Resource::layer`](super::Resource::layer) pass it
+/// to layers.
 #[derive(Clone)]
 pub struct Route(Arc<dyn Fn(Request) -> Answer + Send + Sync>);
 
@@ -22,12 +23,12 @@ impl Route {
         Self(Arc::new(answer))
     }
 
-    /// A route from any service, which is cloned for each request.
+    /// Makes a route from a service, which is cloned for each request.
     pub fn from_service(service: impl RequestService) -> Self {
         Self::handling(service, |error| -> Response { match error.into() {} })
     }
 
-    /// A route from a service that may fail, also in becoming ready.
+    /// Makes a route from a fallible service; `function` converts its errors.
     pub(in crate::server) fn handling<I, T>(
         service: I,
         function: impl Fn(I::Error) -> T + Clone + Send + Sync + 'static,
@@ -55,7 +56,7 @@ impl Route {
         Self::from_service(layer.layer(self))
     }
 
-    /// Answers a request, as the service does, which cannot fail.
+    /// Answers a request, like the service, but without a `Result`.
     pub async fn respond(&self, request: Request) -> Response {
         self.answer(request).await
     }
@@ -86,7 +87,7 @@ impl fmt::Debug for Route {
     }
 }
 
-/// A service that can answer requests, as that of a layer must be: any that does not fail, and can be cloned and sent.
+/// An infallible service of requests that can be cloned and sent, as layers must return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot answer requests",
     note = "it must be a `Clone + Send + Sync + 'static` service of `conche::server::Request` that does not fail; \
@@ -110,16 +111,17 @@ impl<T> RequestService for T where
 {
 }
 
-/// The response that a [`Route`] is about to give, as a [`Service`] gives it.
+/// The future of a [`Route`]'s response.
 ///
-/// Nothing happens before it is polled: what a layer puts around it, such as a span or a task-local value, is around all of the handler.
+/// Nothing runs before it is polled, so a layer's span or task-local value covers the whole
+/// handler.
 #[derive(Debug)]
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct RouteFuture(Progress);
 
 #[derive(Debug)]
 enum Progress {
-    /// The request is there until the handler begins.
+    /// The request is `None` once the handler has started.
     Called(Route, Option<Request>),
     Answering(Answer),
 }

@@ -15,17 +15,20 @@ use crate::server::handler::Handler;
 
 /// The resources of a server by path.
 ///
-/// A route is an absolute path. A segment `{name}` matches any one segment and a last segment `{*name}` all that follow,
-/// one at least; the handler gets what they matched with [`Path`](crate::server::Path). Where several routes match, the
-/// literal segment is preferred to `{name}`, and that to `{*name}`. Segments are compared as they arrive in the Uri-Path
-/// options: an encoded slash does not separate any, and a slash at the end is one more, empty segment.
+/// A route is an absolute path. A segment `{name}` matches any one segment, and a last segment
+/// `{*name}` matches all remaining ones, at least one; the handler receives their values with
+/// [`Path`](crate::server::Path). If several routes match, a literal segment takes precedence over
+/// `{name}`, and that over `{*name}`. Segments are compared as they arrive in the Uri-Path options:
+/// an encoded slash does not separate segments, and a trailing slash is an additional, empty
+/// segment.
 ///
-/// What no route matches is answered with 4.04 or by the [`fallback`](Self::fallback), a method without a handler with
-/// 4.05, a payload beyond the limit with 4.13. Conditional GET and FETCH are compared with the response that the handler
-/// gives, which becomes 4.12, or 2.03 for an ETag that the client has; a condition of another method is the affair of its
-/// handler ([`Conditions`](crate::server::Conditions)), and answered with 4.02 if that does not look at it. GET
-/// `/.well-known/core` lists the resources (RFC 6690), with filtering by query, unless there is a route for it
-/// without captures.
+/// A path without a route is answered with 4.04 or by the [`fallback`](Self::fallback), a method
+/// without a handler with 4.05, a payload beyond the limit with 4.13. Conditions of GET and FETCH
+/// are compared with the handler's response, which becomes 4.12, or 2.03 for an ETag that the
+/// client has. Conditions of other methods must be checked by the handler
+/// ([`Conditions`](crate::server::Conditions)); otherwise the response is 4.02. GET
+/// `/.well-known/core` lists the resources (RFC 6690), filtered by query, unless there is a route
+/// for it without captures.
 ///
 /// ```
 /// use conche::server::{Path, Router, get};
@@ -37,39 +40,39 @@ use crate::server::handler::Handler;
 /// let router: Router = Router::new().route("/sensors/{id}", get(read));
 /// ```
 ///
-/// `S` is the state that its handlers still wait for: a `Router`, which is a `Router<()>`, waits for none.
-/// [`with_state`](Self::with_state) makes one of the other.
+/// `S` is the state that its handlers still lack: a `Router`, which is a `Router<()>`, lacks none.
+/// [`with_state`](Self::with_state) provides it.
 #[must_use]
 pub struct Router<S = ()> {
     pub(super) entries: Vec<Entry<S>>,
-    /// Where in `entries` a path leads to.
+    /// Maps paths to indexes of `entries`.
     pub(super) tree: Node,
     pub(super) fallbacks: Vec<Fallback<S>>,
-    /// What answers with 4.04 below a prefix, where there are layers to do so through.
+    /// Layered 4.04 responses by prefix, if there are layers.
     pub(super) nowhere: Vec<Fallback<S>>,
     pub(super) max_payload: Option<usize>,
     mistake: Option<RouteError>,
 }
 
-/// A resource and where it is.
+/// A resource and its path.
 pub(super) struct Entry<S> {
     pattern: Pattern,
     pub(super) resource: Resource<S>,
     pub(super) link: Option<Link>,
-    /// The least limit of the routers that it was nested or merged with.
+    /// The lowest limit of the routers that it was nested in or merged from.
     pub(super) max_payload: Option<usize>,
 }
 
-/// What answers for everything below a prefix that is not found.
+/// Answers all unmatched paths below a prefix.
 pub(super) struct Fallback<S> {
     pub(super) prefix: Pattern,
     pub(super) callee: Callee<S>,
-    /// As of an entry.
+    /// As for an entry.
     pub(super) max_payload: Option<usize>,
 }
 
 impl<S> Router<S> {
-    /// A router without resources.
+    /// Returns a router without resources.
     pub fn new() -> Self {
         Self {
             entries: Vec::new(),
@@ -81,22 +84,24 @@ impl<S> Router<S> {
         }
     }
 
-    /// Adds a resource. A route that is malformed or there already makes the server refuse to start.
+    /// Adds a resource. A malformed or duplicate route is reported when the server starts.
     pub fn route(self, path: &str, resource: Resource<S>) -> Self {
         self.attempt(|router| router.insert(Pattern::parse(path)?, resource, None))
     }
 
-    /// Adds a resource of the server's own, unless the application has one there.
+    /// Adds a resource of the server itself, unless the application has one at this path.
     #[cfg(feature = "edhoc")]
     pub(crate) fn or_route(self, path: &str, resource: Resource<S>) -> Self {
         let is_there = self.entries.iter().any(|entry| entry.pattern.text == path);
         if is_there { self } else { self.route(path, resource) }
     }
 
-    /// Adds all resources of another router below a prefix: its `/` is the prefix itself. What the prefix captures comes
-    /// before what its routes capture. Its fallback answers for what is below the prefix; without one, this router's does,
-    /// or else a 4.04 through its layers. Its limit of the payload holds for its resources and its fallback, unless this
-    /// router's is lower.
+    /// Adds all resources of another router below a prefix. The router's `/` becomes the prefix
+    /// itself, and captures of the prefix precede those of its routes.
+    ///
+    /// Unmatched paths below the prefix go to its fallback, or else to this router's, or else
+    /// become a 4.04 through its layers. Its payload limit applies to its resources and its
+    /// fallback, unless this router's is lower.
     ///
     /// ```
     /// use conche::server::{Path, Router, get};
@@ -124,18 +129,20 @@ impl<S> Router<S> {
         })
     }
 
-    /// Adds all resources of another router where they are. Its limit of the payload goes on to hold for them.
+    /// Adds all resources of another router at their own paths. Its payload limit still applies to
+    /// them.
     pub fn merge(self, router: Self) -> Self {
         self.attempt(|outer| outer.absorb(router, None))
     }
 
-    /// Answers larger payloads with 4.13, when they are complete. By default nothing is refused here, but what exceeds the
-    /// server's [`body_limit`](crate::server::ServerBuilder::body_limit) is, as soon as that shows.
+    /// Answers payloads larger than `bytes` with 4.13, once they are complete. Unlimited by
+    /// default; the server's [`body_limit`](crate::server::ServerBuilder::body_limit) is enforced
+    /// as soon as it is exceeded.
     pub fn max_payload(self, bytes: usize) -> Self {
         Self { max_payload: Some(bytes), ..self }
     }
 
-    /// Changes it unless there was a mistake before. The first mistake is the one to report.
+    /// Applies a change, unless an earlier one failed: the first error is reported.
     fn attempt(mut self, change: impl FnOnce(&mut Self) -> Result<(), RouteError>) -> Self {
         if self.mistake.is_none() {
             self.mistake = change(&mut self).err();
@@ -197,7 +204,7 @@ impl<S> Router<S> {
         Ok(())
     }
 
-    /// Why no server could be started with it, if so.
+    /// Returns the error that keeps a server from starting, if any.
     pub(crate) fn check(&self) -> Result<(), RouteError> {
         self.mistake.clone().map_or(Ok(()), Err)?;
         for Entry { pattern, resource, .. } in &self.entries {
@@ -213,19 +220,19 @@ impl<S> Router<S> {
 }
 
 impl<S: Send + Sync + 'static> Router<S> {
-    /// Answers what no route matches, with any method, instead of 4.04. The fallback of a router that is nested answers
-    /// for what is below its prefix. It gets no captures; [`Request::message`](crate::server::Request::message) has the
-    /// path.
+    /// Answers unmatched paths, with any method, instead of 4.04. The fallback of a nested router
+    /// applies below its prefix. It has no captures;
+    /// [`Request::message`](crate::server::Request::message) has the path.
     pub fn fallback<Arguments>(self, handler: impl Handler<Arguments, S>) -> Self {
         self.attempt(|router| router.add_fallback(Fallback::everywhere(Callee::new(handler))))
     }
 
-    /// Puts a `tower` layer around all handlers that were added so far, the fallback and the answers 4.04 and 4.05 among
-    /// them. A layer that is added later is further outside.
+    /// Wraps all handlers added so far in a `tower` layer, including the fallback and the responses
+    /// 4.04 and 4.05. Layers added later are outer.
     ///
-    /// Each handler is wrapped on its own: a limit of concurrency holds for each, unless the layer shares it, as
-    /// `tower::limit::GlobalConcurrencyLimitLayer` does. What the router itself refuses (4.02, 4.13) and the list of
-    /// resources do not go through layers. A layer whose service fails needs a
+    /// Each handler is wrapped separately: a concurrency limit applies to each, unless the layer
+    /// shares it, as `tower::limit::GlobalConcurrencyLimitLayer` does. The router's own refusals
+    /// (4.02, 4.13) and the list of resources bypass layers. A layer whose service fails needs a
     /// [`handle_error`](crate::server::handle_error) around it.
     pub fn layer<L>(mut self, layer: L) -> Self
     where
@@ -238,8 +245,8 @@ impl<S: Send + Sync + 'static> Router<S> {
         self.map(|resource| resource.layer(layer.clone()), |callee| callee.layer(layer.clone()))
     }
 
-    /// Gives the handlers that were added so far the state that they wait for, and [`State`](crate::server::State)
-    /// takes out.
+    /// Provides the state of the handlers added so far, which [`State`](crate::server::State)
+    /// extracts.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -277,7 +284,7 @@ impl<S: Send + Sync + 'static> Router<S> {
 }
 
 impl<S> Fallback<S> {
-    /// For all paths of a router.
+    /// Returns a fallback for all paths of a router.
     fn everywhere(callee: Callee<S>) -> Self {
         let prefix = Pattern { text: "/".to_owned(), segments: Vec::new() };
         Self { prefix, callee, max_payload: None }
@@ -288,7 +295,7 @@ fn is_among<S>(fallbacks: &[Fallback<S>], prefix: &Pattern) -> bool {
     fallbacks.iter().any(|other| other.prefix.segments == prefix.segments)
 }
 
-/// Both limits hold.
+/// Returns the lower of two limits.
 pub(super) fn lesser(one: Option<usize>, other: Option<usize>) -> Option<usize> {
     one.into_iter().chain(other).min()
 }

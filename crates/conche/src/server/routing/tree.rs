@@ -1,25 +1,25 @@
-//! The routes as a tree of segments, in which a path is looked up.
+//! A tree of route segments, for path lookup.
 
 use smallvec::SmallVec;
 
 use super::pattern::Segment;
 
-/// Where in the path of a request a value was captured.
+/// Position of a captured value in a request's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) struct Captured {
-    /// The segment, or the first of several, counted from 0.
+    /// Index of the first captured segment.
     pub(in crate::server) first: usize,
-    /// It is this segment and all that follow.
+    /// Whether all remaining segments are captured.
     pub(in crate::server) rest: bool,
 }
 
-/// What a route captured, in its order.
+/// Captures of a route, in order.
 pub(in crate::server) type Captures = SmallVec<[Captured; 4]>;
 
-/// What is below one sequence of segments. Routes are named by their index.
+/// A node of the tree. Routes are identified by index.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
-    /// In order.
+    /// Sorted.
     literals: Vec<(Box<[u8]>, Node)>,
     capture: Option<Box<Node>>,
     rest: Option<usize>,
@@ -27,7 +27,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Where the route with these segments is kept.
+    /// Returns the slot of the route with these segments, inserting nodes as needed.
     pub(super) fn slot(&mut self, segments: &[Segment]) -> &mut Option<usize> {
         match segments.split_first() {
             None => &mut self.route,
@@ -43,13 +43,14 @@ impl Node {
         }
     }
 
-    /// Where the literal is, or would be.
+    /// Returns the index of a literal, or where to insert it.
     fn literal(&self, segment: &[u8]) -> Result<usize, usize> {
         self.literals.binary_search_by(|(literal, _)| (**literal).cmp(segment))
     }
 
-    /// The route that this path leads to: at each segment a literal is preferred to a capture, and that to the rest. It
-    /// goes no deeper than the routes do, and visits no node twice, however long the path is.
+    /// Finds the route of a path: at each segment literals precede captures, and these the rest.
+    /// The search is no deeper than the routes, and visits no node twice, regardless of the path's
+    /// length.
     pub(super) fn find(&self, path: &[&[u8]], captures: &mut Captures) -> Option<usize> {
         self.find_from(0, path, captures)
     }
@@ -75,7 +76,7 @@ impl Node {
     }
 }
 
-/// What is captured is text: what is not UTF-8 names no resource.
+/// Captured values must be UTF-8; other paths match no resource.
 fn is_text(segment: &[u8]) -> bool {
     std::str::from_utf8(segment).is_ok()
 }

@@ -1,21 +1,21 @@
-//! Conditional requests without an effect (RFC 7252 §5.10.6.2, §5.10.8): what they ask is compared with the response that
-//! their handler gives, in one place for all of them.
+//! Conditions and ETags of safe requests (RFC 7252 §5.10.6.2, §5.10.8), compared with the handler's
+//! response in one place for all handlers.
 
 use conche_proto::codec::{Code, OptionNumber};
 
 use crate::server::extract::Conditions;
 use crate::server::{Request, Response};
 
-/// What a GET or FETCH makes its response depend on.
+/// The conditions and ETags of a GET or FETCH.
 pub(super) struct Validation {
     conditions: Conditions,
-    /// The ETags of the representations that the client has.
+    /// ETags of the representations that the client has.
     known: Vec<Vec<u8>>,
 }
 
 impl Validation {
-    /// `None` for a request that asks for nothing of the kind, as most do. If the handler itself looks at the conditions,
-    /// they are its affair.
+    /// Returns `None` for a request without conditions or ETags, as most are. Conditions are
+    /// skipped if the handler checks them itself.
     pub(super) fn of(request: &Request, handler_looks: bool) -> Option<Self> {
         let message = request.message();
         let depends =
@@ -28,13 +28,14 @@ impl Validation {
         Some(Self { conditions, known })
     }
 
-    /// What becomes of the response: 4.12 if a condition does not hold, 2.03 if the client has this representation.
+    /// Applies them to the response: 4.12 if a condition does not hold, 2.03 if the client has this
+    /// representation.
     pub(super) fn apply(self, response: Response) -> Response {
         let tag = response.option_value(OptionNumber::ETAG).unwrap_or_default();
         let current = match response.code() {
             Code::NOT_FOUND => None,
             code if code.is_success() => Some(tag),
-            // Nothing was learnt of the resource.
+            // An error reveals nothing about the representation.
             _ => return response,
         };
         if let Err(rejection) = self.conditions.check(current) {

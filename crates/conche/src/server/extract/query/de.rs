@@ -1,4 +1,4 @@
-//! Query arguments as a struct: a serde deserializer in which every value is a text, and knows its key.
+//! A serde deserializer of query arguments, in which every value is a text with its key.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -12,10 +12,10 @@ use thiserror::Error;
 
 use super::{Arguments, malformed, missing};
 
-/// Reads a struct or a map. Values with the same key are one, at the place of the first.
+/// Deserializes a struct or a map. Values of one key are merged, at the place of the first.
 pub(super) fn from_arguments<'de, T: Deserialize<'de>>(arguments: &'de Arguments) -> Result<T, QueryError> {
     let mut values: Vec<(&str, Value<'_>)> = Vec::new();
-    // A peer chooses how many keys there are.
+    // A hash map, because the peer chooses the number of keys.
     let mut places = HashMap::new();
     for (key, text) in arguments.iter() {
         let place = *places.entry(key).or_insert(values.len());
@@ -27,7 +27,7 @@ pub(super) fn from_arguments<'de, T: Deserialize<'de>>(arguments: &'de Arguments
     T::deserialize(MapDeserializer::new(values.into_iter()))
 }
 
-/// Why the arguments are not what is wanted.
+/// Why the arguments cannot be deserialized.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(super) struct QueryError(String);
@@ -42,14 +42,14 @@ impl de::Error for QueryError {
     }
 }
 
-/// What was given for one key.
+/// The values of one key.
 struct Value<'de> {
     key: &'de str,
     texts: SmallVec<[&'de str; 1]>,
 }
 
 impl<'de> Value<'de> {
-    /// The only text.
+    /// Returns the only text.
     fn text(&self) -> Result<&'de str, QueryError> {
         match self.texts.as_slice() {
             [text] => Ok(text),
@@ -64,7 +64,7 @@ impl<'de> Value<'de> {
         text.parse().map_err(|error| QueryError(malformed(self.key, text, error)))
     }
 
-    /// Tells of which argument something else said that it is malformed.
+    /// Adds the argument's key to an error.
     fn located<T>(&self, result: Result<T, QueryError>) -> Result<T, QueryError> {
         result.map_err(|QueryError(why)| QueryError(malformed(self.key, self.texts.first().unwrap_or(&""), why)))
     }

@@ -1,4 +1,4 @@
-//! [`Query`]: the arguments of the request's query.
+//! [`Query`]: the query arguments.
 
 #[cfg(feature = "serde")]
 mod de;
@@ -14,8 +14,9 @@ use smallvec::SmallVec;
 use super::{FromRequestParts, Rejection};
 use crate::server::Request;
 
-/// The arguments of the query: as they are, to be asked for by their keys, or with the feature `serde` as a struct. A
-/// struct that they do not fit is answered with 4.00, and a text that says which argument is missing or malformed.
+/// The query arguments: accessed by key, or with the feature `serde` as a struct. Arguments that do
+/// not fit the struct are answered with 4.00 and a text that names the missing or malformed
+/// argument.
 ///
 /// ```
 /// use conche::server::extract::Rejection;
@@ -42,7 +43,7 @@ use crate::server::Request;
 /// # }
 /// ```
 ///
-/// In a struct, an argument that may be given several times is a `Vec`, and a bare `key` is a `bool` that is true.
+/// In a struct, a repeated argument is a `Vec`, and a bare `key` is a `bool` that is true.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Query<T = Arguments>(pub T);
 
@@ -57,9 +58,9 @@ impl<T> Deref for Query<T> {
 /// The arguments of a query, each `key=value` or a bare `key`, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arguments {
-    /// One after the other.
+    /// All arguments, concatenated.
     text: String,
-    /// Where each ends.
+    /// End of each argument.
     ends: SmallVec<[usize; 8]>,
 }
 
@@ -73,7 +74,7 @@ impl Arguments {
         arguments
     }
 
-    /// Each argument as key and value. The value of a bare `key` is empty.
+    /// Returns each argument as key and value. The value of a bare `key` is empty.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let mut start = 0;
         self.ends.iter().map(move |&end| {
@@ -83,24 +84,24 @@ impl Arguments {
         })
     }
 
-    /// The value of the first argument `key=value`; empty for a bare `key`.
+    /// Returns the value of the first argument with this key; empty for a bare `key`.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// The value of `key`, parsed.
+    /// Returns the parsed value of `key`.
     ///
     /// # Errors
-    /// 4.00 if there is none or it does not parse.
+    /// 4.00 if it is missing or malformed.
     pub fn parse<T: FromStr<Err: Display>>(&self, key: &str) -> Result<T, Rejection> {
         self.parse_optional(key)?.ok_or_else(|| Rejection::new(Code::BAD_REQUEST, missing(key)))
     }
 
-    /// The value of `key`, parsed, if there is one.
+    /// Returns the parsed value of `key`, if present.
     ///
     /// # Errors
-    /// 4.00 if it does not parse.
+    /// 4.00 if it is malformed.
     pub fn parse_optional<T: FromStr<Err: Display>>(&self, key: &str) -> Result<Option<T>, Rejection> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let parsed = value.parse().map_err(|error| Rejection::new(Code::BAD_REQUEST, malformed(key, value, error)));
