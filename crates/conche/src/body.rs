@@ -1,20 +1,17 @@
-//! Bodies that go block by block while they are made or used (RFC 7959), for those that do not fit into memory or have no
-//! end yet.
+//! Streamed bodies (RFC 7959): for bodies that do not fit into memory or have no known end.
 //!
-//! | to | there is |
-//! |---|---|
-//! | send a request's body | [`RequestBuilder::send_stream`](crate::client::RequestBuilder::send_stream) |
-//! | receive a response's body | [`RequestBuilder::stream`](crate::client::RequestBuilder::stream) |
-//! | receive a request's body | [`BodyStream`](crate::server::BodyStream), an argument of handlers |
-//! | send a response's body | [`Response::stream`](crate::server::Response::stream) |
+//! - Send a request's body:
+//!   [`RequestBuilder::send_stream`](crate::client::RequestBuilder::send_stream).
+//! - Receive a response's body: [`RequestBuilder::stream`](crate::client::RequestBuilder::stream).
+//! - Receive a request's body: [`BodyStream`](crate::server::BodyStream), a handler argument.
+//! - Send a response's body: [`Response::stream`](crate::server::Response::stream).
 //!
-//! What is sent is a [`Stream`] of [`Bytes`]: one of `tokio-stream`'s or `futures`' for example, or what
-//! [`from_reader`] makes of a file. No more of it is asked for than the next two blocks take, so that whoever makes it is
-//! as fast as the path and the other end are. What is received comes block by block, and the next one is asked for, or
-//! acknowledged, when the last has been taken.
+//! Senders supply a [`Stream`] of [`Bytes`], for example from `tokio-stream`, `futures`, or a file
+//! with [`from_reader`]. At most the next two blocks are read ahead, so the path and the receiver
+//! set the pace. Receivers get one block at a time; taking it requests or acknowledges the next.
 //!
-//! Each block is a message that passes congestion control like any other. By RFC 7959 one block is under way at a time, so
-//! that the rate is a block in a round-trip time at most; bodies in sets (RFC 9177), which are faster, are whole ones only.
+//! Each block is a message under congestion control. RFC 7959 allows one outstanding block, so the
+//! rate is at most one block per RTT. Q-Block (RFC 9177) is faster, but does not support streams.
 
 use std::error::Error;
 use std::fmt;
@@ -27,18 +24,18 @@ use bytes::{Bytes, BytesMut};
 use futures_core::Stream;
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// What a body's source fails with.
+/// Error of a body's source.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// What is read at once: two of the largest blocks.
+/// Bytes per read: two of the largest blocks.
 const PIECE: usize = 2048;
 
-/// The bytes of a reader, such as a file or a pipe, as a stream.
+/// Returns the bytes of a reader, such as a file or a pipe, as a stream.
 pub fn from_reader<R: AsyncRead>(reader: R) -> ReaderStream<R> {
     ReaderStream { reader: Box::pin(reader), buffer: Vec::new() }
 }
 
-/// The bytes of a reader; made by [`from_reader`].
+/// The bytes of a reader as a stream; made by [`from_reader`].
 pub struct ReaderStream<R> {
     reader: Pin<Box<R>>,
     buffer: Vec<u8>,
@@ -65,7 +62,7 @@ impl<R> fmt::Debug for ReaderStream<R> {
     }
 }
 
-/// A stream of bytes, whatever its errors are.
+/// A stream of bytes with its error type erased.
 trait Chunks: Send {
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>>;
 }
@@ -86,11 +83,11 @@ where
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     pub(crate) bytes: Bytes,
-    /// The body ends with them.
+    /// Whether the body ends with them.
     pub(crate) last: bool,
 }
 
-/// Where a body comes from.
+/// Source of a body.
 pub(crate) struct Source {
     chunks: Box<dyn Chunks>,
     gathered: BytesMut,
@@ -106,7 +103,7 @@ impl Source {
         Self { chunks: Box::new(Of(Box::pin(stream))), gathered: BytesMut::new(), over: false }
     }
 
-    /// So many bytes at least, or the last of them. Dropping the future loses nothing.
+    /// Returns at least `least` bytes, or the last of them. Cancel safe.
     pub(crate) async fn piece(&mut self, least: usize) -> Result<Piece, BoxError> {
         poll_fn(|context| self.poll_piece(context, least)).await
     }

@@ -1,4 +1,4 @@
-//! Which controller is for whom, and the drivers that run with them.
+//! The controllers of a client or server, and the drivers that run with them.
 
 use std::sync::Arc;
 use std::{fmt, io};
@@ -19,8 +19,8 @@ use crate::prefixes::Prefixes;
 use crate::server::Router;
 use crate::settings::{ConfigError, Settings, StartError};
 
-/// A controller that a client or a server can have: any [`Controller`] that other threads may use. There is nothing to
-/// implement.
+/// A controller for a client or a server: any [`Controller`] that can be shared among threads.
+/// Implemented automatically.
 pub trait SharedController: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static {}
 
 impl<C: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static> SharedController for C {}
@@ -28,15 +28,15 @@ impl<C: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static> Sh
 /// The controllers of a client or a server.
 #[derive(Clone)]
 pub(crate) struct Controllers<C> {
-    /// For whom there is no other.
+    /// The controller without a matching prefix.
     pub(crate) controller: C,
     prefixes: Prefixes<C>,
-    /// A driver is compiled for a type of controllers where this is named, which for this crate's own is here: programs that only
-    /// call it have no part of the driver to compile.
+    /// Instantiates the driver for this type of controllers. For this crate's own controllers this
+    /// happens here, so that programs need not compile the driver.
     drivers: fn(Self) -> Arc<dyn Drivers>,
 }
 
-/// Without where code lies in this process, which is nobody else's business.
+/// Omits the function pointer, whose address would reveal the layout of the process.
 impl<C: fmt::Debug> fmt::Debug for Controllers<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { controller, prefixes, drivers: _ } = self;
@@ -45,7 +45,8 @@ impl<C: fmt::Debug> fmt::Debug for Controllers<C> {
 }
 
 impl Default for Controllers<AnyController> {
-    /// temper: of all that adapt, it loses least over what was measured, and does least harm to those beside it.
+    /// temper: of all adaptive controllers it has the least regret over the measured cells, and
+    /// harms competing traffic least.
     fn default() -> Self {
         Self::new(Temper::default().into())
     }
@@ -60,12 +61,12 @@ impl<C: SharedController> Controllers<C> {
         self.prefixes.set(prefix, controller);
     }
 
-    /// Together with all other settings.
+    /// Combines them with all other settings.
     pub(crate) fn with(self, settings: Settings) -> Setup {
         Setup { settings, drivers: (self.drivers)(self) }
     }
 
-    /// An endpoint whose randomness comes from the operating system.
+    /// Makes an endpoint seeded by the operating system.
     fn endpoint(&self, settings: &Settings, sharing: &Arc<Sharing>) -> Result<Endpoint<Address, C>, ConfigError> {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| ConfigError::NoRandomness(error.to_string()))?;
@@ -88,12 +89,12 @@ impl<C: SharedController> Controllers<C> {
     }
 }
 
-/// What drivers run with, whatever the type of their controllers.
+/// Starts drivers, with the controller type erased.
 trait Drivers: Send + Sync {
-    /// Why no endpoint could be made, if so.
+    /// Returns the error that keeps an endpoint from being made, if any.
     fn validate(&self, settings: &Settings) -> Result<(), ConfigError>;
 
-    /// Starts to drive an endpoint on a socket, which is closed together with those of its company.
+    /// Starts to drive an endpoint on a socket. Sockets with the same barrier close together.
     fn drive(
         &self,
         settings: &Settings,
@@ -176,7 +177,7 @@ impl<C: SharedController> Drivers for Controllers<C> {
     }
 }
 
-/// The endpoint tells 256 controllers apart, one of which is for what no prefix covers.
+/// The endpoint supports 256 controllers, one of which is the default.
 pub(crate) const MOST_PREFIXES: usize = 255;
 
 /// All settings of a client or a server.
@@ -187,12 +188,11 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Why no endpoint could be made, if so.
+    /// Returns the error that keeps an endpoint from being made, if any.
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         self.drivers.validate(&self.settings)
     }
 
-    /// Opens a socket.
     pub(crate) fn open(&self, binding: &Binding, role: Role) -> io::Result<Socket> {
         Socket::open(binding, self.settings.interface.as_deref(), role)
     }
@@ -208,7 +208,7 @@ impl Setup {
         self.drive((self.open(binding, role)?, Company::default()), role, serves)
     }
 
-    /// Starts to drive an endpoint on a socket, which is closed together with those of its company.
+    /// Starts to drive an endpoint on a socket. Sockets with the same barrier close together.
     pub(crate) fn drive(
         &self,
         on: (Socket, Company),

@@ -1,8 +1,8 @@
-//! [`Fence`]: runs code that serves one peer. A panic in it ends that peer's request or session only.
+//! [`Fence`]: contains panics in code that serves one peer, which end only that peer's request or session.
 //!
-//! A fence may stand only around code with state that is dropped after the panic: a handler's
-//! future, the computations of one EDHOC message, one session of DTLS. It does not stand around the
-//! endpoint: all peers share its state. `docs/decisions/0042-panics.md` lists the places.
+//! A fence may surround only code whose state is dropped after the panic: a handler's future, the
+//! computations of one EDHOC message, one DTLS session. It does not surround the endpoint, whose
+//! state all peers share. `docs/decisions/0042-panics.md` lists the places.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use tracing::error;
 
 use crate::throttle::Throttle;
 
-/// Catches panics for one driver, counts them and logs at most one a second. Clones share the
+/// Catches panics for one driver, counts them and logs at most one per second. Clones share the
 /// count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fence(Arc<Caught>);
@@ -22,7 +22,7 @@ pub(crate) struct Fence(Arc<Caught>);
 struct Caught {
     panics: AtomicU64,
     log: Mutex<Throttle>,
-    /// The code of this name panics the next time.
+    /// Name of code that panics at its next run.
     #[cfg(test)]
     planted: Mutex<Option<&'static str>>,
 }
@@ -52,13 +52,13 @@ impl Fence {
         }
     }
 
-    /// Has the code of this name panic the next time.
+    /// Makes the code of this name panic at its next run.
     #[cfg(test)]
     pub(crate) fn plant(&self, what: &'static str) {
         *self.0.planted.lock().expect("no panic while locked") = Some(what);
     }
 
-    /// The number of panics so far.
+    /// Returns the number of panics so far.
     pub(crate) fn panics(&self) -> u64 {
         self.0.panics.load(Ordering::Relaxed)
     }

@@ -1,10 +1,11 @@
-//! Small files that outlive the program: read as far as is wanted, and replaced as a whole.
+//! Small persistent files, read up to a bound and replaced atomically.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
-/// The first so many bytes of a file; none if it is not there. Whatever else has its name, such as a pipe, could keep us waiting.
+/// Reads the first `bytes` bytes of a file; none if it is missing. Other kinds of files, such as
+/// pipes, are errors because reading them could block.
 pub(crate) fn read_up_to(path: &Path, bytes: usize) -> io::Result<Vec<u8>> {
     let mut read = Vec::new();
     let is_file = match fs::metadata(path) {
@@ -19,7 +20,7 @@ pub(crate) fn read_up_to(path: &Path, bytes: usize) -> io::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// Replaces a file, by renaming a new one, so that a reader sees the old content or the new one.
+/// Replaces a file by renaming a new one, so that a reader sees the old content or the new one.
 /// Both the content and the name are on the disk when this returns.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or_else(no_file)?;
@@ -31,7 +32,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = directory.join(temporary);
     let replaced = write_new(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
     if replaced.is_err() {
-        // It may not have been made.
+        // The file may not exist.
         let _ = fs::remove_file(&temporary);
     }
     replaced?;
@@ -44,13 +45,13 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory).and_then(|directory| directory.sync_all())
 }
 
-/// Only Unix lets a program ask for it.
+/// Only Unix can synchronise a directory.
 #[cfg(not(unix))]
 fn sync_directory(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a file that is not there yet, to the disk. It tells whom somebody talks to, so nobody else may read it.
+/// Writes a new file to the disk. Only its owner may read it, since its content is private.
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -89,7 +90,7 @@ mod tests {
         let file = directory.path().join("numbers");
         let mode = |mode| fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode)).expect("it is ours");
         mode(0o300);
-        // Root may read all the same.
+        // Root can read it regardless.
         let is_readable = File::open(directory.path()).is_ok();
         assert_eq!(replace(&file, b"1").is_ok(), is_readable);
         mode(0o700);

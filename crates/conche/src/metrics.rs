@@ -1,16 +1,18 @@
-//! Counters, gauges and the state of congestion control as OpenMetrics text, for Prometheus and what understands it.
+//! OpenMetrics text for Prometheus: counters, gauges and path state.
 //!
-//! [`Client::metrics`](crate::Client::metrics) and [`Server::metrics`](crate::Server::metrics) give the text at the time when
-//! they are asked: there is no state besides the one that clients and servers have anyway, and none that is global. A program
-//! serves it where it serves metrics, over HTTP as [`CONTENT_TYPE`], or as a CoAP resource, as the example `metrics` does.
+//! [`Client::metrics`](crate::Client::metrics) and [`Server::metrics`](crate::Server::metrics)
+//! return the text on demand, from the present state of clients and servers; there is no other and
+//! no global state. A program serves it over HTTP as [`CONTENT_TYPE`], or as a CoAP resource, as
+//! the example `metrics` does.
 //!
-//! All names begin with `conche_`. Series of single destinations carry the label `destination`, the address, which a session of DTLS is
-//! known by as well. What a label can be, an
-//! attacker can multiply, so how many there are is the caller's choice; they are the busiest.
+//! All names begin with `conche_`. Series of single destinations carry the label `destination`, the
+//! address, also for DTLS sessions. Peers can multiply label values, so the caller bounds their
+//! number, and the busiest destinations are listed.
 //!
-//! To find the busiest, the endpoint looks at each destination that has state: about 8 ns for each, 1.0 ms for 131 072 of them and 9 µs
-//! for each part of 2 048 after which traffic goes on. These were measured by `cargo bench -p conche-proto --bench endpoint -- survey`
-//! with 32 places, on a machine of two cores with a load average of 7.
+//! Finding the busiest scans all destinations with state: about 8 ns each, 1.0 ms for 131 072, in
+//! batches of 2 048 (9 µs) between which traffic is processed. Measured with
+//! `cargo bench -p conche-proto --bench endpoint -- survey` and 32 places, on a machine with two
+//! cores and a load average of 7.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -29,21 +31,22 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::driver::Handle;
 use crate::watch::DropReason;
 
-/// The media type of the text, for HTTP. In CoAP, which has no number for it, it is `text/plain`.
+/// The media type of the text, for HTTP. CoAP has no number for it and uses `text/plain`.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What an endpoint says of itself.
+/// State of an endpoint at one time.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) stats: Stats,
     pub(crate) occupancy: Occupancy,
-    /// Messages refused for their protection.
+    /// Messages rejected by OSCORE verification.
     #[cfg(feature = "oscore")]
     pub(crate) refused_protection: u64,
     pub(crate) paths: Vec<(SocketAddr, PeerSnapshot)>,
 }
 
-/// The text of the endpoints that these handles lead to, with so many of the busiest destinations of each.
+/// Returns the text for these endpoints, with up to `destinations` of the busiest destinations of
+/// each.
 pub(crate) async fn of(handles: impl IntoIterator<Item = impl Borrow<Handle>>, destinations: usize) -> String {
     let mut reports = Vec::new();
     for handle in handles {
@@ -53,8 +56,8 @@ pub(crate) async fn of(handles: impl IntoIterator<Item = impl Borrow<Handle>>, d
     encode(reports)
 }
 
-/// No series may come twice, so of an address that is reached in several ways, as from two ports or with and without a session, the
-/// busiest is told.
+/// Keeps one series per address, since duplicates are invalid: the busiest, if an address is
+/// reached in several ways, such as from two ports or with and without a session.
 fn once_each(reports: &mut [Report]) {
     let load = |path: &PeerSnapshot| u64::from(path.outstanding).saturating_add(path.queued as u64);
     let mut told: HashMap<SocketAddr, u64> = HashMap::new();
@@ -81,7 +84,7 @@ fn encode(reports: Vec<Report>) -> String {
     encoded
 }
 
-/// A metric: its name, what it tells, and where its value stands.
+/// A metric: its name, its help text and its value.
 type Row<S, V> = (&'static str, &'static str, fn(&S) -> V);
 
 const COUNTERS: [Row<Stats, u64>; 10] = [
@@ -139,7 +142,7 @@ const GAUGES_OF_PATHS: [Row<PeerSnapshot, Option<u64>>; 3] = [
     }),
 ];
 
-/// Written whenever they are asked for.
+/// Encodes reports on demand.
 #[derive(Debug)]
 struct Reports(Vec<Report>);
 
@@ -209,7 +212,7 @@ impl Reports {
         })
     }
 
-    /// A family with a series for each destination that has a value.
+    /// Encodes a family with a series for each destination that has a value.
     fn paths<G: EncodeMetric + TypedMetric>(
         &self,
         encoder: &mut DescriptorEncoder<'_>,

@@ -1,4 +1,4 @@
-//! [`Prefixes`]: what is said for address prefixes.
+//! [`Prefixes`]: values by address prefix.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,38 +6,38 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// The prefixes of all addresses, of IPv4 and of IPv6.
+/// Returns the prefixes of all IPv4 and all IPv6 addresses.
 #[cfg(any(feature = "dtls", feature = "oscore"))]
 pub(crate) fn everywhere() -> [IpNet; 2] {
     [ipnet::Ipv4Net::default().into(), ipnet::Ipv6Net::default().into()]
 }
 
-/// Values for address prefixes, of which the longest decides. There may be one for each of a hundred thousand devices.
+/// Values by address prefix, with longest-prefix match, for up to a hundred thousand devices.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefixes<T> {
-    /// In the order in which they were set first.
+    /// In the order in which their prefixes were first set.
     values: Vec<T>,
     places: Places,
 }
 
-/// Where the values of prefixes are. It is the same for all types of values, and so compiled once.
+/// Maps prefixes to places in `values`. Not generic, so it is compiled once.
 #[derive(Clone, Debug, Default)]
 struct Places {
     by_prefix: BTreeMap<IpNet, usize>,
-    /// How long the prefixes of IPv4 and of IPv6 are, the longest first.
+    /// Prefix lengths of IPv4 and of IPv6, the longest first.
     lengths: [BTreeSet<Reverse<u8>>; 2],
 }
 
 impl Places {
-    /// That of a prefix, which is the next one if it has none.
+    /// Returns the place of a prefix, or the next free one.
     fn of_prefix(&mut self, prefix: IpNet) -> usize {
         let next = self.by_prefix.len();
         self.lengths[usize::from(prefix.network().is_ipv6())].insert(Reverse(prefix.prefix_len()));
-        // The bits after the prefix say nothing.
+        // Host bits are ignored.
         *self.by_prefix.entry(prefix.trunc()).or_insert(next)
     }
 
-    /// That of the longest prefix that has this address.
+    /// Returns the place of the longest prefix that contains an address.
     fn of(&self, address: IpAddr) -> Option<usize> {
         let mut lengths = self.lengths[usize::from(address.is_ipv6())].iter();
         lengths.find_map(|&Reverse(length)| self.by_prefix.get(&IpNet::new(address, length).ok()?.trunc()).copied())
@@ -51,7 +51,7 @@ impl<T> Default for Prefixes<T> {
 }
 
 impl<T> Prefixes<T> {
-    /// Sets the value of a prefix, instead of the one that it had.
+    /// Sets the value of a prefix, replacing an earlier one.
     pub(crate) fn set(&mut self, prefix: IpNet, value: T) {
         let place = self.places.of_prefix(prefix);
         match self.values.get_mut(place) {
@@ -60,7 +60,8 @@ impl<T> Prefixes<T> {
         }
     }
 
-    /// The value of the longest prefix that has this address, which is no IPv4-mapped one.
+    /// Returns the value of the longest prefix that contains an address, which must not be
+    /// IPv4-mapped.
     pub(crate) fn of(&self, address: IpAddr) -> Option<&T> {
         self.values.get(self.places.of(address)?)
     }
@@ -73,7 +74,7 @@ impl<T> Prefixes<T> {
         self.places.by_prefix.iter().filter_map(|(prefix, place)| Some((*prefix, self.values.get(*place)?)))
     }
 
-    /// The same prefixes with what is made of their values.
+    /// Maps the values, keeping the prefixes.
     pub(crate) fn try_map<U, E>(&self, make: impl FnMut(&T) -> Result<U, E>) -> Result<Prefixes<U>, E> {
         let values = self.values.iter().map(make).collect::<Result<_, E>>()?;
         Ok(Prefixes { values, places: self.places.clone() })

@@ -1,7 +1,6 @@
-//! [`Problem`]: what went wrong, for machines and humans (RFC 9290).
+//! [`Problem`]: concise problem details for machines and humans (RFC 9290).
 //!
-//! Of the map's standard entries all but the base language's direction are kept; entries that somebody else defined are
-//! passed over.
+//! All standard entries are kept except the base direction; custom entries are skipped.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -14,10 +13,11 @@ use minicbor::{Decoder, Encoder};
 
 use crate::server::{IntoResponse, Response};
 
-/// What went wrong: a response's concise problem details (RFC 9290), which have
+/// Concise problem details of a response (RFC 9290), with
 /// [`ContentFormat::PROBLEM_DETAILS`](crate::ContentFormat::PROBLEM_DETAILS).
 ///
-/// A server answers it as any other result, and [`Error::Response`](crate::Error::Response) shows it:
+/// A server returns it like any other result, and [`Error::Response`](crate::Error::Response)
+/// displays it:
 ///
 /// ```
 /// use conche::{Code, Problem};
@@ -32,17 +32,17 @@ use crate::server::{IntoResponse, Response};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// What it is, in a few words that are the same whenever it occurs.
+    /// Short summary of the kind of problem, the same for each occurrence.
     pub title: Option<String>,
-    /// What it is about this time.
+    /// Explanation of this occurrence.
     pub detail: Option<String>,
-    /// A URI reference that names this occurrence.
+    /// URI reference that identifies this occurrence.
     pub instance: Option<String>,
-    /// The code of the response that it was made for, which may have passed proxies.
+    /// The code of the original response, which may have passed proxies.
     pub response_code: Option<Code>,
-    /// What `instance` is relative to.
+    /// Base URI of `instance`.
     pub base_uri: Option<String>,
-    /// The language of `title` and `detail`, as `en-GB`.
+    /// Language of `title` and `detail`, such as `en-GB`.
     pub base_language: Option<String>,
 }
 
@@ -57,30 +57,30 @@ const BASE_LANGUAGE: i8 = -6;
 const LANGUAGE_TAGGED: Tag = Tag::new(38);
 
 impl Problem {
-    /// A problem with this title, for a response with this code.
+    /// Returns a problem with this title, for a response with this code.
     #[must_use]
     pub fn new(code: Code, title: impl Into<String>) -> Self {
         Self { title: Some(title.into()), response_code: Some(code), ..Self::default() }
     }
 
-    /// The same with a detail.
+    /// Sets the detail.
     #[must_use]
     pub fn with_detail(self, detail: impl Into<String>) -> Self {
         Self { detail: Some(detail.into()), ..self }
     }
 
-    /// Reads the payload of a response; `None` if it is no map of CBOR, or one of its standard entries is of another type
-    /// than it should be.
+    /// Decodes the payload of a response. `None` if it is not a CBOR map, or a standard entry has
+    /// the wrong type.
     #[must_use]
     pub fn decode(payload: &[u8]) -> Option<Self> {
         read(&mut Decoder::new(payload)).ok()
     }
 
-    /// The payload of a response.
+    /// Encodes the payload of a response.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut payload = Vec::new();
-        // Memory takes all that is written.
+        // Writing to memory cannot fail.
         let _ = self.write(&mut Encoder::new(&mut payload));
         payload
     }
@@ -133,7 +133,7 @@ fn read(decoder: &mut Decoder<'_>) -> Result<Problem, DecodeError> {
     Ok(problem)
 }
 
-/// A text, with its language or without, which is not kept.
+/// Reads a text, with or without its language, which is discarded.
 fn text(decoder: &mut Decoder<'_>) -> Result<String, DecodeError> {
     if decoder.datatype()? != Type::Tag {
         return Ok(decoder.str()?.to_owned());
@@ -153,7 +153,8 @@ fn text(decoder: &mut Decoder<'_>) -> Result<String, DecodeError> {
     Ok(text)
 }
 
-/// Whether a map or array goes on, of which so many entries are left, if it says how many it has.
+/// Whether a map or array has more entries. `left` is the number of remaining ones, if its length
+/// is definite.
 fn has_more(decoder: &mut Decoder<'_>, left: &mut Option<u64>) -> Result<bool, DecodeError> {
     match left {
         Some(0) => Ok(false),
@@ -166,7 +167,7 @@ fn has_more(decoder: &mut Decoder<'_>, left: &mut Option<u64>) -> Result<bool, D
     }
 }
 
-/// Title and detail; what it has of them.
+/// Formats title and detail, if present.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.title, &self.detail) {
@@ -179,7 +180,7 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// Its code is that of the problem, 5.00 if it has none, or none of an error.
+/// Uses the problem's code, or 5.00 if it has none or that is not an error.
 impl IntoResponse for Problem {
     fn into_response(self, _method: Code) -> Response {
         let code = self.response_code.filter(|code| code.is_client_error() || code.is_server_error());

@@ -1,4 +1,4 @@
-//! What client and server have in common, but for their controllers.
+//! [`Settings`]: settings common to clients and servers, except for their controllers.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -28,16 +28,16 @@ pub(crate) struct Settings {
     pub(crate) waiting: Waiting,
     /// The name of the only network interface to use.
     pub(crate) interface: Option<String>,
-    /// Groups that a server joins, with the index of the interface for each.
+    /// Multicast groups that a server joins, each with an interface index.
     pub(crate) groups: Vec<(IpAddr, u32)>,
-    /// ICMP errors do not end Confirmable exchanges.
+    /// Whether ICMP errors do not end Confirmable exchanges.
     pub(crate) retry_unreachable: bool,
-    /// For how long a client looks for answers without sleeping.
+    /// Maximum time that a client polls for responses without sleeping.
     pub(crate) busy_poll: Duration,
     pub(crate) watchers: Watchers,
     /// The credentials of DTLS sessions.
     pub(crate) security: Security,
-    /// A server refuses requests that no keys authenticate.
+    /// Whether a server refuses unauthenticated requests.
     pub(crate) secured_only: bool,
     #[cfg(feature = "oscore")]
     pub(crate) oscore: Protection,
@@ -45,15 +45,15 @@ pub(crate) struct Settings {
     pub(crate) edhoc: Agreement,
 }
 
-/// With whom OSCORE keys are agreed on (RFC 9528).
+/// EDHOC parties (RFC 9528).
 #[cfg(feature = "edhoc")]
 #[derive(Clone, Debug)]
 pub(crate) struct Agreement {
-    /// As a server.
+    /// As responder, for clients.
     pub(crate) served: Option<Party>,
-    /// For destinations.
+    /// As initiator, by destination.
     pub(crate) toward: Prefixes<Party>,
-    /// With so many destinations at a time.
+    /// Maximum number of destinations with keys.
     pub(crate) most: usize,
 }
 
@@ -64,18 +64,18 @@ impl Default for Agreement {
     }
 }
 
-/// Which requests are protected with which keys (RFC 8613).
+/// OSCORE keys (RFC 8613).
 #[cfg(feature = "oscore")]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Protection {
-    /// Those of clients.
+    /// Of clients.
     pub(crate) served: Vec<Keys>,
-    /// Those for destinations.
+    /// By destination.
     pub(crate) toward: Prefixes<Keys>,
 }
 
 impl Settings {
-    /// Whether there are OSCORE keys for a destination.
+    /// Returns whether a destination has OSCORE keys.
     #[cfg(feature = "oscore")]
     pub(crate) fn keys_toward(&self) -> impl Fn(SocketAddr) -> bool + Send + Sync + use<> {
         let toward = self.oscore.toward.clone();
@@ -90,14 +90,14 @@ impl Settings {
         }
     }
 
-    /// There are none.
+    /// Without OSCORE no destination has keys.
     #[cfg(not(feature = "oscore"))]
     #[expect(clippy::unused_self, reason = "as with the feature")]
     pub(crate) fn keys_toward(&self) -> impl Fn(SocketAddr) -> bool + Send + Sync + use<> {
         |_| false
     }
 
-    /// Why no endpoint could be made with any controllers, if so.
+    /// Returns the error that keeps an endpoint from being made, with any controllers.
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         if let Some((prefix, length)) = self.sharing.impossible() {
             return Err(ConfigError::PathLength { prefix, length });
@@ -121,7 +121,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Clients may have keys, or get some.
+    /// Whether clients may have OSCORE keys, now or after EDHOC.
     #[cfg(feature = "oscore")]
     pub(crate) fn has_keys(&self) -> bool {
         #[cfg(feature = "edhoc")]
@@ -147,42 +147,43 @@ pub(crate) enum StartError {
     Socket(#[from] io::Error),
 }
 
-/// Settings with which no endpoint can be made.
+/// Settings that no endpoint can be made with.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A setting of the endpoint makes no sense, or contradicts another one or a controller.
+    /// A setting of the endpoint is invalid, or contradicts another one or a controller.
     #[error(transparent)]
     Endpoint(#[from] conche_proto::ConfigError),
-    /// Messages that no record of DTLS carries.
+    /// The message size exceeds that of a DTLS record.
     #[error("Limits::message_bytes is {bytes}: through sessions at most {longest} are possible")]
     SecuredMessage {
         /// Its value.
         bytes: usize,
-        /// The largest that is possible.
+        /// The maximum.
         longest: usize,
     },
-    /// Controllers for too many prefixes.
+    /// There are controllers for too many prefixes.
     #[error("controllers for {count} prefixes: at most {MOST_PREFIXES} can be told apart")]
     TooManyPrefixes {
-        /// How many were given.
+        /// Number of prefixes.
         count: usize,
     },
-    /// Peers of a path are to have more bits in common than an address has.
+    /// The path length exceeds the address length.
     #[error("paths of {length} bits for {prefix}: its addresses have {}", .prefix.max_prefix_len())]
     PathLength {
-        /// The prefix that it was said for.
+        /// The prefix that it was set for.
         prefix: IpNet,
-        /// What was said.
+        /// The length.
         length: u8,
     },
-    /// Keys that cannot be used: others have the same names, another socket has them, or their numbers cannot be kept.
+    /// Keys cannot be used: others have the same IDs, another socket has them, or their sequence
+    /// numbers cannot be stored.
     #[cfg(feature = "oscore")]
     #[error("the OSCORE keys for {peer} cannot be used: {problem}")]
     Keys {
-        /// Whom they are for, as [`Identity`](crate::oscore::Identity) shows it.
+        /// The peer, as displayed by [`Identity`](crate::oscore::Identity).
         peer: String,
-        /// Why.
+        /// The cause.
         problem: String,
     },
     /// The expected peer at these destinations is ambiguous.
@@ -193,7 +194,7 @@ pub enum ConfigError {
     EdhocPeer {
         /// The destinations.
         prefix: IpNet,
-        /// How many peers the party knows.
+        /// Number of peers that the party knows.
         peers: usize,
     },
     /// A server with [`secured_only`](crate::server::ServerBuilder::secured_only) has no
@@ -204,23 +205,23 @@ pub enum ConfigError {
          outgoing_psk or outgoing_roots, or client_roots to a certificate"
     )]
     NobodyHasKeys,
-    /// [`client_roots`](crate::server::ServerBuilder::client_roots) without the server's
+    /// [`client_roots`](crate::server::ServerBuilder::client_roots) is set without the server's
     /// certificate: clients are authenticated only in handshakes with that.
     #[cfg(feature = "dtls")]
     #[error(
         "client_roots has no effect without ServerBuilder::certificate. The roots of servers that Server::client asks are outgoing_roots"
     )]
     ClientRootsWithoutCertificate,
-    /// A client's certificate without roots: it is shown only to servers that roots authenticate.
+    /// A client's certificate is set without roots: it is presented only to servers that roots
+    /// authenticate.
     #[cfg(feature = "dtls")]
     #[error(
         "a client's certificate has no effect without the roots of servers: add ClientBuilder::roots, or ServerBuilder::outgoing_roots \
          to outgoing_certificate"
     )]
     CertificateWithoutRoots,
-    /// The same PSK identity has one key for sessions that clients open and another one for
-    /// sessions that the program opens, so that the identity of a request's sender would mean two
-    /// peers.
+    /// A PSK identity has one key for sessions that clients open and another for sessions that the
+    /// program opens, so that it would name two peers.
     #[cfg(feature = "dtls")]
     #[error(
         "the PSK identity \"{identity}\" has one key in ServerBuilder::psk and another in outgoing_psk: use one key, or two identities"
@@ -229,7 +230,7 @@ pub enum ConfigError {
         /// The identity, with bytes that are not printable ASCII escaped.
         identity: String,
     },
-    /// The operating system has no randomness, without which tokens could be guessed.
+    /// The operating system has no random bytes, without which tokens could be guessed.
     #[error("the operating system gives no random bytes: {0}")]
     NoRandomness(String),
 }

@@ -1,13 +1,13 @@
-//! [`Throttle`]: bounds the rate of a log message that peers can cause.
+//! [`Throttle`]: limits the rate of a log message that peers can cause.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The least time between two messages.
+/// Minimum time between two messages.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Lets one message a second pass and counts the others.
+/// Passes one message per second and counts the others.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     last: Option<Instant>,
@@ -15,8 +15,8 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    /// Returns the number of messages held back since the last one, or `None` to hold this one
-    /// back.
+    /// Returns the number of messages suppressed since the last one, or `None` to suppress this
+    /// one.
     pub(crate) fn passes(&mut self, now: Instant) -> Option<u64> {
         if self.last.is_some_and(|last| now.saturating_duration_since(last) < PAUSE) {
             self.held_back += 1;

@@ -1,31 +1,31 @@
-//! Who talks to whom: what an endpoint calls a peer.
+//! Peer addresses as the endpoint keys them.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 
-/// A peer: a transport and where the other end of it is.
+/// A peer: a transport and its remote address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
-    /// CoAP over UDP (RFC 7252). Made with [`from`](Self::from), so that one peer has one name.
+    /// CoAP over UDP (RFC 7252). Construct with [`from`](Self::from), which normalizes the address.
     Udp(SocketAddr),
-    /// CoAP over DTLS (RFC 7252 §9): one session with who is there. What begins with one session ends with it, so another with
-    /// the same address is another peer.
+    /// CoAP over DTLS (RFC 7252 §9): one session with a peer. State of a session ends with it, so
+    /// another session with the same address is another peer.
     Dtls(SocketAddr, SessionNumber),
 }
 
-/// Tells the sessions of a socket apart.
+/// Identifies a session of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SessionNumber(pub(super) u32);
 
 impl Address {
-    /// The address as a socket takes it: one of IPv4 in an IPv6 socket is a mapped one.
+    /// Returns the address for the socket: IPv4 addresses are mapped in an IPv6 socket.
     pub(crate) fn socket_addr(self) -> SocketAddr {
         let (Self::Udp(address) | Self::Dtls(address, _)) = self;
         address
     }
 
-    /// The address as users know it: one of IPv4 looks like one.
+    /// Returns the address for users: mapped addresses as IPv4.
     #[inline]
     pub(crate) fn canonical(self) -> SocketAddr {
         let address = self.socket_addr();
@@ -36,12 +36,12 @@ impl Address {
         mapped.map_or(address, |v4| (v4, address.port()).into())
     }
 
-    /// This session with who is there.
+    /// Returns this session with the peer.
     pub(crate) fn secured(self, session: SessionNumber) -> Self {
         Self::Dtls(self.socket_addr(), session)
     }
 
-    /// Whatever session leads there, where they need not be told apart.
+    /// Returns the address of any session with the peer, where sessions are not distinguished.
     pub(crate) fn of_any_session(self) -> Self {
         self.secured(SessionNumber(0))
     }
@@ -50,8 +50,9 @@ impl Address {
         matches!(self, Self::Dtls(..))
     }
 
-    /// The prefix that it counts in where sources share something bounded: /16 of IPv4 and /32 of IPv6, the largest that
-    /// one operator usually has. So an attacker whose network lets no foreign source address out (BCP 38) is one of many.
+    /// Returns the prefix for fair shares of bounded state: /16 for IPv4 and /32 for IPv6, the
+    /// largest that one operator usually has. An attacker whose network filters forged source
+    /// addresses (BCP 38) then counts as one source among many.
     pub(crate) fn prefix(self) -> u64 {
         match self.canonical().ip() {
             IpAddr::V4(address) => u64::from(u32::from(address) >> 16),
@@ -59,7 +60,8 @@ impl Address {
         }
     }
 
-    /// The host of its [prefix](Self::prefix) that it is at: an address of IPv4, and a /64 of IPv6, of which a host may have all addresses.
+    /// Returns the host within its [prefix](Self::prefix): an IPv4 address, or an IPv6 /64, since a
+    /// host may use all its addresses.
     pub(crate) fn host(self) -> u64 {
         match self.canonical().ip() {
             IpAddr::V4(address) => u32::from(address).into(),
@@ -69,7 +71,7 @@ impl Address {
 }
 
 impl From<SocketAddr> for Address {
-    /// The flow label says nothing of who the peer is (RFC 6437 §2), so it is left out.
+    /// Drops the flow label, which does not identify the peer (RFC 6437 §2).
     fn from(mut address: SocketAddr) -> Self {
         if let SocketAddr::V6(v6) = &mut address {
             v6.set_flowinfo(0);
@@ -78,7 +80,7 @@ impl From<SocketAddr> for Address {
     }
 }
 
-/// In few pieces: it is hashed for each datagram.
+/// Uses few writes, since it runs for each datagram.
 impl Hash for Address {
     fn hash<H: Hasher>(&self, state: &mut H) {
         if let Self::Dtls(_, session) = self {
@@ -102,12 +104,12 @@ impl fmt::Display for Address {
     }
 }
 
-/// What a driver is for.
+/// Role of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It sends requests; those that it gets find no resource.
+    /// Sends requests; its router has no resources.
     Client,
-    /// It answers requests, and sends some if it is asked to.
+    /// Answers requests, and may send some.
     Server,
 }
 

@@ -1,4 +1,5 @@
-//! EDHOC (RFC 9528) of one socket: requests of clients that agree on keys, and the contexts that came of it in both roles.
+//! EDHOC (RFC 9528) on one socket: exchanges with clients, and the resulting contexts in both
+//! roles.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,60 +20,61 @@ use crate::prefixes::Prefixes;
 use crate::security::Identity;
 use crate::server::Response;
 
-/// Keys that a request brings to the other end (RFC 9668).
+/// Keys that a combined request brings to the server (RFC 9668).
 #[derive(Debug)]
 pub(crate) struct NewKeys {
     pub(crate) context: Context,
-    /// The other end.
+    /// The server.
     pub(crate) peer: edhoc::Identity,
     pub(crate) message_3: Vec<u8>,
     pub(crate) turn: Turn,
 }
 
-/// Nobody else agrees on keys with a destination.
+/// Exclusive right to run a key exchange with a destination.
 pub(crate) type Turn = OwnedMutexGuard<()>;
 
-/// Somebody is about to use what was agreed on with a destination: as long as this is there, that does not make room.
+/// Keeps a destination's context from being replaced until it is used.
 pub(crate) type Hold = Arc<()>;
 
-/// An exchange brings keys that the other end may not have yet.
+/// An exchange with a combined request: the server may not have the keys yet.
 #[derive(Debug)]
 struct Bringing {
     to: Address,
     context: ContextId,
     peer: edhoc::Identity,
-    /// Others for this destination have to wait: what overtook it would be refused.
+    /// Further requests wait: one that overtook this would be rejected.
     _turn: Turn,
     has_left: bool,
 }
 
-/// What was agreed on, and how more is.
+/// EDHOC state of a driver.
 #[derive(Debug, Default)]
 pub(super) struct Agreeing {
-    /// Where clients are answered.
+    /// The responder for clients.
     responding: Option<Responding>,
-    /// Whom nothing is to be asked unprotected, but for keys.
+    /// Destinations that may receive no unprotected requests except for EDHOC.
     wanted: Prefixes<Party>,
-    /// What requests to these destinations are protected with.
+    /// Contexts by destination.
     toward: HashMap<Address, Agreed>,
-    /// How often any of that was used.
+    /// Number of uses of any context.
     uses: u64,
-    /// Contexts that protect nothing new any more, and perhaps something that is under way.
+    /// Replaced contexts that may still protect outstanding exchanges.
     former: Vec<ContextId>,
-    /// What the request brings that is about to be opened.
+    /// Keys of the combined request that is being opened.
     opening: Option<Bringing>,
-    /// Exchanges whose destinations have not shown yet that they have the keys. Nothing else is protected with those.
+    /// Combined requests without proof yet that the server has the keys, which protect nothing else
+    /// until then.
     bringing: HashMap<ExchangeId, Bringing>,
-    /// There are no more contexts than this as a client.
+    /// Maximum number of client contexts.
     most: usize,
 }
 
-/// A context that was agreed on with a destination.
+/// A context from EDHOC with a destination.
 #[derive(Debug)]
 struct Agreed {
     context: ContextId,
     peer: edhoc::Identity,
-    /// By which use it was used last.
+    /// Number of its last use.
     used: u64,
     hold: Hold,
 }
@@ -82,7 +84,8 @@ impl Agreeing {
         Self { responding, wanted, most, ..Self::default() }
     }
 
-    /// A request must not leave: the keys for its destination were forgotten since it was put together.
+    /// Whether a request must not be sent because its destination's keys were dropped since it was
+    /// built.
     pub(super) fn withholds(&self, to: Address, request: &Request) -> bool {
         let is_for_keys = || {
             let path = request.body.options().filter(|option| option.number == OptionNumber::URI_PATH);
@@ -92,33 +95,33 @@ impl Agreeing {
         is_wanted && self.context(to).is_none() && !is_for_keys()
     }
 
-    /// The context for the next request to a destination.
+    /// Returns the context for the next request to a destination.
     pub(super) fn context(&self, to: Address) -> Option<ContextId> {
         let opening = self.opening.as_ref().map(|opening| opening.context);
         opening.or_else(|| self.toward.get(&to).map(|agreed| agreed.context))
     }
 
-    /// The peer that has the [`context`](Self::context) for the next request to a destination.
+    /// Returns the peer of that [`context`](Self::context).
     pub(super) fn peer(&self, to: Address) -> Option<&edhoc::Identity> {
         let opening = self.opening.as_ref().map(|opening| &opening.peer);
         opening.or_else(|| self.toward.get(&to).map(|agreed| &agreed.peer))
     }
 
-    /// The request that brings keys has become an exchange.
+    /// Records the exchange of a combined request.
     pub(super) fn opened(&mut self, exchange: ExchangeId) {
         if let Some(opening) = self.opening.take() {
             self.bringing.insert(exchange, opening);
         }
     }
 
-    /// Nothing is agreed on with clients any more.
+    /// Refuses new exchanges with clients.
     pub(super) fn refuse(&self) {
         if let Some(responding) = &self.responding {
             responding.refuse();
         }
     }
 
-    /// What was agreed on with a destination is used, if anything was.
+    /// Marks a destination's context as used, if there is one.
     pub(super) fn uses(&mut self, to: Address) -> Option<&Hold> {
         let agreed = self.toward.get_mut(&to)?;
         self.uses += 1;
@@ -132,14 +135,14 @@ impl Agreeing {
 }
 
 impl<C: SharedController> Driver<C> {
-    /// Answers a request to `/.well-known/edhoc`; `None` if it is none.
+    /// Answers a request for `/.well-known/edhoc`; `None` for other requests.
     pub(super) fn agree(&mut self, id: RequestId, from: Address, message: &OwnedMessage) -> Option<Response> {
         let responding = self.protecting.agreeing.responding.as_ref()?;
-        // A request that was protected has no use for other keys.
+        // A protected request needs no other keys.
         if message.uri_path() != PATH || self.endpoint.security(id).is_some() {
             return None;
         }
-        // Keys are agreed on with one: all members of a group would compute, for a source that has shown nothing.
+        // Not for multicast: all members would compute for an unverified source.
         if self.endpoint.came_to_group(id) {
             return None;
         }
@@ -153,7 +156,7 @@ impl<C: SharedController> Driver<C> {
             return Some(Response::new(Code::UNSUPPORTED_CONTENT_FORMAT));
         }
         let (echo, group) = (message.option(OptionNumber::ECHO), self.serving.group_of(from));
-        // Who has a session has shown where it is.
+        // The DTLS handshake has verified the address.
         let has_shown = match from.is_secured() {
             true => Ok(true),
             false => responding.challenge(self.now, (&from, group), message.payload(), echo),
@@ -180,7 +183,7 @@ impl<C: SharedController> Driver<C> {
         Some(response.payload(ContentFormat(EDHOC), message))
     }
 
-    /// Takes out the contexts in whose places others are.
+    /// Removes contexts that newer ones have replaced.
     pub(super) fn retire(&mut self) {
         let Some(responding) = &self.protecting.agreeing.responding else { return };
         for c_r in responding.retired() {
@@ -190,13 +193,13 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// With whom a context was agreed on.
+    /// Returns the peer of a context from EDHOC.
     pub(super) fn identify_agreed(&self, context: ContextId) -> Option<Identity> {
         let c_r = self.endpoint.context(context)?.recipient_id();
         self.protecting.agreeing.responding.as_ref()?.identity(c_r).map(Identity::Edhoc)
     }
 
-    /// Has requests to a destination protected with what was agreed on there.
+    /// Protects requests to a destination with a new context.
     pub(super) fn agreed(
         &mut self,
         to: Address,
@@ -221,7 +224,7 @@ impl<C: SharedController> Driver<C> {
         hold
     }
 
-    /// Has the request that is opened next bring keys.
+    /// Makes the next opened request carry message_3.
     pub(super) fn bring(&mut self, to: Address, keys: NewKeys) -> Result<(), ExchangeError> {
         let NewKeys { context, peer, message_3, turn } = keys;
         let context = self.add_agreed(context)?;
@@ -230,14 +233,15 @@ impl<C: SharedController> Driver<C> {
         Ok(())
     }
 
-    /// That request was refused: nobody else has what was agreed on.
+    /// Drops the keys of a combined request that was refused.
     pub(super) fn not_brought(&mut self) {
         if let Some(opening) = self.protecting.agreeing.opening.take() {
             self.endpoint.remove_context(opening.context);
         }
     }
 
-    /// A datagram of an exchange leaves, a copy or not. If it is not the first message, that was answered.
+    /// Handles a datagram of an exchange. A second message, other than a retransmission, proves
+    /// that the first was answered.
     pub(super) fn brings(&mut self, exchange: ExchangeId, attempt: u8) {
         let Some(bringing) = self.protecting.agreeing.bringing.get_mut(&exchange).filter(|_| attempt == 0) else {
             return;
@@ -247,21 +251,21 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// The other end has the keys that an exchange has brought: they are for all requests.
+    /// The server has the keys of a combined request: they now protect all requests.
     fn have_arrived(&mut self, exchange: ExchangeId) {
         if let Some(Bringing { to, context, peer, .. }) = self.protecting.agreeing.bringing.remove(&exchange) {
             self.use_agreed(to, context, peer);
         }
     }
 
-    /// Nobody knows whether the other end has the keys that an exchange was to bring, which is over.
+    /// Drops the keys of a combined request that failed, since the server may not have them.
     pub(super) fn are_lost(&mut self, exchange: ExchangeId) {
         if let Some(bringing) = self.protecting.agreeing.bringing.remove(&exchange) {
             self.endpoint.remove_context(bringing.context);
         }
     }
 
-    /// Holds the context for requests to a destination. If there is none, there is room for one.
+    /// Holds a destination's context. If there is none, makes room for one.
     pub(super) fn hold_agreed(&mut self, to: Address) -> Result<Option<Hold>, Busy> {
         if let Some(hold) = self.protecting.agreeing.uses(to) {
             return Ok(Some(Arc::clone(hold)));
@@ -270,10 +274,11 @@ impl<C: SharedController> Driver<C> {
         Ok(None)
     }
 
-    /// What an event says of keys.
+    /// Handles the consequences of an event for keys.
     pub(super) fn hear_of_agreed(&mut self, event: &Event<Address>) {
         match *event {
-            // An acknowledgement is not protected: whoever forges one has the requests behind it fail, as if he forged their answers.
+            // An acknowledgement is unprotected: forging one makes the following requests fail, as
+            // forging their responses would.
             Event::Acknowledged { exchange, .. }
             | Event::Response { exchange, .. }
             | Event::Block { exchange, .. }
@@ -289,26 +294,28 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// If a request has failed since its destination has lost the keys, or never had them, new ones are needed; unless there are some
-    /// already, as where an answer to an earlier request comes late.
+    /// Drops a destination's keys if a request failed because the server lacks them, unless newer
+    /// keys exist, such as when the response to an earlier request is late.
     fn doubt_agreed(&mut self, to: Address, failure: Failure, context: Option<ContextId>) {
         let is_used = context.is_some() && self.protecting.agreeing.context(to) == context;
         if is_used && matches!(failure, Failure::NotAuthenticated(_)) {
             self.forget_agreed(to);
-            // What is observed there cannot wait for its Max-Age: if the keys are lost, nobody notifies.
+            // Without keys the server sends no notifications, so observations cannot wait for their
+            // Max-Age.
             self.refresh_from(to);
         }
     }
 
-    /// Nothing new is protected with what was agreed on with a destination. What is under way may be answered yet, and learns of its own errors.
+    /// Stops using a destination's context. Outstanding exchanges may still be answered, and report
+    /// their own errors.
     fn forget_agreed(&mut self, to: Address) {
         if let Some(agreed) = self.protecting.agreeing.toward.remove(&to) {
             self.protecting.agreeing.former.push(agreed.context);
         }
     }
 
-    /// Takes out what protects nothing any more, and if there is no room for another context then, the one that was used least lately of
-    /// those with which nothing is under way.
+    /// Removes unused former contexts. If there is still no room, removes the least recently used
+    /// context without outstanding exchanges.
     fn make_room(&mut self) -> Result<(), Busy> {
         let agreeing = &mut self.protecting.agreeing;
         if agreeing.former.is_empty() && !agreeing.is_full() {

@@ -1,4 +1,4 @@
-//! Bodies that go block by block, between the endpoint and whoever makes or uses them.
+//! Streamed bodies between the endpoint and their producers and consumers.
 
 use std::collections::HashMap;
 
@@ -15,19 +15,19 @@ use crate::body::{Piece, Source};
 use crate::controllers::SharedController;
 use crate::server::Response;
 
-/// The bodies of requests that come to handlers, and of responses that are made by streams.
+/// Streamed bodies of received requests and of sent responses.
 #[derive(Debug)]
 pub(super) struct Bodies {
     coming: HashMap<RequestId, mpsc::UnboundedSender<Part>>,
     leaving: HashMap<RequestId, Outlet>,
-    /// To go on with. It does not keep the driver.
+    /// Weak, so that it does not keep the driver alive.
     commands: mpsc::WeakUnboundedSender<Command>,
 }
 
 /// The next block of a request's body.
 type Part = Result<Piece, StreamEnd>;
 
-/// A response that is made by a stream, in a task of its own.
+/// A streamed response, produced by its own task.
 #[derive(Debug)]
 struct Outlet {
     wanted: mpsc::UnboundedSender<usize>,
@@ -40,7 +40,7 @@ impl Drop for Outlet {
     }
 }
 
-/// The rest of a request's body, which comes while the handler runs.
+/// The rest of a request's body, which arrives while the handler runs.
 #[derive(Debug)]
 pub(crate) struct Inlet {
     request: RequestId,
@@ -49,15 +49,15 @@ pub(crate) struct Inlet {
 }
 
 impl Inlet {
-    /// The last block was taken, and the client may send the next one.
+    /// Reports that the last block was read, so that the client may send the next.
     pub(crate) fn take(&self) {
         if let Some(commands) = self.commands.upgrade() {
-            // Without a driver there is no next one, as the parts say.
+            // Without a driver no more parts follow.
             let _ = commands.send(Command::Body(OfBody::TakenHere { request: self.request }));
         }
     }
 
-    /// The next block; `None` if the server has ended. Dropping the future loses nothing.
+    /// Returns the next block, or `None` if the server has ended. Cancel safe.
     pub(crate) async fn next(&mut self) -> Option<Result<Piece, StreamEnd>> {
         self.parts.recv().await
     }
@@ -68,7 +68,7 @@ impl Bodies {
         Self { coming: HashMap::new(), leaving: HashMap::new(), commands: commands.downgrade() }
     }
 
-    /// A request arrived; where the rest of its body comes, if there is one.
+    /// Returns the inlet for the rest of a request's body, if there is more.
     pub(super) fn begun(&mut self, request: RequestId, message: &OwnedMessage) -> Option<Inlet> {
         let block = message.content().block(OptionNumber::BLOCK1).ok().flatten();
         block.filter(|block| block.more)?;
@@ -77,15 +77,15 @@ impl Bodies {
         Some(Inlet { request, parts, commands: self.commands.clone() })
     }
 
-    /// Another block of a request's body.
+    /// Passes on another block of a request's body.
     pub(super) fn part(&mut self, request: RequestId, message: &OwnedMessage, last: bool) {
         if let Some(coming) = self.coming.get(&request) {
-            // If nobody reads it, the handler's response is on its way.
+            // A missing receiver means that the handler's response is on its way.
             let _ = coming.send(Ok(Piece { bytes: message.payload_bytes(), last }));
         }
     }
 
-    /// A body is over before its end.
+    /// Ends a body prematurely.
     pub(super) fn over(&mut self, request: RequestId, reason: StreamEnd) {
         debug!(%reason, "a body is over before its end");
         if let Some(coming) = self.coming.remove(&request) {
@@ -94,20 +94,20 @@ impl Bodies {
         self.leaving.remove(&request);
     }
 
-    /// The handler has answered, so that nothing more of the request is of use.
+    /// Drops the rest of a request's body after its response.
     pub(super) fn answered(&mut self, request: RequestId) {
-        // Few requests have such a body, and all come here.
+        // Called for every request; few have such a body.
         if !self.coming.is_empty() {
             self.coming.remove(&request);
         }
     }
 
-    /// Some response is still being made.
+    /// Whether a response is still being produced.
     pub(super) fn are_leaving(&self) -> bool {
         !self.leaving.is_empty()
     }
 
-    /// Has a stream make the response to a request, as fast as it is wanted.
+    /// Starts to produce the response to a request from a stream, on demand.
     fn leave(&mut self, request: RequestId, mut source: Source) {
         let (sender, mut wanted) = mpsc::unbounded_channel();
         let commands = self.commands.clone();
@@ -127,20 +127,20 @@ impl Bodies {
 }
 
 impl<C: SharedController> Driver<C> {
-    /// More of a body is wanted.
+    /// Handles the endpoint's demand for more of a body.
     pub(super) fn body_wanted(&mut self, body: Unfinished, bytes: usize) {
         match body {
             Unfinished::Request(exchange) => self.exchanges.tell(exchange, |_| Told::Wanted(bytes)),
             Unfinished::Response(request) => {
                 if let Some(outlet) = self.bodies.leaving.get(&request) {
-                    // Its task ends with the body's last piece, after which nothing is wanted.
+                    // The task ends with the last piece, after which there is no demand.
                     let _ = outlet.wanted.send(bytes);
                 }
             }
         }
     }
 
-    /// A body goes on. What is over by now does not.
+    /// Continues a body, unless it has ended.
     pub(super) fn go_on_with_body(&mut self, what: OfBody) {
         match what {
             OfBody::Taken { ticket } => {
@@ -170,14 +170,14 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// Answers a request with a body that a stream makes.
+    /// Answers a request with a streamed body.
     pub(super) fn respond_in_parts(
         &mut self,
         request: RequestId,
         head: conche_proto::Response,
         (source, size): (Source, Option<u32>),
     ) -> Result<(), RespondError> {
-        // Before the endpoint wants something of it.
+        // Before the endpoint's first demand.
         self.bodies.leave(request, source);
         let begun = self.endpoint.respond_in_parts(self.now, request, head, Rest { size });
         if begun != Ok(true) {

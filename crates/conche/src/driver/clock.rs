@@ -1,11 +1,11 @@
-//! The endpoint's time on tokio's clock, so that tests can pause it. It is [`BEFORE_START`] when the driver starts, so that what was
-//! learnt of a path before has a time, too.
+//! The endpoint's time on tokio's clock, so that tests can pause it. It starts at [`BEFORE_START`],
+//! so that path state from before the start has a time, too.
 
 use conche_proto::Instant;
 use conche_proto::cc::group::Group;
 use std::time::Duration;
 
-/// As old as anything that is remembered can be, and an hour for the round trips that ended then.
+/// The maximum age of stored path state, plus an hour for its round trips.
 const BEFORE_START: Duration = Group::KEPT.saturating_add(Duration::from_secs(60 * 60));
 
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +22,8 @@ impl Clock {
         Instant::ZERO + BEFORE_START + self.start.elapsed()
     }
 
-    /// When tokio's clock shows `instant`, rounded up: its timers have milliseconds and must not fire early. What is before the start
-    /// has long been.
+    /// Returns when tokio's clock reaches `instant`, or the start for earlier times. Rounded up,
+    /// since tokio's timers have millisecond resolution and must not fire early.
     pub(super) fn wake_up(self, instant: Instant) -> Option<tokio::time::Instant> {
         self.start.checked_add(instant - (Instant::ZERO + BEFORE_START))
     }

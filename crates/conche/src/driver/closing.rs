@@ -1,4 +1,4 @@
-//! How a driver ends: in time, and with an answer for whoever waits for one.
+//! Shuts a driver down in time, with a response to every request.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use tokio::time::Instant;
 use super::Driver;
 use crate::controllers::SharedController;
 
-/// Of the time for a shutdown, one part in so many is left for telling those whose handlers have not ended.
+/// Fraction of the shutdown time that is reserved for answering unfinished requests.
 const FAREWELL_PART: u32 = 4;
 
-/// It is no more than this, in which a farewell is retransmitted once.
+/// Upper bound of that time, in which a response is retransmitted once.
 const LONGEST_FAREWELL: Duration = Duration::from_secs(5);
 
-/// As good as for ever, and no time that overflows.
+/// Upper bound of the shutdown time, a year, which cannot overflow.
 const LONGEST_SHUTDOWN: Duration = Duration::from_secs(365 * 86_400);
 
-/// A shutdown is under way.
+/// A shutdown in progress.
 pub(super) struct Closing {
-    /// When handlers that have not ended are given up. `None`: they were.
+    /// When unfinished handlers are dropped; `None` after that.
     farewell: Option<Instant>,
     end: Instant,
 }
@@ -29,15 +29,15 @@ impl Closing {
         Self { farewell: Some(end - (within / FAREWELL_PART).min(LONGEST_FAREWELL)), end }
     }
 
-    /// When something is to be done next.
+    /// Returns the next deadline.
     pub(super) fn due(&self) -> Instant {
         self.farewell.unwrap_or(self.end)
     }
 }
 
 impl<C: SharedController> Driver<C> {
-    /// The time of a shutdown is nearly over: whoever still waits for a response is told to come back later, instead of
-    /// waiting in vain. `true` if this was done now.
+    /// Drops unfinished handlers near the end of the shutdown, and answers their requests with
+    /// 5.03. Returns `true` if this happened now.
     pub(super) fn say_farewell(&mut self) -> bool {
         let Some(closing) = self.closing.as_mut() else { return false };
         let now = Instant::now();
@@ -51,11 +51,11 @@ impl<C: SharedController> Driver<C> {
         true
     }
 
-    /// Nothing is left to do after a shutdown, here and by its company, or its time is over. Until then it answers, if only that it serves
-    /// no more.
+    /// Whether the shutdown is complete, for this driver and its barrier, or its time has expired.
+    /// Until then the driver answers requests, at least with 5.03.
     pub(super) fn is_done(&mut self) -> bool {
         let late = self.closing.as_ref().is_some_and(|closing| closing.end <= Instant::now());
-        // Who has a place in a line will open an exchange, or has told so already.
+        // A queued request will open an exchange, or its command is already sent.
         let idle =
             self.serving.is_idle() && !self.bodies.are_leaving() && self.turns.is_empty() && self.commands.is_empty();
         let occupancy = self.endpoint.occupancy();

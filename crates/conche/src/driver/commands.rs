@@ -1,4 +1,4 @@
-//! What a driver does of what it is told.
+//! Handles commands from clients and servers.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -20,13 +20,14 @@ use crate::controllers::SharedController;
 use crate::metrics::Report;
 use crate::security::PeerMismatch;
 
-/// Peers that a search for the busiest looks at before other commands and datagrams have a turn.
+/// Number of peers that a survey scans before other commands and datagrams are processed.
 #[cfg(feature = "metrics")]
 const AT_A_TIME: usize = 2048;
 
 impl<C: SharedController> Driver<C> {
-    /// Does what it is told, and lets others have a turn if that is much: in a burst of requests whoever answers, and whoever takes the
-    /// answers, may be of this thread, and what they are sent meanwhile only fits into the buffers of their sockets for so long.
+    /// Handles queued commands, and yields after a batch. In a burst of requests, the peers and the
+    /// receivers of responses may run on this thread, and the buffers of their sockets overflow if
+    /// they wait.
     pub(super) async fn obey_all(&mut self, first: Command) {
         self.now = self.clock.now();
         self.obey(first);
@@ -41,8 +42,8 @@ impl<C: SharedController> Driver<C> {
         self.now = self.clock.now();
     }
 
-    /// Who was told how an exchange ended often asks for more at once, and has its turn here before this task waits for all that may
-    /// come, which is more work. `true` if there was something to do.
+    /// After exchanges have ended, lets their callers run and handles the commands that they issue,
+    /// before waiting for all inputs, which costs more. Returns `true` if there were commands.
     pub(super) async fn obey_those_told(&mut self) -> bool {
         if !self.exchanges.someone_was_told() {
             return false;
@@ -59,9 +60,9 @@ impl<C: SharedController> Driver<C> {
     }
 
     fn obey(&mut self, command: Command) {
-        // If nobody waits for an answer any more, that is no error.
+        // A receiver that was dropped is not an error.
         match command {
-            // If nobody waits any more, it was cancelled before it began.
+            // A request whose caller is gone was cancelled before it began.
             Command::Open(asked) if asked.outcome.is_closed() => {}
             Command::Open(asked) => self.open(asked),
             Command::Unsubscribe { observed, ticket, outcome } => self.unsubscribe(observed, ticket, outcome),
@@ -104,8 +105,8 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// The endpoint opens an exchange for a request, protected if that is wanted, and so that its blocks go into no other body if it goes
-    /// through a session.
+    /// Opens an exchange for a request, protected if required. Requests through a session are
+    /// tagged, so that their blocks are not mixed into other bodies.
     fn opened<T>(
         &mut self,
         to: Address,
@@ -136,7 +137,7 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// Opens an exchange for which nothing is missing.
+    /// Opens an exchange whose prerequisites are met.
     pub(super) fn open_now(&mut self, asked: Asked) {
         let Asked { what, ticket, place, outcome, .. } = asked;
         let to = place.destination();
@@ -159,7 +160,7 @@ impl<C: SharedController> Driver<C> {
         }
         let identity = identities.into_iter().flatten().next().map(Arc::new);
         let peer = Sender { address: to.canonical(), identity };
-        // Logs count from 1, as people do.
+        // Log IDs count from 1.
         let id = ticket + 1;
         let (mut responses, mut told) = (None, None);
         let (opened, ping, span) = match what {
@@ -210,7 +211,7 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// The counters of the endpoint, and of the panics that it does not see.
+    /// Returns the endpoint's counters, and the panics caught outside of it.
     fn stats(&self) -> Stats {
         let mut stats = *self.endpoint.stats();
         stats.panics = self.fence.panics();
@@ -220,7 +221,7 @@ impl<C: SharedController> Driver<C> {
     #[cfg(feature = "metrics")]
     fn report(&self, mut survey: Survey) -> Result<Report, Survey> {
         let Some(busiest) = self.endpoint.survey(&mut survey, AT_A_TIME) else { return Err(survey) };
-        // A session that is over leads nowhere.
+        // A closed session no longer leads to its peer.
         let leads = |peer: &Address| !peer.is_secured() || self.is_open(*peer);
         let paths = busiest.into_iter().filter(|(peer, _)| leads(peer));
         let paths = paths.map(|(peer, path)| (peer.canonical(), path)).collect();
@@ -246,7 +247,8 @@ impl<C: SharedController> Driver<C> {
     }
 }
 
-/// Has tasks run that are ready to. Unlike [`yield_now`](tokio::task::yield_now) it does not ask the operating system for more.
+/// Lets ready tasks run. Unlike [`yield_now`](tokio::task::yield_now), it does not poll the
+/// operating system for events.
 async fn give_way() {
     let mut given = false;
     poll_fn(|context| {

@@ -1,16 +1,17 @@
-//! Drivers that end together: those of one address.
+//! Shutdown barrier shared by the workers of one server address.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// What a driver knows of those that it ends together with. Clones are of the same company; a driver alone is one, too.
+/// Shutdown barrier of drivers that end together. Clones share it; a single driver has its own.
 ///
-/// Each socket of an address that is closed makes the kernel hand out clients anew, to workers that do not know them: what one still
-/// expects, such as the acknowledgement of a response, would come to another one.
+/// Closing one socket of an address makes the kernel redistribute clients to workers that do not
+/// know them: datagrams that a worker still expects, such as the acknowledgement of a response,
+/// would arrive at another one.
 #[derive(Clone, Debug)]
 pub(crate) struct Company {
-    /// Kept by each that still has something to do; nothing is ever sent. One that fails drops it, too.
+    /// Held by each driver with work left; nothing is ever sent. A driver that fails drops it, too.
     busy: Option<Arc<watch::Sender<()>>>,
     others: watch::Receiver<()>,
 }
@@ -23,17 +24,17 @@ impl Default for Company {
 }
 
 impl Company {
-    /// This one has nothing left to do, and will have nothing to do any more.
+    /// Reports that this driver has no work left, for good.
     pub(super) fn has_done(&mut self) {
         self.busy = None;
     }
 
-    /// None has anything left to do.
+    /// Whether no driver has work left.
     pub(super) fn have_all_done(&self) -> bool {
         self.others.has_changed().is_err()
     }
 
-    /// Waits until none has anything left to do.
+    /// Waits until no driver has work left.
     pub(super) async fn all_done(&mut self) {
         while self.others.changed().await.is_ok() {}
     }

@@ -1,4 +1,4 @@
-//! What leaves, and what is done about what cannot.
+//! Sends datagrams, and handles those that cannot be sent.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use super::{Address, Driver};
 use crate::controllers::SharedController;
 
 impl<C: SharedController> Driver<C> {
-    /// A datagram is to leave.
+    /// Prepares state for a datagram that is about to be sent.
     pub(super) fn departs(&mut self, transmit: &Transmit<Address>) {
         if let Some(exchange) = transmit.exchange {
             let rto = || self.endpoint.snapshot(&transmit.to).map(|peer| peer.congestion.rto);
@@ -23,7 +23,8 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// Sends all that is to leave, and tells whether all of it has left. One that cannot be sent holds up none of the others.
+    /// Sends all queued datagrams, and returns whether all were sent. One that cannot be sent does
+    /// not hold up the others.
     pub(super) async fn send_all(&mut self) -> bool {
         let (mut next, mut all_left) = (0, true);
         while next < self.outgoing.len() {
@@ -50,10 +51,10 @@ impl<C: SharedController> Driver<C> {
         all_left
     }
 
-    /// A datagram has left, or could not be sent.
+    /// Reports a datagram that was sent or could not be.
     fn has_left(&mut self, index: usize, sent: io::Result<()>) {
         let transmit = *self.outgoing.transmit(index);
-        // What is protected was told of as it was before.
+        // Protected messages were reported before encryption.
         if !Secured::is_record(self.outgoing.datagram(index)) {
             self.traffic.departed(self.now, &transmit, self.outgoing.datagram(index), &sent);
         }
@@ -68,7 +69,7 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// The operating system would not send a datagram, and would not send another copy either: its exchange is over.
+    /// Ends an exchange whose datagram the operating system permanently refuses.
     fn refused_by_the_system(&mut self, exchange: ExchangeId, attempt: u8, source: io::Error) {
         self.endpoint.cancel(self.now, exchange);
         #[cfg(feature = "edhoc")]

@@ -1,4 +1,4 @@
-//! Exchanges that somebody waits for.
+//! [`Exchanges`]: exchanges with a waiting caller.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,30 +14,30 @@ use super::reply::Reply;
 use super::turns::Place;
 use super::{Address, Sender};
 
-/// All exchanges of a driver that somebody waits for.
+/// All exchanges of a driver that have a waiting caller.
 #[derive(Debug, Default)]
 pub(super) struct Exchanges {
     waiting: Numbered<ExchangeId, Waiting>,
-    /// By what the one who waits calls them.
+    /// Exchanges by the ticket of their caller.
     tickets: Numbered<u64, ExchangeId>,
-    /// Somebody was told an end since this was asked last.
+    /// Whether an exchange has ended since the last [`someone_was_told`](Self::someone_was_told).
     told: bool,
 }
 
-/// Somebody waits for the end of an exchange.
+/// An exchange's caller.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) ticket: u64,
-    /// It is a ping, which an acknowledgement ends.
+    /// Whether it is a ping, which an acknowledgement ends.
     pub(super) ping: bool,
-    /// Where the responses of a group go.
+    /// Receives the responses to a multicast request.
     pub(super) responses: Option<mpsc::UnboundedSender<(SocketAddr, OwnedMessage)>>,
-    /// Where goes what is to be known of a body that goes block by block.
+    /// Receives the events of a streamed body.
     pub(super) told: Option<mpsc::UnboundedSender<Told>>,
     pub(super) outcome: Reply,
-    /// Held until the first datagram leaves.
+    /// Held until the first datagram is sent.
     pub(super) place: Option<Place>,
-    /// The peer as its response authenticates it.
+    /// The peer, as its response authenticates it.
     pub(super) peer: Sender,
     pub(super) span: Span,
 }
@@ -48,17 +48,16 @@ impl Exchanges {
         self.waiting.insert(exchange, waiting);
     }
 
-    /// Whether somebody was told an end since this was asked last.
+    /// Whether an exchange has ended since the last call.
     pub(super) fn someone_was_told(&mut self) -> bool {
         std::mem::take(&mut self.told)
     }
 
-    /// Nobody waits for any.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Nobody waits for it any more.
+    /// Cancels the exchange of a ticket.
     pub(super) fn cancel(&mut self, ticket: u64) -> Option<ExchangeId> {
         let exchange = self.tickets.remove(&ticket)?;
         if let Some(waiting) = self.waiting.remove(&exchange) {
@@ -67,7 +66,7 @@ impl Exchanges {
         Some(exchange)
     }
 
-    /// An exchange is over. Nobody waits for separate responses.
+    /// Ends an exchange. Separate responses have no waiting caller.
     pub(super) fn end(
         &mut self,
         exchange: ExchangeId,
@@ -89,43 +88,43 @@ impl Exchanges {
         drop(waiting.responses);
         drop(waiting.told);
         self.told = true;
-        // If the receiver is gone, the cancellation is on its way and comes too late.
+        // A missing receiver means that a cancellation arrives too late.
         waiting.outcome.send(outcome(waiting.peer));
     }
 
-    /// An exchange is over, before anything is known of its course.
+    /// Removes an exchange without reporting its course.
     pub(super) fn remove(&mut self, exchange: ExchangeId) -> Option<Waiting> {
         let waiting = self.waiting.remove(&exchange)?;
         self.tickets.remove(&waiting.ticket);
         Some(waiting)
     }
 
-    /// A member of a group answered.
+    /// Passes on a response from a member of a group.
     pub(super) fn group_response(&self, exchange: ExchangeId, from: Address, message: OwnedMessage) {
         let Some(waiting) = self.waiting.get(&exchange) else { return };
         waiting.span.in_scope(|| debug!(%from, code = ?message.code(), "a response"));
         if let Some(responses) = &waiting.responses {
-            // If the receiver is gone, the cancellation is on its way.
+            // A missing receiver means that a cancellation is queued.
             let _ = responses.send((from.canonical(), message));
         }
     }
 
-    /// The exchange that somebody with this ticket waits for.
+    /// Returns the exchange of a ticket.
     pub(super) fn of(&self, ticket: u64) -> Option<ExchangeId> {
         self.tickets.get(&ticket).copied()
     }
 
-    /// Something is to be known of a body that goes block by block.
+    /// Reports an event of a streamed body.
     pub(super) fn tell(&self, exchange: ExchangeId, what: impl FnOnce(Sender) -> Told) {
         if let Some(waiting) = self.waiting.get(&exchange)
             && let Some(told) = &waiting.told
         {
-            // If the receiver is gone, the cancellation is on its way.
+            // A missing receiver means that a cancellation is queued.
             let _ = told.send(what(waiting.peer.clone()));
         }
     }
 
-    /// The peer acknowledged an exchange, which ends a ping.
+    /// Handles an acknowledgement, which ends a ping.
     pub(super) fn acknowledged(&mut self, exchange: ExchangeId, course: Course) {
         match self.waiting.get(&exchange) {
             Some(waiting) if !waiting.ping => waiting.span.in_scope(|| debug!("acknowledged; the response follows")),
@@ -133,8 +132,8 @@ impl Exchanges {
         }
     }
 
-    /// A datagram of an exchange leaves: it does not wait for its turn any more. Logs it with the RTO that the controller
-    /// has by now.
+    /// Handles a datagram that is about to be sent: the exchange leaves the queue. Logs it with the
+    /// controller's current RTO.
     pub(super) fn departs(
         &mut self,
         exchange: ExchangeId,

@@ -1,20 +1,20 @@
-//! Answers that are expected so soon that it is not worth to sleep until they come (busy polling).
+//! Busy polling for responses that are expected soon, instead of sleeping.
 
 use std::time::{Duration, Instant};
 
 use super::{Address, Driver};
 use crate::controllers::SharedController;
 
-/// For how long after a request has left its answer is looked for, and until when that is of the last one.
+/// How long responses are polled for after a request has left.
 #[derive(Debug)]
 pub(super) struct Expecting {
-    /// Zero: never.
+    /// Maximum polling time; zero disables polling.
     longest: Duration,
-    /// By a clock that goes on while tokio's is paused, so that nothing is looked for for ever.
+    /// On a clock that runs while tokio's is paused, so that polling always ends.
     until: Option<Instant>,
 }
 
-/// As good as for ever, and short enough that no clock ends before: a century.
+/// Upper bound of `longest`, a century, which no clock overflows.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 impl Expecting {
@@ -24,7 +24,7 @@ impl Expecting {
 }
 
 impl<C: SharedController> Driver<C> {
-    /// A request leaves. What congestion control knows of the path tells whether its answer may come in time.
+    /// Starts polling after a request left, if the path's RTT is short enough.
     pub(super) fn expect_answer(&mut self, from: &Address) {
         let longest = self.expecting.longest;
         if longest.is_zero() {
@@ -36,7 +36,7 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// Until when answers are looked for without sleeping, if that is still to come and there are some to come.
+    /// Returns the end of polling, if it is in the future and exchanges are outstanding.
     pub(super) fn looks_until(&mut self) -> Option<Instant> {
         let until = self.expecting.until?;
         if self.exchanges.is_empty() || until <= Instant::now() {

@@ -1,5 +1,4 @@
-//! [`Feed`]: from a driver to whoever observes something elsewhere. It holds one state, the newest: what comes in a hurry
-//! takes no room, and who is slow misses what is out of date.
+//! [`Feed`]: delivers states from a driver to an observation. It holds only the newest state, so bursts take no memory and a slow reader skips outdated states.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -10,11 +9,11 @@ use tokio::time::Instant;
 
 use super::Sender;
 
-/// The end of a feed from which news are taken.
+/// The receiving end of a feed.
 #[derive(Debug, Default)]
 pub(crate) struct Feed(Arc<Mutex<Inner>>);
 
-/// The end into which a driver gives them. It says so when it is dropped, as with its driver.
+/// The driver's end of a feed. Dropping it ends the feed.
 #[derive(Debug)]
 pub(crate) struct Teller(Arc<Mutex<Inner>>);
 
@@ -25,33 +24,33 @@ struct Inner {
     waker: Option<Waker>,
 }
 
-/// Something new of what is observed.
+/// News of an observation.
 #[derive(Debug)]
 pub(crate) enum News {
     State(State),
     End(End),
 }
 
-/// A state of what is observed.
+/// A state of the observed resource.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) from: Sender,
     pub(crate) message: OwnedMessage,
-    /// When it came: it may be taken much later.
+    /// Time of arrival; it may be read much later.
     pub(crate) received: Instant,
 }
 
-/// Why nothing more will come.
+/// Why a feed ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
     /// The observation is over.
     Over(SubscriptionEnd),
     /// It could not be registered again.
     Refused(RequestError),
-    /// The session through which it came is over.
+    /// Its session is over.
     #[cfg_attr(not(feature = "dtls"), expect(dead_code, reason = "there are no sessions"))]
     SessionOver,
-    /// The driver is gone.
+    /// The driver has stopped.
     Stopped,
 }
 
@@ -60,7 +59,7 @@ impl Feed {
         Teller(Arc::clone(&self.0))
     }
 
-    /// What is new. After the end nothing but the end is.
+    /// Polls for news. After the end, returns only the end.
     pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<News> {
         let mut inner = lock(&self.0);
         if let Some(state) = inner.newest.take() {
@@ -77,7 +76,7 @@ impl Feed {
 }
 
 impl Teller {
-    /// A new state, in the place of one that nobody has taken yet.
+    /// Sets a new state, replacing one that was not read yet.
     pub(super) fn tell(&self, from: Sender, message: OwnedMessage) {
         let state = State { from, message, received: Instant::now() };
         self.change(|inner| inner.newest = Some(state));
@@ -87,12 +86,12 @@ impl Teller {
         self.change(|inner| inner.end = Some(End::Over(reason)));
     }
 
-    /// It cannot be registered again.
+    /// Ends the feed: the observation cannot be registered again.
     pub(super) fn refuse(&self, refusal: RequestError) {
         self.change(|inner| inner.end = Some(End::Refused(refusal)));
     }
 
-    /// Nothing more comes through this session.
+    /// Ends the feed: its session is over.
     #[cfg(feature = "dtls")]
     pub(super) fn lose_session(&self) {
         self.change(|inner| inner.end = Some(End::SessionOver));

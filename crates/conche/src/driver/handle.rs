@@ -1,4 +1,4 @@
-//! How the rest of the program talks to a driver: bounded, and without leaving anything behind.
+//! [`Handle`]: commands to a driver, bounded and cancelled on drop.
 
 use std::future::Future;
 use std::io;
@@ -37,21 +37,21 @@ use crate::oscore::Context as SecurityContext;
 use crate::oscore::KeysError;
 use crate::security::{Identity, PeerMismatch};
 
-/// What a driver is told.
+/// A command to a driver.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Open an exchange with whom the place is for.
+    /// Open an exchange with the place's destination.
     Open(Asked),
-    /// End an observation, known by its ticket, and wait for what the server says.
+    /// End an observation, identified by its ticket, and wait for the server's response.
     Unsubscribe { observed: u64, ticket: u64, outcome: Reply },
-    /// Go on with a body that goes block by block.
+    /// Continue a streamed body.
     Body(OfBody),
-    /// Open a session, or return the one that is open.
+    /// Open a session, or return the open one.
     Secure(Secure),
-    /// Hold what was agreed on with a destination, if anything was.
+    /// Hold the EDHOC context of a destination, if there is one.
     #[cfg(feature = "edhoc")]
     HoldAgreed { to: Address, answer: oneshot::Sender<Result<Option<Hold>, Busy>> },
-    /// Protect requests to a destination with what was agreed on.
+    /// Protect requests to a destination with an EDHOC context.
     #[cfg(feature = "edhoc")]
     Agreed {
         to: Address,
@@ -59,42 +59,42 @@ pub(super) enum Command {
         peer: EdhocIdentity,
         answer: oneshot::Sender<Result<Hold, ExchangeError>>,
     },
-    /// Tell the counters.
+    /// Return the counters.
     Stats { answer: oneshot::Sender<Stats> },
-    /// Go on with a search for the busiest peers; at its end tell what is known of them, and everything that can be counted.
+    /// Continue a survey of the busiest peers; at its end return their state and all metrics.
     #[cfg(feature = "metrics")]
     Report { survey: Survey, answer: oneshot::Sender<Result<Report, Survey>> },
-    /// Tell what is known of a peer.
+    /// Return the state of a peer.
     Snapshot { of: Address, answer: oneshot::Sender<Option<PeerSnapshot>> },
-    /// Forget what was learnt of the path to a peer.
+    /// Discard the path state of a peer.
     ResetPath { to: Address, done: oneshot::Sender<()> },
-    /// Have the store of paths written, and tell when it is.
+    /// Write path state to its file.
     KeepPaths { done: oneshot::Sender<()> },
-    /// Take no new requests, finish the running ones within the time, and end.
+    /// Refuse new requests, finish running ones within the time, and end.
     Shutdown { within: Duration },
 }
 
-/// An exchange that somebody asks for.
+/// A requested exchange.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) what: Opening,
     pub(super) ticket: u64,
     pub(super) place: Place,
     pub(super) outcome: Reply,
-    /// The only peer that it may go to.
+    /// The only identity that may receive it.
     pub(super) expected: Option<Arc<Identity>>,
-    /// What it brings.
+    /// Keys that it carries.
     #[cfg(feature = "edhoc")]
     pub(super) keys: Option<Box<NewKeys>>,
 }
 
-/// An exchange to open when its turn has come.
+/// An exchange to open once admitted.
 #[derive(Debug)]
 pub(crate) struct Submission {
     pub(crate) what: Opening,
-    /// The only peer that it may go to.
+    /// The only identity that may receive it.
     pub(crate) expected: Option<Arc<Identity>>,
-    /// OSCORE keys that it brings to the peer.
+    /// OSCORE keys that it carries to the peer.
     #[cfg(feature = "edhoc")]
     pub(crate) keys: Option<Box<NewKeys>>,
 }
@@ -103,24 +103,24 @@ pub(crate) struct Submission {
 #[derive(Debug)]
 pub(crate) enum Opening {
     Request(Request),
-    /// A request to a group, whose responses go there.
+    /// A multicast request, with the receiver of its responses.
     Group {
         request: Request,
         responses: mpsc::UnboundedSender<(SocketAddr, OwnedMessage)>,
     },
-    /// A request with a body, or for one, that goes block by block, as it is told there.
+    /// A request with a streamed body or response, with the receiver of its events.
     Streamed {
         request: Request,
         told: mpsc::UnboundedSender<Told>,
     },
-    /// A request to be told of changes, too.
+    /// A request that registers an observation.
     Observe(Request, Teller),
     Ping,
 }
 
 #[cfg(feature = "oscore")]
 impl Opening {
-    /// The time that a request has; `None` if this is none.
+    /// Returns the timeout of a request; `None` for a ping.
     pub(super) fn timeout_mut(&mut self) -> Option<&mut Option<Duration>> {
         match self {
             Self::Request(request)
@@ -132,29 +132,30 @@ impl Opening {
     }
 }
 
-/// What is told of an exchange with a body that goes block by block, before its end.
+/// Events of a streamed exchange before its end.
 #[derive(Debug)]
 pub(crate) enum Told {
-    /// A block of the response came; it waits to be taken.
+    /// A block of the response arrived, and waits to be read.
     Block { from: Sender, message: OwnedMessage, course: Course },
-    /// So many bytes of the request are wanted next.
+    /// Number of bytes that the request's body should supply next.
     Wanted(usize),
 }
 
-/// How a body goes on. Each of these was asked for by what was told, so that there are never more than there are bodies.
+/// Progress of a streamed body. Each answers an event or a demand, so their number is bounded by
+/// that of the bodies.
 #[derive(Debug)]
 pub(super) enum OfBody {
-    /// The block of a response was taken.
+    /// The block of a response was read.
     Taken { ticket: u64 },
-    /// More of a request.
+    /// More of a request's body.
     Supplied { ticket: u64, piece: Piece },
-    /// The block of a request that is served here was taken.
+    /// The block of a received request was read.
     TakenHere { request: RequestId },
-    /// More of a response that is given here, or no more, since its source failed.
+    /// More of a sent response, or its source's error.
     SuppliedHere { request: RequestId, piece: Result<Piece, BoxError> },
 }
 
-/// How an exchange ended well.
+/// Outcome of a successful exchange.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Response {
@@ -165,45 +166,45 @@ pub(crate) enum Outcome {
     Pong {
         course: Course,
     },
-    /// A request did not want the response that it did not get.
+    /// The request did not want a response, and got none.
     Unanswered {
         course: Course,
     },
-    /// The time of a request to a group is over.
+    /// The time of a multicast request expired.
     GroupOver {
         course: Course,
     },
 }
 
-/// Why an exchange did not end well.
+/// Why an exchange failed.
 #[derive(Debug)]
 pub(crate) enum ExchangeError {
     /// The endpoint has no room for it.
     Busy(Busy),
-    /// The endpoint would not open it.
+    /// The endpoint refused it.
     Refused(RequestError),
     /// It failed.
     Failed { failure: Failure, course: Course },
     /// Its session ended before the response.
     SessionOver { course: Course },
-    /// The operating system would not send its datagram, after so many were sent.
+    /// The operating system refused its datagram, after this number of transmissions.
     Send { source: io::Error, transmissions: u16 },
-    /// The socket is one of a server with keys, and the request was to go without a session.
+    /// The socket is a server's with keys, and the request has no session.
     Unprotected,
-    /// The keys toward its destination authenticate another peer than the one that it expects.
+    /// The keys for its destination authenticate another peer than the expected one.
     UnexpectedPeer(PeerMismatch),
-    /// The keys that would protect it cannot be used.
+    /// The keys for it cannot be used.
     #[cfg(feature = "oscore")]
     Keys(KeysError),
-    /// The driver is gone.
+    /// The driver has stopped.
     Stopped,
 }
 
-/// A way to talk to a driver, which ends when the last one is dropped.
+/// A handle to a driver, which ends when the last handle is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
-    /// Unbounded, but not without bounds: an exchange to open has a place, of which the endpoint's queue gives out as many
-    /// as fit, and for each of the other commands somebody waits.
+    /// Unbounded, but its length is limited: exchanges hold permits of the endpoint's queue, and
+    /// each other command has a waiting caller.
     commands: mpsc::UnboundedSender<Command>,
     shared: Arc<Shared>,
 }
@@ -216,7 +217,7 @@ struct Shared {
     #[cfg_attr(not(feature = "edhoc"), expect(dead_code, reason = "EDHOC alone runs outside the driver"))]
     fence: Fence,
     local: SocketAddr,
-    /// The socket reaches IPv4, be it by mapped addresses.
+    /// Whether the socket reaches IPv4, directly or by mapped addresses.
     reaches_v4: bool,
     tickets: AtomicU64,
     replies: Replies,
@@ -251,7 +252,7 @@ impl Handle {
         self.shared.local
     }
 
-    /// Around code that serves one peer, for panics outside the driver's task.
+    /// Returns the fence, for code that serves one peer outside the driver's task.
     #[cfg(feature = "edhoc")]
     pub(crate) fn fence(&self) -> &Fence {
         &self.shared.fence
@@ -266,17 +267,18 @@ impl Handle {
         self.commands.is_closed()
     }
 
-    /// How long a request may wait for its turn.
+    /// Returns the maximum time a request may wait for its permit.
     pub(crate) fn queue_lifetime(&self) -> Duration {
         self.shared.queue_lifetime
     }
 
-    /// The largest body of a response, in bytes.
+    /// Returns the maximum size of a response's body in bytes.
     pub(crate) fn body_limit(&self) -> usize {
         self.shared.body_limit
     }
 
-    /// What the driver calls a peer; `None` if its socket does not reach that IP version.
+    /// Returns the endpoint's address of a peer, or `None` if the socket does not reach its IP
+    /// version.
     pub(crate) fn reach(&self, to: SocketAddr) -> Option<Address> {
         let Shared { local, reaches_v4, .. } = *self.shared;
         let to = Address::from(to).canonical();
@@ -290,17 +292,16 @@ impl Handle {
         }
     }
 
-    /// Few message IDs are left toward a destination, and what has none waits for minutes.
+    /// Whether few message IDs are left for a destination, so that requests might wait for minutes.
     pub(crate) fn is_short_of_ids(&self, to: SocketAddr) -> bool {
         self.shared.scarcity.has_some() && self.reach(to).is_some_and(|to| self.shared.scarcity.is_of(to))
     }
 
-    /// Joins the line of a destination.
     pub(crate) fn join(&self, to: Address, patience: Patience) -> Result<Place, Busy> {
         self.shared.turns.join(to, patience)
     }
 
-    /// Opens an exchange whose turn it is. Dropping the future cancels it.
+    /// Opens an admitted exchange. Dropping the future cancels it.
     pub(crate) fn open(self, place: Place, submission: Submission) -> Exchange {
         self.begin(|ticket, outcome| {
             Command::Open(Asked {
@@ -318,24 +319,25 @@ impl Handle {
     fn begin(self, command: impl FnOnce(u64, Reply) -> Command) -> Exchange {
         let ticket = self.shared.tickets.fetch_add(1, Ordering::Relaxed);
         let (outcome, receiver) = self.shared.replies.open();
-        // If the driver is gone, so is the sender of the outcome.
+        // A stopped driver has dropped the sender of the outcome.
         let _ = self.commands.send(command(ticket, outcome));
         Exchange { ticket, receiver, over: false, handle: self }
     }
 
     /// Returns a session with the server of this name and with the expected peer, after a handshake
-    /// if necessary; `None` if the driver is gone.
+    /// if necessary; `None` if the driver has stopped.
     pub(crate) async fn secure(&self, to: Address, name: Arc<str>, expected: Option<Arc<Identity>>) -> Option<Opened> {
         self.ask(|answer| Command::Secure(Secure { to, name, expected, answer })).await
     }
 
-    /// Holds the context for requests to a destination that was agreed on with it, if there is one, or says whether there is room; `None` if the driver is gone.
+    /// Holds the EDHOC context of a destination, or reports whether there is room for one; `None`
+    /// if the driver has stopped.
     #[cfg(feature = "edhoc")]
     pub(crate) async fn hold_agreed(&self, to: Address) -> Option<Result<Option<Hold>, Busy>> {
         self.ask(|answer| Command::HoldAgreed { to, answer }).await
     }
 
-    /// Has requests to a destination protected with this context; `None` if the driver is gone.
+    /// Protects requests to a destination with this context; `None` if the driver has stopped.
     #[cfg(feature = "edhoc")]
     pub(crate) async fn agreed(
         &self,
@@ -346,12 +348,13 @@ impl Handle {
         self.ask(|answer| Command::Agreed { to, context: Box::new(context), peer, answer }).await
     }
 
-    /// The counters of the endpoint; `None` if the driver is gone.
+    /// Returns the endpoint's counters; `None` if the driver has stopped.
     pub(crate) async fn stats(&self) -> Option<Stats> {
         self.ask(|answer| Command::Stats { answer }).await
     }
 
-    /// What can be counted, with so many of the busiest peers; `None` if the driver is gone.
+    /// Returns all metrics, with up to `peers` of the busiest peers; `None` if the driver has
+    /// stopped.
     #[cfg(feature = "metrics")]
     pub(crate) async fn report(&self, peers: usize) -> Option<Report> {
         let mut survey = Survey::of(peers);
@@ -363,23 +366,23 @@ impl Handle {
         }
     }
 
-    /// What is known of a peer; `None` if nothing is.
+    /// Returns the state of a peer, or `None` without state.
     pub(crate) async fn snapshot(&self, of: SocketAddr) -> Option<PeerSnapshot> {
         let of = self.reach(of)?;
         self.ask(|answer| Command::Snapshot { of, answer }).await.flatten()
     }
 
-    /// Forgets what was learnt of the path to a peer.
+    /// Discards the path state of a peer.
     pub(crate) async fn reset_path(&self, to: SocketAddr) {
         if let Some(to) = self.reach(to) {
-            // Without a driver there is nothing to forget.
+            // A stopped driver has no state.
             let _ = self.ask(|done| Command::ResetPath { to, done }).await;
         }
     }
 
-    /// Has what is known of paths kept.
+    /// Writes path state to its file.
     pub(crate) async fn keep_paths(&self) {
-        // A driver that has ended has kept it.
+        // A driver that has ended has written it.
         let _ = self.ask(|done| Command::KeepPaths { done }).await;
     }
 
@@ -389,12 +392,12 @@ impl Handle {
     }
 
     fn of_body(&self, what: OfBody) {
-        // If the driver is gone, so is the exchange, whose end says so.
+        // A stopped driver reports the end of the exchange.
         let _ = self.commands.send(Command::Body(what));
     }
 
     pub(crate) fn shutdown(&self, within: Duration) {
-        // An error says that the driver has ended already.
+        // An error means that the driver has already ended.
         let _ = self.commands.send(Command::Shutdown { within });
     }
 
@@ -405,29 +408,29 @@ impl Handle {
     }
 }
 
-/// An exchange that is under way, as a future of its outcome.
+/// An open exchange, as a future of its outcome.
 #[derive(Debug)]
 #[must_use = "dropping an exchange cancels it"]
 pub(crate) struct Exchange {
     ticket: u64,
     receiver: Awaited,
     over: bool,
-    /// Keeps the driver alive, which a client that is dropped meanwhile does not.
+    /// Keeps the driver alive even if the client is dropped.
     handle: Handle,
 }
 
 impl Exchange {
-    /// The last block of the response was taken, and the next is wanted.
+    /// Requests the next block, because the last one was read.
     pub(crate) fn fetch_next(&self) {
         self.handle.of_body(OfBody::Taken { ticket: self.ticket });
     }
 
-    /// More of the request's body.
+    /// Supplies more of the request's body.
     pub(crate) fn supply(&self, piece: Piece) {
         self.handle.of_body(OfBody::Supplied { ticket: self.ticket, piece });
     }
 
-    /// What this exchange registers, as something to be kept.
+    /// Returns the subscription that this exchange registers.
     pub(crate) fn subscription(&self, feed: Feed) -> Subscription {
         Subscription { ticket: self.ticket, feed, farewell: Some(Farewell::Told), handle: self.handle.clone() }
     }
@@ -446,7 +449,8 @@ impl Future for Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         if !self.over {
-            // In this order: a driver that finds the ticket before it opens the exchange sees that nobody waits for it.
+            // In this order: a driver that handles the ticket before it opens the exchange sees a
+            // closed receiver.
             self.receiver.close();
             self.handle.shared.cancelled.add(self.ticket, Farewell::Told);
         }
@@ -454,19 +458,19 @@ impl Drop for Exchange {
     }
 }
 
-/// Something that is observed elsewhere.
+/// An observation of a remote resource.
 #[derive(Debug)]
 #[must_use = "dropping a subscription ends it"]
 pub(crate) struct Subscription {
     ticket: u64,
     feed: Feed,
-    /// What the server hears of it when this is dropped; `None` if a command has said so.
+    /// How the server is notified when this is dropped; `None` if a command has done so.
     farewell: Option<Farewell>,
     handle: Handle,
 }
 
 impl Subscription {
-    /// What is new.
+    /// Polls for news.
     pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<News> {
         self.feed.poll(context)
     }
@@ -475,15 +479,15 @@ impl Subscription {
         self.handle.body_limit()
     }
 
-    /// Tells the server that it is over, as an exchange to wait for.
+    /// Cancels the observation at the server, as an exchange to wait for.
     pub(crate) fn end(mut self) -> Exchange {
-        // The driver may see what is cancelled before it sees the command.
+        // The driver may process cancellations before the command.
         self.farewell = None;
         let handle = self.handle.clone();
         handle.begin(|ticket, outcome| Command::Unsubscribe { observed: self.ticket, ticket, outcome })
     }
 
-    /// Ends it without a word: the server's next notification is rejected with a Reset.
+    /// Ends it silently: the server's next notification is rejected with a Reset.
     pub(crate) fn forget(mut self) {
         self.farewell = Some(Farewell::Silent);
     }
@@ -491,24 +495,24 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        // If it is over, nobody has this ticket any more.
+        // An ended observation's ticket is unknown to the driver, which is harmless.
         if let Some(farewell) = self.farewell {
             self.handle.shared.cancelled.add(self.ticket, farewell);
         }
     }
 }
 
-/// What a server hears of the end of what was observed.
+/// How a server is notified of the end of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Farewell {
     /// A GET or FETCH with Observe 1.
     Told,
-    /// Nothing, until it notifies.
+    /// Not at all, until its next notification.
     Silent,
 }
 
-/// Exchanges and subscriptions that nobody waits for any more. Each of them adds itself once, so there are never more than there are
-/// of them, and adding needs neither room in a channel nor waiting.
+/// Dropped exchanges and subscriptions. Each adds itself once, so their number is bounded, and
+/// adding neither waits nor needs room in a channel.
 #[derive(Debug, Default)]
 pub(super) struct Cancelled {
     tickets: Mutex<Vec<(u64, Farewell)>>,

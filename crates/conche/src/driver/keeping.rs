@@ -1,4 +1,4 @@
-//! What a driver does with what is known of paths: it recalls, keeps, forgets and tells it.
+//! Keeps path state: recalls, stores, discards and logs it.
 
 use std::future::Future;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use super::{Address, Driver};
 use crate::controllers::SharedController;
 use crate::paths::PathStore;
 
-/// So much of what was learnt is lost at most if a program does not end by itself.
+/// Time between writes, and so the maximum loss if the program is killed.
 const EACH: Duration = Duration::from_secs(60);
 
-/// The target of events that tell what is known of a path.
+/// Log target of path state.
 const TARGET: &str = "conche::path";
 
-/// A store, and what it has been told.
+/// A store, and how far it is up to date.
 pub(super) struct Keeping {
     store: PathStore,
-    /// It keeps so many paths.
+    /// Maximum number of paths that it keeps.
     most: usize,
-    /// What was heard since then it has not been told.
+    /// Updates since this time are not in the store.
     told: Instant,
     due: Instant,
 }
@@ -32,14 +32,14 @@ impl Keeping {
         Self { store, most, told: now, due: now + EACH }
     }
 
-    /// When it is told next.
+    /// Returns the time of the next write.
     pub(super) fn due(&self) -> Instant {
         self.due
     }
 }
 
 impl<C: SharedController> Driver<C> {
-    /// Begins with what was known of paths.
+    /// Loads stored path state.
     pub(super) async fn recall_paths(&mut self) {
         let Some(keeping) = &mut self.keeping else { return };
         for (path, group) in keeping.store.recall(self.now, keeping.most).await {
@@ -48,7 +48,7 @@ impl<C: SharedController> Driver<C> {
         self.now = self.clock.now();
     }
 
-    /// Has the store written with what was learnt. Nobody has to wait for it.
+    /// Starts to write updated path state. The returned future need not be awaited.
     pub(super) fn keep_paths(&mut self) -> impl Future<Output = ()> + use<C> {
         let writing = self.keeping.as_mut().map(|keeping| {
             let told = std::mem::replace(&mut keeping.told, self.now);
@@ -58,7 +58,7 @@ impl<C: SharedController> Driver<C> {
         });
         async {
             if let Some(writing) = writing {
-                // It does not panic by our doing; a runtime that ends may not let it begin.
+                // The write does not panic, but a runtime that shuts down may not start it.
                 let _ = writing.await;
             }
         }
@@ -74,12 +74,12 @@ impl<C: SharedController> Driver<C> {
         let kept = self.keep_paths();
         tokio::spawn(async move {
             kept.await;
-            // If nobody waits any more, that is no error.
+            // A receiver that was dropped is not an error.
             let _ = done.send(());
         });
     }
 
-    /// Forgets what was learnt of a peer, and of its path with it: that is what it would begin with.
+    /// Discards the state of a peer and of its path, which the peer would otherwise start with.
     pub(super) fn reset_path(&mut self, peer: &Address) {
         if let (Some(keeping), Some(path)) = (&self.keeping, self.sharing.path(peer)) {
             keeping.store.forget(path);
@@ -88,7 +88,7 @@ impl<C: SharedController> Driver<C> {
         self.endpoint.reset_path(self.now, peer);
     }
 
-    /// Tells what a peer begins with of which nothing else is known.
+    /// Logs the shared path state that a peer without its own state starts with.
     pub(super) fn tell_path(&self, peer: &Address) {
         if !tracing::enabled!(target: TARGET, tracing::Level::DEBUG) || self.endpoint.snapshot(peer).is_some() {
             return;

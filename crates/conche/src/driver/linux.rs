@@ -1,13 +1,14 @@
-//! What Linux tells of a datagram beyond its bytes and its sender.
+//! Linux: metadata of received datagrams, batched receives, and ICMP errors.
 //!
-//! - To which of our addresses it was sent (IP_PKTINFO, IPV6_PKTINFO), so that a server with several addresses answers
-//!   from the one that it was asked at, without which the client would not accept the answer (RFC 7252 §5.3.2); and
-//!   whether that is an address of ours at all, or one of a group or of everybody (RFC 7252 §8).
-//! - Its ECN codepoint (IP_TOS, IPV6_TCLASS; RFC 3168 §5).
-//! - Where several datagrams of one sender end that have come as one (UDP_GRO).
-//! - ICMP errors of datagrams of ours, also for an unconnected socket (IP_RECVERR). Each quotes the beginning of our
-//!   datagram, with which the endpoint tells a forged error from a genuine one. Of which
-//!   address of ours an error is, the kernel does not say (its `ipi_spec_dst` is 0.0.0.0), nor need it.
+//! - Local address (IP_PKTINFO, IPV6_PKTINFO): a server with several addresses must respond from
+//!   the one that received the request, or the client rejects the response (RFC 7252 §5.3.2). It
+//!   also shows whether the datagram was multicast or broadcast (RFC 7252 §8).
+//! - ECN codepoint (IP_TOS, IPV6_TCLASS; RFC 3168 §5).
+//! - Boundaries of several datagrams from one sender that the kernel merged (UDP_GRO).
+//! - ICMP errors about our datagrams, also for an unconnected socket (IP_RECVERR). Each quotes the
+//!   start of our datagram, by which the endpoint distinguishes genuine from forged errors. The
+//!   kernel does not report the local address of an error (its `ipi_spec_dst` is 0.0.0.0); it is
+//!   not needed.
 
 mod descriptor;
 mod send;
@@ -31,35 +32,36 @@ use super::socket::Arrival;
 pub(super) use descriptor::Descriptor;
 pub(super) use send::{Sender, send};
 
-/// ICMP Destination Unreachable (RFC 792); all codes but "fragmentation needed" mean that the datagram is lost for good.
+/// ICMP Destination Unreachable (RFC 792). All codes but "fragmentation needed" mean that the
+/// datagram is lost for good.
 const DESTINATION_UNREACHABLE: u8 = 3;
 const FRAGMENTATION_NEEDED: u8 = 4;
 /// ICMPv6 Destination Unreachable (RFC 4443 §3.1).
 const DESTINATION_UNREACHABLE_V6: u8 = 1;
 
-/// The two bits of the type of service or traffic class that are for ECN.
+/// The ECN bits of the type of service or traffic class.
 const ECN_MASK: u8 = 0b11;
 
-/// So many datagrams go at once at most.
+/// Maximum batch size.
 pub(super) const MOST: usize = 32;
 
-/// Room for what comes with a datagram or an error: what is asked for below, and what the user of a
-/// socket of their own has asked for, such as timestamps. Of what does not fit nothing could be read.
+/// Room for the control messages of a datagram or an error: those requested below, and those that
+/// the user of a given socket requested, such as timestamps. If they do not fit, none can be read.
 const CONTROL_BYTES: usize = 1024;
 
-/// Room for what comes with datagrams.
+/// Buffers for control messages.
 #[derive(Debug)]
 pub(super) struct Control {
     pub(super) of_one: Vec<u8>,
-    /// How much it takes for each of several, in bytes: all of it is cleared for each batch.
+    /// Bytes per datagram of a batch; all of it is cleared for each batch.
     of_each: usize,
-    /// Of an IPv6 socket.
+    /// Whether the socket is IPv6.
     v6: bool,
 }
 
 impl Control {
-    /// Has a socket tell all this. Where to a datagram was sent is asked only if `many` addresses are possible, or that of a
-    /// group: otherwise it is known.
+    /// Requests control messages from a socket. The local address is requested only if `many` are
+    /// possible, multicast addresses included; otherwise it is known.
     pub(super) fn of(socket: &socket2::Socket, v6: bool, many: bool, ours: bool) -> io::Result<Self> {
         hear(socket, v6, many, ours)?;
         let of_v4 = cmsg_space::<u8>() + if many { cmsg_space::<libc::in_pktinfo>() } else { 0 };
@@ -72,14 +74,16 @@ impl Control {
 
 /// See [`Control::of`]. An IPv6 socket that also serves IPv4 has the options of both.
 ///
-/// On a socket of ours, datagrams that have come as one may also leave the kernel as one (UDP_GRO). Others that read a user's would be surprised.
+/// UDP_GRO is set only on our own sockets: other readers of a user's socket would not expect merged
+/// datagrams.
 fn hear(socket: &socket2::Socket, v6: bool, many: bool, ours: bool) -> io::Result<()> {
     if ours {
         let _ = setsockopt(socket, sockopt::UdpGroSegment, &true);
     }
     setsockopt(socket, sockopt::Ipv4RecvErr, &true)?;
-    // Without this, whoever joins a group on this host makes all sockets members (ip(7)). Like ECN, not all kernels have it,
-    // and all goes well without: what comes for a group is told apart below.
+    // Otherwise any program on this host that joins a group adds all sockets to it (ip(7)). Not all
+    // kernels support this or ECN; both are optional, since multicast datagrams are recognized
+    // below.
     let _ = socket.set_multicast_all_v4(false);
     let _ = setsockopt(socket, sockopt::IpRecvTos, &true);
     if many {
@@ -96,7 +100,7 @@ fn hear(socket: &socket2::Socket, v6: bool, many: bool, ours: bool) -> io::Resul
     Ok(())
 }
 
-/// The next datagram, now at the front of the buffer; or several that have come as one.
+/// Receives the next datagram to the front of the buffer, or several that the kernel merged.
 pub(super) fn receive(
     socket: &impl AsRawFd,
     buffer: &mut [u8],
@@ -111,8 +115,8 @@ pub(super) fn receive(
     }
 }
 
-/// The same for as many as there are parts of the buffer, each with where it begins. The answer is how many of these were needed. An error
-/// is of one of them; the others have arrived.
+/// Receives a batch: one message per part of the buffer, given with its start. Returns the number
+/// of parts used. An error belongs to one message; the others have been received.
 pub(super) fn receive_several<'a>(
     socket: &impl AsRawFd,
     parts: impl Iterator<Item = (usize, &'a mut [u8])>,
@@ -125,7 +129,7 @@ pub(super) fn receive_several<'a>(
     }
 }
 
-/// From senders with such addresses, as all of a socket have.
+/// Receives a batch with this type of sender addresses, which is the same for all of a socket.
 fn receive_several_from<'a, S: SockaddrLike + Copy + Into<SocketAddr>>(
     socket: RawFd,
     parts: impl Iterator<Item = (usize, &'a mut [u8])>,
@@ -149,7 +153,7 @@ fn receive_several_from<'a, S: SockaddrLike + Copy + Into<SocketAddr>>(
     error.map_or(Ok(needed), Err)
 }
 
-/// What has arrived with a message that begins there.
+/// Adds the datagrams of a message that begins at `start`.
 fn arrive<S: SockaddrLike + Copy + Into<SocketAddr>>(
     start: usize,
     message: &RecvMsg<'_, '_, S>,
@@ -162,7 +166,7 @@ fn arrive<S: SockaddrLike + Copy + Into<SocketAddr>>(
         match control {
             ControlMessageOwned::Ipv4PacketInfo(info) => {
                 let [to, ours] = [info.ipi_addr, info.ipi_spec_dst].map(|it| Ipv4Addr::from(u32::from_be(it.s_addr)));
-                // What was sent to a group or to everybody, the kernel would answer from another address than that.
+                // The kernel would answer multicast and broadcast from another address.
                 arrival.multicast |= to != ours || to.is_multicast() || to.is_broadcast();
                 arrival.local.get_or_insert(ours.into());
             }
@@ -183,8 +187,8 @@ fn arrive<S: SockaddrLike + Copy + Into<SocketAddr>>(
     Ok(())
 }
 
-/// The next queued error: whom the datagram was for that it is about, and how many of that one's bytes are now at the
-/// front of the buffer. `None` if the error is of a kind that must not end an exchange (RFC 7252 §4.2).
+/// Reads the next queued error: the destination of our datagram, and how many of its bytes are at
+/// the front of the buffer. `None` for errors that must not end an exchange (RFC 7252 §4.2).
 pub(super) fn receive_error(
     socket: &impl AsRawFd,
     buffer: &mut [u8],
@@ -201,8 +205,9 @@ pub(super) fn receive_error(
     Ok(address(message.address.as_ref()).filter(|_| unreachable).map(|peer| (peer, message.bytes)))
 }
 
-/// What the kernel makes of the ICMP errors (`icmp_err_convert`, `icmpv6_err_convert`) that are no other error's kind as
-/// well. Whatever the socket does next fails with it, so that a forged one must not pass for an error of that.
+/// Whether the error is one that the kernel derives only from ICMP errors (`icmp_err_convert`,
+/// `icmpv6_err_convert`). The next socket operation fails with it, so a forged ICMP error must not
+/// count as that operation's.
 pub(super) fn is_of_icmp(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw);
     let protocol = [Errno::ENOPROTOOPT, Errno::EOPNOTSUPP, Errno::EPROTO, Errno::EACCES];
@@ -210,7 +215,7 @@ pub(super) fn is_of_icmp(error: &io::Error) -> bool {
     errno.is_some_and(|errno| protocol.contains(&errno) || path.contains(&errno))
 }
 
-/// The kernel had no memory or room for the datagram just now.
+/// Whether the kernel temporarily had no memory or room for the datagram.
 pub(super) fn is_passing(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw);
     matches!(errno, Some(Errno::ENOBUFS | Errno::ENOMEM | Errno::EAGAIN | Errno::EINTR))

@@ -1,7 +1,8 @@
-//! The task that drives one [`Endpoint`] on one socket, for client and server alike.
+//! [`Driver`]: the task that drives one [`Endpoint`] on one socket, for clients and servers.
 //!
-//! It waits for what comes first: datagrams, commands, cancellations, handlers that end, the endpoint's timer. After each
-//! it polls the endpoint until that has nothing more to do. It decides nothing about the protocol.
+//! It waits for the next event: datagrams, commands, cancellations, ended handlers, or the
+//! endpoint's timer. After each it polls the endpoint until that has nothing more to do. It makes
+//! no protocol decisions.
 
 mod address;
 #[cfg(feature = "edhoc")]
@@ -88,32 +89,32 @@ use serving::{Asker, Serving};
 use traffic::Traffic;
 use turns::Turns;
 
-/// Datagrams and commands that are taken in before the endpoint is polled. Enough to share the cost of waking up, few
-/// enough to stay far below [`Limits::outputs`](conche_proto::Limits::outputs).
+/// Maximum datagrams or commands processed before the endpoint is polled. Enough to share the cost
+/// of waking up, and far below [`Limits::outputs`](conche_proto::Limits::outputs).
 const BATCH: usize = 64;
 
-/// No datagram waits longer for others to leave with, as far as handlers do not keep it waiting.
+/// Maximum time a datagram waits for others to be sent with, apart from running handlers.
 const LINGER: Duration = Duration::from_millis(1);
 
-/// How long the endpoint is polled without a look at the socket, if it has nothing more to deliver
-/// than notifications: a change that has thousands of observers must not delay the answer to a
-/// request.
+/// Maximum time the endpoint is polled without receiving while it has only notifications left: a
+/// change with thousands of observers must not delay the response to a request.
 const POLL_FOR: Duration = Duration::from_millis(5);
 
-/// Outputs of the endpoint between two looks at the clock.
+/// Outputs of the endpoint between two reads of the clock.
 const OUTPUTS_AT_ONCE: usize = 32;
 
-/// A pause after an error of the socket that is not about a peer, so that a lasting one cannot keep a core busy.
+/// Pause after a socket error that does not concern a peer, so that a lasting one cannot keep a
+/// core busy.
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Driver<C: SharedController> {
     socket: Socket,
     endpoint: Endpoint<Address, C>,
-    /// Between both, for peers that are sessions.
+    /// DTLS sessions between the socket and the endpoint.
     secured: Option<Secured>,
     clock: Clock,
     traffic: Traffic,
-    /// What the clock showed when the task woke up.
+    /// The clock's time when the task woke up.
     now: Instant,
     serving: Serving,
     commands: mpsc::UnboundedReceiver<Command>,
@@ -128,50 +129,50 @@ pub(crate) struct Driver<C: SharedController> {
     sharing: Arc<Sharing>,
     keeping: Option<Keeping>,
     protecting: Protecting,
-    /// Requests that no keys authenticate are refused.
+    /// Whether unauthenticated requests are refused.
     secured_only: bool,
     retry_unreachable: bool,
     closing: Option<Closing>,
-    /// Around code that serves one peer.
+    /// Contains panics of code that serves one peer.
     fence: Fence,
     company: Company,
     incoming: Box<[u8]>,
     outgoing: Outbox,
-    /// Memory of responses that leave at once.
+    /// Memory for responses that are sent at once.
     pool: MessagePool,
     receive_errors: Throttle,
     response_errors: Throttle,
 }
 
-/// What a driver is started with, beside its endpoint.
+/// Parameters of a driver besides its endpoint.
 pub(crate) struct Start {
     pub(crate) socket: Socket,
     pub(crate) company: Company,
     pub(crate) security: Arc<Security>,
-    /// To be joined, on the interfaces with these indices.
+    /// Multicast groups to join, each with an interface index.
     pub(crate) groups: Vec<(IpAddr, u32)>,
     pub(crate) role: Role,
     pub(crate) router: Router,
     pub(crate) handlers: Handlers,
     pub(crate) waiting: Waiting,
-    /// ICMP errors do not end Confirmable exchanges.
+    /// Whether ICMP errors do not end Confirmable exchanges.
     pub(crate) retry_unreachable: bool,
-    /// For how long answers are looked for without sleeping.
+    /// Maximum time to poll for responses without sleeping.
     pub(crate) busy_poll: Duration,
     pub(crate) watchers: Watchers,
-    /// Which peers of the endpoint are of one path.
+    /// Which peers of the endpoint share path state.
     pub(crate) sharing: Arc<Sharing>,
     /// The keys of the endpoint.
     pub(crate) protecting: Protecting,
-    /// Requests that no keys authenticate are refused.
+    /// Whether unauthenticated requests are refused.
     pub(crate) secured_only: bool,
-    /// Around code that serves one peer.
+    /// Contains panics of code that serves one peer.
     pub(crate) fence: Fence,
-    /// What keeps what is known of paths.
+    /// File of path state.
     pub(crate) store: Option<PathStore>,
-    /// Those of the endpoint.
+    /// The endpoint's limits.
     pub(crate) limits: Limits,
-    /// That of the endpoint.
+    /// The endpoint's queue lifetime.
     pub(crate) queue_lifetime: Duration,
 }
 
@@ -279,7 +280,8 @@ impl<C: SharedController> Driver<C> {
                 command = self.commands.recv() => match command {
                     Some(command) => self.obey_all(command).await,
                     None => {
-                        // Somebody may have been the last one by dropping an observation, which the server is told.
+                        // The last handle may have belonged to an observation whose server must be
+                        // notified.
                         self.cancel_all();
                         self.drain().await;
                         return;
@@ -295,7 +297,7 @@ impl<C: SharedController> Driver<C> {
                 }
                 () = self.topics.mailbox().some() => self.hear_notifiers(),
                 () = tokio::task::yield_now(), if self.topics.has_to_ask() && self.serving.may_ask() => self.ask_handlers(),
-                // Lets the runtime look at the socket before the next notifications.
+                // Lets the runtime poll the socket before further notifications.
                 () = tokio::task::yield_now(), if more => self.now = self.clock.now(),
                 done = self.protecting.done() => self.hear_of_keys(done),
                 () = self.turns.emptied(), if self.closing.is_some() => {}
@@ -309,8 +311,8 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// Polls the endpoint until it has nothing more to do; the answer is when it wants to be polled
-    /// again. Datagrams leave in batches.
+    /// Polls the endpoint until it has nothing more to do, and returns its next deadline. Datagrams
+    /// are sent in batches.
     async fn drain(&mut self) -> Option<Instant> {
         loop {
             if let Polled::Waits(due) = self.poll_for_a_while().await {
@@ -320,8 +322,8 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// Polls the endpoint until it has nothing more to do, or nothing but to notify observers for
-    /// longer than [`POLL_FOR`].
+    /// Polls the endpoint until it has nothing more to do, or has had only notifications for longer
+    /// than [`POLL_FOR`].
     async fn poll_for_a_while(&mut self) -> Polled {
         let (begun, mut outputs) = (tokio::time::Instant::now(), 0_usize);
         loop {
@@ -358,7 +360,7 @@ impl<C: SharedController> Driver<C> {
                 }
                 Output::Wait(due) if self.outgoing.is_empty() => return Polled::Waits(due),
                 Output::Wait(due) => {
-                    // With an error, or by now, there may be more to do.
+                    // An error, or the elapsed time, may have created work.
                     if self.send_all().await && due.is_none_or(|due| due > self.now) {
                         return Polled::Waits(due);
                     }
@@ -430,19 +432,20 @@ impl<C: SharedController> Driver<C> {
             }
             #[cfg(feature = "oscore")]
             Event::Reserve(reserve) => self.protecting.store(reserve),
-            // Nobody has asked for other events.
+            // Other events concern nothing that the driver requested.
             _ => {}
         }
     }
 
-    /// Who has sent a request: whom its own protection names, or its session. Or what it is answered if nobody vouches for it.
+    /// Returns the authenticated sender of a request, from its own protection or its session, or
+    /// the response if authentication is required and missing.
     fn identify(&self, request: RequestId, from: Address) -> Result<Option<Identity>, Response> {
         let identity = self.identify_protected(request).or_else(|| self.secured.as_ref()?.identity(from));
         if identity.is_none() && self.secured_only { Err(unprotected().into()) } else { Ok(identity) }
     }
 
-    /// The identities that authenticate responses from this destination: by OSCORE keys, and by the
-    /// session.
+    /// Returns the identities that authenticate responses from this destination: by OSCORE keys,
+    /// and by the session.
     fn peer_identities(&self, to: Address) -> [Option<Identity>; 2] {
         [self.protecting.identity_toward(to), self.secured.as_ref().and_then(|secured| secured.identity(to))]
     }
@@ -453,8 +456,9 @@ impl<C: SharedController> Driver<C> {
         self.registration_answered(request);
     }
 
-    /// Answers a request that has just come. What then leaves with its acknowledgement, or as what is not Confirmable, is not kept; what
-    /// may be kept for long must not keep the memory of others with it.
+    /// Answers a request that has just arrived. A response that is sent with the acknowledgement or
+    /// is not Confirmable is not kept, so it may use pooled memory. One that may be kept for long
+    /// must not, as it would retain the memory of others.
     fn respond_at_once(&mut self, request: RequestId, response: Response) {
         if self.someone_registers() || !response.is_brief() {
             return self.respond(request, response);
@@ -487,7 +491,7 @@ impl<C: SharedController> Driver<C> {
     }
 }
 
-/// How far the endpoint was polled.
+/// Result of polling the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Polled {
     /// It has nothing to do before this time.
@@ -496,10 +500,10 @@ enum Polled {
     HasMore,
 }
 
-/// Where a response stands on its way to the endpoint.
+/// Memory that holds an encoded response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Memory {
     Own,
-    /// By a pool, to be given back soon.
+    /// Lent by a pool, to be returned soon.
     Lent,
 }

@@ -1,15 +1,15 @@
-//! [`Numbered`]: maps by numbers that we give ourselves. Nobody else can choose them so that they collide, so they need no keyed hash.
+//! [`Numbered`]: maps by numbers that this program assigns. Peers cannot make them collide, so they need no keyed hash.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by such numbers, or by what consists of them.
+/// A map by such numbers, or by keys composed of them.
 pub(super) type Numbered<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
 
-/// Odd, and with no pattern: 2^64 divided by the golden ratio.
+/// Odd, and without a pattern: 2^64 divided by the golden ratio.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Has every bit of a number make a difference to the highest and the lowest of what it becomes, which a map looks at.
+/// Spreads every input bit to the highest and lowest bits of the hash, which the map uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spread(u64);
 
@@ -28,7 +28,7 @@ impl Hasher for Spread {
 
     #[inline]
     fn write_u32(&mut self, number: u32) {
-        // What follows is not to undo it.
+        // Keeps the next write from cancelling this one.
         self.write_u64(u64::from(number) | 1 << 32);
     }
 
@@ -51,7 +51,7 @@ mod tests {
         for hashes in rows {
             let low: HashSet<_> = hashes.iter().map(|hash| hash % 4096).collect();
             let high: HashSet<_> = hashes.iter().map(|hash| hash >> 57).collect();
-            // By chance there would be 2590 of the one and all of the other.
+            // A random hash would give 2590 distinct low parts and all high parts.
             assert!(low.len() > 2300 && high.len() == 128, "{} and {}", low.len(), high.len());
         }
     }

@@ -1,7 +1,8 @@
-//! What is observed here (RFC 7641 §4): which clients' requests ask for the same, so that a handler answers all of them at
-//! once when a [`Notifier`] says that there is something new.
+//! Observations of local resources (RFC 7641 §4), grouped into topics, so that one handler run
+//! serves all equal observations when a [`Notifier`] reports a change.
 //!
-//! A topic is what requests have in common that differ in nothing but who asks. Its handler runs at most once at a time.
+//! A topic groups requests that differ only in the client. At most one run of its handler is
+//! active.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,10 +17,10 @@ use crate::controllers::SharedController;
 use crate::server::notifier::{Ask, Changes, Mailbox};
 use crate::server::{Notifier, Request, Response, Router};
 
-/// The Observe option of a request that registers (RFC 7641 §2).
+/// The Observe option of a registration (RFC 7641 §2).
 const REGISTER: u32 = 0;
 
-/// Options that say nothing of what is asked for, but something of the client, its path, or what it knows already.
+/// Options that do not select the representation, but concern the client, its path or its cache.
 const OF_ONE_CLIENT: [OptionNumber; 11] = [
     OptionNumber::OBSERVE,
     OptionNumber::ETAG,
@@ -34,21 +35,21 @@ const OF_ONE_CLIENT: [OptionNumber; 11] = [
     OptionNumber::NO_RESPONSE,
 ];
 
-/// All that is observed at a server.
+/// All topics of a server.
 #[derive(Debug, Default)]
 pub(super) struct Topics {
     mailbox: Arc<Mailbox>,
     by_key: HashMap<Key, u64>,
     topics: HashMap<u64, Topic>,
     by_notifier: HashMap<u64, BTreeSet<u64>>,
-    /// Registrations that are not answered yet.
+    /// Registrations without a response yet.
     registering: HashMap<RequestId, u64>,
     next: u64,
-    /// Those whose handlers are to be asked.
+    /// Topics whose handlers are to run.
     to_ask: VecDeque<u64>,
 }
 
-/// What requests ask for.
+/// Key of a topic.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     notifier: u64,
@@ -60,25 +61,25 @@ struct Key {
 struct Topic {
     notifier: Notifier,
     key: Key,
-    /// What the handler is asked: the request of who observed first, without what is of one client only.
+    /// Request for the handler: that of the first observer, without options of one client.
     request: Request,
     observers: usize,
     state: Progress,
 }
 
-/// How far a topic's handler is.
+/// Progress of a topic's handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Idle,
-    /// It will be asked.
+    /// Queued to run.
     Waiting,
-    /// It has its turn among those that will be asked, but nobody wants to know any more.
+    /// Queued, but no longer needed.
     Withdrawn,
-    /// It has been asked.
+    /// Running.
     Asked {
-        /// It is to be asked once more after that.
+        /// Whether it runs once more afterwards.
         again: bool,
-        /// A state was told meanwhile that is newer than what it will say.
+        /// Whether a newer state was sent meanwhile, so that its response is discarded.
         outdated: bool,
     },
 }
@@ -94,12 +95,11 @@ impl Topics {
         &self.mailbox
     }
 
-    /// Handlers wait to be asked.
     pub(super) fn has_to_ask(&self) -> bool {
         !self.to_ask.is_empty()
     }
 
-    /// The topic that a request is about.
+    /// Returns the topic of a request, creating it if needed.
     fn open(&mut self, notifier: &Notifier, peer: Address, message: &OwnedMessage) -> Option<u64> {
         let kept = message.content().options().filter(|option| !OF_ONE_CLIENT.contains(&option.number));
         let body = Body::builder().options(kept).payload(message.payload_bytes()).build().ok()?;
@@ -126,7 +126,7 @@ impl Topics {
         }
     }
 
-    /// What its observers are told no more of.
+    /// Closes a topic without notifying its observers.
     fn close(&mut self, topic: u64) {
         let Some(Topic { notifier, key, observers, .. }) = self.topics.remove(&topic) else { return };
         notifier.count(observers, 0);
@@ -139,7 +139,7 @@ impl Topics {
         }
     }
 
-    /// Has its handler asked, in its turn.
+    /// Queues a topic's handler.
     fn ask(&mut self, topic: u64) {
         let Some(found) = self.topics.get_mut(&topic) else { return };
         found.state = match found.state {
@@ -152,7 +152,7 @@ impl Topics {
         };
     }
 
-    /// The program itself has told the state: whatever was asked before has no say any more.
+    /// Discards pending and running handlers' results, because the program sent a state.
     fn told(&mut self, topic: u64) {
         let Some(found) = self.topics.get_mut(&topic) else { return };
         found.state = match found.state {
@@ -162,7 +162,7 @@ impl Topics {
         };
     }
 
-    /// The handler has answered.
+    /// Handles the end of a topic's handler.
     fn answered(&mut self, topic: u64) {
         let Some(found) = self.topics.get_mut(&topic) else { return };
         let again = matches!(found.state, Progress::Asked { again: true, .. });
@@ -173,7 +173,7 @@ impl Topics {
     }
 }
 
-/// Nobody observes anything at a server that is gone.
+/// Resets the observer counts when the server is gone.
 impl Drop for Topics {
     fn drop(&mut self) {
         self.topics.values().for_each(|topic| topic.notifier.count(topic.observers, 0));
@@ -181,7 +181,8 @@ impl Drop for Topics {
 }
 
 impl<C: SharedController> Driver<C> {
-    /// A request that wants to observe what can be observed registers, unless its response is an error (RFC 7641 §4.1).
+    /// Registers an observation if the request has Observe and the resource is observable. An error
+    /// response undoes it (RFC 7641 §4.1).
     pub(super) fn register(&mut self, id: RequestId, from: Address, message: &OwnedMessage) {
         if message.uint(OptionNumber::OBSERVE) != Some(REGISTER) || !matches!(message.code(), Code::GET | Code::FETCH) {
             return;
@@ -194,14 +195,14 @@ impl<C: SharedController> Driver<C> {
         self.count_observers(topic);
     }
 
-    /// Some request is a registration that is not answered yet.
+    /// Whether a registration has no response yet.
     pub(super) fn someone_registers(&self) -> bool {
         !self.topics.registering.is_empty()
     }
 
-    /// A request was answered, which may have been a registration.
+    /// Handles the response to a request, which may be a registration.
     pub(super) fn registration_answered(&mut self, id: RequestId) {
-        // Few requests register, and all come here.
+        // Called for every request; few are registrations.
         if !self.topics.registering.is_empty()
             && let Some(topic) = self.topics.registering.remove(&id)
         {
@@ -213,7 +214,7 @@ impl<C: SharedController> Driver<C> {
         self.topics.set_observers(topic, self.endpoint.observers(topic));
     }
 
-    /// Notifiers have something to tell.
+    /// Handles reported changes.
     pub(super) fn hear_notifiers(&mut self) {
         self.now = self.clock.now();
         for (notifier, Changes { dismiss, send, ask }) in self.topics.mailbox.take() {
@@ -247,8 +248,7 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// Runs some of the handlers that make new states, for about [`LINGER`]: requests are served in
-    /// between.
+    /// Runs queued handlers for new states, for about [`LINGER`]; requests are served in between.
     pub(super) fn ask_handlers(&mut self) {
         self.now = self.clock.now();
         let begun = self.now;
@@ -257,7 +257,7 @@ impl<C: SharedController> Driver<C> {
                 return;
             }
             let Some(topic) = self.topics.to_ask.pop_front() else { return };
-            // It may be over meanwhile.
+            // The topic may be closed.
             let Some(found) = self.topics.topics.get_mut(&topic) else { continue };
             if found.state == Progress::Withdrawn {
                 found.state = Progress::Idle;
@@ -271,7 +271,7 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// The handler of something observed has answered.
+    /// Publishes the response of a topic's handler.
     pub(super) fn handler_says(&mut self, topic: u64, response: Response) {
         let Some(found) = self.topics.topics.get(&topic) else { return };
         if !matches!(found.state, Progress::Asked { outdated: true, .. }) {
@@ -280,7 +280,7 @@ impl<C: SharedController> Driver<C> {
         self.topics.answered(topic);
     }
 
-    /// Nothing that is observed will change any more: all observers are told so, with an error, which ends the observations
+    /// Ends all observations with an error notification, because resources will not change any more
     /// (RFC 7641 §4.2).
     pub(super) fn dismiss_observers(&mut self) {
         let mut topics: Vec<u64> = self.topics.topics.keys().copied().collect();
@@ -318,7 +318,7 @@ impl<C: SharedController> Driver<C> {
     }
 }
 
-/// A new state of one topic or several, encoded once.
+/// A new state of one or several topics, encoded once.
 struct State {
     code: Code,
     response: Result<conche_proto::Response, String>,
@@ -326,7 +326,7 @@ struct State {
 
 impl State {
     fn of(response: Response) -> Self {
-        // One stream could not make the payload for all observers.
+        // A stream cannot be sent to several observers.
         let response = if response.is_stream() { Response::new(Code::INTERNAL_SERVER_ERROR) } else { response };
         let code = response.code();
         Self { code, response: response.build(None).map_err(|error| error.to_string()) }

@@ -1,4 +1,4 @@
-//! What is observed elsewhere (RFC 7641 §3): registered, registered again when it becomes stale, and ended.
+//! Observations of remote resources (RFC 7641 §3): registration, renewal and end.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,27 +14,27 @@ use super::reply::Reply;
 use super::{Address, Driver, Sender};
 use crate::controllers::SharedController;
 
-/// When the endpoint has no room for a registration, it is tried again after this time.
+/// Delay before a registration is retried for which the endpoint had no room.
 const ANOTHER_TRY: Duration = Duration::from_secs(1);
 
-/// All that a driver observes for somebody.
+/// All observations of a driver.
 #[derive(Debug, Default)]
 pub(super) struct Observations {
     observed: HashMap<SubscriptionId, Observed>,
-    /// By what those who observe call them.
+    /// Subscriptions by the ticket of their observer.
     tickets: HashMap<u64, SubscriptionId>,
-    /// Stale ones for which there was no room, and when to try again.
+    /// Stale observations that had no room, and the time of the next attempt.
     stale: Vec<SubscriptionId>,
     again: Option<Instant>,
 }
 
-/// An observation of a resource of a peer.
+/// An observation of a peer's resource.
 #[derive(Debug)]
 pub(super) struct Observed {
     pub(super) ticket: u64,
     #[cfg_attr(not(any(feature = "dtls", feature = "edhoc")), expect(dead_code, reason = "no peer loses its keys"))]
     pub(super) peer: Address,
-    /// The peer as its notifications authenticate it.
+    /// The authenticated sender of its notifications.
     pub(super) sender: Sender,
     pub(super) teller: Teller,
 }
@@ -45,14 +45,13 @@ impl Observations {
         self.observed.insert(subscription, observed);
     }
 
-    /// Nobody observes it any more.
     fn remove(&mut self, ticket: u64) -> Option<(SubscriptionId, Sender)> {
         let subscription = self.tickets.remove(&ticket)?;
         let observed = self.observed.remove(&subscription)?;
         Some((subscription, observed.sender))
     }
 
-    /// Hands a notification to the observer.
+    /// Passes a notification to the observer.
     pub(super) fn tell(&self, subscription: SubscriptionId, message: OwnedMessage) {
         if let Some(observed) = self.observed.get(&subscription) {
             observed.teller.tell(observed.sender.clone(), message);
@@ -66,7 +65,7 @@ impl Observations {
         }
     }
 
-    /// It cannot be registered again.
+    /// Ends an observation that cannot be registered again.
     fn refused(&mut self, subscription: SubscriptionId, refusal: RequestError) {
         if let Some(observed) = self.observed.remove(&subscription) {
             self.tickets.remove(&observed.ticket);
@@ -74,21 +73,21 @@ impl Observations {
         }
     }
 
-    /// What is observed at a peer.
+    /// Returns the observations at a peer.
     #[cfg(any(feature = "dtls", feature = "edhoc"))]
     fn from(&self, peer: Address) -> Vec<SubscriptionId> {
         let from = self.observed.iter().filter(|(_, observed)| observed.peer == peer);
         from.map(|(subscription, _)| *subscription).collect()
     }
 
-    /// When stale ones are to be registered again for which there was no room.
+    /// Returns the time of the next attempt to register stale observations.
     pub(super) fn due(&self) -> Option<Instant> {
         self.again
     }
 }
 
 impl<C: SharedController> Driver<C> {
-    /// Registers again what has become stale (RFC 7641 §3.3.1).
+    /// Registers a stale observation again (RFC 7641 §3.3.1).
     pub(super) fn refresh(&mut self, subscription: SubscriptionId) {
         match self.endpoint.reregister(self.now, subscription) {
             Ok(()) => debug!("an observation has become stale and is registered again"),
@@ -97,7 +96,7 @@ impl<C: SharedController> Driver<C> {
                 self.observations.stale.push(subscription);
                 self.observations.again.get_or_insert(self.now + ANOTHER_TRY);
             }
-            // There is an event of that.
+            // An event reports this.
             Err(RequestError::NotSubscribed) => {}
             Err(refusal) => {
                 debug!(%refusal, "an observation has become stale and cannot be registered again");
@@ -107,7 +106,7 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// Tries again to register what there was no room for.
+    /// Retries registrations for which there was no room.
     pub(super) fn refresh_again(&mut self) {
         if self.observations.again.take_if(|again| *again <= self.now).is_some() {
             for subscription in std::mem::take(&mut self.observations.stale) {
@@ -116,8 +115,8 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// Nobody observes this any more: the server is told (RFC 7641 §3.6), or if it is not to be told or there is no room for
-    /// that, it learns when it notifies.
+    /// Ends an observation. The server is notified (RFC 7641 §3.6); if that is not wanted or there
+    /// is no room, its next notification is rejected.
     pub(super) fn lose_interest(&mut self, ticket: u64, farewell: Farewell) {
         if let Some((subscription, _)) = self.observations.remove(ticket)
             && (farewell == Farewell::Silent || self.endpoint.unsubscribe(self.now, subscription).is_err())
@@ -126,7 +125,7 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// The same for somebody who waits for the server's answer.
+    /// Ends an observation and waits for the server's response.
     pub(super) fn unsubscribe(&mut self, observed: u64, ticket: u64, outcome: Reply) {
         let refusal = match self.observations.remove(observed) {
             Some((subscription, peer)) => match self.endpoint.unsubscribe(self.now, subscription) {
@@ -149,7 +148,8 @@ impl<C: SharedController> Driver<C> {
 
 #[cfg(feature = "dtls")]
 impl Observations {
-    /// The session with a peer is over, and whatever was observed through it: whoever observes may register it through another.
+    /// Ends the observations of a session that is over; their observers may register through
+    /// another.
     fn lose(&mut self, peer: Address) -> Vec<SubscriptionId> {
         let lost = self.from(peer);
         for observed in lost.iter().filter_map(|subscription| self.observed.remove(subscription)) {
@@ -162,7 +162,7 @@ impl Observations {
 
 #[cfg(feature = "edhoc")]
 impl<C: SharedController> Driver<C> {
-    /// Registers again what is observed at a peer, without waiting until it is stale.
+    /// Registers all observations at a peer again, before they are stale.
     pub(super) fn refresh_from(&mut self, peer: Address) {
         for subscription in self.observations.from(peer) {
             self.refresh(subscription);
@@ -172,7 +172,7 @@ impl<C: SharedController> Driver<C> {
 
 #[cfg(feature = "dtls")]
 impl<C: SharedController> Driver<C> {
-    /// The session with a peer is over.
+    /// Ends the observations of a session that is over.
     pub(super) fn observations_lost(&mut self, peer: Address) {
         for subscription in self.observations.lose(peer) {
             self.endpoint.forget(self.now, subscription);

@@ -1,37 +1,38 @@
-//! [`Outbox`]: datagrams that are to leave together, in the order in which the endpoint made them.
+//! [`Outbox`]: a batch of outgoing datagrams, in the endpoint's order.
 
 use conche_proto::{Instant, Transmit};
 
 use super::Address;
 use super::socket::Departure;
 
-/// Memory for some datagrams of one endpoint.
+/// A batch of outgoing datagrams.
 #[derive(Debug)]
 pub(super) struct Outbox {
-    /// A place for each, one behind the other.
+    /// Places for the datagrams, one after the other.
     memory: Box<[u8]>,
-    /// Bytes of a place.
+    /// Bytes per place.
     place: usize,
     transmits: Vec<Transmit<Address>>,
-    /// When the first of them was put in.
+    /// Time of the first datagram.
     since: Instant,
 }
 
 impl Outbox {
-    /// Room for so many datagrams of at most so many bytes. Memory that no datagram has reached yet is only reserved.
+    /// Allocates room for `places` datagrams of at most `place` bytes. Untouched memory is only
+    /// reserved.
     pub(super) fn new(places: usize, place: usize) -> Self {
         let transmits = Vec::with_capacity(places);
         Self { memory: vec![0; places.saturating_mul(place)].into(), place, transmits, since: Instant::ZERO }
     }
 
-    /// Where the next datagram is to be written, which is [`push`](Self::push)ed then. There is room unless it [is
-    /// full](Self::is_full).
+    /// Returns the place of the next datagram, which [`push`](Self::push) then adds. Requires that
+    /// the outbox is not [full](Self::is_full).
     pub(super) fn room(&mut self) -> &mut [u8] {
         let start = self.transmits.len() * self.place;
         &mut self.memory[start..start + self.place]
     }
 
-    /// What was written is to leave like this.
+    /// Adds the datagram that was written.
     pub(super) fn push(&mut self, now: Instant, transmit: Transmit<Address>) {
         if self.transmits.is_empty() {
             self.since = now;
@@ -51,7 +52,7 @@ impl Outbox {
         self.transmits.len()
     }
 
-    /// When the first of them was put in.
+    /// Returns the time of the first datagram.
     pub(super) fn since(&self) -> Instant {
         self.since
     }
@@ -68,14 +69,13 @@ impl Outbox {
         Departure::of(&self.transmits[index])
     }
 
-    /// How many from this one on leave from the same address with the same codepoint: one call of the operating system is enough for
-    /// them.
+    /// Returns how many datagrams from `first` on have the same local address and codepoint, and so
+    /// need one system call.
     pub(super) fn alike(&self, first: usize) -> usize {
         let Transmit { local, ecn, .. } = self.transmits[first];
         self.transmits[first..].iter().take_while(|other| other.local == local && other.ecn == ecn).count()
     }
 
-    /// All have left, or never will.
     pub(super) fn clear(&mut self) {
         self.transmits.clear();
     }

@@ -1,4 +1,4 @@
-//! What comes out of the socket, on its way to the endpoint.
+//! Receives from the socket and passes datagrams to the endpoint.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use crate::controllers::SharedController;
 
 impl<C: SharedController> Driver<C> {
     pub(super) async fn receive(&mut self, ready: io::Result<()>) {
-        // Others have their turn here if this one has had its own.
+        // Yields if this task has used up its budget.
         consume_budget().await;
         self.now = self.clock.now();
         let taken = match ready {
@@ -29,7 +29,8 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// What never ceases to arrive, and is answered by nothing, must not keep the other tasks of the thread waiting: each datagram counts.
+    /// Receives a batch. Each datagram counts against the task's budget, so that endless arrivals
+    /// cannot starve other tasks of the thread.
     async fn take_batch(&mut self) -> io::Result<()> {
         for _ in 0..BATCH {
             if !coop::has_budget_remaining() {
@@ -40,7 +41,7 @@ impl<C: SharedController> Driver<C> {
             let received = match self.socket.receive(&mut self.incoming) {
                 Ok(Received::Nothing) => break,
                 Ok(received) => received,
-                // It was about an earlier datagram, of which the error queue tells more.
+                // An error of an earlier datagram, which the error queue also reports.
                 Err(error) if socket::is_about_a_peer(&error) => continue,
                 Err(error) => return Err(error),
             };
@@ -68,7 +69,7 @@ impl<C: SharedController> Driver<C> {
             }
             if self.hand_in(&received).is_err() {
                 self.drain().await;
-                // With nothing left to poll it is taken in.
+                // After draining, the endpoint accepts it.
                 let _ = self.hand_in(&received);
             }
         }
@@ -103,7 +104,7 @@ impl<C: SharedController> Driver<C> {
     }
 }
 
-/// A datagram of ours, of which this is the beginning, is a Confirmable message (RFC 7252 §3).
+/// Whether the quoted start of our datagram is a Confirmable message (RFC 7252 §3).
 fn is_confirmable(quoted: &[u8]) -> bool {
     quoted.first().is_some_and(|first| first >> 4 & 0b11 == 0)
 }

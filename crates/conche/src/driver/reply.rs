@@ -1,23 +1,23 @@
-//! Where the outcome of an exchange is put for whoever waits for it: a channel for one value, whose memory is used again.
+//! [`Reply`]: a reusable one-shot channel for the outcome of an exchange.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use super::handle::{ExchangeError, Outcome};
 
-/// How an exchange ended.
+/// Outcome of an exchange.
 pub(super) type Ended = Result<Outcome, ExchangeError>;
 
-/// Memory that is kept for outcomes to come. Of a burst of more exchanges the others have some of their own.
+/// Maximum number of slots kept for reuse. Larger bursts allocate.
 const SPARE: usize = 1024;
 
-/// Makes channels, with memory of those that are over.
+/// Makes channels, reusing the memory of earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct Replies {
     spare: Mutex<Vec<Arc<Slot>>>,
 }
 
-/// What both ends of a channel share.
+/// State shared by both ends of a channel.
 #[derive(Debug, Default)]
 struct Slot(Mutex<State>);
 
@@ -25,15 +25,15 @@ struct Slot(Mutex<State>);
 struct State {
     ended: Option<Ended>,
     waker: Option<Waker>,
-    /// One of the ends is gone.
+    /// Whether one end is gone.
     closed: bool,
 }
 
-/// The end of whoever tells the outcome.
+/// The sending end.
 #[derive(Debug)]
 pub(super) struct Reply(Arc<Slot>);
 
-/// The end of whoever waits for it.
+/// The receiving end.
 #[derive(Debug)]
 pub(super) struct Awaited(Arc<Slot>);
 
@@ -43,7 +43,7 @@ impl Replies {
         (Reply(Arc::clone(&slot)), Awaited(slot))
     }
 
-    /// Takes memory back, unless the other end still has it.
+    /// Takes memory back, unless the other end still uses it.
     pub(super) fn take_back(&self, Awaited(slot): &mut Awaited) {
         let Some(Slot(state)) = Arc::get_mut(slot) else { return };
         *state.get_mut().unwrap_or_else(PoisonError::into_inner) = State::default();
@@ -63,7 +63,7 @@ impl Slot {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody who waits and is to wake up.
+    /// Closes the channel, and returns the waiting receiver's waker.
     fn close(&self, ended: Option<Ended>) -> Option<Waker> {
         let mut state = self.lock();
         state.closed = true;
@@ -75,15 +75,15 @@ impl Slot {
 }
 
 impl Reply {
-    /// Nobody waits any more.
+    /// Whether the receiver is gone.
     pub(super) fn is_closed(&self) -> bool {
         self.0.lock().closed
     }
 
-    /// Tells the outcome. If nobody waits for it any more, that is no error.
+    /// Sends the outcome. A missing receiver is not an error.
     pub(super) fn send(self, ended: Ended) {
         let waker = self.0.close(Some(ended));
-        // So that the one who wakes up finds the memory free.
+        // Frees the memory before the receiver wakes up.
         drop(self);
         if let Some(waker) = waker {
             waker.wake();
@@ -100,7 +100,7 @@ impl Drop for Reply {
 }
 
 impl Awaited {
-    /// The outcome; that the driver stopped if it went without telling one.
+    /// Polls for the outcome; `Stopped` if the driver was dropped without sending one.
     pub(super) fn poll(&self, context: &Context<'_>) -> Poll<Ended> {
         let mut state = self.0.lock();
         if let Some(ended) = state.ended.take() {
@@ -116,7 +116,7 @@ impl Awaited {
         Poll::Pending
     }
 
-    /// Nobody waits any more.
+    /// Marks the receiver as gone.
     pub(super) fn close(&self) {
         self.0.lock().closed = true;
     }

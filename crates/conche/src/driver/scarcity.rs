@@ -1,4 +1,4 @@
-//! [`Scarcity`]: the destinations to which a socket has few message IDs left, which whoever has other sockets wants to know.
+//! [`Scarcity`]: destinations for which a socket has few message IDs left, so that a client with several sockets can switch.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,12 +8,13 @@ use tokio::time::Instant;
 
 use super::Address;
 
-/// Until when they are few. Each destination here was sent tens of thousands of messages in [EXCHANGE_LIFETIME], so there are not many.
+/// Destinations with few message IDs, and until when. Each has received tens of thousands of
+/// messages within [EXCHANGE_LIFETIME], so there are few.
 ///
 /// [EXCHANGE_LIFETIME]: conche_proto::TransmissionParameters::exchange_lifetime
 #[derive(Debug, Default)]
 pub(super) struct Scarcity {
-    /// There is one: most sockets never have any.
+    /// Whether there may be any; most sockets never have one.
     some: AtomicBool,
     until: Mutex<HashMap<Address, Instant>>,
 }
@@ -24,12 +25,12 @@ impl Scarcity {
         self.some.store(true, Ordering::Release);
     }
 
-    /// Whether there may be few toward some destination.
+    /// Whether any destination may have few message IDs.
     pub(super) fn has_some(&self) -> bool {
         self.some.load(Ordering::Acquire)
     }
 
-    /// Whether there are few toward this destination.
+    /// Whether this destination has few message IDs.
     pub(super) fn is_of(&self, to: Address) -> bool {
         let mut all = self.lock();
         let now = Instant::now();

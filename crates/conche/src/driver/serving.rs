@@ -1,4 +1,5 @@
-//! Running handlers: bounded in number and for each source, and with a response for every request even if a handler panics.
+//! Runs handlers, bounded in number and per source, with a response to every request even if a
+//! handler panics.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -22,15 +23,15 @@ use crate::security::Identity;
 use crate::server::{Dispatch, Notifier, Request, Response, Router};
 use crate::throttle::Throttle;
 
-/// A client that is told to come back later does so after this time (RFC 7252 §5.9.3.4).
+/// Max-Age in seconds of a 5.03, after which the client may retry (RFC 7252 §5.9.3.4).
 pub(crate) const RETRY_AFTER_SECONDS: u32 = 2;
 
 /// How handlers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handlers {
-    /// How many may wait for something at the same time.
+    /// Maximum number of waiting handlers.
     pub(crate) most: usize,
-    /// Each is a task from its beginning on; otherwise only if it waits for something.
+    /// Whether each is a task from the start; otherwise only once it waits.
     pub(crate) spawn: bool,
 }
 
@@ -45,11 +46,11 @@ impl Default for Handlers {
     }
 }
 
-/// For whom a handler runs.
+/// The cause of a handler's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asker {
     Request(RequestId),
-    /// All who observe this.
+    /// All observers of a topic.
     Topic(u64),
 }
 
@@ -59,25 +60,26 @@ pub(super) struct Serving {
     handlers: Handlers,
     running: JoinSet<Response>,
     askers: HashMap<Id, (Asker, Option<Group>)>,
-    /// How many of them are topics, which take no share.
+    /// Number of running topics, which take no share.
     topics: usize,
-    /// Of those that run, by source.
+    /// Shares of running handlers, by source.
     shares: Shares,
-    /// Of what stands for groups of sources.
+    /// Hasher of the groups of sources.
     hash: RandomState,
     refusing: bool,
     refusals: Throttle,
-    /// Around handlers.
+    /// Contains panics of handlers.
     fence: Fence,
 }
 
 impl<C: SharedController> Driver<C> {
-    /// A request arrived: its handler begins, and what it says at once is the answer.
+    /// Starts the handler of a request, and sends its response if it is ready at once.
     pub(super) fn serve(&mut self, id: RequestId, from: Address, message: OwnedMessage) {
         #[cfg(feature = "edhoc")]
         {
             let response = self.agree(id, from, &message);
-            // Before who asks is looked up: this request may have brought a context of its own.
+            // Before the identity is looked up, since this request may have brought its own
+            // context.
             self.retire();
             if let Some(response) = response {
                 return self.respond_at_once(id, response);
@@ -90,7 +92,7 @@ impl<C: SharedController> Driver<C> {
         self.register(id, from, &message);
         let rest = self.bodies.begun(id, &message);
         if let Some(response) = self.serving.start(id, from, message, (rest, identity)) {
-            // A handler has run, for as long as it wanted.
+            // The handler may have taken time.
             self.now = self.clock.now();
             self.respond_at_once(id, response);
         }
@@ -113,7 +115,7 @@ impl Serving {
         }
     }
 
-    /// Answers what still arrives with 5.03.
+    /// Answers further requests with 5.03.
     pub(super) fn refuse(&mut self) {
         self.refusing = true;
     }
@@ -122,8 +124,8 @@ impl Serving {
         self.running.is_empty()
     }
 
-    /// Ends all handlers that run, and answers the requests that they have not answered. What they have done already is
-    /// not denied: those that have ended have their say.
+    /// Drops all running handlers and returns 5.03 for their requests. Handlers that have already
+    /// ended keep their responses.
     pub(super) fn give_up(&mut self) -> Vec<(RequestId, Response)> {
         let mut answers = Vec::new();
         while let Some(ended) = self.running.try_join_next_with_id() {
@@ -133,7 +135,7 @@ impl Serving {
         self.shares = Shares::default();
         self.topics = 0;
         answers.extend(self.askers.drain().map(|(_, (asker, _))| (asker, unavailable())));
-        // What is observed changes no more.
+        // Observed resources are not notified any more.
         let request = |(asker, response)| match asker {
             Asker::Request(request) => Some((request, response)),
             Asker::Topic(_) => None,
@@ -143,7 +145,8 @@ impl Serving {
         answers
     }
 
-    /// Starts to answer a request. Most handlers wait for nothing: what is ready at once is returned and costs no task.
+    /// Starts to answer a request. Most handlers do not wait: their response is returned without a
+    /// task.
     pub(super) fn start(
         &mut self,
         id: RequestId,
@@ -164,14 +167,16 @@ impl Serving {
             self.spawn(id, source, span, move |router| router.dispatch(from, message, beside));
             return None;
         }
-        // Its handler could do half of what it does before it would have to wait, and the client would ask again.
+        // The handler could be dropped halfway, at its first wait, and the client would repeat the
+        // request.
         if full && !message.code().is_idempotent() {
             return Some(self.full());
         }
         self.first(id, source, full, span, |router| router.dispatch(from, message, beside))
     }
 
-    /// As many handlers run for clients of this one's prefix as may. Where none runs, nothing has to be looked up.
+    /// Whether the client's prefix has used up its handlers. Without running handlers no lookup is
+    /// needed.
     fn is_full_for(&self, from: Address) -> bool {
         match self.running.is_empty() {
             true => self.handlers.most == 0,
@@ -188,18 +193,17 @@ impl Serving {
         Group::of(self.hash.hash_one((from.prefix(), from.host())))
     }
 
-    /// Who tells of changes of what this request asks for. Nobody does any more while new requests are refused.
+    /// Returns the notifier of the requested resource, unless new requests are refused.
     pub(super) fn observed(&self, message: &OwnedMessage) -> Option<Notifier> {
         if self.refusing { None } else { self.router.observed(message).cloned() }
     }
 
-    /// There is room to ask for the state of something that is observed: as many handlers may wait for that as for
-    /// requests.
+    /// Whether a notification's handler may start. Notifications have as many handlers as requests.
     pub(super) fn may_ask(&self) -> bool {
         !self.refusing && self.topics < self.handlers.most.max(1)
     }
 
-    /// Asks for the new state of something that is observed. What is ready at once is returned.
+    /// Runs a handler for observers. A response that is ready at once is returned.
     pub(super) fn ask(&mut self, topic: u64, request: Request) -> Option<Response> {
         let span = debug_span!("notification", path = request.message().uri_path());
         let asker = Asker::Topic(topic);
@@ -210,7 +214,7 @@ impl Serving {
         self.first(asker, None, false, span, |router| router.handle(request))
     }
 
-    /// Runs a handler as a task from its beginning on.
+    /// Runs a handler as a task from the start.
     fn spawn(
         &mut self,
         id: Asker,
@@ -228,7 +232,7 @@ impl Serving {
         self.run(id, source, answer.instrument(span));
     }
 
-    /// Runs a handler up to where it has to wait for something, or to its end.
+    /// Runs a handler until it ends or first waits.
     fn first(
         &mut self,
         id: Asker,
@@ -238,11 +242,12 @@ impl Serving {
         dispatch: impl FnOnce(&Router) -> Dispatch,
     ) -> Option<Response> {
         let entered = span.enter();
-        // A panic leaves nothing behind here: the router is not changed, and the handler's future is dropped.
+        // A panic leaves no state behind: the router is unchanged, and the handler's future is
+        // dropped.
         let first = self.fence.run(HANDLER, || match dispatch(&self.router) {
             Dispatch::Reply(response) => Ok(response),
-            // It has no other chance, so that tokio must not take its turn from it although it has to wait for nothing. It
-            // is dropped in here because that may panic too.
+            // `unconstrained`, because this single poll must not return pending for tokio's
+            // cooperative budget. The answer is dropped inside the fence, since that may panic too.
             Dispatch::Handle(answer) if full => match poll_once(pin!(unconstrained(answer))) {
                 Poll::Ready(response) => Ok(response),
                 Poll::Pending => Err(None),
@@ -274,7 +279,7 @@ impl Serving {
         }
     }
 
-    /// The next handler that ends. Never ready while none runs.
+    /// Waits for the next handler to end; forever while none runs.
     pub(super) async fn next(&mut self) -> (Asker, Response) {
         loop {
             let Some(ended) = self.running.join_next_with_id().await else { std::future::pending().await };
@@ -313,20 +318,20 @@ impl Serving {
     }
 }
 
-/// Name of handlers, for the log.
+/// Log name of handlers.
 const HANDLER: &str = "a handler";
 
-/// The response after a panic in a handler.
+/// Returns the response after a panic in a handler.
 fn panicked() -> Response {
     Response::new(Code::INTERNAL_SERVER_ERROR)
 }
 
-/// What a client is answered that shall come back later (RFC 7252 §5.9.3.4).
+/// Returns the response to a client that should retry later (RFC 7252 §5.9.3.4).
 pub(super) fn unavailable() -> Response {
     Response::new(Code::SERVICE_UNAVAILABLE).uint(OptionNumber::MAX_AGE, RETRY_AFTER_SECONDS)
 }
 
-/// Polls a future for which it is too early to have a waker: whoever keeps it must poll it again.
+/// Polls a future once without a waker; the caller must poll it again.
 fn poll_once<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> Poll<T> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }

@@ -1,4 +1,4 @@
-//! One UDP socket: its datagrams, what is known of each, and the ICMP errors of what was sent.
+//! [`Socket`]: a UDP socket with the metadata of its datagrams and its ICMP errors.
 
 mod errors;
 
@@ -30,38 +30,40 @@ use super::{Address, Role};
 pub(crate) use errors::is_unreachable;
 pub(super) use errors::{is_about_a_peer, is_passing};
 
-/// Room for bursts, as far as the operating system grants it. Its usual 208 KiB hold only about 300 small datagrams,
-/// since each is charged with the kernel's own overhead.
+/// Requested socket buffer size for bursts, as far as the operating system grants it. Its usual 208
+/// KiB hold only about 300 small datagrams, since each is charged with the kernel's overhead.
 const BUFFER: usize = 4 << 20;
 
-/// More datagrams than such a buffer holds: the kernel doubles it, and charges each with more than this.
+/// More datagrams than such a buffer holds: the kernel doubles the buffer, and charges each
+/// datagram with more than this.
 const MOST_ARRIVED: usize = 2 * BUFFER / 256;
 
-/// How often a datagram is handed to the operating system that reports errors of earlier ones instead.
+/// Attempts to send a datagram when the operating system reports errors of earlier ones instead.
 const TRIES: usize = 4;
 
-/// How long a datagram waits for room in the operating system's buffer, unless the one before it waited in vain.
+/// Maximum time a datagram waits for room in the operating system's buffer, unless the wait of the
+/// previous one timed out.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// The largest UDP payload.
+/// Maximum UDP payload.
 const LARGEST_DATAGRAM: usize = 65_535;
 
-/// Bytes of a buffer that one of several datagrams gets which are received at once. Each may be of any size, since what is cut off is
-/// lost, so this is address space: of a place for datagrams of up to 4 KiB only a page or two are ever touched. The
-/// places begin at different lines of a cache, as they would push each other out of it otherwise.
+/// Buffer bytes per datagram of a batch. Each datagram may have any size, and truncated bytes are
+/// lost. Most of this is address space only: datagrams of up to 4 KiB touch a page or two. The
+/// extra bytes start the places at different cache lines; otherwise they would evict each other.
 const PLACE: usize = LARGEST_DATAGRAM + 1 + 3 * 64;
 
-/// Datagrams that are received at once, or sent, by a server. Much more than these make nothing faster.
+/// Batch size of a server's receives and sends. More gain nothing.
 const OF_SERVER: usize = 32;
 
-/// The same for a client, of which a program may have many.
+/// Batch size of a client, of which a program may have many.
 const OF_CLIENT: usize = 8;
 
-/// After so many datagrams in a row, there may be more than one at a time.
+/// Number of successive datagrams after which receives are batched.
 #[cfg(target_os = "linux")]
 const HURRY: usize = 2;
 
-/// How many datagrams a driver receives at once, or sends.
+/// Returns a driver's batch size.
 pub(super) const fn at_once(role: Role) -> usize {
     match role {
         Role::Client => OF_CLIENT,
@@ -69,26 +71,28 @@ pub(super) const fn at_once(role: Role) -> usize {
     }
 }
 
-/// A buffer for so many datagrams that are received at once: at most 2.1 MB for a server, of which small datagrams touch 132 KiB.
+/// Allocates a receive buffer for a batch: at most 2.1 MB for a server, of which small datagrams
+/// touch 132 KiB.
 pub(super) fn buffer(role: Role) -> Box<[u8]> {
-    // Where they come one by one, more than one place is of no use.
+    // Without batched receives, more than one place is useless.
     let places = if cfg!(target_os = "linux") { at_once(role) } else { 1 };
     vec![0; places * PLACE].into()
 }
 
-/// Which socket a driver gets.
+/// The socket of a driver.
 #[derive(Clone, Debug)]
 pub(crate) enum Binding {
     /// A new one with this local address.
     Address(SocketAddr),
-    /// One of several with this local address, to which the kernel hands out peers. Only Linux does so.
+    /// One of several with this local address, among which the kernel distributes peers. Linux
+    /// only.
     OneOfSeveral(SocketAddr),
-    /// One that the user has made.
+    /// The user's.
     Socket(Arc<std::net::UdpSocket>),
 }
 
 impl Binding {
-    /// The operating system chooses a port, another one each time.
+    /// Whether the operating system chooses the port, a different one each time.
     pub(crate) fn chooses_port(&self) -> bool {
         matches!(self, Self::Address(address) if address.port() == 0)
     }
@@ -99,12 +103,12 @@ pub(crate) struct Socket {
     io: Descriptor,
     local: SocketAddr,
     reaches_v4: bool,
-    /// The operating system's buffer was full when the last datagram was to be sent, and stayed so.
+    /// The operating system's buffer stayed full for the last datagram.
     is_stuck: bool,
     has_waited: bool,
-    /// Received, and not asked for yet.
+    /// Received datagrams that were not returned yet.
     arrived: VecDeque<Arrival>,
-    /// So many were received since there were none.
+    /// Number of datagrams received since the socket was last empty.
     in_a_row: usize,
     #[cfg(target_os = "linux")]
     control: linux::Control,
@@ -112,21 +116,21 @@ pub(crate) struct Socket {
     sender: linux::Sender,
 }
 
-/// What came out of the socket.
+/// An item from the socket.
 pub(super) enum Received {
-    /// A datagram, somewhere in the buffer.
+    /// A datagram, located in the buffer.
     Datagram(Arrival),
-    /// A datagram of ours could not be delivered; so many bytes of it, at the front of the buffer, are quoted.
+    /// Our datagram was undeliverable; its first `quoted` bytes are at the front of the buffer.
     Unreachable { peer: Address, quoted: usize },
     /// Nothing more for now.
     Nothing,
 }
 
-/// What is known of a datagram that arrived.
+/// Metadata of a received datagram.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     from: Address,
-    /// Where in the buffer it begins.
+    /// Its start in the buffer.
     start: usize,
     length: usize,
     pub(super) local: Option<IpAddr>,
@@ -139,7 +143,7 @@ impl Arrival {
         Self { from, start, length, local: None, multicast: false, ecn: Ecn::NotCapable }
     }
 
-    /// The same for each datagram of so many bytes that this one consists of; the last one may be shorter.
+    /// Splits it into its datagrams of `bytes` bytes; the last may be shorter.
     #[cfg(target_os = "linux")]
     pub(super) fn in_segments(self, bytes: usize) -> impl Iterator<Item = Self> {
         let bytes = bytes.max(1);
@@ -149,7 +153,7 @@ impl Arrival {
         })
     }
 
-    /// The datagram, as the endpoint takes it.
+    /// Returns the datagram for the endpoint.
     pub(super) fn datagram(self, buffer: &[u8]) -> Datagram<'_, Address> {
         let mut datagram = Datagram::new(self.from, &buffer[self.start..][..self.length]);
         datagram.local = self.local;
@@ -159,7 +163,7 @@ impl Arrival {
     }
 }
 
-/// How a datagram shall leave.
+/// How a datagram is sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Departure {
     pub(super) to: SocketAddr,
@@ -182,7 +186,7 @@ impl Socket {
         if let Some(interface) = interface {
             bind_to_interface(&socket, interface)?;
         }
-        // More is better, but less is no error.
+        // Best effort.
         let _ = socket.set_recv_buffer_size(BUFFER);
         let _ = socket.set_send_buffer_size(BUFFER);
         socket.set_nonblocking(true)?;
@@ -218,7 +222,8 @@ impl Socket {
         })
     }
 
-    /// Loses what has arrived up to now. What arrives meanwhile may be lost as well, but cannot make this last.
+    /// Discards all received datagrams. Bounded, so that further arrivals, which may also be
+    /// discarded, cannot prolong it.
     pub(crate) fn forget_arrived(&self) {
         let socket = SockRef::from(&self.io);
         let mut lost = 0;
@@ -227,7 +232,8 @@ impl Socket {
         }
     }
 
-    /// Becomes a member of a group on the interface with this index; 0: on one that the operating system chooses.
+    /// Joins a multicast group on the interface with this index, or on the operating system's
+    /// choice for 0.
     pub(super) fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
         if !cfg!(target_os = "linux") {
             let what = "only Linux tells what came to a group from what came to this host alone";
@@ -245,18 +251,19 @@ impl Socket {
         self.local
     }
 
-    /// It reaches IPv4, be it by mapped addresses.
+    /// Whether the socket reaches IPv4, directly or by mapped addresses.
     pub(super) fn reaches_v4(&self) -> bool {
         self.reaches_v4
     }
 
-    /// Whether a datagram had to wait for room since this was asked last, so that time has passed.
+    /// Whether a send has waited for room since the last call, so that time has passed.
     pub(super) fn has_waited(&mut self) -> bool {
         std::mem::take(&mut self.has_waited)
     }
 
-    /// Waits until there may be something to receive. Until `looks_until` it does not sleep for that: whenever other tasks have had a
-    /// turn, it has a look, and puts what has come into the buffer. Only on Linux.
+    /// Waits until there may be something to receive. Until `looks_until`, it polls the socket each
+    /// time other tasks have run, instead of sleeping, and receives into the buffer. Polling is
+    /// Linux only.
     #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "it sleeps there"))]
     pub(super) async fn ready(&mut self, buffer: &mut [u8], looks_until: Option<std::time::Instant>) -> io::Result<()> {
         if !self.arrived.is_empty() {
@@ -274,7 +281,7 @@ impl Socket {
                 }
                 match linux::receive(io, buffer, control, arrived) {
                     Ok(()) => return Poll::Ready(Ok(())),
-                    // Of what is about a peer the error queue tells more, and that it has something.
+                    // Errors about a peer are also in the error queue, which wakes the socket.
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock || is_about_a_peer(&error) => {}
                     Err(error) => return Poll::Ready(Err(error)),
                 }
@@ -288,8 +295,9 @@ impl Socket {
         self.io.ready(interest).await.map(drop)
     }
 
-    /// What has arrived, without waiting. Several datagrams may come into the buffer with one of them, which are the next
-    /// answers: until [`Received::Nothing`] it must stay as it is.
+    /// Returns the next received item without waiting. A call may receive several datagrams into
+    /// the buffer, which the next calls return: the buffer must stay unchanged until
+    /// [`Received::Nothing`].
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
         if let Some(arrival) = self.arrived.pop_front() {
             return Ok(Received::Datagram(arrival));
@@ -311,12 +319,12 @@ impl Socket {
         }
     }
 
-    /// Whether the next datagrams have come already.
+    /// Whether the next datagram is in the buffer already.
     pub(super) fn has_more(&self) -> bool {
         !self.arrived.is_empty()
     }
 
-    /// The next datagrams, as far as they have come already.
+    /// Returns the next datagrams that are in the buffer already.
     pub(super) fn more(&self) -> impl Iterator<Item = Arrival> {
         self.arrived.iter().copied()
     }
@@ -339,7 +347,7 @@ impl Socket {
         Ok(None)
     }
 
-    /// Receives datagrams into the buffer: several at once if they come in such a hurry that it pays.
+    /// Receives datagrams into the buffer: a batch if they arrive fast enough for that to pay.
     #[cfg(target_os = "linux")]
     fn datagrams(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         let Self { io, control, arrived, in_a_row, .. } = self;
@@ -350,7 +358,7 @@ impl Socket {
         let parts = buffer.chunks_mut(PLACE).enumerate().map(|(index, part)| (index * PLACE, part));
         io.try_io(Interest::READABLE, || {
             let needed = linux::receive_several(io, parts, control, arrived)?;
-            // With fewer than there was room for, nothing is left: tokio need not ask once more to know.
+            // A partial batch means that the socket is empty, so tokio need not check again.
             if needed < places { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
         })
     }
@@ -362,14 +370,17 @@ impl Socket {
         Ok(())
     }
 
-    /// Sends datagrams from this one on, in their order, and answers how many of them left, at least one; or why the first
-    /// did not, after waiting a little for room if the operating system's buffer is full. That it stays full is
-    /// for example due to hosts of the local network that do not exist: what is for them stays in the buffer until they
-    /// are given up, which takes seconds. Nobody else shall wait for that, so the datagram is then lost with `WouldBlock`.
+    /// Sends datagrams from index `first` on, in order, and returns how many were sent, at least
+    /// one, or why the first was not.
     ///
-    /// An error that an earlier datagram caused is reported by whatever the socket does next and then forgotten; hence
-    /// another try tells whether this datagram is meant. There are a few, since ICMP errors, genuine or forged, may come in
-    /// quick succession.
+    /// If the operating system's buffer is full, it waits briefly for room. The buffer can stay
+    /// full, for example when datagrams to nonexistent hosts of the local network block it until
+    /// address resolution fails after seconds. Other datagrams must not wait for that, so the
+    /// datagram is then lost with `WouldBlock`.
+    ///
+    /// An error that an earlier datagram caused is reported by the next socket operation and then
+    /// cleared, so another attempt shows whether this datagram is at fault. Several attempts are
+    /// made, since genuine or forged ICMP errors may arrive in quick succession.
     pub(super) async fn send(&mut self, outbox: &Outbox, first: usize) -> io::Result<usize> {
         for _ in 1..TRIES {
             match self.send_once(outbox, first).await {
@@ -381,7 +392,7 @@ impl Socket {
     }
 
     async fn send_once(&mut self, outbox: &Outbox, first: usize) -> io::Result<usize> {
-        // What is sent without waiting must not keep other tasks waiting.
+        // Sends that succeed at once must not starve other tasks.
         consume_budget().await;
         let mut sent = self.try_send(outbox, first);
         if is_full(&sent) && !self.is_stuck {
@@ -417,7 +428,7 @@ fn is_full<T>(sent: &io::Result<T>) -> bool {
     sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
-/// Finds out whether a socket could have this address for itself.
+/// Checks whether a socket could bind this address exclusively.
 pub(crate) fn could_have_alone(address: SocketAddr, interface: Option<&str>) -> io::Result<()> {
     let socket = new(address, Role::Server)?;
     if let Some(interface) = interface {
@@ -426,15 +437,16 @@ pub(crate) fn could_have_alone(address: SocketAddr, interface: Option<&str>) -> 
     socket.bind(&address.into())
 }
 
-/// What arrives at a socket that is bound to this address was sent to one host, and to one address of it.
+/// Whether a socket bound to this address receives only unicast datagrams to this one address.
 #[cfg(target_os = "linux")]
 fn is_of_one_host(local: SocketAddr, interface: Option<&str>) -> bool {
     let address = local.ip().to_canonical();
     !address.is_unspecified() && !address.is_multicast() && !is_broadcast((address, local.port()).into(), interface)
 }
 
-/// This is the broadcast address of all networks or of a subnet, which only the kernel knows: it connects no socket to one
-/// that has not asked for it. Nothing is sent for that. If in doubt, it is one.
+/// Whether this is a broadcast address of all networks or of a subnet, which only the kernel knows:
+/// it refuses to connect a socket to one unless SO_BROADCAST is set. Nothing is sent. Unclear cases
+/// count as broadcast.
 #[cfg(target_os = "linux")]
 fn is_broadcast(address: SocketAddr, interface: Option<&str>) -> bool {
     let connected = socket2::Socket::new(Domain::for_address(address), socket2::Type::DGRAM, None).and_then(|probe| {
@@ -467,8 +479,8 @@ fn bind_to_interface(_: &socket2::Socket, interface: &str) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, told))
 }
 
-/// Lets other sockets have the address of this one, if they want that too. The kernel then chooses one of them by the addresses and
-/// ports of both sides.
+/// Lets other sockets share this address if they set the option, too. The kernel then selects a
+/// socket by the addresses and ports of both sides.
 #[cfg(target_os = "linux")]
 fn share_address(socket: &socket2::Socket) -> io::Result<()> {
     socket.set_reuse_port(true)

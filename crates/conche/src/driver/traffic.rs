@@ -1,8 +1,8 @@
-//! What happens on the socket, told to those who want to see it: each datagram as a `tracing` event, and everything to
-//! [`Watchers`].
+//! Reports socket events: each datagram as a `tracing` event, and everything to [`Watchers`].
 //!
-//! The target of the events is `conche::message`, the level TRACE. The datagram is a field of its own, as bytes, so that a
-//! subscriber can decode it and show it as it likes; `decoded` is for subscribers that print fields as they are.
+//! The events have the target `conche::message` and the level TRACE. The datagram is a field of its
+//! own, as bytes, so that a subscriber can decode it; `decoded` is for subscribers that print
+//! fields as text.
 
 use std::fmt;
 use std::io;
@@ -20,28 +20,28 @@ use crate::controllers::SharedController;
 use crate::fence::Fence;
 use crate::watch::{DropReason, ExchangeState, Fact, Notice, Watchers};
 
-/// Tells of one socket.
+/// Reports the events of one socket.
 #[derive(Debug)]
 pub(super) struct Traffic {
     pub(super) watchers: Watchers,
     pub(super) socket: SocketAddr,
     pub(super) clock: Clock,
-    /// Around watchers.
+    /// Contains panics of watchers.
     pub(super) fence: Fence,
 }
 
 impl Traffic {
-    /// Somebody wants to know more than the datagrams.
+    /// Whether there are watchers.
     pub(super) fn is_watched(&self) -> bool {
         !self.watchers.is_empty()
     }
 
-    /// Somebody wants to know of datagrams.
+    /// Whether datagrams are reported, to watchers or `tracing`.
     pub(super) fn tells(&self) -> bool {
         self.is_watched() || enabled!(target: "conche::message", Level::TRACE)
     }
 
-    /// A datagram left, or was to leave.
+    /// Reports a datagram that was sent or could not be.
     pub(super) fn departed(&self, now: Instant, transmit: &Transmit<Address>, datagram: &[u8], sent: &io::Result<()>) {
         let Transmit { to, attempt, ecn, local, .. } = *transmit;
         let exchange = transmit.exchange.map(ExchangeId::as_u64);
@@ -55,14 +55,14 @@ impl Traffic {
         self.tell(now, to, local, fact, datagram);
     }
 
-    /// A datagram arrived.
+    /// Reports a received datagram.
     pub(super) fn arrived(&self, now: Instant, arrived: &Datagram<'_, Address>) {
         let Datagram { from, bytes: datagram, local, multicast, ecn, .. } = *arrived;
         trace!(target: "conche::message", peer = %from, datagram, decoded = %Decoded(datagram), "received");
         self.tell(now, from, local, Fact::Received { multicast, ecn }, datagram);
     }
 
-    /// Hands a datagram to the endpoint, and tells what became of it, if somebody wants to know.
+    /// Passes a datagram to the endpoint and reports the outcome to watchers.
     #[inline]
     pub(super) fn hand_in<C: SharedController>(
         &self,
@@ -82,19 +82,19 @@ impl Traffic {
         Ok(())
     }
 
-    /// The network says that there is no way to a peer.
+    /// Reports an unreachable peer.
     pub(super) fn unreachable(&self, now: Instant, peer: Address) {
         self.tell(now, peer, None, Fact::Unreachable, &[]);
     }
 
-    /// Something that congestion control learns from has happened.
+    /// Reports path state after an event that congestion control processes.
     pub(super) fn path(&self, now: Instant, peer: Address, path: Option<PeerSnapshot>) {
         if let Some(path) = path {
             self.tell(now, peer, None, Fact::Path(path), &[]);
         }
     }
 
-    /// The endpoint says something, which may be of an exchange.
+    /// Reports the progress of an exchange, if the event has any.
     pub(super) fn event(&self, now: Instant, event: &Event<Address>) {
         if let Some((peer, exchange, state, course)) = progress(event) {
             let exchange = exchange.as_u64();
@@ -106,7 +106,7 @@ impl Traffic {
         if !self.is_watched() {
             return;
         }
-        // A time that tokio's clock cannot show is hundreds of years away.
+        // A time that tokio's clock cannot represent is centuries away.
         let Some(at) = self.clock.wake_up(now) else { return };
         let local = local.map(|local| local.to_canonical());
         let notice = Notice { at, socket: self.socket, local, peer: peer.canonical(), fact, datagram };
@@ -114,7 +114,7 @@ impl Traffic {
     }
 }
 
-/// What an event says of an exchange.
+/// Returns the progress of an exchange in an event.
 fn progress(event: &Event<Address>) -> Option<(Address, ExchangeId, ExchangeState, Course)> {
     Some(match *event {
         Event::Response { exchange, from, ref message, course } => {
@@ -130,7 +130,7 @@ fn progress(event: &Event<Address>) -> Option<(Address, ExchangeId, ExchangeStat
     })
 }
 
-/// Which of the endpoint's counters of what it drops has gone up with a datagram.
+/// Returns the reason whose counter a datagram has incremented.
 fn why_dropped(before: &Stats, after: &Stats) -> Option<DropReason> {
     DropReason::ALL.into_iter().find(|reason| reason.count(after) > reason.count(before))
 }

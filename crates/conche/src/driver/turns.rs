@@ -1,11 +1,11 @@
-//! Waiting for a turn: how many requests may wait, and in which order they get to the endpoint.
+//! [`Turns`]: admission of requests to the endpoint: how many may wait, and in which order.
 //!
-//! Each destination has a line of its own, first come first served. Only the first few of a line are handed to the
-//! endpoint, which knows when the destination's congestion control lets them leave; so a destination that is slow or gone
-//! holds little of the endpoint's queue, however many requests wait for it, and holds up no other.
+//! Each destination has its own FIFO queue. Only the first few of a queue are handed to the
+//! endpoint, which sends them when congestion control permits. A slow or dead destination therefore
+//! occupies little of the endpoint's queue, however many requests wait for it, and blocks no other.
 //!
-//! A [`Place`] in a line is held from the moment a request joins until its first datagram leaves or it ends; dropping it
-//! frees everything.
+//! A [`Place`] in a queue is held from the moment a request joins until its first datagram is sent
+//! or it ends; dropping it frees everything.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,28 +17,28 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::Address;
 
-/// Requests of one destination that are in the endpoint's queue at the same time. With a few of them the next one leaves
-/// as soon as it may, without waiting for a task to wake up.
+/// Requests per destination in the endpoint's queue. With a few, the next one is sent as soon as
+/// permitted, without waiting for a task to wake up.
 const AHEAD: usize = 4;
 
-/// Semaphores that are kept for lines to come.
+/// Maximum number of semaphores kept for new queues.
 const SPARE: usize = 64;
 
-/// How many requests may wait for their turn. Those beyond fail with [`Busy`].
+/// Limits of waiting requests. Those beyond fail with [`Busy`].
 ///
-/// What waits is the future of whoever sent the request; the client itself keeps no more of it than a number.
+/// A waiting request's memory is its caller's future; the client keeps only a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// For one destination.
+    /// Per destination.
     pub per_destination: usize,
     /// For all destinations of a socket.
     pub total: usize,
 }
 
 impl Waiting {
-    /// The default of [`per_destination`](Self::per_destination).
+    /// Default of [`per_destination`](Self::per_destination).
     pub const PER_DESTINATION: usize = 16_384;
-    /// The default of [`total`](Self::total).
+    /// Default of [`total`](Self::total).
     pub const TOTAL: usize = 262_144;
 }
 
@@ -48,41 +48,42 @@ impl Default for Waiting {
     }
 }
 
-/// Something is full: the request was not taken and certainly not sent.
+/// A limit is reached: the request was not accepted and certainly not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{limit} {what}: wait for some to end, or raise {setting}", setting = what.setting())]
 #[non_exhaustive]
 pub struct Busy {
     /// What is full.
     pub what: Full,
-    /// How many it holds.
+    /// Its limit.
     pub limit: usize,
 }
 
-/// What can be full.
+/// Bounded resources of a client or server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Full {
-    /// The requests that wait for one destination.
+    /// Requests that wait for one destination.
     Line,
-    /// The requests that wait for all destinations of a socket.
+    /// Requests that wait for all destinations of a socket.
     Lines,
     /// The endpoint's queue for one destination.
     PeerQueue,
     /// The endpoint's queues for all destinations.
     Queue,
-    /// The exchanges that are under way.
+    /// Outstanding exchanges.
     Exchanges,
-    /// The table of the destinations that were used lately.
+    /// State of recently used destinations.
     Peers,
-    /// The observations that are under way.
+    /// Observations.
     Subscriptions,
-    /// The destinations with which OSCORE keys were agreed on (EDHOC), and which all have requests or observations under way.
+    /// Destinations with OSCORE keys from EDHOC, all of which have outstanding requests or
+    /// observations.
     EdhocDestinations,
 }
 
 impl Full {
-    /// The setting that says how much fits.
+    /// Returns the name of the setting for the limit.
     #[must_use]
     pub const fn setting(self) -> &'static str {
         match self {
@@ -112,7 +113,7 @@ impl std::fmt::Display for Full {
 }
 
 impl Busy {
-    /// What the endpoint is full of, if that is why it refuses a request.
+    /// Returns the reached limit, if that is why the endpoint refused a request.
     pub(super) fn from_refusal(refusal: &RequestError) -> Option<Self> {
         let (what, limit) = match *refusal {
             RequestError::QueueFull { limit } => (Full::PeerQueue, limit),
@@ -126,20 +127,20 @@ impl Busy {
     }
 }
 
-/// What a request does where others wait.
+/// How a request behaves when others wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// It joins the line, as long as [`Waiting`] has room.
+    /// Joins the queue, within the limits of [`Waiting`].
     Wait,
-    /// It joins only as many as the endpoint's own queues may hold.
+    /// Joins only within the limits of the endpoint's own queues.
     Hurry,
 }
 
-/// The lines of all destinations of one socket.
+/// The queues of all destinations of one socket.
 #[derive(Debug)]
 pub(crate) struct Turns {
     lines: Mutex<Lines>,
-    /// The endpoint's queue, for all destinations.
+    /// Permits of the endpoint's queue, for all destinations.
     queue: Arc<Semaphore>,
     ahead: usize,
     waiting: Waiting,
@@ -150,15 +151,15 @@ pub(crate) struct Turns {
 #[derive(Debug, Default)]
 struct Lines {
     by_destination: HashMap<Address, Line>,
-    /// In all of them.
+    /// Number of places in all queues.
     places: usize,
-    /// Of lines that are gone, for the next ones; at most [`SPARE`].
+    /// Semaphores of removed queues, for reuse; at most [`SPARE`].
     spare: Vec<Arc<Semaphore>>,
 }
 
 #[derive(Debug)]
 struct Line {
-    /// The destination's part of the endpoint's queue; fair, so that the line keeps its order.
+    /// Permits of the destination in the endpoint's queue; fair, so that the queue stays FIFO.
     turns: Arc<Semaphore>,
     places: usize,
 }
@@ -175,23 +176,23 @@ impl Turns {
         })
     }
 
-    /// Nobody is in any line.
+    /// Whether all queues are empty.
     pub(super) fn is_empty(&self) -> bool {
         self.lock().places == 0
     }
 
-    /// Somebody is in the line of a destination.
+    /// Whether requests wait for a destination.
     #[cfg(feature = "edhoc")]
     pub(super) fn has_line(&self, to: Address) -> bool {
         self.lock().by_destination.contains_key(&to)
     }
 
-    /// Waits until the last one has left, who may have told nobody.
+    /// Waits until the last request leaves, which may happen without a command.
     pub(super) async fn emptied(&self) {
         self.emptied.notified().await;
     }
 
-    /// Joins the line of a destination.
+    /// Joins the queue of a destination.
     pub(super) fn join(self: &Arc<Self>, to: Address, patience: Patience) -> Result<Place, Busy> {
         let Waiting { per_destination, total } = self.waiting;
         let (of_line, of_all) = match patience {
@@ -220,7 +221,7 @@ impl Turns {
     }
 }
 
-/// A place in the line of a destination.
+/// A place in the queue of a destination.
 #[derive(Debug)]
 pub(crate) struct Place {
     all: Arc<Turns>,
@@ -230,12 +231,11 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Whose line it is in.
     pub(super) fn destination(&self) -> Address {
         self.to
     }
 
-    /// It is its turn already.
+    /// Takes a permit without waiting, if one is free.
     pub(crate) fn is_next(&mut self) -> bool {
         let turn = Arc::clone(&self.turns).try_acquire_owned();
         let queue = turn.and_then(|turn| Ok([turn, Arc::clone(&self.all.queue).try_acquire_owned()?]));
@@ -243,9 +243,9 @@ impl Place {
         self.permits.is_some()
     }
 
-    /// Waits until it is its turn.
+    /// Waits for a permit.
     pub(crate) async fn turn(&mut self) {
-        // Nobody closes the semaphores.
+        // The semaphores are never closed.
         let Ok(turn) = Arc::clone(&self.turns).acquire_owned().await else { return };
         let Ok(queue) = Arc::clone(&self.all.queue).acquire_owned().await else { return };
         self.permits = Some([turn, queue]);
@@ -254,7 +254,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // So that what is spare has all its permits.
+        // Before the semaphore is kept for reuse, which requires all its permits.
         self.permits = None;
         let mut lines = self.all.lock();
         lines.places -= 1;

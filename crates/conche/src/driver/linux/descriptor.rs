@@ -1,7 +1,7 @@
-//! [`Descriptor`]: a socket of which tokio tells what can be received, and nothing else.
+//! [`Descriptor`]: a socket that tokio polls for reading only.
 //!
-//! To tokio's own sockets the kernel says as well that there is room to send, and says it again whenever a datagram has left. So a task that
-//! sends and then sleeps is woken up once for nothing.
+//! tokio's own sockets also report writability, again after each datagram sent, so a task that
+//! sends and then sleeps would be woken once for nothing.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// A UDP socket that does not block.
+/// A non-blocking UDP socket.
 #[derive(Debug)]
 pub(in crate::driver) struct Descriptor(AsyncFd<UdpSocket>);
 
@@ -19,12 +19,12 @@ impl Descriptor {
         told(socket, Interest::READABLE.add(Interest::ERROR)).map(Self)
     }
 
-    /// Waits until there may be something to receive, or an error, as is asked for.
+    /// Waits until there may be a datagram or an error, as requested.
     pub(in crate::driver) async fn ready(&self, interest: Interest) -> io::Result<()> {
         self.0.ready(interest).await.map(drop)
     }
 
-    /// Receives, if there may be something. `WouldBlock` says that there is nothing more.
+    /// Receives, if there may be something. `WouldBlock` means that nothing more is queued.
     pub(in crate::driver) fn try_io<T>(
         &self,
         interest: Interest,
@@ -37,14 +37,15 @@ impl Descriptor {
         self.0.get_ref().send_to(datagram, to)
     }
 
-    /// Waits until there is room to send, which there nearly always is: for this once tokio is told of the socket under another number.
+    /// Waits for room to send. This is rare, so a duplicate of the descriptor is registered with
+    /// tokio only for this wait.
     pub(in crate::driver) async fn writable(&self) -> io::Result<()> {
         let socket = told(self.0.get_ref().try_clone()?, Interest::WRITABLE)?;
         socket.ready(Interest::WRITABLE).await.map(drop)
     }
 }
 
-/// Has tokio told of this.
+/// Registers the socket with tokio.
 #[allow(
     deprecated,
     reason = "what is to take its place is unsafe, for types whose number may change: that of a socket does not"

@@ -1,10 +1,11 @@
-//! [`Sender`]: many datagrams with one call of the kernel, and those to one peer as one message (UDP_SEGMENT).
+//! [`Sender`]: batched sending: many datagrams per system call (sendmmsg), and those to one peer as one segmented message (UDP_SEGMENT).
 //!
-//! The kernel cuts a message into datagrams of one size, of which the last may be shorter, after most of its way: one look at
-//! the route, one walk through filters and queues for all of them. Which size that is holds for all messages of a call.
+//! The kernel splits a message into datagrams of one size (the last may be shorter) late in the
+//! stack: one route lookup and one pass through filters and queues for all of them. All messages of
+//! a call share the segment size.
 //!
-//! Not every device, tunnel or kernel can do this, and only a message that is sent shows it. What is refused leaves at once datagram
-//! by datagram.
+//! Some devices, tunnels and kernels do not support this, which shows only on sending. A refused
+//! message is sent again datagram by datagram.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,38 +24,38 @@ use smallvec::SmallVec;
 use super::MOST;
 use crate::driver::socket::Departure;
 
-/// The largest datagrams that become parts of a message. They pass any IPv6 path (a minimum MTU of 1280 bytes, RFC 8200 §5),
-/// since what is cut cannot be fragmented as well; and [`MOST`] of them fit one message.
+/// Maximum size of datagrams that become segments. They pass any IPv6 path (minimum MTU of 1280
+/// bytes, RFC 8200 §5), since segments cannot be fragmented; and [`MOST`] of them fit one message.
 const LARGEST_SEGMENT: usize = 1280 - 40 - 8;
 
 thread_local! {
-    /// What the kernel reads of each message, by the bytes of control messages that each has: few numbers are possible. It
-    /// cannot be part of what moves between threads.
+    /// Message headers for the kernel, by the bytes of control messages per message, which take few
+    /// values. Thread-local, since they cannot move between threads.
     static HEADERS: RefCell<BTreeMap<usize, MultiHeaders<SockaddrStorage>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Datagrams that leave together, and where to.
+/// Datagrams to send together, with their destinations.
 type Batch<'a> = SmallVec<[(&'a [u8], SocketAddr); MOST]>;
 
-/// How many datagrams each message has.
+/// Number of datagrams per message.
 type Messages = SmallVec<[usize; MOST]>;
 
-/// Sends what is to leave through one socket.
+/// Sends datagrams through one socket.
 #[derive(Debug)]
 pub(in crate::driver) struct Sender {
-    /// Nobody has refused yet to cut messages.
+    /// Whether segmentation has never been refused.
     pub(in crate::driver) segments: bool,
 }
 
 impl Sender {
-    /// For this socket. A kernel that does not know the option would not refuse the control message either, but send all of a message as
-    /// one datagram.
+    /// Checks the socket for UDP_SEGMENT: a kernel without it would ignore the control message and
+    /// send the whole message as one datagram.
     pub(in crate::driver) fn new(socket: &socket2::Socket) -> Self {
         Self { segments: getsockopt(socket, sockopt::UdpGsoSegment).is_ok() }
     }
 
-    /// Sends datagrams from one local address and with one codepoint, and answers how many of them left; an error is of the
-    /// first, or of one that left before.
+    /// Sends datagrams with one local address and ECN codepoint, and returns how many were sent. An
+    /// error belongs to the first datagram, or to one sent before.
     pub(in crate::driver) fn send_several<'a>(
         &mut self,
         socket: &impl AsRawFd,
@@ -73,7 +74,8 @@ impl Sender {
             }
         }
         let sent = send_messages(socket, &batch, &[1; MOST][..batch.len()], None, departure)?;
-        // It was not the datagram. Others mean that the path is narrower still, or are of earlier datagrams.
+        // The unsegmented send succeeded, so segmentation is not supported. Other errors mean a
+        // smaller path MTU, or belong to earlier datagrams.
         if matches!(refused, Some(Errno::EIO | Errno::EINVAL)) {
             self.segments = false;
         }
@@ -81,17 +83,18 @@ impl Sender {
     }
 }
 
-/// The segments' size and the messages that the first of these datagrams become; `None` if that saves none.
+/// Returns the segment size and the messages for the first of these datagrams, or `None` if that
+/// saves no message.
 fn messages(batch: &[(&[u8], SocketAddr)]) -> Option<(u16, Messages)> {
     let few = batch.iter().take_while(|(datagram, _)| datagram.len() <= LARGEST_SEGMENT).count();
     let batch = &batch[..few];
     let size = batch.iter().map(|(datagram, _)| datagram.len()).max()?;
     let mut messages = Messages::new();
-    // Whom the last message is for, if others may follow in it.
+    // Destination of the last message, if more datagrams can be added to it.
     let mut open = None;
     for &(datagram, to) in batch {
         match messages.last_mut() {
-            // Of nothing there is no segment.
+            // An empty datagram cannot be a segment.
             Some(last) if open == Some(to) && !datagram.is_empty() => *last += 1,
             _ => messages.push(1),
         }
@@ -100,7 +103,7 @@ fn messages(batch: &[(&[u8], SocketAddr)]) -> Option<(u16, Messages)> {
     (messages.len() < few).then_some((u16::try_from(size).ok()?, messages))
 }
 
-/// Sends messages of so many datagrams each, and answers how many messages left.
+/// Sends messages of the given numbers of datagrams, and returns how many messages were sent.
 fn send_messages(
     socket: &impl AsRawFd,
     batch: &[(&[u8], SocketAddr)],
@@ -120,7 +123,7 @@ fn send_messages(
             addresses.push(Some(SockaddrStorage::from(batch[first].1)));
             first += count;
         }
-        // No more than what is used: the kernel takes what is left over for something malformed.
+        // Exactly the used bytes: the kernel rejects trailing ones as malformed.
         let bytes: usize = control.iter().map(space).sum();
         let room = || (bytes > 0).then(|| Vec::with_capacity(bytes));
         HEADERS.with_borrow_mut(|headers| {
@@ -131,7 +134,7 @@ fn send_messages(
     })
 }
 
-/// Sends a datagram from the local address and with the codepoint that are asked for.
+/// Sends a datagram from a local address and with an ECN codepoint.
 pub(in crate::driver) fn send(socket: &impl AsRawFd, datagram: &[u8], departure: &Departure) -> io::Result<()> {
     let to = SockaddrStorage::from(departure.to);
     with_control(departure, None, |control| {
@@ -140,7 +143,7 @@ pub(in crate::driver) fn send(socket: &impl AsRawFd, datagram: &[u8], departure:
     Ok(())
 }
 
-/// Calls a function with what the kernel has to know of such a departure, and of messages that it is to cut.
+/// Calls `send` with the control messages for a departure and a segment size.
 fn with_control<T>(
     departure: &Departure,
     segment: Option<u16>,
@@ -176,7 +179,7 @@ fn with_control<T>(
     send(&control)
 }
 
-/// What a control message takes of those that [`with_control`] makes.
+/// Returns the space of a control message of [`with_control`].
 fn space(control: &ControlMessage<'_>) -> usize {
     match control {
         ControlMessage::Ipv4PacketInfo(_) => cmsg_space::<libc::in_pktinfo>(),
@@ -191,7 +194,7 @@ fn space(control: &ControlMessage<'_>) -> usize {
 mod tests {
     use super::*;
 
-    /// The segments' size and the messages of datagrams of so many bytes, each to one of these ports.
+    /// Returns the segment size and messages for datagrams given as (bytes, port).
     fn of(datagrams: &[(usize, u16)]) -> Option<(u16, Vec<usize>)> {
         let bytes = [0; 2 * LARGEST_SEGMENT];
         let batch =

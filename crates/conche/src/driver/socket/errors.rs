@@ -1,11 +1,11 @@
-//! What the errors of a socket are about.
+//! Classification of socket errors.
 
 use std::io;
 
 #[cfg(target_os = "linux")]
 use crate::driver::linux;
 
-/// The network has no way to the peer, as opposed to something that is wrong with the datagram or the socket.
+/// Whether the network has no route to the peer, rather than the datagram or socket being at fault.
 pub(crate) fn is_unreachable(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(
@@ -14,7 +14,7 @@ pub(crate) fn is_unreachable(error: &io::Error) -> bool {
     )
 }
 
-/// The error says something of a datagram that was sent to some peer before, and nothing of the socket.
+/// Whether the error concerns an earlier datagram to some peer, not the socket.
 pub(in crate::driver) fn is_about_a_peer(error: &io::Error) -> bool {
     #[cfg(target_os = "linux")]
     if linux::is_of_icmp(error) {
@@ -23,10 +23,10 @@ pub(in crate::driver) fn is_about_a_peer(error: &io::Error) -> bool {
     is_unreachable(error) || error.kind() == io::ErrorKind::ConnectionReset
 }
 
-/// The datagram is lost as any may be: the next copy may leave.
+/// Whether the error is temporary, so that a retransmission may succeed.
 pub(in crate::driver) fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
-    // Refused and reset are errors of earlier datagrams, whatever is sent now.
+    // Refused and reset concern earlier datagrams.
     if matches!(error.kind(), Kind::ConnectionRefused | Kind::ConnectionReset | Kind::WouldBlock | Kind::Interrupted) {
         return true;
     }
