@@ -43,7 +43,7 @@ impl Keyed {
     /// hash `local` of the local address (0 if there is only one), and the message ID. Among 2^20
     /// peers, two have messages that could be confused with a probability of 2^-25.
     ///
-    /// The sender chooses the ID but cannot know the value to which it is added. For one sender the
+    /// The sender chooses the ID but cannot know the value that it is added to. For one sender the
     /// function is a permutation; consecutive IDs do not cluster, as multiples of a constant would
     /// for some senders.
     pub(crate) const fn fingerprint(from: u64, local: u64, id: u16) -> Fingerprint {

@@ -2,7 +2,7 @@
 //!
 //! A group may hold at most as much as is free (the dynamic threshold of Choudhury and Hahne,
 //! IEEE/ACM Transactions on Networking 6(2), 1998). One greedy group gets half; n of them leave
-//! 1/(n + 1) of the whole. A new group finds room at once, and nothing has to be taken from
+//! 1/(n + 1) of the whole. A new group finds room at once, and nothing is taken from
 //! another.
 //!
 //! Two rows of counters hold the amounts. A keyed hash assigns a group one cell in each row, and

@@ -1,7 +1,7 @@
-//! [`Assemblies`]: bodies of requests that come in blocks, until they are complete (RFC 7959 §2.5).
+//! [`Assemblies`]: incomplete request bodies received in blocks (RFC 7959 §2.5).
 //!
-//! Blocks come in order, since a client waits for the answer to each; what fits nowhere is 4.08, and the client begins
-//! anew with the block of number 0, which replaces what was there.
+//! Blocks arrive in order, because a client waits for the response to each. An unexpected block
+//! gets 4.08, and the client restarts with block 0, which replaces the previous assembly.
 
 use super::contexts::{Bounds, Claim, Contexts, Full, Key};
 use super::cut::is_ours;
@@ -9,24 +9,25 @@ use crate::codec::{Block, BlockSize, Code, Content, Joined, OptionNumber};
 use crate::shares::Group;
 use conche_cc::Instant;
 
-/// Bodies that are not complete.
+/// Incomplete request bodies.
 #[derive(Debug)]
 pub(crate) struct Assemblies {
     contexts: Contexts<Joined>,
 }
 
-/// What a block of a request is.
+/// The effect of a request block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// It is kept, and the next one is asked for with 2.31: with blocks of this size (RFC 7959 §2.3).
+    /// The block was stored; request the next one with 2.31 and this block size (RFC 7959 §2.3).
     Kept(Block),
-    /// The last one: with it the body is [complete](Assemblies::complete).
+    /// The last block: it [completes](Assemblies::complete) the body.
     Last,
-    /// All there is: the request is whole.
+    /// The only block: the request is complete.
     Whole,
-    /// It is refused with this code, and so is a copy of it.
+    /// The block is refused with this code, as would be a duplicate.
     Refused(Code),
-    /// With it the body is too large. It is gone, so that a copy would be refused for what came before it.
+    /// The block makes the body too large. The assembly was dropped, so a duplicate would be
+    /// refused with another code.
     Outgrown,
 }
 
@@ -39,13 +40,13 @@ impl Assemblies {
         &self.contexts
     }
 
-    /// Drops what is over; when something is next.
+    /// Drops expired assemblies; returns the time of the next expiry.
     pub(crate) fn purge(&mut self, now: Instant) -> Option<Instant> {
         self.contexts.purge(now);
         self.contexts.next_purge()
     }
 
-    /// A block of a request arrived. The next ones shall be of `largest` at most.
+    /// Adds a block of a request. Further blocks should have at most the size `largest`.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
@@ -68,7 +69,7 @@ impl Assemblies {
                 .use_of(now, key)
                 .is_some_and(|(_, joined)| joined.payload().len() == block.offset() && joined.code() == content.code());
             self.contexts.remove(key);
-            // Of a body that is not here, what is missing is the beginning (RFC 7959 §2.9.2, §2.9.3).
+            // If the assembly does not exist, the beginning is missing (RFC 7959 §2.9.2, §2.9.3).
             return match block.num == 0 || announced > most {
                 true => Part::Refused(Code::REQUEST_ENTITY_TOO_LARGE),
                 false if is_next => Part::Outgrown,
@@ -86,7 +87,7 @@ impl Assemblies {
             && block.more
             && again == part
         {
-            // A copy that nobody remembers as one: what it brings is there already.
+            // An undetected duplicate: its payload was already added.
             return Part::Kept(Block { size: block.size.min(largest), ..block });
         }
         if block.offset() != had.len() || joined.code() != content.code() {
@@ -105,14 +106,14 @@ impl Assemblies {
         Part::Kept(Block { size: block.size.min(largest), ..block })
     }
 
-    /// The whole body, whose [last](Part::Last) block has just been looked at.
+    /// Returns the whole body, after its [last](Part::Last) block was received.
     pub(crate) fn complete(&mut self, key: Key, content: &Content<'_>) -> Option<Joined> {
         let mut joined = self.contexts.remove(key)?;
         joined.push(content.payload(), 0);
         Some(joined)
     }
 
-    /// The first block, in place of whatever was there (RFC 7959 §2.5).
+    /// Starts an assembly with its first block, replacing a previous one (RFC 7959 §2.5).
     fn begin(
         &mut self,
         now: Instant,

@@ -1,16 +1,17 @@
-//! [`Contexts`]: what the blocks of peers belong to, bounded in number and bytes, for each peer and in total.
+//! [`Contexts`]: a table of block-wise transfers, bounded in number and bytes, per peer and in
+//! total.
 //!
-//! A context is dropped when it has not been used for its lifetime. When a bound is reached, these
-//! make room, and else the newcomer is refused:
+//! A context is dropped after its idle time. When a limit is reached, the following are evicted;
+//! otherwise the new context is refused:
 //!
-//! 1. a context that is finished: all of its blocks have left;
-//! 2. the one that has been idle longest of those that are stale, if it belongs to the newcomer's group of sources or to
-//!    one that holds more than that. A context that its client has not used since it began is stale sooner: a forged
-//!    request is never followed by another one.
+//! 1. a finished context: all of its blocks were sent;
+//! 2. the context idle longest among the stale ones, if it belongs to the new context's group of
+//!    sources or to a group that holds more. A context that its client has not used since its start
+//!    becomes stale sooner: a forged request is never followed by another one.
 //!
-//! A context in use makes no room for others, so each admitted transfer can finish. A group of
-//! sources cannot evict the contexts of a smaller one, however much it sends, and beyond its
-//! [share](crate::shares) its newcomers are refused.
+//! A context in use is not evicted, so each admitted transfer can finish. A group of sources cannot
+//! evict the contexts of a smaller group, and beyond its [share](crate::shares) its new contexts
+//! are refused.
 
 use core::cell::Cell;
 use core::time::Duration;
@@ -20,41 +21,42 @@ use crate::shares::{Group, Shares};
 use crate::store::{Arena, Index, Linked, Links, List};
 use conche_cc::Instant;
 
-/// Stands for a peer and for what it asks for: the request without the blocks, to which of our addresses. Found by keyed
-/// hashes alone; two that coincide are one in 2^64 for whoever does not know the keys.
+/// Identifies a peer and its request, without block options but with the local address. Found only
+/// by keyed hashes; two keys coincide with a probability of 2^-64 unless an attacker knows the hash
+/// keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
-    /// Whom it belongs to.
+    /// Hash of the peer.
     pub(crate) from: u64,
-    /// What it is about.
+    /// Hash of the request.
     pub(crate) what: u64,
 }
 
-/// The bounds of a table.
+/// Limits of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Contexts of one peer.
+    /// Contexts per peer.
     pub(crate) per_peer: usize,
     /// Contexts in total.
     pub(crate) total: usize,
     /// Bytes in total.
     pub(crate) bytes: usize,
-    /// The largest body.
+    /// Maximum size of a body in bytes.
     pub(crate) body_bytes: usize,
-    /// What has been idle for so long is dropped.
+    /// Idle time until a context is dropped.
     pub(crate) idle: Duration,
-    /// What is so old is dropped, used or not.
+    /// Maximum lifetime of a context, used or not.
     pub(crate) longest: Duration,
-    /// A context that has been idle for this long is stale, and may make room for others.
+    /// Idle time until a context is stale and can be evicted.
     pub(crate) stale: Duration,
-    /// The same of a context that has not been used since it began.
+    /// The same for a context not used since its start.
     pub(crate) unused_stale: Duration,
-    /// A context that has been idle for this long may make room for another one of its peer.
+    /// Idle time until a context can be evicted for another one of its peer.
     pub(crate) own_stale: Duration,
 }
 
 impl Bounds {
-    /// Of a table that never will hold anything.
+    /// Limits of a table that stays empty.
     pub(crate) const NONE: Self = Self {
         per_peer: 0,
         total: 0,
@@ -68,15 +70,15 @@ impl Bounds {
     };
 }
 
-/// The claim of a new context to its place.
+/// The claim of a new context to a place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Claim<'a> {
-    /// The share of its group, beside the places that are [reserved](Contexts::reserve), by source.
+    /// A share of its group, in addition to [reserved](Contexts::reserve) places, given by source.
     Share(&'a Shares),
-    /// A place is reserved for it.
+    /// A reserved place.
     Reserved,
-    /// As a share; and since it cannot be made again, the oldest context of its group makes room,
-    /// in use or not.
+    /// A share; in addition, the oldest context of its group is evicted, in use or not, since the
+    /// new one cannot be created again.
     Irreplaceable(&'a Shares),
 }
 
@@ -85,10 +87,10 @@ impl Claim<'static> {
     pub(crate) const SHARE: Self = Self::Share(const { &Shares::new() });
 }
 
-/// The number of contexts that a search for one to evict looks at.
+/// Maximum number of contexts visited in a search for one to evict.
 const LOOKED_AT: usize = 256;
 
-/// There is no room for another context, or for so many bytes.
+/// No room for another context, or for the additional bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -100,9 +102,9 @@ struct Context<T> {
     begun: Instant,
     used: Instant,
     value: T,
-    /// All of its blocks have left: it is in the list of those that are finished.
+    /// All blocks were sent: the context is in the list of finished ones.
     finished: bool,
-    /// It was used since it began.
+    /// Used since its start.
     continued: bool,
     by_use: Links,
 }
@@ -115,17 +117,16 @@ impl<T> Linked<ByUse> for Context<T> {
     }
 }
 
-/// A bounded table of contexts.
 #[derive(Debug)]
 pub(crate) struct Contexts<T> {
     bounds: Bounds,
     slots: Arena<Context<T>>,
     by_key: Index,
     by_peer: Index,
-    /// Contexts in use, and finished ones: used longest ago first, so that the first expires first.
+    /// Contexts in use, and finished ones, each in order of last use, which is the order of expiry.
     by_use: List<ByUse>,
     finished: List<ByUse>,
-    /// Contexts and bytes, by source.
+    /// Contexts and bytes per source.
     counts: Shares,
     shares: Shares,
     bytes: usize,
@@ -158,10 +159,10 @@ impl<T> Contexts<T> {
         self.bytes
     }
 
-    /// The context of this key, which counts as used. One that is too old is dropped instead.
+    /// Returns the context of a key and marks it as used. Drops it instead if it is too old.
     pub(crate) fn use_of(&mut self, now: Instant, key: Key) -> Option<(u32, &mut T)> {
         let index = self.find(key)?;
-        // At the end of time a sum would have come that never does.
+        // A difference, because a sum could saturate at the far future.
         if now - self.slots[index].begun >= self.bounds.longest {
             self.take(index);
             return None;
@@ -173,7 +174,7 @@ impl<T> Contexts<T> {
         Some((index, &mut context.value))
     }
 
-    /// The context of this key is finished: it stays until another one needs its place.
+    /// Marks a context as finished: it stays until its place is needed.
     pub(crate) fn finish(&mut self, key: Key) {
         let Some(index) = self.find(key) else { return };
         self.unlink(index);
@@ -181,24 +182,24 @@ impl<T> Contexts<T> {
         self.slots[index].finished = true;
     }
 
-    /// The context of this key, which does not count as used.
+    /// Returns the context of a key without marking it as used.
     pub(crate) fn peek_mut(&mut self, key: Key) -> Option<&mut T> {
         let index = self.find(key)?;
         self.at_mut(index)
     }
 
-    /// How long ago the context of this key was used.
+    /// Returns the idle time of a context.
     pub(crate) fn idle(&mut self, now: Instant, key: Key) -> Option<Duration> {
         let index = self.find(key)?;
         Some(now - self.slots[index].used)
     }
 
-    /// The context at this place, if there is one.
+    /// Returns the context at this place, if any.
     pub(crate) fn at_mut(&mut self, index: u32) -> Option<&mut T> {
         self.slots.get_mut(index).map(|context| &mut context.value)
     }
 
-    /// The key of a context of this peer that is what is looked for.
+    /// Returns the key of a context of this peer that `is_it` accepts.
     pub(crate) fn of_peer_where(&self, from: u64, is_it: impl Fn(&T) -> bool) -> Option<Key> {
         let found = self
             .by_peer
@@ -206,7 +207,7 @@ impl<T> Contexts<T> {
         found.and_then(|index| self.slots.get(index)).map(|context| context.key)
     }
 
-    /// Enters a new context, in place of the one with the same key.
+    /// Inserts a context, replacing one with the same key.
     pub(crate) fn insert(
         &mut self,
         now: Instant,
@@ -239,7 +240,7 @@ impl<T> Contexts<T> {
         Ok(())
     }
 
-    /// Makes room for a context that will be entered later as [`Claim::Reserved`], beside the
+    /// Makes room for a context to be inserted later as [`Claim::Reserved`], in addition to the
     /// `reserved` places of others. The caller counts the new reservation. `bytes` is an estimate.
     pub(crate) fn reserve(
         &mut self,
@@ -249,19 +250,19 @@ impl<T> Contexts<T> {
         bytes: usize,
         reserved: &Shares,
     ) -> Result<(), Full> {
-        // It will take the place of the one with the same key.
+        // The new context will replace the one with the same key.
         if self.find(key).is_some() {
             return Ok(());
         }
         self.make_room(now, group, (1, bytes), Claim::Share(reserved), None)
     }
 
-    /// Returns whether an empty table has room for a context of this size.
+    /// Returns `true` if an empty table has room for a context of this size.
     pub(crate) const fn can_hold(&self, bytes: usize) -> bool {
         self.bounds.per_peer > 0 && self.bounds.total > 0 && bytes <= self.bounds.bytes
     }
 
-    /// A context takes so many bytes from now on, which are more than before.
+    /// Increases the size of a context to `bytes`.
     pub(crate) fn grow(&mut self, now: Instant, index: u32, bytes: usize) -> Result<(), Full> {
         let context = self.slots.get(index).ok_or(Full)?;
         let (key, group, more) = (context.key, context.group, bytes.saturating_sub(context.bytes));
@@ -274,7 +275,7 @@ impl<T> Contexts<T> {
         Ok(())
     }
 
-    /// The key of a peer's context that was begun last, of those that this holds for.
+    /// Returns the peer's most recently started context with a matching key.
     pub(crate) fn last_begun(&self, from: u64, is_it: impl Fn(Key) -> bool) -> Option<Key> {
         let last = Cell::new(None);
         self.by_peer.peek(&self.slots, from, |context: &Context<T>| {
@@ -287,19 +288,20 @@ impl<T> Contexts<T> {
         last.get().map(|(_, key)| key)
     }
 
-    /// Of a FETCH without a payload: the key of the last one that differs from it in nothing else, since the payload need not
-    /// come again with the requests for further blocks (RFC 7959 §2.7, RFC 8132 §2.5).
+    /// For a FETCH without a payload, returns the key of the last FETCH that differs only in its
+    /// payload, because requests for further blocks need not repeat the payload (RFC 7959 §2.7,
+    /// RFC 8132 §2.5).
     pub(crate) fn fetched(&self, key: Key) -> Key {
         self.last_begun(key.from, |kept| kept.what & !PAYLOAD == key.what & !PAYLOAD).unwrap_or(key)
     }
 
-    /// Takes out the context of this key.
+    /// Removes a context.
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
         let index = self.find(key)?;
         self.take(index)
     }
 
-    /// Drops what is over.
+    /// Drops expired contexts.
     pub(crate) fn purge(&mut self, now: Instant) {
         while let Some(index) = self.first_to_expire().filter(|&index| self.expiry(index) <= now) {
             self.take(index);
@@ -309,13 +311,13 @@ impl<T> Contexts<T> {
         }
     }
 
-    /// The key of what has been idle for longest, if that is too long.
+    /// Returns the key of the context in use that is idle longest, if it has expired.
     pub(crate) fn expired(&self, now: Instant) -> Option<Key> {
         let index = self.by_use.first().filter(|&index| self.expiry(index) <= now)?;
         self.slots.get(index).map(|context| context.key)
     }
 
-    /// When something is over next.
+    /// Returns the time of the next expiry.
     pub(crate) fn next_purge(&self) -> Option<Instant> {
         self.first_to_expire().map(|index| self.expiry(index))
     }
@@ -333,11 +335,11 @@ impl<T> Contexts<T> {
         self.by_key.find(&self.slots, hash_of(key), |context: &Context<T>| context.key == key)
     }
 
-    /// How many contexts a peer has, and the one to go first: one that is finished, or else that
-    /// was used longest ago.
+    /// Returns the number of contexts of a peer, and the one to evict first: a finished one, or
+    /// else the one least recently used.
     fn of_peer(&self, from: u64) -> (usize, Option<u32>) {
         let (count, oldest) = (Cell::new(0), Cell::new(None));
-        // A search that finds nothing looks at all of them.
+        // A search that matches nothing visits all of them.
         self.by_peer.peek(&self.slots, from, |context: &Context<T>| {
             if context.key.from == from {
                 count.set(count.get() + 1);
@@ -364,7 +366,7 @@ impl<T> Contexts<T> {
         except: Option<Key>,
     ) -> Result<(), Full> {
         if bytes > self.bounds.bytes || count > self.bounds.total {
-            // Nobody has to go for what would not fit even then.
+            // Do not evict anything if the context cannot fit.
             return Err(Full);
         }
         loop {
@@ -415,8 +417,8 @@ impl<T> Contexts<T> {
         let left = self.bounds.bytes.saturating_sub(self.bytes);
         match claim {
             Claim::Reserved => bytes <= left,
-            // The sizes of the bodies with a reserved place are unknown: each is taken to be as
-            // large as this one.
+            // The sizes of bodies with reserved places are unknown: assume that each is as large as
+            // this one.
             Claim::Share(reserved) | Claim::Irreplaceable(reserved) => {
                 let held = self.shares.held(group).saturating_add(reserved.held(group).saturating_mul(bytes));
                 held.saturating_add(bytes) <= left.saturating_sub(reserved.total().saturating_mul(bytes))
@@ -512,7 +514,7 @@ mod tests {
         assert_eq!(contexts.bytes(), 500);
     }
 
-    /// Fills a table with one context for each of eight peers of groups of their own.
+    /// Fills a table with one context for each of eight peers, each in its own group.
     fn full() -> Contexts<u64> {
         let mut contexts = Contexts::new(BOUNDS);
         for from in 0..8 {

@@ -1,31 +1,33 @@
-//! Which part of a body goes into a block, and how large blocks can be.
+//! Splits bodies into blocks, and selects the block size.
 
 use core::num::NonZeroU32;
 use core::ops::Range;
 
 use crate::codec::{Block, BlockSize, OptionNumber, Overhead, decode_uint, encode_uint};
 
-/// The half of what stands for a FETCH that stands for its payload.
+/// The part of a FETCH hash that depends on the payload.
 pub(super) const PAYLOAD: u64 = u32::MAX as u64;
 
-/// What the peer said of blocks in a request that waits for its response.
+/// The block options of a request that awaits its response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
-    /// Stands for code and options, those of block-wise transfer aside: what makes requests for blocks of one body equal.
+    /// Hash of code and options without block options: equal for requests for blocks of the same
+    /// body.
     pub(crate) what: u64,
     block1: Packed,
     block2: Packed,
 }
 
 impl Asked {
-    /// It is a FETCH, whose payload is part of what it asks for (RFC 8132 §2.1): `payload` is a hash of that, without which
-    /// requests for the blocks that follow may come. A payload that comes in blocks itself does not count.
+    /// Marks the request as a FETCH, whose payload is part of its identity (RFC 8132 §2.1).
+    /// `payload` is its hash; requests for further blocks may omit the payload. A payload that
+    /// itself arrives in blocks does not count.
     pub(crate) fn fetches(&mut self, payload: Option<u64>) {
         let payload = payload.filter(|_| self.block1.0.is_none()).map_or(0, |payload| payload >> 32 | 1);
         self.what = self.what & !PAYLOAD | payload;
     }
 
-    /// It has this Block1 or else Block2.
+    /// Sets Block1 or Block2, or their Q-Block variants.
     pub(crate) fn set(&mut self, number: OptionNumber, block: Block) {
         let request = matches!(number, OptionNumber::BLOCK1 | OptionNumber::Q_BLOCK1);
         let in_sets = matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
@@ -33,51 +35,51 @@ impl Asked {
         *of = Packed::of(block, in_sets);
     }
 
-    /// It has options of RFC 7959 and would have this one of RFC 9177, or the other way round.
+    /// Returns `true` if adding this option would mix RFC 7959 and RFC 9177 options.
     pub(crate) fn would_mix(&self, number: OptionNumber) -> bool {
         let in_sets = matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
         let before = [self.block1, self.block2];
         before.into_iter().any(|block| block.0.is_some() && block.is_in_sets() != in_sets)
     }
 
-    /// It is about Q-Block1 or Q-Block2.
+    /// Returns `true` if the request has Q-Block1 or Q-Block2.
     pub(crate) fn is_in_sets(&self) -> bool {
         self.block1.is_in_sets() || self.block2.is_in_sets()
     }
 
-    /// Its Q-Block1.
+    /// Returns Q-Block1.
     pub(crate) fn q_block1(&self) -> Option<Block> {
         if self.block1.is_in_sets() { self.block1.get() } else { None }
     }
 
-    /// Its Q-Block2, the first of several.
+    /// Returns the first Q-Block2.
     #[inline]
     pub(crate) fn q_block2(&self) -> Option<Block> {
         if self.block2.is_in_sets() { self.block2.get() } else { None }
     }
 
-    /// How its response may go in sets: as its Q-Block2 says, or all of it if its own body came in sets, for whoever sends those
-    /// understands them too (RFC 9177 §4.1).
+    /// Returns how the response may be sent in bursts: according to Q-Block2, or as a whole if the
+    /// request has Q-Block1, because its sender then supports Q-Block2 as well (RFC 9177 §4.1).
     pub(crate) fn response_in_sets(&self) -> Option<Block> {
         self.q_block2().or_else(|| self.q_block1().map(|block| Block { num: 0, more: true, ..block }))
     }
 
-    /// The last block of the request's body.
+    /// Returns Block1.
     pub(crate) fn block1(&self) -> Option<Block> {
         self.block1.get().filter(|_| !self.block1.is_in_sets())
     }
 
-    /// It is not about a block of its body any more.
+    /// Removes Block1, so that the response refers to the whole request.
     pub(crate) fn forget_block1(&mut self) {
         self.block1 = Packed(None);
     }
 
-    /// The block of the response that it wants.
+    /// Returns Block2.
     pub(crate) fn block2(&self) -> Option<Block> {
         self.block2.get().filter(|_| !self.block2.is_in_sets())
     }
 
-    /// What it means for the states of what is observed: each is sent from its beginning.
+    /// Returns the block options for notifications, which always start with the first block.
     pub(crate) fn for_states(self) -> Self {
         let in_sets = self.response_in_sets().map(|block| Packed::of(Block { num: 0, ..block }, true));
         let in_blocks = || self.block2().map(|block| Packed::of(Block { num: 0, more: false, ..block }, false));
@@ -85,14 +87,14 @@ impl Asked {
         Self { block1: Packed(None), block2: block2.unwrap_or_default(), ..self }
     }
 
-    /// The request does not mention blocks.
+    /// Returns `true` if the request has no block options.
     pub(crate) const fn is_plain(&self) -> bool {
         self.block1.0.is_none() && self.block2.0.is_none()
     }
 }
 
-/// The value of a Block option in four bytes, and behind its 24 bits whether it is of RFC 9177, or that there is none:
-/// inverted, as no value is so large as to be 0 then.
+/// The value of a block option, its 24 bits followed by a flag for RFC 9177, in four bytes.
+/// Inverted, so that zero is free to represent a missing option.
 #[derive(Clone, Copy, Debug, Default)]
 struct Packed(Option<NonZeroU32>);
 
@@ -115,15 +117,15 @@ impl Packed {
     }
 }
 
-/// Options that say how a body is cut up, not what it is: each message of a transfer has its own, and what is joined of
-/// them has none.
+/// Returns `true` for options that describe the blocks and not the body: each message of a transfer
+/// has its own, and the reassembled message has none.
 pub(crate) const fn is_ours(number: OptionNumber) -> bool {
     use OptionNumber as N;
     matches!(number, N::BLOCK1 | N::BLOCK2 | N::Q_BLOCK1 | N::Q_BLOCK2 | N::SIZE1 | N::SIZE2)
 }
 
-/// The bytes of the block that begins at `offset`, and whether more follow; `None` beyond the body's end. An empty body
-/// has one block, which is empty.
+/// Returns the block at `offset` and its byte range; `None` beyond the end of the body. An empty
+/// body has a single empty block.
 pub(crate) fn cut(body_bytes: usize, offset: usize, size: BlockSize) -> Option<(Range<usize>, Block)> {
     if offset > 0 && offset >= body_bytes {
         return None;
@@ -132,8 +134,8 @@ pub(crate) fn cut(body_bytes: usize, offset: usize, size: BlockSize) -> Option<(
     Some((offset..end, Block::at(offset, end < body_bytes, size)?))
 }
 
-/// The largest blocks of `wanted` at most that fit into messages of `limit` bytes with this
-/// overhead.
+/// Returns the largest block size, at most `wanted`, that fits into messages of `limit` bytes with
+/// this overhead.
 pub(crate) fn largest_fitting(wanted: BlockSize, overhead: Overhead, limit: usize) -> Option<BlockSize> {
     BlockSize::fitting(overhead.room(limit)?).map(|size| size.min(wanted))
 }

@@ -1,21 +1,21 @@
-//! [`Download`]: a response that comes in blocks (RFC 7959 §2.4), as far as it has come.
+//! [`Download`]: a partially received block-wise response (RFC 7959 §2.4).
 
 use crate::blockwise::cut::is_ours;
 use crate::codec::{Block, Code, Joined, Message, OptionNumber};
 
-/// A response that is not complete.
+/// A partially received response.
 #[derive(Debug)]
 pub(crate) struct Download {
     code: Code,
-    /// Payload so far, in bytes.
+    /// Length of the received payload in bytes.
     len: usize,
-    /// `None` if each block was told on its own.
+    /// `None` if the application receives each block separately.
     joined: Option<Joined>,
-    /// Of all blocks.
+    /// Common to all blocks.
     marks: Marks,
 }
 
-/// What tells the blocks of one body from those of another: ETag and Content-Format (RFC 7959 §2.4).
+/// Distinguishes the blocks of different bodies: ETag and Content-Format (RFC 7959 §2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Marks {
     etag: Option<([u8; 8], usize)>,
@@ -34,7 +34,8 @@ impl Marks {
 }
 
 impl Download {
-    /// The first block arrived. With `told` each goes to the application on its own, and nothing is joined.
+    /// Starts a download with its first block. With `told` the application receives each block
+    /// separately, and nothing is reassembled.
     pub(crate) fn new(response: &Message<'_>, told: bool) -> Self {
         let joined = (!told).then(|| Joined::new(&response.content(), |number| !is_ours(number)));
         Self { code: response.code(), len: 0, joined, marks: Marks::of(response) }
@@ -44,17 +45,17 @@ impl Download {
         self.code
     }
 
-    /// Payload so far, in bytes.
+    /// Returns the length of the received payload in bytes.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// The bytes that it takes in memory.
+    /// Returns the allocated memory in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.joined.as_ref().map_or(0, Joined::capacity)
     }
 
-    /// Returns `true` if the response is a block of the same body: it has the ETag and the
+    /// Returns `true` if the response is a block of the same body: with the ETag and the
     /// Content-Format of the first block. With an ETag, a later block may omit the Content-Format,
     /// as node-coap does from the third block on.
     pub(crate) fn belongs(&self, response: &Message<'_>) -> bool {
@@ -63,12 +64,12 @@ impl Download {
         marks.etag == self.marks.etag && (omits_format || marks.format == self.marks.format)
     }
 
-    /// The block is the next one.
+    /// Returns `true` if the block is the next one.
     pub(crate) fn follows(&self, block: Block) -> bool {
         block.offset() == self.len
     }
 
-    /// The next block's payload; the body has `most` bytes at most.
+    /// Appends the payload of the next block; the body has at most `most` bytes.
     pub(crate) fn push(&mut self, payload: &[u8], most: usize) {
         self.len = self.len.saturating_add(payload.len());
         if let Some(joined) = &mut self.joined {

@@ -1,4 +1,5 @@
-//! Block-wise transfer (RFC 7959): bodies that are larger than a message, cut into blocks and joined again.
+//! Block-wise transfer (RFC 7959): splits bodies larger than a message into blocks, and reassembles
+//! them.
 //!
 //! ```text
 //!  client, Block1:  body ──> Transfer ──block──> … ──2.31──> Transfer ──last block──> … ──> response
@@ -7,24 +8,27 @@
 //!  server, Block2:  application ──> Representations ──first block──> …, and each block that is asked for
 //! ```
 //!
-//! A client's transfer is one exchange, however many messages it takes; a server's [`Assemblies`] and
-//! [`Representations`] are what RFC 7959 §2.5 and §2.6 leave it to keep, within [`Limits`](crate::Limits).
+//! A client's transfer is one exchange, regardless of its number of messages. A server stores
+//! [`Assemblies`] and [`Representations`] (RFC 7959 §2.5 and §2.6) within
+//! [`Limits`](crate::Limits).
 //!
-//! Bodies that are not to be in memory as a whole pause between two blocks, until the application has taken the last one or
-//! supplies the next: [`Transfer`] and [`Representation`] have an `Outflow` for that, and `endpoint::streams` the rest.
+//! Streamed bodies pause between two blocks, until the application has accepted the last one or
+//! supplies the next: [`Transfer`] and [`Representation`] use an `Outflow` for this, and
+//! `endpoint::streams` does the rest.
 //!
-//! Where both ends want it, blocks go in [sets] of Non-confirmable messages instead (Q-Block, RFC 9177).
+//! If both ends support Q-Block (RFC 9177), blocks are sent in [bursts](sets) of Non-confirmable
+//! messages.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | `cut` | which part of a body goes into a block |
-//! | `contexts` | a bounded table of what a peer's blocks belong to |
-//! | `outflow` | `Outflow`: a body that leaves, all of which is there or not yet |
-//! | `assembly` | [`Assemblies`]: request bodies that are not complete yet |
-//! | `representations` | [`Representations`]: response bodies of which blocks may be asked for |
-//! | `transfer` | [`Transfer`]: the client's side |
-//! | `download` | the response of a transfer, as far as it has come |
-//! | [`sets`] | the same with one answer for many blocks |
+//! | `cut` | splits bodies into blocks |
+//! | `contexts` | a bounded table of transfers |
+//! | `outflow` | `Outflow`: an outgoing body, complete or supplied in parts |
+//! | `assembly` | [`Assemblies`]: incomplete request bodies |
+//! | `representations` | [`Representations`]: response bodies, for requests for their blocks |
+//! | `transfer` | [`Transfer`]: the client side |
+//! | `download` | a partially received response |
+//! | [`sets`] | Q-Block: one answer for many blocks |
 
 mod assembly;
 mod contexts;

@@ -1,4 +1,4 @@
-//! [`Outflow`]: a body that leaves block by block, all of which is there, or of which the rest is supplied meanwhile.
+//! [`Outflow`]: an outgoing body, complete or supplied in parts.
 
 use alloc::vec::Vec;
 
@@ -7,49 +7,49 @@ use bytes::Bytes;
 use super::cut::cut;
 use crate::codec::{Block, BlockSize};
 
-/// What there is of a body, from the block that left last on.
+/// The available part of a body, from the last sent block on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outflow {
     kept: Bytes,
-    /// How many bytes of the body were before what is kept.
+    /// Offset of the kept part in the body.
     start: usize,
-    /// The body ends with what is kept.
+    /// The body ends with the kept part.
     complete: bool,
-    /// How large the body will be, as far as anybody said.
+    /// Size of the whole body, if known.
     announced: Option<u32>,
-    /// It was told that more is wanted, and none has come since.
+    /// The application was asked for more, and has not supplied it yet.
     told: bool,
 }
 
-/// Why there is no such block.
+/// Why a block is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// The body is shorter, or the block could not be numbered.
+    /// The offset is beyond the body, or the block number is too large.
     BeyondTheEnd,
-    /// It has left before, and is not kept any more.
+    /// The block was sent before and is no longer kept.
     Gone,
-    /// It needs so many bytes more, or the body's end.
+    /// The application must supply this many more bytes, or the end of the body.
     Later(usize),
 }
 
 impl Outflow {
-    /// All of a body.
+    /// Creates a complete body.
     pub(crate) fn whole(payload: Bytes) -> Self {
         let announced = Some(u32::try_from(payload.len()).unwrap_or(u32::MAX));
         Self { kept: payload, start: 0, complete: true, announced, told: false }
     }
 
-    /// The beginning of a body.
+    /// Creates the start of a body.
     pub(crate) fn beginning(payload: Bytes, announced: Option<u32>) -> Self {
         Self { kept: payload, start: 0, complete: false, announced, told: false }
     }
 
-    /// What is kept.
+    /// Returns the kept part.
     pub(crate) fn kept(&self) -> &Bytes {
         &self.kept
     }
 
-    /// All of the body is kept.
+    /// Returns `true` if the whole body is kept.
     pub(crate) const fn is_whole(&self) -> bool {
         self.complete && self.start == 0
     }
@@ -58,7 +58,8 @@ impl Outflow {
         self.announced
     }
 
-    /// The block that begins at `offset`. Whether more follow is known only when a byte of them is there, or the end.
+    /// Returns the block at `offset`. Whether more blocks follow is known only from the next byte
+    /// or the end.
     pub(crate) fn block(&self, offset: usize, size: BlockSize) -> Result<(Bytes, Block), Missing> {
         let before = offset.checked_sub(self.start).ok_or(Missing::Gone)?;
         let there = self.kept.len().saturating_sub(before);
@@ -70,14 +71,14 @@ impl Outflow {
         Ok((self.kept.slice(range.start - self.start..range.end - self.start), block))
     }
 
-    /// What is before `offset` has arrived.
+    /// Drops bytes before `offset`, which have been delivered.
     pub(crate) fn forget_before(&mut self, offset: usize) {
         let gone = offset.saturating_sub(self.start).min(self.kept.len());
         self.kept = self.kept.slice(gone..);
         self.start += gone;
     }
 
-    /// More of the body; with `last` all of it. `false` if there is no more.
+    /// Appends a part of the body; `last` marks its end. Returns `false` if the body was complete.
     pub(crate) fn supply(&mut self, more: Bytes, last: bool) -> bool {
         if self.complete {
             return false;
@@ -95,7 +96,7 @@ impl Outflow {
         true
     }
 
-    /// How many bytes are wanted to go on with the block at `offset`, if that is to be told.
+    /// Returns the number of bytes needed for the block at `offset`, once until more is supplied.
     pub(crate) fn wants(&mut self, offset: usize, size: BlockSize) -> Option<usize> {
         match self.block(offset, size) {
             Err(Missing::Later(bytes)) if !self.told => {

@@ -1,16 +1,15 @@
-//! [`Representations`]: bodies of responses that did not fit into one message, of which a client asks for block after
-//! block (RFC 7959 §2.4).
+//! [`Representations`]: response bodies that exceed a message, for block-wise requests (RFC 7959
+//! §2.4).
 //!
-//! The table keeps the body that the first block was cut from, so all blocks are of one state of
-//! the resource even if the resource changes meanwhile. A request for a block of a body that is not
-//! in the table goes to the application again, if the method is safe, and the block is cut from the
-//! new response.
+//! The table keeps the body of the first block, so that all blocks are of the same state of the
+//! resource. A request for a block of a missing body goes to the application, if the method is safe,
+//! and the block is taken from the new response.
 //!
-//! A body stays until its last block has left or its client has been silent for a while. When the
-//! table is full, a new response is refused and no old one is dropped: otherwise the downloads of
-//! all clients would fail as soon as there are more clients than places. To refuse before the
-//! handler runs, the table remembers the size of the last response to each of 256 requests. A
-//! request whose last response was large [reserves](Representations::reserve) a place on arrival.
+//! A body is kept until its last block was sent or its client has been silent for some time. A full
+//! table refuses new responses instead of evicting bodies in use: otherwise, with more clients than
+//! places, the downloads of all clients would fail. To refuse a request before its handler runs,
+//! the table remembers the size of the last response for each of 256 requests. A request whose last
+//! response was large [reserves](Representations::reserve) a place on arrival.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -28,29 +27,30 @@ use conche_cc::Instant;
 #[derive(Clone, Debug)]
 pub(crate) struct Representation {
     pub(crate) code: Code,
-    /// Its options, without those that say which block it is.
+    /// The options, without block options.
     head: Body,
     payload: Outflow,
 }
 
 impl Representation {
-    /// Of what the application answered.
+    /// Creates the representation for an application's response.
     pub(crate) fn new(code: Code, body: &Body) -> Self {
         Self::with(code, body, Outflow::whole(body.payload()))
     }
 
-    /// Of which there is no more than the beginning yet.
+    /// Creates a representation from the start of its body.
     pub(crate) fn beginning(code: Code, body: &Body, announced: Option<u32>) -> Self {
         Self::with(code, body, Outflow::beginning(body.payload(), announced))
     }
 
     fn with(code: Code, body: &Body, payload: Outflow) -> Self {
-        // By Size1 a 4.13 says how large the request's body may be (RFC 7959 §4), which is for the application to say.
+        // In a 4.13, Size1 is the maximum size of the request body (RFC 7959 §4), set by the
+        // application.
         let is_kept = |number| number == OptionNumber::SIZE1 || !is_ours(number);
         Self { code, head: body.rewritten(is_kept, &[], b""), payload }
     }
 
-    /// What is kept of its body, which is all of it unless the rest is supplied.
+    /// Returns the kept part of the body: all of it unless the rest is supplied in parts.
     pub(crate) fn payload(&self) -> &[u8] {
         self.payload.kept()
     }
@@ -59,7 +59,8 @@ impl Representation {
         &mut self.payload
     }
 
-    /// Adds this ETag, if the application gave none: by it a client tells blocks of different bodies apart (RFC 7959 §2.4).
+    /// Adds an ETag if the application set none: it distinguishes blocks of different bodies
+    /// (RFC 7959 §2.4).
     pub(crate) fn tag(&mut self, etag: impl FnOnce(&[u8]) -> [u8; 8]) {
         let tagged = self.head.content(self.code).is_some_and(|head| head.option(OptionNumber::ETAG).is_some());
         if !tagged {
@@ -67,10 +68,10 @@ impl Representation {
         }
     }
 
-    /// The block that was asked for; the first one if none was. `largest` is the largest size of
-    /// blocks, of which the peer may want smaller ones; without it the whole body goes into one
-    /// message if it fits. `others` is the overhead of the message, `limit` the largest message,
-    /// `block1` what the response says of the request's blocks.
+    /// Returns the requested block, or the first one. `largest` is the maximum block size, and the
+    /// peer may request smaller blocks; without it, a body that fits into one message is not split.
+    /// `others` is the overhead of the message, `limit` the maximum message size, `block1` the
+    /// response's Block1 option.
     pub(crate) fn block(
         &self,
         asked: Option<Block>,
@@ -101,7 +102,7 @@ impl Representation {
         Ok(Cut { body: self.head.rewritten(|_| true, &added, &payload), block: (!all).then_some(block) })
     }
 
-    /// What tells it from other responses to the same request.
+    /// Returns a mark that distinguishes responses to the same request.
     pub(crate) fn mark(&self) -> Mark {
         let etag = self.head.option(OptionNumber::ETAG).unwrap_or_default();
         let mut mark = Mark { code: self.code, bytes: self.payload.kept().len(), etag: [0; 9] };
@@ -110,13 +111,13 @@ impl Representation {
         mark
     }
 
-    /// All of it as one body.
+    /// Returns the whole response as one body.
     pub(crate) fn into_body(self) -> Body {
         self.head.rewritten(|_| true, &[], self.payload.kept())
     }
 
-    /// Block `number` of a body that goes in sets (RFC 9177 §4.4): each says how large the body is (§4.6). `None` if there is no
-    /// such block, or if blocks of this size do not fit beside so many other bytes.
+    /// Returns block `number` of a Q-Block body (RFC 9177 §4.4), with Size2 in each block (§4.6).
+    /// `None` if the block does not exist, or does not fit beside the overhead.
     pub(crate) fn block_of_set(&self, number: u32, size: BlockSize, others: Overhead, limit: usize) -> Option<Body> {
         if self.size_in_sets(size, others, limit)? < size {
             return None;
@@ -128,7 +129,7 @@ impl Representation {
         Some(self.head.rewritten(|_| true, &added, payload.get(range)?))
     }
 
-    /// The largest size of blocks that fit, of those that are wanted.
+    /// Returns the largest block size that fits, at most `wanted`.
     pub(crate) fn size_in_sets(&self, wanted: BlockSize, others: Overhead, limit: usize) -> Option<BlockSize> {
         let added = BLOCK_BYTES + SIZE_BYTES + MARKER_BYTES;
         largest_fitting(wanted, others.with(self.head.len() + added), limit)
@@ -139,7 +140,7 @@ impl Representation {
     }
 }
 
-/// Of a response: code, length, and ETag with its length.
+/// The mark of a response: code, length, and ETag with its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     code: Code,
@@ -151,16 +152,16 @@ pub(crate) struct Mark {
 #[derive(Debug)]
 pub(crate) struct Cut {
     pub(crate) body: Body,
-    /// Which block it is, if there are others.
+    /// The Block2 value, if there are other blocks.
     pub(crate) block: Option<Block>,
 }
 
-/// Why there is no such block.
+/// Why a block is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoBlock {
     /// Not even the smallest block fits into a message.
     NoRoom,
-    /// It is not there.
+    /// The block is missing.
     Missing(Missing),
 }
 
@@ -170,20 +171,20 @@ impl From<Missing> for NoBlock {
     }
 }
 
-/// The number of requests for which the table remembers that their last response was large.
+/// Number of requests with a remembered large response.
 const REMEMBERED: usize = 256;
 
-/// A request that was answered with a large body.
+/// A request with a large response.
 #[derive(Clone, Copy, Debug, Default)]
 struct Large {
     /// Half of the hash of the request.
     tag: u32,
-    /// The bytes of its response, 0 in an empty place.
+    /// Size of the response in bytes; 0 in an empty place.
     bytes: u32,
 }
 
 impl Large {
-    /// The tag of a request and its place in the table.
+    /// Returns the tag of a request and its place in the table.
     fn place(what: u64) -> (u32, usize) {
         let mixed = what.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let [a, b, c, d, _, _, _, place] = mixed.rotate_left(8).to_be_bytes();
@@ -191,11 +192,11 @@ impl Large {
     }
 }
 
-/// Response bodies of which blocks may be asked for.
+/// Response bodies kept for block-wise requests.
 #[derive(Debug)]
 pub(crate) struct Representations {
     contexts: Contexts<Representation>,
-    /// Made for the first response with a large body.
+    /// Created for the first large response.
     large: Option<Box<[Large; REMEMBERED]>>,
 }
 
@@ -208,24 +209,25 @@ impl Representations {
         &self.contexts
     }
 
-    /// Drops what is over; when something is next.
+    /// Drops expired bodies; returns the time of the next expiry.
     pub(crate) fn purge(&mut self, now: Instant) -> Option<Instant> {
         self.contexts.purge(now);
         self.contexts.next_purge()
     }
 
-    /// What the response to this request was, if it is kept.
+    /// Returns the kept response to this request.
     pub(crate) fn get(&mut self, now: Instant, key: Key) -> Option<&Representation> {
         self.contexts.use_of(now, key).map(|(_, representation)| &*representation)
     }
 
-    /// How long ago the response to this request was last asked for.
+    /// Returns the time since the response to this request was last used.
     pub(crate) fn idle(&mut self, now: Instant, key: Key) -> Option<Duration> {
         self.contexts.idle(now, key)
     }
 
-    /// Reserves a place for the response to a request, if the last one was large. `Ok(false)`: it
-    /// was not large, or is not remembered. The caller counts the reserved places, by source.
+    /// Reserves a place for the response to a request if the last one was large. Returns
+    /// `Ok(false)` if it was not, or is not remembered. The caller counts reserved places per
+    /// source.
     pub(crate) fn reserve(&mut self, now: Instant, key: Key, group: Group, reserved: &Shares) -> Result<bool, Full> {
         let (tag, place) = Large::place(key.what);
         let large = self.large.as_ref().and_then(|large| large.get(place)).filter(|large| large.tag == tag);
@@ -237,8 +239,8 @@ impl Representations {
         }
     }
 
-    /// Keeps a response that leaves in blocks. `Err(Full)`: the table is full, and would have room
-    /// with fewer others.
+    /// Keeps a response that is sent block-wise. `Err(Full)`: the table is full, but would have
+    /// room with fewer entries.
     pub(crate) fn keep(
         &mut self,
         now: Instant,
@@ -257,12 +259,12 @@ impl Representations {
         if self.contexts.can_hold(bytes) { kept } else { Ok(()) }
     }
 
-    /// The last block of a response has left: its place is free for another one.
+    /// Marks a response as finished after its last block: its place can be reused.
     pub(crate) fn finish(&mut self, key: Key) {
         self.contexts.finish(key);
     }
 
-    /// The response to this request is another one now, which goes whole.
+    /// Forgets the response to this request, because the new one is sent whole.
     pub(crate) fn forget(&mut self, key: Key) {
         self.contexts.remove(key);
         let (tag, place) = Large::place(key.what);

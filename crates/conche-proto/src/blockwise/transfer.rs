@@ -1,6 +1,7 @@
-//! [`Transfer`]: a client's request whose body, or whose response's body, goes in blocks (RFC 7959 §2.4, §2.5, §2.7).
+//! [`Transfer`]: a client's block-wise request, for its own body or that of its response (RFC 7959
+//! §2.4, §2.5, §2.7).
 //!
-//! It says what to send next when a response has come, and knows nothing of how messages travel.
+//! It determines the next message after a response, independent of the transport.
 
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -13,71 +14,73 @@ use crate::codec::{
     SIZE_BYTES, UintBytes, encode_uint,
 };
 
-/// What transfers live by.
+/// Limits of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
-    /// The largest blocks to send and to ask for.
+    /// The maximum block size to send and to request.
     pub(crate) block_size: BlockSize,
-    /// The largest message, and what each has beside its options and payload.
+    /// The maximum message size, and the overhead of each message.
     pub(crate) message_bytes: usize,
     pub(crate) overhead: Overhead,
-    /// The largest body.
+    /// The maximum body size in bytes.
     pub(crate) body_bytes: usize,
 }
 
-/// What a response means for a transfer.
+/// The next step of a transfer after a response.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Send this next, under the same code and token.
+    /// Send this message with the same code and token.
     Next(Body),
     /// Restart the transfer with this message and a new token, so that late responses to the old
     /// token match nothing.
     Anew(Body),
-    /// The response is a block for the application, which says when to [go on](Transfer::resume).
+    /// The response is a block for the application, which decides when to
+    /// [continue](Transfer::resume).
     Told,
-    /// The next block of the request's body is not there yet: when it is, [go on](Transfer::resume).
+    /// The next block of the request is not available; [continue](Transfer::resume) when it is.
     Awaited,
-    /// This is the whole response.
+    /// Complete, with this response.
     Done(OwnedMessage),
-    /// The response itself is the answer to the request.
+    /// Complete; the received message is the response.
     AsItIs,
-    /// It cannot go on.
+    /// The transfer failed.
     Failed(Trouble),
 }
 
-/// Why a transfer cannot go on.
+/// Why a transfer failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// The resource changes too often.
     Changed,
-    /// The body is too large, or its blocks cannot be numbered.
+    /// The body is too large, or its block numbers are.
     TooLarge,
-    /// The response's blocks do not fit together.
+    /// The blocks of the response are inconsistent.
     Unacceptable,
 }
 
-/// A body that changes is fetched again so often; one that the server lost is sent again once.
+/// Maximum number of restarts of a download after changes of the body. An upload lost by the server
+/// is restarted once.
 pub(super) const FETCHED_AGAIN: u8 = 3;
 
-/// A request that takes more than one message.
+/// A request of more than one message.
 #[derive(Debug)]
 pub(crate) struct Transfer {
     code: Code,
-    /// The request's options, without those that say which block it is.
+    /// Options of the request without block options.
     head: Body,
-    /// Of the request.
+    /// Payload of the request.
     payload: Outflow,
     upload: Option<Upload>,
     download: Option<Download>,
-    /// The application gets the response block by block.
+    /// The application receives the response block by block.
     tells: bool,
-    /// What follows when it is [resumed](Self::resume).
+    /// The next step when [resumed](Self::resume).
     paused: Option<Paused>,
     fetched_again: u8,
     sent_again: bool,
 }
 
-/// The block of the request's body that is on its way.
+/// The outstanding block of the request's body.
 #[derive(Clone, Copy, Debug)]
 struct Upload {
     size: BlockSize,
@@ -86,22 +89,22 @@ struct Upload {
     more: bool,
 }
 
-/// A block that a transfer waits with.
+/// The step of a paused transfer.
 #[derive(Clone, Copy, Debug)]
 enum Paused {
-    /// To send, as soon as it is there.
+    /// Send this block when it is available.
     Send(usize, BlockSize),
-    /// To ask for, as soon as the application has taken the one before.
+    /// Request this block when the application has accepted the previous one.
     Ask(usize, BlockSize),
 }
 
 impl Transfer {
-    /// Of a request that the application wants to send. Nothing of it has to go in blocks yet.
+    /// Creates a transfer for a request, which need not be block-wise yet.
     pub(crate) fn new(code: Code, body: &Body) -> Self {
         Self::with(code, body, Outflow::whole(body.payload()))
     }
 
-    /// Of a request of whose body there is no more than the beginning yet.
+    /// Creates a transfer for a request with only the start of its body.
     pub(crate) fn beginning(code: Code, body: &Body, announced: Option<u32>) -> Self {
         Self::with(code, body, Outflow::beginning(body.payload(), announced))
     }
@@ -112,52 +115,52 @@ impl Transfer {
         Self { code, head, payload, upload, download, tells: false, paused, fetched_again: 0, sent_again: false }
     }
 
-    /// The application gets the response block by block, and says when to go on.
+    /// Sets whether the application receives the response block by block.
     pub(crate) fn telling(self, tells: bool) -> Self {
         Self { tells, ..self }
     }
 
-    /// The request's body goes in blocks from the start; the first message. `None` if no block fits into a message, or the
-    /// first is not there.
+    /// Starts a block-wise upload; returns its first message. `None` if no block fits into a
+    /// message, or the first block is not available.
     pub(crate) fn begin(&mut self, rules: &Rules) -> Option<Body> {
         let size = self.largest_size(rules)?;
         self.send(0, size).ok()
     }
 
-    /// The largest blocks of the request's body that fit into messages.
+    /// Returns the largest block size for the request's body.
     fn largest_size(&self, rules: &Rules) -> Option<BlockSize> {
         let others = rules.overhead.with(self.head.len() + BLOCK_BYTES + SIZE_BYTES + MARKER_BYTES);
         largest_fitting(rules.block_size, others, rules.message_bytes)
     }
 
-    /// More of the request's body; `false` if it was complete.
+    /// Appends a part of the request's body; returns `false` if it was complete.
     pub(crate) fn supply(&mut self, more: Bytes, last: bool) -> bool {
         self.payload.supply(more, last)
     }
 
-    /// How many bytes of the request's body are wanted to go on, if that is to be told.
+    /// Returns the number of bytes needed from the application, if it was not asked yet.
     pub(crate) fn wants(&mut self) -> Option<usize> {
         let (offset, size) = match self.paused {
             Some(Paused::Send(offset, size)) => (offset, size),
             Some(Paused::Ask(..)) => return None,
-            // The response has begun, so that nobody waits for the rest.
+            // The response has started, so the rest of the request is not needed.
             None if self.download.is_some() => return None,
             None => self.upload.filter(|upload| upload.more).map(|upload| (upload.end, upload.size))?,
         };
         self.payload.wants(offset, size)
     }
 
-    /// It waits for the application to take a block of the response.
+    /// Returns `true` if the application must accept a block of the response.
     pub(crate) const fn is_told(&self) -> bool {
         matches!(self.paused, Some(Paused::Ask(..)))
     }
 
-    /// It waits for more of the request's body.
+    /// Returns `true` if the application must supply more of the request's body.
     pub(crate) const fn awaits_supply(&self) -> bool {
         matches!(self.paused, Some(Paused::Send(..)))
     }
 
-    /// Goes on from where it paused, if it can.
+    /// Continues a paused transfer, if possible.
     pub(crate) fn resume(&mut self, rules: &Rules) -> Step {
         match self.paused.take() {
             Some(Paused::Send(offset, size)) => self.next(offset, size),
@@ -166,19 +169,20 @@ impl Transfer {
         }
     }
 
-    /// The bytes that it takes in memory beside what it shares with others.
+    /// Returns its memory in bytes, without shared memory.
     pub(crate) fn bytes(&self) -> usize {
         self.download.as_ref().map_or(0, Download::capacity)
     }
 
-    /// A response concerns blocks, so that a request which has gone without them so far becomes a transfer.
+    /// Returns `true` if the response concerns blocks, so that an ordinary request becomes a
+    /// transfer.
     #[inline]
     pub(crate) fn is_begun_by(response: &Message<'_>) -> bool {
-        // Whether the value is a legal one is looked at later: what is none must not pass for a whole body.
+        // The value is validated later: an invalid one must not pass for a whole body.
         let has = |number| response.options().any(|option| option.number == number);
         match response.code() {
             Code::REQUEST_ENTITY_TOO_LARGE => has(OptionNumber::BLOCK1),
-            // What ends with its first block is whole.
+            // A body of a single block is whole.
             _ => response
                 .options()
                 .find(|option| option.number == OptionNumber::BLOCK2)
@@ -186,7 +190,7 @@ impl Transfer {
         }
     }
 
-    /// The response to the message that was sent last.
+    /// Handles the response to the last message.
     pub(crate) fn answer(&mut self, response: &Message<'_>, rules: &Rules) -> Step {
         if self.download.is_none()
             && let Some(step) = self.answer_upload(response, rules)
@@ -195,15 +199,16 @@ impl Transfer {
         }
         match response.block(OptionNumber::BLOCK2) {
             Err(_) => Step::Failed(Trouble::Unacceptable),
-            // An error in the middle is the response, and so is what became small enough.
+            // An error during the transfer is the response, as is a body that no longer needs
+            // blocks.
             Ok(None) if !self.tells || self.download.is_none() || !response.code().is_success() => Step::AsItIs,
-            // What was told of the body is of another state.
+            // Blocks already delivered belong to another state.
             Ok(None) => Step::Failed(Trouble::Changed),
             Ok(Some(block)) => self.answer_download(response, block, rules),
         }
     }
 
-    /// What follows of the request's body; `None` if this is the response to the whole of it.
+    /// Continues the upload; returns `None` for the response to the whole request.
     fn answer_upload(&mut self, response: &Message<'_>, rules: &Rules) -> Option<Step> {
         let code = response.code();
         let Ok(block1) = response.block(OptionNumber::BLOCK1) else {
@@ -211,8 +216,8 @@ impl Transfer {
         };
         let upload = self.upload;
         if code == Code::REQUEST_ENTITY_TOO_LARGE {
-            // "with a smaller value for SZX", it is a hint to try again with that (RFC 7959 §2.9.3).
-            // Nothing says that such a block fits where the body went otherwise before.
+            // A "smaller value for SZX" is a hint to try again with that size (RFC 7959 §2.9.3).
+            // Such a block need not fit if the body was sent unblocked before.
             let hint = block1?.size.min(self.largest_size(rules)?);
             let smaller = upload.map_or(self.payload.kept().len() > hint.bytes(), |upload| hint < upload.size);
             return (smaller && self.begins()).then(|| self.begin_anew(hint));
@@ -222,21 +227,20 @@ impl Transfer {
             self.sent_again = true;
             return Some(self.begin_anew(upload.size));
         }
-        // Success without Block1 answers the request, whatever of it has been sent; with it, this block was taken for
-        // itself (RFC 7959 §2.3).
+        // Success without Block1 is the response to the request, regardless of the part sent; with
+        // Block1, this block was processed individually (RFC 7959 §2.3).
         let goes_on = code == Code::CONTINUE || (code.is_success() && block1.is_some());
         if !goes_on || !upload.more {
             return None;
         }
-        // The server may want smaller blocks from here on: late negotiation (RFC 7959 §2.3).
+        // The server may request smaller blocks from here on: late negotiation (RFC 7959 §2.3).
         let size = block1.map_or(upload.size, |block| block.size.min(upload.size));
         Some(self.next(upload.end, size))
     }
 
-    /// Returns `true` if this response answers an earlier message of this transfer, which had the
-    /// same token: it acknowledges another block than the outstanding one, or brings a block again.
-    /// An error is never late, since the first error ends the transfer, or restarts it with another
-    /// token.
+    /// Returns `true` if this response answers an earlier message of this transfer with the same
+    /// token: it acknowledges another block than the outstanding one, or repeats a block. Errors
+    /// are never late, since the first error ends the transfer or restarts it with another token.
     pub(crate) fn is_late(&self, response: &Message<'_>) -> bool {
         if let Some(download) = &self.download {
             let block = response.block(OptionNumber::BLOCK2).ok().flatten();
@@ -246,13 +250,13 @@ impl Transfer {
         }
         let Some(upload) = self.upload.filter(|_| response.code().is_success()) else { return false };
         let acknowledged = response.block(OptionNumber::BLOCK1).ok().flatten();
-        // A server that wants smaller blocks counts in the old size or in the new one.
+        // A server that requests smaller blocks counts in the old or the new size.
         acknowledged.is_some_and(|block| {
             block.offset() != upload.offset && block.num as usize != upload.offset / upload.size.bytes()
         })
     }
 
-    /// A block of the response arrived.
+    /// Handles a block of the response.
     fn answer_download(&mut self, response: &Message<'_>, block: Block, rules: &Rules) -> Step {
         let payload = response.payload();
         if block.more && payload.len() != block.size.bytes() || payload.len() > block.size.bytes() {
@@ -265,7 +269,8 @@ impl Transfer {
             None if !block.more => return Step::AsItIs,
             None if announced > most => return Step::Failed(Trouble::TooLarge),
             None => self.download.insert(Download::new(response, self.tells)),
-            // An error is the response, and so is another success if it is whole and nothing was told of the body.
+            // An error is the response, as is another success if it is whole and no block was
+            // delivered.
             Some(download) if download.code() != response.code() => {
                 let whole = !response.code().is_success() || !self.tells && block.num == 0 && !block.more;
                 return if whole { Step::AsItIs } else { Step::Failed(Trouble::Changed) };
@@ -295,8 +300,8 @@ impl Transfer {
         whole.map_or(Step::Failed(Trouble::Unacceptable), Step::Done)
     }
 
-    /// The body changed between two blocks: "the client MUST NOT" put them together (RFC 7959 §2.4). It begins anew, unless
-    /// asking again could have another effect.
+    /// Restarts a download whose body changed between two blocks, which must not be combined
+    /// (RFC 7959 §2.4), unless repeating the request could have another effect.
     fn fetch_again(&mut self, rules: &Rules) -> Step {
         self.fetched_again += 1;
         if self.fetched_again > FETCHED_AGAIN || !self.code.is_safe() || self.upload.is_some() || self.tells {
@@ -306,7 +311,7 @@ impl Transfer {
         anew(self.ask(0, rules.block_size, rules))
     }
 
-    /// The request's body can be sent from its beginning.
+    /// Returns `true` if the request's body can be sent from its start.
     fn begins(&self) -> bool {
         self.payload.is_whole() || self.upload.is_none_or(|upload| upload.offset == 0)
     }
@@ -325,7 +330,7 @@ impl Transfer {
         Ok(self.head.rewritten(|_| true, &added, &payload))
     }
 
-    /// Sends the request's body from its beginning.
+    /// Restarts the upload.
     fn begin_anew(&mut self, size: BlockSize) -> Step {
         anew(self.next(0, size))
     }
@@ -341,12 +346,12 @@ impl Transfer {
         }
     }
 
-    /// Asks for a block of the response's body. Of the request's own body nothing goes with it: the server has it. Only
-    /// FETCH is what it is with its body, and has it again if that is all in one message.
+    /// Requests a block of the response. The request's body is not repeated, because the server has
+    /// it. Only FETCH repeats its body, if it fits into one message.
     fn ask(&self, offset: usize, size: BlockSize, rules: &Rules) -> Step {
         let payload: &[u8] = if self.code == Code::FETCH && self.upload.is_none() { self.payload.kept() } else { &[] };
         let Some(block) = Block::at(offset, false, size) else { return Step::Failed(Trouble::TooLarge) };
-        // An observation is registered with the first block, and not once more with each (RFC 7959 §2.6).
+        // Only the first block registers an observation (RFC 7959 §2.6).
         let kept = |number| number != OptionNumber::OBSERVE;
         let body = self.head.rewritten(kept, &[(OptionNumber::BLOCK2, block.encode())], payload);
         if !rules.overhead.fits(&body, rules.message_bytes) {
@@ -356,7 +361,7 @@ impl Transfer {
     }
 }
 
-/// Turns the next message into the first message of a restarted transfer.
+/// Marks the next message as the first of a restarted transfer.
 fn anew(step: Step) -> Step {
     match step {
         Step::Next(body) => Step::Anew(body),

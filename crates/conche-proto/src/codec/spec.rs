@@ -19,7 +19,7 @@ pub struct OptionSpec {
     pub repeatable: bool,
     /// The value that applies if the option is absent.
     pub default: OptionDefault,
-    /// The messages for which the option is defined.
+    /// The messages that may have the option.
     pub used_in: OptionUse,
     /// The number of the RFC that defines the option.
     pub rfc: u16,
@@ -59,7 +59,7 @@ pub enum OptionDefault {
     Destination,
 }
 
-/// The messages for which an option is defined; in others it counts as unrecognised (RFC 7252
+/// The messages that may have an option; in others it counts as unrecognised (RFC 7252
 /// §5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

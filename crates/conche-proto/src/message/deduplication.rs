@@ -170,7 +170,7 @@ impl Deduplication {
     /// Bytes of an entry without its inline reply.
     pub(crate) const BYTES_BESIDE_REPLY: usize = Self::ENTRY_BYTES - size_of::<Reply>();
 
-    /// Delay after which expired entries are removed if the room is not needed.
+    /// Delay until expired entries are removed if the room is not needed.
     const LAG: Duration = Duration::from_millis(500);
 
     /// A table that stays empty.

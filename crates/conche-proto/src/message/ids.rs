@@ -2,7 +2,7 @@
 //! EXCHANGE_LIFETIME (RFC 7252 §4.4).
 //!
 //! Exact bookkeeping would need a time for each of 65 536 IDs. Instead, one time is kept per block
-//! of 1024 IDs, and only for peers that used up a block: the time at which its last ID was used. A
+//! of 1024 IDs, and only for peers that used up a block: the time of use of its last ID. A
 //! block is reused one lifetime later. The last block is reserved for [group requests](GROUP_IDS),
 //! which leaves 63. This limits the rate to (64 512 - 1024) / 247 s = 257 messages per second, 1.6
 //! % below the exact bound.
@@ -41,13 +41,13 @@ impl NextId {
     }
 }
 
-/// Used message IDs of a peer: for each block, the time at which its last ID was used; `None` until
+/// Used message IDs of a peer: for each block, the time of use of its last ID; `None` until
 /// the first block is used up. Separate from [`NextId`] to avoid padding in the peer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UsedIds(Option<Box<[Option<Instant>; BLOCKS]>>);
 
 impl UsedIds {
-    /// Returns the time at which the next ID is free; `None` if it is free now.
+    /// Returns when the next ID is free; `None` if it is free now.
     pub(crate) fn blocked_until(&self, next: NextId, now: Instant, lifetime: Duration) -> Option<Instant> {
         if !next.0.is_multiple_of(BLOCK) {
             return None;
@@ -57,7 +57,7 @@ impl UsedIds {
         (free > now).then_some(free)
     }
 
-    /// Returns the time at which IDs beyond the current block are free; `None` if some are free
+    /// Returns when IDs beyond the current block are free; `None` if some are free
     /// now.
     pub(crate) fn scarce_until(&self, next: NextId, now: Instant, lifetime: Duration) -> Option<Instant> {
         let following = (usize::from(next.0 / BLOCK) + 1) % BLOCKS;
@@ -68,7 +68,7 @@ impl UsedIds {
     /// Allocates the next ID.
     ///
     /// # Errors
-    /// The time at which the next ID is free.
+    /// The time when the next ID is free.
     #[inline]
     pub(crate) fn allocate(
         &mut self,

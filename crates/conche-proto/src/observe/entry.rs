@@ -1,4 +1,5 @@
-//! One observer, and one peer that observes: what [`Observers`](super::observers::Observers) keeps of each.
+//! The state of one observer, and of one observing peer, in
+//! [`Observers`](super::observers::Observers).
 
 use core::net::IpAddr;
 
@@ -13,13 +14,13 @@ use crate::store::{Linked, Links, List};
 use conche_cc::Instant;
 use conche_cc::units::Stamp;
 
-/// Where an observer stands.
+/// The progress of an observer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// The request that registered it waits for its response.
+    /// The registration awaits its response.
     Unanswered(RequestId),
     Idle,
-    /// A notification is under way.
+    /// A notification is in progress.
     Sending(ExchangeId),
 }
 
@@ -29,45 +30,45 @@ pub(super) struct Observer {
     pub(super) generation: u32,
     pub(super) watcher: u32,
     pub(super) topic: u32,
-    /// The version of the topic that it has, or that is on the way to it.
+    /// Version of the topic that was sent to the observer.
     pub(super) seen: u32,
     pub(super) progress: Progress,
     pub(super) token: Token,
     pub(super) local: Option<IpAddr>,
-    /// What its registration asks for, and in which blocks.
+    /// Identity and block options of the registration.
     pub(super) asked: Asked,
-    /// Its notifications are protected like its registration.
+    /// Protection of the registration, also used for notifications.
     pub(super) security: Security,
-    /// Of the notification that left last, so that a late Reset finds it.
+    /// Message ID of the last notification sent, to match a late Reset.
     pub(super) last: Option<MessageId>,
-    /// When that was.
+    /// When it was sent.
     pub(super) left: Stamp,
-    /// The exchange of its first response, if that is a separate one: the [generation](crate::exchange::ExchangeId) of it.
+    /// [Generation](crate::exchange::ExchangeId) of the exchange of a separate first response.
     pub(super) first: Option<u32>,
-    /// The Content-Format of the first representation that it was sent, which all notifications
-    /// must have (RFC 7641 §4.2).
+    /// Content-Format of the first representation sent, required of all notifications (RFC 7641
+    /// §4.2).
     pub(super) format: Option<ContentFormat>,
-    /// 4.06 is its last notification, as the newest state has another Content-Format.
+    /// The last notification is 4.06, because the newest state has another Content-Format.
     pub(super) over: bool,
-    /// Non-confirmable notifications since it acknowledged one.
+    /// Number of Non-confirmable notifications since the last acknowledgement.
     pub(super) unconfirmed: u8,
-    /// It has acknowledged a notification, or its round-trip time was known when it registered.
+    /// The observer has acknowledged a notification, or its RTT was known at registration.
     pub(super) acknowledged: bool,
     pub(super) presence: Presence,
-    /// When its presence was last proven, or it registered.
+    /// Time of the last proof of presence, or of the registration.
     pub(super) confirmed: Instant,
     pub(super) of_presence: Links,
     pub(super) of_topic: Links,
     pub(super) of_watcher: Links,
 }
 
-/// The Content-Format of a representation, which may have none.
+/// The Content-Format of a representation, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ContentFormat(Option<u16>);
 
 impl ContentFormat {
-    /// Returns the Content-Format of a response, or `None` for a response without a representation
-    /// of its own: an error, 2.03, or an empty payload without the option.
+    /// Returns the Content-Format of a response; `None` for a response without its own
+    /// representation: an error, 2.03, or an empty payload without the option.
     pub(super) fn of(code: Code, body: &Body) -> Option<Self> {
         let content = body.content(code).filter(|_| code.is_success() && code != Code::VALID)?;
         let format = content.uint(OptionNumber::CONTENT_FORMAT).and_then(|format| u16::try_from(format).ok());
@@ -75,24 +76,23 @@ impl ContentFormat {
     }
 }
 
-/// Whether an observer has proven that messages to its address reach it. Anybody can forge a
-/// registration.
+/// Whether an observer has proven that it receives at its address; registrations can be forged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
-    /// It has not, and is to be checked.
+    /// Not proven, to be checked.
     Unproven,
-    /// It is being checked: a Confirmable message is under way, or leaves as soon as it may.
+    /// Check in progress: a Confirmable message was sent, or is to be sent as soon as possible.
     Checked,
     Proven,
 }
 
-/// A peer that observes.
+/// A peer with observers.
 #[derive(Debug)]
 pub(super) struct Watcher {
     pub(super) peer: u32,
     pub(super) len: u32,
     pub(super) group: Group,
-    /// The host that it counts for.
+    /// The host charged for its observers.
     pub(super) host: Group,
     pub(super) observers: List<OfWatcher>,
 }

@@ -1,12 +1,12 @@
-//! Observe (RFC 7641): who observes what, and what we observe ourselves. Tables that know no I/O; the endpoint connects them.
+//! Observe (RFC 7641): tables of observers and subscriptions, without I/O.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | `sequence` | sequence numbers |
-//! | `topics` | what can be observed, and the state that its observers are to learn |
-//! | `entry` | what is kept of one observer, and of one peer that observes |
-//! | `observers` | the clients that observe: by address and token, by peer, by topic |
-//! | `telling` | which of them have to learn of a state, and what is known of their having it |
+//! | `topics` | observed resources and their states |
+//! | `entry` | the state of one observer, and of one observing peer |
+//! | `observers` | observers by address and token, by peer, by topic |
+//! | `telling` | selects the observers to notify |
 //! | `subscriptions` | what this endpoint observes elsewhere |
 
 mod entry;
@@ -24,5 +24,5 @@ pub(crate) use subscriptions::{InSets, Opened, Subscriptions};
 pub use subscriptions::{SubscriptionEnd, SubscriptionId};
 pub(crate) use topics::State;
 
-/// The value of the Observe option that deregisters.
+/// The value of the Observe option that deregisters an observer.
 pub(crate) const DEREGISTER: u32 = 1;

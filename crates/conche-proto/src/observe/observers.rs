@@ -1,8 +1,8 @@
-//! [`Observers`]: the clients that observe something here (RFC 7641 §4).
+//! [`Observers`]: the clients that observe resources of this endpoint (RFC 7641 §4).
 //!
-//! An observer has at most one notification under way. What changes meanwhile supersedes it or follows it, so nothing
-//! queues up however slow a client is. Bounded in total, for each peer, and for each group of sources by its
-//! [share](crate::shares).
+//! An observer has at most one notification in progress. A newer state supersedes or follows it, so
+//! that nothing queues up for a slow client. Bounded in total, per peer, and per group of sources
+//! by its [share](crate::shares).
 
 use alloc::collections::BTreeMap;
 use core::fmt;
@@ -24,28 +24,29 @@ use crate::store::{Arena, Index, Links, List, Seldom, Timers};
 use conche_cc::Instant;
 use conche_cc::units::Stamp;
 
-/// Names an observer of something here.
+/// Identifies an observer of a resource of this endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObserverId {
     index: u32,
     generation: u32,
 }
 
-/// Why an observer is gone.
+/// Why an observation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ObserverEnd {
-    /// It deregistered: a request with Observe 1 (RFC 7641 §3.6).
+    /// The client deregistered with Observe 1 (RFC 7641 §3.6).
     Deregistered,
-    /// It registered again under the same token (RFC 7641 §4.1); that request follows.
+    /// The client registered again with the same token (RFC 7641 §4.1); that request follows.
     Replaced,
-    /// It had not proven its presence, and made room for another one
+    /// The client had not proven its presence and was evicted for another one
     /// ([`ObserverChecks`](crate::ObserverChecks)).
     Displaced,
-    /// The state has another Content-Format than the first response had: the client was sent 4.06
+    /// The state has another Content-Format than the first response: the client was sent 4.06
     /// (RFC 7641 §4.2).
     FormatChanged,
-    /// It rejected a notification, or a notification could not be delivered (RFC 7641 §4.5).
+    /// The client rejected a notification, or a notification could not be delivered (RFC 7641
+    /// §4.5).
     Failed(Failure),
 }
 
@@ -61,7 +62,7 @@ impl fmt::Display for ObserverEnd {
     }
 }
 
-/// Who observes: what an entry in the list of observers is found by (RFC 7641 §4.1).
+/// The identity of an entry in the list of observers (RFC 7641 §4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) peer: u32,
@@ -69,38 +70,38 @@ pub(crate) struct Place {
     pub(crate) local: Option<IpAddr>,
 }
 
-/// A client that wants to observe.
+/// A registration to be inserted.
 #[derive(Clone, Debug)]
 pub(crate) struct Registration {
     pub(crate) place: Place,
     pub(crate) group: Group,
     pub(crate) host: Group,
     pub(crate) topic: u64,
-    /// Messages to the address of its peer are proven to reach it.
+    /// The peer has proven that it receives at its address.
     pub(crate) proven: bool,
-    /// The round-trip time to its peer has been measured.
+    /// The peer's RTT has been measured.
     pub(crate) measured: bool,
     pub(crate) request: RequestId,
     pub(crate) asked: Asked,
     pub(crate) security: Security,
 }
 
-/// A message that an observer is to be sent.
+/// A notification to be sent.
 #[derive(Debug)]
 pub(crate) struct Notification {
     pub(crate) place: Place,
     pub(crate) group: Group,
     pub(crate) asked: Asked,
     pub(crate) security: Security,
-    /// The whole state, however large.
+    /// The whole state, of any size.
     pub(crate) content: Content,
     pub(crate) reliability: Reliability,
 }
 
-/// An observer is no larger than 120 bytes and its key: peer, token and our address.
+/// An observer takes at most 120 bytes and its key: peer, token and local address.
 const _: () = assert!(Observers::BYTES <= 120 + size_of::<Place>());
 
-/// All clients that observe something here.
+/// All observers of this endpoint's resources.
 #[derive(Debug)]
 pub(crate) struct Observers {
     pub(super) slots: Arena<Observer>,
@@ -109,31 +110,32 @@ pub(crate) struct Observers {
     by_peer: Index,
     pub(super) topics: Arena<Topic>,
     pub(super) by_name: Index,
-    /// Topics whose observers are being told, in turn.
+    /// Topics whose observers are being visited, in turn.
     pub(super) walking: List<Walking>,
-    /// When the newest state of each topic has settled.
+    /// Timers for the newest state of each topic to settle.
     pub(super) settling: Timers,
     shares: Shares,
-    /// Observers of each host.
+    /// Observers per host.
     hosts: Shares,
-    /// Topics that each group opened, and the bytes of their states.
+    /// Topics opened by each group, and the bytes of their states.
     topic_shares: Shares,
     state_shares: Shares,
     /// Observers by [`Presence`], each list in the order of the last proof or registration.
     unproven: List<OfPresence>,
     checked: List<OfPresence>,
     proven: List<OfPresence>,
-    /// Places of those that have not proven their presence, checked or not.
+    /// Places of observers that have not proven their presence, checked or not.
     unproven_shares: Shares,
-    /// How many are unproven and unchecked, and with how many they are checked at once.
+    /// Number of unproven observers without a check in progress, and the number above which they
+    /// are checked at once.
     unproven_len: usize,
     crowded: usize,
     pub(super) checks: Option<ObserverChecks>,
     hash: Keyed,
     generation: u32,
-    /// Observers with a registration that awaits its response, by request.
+    /// Observers whose registration awaits its response, by request.
     registering: BTreeMap<RequestId, u32>,
-    /// No topic starts lower than one ended.
+    /// Highest number of any ended topic; no topic starts lower.
     sequence: Sequence,
 }
 
@@ -151,7 +153,7 @@ impl Seldom for Observers {
 }
 
 impl Observers {
-    /// Bytes of an observer, its key included, without its place in the index.
+    /// Memory per observer in bytes, including its key but not the index entry.
     pub(crate) const BYTES: usize = Arena::<Observer>::PLACE_BYTES;
 
     const fn new(hash: Keyed, checks: Option<ObserverChecks>, crowded: usize) -> Self {
@@ -190,21 +192,20 @@ impl Observers {
         self.slots.len() == 0
     }
 
-    /// Returns the observer that this request registers, as long as the request awaits its
-    /// response.
+    /// Returns the observer that this request registers, while the request awaits its response.
     pub(crate) fn registered_by(&self, request: RequestId) -> Option<u32> {
         self.registering.get(&request).copied()
     }
 
-    /// Forgets the request that registered an observer, which is answered or never will be.
+    /// Forgets the request that registered an observer.
     pub(super) fn end_registration(&mut self, index: u32) {
         if let Progress::Unanswered(request) = self.slots[index].progress {
             self.registering.remove(&request);
         }
     }
 
-    /// Changes the token of an observer to that of the next message of its registration (RFC 7959
-    /// §2.5). The response and the notifications answer the last message, and so have its token.
+    /// Sets the token of an observer to that of the next message of its registration (RFC 7959
+    /// §2.5): the response and the notifications have the token of the last message.
     pub(crate) fn continue_registration(&mut self, index: u32, token: Token, asked: Asked, security: Security) {
         let Observer { watcher, token: before, presence, .. } = &self.slots[index];
         let Watcher { peer, group, .. } = self.watchers[*watcher];
@@ -220,18 +221,20 @@ impl Observers {
         self.by_place.insert(hash, index);
     }
 
-    /// How many observe this.
+    /// Returns the number of observers of a topic, and one of them.
     pub(crate) fn of_topic(&self, name: u64) -> (usize, Option<u32>) {
         let topic = self.by_name.peek(&self.topics, self.hash.spread(name, 1), |topic: &Topic| topic.name == name);
         topic.map_or((0, None), |topic| (self.topics[topic].len as usize, self.topics[topic].observers.first()))
     }
 
-    /// There may be one more of this group with this token, of `capacity` in all.
+    /// Returns `true` if the group may have another observer with this token, of `capacity` in
+    /// total.
     pub(crate) fn admits(&self, group: Group, token: &Token, capacity: usize) -> bool {
         self.shares.admits(group, token.places(), capacity)
     }
 
-    /// There is room for one more of this peer and host, and for its topic.
+    /// Returns `true` if there is room for another observer of this peer and host, and for its
+    /// topic.
     pub(crate) fn admits_of(&mut self, registration: &Registration, limits: &Limits) -> bool {
         let &Registration { ref place, group, host, topic, .. } = registration;
         let of_peer = self.watcher(place.peer).map_or(0, |watcher| self.watchers[watcher].len as usize);
@@ -240,13 +243,14 @@ impl Observers {
             && (self.topic(topic).is_some() || self.topic_shares.admits(group, 1, limits.topics))
     }
 
-    /// There would be room for one more without those that have not proven their presence.
+    /// Returns `true` if there would be room for another observer without those that have not
+    /// proven their presence.
     pub(crate) fn could_admit(&self, group: Group, token: &Token, capacity: usize) -> bool {
         self.shares.could_admit(group, token.places(), capacity, &self.unproven_shares)
     }
 
-    /// The observer that makes room first, and its group: of the oldest ones that have not proven
-    /// their presence one of the group that holds most.
+    /// Returns the observer to be evicted first, and its group: among the oldest that have not
+    /// proven their presence, one of the group that holds most.
     pub(crate) fn displaceable(&mut self) -> Option<(u32, Group)> {
         let checked = self.checked.first_few(&mut self.slots, CANDIDATES);
         let oldest = match checked.is_empty() {
@@ -255,25 +259,26 @@ impl Observers {
         };
         let group = |index: u32| self.watchers[self.slots[index].watcher].group;
         let candidates = oldest.into_iter().map(|index| (index, group(index)));
-        // The oldest, if several groups hold the same number.
+        // The oldest, if several groups hold equally many.
         candidates.rev().max_by_key(|&(_, group)| self.unproven_shares.held(group))
     }
 
-    /// An observer of `other` may make room for one of `group`, which holds `besides` elsewhere.
+    /// Returns `true` if an observer of `other` may be evicted for one of `group`, which holds
+    /// `besides` elsewhere.
     pub(crate) fn may_displace(&self, group: Group, besides: usize, other: Group) -> bool {
         self.unproven_shares.may_displace(group, besides, other)
     }
 
-    /// Reserves bytes for the state of this observer's topic; `false` if they do not fit into
+    /// Reserves bytes for the state of this observer's topic; returns `false` if they exceed
     /// `capacity`.
     pub(crate) fn reserve(&mut self, index: u32, bytes: usize, capacity: usize) -> bool {
         let topic = self.slots[index].topic;
         bytes <= self.topics[topic].bytes || self.resize(topic, bytes, Some(capacity))
     }
 
-    /// Returns the group whose share of `capacity` has room for a state of this size: the one that
-    /// the topic counts in, or else that of another observer. So no group that opens a topic
-    /// first and then fills its share ends the observations of others.
+    /// Returns the group whose share of `capacity` has room for a state of this size: the group
+    /// that is charged for the topic, or else that of another observer. A group therefore cannot
+    /// end the observations of others by opening a topic first and then filling its share.
     pub(super) fn payer(&mut self, topic: u32, bytes: usize, capacity: usize) -> Option<Group> {
         let Self { topics, slots, watchers, state_shares, .. } = self;
         let &Topic { group, bytes: before, ref observers, .. } = &topics[topic];
@@ -287,7 +292,7 @@ impl Observers {
         admitted.map(|observer| group_of(&slots[observer]))
     }
 
-    /// Sets the size of a topic's state; `false` if it does not fit into `capacity`.
+    /// Sets the size of a topic's state; returns `false` if it exceeds `capacity`.
     pub(super) fn resize(&mut self, topic: u32, bytes: usize, capacity: Option<usize>) -> bool {
         let payer = match capacity {
             Some(capacity) => self.payer(topic, bytes, capacity),
@@ -303,7 +308,7 @@ impl Observers {
         true
     }
 
-    /// Enters an observer that is admitted, and that is none yet.
+    /// Inserts an admitted observer.
     pub(crate) fn insert(&mut self, now: Instant, registration: Registration) -> Option<ObserverId> {
         let Registration { place, group, host, topic, proven, measured, request, asked, security } = registration;
         let Place { peer, token, local } = place;
@@ -348,7 +353,7 @@ impl Observers {
         Some(ObserverId { index, generation: self.generation })
     }
 
-    /// Takes an observer that is sent nothing out of all lists; the answer is its peer.
+    /// Removes an observer without a notification in progress; returns its peer.
     pub(crate) fn remove(&mut self, index: u32) -> u32 {
         self.end_registration(index);
         self.unlist(index);
@@ -403,7 +408,7 @@ impl Observers {
         *self.list(presence) = list;
     }
 
-    /// The presence of an observer is this from now on.
+    /// Sets the presence of an observer.
     pub(super) fn set_presence(&mut self, now: Instant, index: u32, presence: Presence) {
         self.unlist(index);
         if presence != Presence::Checked {
@@ -420,7 +425,7 @@ impl Observers {
         first.into_iter().chain(again).min()
     }
 
-    /// Takes the next observer to check now.
+    /// Takes the next observer to be checked now.
     pub(super) fn take_check(&mut self, now: Instant) -> Option<u32> {
         let checks = self.checks?;
         let due =
@@ -431,30 +436,30 @@ impl Observers {
         Some(index)
     }
 
-    /// One that this peer is.
+    /// Returns one of the observers of a peer.
     pub(crate) fn of_peer(&mut self, peer: u32) -> Option<u32> {
         let watcher = self.watcher(peer)?;
         self.watchers[watcher].observers.first()
     }
 
-    /// The observer of this name, if it still observes.
+    /// Returns the place of an observer that still exists.
     pub(crate) fn live(&self, id: ObserverId) -> Option<u32> {
         self.slots.get(id.index).filter(|observer| observer.generation == id.generation).map(|_| id.index)
     }
 
-    /// Its name, its peer, and what it observes.
+    /// Returns the ID, the peer and the topic's name of an observer.
     pub(crate) fn named(&self, index: u32) -> (ObserverId, u32, u64) {
         let &Observer { generation, watcher, topic, .. } = &self.slots[index];
         (ObserverId { index, generation }, self.watchers[watcher].peer, self.topics[topic].name)
     }
 
-    /// Where it is.
+    /// Returns the identity of an observer.
     pub(crate) fn place(&self, index: u32) -> Place {
         let Observer { watcher, token, local, .. } = &self.slots[index];
         Place { peer: self.watchers[*watcher].peer, token: token.clone(), local: *local }
     }
 
-    /// It registered with a request that was protected like this.
+    /// Returns `true` if its registration was protected with the same context.
     pub(crate) fn is_secured_as(&self, index: u32, security: &Security) -> bool {
         self.slots[index].security.is_as(security)
     }
@@ -468,7 +473,8 @@ impl Observers {
         self.by_place.find(&self.slots, hash, is_it)
     }
 
-    /// The observer whose last notification had this message ID, as long as no other message can have it.
+    /// Returns the observer whose last notification had this message ID, within the lifetime of the
+    /// ID.
     pub(crate) fn with_id(&mut self, now: Instant, peer: u32, id: MessageId, lifetime: Duration) -> Option<u32> {
         let watcher = self.watcher(peer)?;
         let lives = |left: Stamp| u128::from(left.age_ms(Stamp::at(now))) < lifetime.as_millis();
@@ -476,7 +482,7 @@ impl Observers {
         self.watchers[watcher].observers.find(&mut self.slots, is_it)
     }
 
-    /// The observer whose first response this exchange is.
+    /// Returns the observer whose first response was sent by this exchange.
     pub(crate) fn first_answered_by(&mut self, place: &Place, exchange: ExchangeId) -> Option<u32> {
         self.find(place).filter(|&index| self.slots[index].first == Some(exchange.generation))
     }

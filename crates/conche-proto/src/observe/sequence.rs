@@ -2,31 +2,31 @@
 
 use conche_cc::Instant;
 
-/// The bits of time that number notifications: units of 2^16 ns, 15 259 of them a second. The RFC demands that fewer than
-/// 2^23 pass within 256 s; these are half of that.
+/// Sequence numbers count units of 2^16 ns, 15 259 per second. The RFC requires fewer than 2^23
+/// within 256 s; this is half of that.
 const TICK_BITS: u32 = 16;
 
-/// The numbers of one topic: never lower than the clock, so that they go on rising after a topic was forgotten, and never
-/// the same for two states.
+/// The sequence numbers of a topic: never below the clock, so that they still increase after a
+/// topic was forgotten, and never equal for two states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sequence(u64);
 
 impl Sequence {
     pub(super) const START: Self = Self(0);
 
-    /// The number of what is true now.
+    /// Returns the number of the current state.
     pub(super) fn at(&mut self, now: Instant) -> u32 {
         self.0 = self.0.max(now.as_nanos() >> TICK_BITS);
         self.value()
     }
 
-    /// The number of a new state.
+    /// Returns the number of a new state.
     pub(super) fn next(&mut self, now: Instant) -> u32 {
         self.0 = (now.as_nanos() >> TICK_BITS).max(self.0 + 1);
         self.value()
     }
 
-    /// A number lower than that of the newest state.
+    /// Returns a number below that of the newest state.
     pub(super) const fn before(self) -> u32 {
         Self(self.0.wrapping_sub(1)).value()
     }

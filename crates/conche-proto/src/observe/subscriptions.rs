@@ -15,24 +15,24 @@ use crate::security::Security;
 use crate::store::{Arena, Index, Seldom, Timers};
 use conche_cc::Instant;
 
-/// Names something that this endpoint observes.
+/// Identifies a subscription of this endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SubscriptionId {
     index: u32,
     generation: u32,
 }
 
-/// Why a subscription is over.
+/// Why a subscription ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SubscriptionEnd {
-    /// The server answered, but does not notify: a response without the Observe option (RFC 7641 §3.1).
+    /// The server responded without the Observe option, so it does not notify (RFC 7641 §3.1).
     NotObserved,
-    /// The server ended it with this error (RFC 7641 §3.2).
+    /// The server ended the observation with this error (RFC 7641 §3.2).
     Error(Code),
     /// A registration failed, the first or a later one.
     Failed(Failure),
-    /// The application cancelled the exchange by which the endpoint registered again.
+    /// The application cancelled the exchange of a repeated registration.
     Cancelled,
 }
 
@@ -47,31 +47,31 @@ impl fmt::Display for SubscriptionEnd {
     }
 }
 
-/// A subscription to enter.
+/// A subscription to be inserted.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) peer: u32,
     pub(crate) token: Token,
-    /// The registration, as it is sent again.
+    /// The registration, for repetition.
     pub(crate) request: Content,
     pub(crate) reliability: Reliability,
-    /// The registration that is on its way.
+    /// The registration in progress.
     pub(crate) exchange: ExchangeId,
-    /// If it offers to take states in sets.
+    /// Set if Q-Block notifications are accepted.
     pub(crate) in_sets: Option<InSets>,
     pub(crate) security: Security,
 }
 
-/// What a registration says whose states may come in sets (RFC 9177).
+/// Q-Block parameters of a registration (RFC 9177).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InSets {
-    /// Stands for what is observed in all that asks for more.
+    /// Request-Tag of all requests for missing blocks.
     pub(crate) tag: RequestTag,
-    /// Its own body went in sets.
+    /// The registration's body was sent by Q-Block.
     pub(crate) uploaded: bool,
 }
 
-/// Something that is observed.
+/// A subscription.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     generation: u32,
@@ -79,23 +79,23 @@ pub(crate) struct Subscription {
     pub(crate) token: Token,
     pub(crate) request: Content,
     pub(crate) reliability: Reliability,
-    /// A registration that is on its way.
+    /// A registration in progress.
     pub(crate) exchange: Option<ExchangeId>,
-    /// The newest notification; `None` before the server has agreed.
+    /// The newest notification; `None` before the first response.
     pub(crate) newest: Option<Order>,
     pub(crate) in_sets: Option<InSets>,
-    /// A newer state that has come in part.
+    /// The exchange that receives a newer state.
     pub(crate) coming: Option<ExchangeId>,
-    /// How registrations are protected, and what notifications are bound to.
+    /// Protection of registrations; notifications are bound to it.
     pub(crate) security: Security,
 }
 
-/// All that this endpoint observes.
+/// All subscriptions of this endpoint.
 #[derive(Debug)]
 pub(crate) struct Subscriptions {
     slots: Arena<Subscription>,
     by_token: Index,
-    /// When each of them becomes stale.
+    /// Timers for subscriptions to become stale.
     timers: Timers,
     hash: Keyed,
     generation: u32,
@@ -139,7 +139,6 @@ impl Subscriptions {
         Some(SubscriptionId { index, generation })
     }
 
-    /// Forgets a subscription.
     pub(crate) fn remove(&mut self, index: u32) {
         self.timers.cancel(index);
         self.by_token.remove(index);
@@ -167,18 +166,18 @@ impl Subscriptions {
         self.by_token.find(&self.slots, self.hash_of(peer, token), is_it)
     }
 
-    /// From now on it is fresh until then.
+    /// Marks a subscription as fresh until `at`.
     pub(crate) fn fresh_until(&mut self, index: u32, at: Instant) {
         self.timers.set(index, at);
     }
 
-    /// It is being registered again, so it becomes stale by no timer.
+    /// Records a repeated registration and stops the timer.
     pub(crate) fn registering(&mut self, index: u32, exchange: ExchangeId) {
         self.timers.cancel(index);
         self.slots[index].exchange = Some(exchange);
     }
 
-    /// How each of them is protected.
+    /// Returns the protection of all subscriptions.
     #[cfg(feature = "oscore")]
     pub(crate) fn securities(&self) -> impl Iterator<Item = &Security> {
         self.slots.iter().map(|(_, subscription)| &subscription.security)
@@ -192,7 +191,7 @@ impl Subscriptions {
         self.timers.next()
     }
 
-    /// A subscription that has become stale.
+    /// Returns a subscription that has become stale.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
         self.timers.pop_due(now)
     }

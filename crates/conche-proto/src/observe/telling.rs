@@ -1,5 +1,5 @@
-//! What [`Observers`] are told: which of them have to learn of a state, and what is known of their having it (RFC 7641 §4.2 to
-//! §4.5).
+//! Selects the observers to be notified of a state, and tracks which have received it (RFC 7641
+//! §4.2 to §4.5).
 
 use super::entry::{ContentFormat, Presence, Progress, Watcher};
 use super::observers::{Notification, Observers, Place};
@@ -10,8 +10,8 @@ use crate::exchange::{Content, ExchangeId, Reliability, Response};
 use conche_cc::Instant;
 use conche_cc::units::Stamp;
 
-/// So many Non-confirmable notifications follow each other before one has to be acknowledged: whoever forges an address
-/// makes it get no more, and a client that has gone without a word is noticed.
+/// Maximum number of consecutive Non-confirmable notifications before one must be acknowledged:
+/// limits traffic to a forged address, and detects clients that have left silently.
 const NON_IN_A_ROW: u8 = 4;
 
 impl Observers {
@@ -19,52 +19,52 @@ impl Observers {
         self.slots[index].progress
     }
 
-    /// The first response to an observer, which is a notification as well: with the number of what was true when it
-    /// registered.
+    /// Adds the Observe option to the first response, which is also a notification, with the number
+    /// of the state at registration.
     pub(crate) fn first_response(&mut self, now: Instant, index: u32, response: &Response) -> Body {
         let Response { code, body, .. } = response;
         let observer = &mut self.slots[index];
         observer.format = ContentFormat::of(*code, body);
         let topic = &mut self.topics[observer.topic];
-        // What the application says is older than what it has said meanwhile.
+        // The response is older than a state published since the registration.
         let sequence = if observer.seen == topic.version { topic.sequence.at(now) } else { topic.sequence.before() };
         body.with_uint(OptionNumber::OBSERVE, sequence)
     }
 
-    /// The request that registered an observer is answered, by this exchange if not with the acknowledgement.
+    /// Records that the registration was answered, by `exchange` if not with the acknowledgement.
     pub(crate) fn answered(&mut self, index: u32, exchange: Option<ExchangeId>) {
         self.end_registration(index);
         let observer = &mut self.slots[index];
         (observer.progress, observer.first) = (Progress::Idle, exchange.map(|exchange| exchange.generation));
     }
 
-    /// Its first response left, as a Non-confirmable message with this ID.
+    /// Records that the first response was sent as a Non-confirmable message with this ID.
     pub(crate) fn answer_left(&mut self, now: Instant, index: u32, id: MessageId) {
         let observer = &mut self.slots[index];
         (observer.last, observer.left) = (Some(id), Stamp::at(now));
     }
 
-    /// What a state of a topic would be as a notification, if anybody observes it.
+    /// Returns the notification for a state of a topic, if the topic has observers.
     pub(crate) fn notification(&mut self, now: Instant, name: u64, response: &Response) -> Option<Body> {
         let topic = self.topic(name)?;
-        // An error ends the observation and has no number (RFC 7641 §4.2).
+        // An error ends the observation and has no sequence number (RFC 7641 §4.2).
         Some(match response.code.is_success() {
             true => response.body.with_uint(OptionNumber::OBSERVE, self.topics[topic].sequence.next(now)),
             false => response.body.clone(),
         })
     }
 
-    /// Whether this fits as the new state of a topic. An error, which is the last state, always
-    /// does.
+    /// Returns `true` if this fits as the new state of a topic. An error, which is the last state,
+    /// always fits.
     pub(crate) fn has_room(&mut self, name: u64, response: &Response, capacity: usize) -> bool {
         let topic = self.topic(name).filter(|_| response.code.is_success());
         topic.is_none_or(|topic| self.payer(topic, response.body.len(), capacity).is_some())
     }
 
-    /// A topic has a new state: its observers are visited from now on.
+    /// Sets the new state of a topic and starts to visit its observers.
     ///
-    /// `None` if the state does not fit into `state_bytes`. An error, which is the last state,
-    /// always does.
+    /// Returns the number of observers; `None` if the state does not fit into `state_bytes`. An
+    /// error, which is the last state, always fits.
     pub(crate) fn changed(&mut self, now: Instant, name: u64, state: State, state_bytes: usize) -> Option<usize> {
         let Some(index) = self.topic(name) else { return Some(0) };
         let capacity = state.content.code.is_success().then_some(state_bytes);
@@ -79,7 +79,7 @@ impl Observers {
         self.walk(index);
         self.settling.set(index, settles);
         if over {
-            // Its last state is Confirmable, unless the application does not want that.
+            // The last state is sent as a Confirmable message by default, so it need not settle.
             self.settling.cancel(index);
             self.topics[index].named = false;
             self.by_name.remove(index);
@@ -87,7 +87,7 @@ impl Observers {
         Some(len)
     }
 
-    /// The observers of a topic are visited from now on, each of them once.
+    /// Starts to visit each observer of a topic once.
     fn walk(&mut self, index: u32) {
         let topic = &mut self.topics[index];
         topic.to_visit = topic.len;
@@ -96,17 +96,17 @@ impl Observers {
         }
     }
 
-    /// When a state settles next, or an observer is to be checked.
+    /// Returns when the next state settles or the next observer is to be checked.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.settling.next().into_iter().chain(self.next_check()).min()
     }
 
-    /// How many states are to settle.
+    /// Returns the number of states that have not settled.
     pub(crate) fn timers(&self) -> usize {
         self.settling.len()
     }
 
-    /// The next observer that has to learn of a change, or to confirm that it has; topics take turns.
+    /// Returns the next observer to be notified or checked; topics take turns.
     pub(crate) fn visit(&mut self, now: Instant) -> Option<u32> {
         if let Some(observer) = self.take_check(now) {
             return Some(observer);
@@ -132,15 +132,16 @@ impl Observers {
         None
     }
 
-    /// There is a state that it was not sent, and nothing in the way.
+    /// Returns `true` if the newest state was not sent to the observer and can be.
     pub(crate) fn is_behind(&self, index: u32) -> bool {
         let observer = &self.slots[index];
         let unanswered = matches!(observer.progress, Progress::Unanswered(_));
         !unanswered && !observer.over && observer.seen != self.topics[observer.topic].version
     }
 
-    /// It was sent the newest state by nothing but Non-confirmable messages, and that has settled since: it is sent it once
-    /// more, to be acknowledged, so that what it knows becomes what is true (RFC 7641 §1.3, §4.5).
+    /// Returns `true` if the newest state has settled, but was sent only in Non-confirmable
+    /// messages: it is sent once more as a Confirmable one, for eventual consistency (RFC 7641
+    /// §1.3, §4.5).
     pub(crate) fn is_doubtful(&self, index: u32) -> bool {
         let observer = &self.slots[index];
         let topic = &self.topics[observer.topic];
@@ -148,25 +149,26 @@ impl Observers {
         topic.settled && !observer.over && observer.unconfirmed > 0 && !topic.state.as_ref().is_some_and(never)
     }
 
-    /// It is to prove its presence, and nothing is under way that it could acknowledge.
+    /// Returns `true` if the observer must prove its presence, and has no message in progress that
+    /// it could acknowledge.
     pub(crate) fn is_in_question(&self, index: u32) -> bool {
         let observer = &self.slots[index];
         observer.presence == Presence::Checked && observer.progress == Progress::Idle
     }
 
-    /// It was sent all that there will ever be.
+    /// Returns `true` if the observer was sent the last state of its topic.
     pub(crate) fn is_over(&self, index: u32) -> bool {
         let topic = &self.topics[self.slots[index].topic];
         topic.is_over() && !self.is_behind(index)
     }
 
-    /// It was sent 4.06, since the newest state has another Content-Format than its first response
-    /// (RFC 7641 §4.2).
+    /// Returns `true` if the observer was sent 4.06, because the newest state has another
+    /// Content-Format than its first response (RFC 7641 §4.2).
     pub(crate) fn has_other_format(&self, index: u32) -> bool {
         self.slots[index].over
     }
 
-    /// The newest state, which counts as sent from now on.
+    /// Returns the newest state as a notification, and records it as sent.
     pub(crate) fn message(&mut self, now: Instant, index: u32) -> Option<Notification> {
         let observer = &mut self.slots[index];
         let topic = &self.topics[observer.topic];
@@ -179,7 +181,7 @@ impl Observers {
             true => Content { code: Code::NOT_ACCEPTABLE, body: Body::EMPTY },
             false => content.clone(),
         };
-        // Without checks, a notification after half a day is one.
+        // Without checks enabled, a notification after half a day serves as one.
         let overdue = observer.presence == Presence::Checked || now - observer.confirmed >= ObserverChecks::EVERY;
         let first = self.checks.is_some() && !observer.acknowledged;
         let doubtful = first || topic.settled || observer.unconfirmed >= NON_IN_A_ROW;
@@ -196,12 +198,12 @@ impl Observers {
         Some(Notification { place, group, asked, security, content, reliability })
     }
 
-    /// A notification is under way.
+    /// Records a notification in progress.
     pub(crate) fn sending(&mut self, index: u32, exchange: ExchangeId) {
         self.slots[index].progress = Progress::Sending(exchange);
     }
 
-    /// A notification left.
+    /// Records a sent notification.
     pub(crate) fn left(&mut self, now: Instant, index: u32, id: MessageId, confirmable: bool) {
         let observer = &mut self.slots[index];
         (observer.last, observer.left) = (Some(id), Stamp::at(now));
@@ -210,20 +212,20 @@ impl Observers {
         }
     }
 
-    /// A payload of a state in sets left, which begins it or not.
+    /// Records a sent payload of a Q-Block notification; `begins` for its first one.
     pub(crate) fn payload_left(&mut self, now: Instant, index: u32, id: MessageId, begins: bool) {
         let observer = &mut self.slots[index];
         (observer.last, observer.left) = (Some(id), Stamp::at(now));
         observer.unconfirmed = observer.unconfirmed.saturating_add(u8::from(begins));
     }
 
-    /// Its notification is over.
+    /// Records the end of a notification.
     pub(crate) fn idle(&mut self, index: u32) {
         self.slots[index].progress = Progress::Idle;
     }
 
-    /// It acknowledged a notification, its first response or a ping. That proves its presence, if
-    /// message IDs from this peer are trusted.
+    /// Records an acknowledgement of a notification, a first response or a ping. It proves the
+    /// observer's presence if message IDs from its peer are trusted.
     pub(crate) fn acknowledged(&mut self, now: Instant, index: u32, trusted: bool) {
         let observer = &mut self.slots[index];
         (observer.acknowledged, observer.unconfirmed) = (true, 0);
@@ -234,7 +236,7 @@ impl Observers {
         }
     }
 
-    /// What was under way to it never left.
+    /// Records that the notification in progress was never sent.
     pub(crate) fn missed(&mut self, index: u32) {
         let observer = &mut self.slots[index];
         (observer.seen, observer.over) = (observer.seen.wrapping_sub(1), false);

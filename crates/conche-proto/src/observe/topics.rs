@@ -1,7 +1,9 @@
-//! [`Topic`]: what can be observed, the newest state of it, and a walk to all observers that takes them one by one.
+//! [`Topic`]: an observed resource with its newest state, and an incremental walk over its
+//! observers.
 //!
-//! A change costs the same whether one observes or a hundred thousand: it raises the topic's version. Each observer
-//! remembers the version that it was sent last, so that what it missed in between never waits anywhere.
+//! A change has constant cost, regardless of the number of observers: it increments the topic's
+//! version. Each observer stores the version that it was last sent, so that skipped states are not
+//! queued.
 
 use core::time::Duration;
 
@@ -10,49 +12,49 @@ use crate::exchange::{Content, Reliability};
 use crate::shares::Group;
 use crate::store::{Linked, Links, List};
 
-/// The least and the most time that a state has to stay to be sent once more.
+/// Minimum and maximum time until a state has settled.
 const SETTLED_AFTER: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(3_600));
 
-/// How late the change of a resource may be that changes whenever its Max-Age is over. Clients wait for 5 s at least before
-/// they register again (RFC 7641 §3.3.1).
+/// Allowed delay of a resource that changes whenever its Max-Age expires. Clients wait at least 5 s
+/// before they register again (RFC 7641 §3.3.1).
 const LATE: Duration = Duration::from_secs(2);
 
 /// The kind of the lists of a topic's observers.
 #[derive(Debug)]
 pub(super) struct OfTopic;
 
-/// The kind of the list of topics whose observers are being told.
+/// The kind of the list of topics whose observers are being visited.
 #[derive(Debug)]
 pub(super) struct Walking;
 
-/// Something that is observed.
+/// A topic: observations that differ only in the client.
 #[derive(Debug)]
 pub(super) struct Topic {
-    /// What the application calls it.
+    /// The application's name.
     pub(super) name: u64,
     /// Counts states.
     pub(super) version: u32,
     /// The newest state, encoded once for all observers; `None` before the first change.
     pub(super) state: Option<State>,
     pub(super) sequence: Sequence,
-    /// In the order of the walk: who was visited goes to the end.
+    /// In the order of the walk: a visited observer moves to the end.
     pub(super) observers: List<OfTopic>,
     pub(super) len: u32,
-    /// The group of sources whose shares it counts in, at first the one that opened it, and the
-    /// bytes of its state there.
+    /// The group of sources that is charged for the topic, initially the one that opened it, and
+    /// the charged bytes of its state.
     pub(super) group: Group,
     pub(super) bytes: usize,
-    /// The newest state has stayed for so long that whoever may have missed it is sent it once more.
+    /// The newest state has settled: it is sent again to observers that may have missed it.
     pub(super) settled: bool,
-    /// How many of them the walk still has to visit.
+    /// Number of observers still to be visited.
     pub(super) to_visit: u32,
     pub(super) walks: bool,
-    /// It is found by its name: not any more after its last state.
+    /// Can be found by its name; `false` after its last state.
     pub(super) named: bool,
     pub(super) walking: Links,
 }
 
-/// What observers are to learn.
+/// A state to be sent to observers.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     pub(crate) content: Content,
@@ -60,8 +62,9 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// How long it has to stay to be sent once more to whoever may have missed it: a little longer than its Max-Age, since an
-    /// earlier change would have repaired that, and a later one finds that the client does not believe what it knows any more.
+    /// Returns the time until the state has settled and is sent again to observers that may have
+    /// missed it: slightly more than its Max-Age. An earlier change would make this unnecessary;
+    /// later, the client would consider its state stale.
     pub(super) fn settles_after(&self) -> Duration {
         let content = self.content.body.content(self.content.code);
         let max_age = content.map_or(SETTLED_AFTER.0, |content| content.max_age());
@@ -88,7 +91,7 @@ impl Topic {
         }
     }
 
-    /// Its state is an error: the last thing that observers learn (RFC 7641 §4.2).
+    /// Returns `true` if the state is an error: the last notification to observers (RFC 7641 §4.2).
     pub(super) fn is_over(&self) -> bool {
         self.state.as_ref().is_some_and(|state| !state.content.code.is_success())
     }

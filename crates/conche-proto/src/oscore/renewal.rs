@@ -11,7 +11,7 @@
 //! The ID context takes these values in turn. During the renewal, the kid context is an encoded
 //! CBOR byte string; after the client has received an answer, it is R2 || R3 itself. R2 consists of
 //! a random number, the time and a MAC, so that the server can verify it without storing it. After
-//! the server accepts one of its offers, it accepts no earlier offer. Thus no keys are ever used
+//! the server accepts one of its offers, it accepts no earlier offer. Thus no keys are ever agreed on
 //! twice, and a replayed request only gets another offer, which is useless without the keys.
 
 use alloc::borrow::Cow;

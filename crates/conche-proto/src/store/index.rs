@@ -93,7 +93,7 @@ impl Index {
         }
     }
 
-    /// Returns the entry with this hash for which `is_it` returns `true`.
+    /// Returns the entry with this hash that `is_it` accepts.
     #[inline]
     pub(crate) fn find<T>(&mut self, arena: &Arena<T>, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<u32> {
         match &mut self.entries {
@@ -167,7 +167,7 @@ impl Index {
 }
 
 impl Table {
-    /// Returns the entry with this hash for which `is_it` returns `true`, and counts the visits.
+    /// Returns the entry with this hash that `is_it` accepts, and counts the visits.
     #[inline]
     fn find<T>(&mut self, arena: &Arena<T>, hash: u32, is_it: impl Fn(&T) -> bool) -> Option<u32> {
         let (found, steps) = self.search(arena, hash, is_it);
@@ -316,7 +316,7 @@ impl Table {
     }
 }
 
-/// Number of splits by which the memory of a split is prefetched, so that it has arrived by then.
+/// Number of splits that the memory of a split is prefetched ahead, so that it has arrived by then.
 const AHEAD: usize = 8;
 
 /// Numbered values in chunks. Only the first chunk ever moves; empty chunks are not allocated.
@@ -328,7 +328,7 @@ struct Chunks<T> {
 const CHUNK: usize = 256;
 
 impl<T: Copy> Chunks<T> {
-    /// Stores a value under a number, whose place is created if necessary.
+    /// Stores a value under a number; creates its place if necessary.
     #[inline]
     fn put(&mut self, number: usize, value: T) {
         match self.chunks.get_mut(number / CHUNK).and_then(|chunk| chunk.get_mut(number % CHUNK)) {

@@ -20,7 +20,7 @@ use conche_cc::Instant;
 use super::NIL;
 use super::wheel::{Wheel, tick};
 
-/// Number of timers from which a wheel is used.
+/// Minimum number of timers for the use of a wheel.
 const MANY: usize = 64;
 
 /// Position of a timer that is in the wheel.

@@ -1,17 +1,19 @@
-//! [`SetTransfer`]: a client's request whose body, or whose response's body, goes in sets (RFC 9177 §4.3, §4.4).
+//! [`SetTransfer`]: a client's Q-Block request, for its own body or that of its response (RFC 9177
+//! §4.3, §4.4).
 //!
-//! The first message is Confirmable: only such a message does a peer without the options answer
-//! with 4.02 (§4.1). It carries the request's first block, or asks for the response's first. All
-//! others are Non-confirmable, unless the configuration has them Confirmable.
+//! The first message is Confirmable: only then does a peer without Q-Block support respond with
+//! 4.02 (§4.1). It carries the first block of the request, or requests the first block of the
+//! response. All further messages are Non-confirmable, unless configured as Confirmable.
 //!
 //! A peer may refuse a message of a body with 4.02 or 4.00. If it refuses requests for single
 //! blocks of a response, or sends single blocks without Size2, the client requests the whole
 //! response (NUM 0 and M set). If the peer refuses that too, the client repeats the request with
 //! Block1 and Block2. It does the same for an upload that the peer refuses, or that succeeds before
-//! all blocks have left: the peer took the first block for the whole body.
+//! all blocks were sent: the peer took the first block for the whole body.
 //!
-//! What is to be observed is asked for as a whole, since its states come without being asked for, each in sets and with the
-//! number that orders them in every payload (§4.5): a newer one takes the place of what has come of an older one.
+//! Observed resources are always requested as a whole, because notifications arrive unrequested,
+//! each in bursts, with the sequence number in every payload (§4.5): a newer state replaces the
+//! parts of an older one.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -31,7 +33,7 @@ use crate::codec::{
 };
 use conche_cc::Instant;
 
-/// Tells the bodies of equal requests apart (RFC 9175 §3).
+/// Distinguishes the bodies of equal requests (RFC 9175 §3).
 pub(crate) type RequestTag = [u8; 4];
 
 /// The parameters of RFC 9177 §7.2.
@@ -40,65 +42,66 @@ pub(crate) struct SetRules {
     pub(crate) max_payloads: u16,
     pub(crate) patience: Patience,
     pub(crate) non_max_retransmit: u8,
-    /// Payloads are sent as Confirmable messages.
+    /// Send payloads as Confirmable messages.
     pub(crate) confirmable: bool,
 }
 
-/// What a response means for a transfer.
+/// The next step of a transfer after a response.
 #[derive(Debug)]
 pub(crate) enum SetStep {
-    /// The set that is due leaves.
+    /// Send the burst that is due.
     Set,
-    /// Send this at once, as an answer to what came.
+    /// Send this immediately.
     Say(Body),
-    /// Nothing follows now.
+    /// Wait.
     Wait,
-    /// This is the whole response.
+    /// Complete, with this response.
     Done(OwnedMessage),
-    /// The response itself is the answer to the request.
+    /// Complete; the received message is the response.
     AsItIs,
     /// The peer refuses Q-Block: repeat the request with Block1 and Block2.
     Fallback,
     /// The peer does not send single blocks by Q-Block2: request the whole response with this.
     Whole(Box<(SetTransfer, Body)>),
-    /// It goes on by Block2.
+    /// Continue with Block2.
     Blocks,
-    /// It cannot go on.
+    /// The transfer failed.
     Failed(Trouble),
 }
 
-/// A client's request that goes in sets.
+/// A client's Q-Block request.
 #[derive(Debug)]
 pub(crate) struct SetTransfer {
     pub(crate) code: Code,
-    /// The request as the application gave it.
+    /// The request as submitted by the application.
     pub(crate) whole: Body,
     /// Its options, with a Request-Tag.
     head: Body,
     payload: Bytes,
     pub(crate) sender: Option<Sender>,
     receiver: Option<(Receiver, Marks)>,
-    /// Its own body went in sets, and does not go again with what asks for more of the response.
+    /// The request's body was sent by Q-Block, and is not repeated in requests for more of the
+    /// response.
     uploaded: bool,
-    /// It registers an observer, or a state of what is observed comes.
+    /// The request registers an observer, or the transfer receives a notification.
     observes: bool,
-    /// All of a response comes without being asked for, set by set.
+    /// The response arrives unrequested, burst by burst.
     pushed: bool,
-    /// Of the state that comes: the newest number that any of its payloads had.
+    /// For a notification: the newest sequence number in any of its payloads.
     newest: Option<Order>,
-    /// No message but the first has left.
+    /// Only the first message was sent.
     alone: bool,
-    /// Of the body before, where it changed on the way.
+    /// Marks of the previous body, if it changed during the transfer.
     outdated: Option<Marks>,
     fetched_again: u8,
-    /// Messages have tokens of their own, which differ in the last two bytes: this is the number of the last. It is so many
-    /// that numbers begin anew only after a body of 2^16 messages.
+    /// Number of the last message. Tokens of messages differ in their last two bytes, which hold
+    /// its lower 16 bits; they repeat only after a body of 2^16 messages.
     token: u32,
     pub(crate) has_tokens: bool,
 }
 
 impl SetTransfer {
-    /// Of a request whose body goes in sets; its first message. `None` if no block fits.
+    /// Starts a Q-Block upload; returns it with its first message. `None` if no block fits.
     pub(crate) fn upload(
         code: Code,
         whole: &Body,
@@ -112,14 +115,14 @@ impl SetTransfer {
         let size = largest_fitting(rules.block_size, others, rules.message_bytes)?;
         let sender = Sender::new(payload.len(), size, sets.max_payloads, 1);
         let transfer = Self::new(code, whole, head, payload, Some(sender));
-        // Whoever gets a body in sets answers so, without being asked for each set (RFC 9177 §4.1).
+        // The receiver acknowledges bursts without being asked (RFC 9177 §4.1).
         let transfer = Self { uploaded: true, pushed: true, ..transfer };
         let first = transfer.block(0)?;
         Some((transfer, first))
     }
 
-    /// Of a request that asks for a response in sets: for the first block of it or, if it is to be observed, for the whole of
-    /// each state. Its first message.
+    /// Starts a request for a Q-Block response; returns it with its first message. Requests the
+    /// first block, or whole states if the resource is to be observed.
     pub(crate) fn download(code: Code, whole: &Body, tag: RequestTag, size: BlockSize) -> (Self, Body) {
         let head = whole.rewritten(|number| !is_ours(number), &[], b"").with_request_tag(&tag);
         let transfer = Self::new(code, whole, head, whole.payload(), None);
@@ -129,7 +132,7 @@ impl SetTransfer {
         (transfer, body)
     }
 
-    /// Of a state of what was registered for with such a request: it has begun to come by itself.
+    /// Creates the receiver of a Q-Block notification for such a request.
     pub(crate) fn state(code: Code, whole: &Body, tag: RequestTag, uploaded: bool) -> Self {
         let (transfer, _) = Self::download(code, whole, tag, BlockSize::default());
         Self { uploaded, alone: false, ..transfer }
@@ -157,33 +160,35 @@ impl SetTransfer {
         }
     }
 
-    /// The bytes that it takes in memory beside what it shares with others.
+    /// Returns its memory in bytes, without shared memory.
     pub(crate) fn bytes(&self) -> usize {
         self.receiver.as_ref().map_or(0, |(receiver, _)| receiver.bytes())
     }
 
-    /// Its own body is in sets.
+    /// Returns `true` if the request's body is sent by Q-Block.
     pub(crate) fn is_upload(&self) -> bool {
         self.uploaded
     }
 
-    /// No message but the first has left.
+    /// Returns `true` if only the first message was sent.
     pub(crate) fn is_alone(&self) -> bool {
         self.alone
     }
 
-    /// The response to what is sent has come, not a word about which of its blocks have arrived.
+    /// Returns `true` if this is the final response to an upload, rather than a report of received
+    /// or missing blocks.
     pub(crate) fn is_answered_by(&self, response: &Message<'_>) -> bool {
         self.sender.is_some() && !is_about_sets(response)
     }
 
-    /// The token of the next payload. Of a registration all have the same, so that it can be repeated under it.
+    /// Returns the token of the next payload. All payloads of a registration have the same one, so
+    /// that it can be repeated with it.
     pub(crate) fn payload_token(&mut self, base: &Token) -> Token {
         self.alone = false;
         if self.observes { base.clone() } else { self.next_token(base) }
     }
 
-    /// The token of the next message.
+    /// Returns the token of the next message.
     pub(crate) fn next_token(&mut self, base: &Token) -> Token {
         self.alone = false;
         if !self.has_tokens {
@@ -194,18 +199,18 @@ impl SetTransfer {
         base.clone().numbered(u16::from_le_bytes([low, high]))
     }
 
-    /// A message with this token has left, which differs from `base` in its number.
+    /// Returns `true` if a message with this token was sent; it differs from `base` in its number.
     pub(crate) fn has_used(&self, base: &Token, token: &Token) -> bool {
         let (Some(number), true) = (token.number(), self.has_tokens) else { return false };
         base.clone().numbered(number) == *token && u32::from(number) <= self.token
     }
 
-    /// When to ask for what is missing, if the response is on its way.
+    /// Returns when to request missing blocks, if the response is being received.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.receiver.as_ref().map(|(receiver, _)| receiver.due())
     }
 
-    /// The message with this block of the request's body.
+    /// Returns the message with this block of the request's body.
     pub(crate) fn block(&self, number: u32) -> Option<Body> {
         let size = self.sender.as_ref()?.size;
         let (range, block) = cut(self.payload.len(), number as usize * size.bytes(), size)?;
@@ -215,14 +220,14 @@ impl SetTransfer {
         Some(self.head.rewritten(|_| true, &added, self.payload.get(range)?))
     }
 
-    /// The first message was acknowledged after this time, and the response to it is still to come: the peer has the first
-    /// block.
+    /// Handles the acknowledgement of the first message, which has no response yet: the peer has
+    /// the first block. Returns `true` if a burst follows.
     pub(crate) fn acknowledged(&mut self, round_trip: Option<Duration>) -> bool {
         self.sender = self.sender.take().map(|sender| sender.after(round_trip));
         self.sender.as_mut().is_some_and(|sender| sender.has_left() && sender.begin_set())
     }
 
-    /// Where each payload is acknowledged by itself: the next one.
+    /// Returns the next payload, if payloads are Confirmable.
     pub(crate) fn next_payload(&mut self) -> Option<Body> {
         let sender = self.sender.as_mut()?;
         if sender.has_left() {
@@ -232,7 +237,7 @@ impl SetTransfer {
         self.block(number)
     }
 
-    /// A response came. `first`: to the first message.
+    /// Handles a response; `first` if it answers the first message.
     pub(crate) fn answer(
         &mut self,
         now: Instant,
@@ -253,35 +258,35 @@ impl SetTransfer {
             };
         }
         if code.is_success() && self.sender.as_ref().is_some_and(|sender| !sender.is_at_end()) {
-            // The peer cannot have received the entire body (RFC 9177 §4.3): it ignored a critical
+            // The peer cannot have received the whole body (RFC 9177 §4.3): it ignored a critical
             // option.
             return if self.code.is_idempotent() { SetStep::Fallback } else { SetStep::Failed(Trouble::Unacceptable) };
         }
-        // All of its body has arrived, or none of it is wanted.
+        // The whole body has arrived, or the peer wants none of it.
         self.sender = None;
         if self.observes && !self.alone && self.receiver.is_some() && !code.is_success() {
-            // What was missing is of an older state than the one that is coming. An error of what is observed comes as a
-            // notification.
+            // The missing payloads belonged to an older state. An error of the resource would
+            // arrive as a notification.
             return SetStep::Wait;
         }
         match response.block(OptionNumber::Q_BLOCK2) {
             Ok(Some(block)) if block.more || block.num > 0 || self.receiver.is_some() => {
                 self.receive(now, response, block, rules, sets)
             }
-            // A copy of the first block may come late.
+            // A duplicate of the first block may arrive late.
             Ok(None) if self.receiver.is_none() => SetStep::Blocks,
             Ok(_) => SetStep::AsItIs,
             Err(_) => SetStep::Failed(Trouble::Unacceptable),
         }
     }
 
-    /// Returns `true` if the request may be repeated: an upload whose response has begun must not
-    /// be executed twice. A refusal that follows a registration concerns an older state.
+    /// Returns `true` if the request may be repeated: an upload whose response has started must not
+    /// be executed twice. A refusal after a registration concerns an older state.
     fn may_begin_anew(&self, first: bool) -> bool {
         (first || !self.observes) && (self.receiver.is_none() || !self.uploaded)
     }
 
-    /// Chooses the next way to make a request after the peer refused the current one.
+    /// Selects the next method after the peer refused the current one.
     fn ask_otherwise(&self, rules: &Rules) -> SetStep {
         if self.uploaded || self.pushed || self.alone {
             return SetStep::Fallback;
@@ -297,7 +302,7 @@ impl SetTransfer {
         SetStep::Whole(Box::new((whole, first)))
     }
 
-    /// The receiver says what has come of a set, or what is missing. It may be late, when all has arrived.
+    /// Handles a report about a burst, which may arrive after all payloads have.
     fn told(&mut self, now: Instant, response: &Message<'_>, sets: &SetRules) -> Follows {
         let Some(sender) = &mut self.sender else { return Follows::Nothing };
         if response.code() == Code::CONTINUE {
@@ -311,7 +316,7 @@ impl SetTransfer {
         })
     }
 
-    /// A block of the response came.
+    /// Handles a block of the response.
     fn receive(
         &mut self,
         now: Instant,
@@ -322,8 +327,8 @@ impl SetTransfer {
     ) -> SetStep {
         let marks = Marks::of(response);
         let Some(bytes) = response.uint(OptionNumber::SIZE2).map(|size| size as usize) else {
-            // A single block may come without Size2 and ETag: only the blocks of a whole body need
-            // them (RFC 9177 §4.6).
+            // A single block may lack Size2 and ETag: only blocks of a whole body require them
+            // (RFC 9177 §4.6).
             return match (self.uploaded || self.observes, self.pushed) {
                 (true, _) => SetStep::Failed(Trouble::Unacceptable),
                 (false, true) => SetStep::Fallback,
@@ -340,8 +345,9 @@ impl SetTransfer {
             return SetStep::Wait;
         }
         let max_payloads = u32::from(sets.max_payloads);
-        // The body changed: it is fetched anew, unless asking again could have another effect (RFC 9177 §4.4). What has a newer
-        // number is the next state, which comes by itself; what has an older one is late.
+        // The body changed: it is requested again, unless that could have another effect (RFC 9177
+        // §4.4). A payload with a newer sequence number is part of the next state, which arrives by
+        // itself; one with an older number is late.
         let changed =
             self.receiver.as_ref().filter(|(receiver, of)| *of != marks || receiver.code() != response.code());
         let anew = changed.is_some() && sequence.is_none();
@@ -375,7 +381,7 @@ impl SetTransfer {
                 let whole = whole.and_then(|whole| self.numbered(whole));
                 whole.map_or(SetStep::Failed(Trouble::Unacceptable), SetStep::Done)
             }
-            // The first block came alone, and what remains of its set is asked for with it.
+            // The first block arrived alone: request the rest of its burst.
             _ if anew || !self.pushed && block.num == 0 && taken == Taken::New && bytes > block.size.bytes() => {
                 self.ask(rules)
             }
@@ -386,7 +392,8 @@ impl SetTransfer {
         }
     }
 
-    /// A whole state has the newest number that any of its payloads had: what was missing came without one (RFC 9177 §4.5).
+    /// Sets the newest sequence number of any payload in a complete notification: retransmitted
+    /// payloads have none (RFC 9177 §4.5).
     fn numbered(&self, whole: OwnedMessage) -> Option<OwnedMessage> {
         let Some(Order { sequence, .. }) = self.newest else { return Some(whole) };
         if whole.uint(OptionNumber::OBSERVE) == Some(sequence) {
@@ -400,7 +407,8 @@ impl SetTransfer {
         OwnedMessage::encode(ty, code, id, &whole.token(), &body)
     }
 
-    /// Nothing came for long: what to ask for. `None` if that was in vain too often.
+    /// Handles the timeout; returns the request for missing blocks. `None` after too many
+    /// unanswered ones.
     pub(crate) fn overdue(&mut self, now: Instant, rules: &Rules, sets: &SetRules) -> Option<Body> {
         let (receiver, _) = self.receiver.as_mut()?;
         if !receiver.ask(now, sets.non_max_retransmit) {
@@ -412,26 +420,27 @@ impl SetTransfer {
         }
     }
 
-    /// Asks for what is missing: block by block, and with the M bit from where all is missing to the end of the set. If that
-    /// is from the set's beginning, it is the 'Continue' (RFC 9177 §4.4).
+    /// Builds a request for missing blocks: one option per block, and one with the M bit for a
+    /// missing tail of the burst. If the whole burst is missing, this is the 'Continue' (RFC 9177
+    /// §4.4).
     fn ask(&self, rules: &Rules) -> SetStep {
         let Some((receiver, _)) = &self.receiver else { return SetStep::Wait };
         let shape = receiver.shape();
         let missing = receiver.missing(shape.max_payloads as usize);
         let Some(&last) = missing.last() else { return SetStep::Wait };
         let to_the_end = last + 1 == shape.end_of_set(last);
-        // The first of those behind which nothing has come.
+        // The blocks after the last received one.
         let tail =
             missing.iter().rev().zip((0..=last).rev()).take_while(|(number, expected)| **number == *expected).count();
         let single = if to_the_end && tail > 1 { missing.len() - tail } else { missing.len() };
         let head = self.head.len() + self.sent_again().len();
-        // The first of the options may take a byte more, and a payload takes its marker.
+        // The first option may take one more byte, and a payload its marker.
         let room =
             rules.overhead.with(head + 1 + MARKER_BYTES).room(rules.message_bytes).unwrap_or_default() / ASKED_BYTES;
         let one = |(n, &num): (usize, &u32)| Block { num, more: n == single, size: shape.size };
         let mut blocks: Vec<Block> = missing.iter().take((single + 1).min(room)).enumerate().map(one).collect();
         if let ([Block { num: 0, more, size }], true) = (&blocks[..], self.uploaded) {
-            // Alone it would be another request, without its body.
+            // Block 0 alone would be a different request, without its body.
             let (more, size) = (*more, *size);
             blocks = alloc::vec![Block { num: 0, more: false, size }, Block { num: 1, more, size }];
         }
@@ -441,13 +450,14 @@ impl SetTransfer {
     fn asking(&self, blocks: &[Block]) -> Body {
         let added: SmallVec<[(OptionNumber, UintBytes); 4]> =
             blocks.iter().map(|block| (OptionNumber::Q_BLOCK2, block.encode())).collect();
-        // ETag would be answered with 2.03 and no payload (RFC 9177 §4.4); Observe has no place in what asks for more (§4.5).
+        // ETag could cause a 2.03 without payload (RFC 9177 §4.4); Observe is not allowed in
+        // requests for missing blocks (§4.5).
         let first = self.receiver.is_none();
         let kept = |number| first || !matches!(number, OptionNumber::ETAG | OptionNumber::OBSERVE);
         self.head.rewritten(kept, &added, self.sent_again())
     }
 
-    /// FETCH is what it is with its body, which the server has if it went in sets.
+    /// Returns the payload to repeat: a FETCH needs its body, unless it was sent by Q-Block.
     fn sent_again(&self) -> &[u8] {
         if self.code == Code::FETCH && !self.uploaded { &self.payload } else { &[] }
     }
@@ -458,18 +468,19 @@ const fn is_refusal(code: Code) -> bool {
     matches!(code, Code::BAD_OPTION | Code::BAD_REQUEST)
 }
 
-/// It says which blocks of a request have arrived: 2.31, or a 4.08 that lists those that have not.
+/// Returns `true` for reports about received request blocks: 2.31, or 4.08 with a list of missing
+/// ones.
 pub(crate) fn is_about_sets(response: &Message<'_>) -> bool {
     response.code() == Code::CONTINUE || lists_missing_blocks(response)
 }
 
-/// A 4.08 that says which blocks are missing (RFC 9177 §5).
+/// Returns `true` for a 4.08 that lists missing blocks (RFC 9177 §5).
 pub(crate) fn lists_missing_blocks(message: &Message<'_>) -> bool {
     message.code() == Code::REQUEST_ENTITY_INCOMPLETE
         && message.uint(OptionNumber::CONTENT_FORMAT) == Some(ContentFormat::MISSING_BLOCKS.0.into())
 }
 
-/// What a block that is asked for takes: the option's head, and three bytes of value.
+/// Size of an option that requests a block: a byte of header and three bytes of value.
 const ASKED_BYTES: usize = 1 + 3;
 
 #[cfg(test)]
@@ -491,7 +502,8 @@ mod tests {
         confirmable: false,
     };
 
-    /// What block `num` of a body of 64 bytes with this ETag has follow: what is asked for, or how it ends.
+    /// Delivers block `num` of a 64-byte body with this ETag; returns the blocks requested next, or
+    /// the outcome.
     fn after(transfer: &mut SetTransfer, num: u32, etag: u8) -> String {
         let block = Block { num, more: num < 3, size: BlockSize::B16 };
         let body = Body::builder()

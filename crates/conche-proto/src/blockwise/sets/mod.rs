@@ -1,4 +1,5 @@
-//! Sets: bodies whose blocks go one behind the other, and get one answer for each MAX_PAYLOADS_SET (RFC 9177).
+//! Q-Block (RFC 9177): sends the blocks of a body in bursts of MAX_PAYLOADS messages, with one
+//! answer per burst. The code calls a burst a set, after MAX_PAYLOADS_SET.
 //!
 //! ```text
 //!  client, Q-Block1:  body ──> Sender ──set──> … ──2.31──> Sender ──last set──> … ──> response
@@ -7,14 +8,14 @@
 //!  client, Q-Block2:  … ──block──> Receiver ──asks for the next set, or for what is missing──> … ──> response
 //! ```
 //!
-//! Who has the body is a [`Sender`] in either role, who wants it a [`Receiver`]. Both know numbers and times, and nothing of
-//! how messages travel.
+//! Both roles use a [`Sender`] for an outgoing body and a [`Receiver`] for an incoming one. Both
+//! handle numbers and times, independent of the transport.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | `sender` | [`Sender`]: which block leaves next |
-//! | `receiver` | [`Receiver`]: what has come, what is missing, and when to say so |
-//! | `client` | [`SetTransfer`]: a client's request whose body or response goes in sets |
+//! | `sender` | [`Sender`]: selects the next block to send |
+//! | `receiver` | [`Receiver`]: tracks received and missing blocks, and when to report them |
+//! | `client` | [`SetTransfer`]: a client's Q-Block request |
 
 mod client;
 mod receiver;

@@ -1,7 +1,9 @@
-//! [`Receiver`]: what has come of a body, what is missing, and when to say so (RFC 9177 §4.3, §4.4, §7.2).
+//! [`Receiver`]: tracks received and missing blocks of a body, and when to report them (RFC 9177
+//! §4.3, §4.4, §7.2).
 //!
-//! Blocks come in any order. Those that follow one another from the first on are joined, and those that came early wait, of
-//! two sets at most: what a peer can fill by naming large numbers is as little as what it sends.
+//! Blocks arrive in any order. Consecutive blocks from the first on are joined; early blocks are
+//! stored, from at most two bursts: a peer that sends large block numbers cannot use more memory
+//! than it sends.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -12,20 +14,20 @@ use crate::blockwise::cut::is_ours;
 use crate::codec::{Block, BlockSize, Code, Content, Header, Joined, OwnedMessage, Token, Type};
 use conche_cc::Instant;
 
-/// The least time that reordering is given to bring what is missing of a set whose end has come.
+/// Minimum wait for reordered payloads after the end of a burst has arrived.
 const REORDERING: Duration = Duration::from_millis(10);
 
-/// Longer pauses are the sender's, and say nothing of how far apart messages arrive.
+/// Longer gaps are pauses of the sender and do not count as the spacing of messages.
 const LONGEST_GAP: Duration = Duration::from_secs(1);
 
-/// What an early block takes beside its bytes.
+/// Memory of an early block in addition to its payload.
 const EARLY_BYTES: usize = 64;
 
-/// The numbers of a body's blocks.
+/// The division of a body into blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) size: BlockSize,
-    /// Of the whole body, from Size1 or Size2: exact (RFC 9177 §4.6).
+    /// Size of the whole body, from Size1 or Size2; exact (RFC 9177 §4.6).
     pub(crate) bytes: usize,
     /// MAX_PAYLOADS.
     pub(crate) max_payloads: u32,
@@ -36,75 +38,76 @@ impl Shape {
         u32::try_from(self.bytes.div_ceil(self.size.bytes())).unwrap_or(u32::MAX)
     }
 
-    /// A payload of this length is block `block` of the body.
+    /// Returns `true` if a payload of this length can be this block of the body.
     pub(crate) fn fits(&self, block: Block, length: usize) -> bool {
         let last = block.num + 1 == self.blocks();
         let expected = if last { self.bytes - block.offset().min(self.bytes) } else { self.size.bytes() };
         block.size == self.size && block.num < self.blocks() && block.more != last && length == expected
     }
 
-    /// The first block behind the set of this one.
+    /// Returns the first block after the burst of this one.
     pub(crate) fn end_of_set(&self, number: u32) -> u32 {
         (number / self.max_payloads + 1).saturating_mul(self.max_payloads).min(self.blocks())
     }
 }
 
-/// How long what is missing is waited for before it is asked for.
+/// Wait before missing blocks are requested.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
-    /// Of Non-confirmable blocks: NON_RECEIVE_TIMEOUT.
+    /// For Non-confirmable blocks: NON_RECEIVE_TIMEOUT.
     pub(crate) non: Duration,
-    /// Of Confirmable ones, which their sender repeats for so long: MAX_TRANSMIT_SPAN (RFC 9177 §4.4).
+    /// For Confirmable blocks, while the sender retransmits them: MAX_TRANSMIT_SPAN (RFC 9177
+    /// §4.4).
     pub(crate) confirmable: Duration,
 }
 
-/// Who puts a body together from sets.
+/// Reassembles a body from bursts.
 #[derive(Debug)]
 pub(crate) struct Receiver {
     shape: Shape,
     patience: Patience,
-    /// Blocks behind the first came as Confirmable messages.
+    /// A block after the first arrived as a Confirmable message.
     confirmable: bool,
-    /// Some came as Non-confirmable ones, whose loss nobody else makes up for.
+    /// A block arrived as a Non-confirmable message, which its sender does not retransmit.
     non: bool,
     joined: Joined,
-    /// The first block that is not joined.
+    /// The first block not joined yet.
     next: u32,
     early: BTreeMap<u32, Box<[u8]>>,
     early_bytes: usize,
-    /// What is missing was asked for when a block of this set came.
+    /// Missing blocks were requested when a block of this burst arrived.
     asked_at_set: u32,
-    /// How often what is missing was asked for in vain.
+    /// Number of requests for missing blocks without a result.
     asked: u8,
     last: Instant,
-    /// About how far apart messages arrive.
+    /// Average gap between messages.
     gap: Duration,
 }
 
-/// What a block is.
+/// The effect of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// It was missing.
+    /// The block was missing.
     New,
-    /// It is there already, or not expected yet.
+    /// The block is a duplicate, or too far ahead.
     Ignored,
 }
 
-/// What to tell the sender.
+/// The report to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// Nothing now.
+    /// None.
     Nothing,
-    /// All before this block, with which a set begins, has come.
+    /// All blocks before this one, the first of a burst, have arrived.
     Continue(u32),
-    /// Some are [missing](Receiver::missing).
+    /// Some blocks are [missing](Receiver::missing).
     Missing,
-    /// The body is [whole](Receiver::finish).
+    /// The body is [complete](Receiver::finish).
     Complete,
 }
 
 impl Receiver {
-    /// Of a body that a message like this one carries a block of.
+    /// Creates a receiver for a body; `content` is a message with one of its blocks.
     pub(crate) fn new(now: Instant, content: &Content<'_>, shape: Shape, patience: Patience) -> Self {
         Self {
             shape,
@@ -130,24 +133,25 @@ impl Receiver {
         self.joined.code()
     }
 
-    /// The bytes that it takes in memory.
+    /// Returns the allocated memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.joined.capacity() + self.early_bytes
     }
 
-    /// The bytes that it would take with this block, at most.
+    /// Returns an upper bound of the memory with a further block, in bytes.
     pub(crate) fn bytes_with(&self, length: usize) -> usize {
         let joined = self.joined.capacity_with(self.early_bytes + length, self.shape.bytes);
         joined + self.early_bytes + length + EARLY_BYTES
     }
 
-    /// All blocks come as Confirmable messages: its sender knows what is missing. The first one says nothing, as it is Confirmable in
-    /// order to find out what the peer knows (RFC 9177 §4.1).
+    /// Returns `true` if all blocks are Confirmable, so that their sender detects losses. The first
+    /// block does not count, because it is Confirmable only to discover the peer's support
+    /// (RFC 9177 §4.1).
     pub(crate) fn is_confirmable(&self) -> bool {
         self.confirmable && !self.non
     }
 
-    /// A block came, that [fits](Shape::fits), in a message of this type.
+    /// Adds a block, which must [fit](Shape::fits), from a message of this type.
     pub(crate) fn take(&mut self, now: Instant, number: u32, payload: &[u8], ty: Type) -> Taken {
         self.confirmable |= number > 0 && ty == Type::Confirmable;
         self.non |= ty == Type::NonConfirmable;
@@ -176,7 +180,8 @@ impl Receiver {
         Taken::New
     }
 
-    /// What to say when block `number` has come. A copy of a block is answered as the block was (RFC 9177 §4.3).
+    /// Returns the report after block `number`. A duplicate gets the same report as the original
+    /// (RFC 9177 §4.3).
     pub(crate) fn reply(&mut self, number: u32, taken: Taken) -> Reply {
         let max = self.shape.max_payloads;
         if self.next >= self.shape.blocks() {
@@ -185,7 +190,7 @@ impl Receiver {
         if self.next.is_multiple_of(max) && (taken == Taken::New && number < self.next || number + 1 == self.next) {
             return Reply::Continue(self.next);
         }
-        // The sender has gone on, and what is missing before that is lost.
+        // The sender has started the next burst, so earlier missing blocks are lost.
         let set = number / max;
         if !self.is_confirmable() && set > self.next / max && set > self.asked_at_set {
             self.asked_at_set = set;
@@ -194,28 +199,31 @@ impl Receiver {
         Reply::Nothing
     }
 
-    /// The blocks that should have come, `most` at most, in ascending order.
+    /// Returns at most `most` missing blocks in ascending order.
     pub(crate) fn missing(&self, most: usize) -> Vec<u32> {
         let behind = self.early.last_key_value().map_or(self.next, |(last, _)| *last);
         let end = self.shape.end_of_set(behind.max(self.next));
         (self.next..end).filter(|number| !self.early.contains_key(number)).take(most).collect()
     }
 
-    /// When to ask for what is missing, if nothing comes before.
+    /// Returns when to request missing blocks if nothing else arrives.
     pub(crate) fn due(&self) -> Instant {
-        // The last message of the set has come: only reordering can bring those before it.
+        // The last message of the burst has arrived: only reordering can still bring the earlier
+        // ones.
         let end = self.shape.end_of_set(self.next);
         if self.asked == 0 && !self.is_confirmable() && self.early.contains_key(&(end - 1)) {
             return self.last + (self.gap * 2).max(REORDERING).min(self.patience.non);
         }
-        // The first block came with an acknowledgement, which is lost for good if something behind it has arrived.
+        // If a later block has arrived, the first one was in a lost acknowledgement.
         let repeated = self.is_confirmable() && self.next > 0;
         let patience = self.patience.non.saturating_mul(1 << self.asked.saturating_sub(1).min(16));
-        // Nothing is on its way for longer than MAX_TRANSMIT_SPAN, however often it was asked for.
+        // No message is retransmitted for longer than MAX_TRANSMIT_SPAN, regardless of the number
+        // of requests.
         self.last + if repeated { patience.max(self.patience.confirmable) } else { patience }
     }
 
-    /// What is missing is being asked for; `false` if that was in vain `most` times in a row.
+    /// Records a request for missing blocks; returns `false` after `most` consecutive ones without
+    /// a result.
     pub(crate) fn ask(&mut self, now: Instant, most: u8) -> bool {
         let more = self.asked < most;
         self.asked = self.asked.saturating_add(1);
@@ -223,7 +231,7 @@ impl Receiver {
         more
     }
 
-    /// The whole body as a message with this header.
+    /// Returns the whole body as a message with this header.
     pub(crate) fn finish(self, header: Header, token: &Token) -> Option<OwnedMessage> {
         self.joined.finish(header, token)
     }

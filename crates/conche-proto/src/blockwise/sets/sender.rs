@@ -1,4 +1,4 @@
-//! [`Sender`]: which block of a body leaves next, set by set (RFC 9177 §7.2).
+//! [`Sender`]: selects the next block of a body, burst by burst (RFC 9177 §7.2).
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -8,48 +8,48 @@ use crate::codec::BlockSize;
 use conche_cc::Instant;
 use conche_cc::train::{Answered, Train};
 
-/// A set is asked for again so often. That one of its messages is lost each time does not happen by chance even if every
-/// other one is; a receiver that keeps on asking has something else in mind.
+/// Maximum number of requests for missing blocks per burst. Random loss does not reach it, even at
+/// a loss rate of one half; a receiver that continues to request is hostile.
 const MOST_ROUNDS: u8 = 32;
 
-/// Who sends a body in sets.
+/// Sends a body in bursts.
 #[derive(Debug)]
 pub(crate) struct Sender {
     pub(crate) size: BlockSize,
     bytes: usize,
     max_payloads: u32,
-    /// The first block that no set has had yet.
+    /// The first block not assigned to a burst.
     next: u32,
-    /// Those of the set that are still to leave, in ascending order.
+    /// Blocks of the burst still to be sent, in ascending order.
     due: VecDeque<u32>,
-    /// The last that left.
+    /// The last block sent.
     left: u32,
-    /// The first block that has never left.
+    /// The first block never sent.
     fresh: u32,
-    /// How many left since the train began.
+    /// Messages sent since the train began.
     in_train: u32,
-    /// How often something of this set was missing.
+    /// Number of requests for missing blocks of this burst.
     rounds: u8,
-    /// Some of the train that is leaving has left.
+    /// Part of the current train was sent.
     under_way: bool,
-    /// Sets in a row to which there was no answer.
+    /// Consecutive bursts without an answer.
     unanswered: u8,
     train: Train,
 }
 
-/// What follows the answer to a set.
+/// The next step after the answer to a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Follows {
-    /// What is due leaves.
+    /// Send the due blocks.
     Set,
-    /// Nothing: it says nothing new.
+    /// None: the answer is not new.
     Nothing,
-    /// It is asked for too much.
+    /// Too many requests.
     TooMuch,
 }
 
 impl Sender {
-    /// Of a body of so many bytes, from block `first` on.
+    /// Creates the sender of a body of `bytes` bytes, from block `first` on.
     pub(crate) fn new(bytes: usize, size: BlockSize, max_payloads: u16, first: u32) -> Self {
         Self {
             size,
@@ -67,32 +67,32 @@ impl Sender {
         }
     }
 
-    /// An exchange with the receiver took so long, just before.
+    /// Uses the RTT of a previous exchange with the receiver.
     pub(crate) fn after(self, round_trip: Option<Duration>) -> Self {
         Self { train: Train::new(round_trip), ..self }
     }
 
-    /// How many blocks the body has.
+    /// Returns the number of blocks of the body.
     fn blocks(&self) -> u32 {
         u32::try_from(self.bytes.div_ceil(self.size.bytes())).unwrap_or(u32::MAX)
     }
 
-    /// No set is left to begin.
+    /// Returns `true` if no burst is left to start.
     pub(crate) fn is_at_end(&self) -> bool {
         self.next >= self.blocks()
     }
 
-    /// Nothing of the set is left to leave.
+    /// Returns `true` if all blocks of the burst were sent.
     pub(crate) fn has_left(&self) -> bool {
         self.due.is_empty()
     }
 
-    /// How many messages of the set are still to leave.
+    /// Returns the number of blocks of the burst still to be sent.
     pub(crate) fn due(&self) -> usize {
         self.due.len()
     }
 
-    /// The block that leaves next, which counts as gone.
+    /// Takes the next block to send.
     pub(crate) fn pop(&mut self) -> Option<u32> {
         let number = self.due.pop_front()?;
         self.left = number;
@@ -101,37 +101,37 @@ impl Sender {
         Some(number)
     }
 
-    /// The block that leaves next has left before.
+    /// Returns `true` if the next block was sent before.
     pub(crate) fn repeats(&self) -> bool {
         self.due.front().is_some_and(|&number| number < self.fresh)
     }
 
-    /// Nothing has left.
+    /// Returns `true` if nothing was sent.
     pub(crate) fn is_new(&self) -> bool {
         self.fresh == 0
     }
 
-    /// The first block leaves by itself, and those behind it in sets: `false` if there are none.
+    /// Starts after the first block, which was sent alone; returns `false` if it is the only one.
     pub(crate) fn begin_behind_first(&mut self, round_trip: Option<Duration>) -> bool {
         self.due.clear();
         (self.next, self.fresh, self.train) = (1, 1, Train::new(round_trip));
         self.begin_set()
     }
 
-    /// Another body may take the place of what is left of this one, in the train that is leaving: it is no longer than two sets
-    /// even so.
+    /// Returns `true` if another body may replace the rest of this one in the current train, which
+    /// remains within two bursts.
     pub(crate) fn may_restart(&self) -> bool {
         !self.due.is_empty() && self.in_train < self.max_payloads
     }
 
-    /// Another body takes the place of this one, in the train that is leaving.
+    /// Replaces the rest of this body by another body, in the current train.
     pub(crate) fn restart(&mut self, with: &Self) {
         (self.size, self.bytes, self.next, self.fresh) = (with.size, with.bytes, with.next, with.fresh);
         self.rounds = 0;
         self.due.clone_from(&with.due);
     }
 
-    /// Begins the next set, if there is one.
+    /// Starts the next burst, if any.
     pub(crate) fn begin_set(&mut self) -> bool {
         let end = (self.next / self.max_payloads + 1).saturating_mul(self.max_payloads).min(self.blocks());
         self.due.extend(self.next..end);
@@ -141,7 +141,8 @@ impl Sender {
         begun
     }
 
-    /// The receiver has all blocks before this one and wants the next set: 2.31, or a 'Continue' of Q-Block2.
+    /// Handles a request for the next burst: the receiver has all blocks before `number` (2.31, or
+    /// a 'Continue' of Q-Block2).
     pub(crate) fn go_on(&mut self, now: Instant, number: u32) -> Follows {
         if number != self.next || !self.due.is_empty() {
             return Follows::Nothing;
@@ -151,16 +152,17 @@ impl Sender {
         if self.begin_set() { Follows::Set } else { Follows::Nothing }
     }
 
-    /// The same where each block is acknowledged: the one that is on its way is not missing yet.
+    /// Handles missing blocks if each block is acknowledged: the outstanding one is not missing
+    /// yet.
     pub(crate) fn send_acknowledged_again(&mut self, now: Instant, numbers: &[u32]) -> Follows {
         let on_its_way = |number: u32| number == self.left && number < self.fresh;
         let numbers: Vec<u32> = numbers.iter().copied().filter(|&number| !on_its_way(number)).collect();
         self.send_again(now, &numbers)
     }
 
-    /// The receiver misses these blocks, which ascend.
+    /// Handles a report of missing blocks, in ascending order.
     pub(crate) fn send_again(&mut self, now: Instant, numbers: &[u32]) -> Follows {
-        // Of a set that has not begun nothing can be missing: whoever says so has all before it.
+        // Blocks of a burst not started cannot be missing: the receiver has all blocks before it.
         if numbers.first().is_some_and(|&first| first == self.next) {
             return self.go_on(now, self.next);
         }
@@ -180,7 +182,7 @@ impl Sender {
             self.train.answered(&Answered { now, lost, prompt: !numbers.contains(&self.left) });
             self.under_way = false;
         }
-        // What is still to leave is not missing, and nothing leaves twice (RFC 9177 §4.4).
+        // Due blocks are not missing, and no block is sent twice (RFC 9177 §4.4).
         let due = core::mem::take(&mut self.due);
         known.retain(|number| due.binary_search(number).is_err());
         known.extend(due);
@@ -189,7 +191,7 @@ impl Sender {
         Follows::Set
     }
 
-    /// No answer came to the set: the next one follows all the same, unless `most` have had none.
+    /// Handles a missing answer to the burst: the next one follows, unless `most` bursts had none.
     pub(crate) fn unanswered(&mut self, most: u8) -> Follows {
         if self.unanswered >= most {
             return Follows::TooMuch;
@@ -198,23 +200,23 @@ impl Sender {
         if self.begin_set() { Follows::Set } else { Follows::Nothing }
     }
 
-    /// The next message is the first of a train.
+    /// Returns `true` if the next message is the first of a train.
     pub(crate) fn begins_train(&self) -> bool {
         !self.under_way
     }
 
-    /// The first message of a train, of so many bytes, is about to leave.
+    /// Starts a train with a message of `bytes`.
     pub(crate) fn begin_train(&mut self, base: Duration, bytes: u32) {
         (self.under_way, self.in_train) = (true, 1);
         self.train.begin(base, bytes);
     }
 
-    /// How long the train took to leave so far.
+    /// Returns the duration of the train so far.
     pub(crate) fn span(&self) -> Duration {
         self.train.span().into()
     }
 
-    /// A message left; when the next may.
+    /// Records a sent message; returns when the next may be sent.
     pub(crate) fn left(&mut self, now: Instant, bytes: u32) -> Instant {
         self.train.left(now, bytes)
     }
