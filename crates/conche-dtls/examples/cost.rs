@@ -1,5 +1,5 @@
-//! What sessions cost: handshakes and records in a second of one core, with both ends in this process, and the memory of an idle
-//! session. `cargo run --release -p conche-dtls --example cost`
+//! Costs of sessions: handshakes and records per second on one core, with both ends in this
+//! process, and the memory of an idle session. `cargo run --release -p conche-dtls --example cost`
 
 use std::error::Error;
 use std::time::{Duration, Instant as Clock};
@@ -66,14 +66,14 @@ fn by_certificate() -> Result<Pair, Box<dyn Error>> {
     Ok(Pair { server, client: ClientCredentials::certificate(None, trust, "coap.example")? })
 }
 
-/// A server and its clients, which are one, at an address for each session.
+/// A server and its clients, which are one `Sessions` with an address for each session.
 struct Ends {
     server: Sessions<u32>,
     client: Sessions<u32>,
     buffer: Vec<u8>,
-    /// The last that has been opened.
+    /// The last session opened.
     session: Option<SessionId>,
-    /// Bytes that the server has allocated and not given back.
+    /// Bytes that the server has allocated and not freed.
     held: i64,
 }
 
@@ -96,7 +96,7 @@ impl Ends {
         Ok(())
     }
 
-    /// Until neither end has anything to say.
+    /// Runs until neither end has output.
     fn run(&mut self) {
         let Self { server, client, buffer, session, held } = self;
         loop {
@@ -120,7 +120,7 @@ impl Ends {
     }
 }
 
-/// The next datagram of an end.
+/// Returns the next datagram of an end.
 fn next(end: &mut Sessions<u32>, buffer: &mut [u8], open: &mut Option<SessionId>) -> Option<(u32, usize)> {
     loop {
         match end.poll(Instant::ZERO, buffer) {

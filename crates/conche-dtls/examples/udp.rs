@@ -1,4 +1,4 @@
-//! Sessions on a socket: CoAP over DTLS, or plain text, as a server or as a client.
+//! DTLS sessions on a socket, for CoAP or plain text, as a server or a client.
 //!
 //! ```text
 //! udp serve 127.0.0.1:5684 lamp sesame           answers CoAP requests, and echoes what is none
@@ -8,7 +8,8 @@
 //! udp talk 127.0.0.1:5684 text lamp sesame       sends text, and prints what comes back
 //! ```
 //!
-//! With `SSLKEYLOGFILE` in the environment it appends there what Wireshark needs to read a capture of them.
+//! If `SSLKEYLOGFILE` is set, it appends the secrets there, so that Wireshark can decrypt a
+//! capture.
 
 use std::error::Error;
 use std::fs::OpenOptions;
@@ -78,7 +79,7 @@ struct Node {
 
 impl Node {
     fn new(address: &str, server: Option<ServerCredentials>) -> Result<Self, Box<dyn Error>> {
-        // A hash function of the standard library has keys of the system's.
+        // The standard library's hasher has random keys from the system.
         let seed = || {
             use std::hash::{BuildHasher, RandomState};
             let mut seed = [0; 32];
@@ -133,7 +134,7 @@ impl Node {
         }
     }
 
-    /// Sessions and CoAP by turns, until both wait.
+    /// Polls sessions and CoAP alternately until both wait.
     fn poll(&mut self, buffer: &mut [u8]) -> Result<Option<Instant>, Box<dyn Error>> {
         loop {
             let now = self.now();
@@ -161,7 +162,7 @@ impl Node {
                     self.done |= self.ask.is_some() || self.talk.is_some();
                     continue;
                 }
-                // Its flights have timers of their own.
+                // Its flights have their own timers.
                 Output::Flight { .. } => continue,
                 Output::Wait(wait) => wait,
             };

@@ -1,4 +1,4 @@
-//! [`Config`]: bounds and times of sessions.
+//! [`Config`]: limits and timeouts of sessions.
 
 use core::time::Duration;
 
@@ -8,31 +8,38 @@ use crate::credentials::{CredentialsError, ServerCredentials};
 use crate::key_log::KeyLog;
 use crate::x509::Trust;
 
-/// Bounds and times of sessions. Those of the handshake's timers are RFC 6347's.
+/// Limits and timeouts of sessions. The handshake's timers follow RFC 6347.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Whom a server lets in; `None` for one that only asks others.
+    /// Credentials of a server; `None` for a client only.
     pub server: Option<ServerCredentials>,
-    /// Bytes of the largest datagram that a handshake sends; 1280 by default, 64 at least.
+    /// Maximum size of a handshake datagram in bytes; 1280 by default, at least 64.
     ///
-    /// A server that keeps no state answers a ClientHello only if its first datagram reaches to the end of the cipher suites. Ours need
-    /// 99 bytes for that with a pre-shared key, and 103 with certificates.
+    /// A server that keeps no state answers a ClientHello only if its first datagram contains
+    /// everything up to the end of the cipher suites. The ClientHello of this crate needs 99 bytes
+    /// with a pre-shared key, and 103 with certificates.
     pub mtu: usize,
-    /// How long a flight waits for its answer before it is repeated, if nothing is known of the path: one second (RFC
-    /// 6347 §4.2.4.1). It doubles with each repetition up to a minute, and is up to half as long again, so that those who begin together do not go on
-    /// together. None is shorter, however fast the path: a peer may need long for a signature.
+    /// Minimum time before a flight is retransmitted, and its value on an unmeasured path: one
+    /// second by default (RFC 6347 §4.2.4.1).
+    ///
+    /// It doubles with each retransmission up to a minute. A random part of up to half of it is
+    /// added, so that clients that start together do not retransmit together. A fast path does not
+    /// shorten it, because a peer may need long for a signature.
     pub flight_timeout: Duration,
-    /// For how long a handshake may last, and flights are repeated: by default 93 seconds, as long as a CoAP client waits for a message to be
-    /// acknowledged (MAX_TRANSMIT_WAIT, RFC 7252 §4.8.2).
+    /// Maximum duration of a handshake, during which flights are retransmitted. By default 93
+    /// seconds, as long as a CoAP client waits for an acknowledgment (MAX_TRANSMIT_WAIT, RFC 7252
+    /// §4.8.2).
     pub handshake_timeout: Duration,
     /// Maximum number of open sessions: 10 000 by default. Beyond it, a new session closes the
     /// idlest session of the host with most sessions, in the group of sources with most sessions.
     pub max_sessions: usize,
-    /// Sessions that are open at once of clients that know the key of one identity; for a new one the one of them that was silent for
-    /// longest is closed. `None`, the default, for as many as there may be at all: a key may be that of many.
+    /// Maximum number of open sessions of clients with one pre-shared key identity. A new session
+    /// closes the idlest of them. `None`, the default, sets no such limit, because many clients may
+    /// share a key.
     pub max_sessions_per_identity: Option<usize>,
-    /// Handshakes that go on at once. One group of sources has no more than what is free for all others, and in it a host no more than its share
-    /// once others of the group want theirs.
+    /// Maximum number of concurrent handshakes. One group of sources may hold at most as many as
+    /// are free for all others. Within a group, a host is limited to its share once other hosts of
+    /// the group compete.
     pub max_handshakes: usize,
     /// Unfinished handshakes that the clients of one host may begin: by default 128 at once and 16
     /// a second. A completed handshake does not count. A ClientHello above the limit is dropped,
@@ -41,11 +48,12 @@ pub struct Config {
     pub unfinished_per_host: ResponseLimit,
     /// The same limit for a group of sources: by default 512 at once and 128 a second.
     pub unfinished_per_group: ResponseLimit,
-    /// Bytes of the largest handshake message that a peer may send, which bounds what a certificate takes.
+    /// Maximum size of a handshake message from a peer in bytes, which limits its certificate.
     pub max_message: usize,
-    /// Is told the secrets of sessions, so that captures of them can be read.
+    /// Receives the secrets of sessions, to decrypt captures.
     pub key_log: Option<KeyLog>,
-    /// Makes randomness of handshakes (but for keys) reproducible. For simulations and tests alone.
+    /// Makes the randomness of handshakes, except for keys, reproducible. For simulations and tests
+    /// only.
     pub seed: Option<u64>,
 }
 
@@ -69,12 +77,12 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whose certificates clients must show, if they are asked for any.
+    /// Returns the trust anchors for client certificates, if the server requests any.
     pub(crate) fn trusted_clients(&self) -> Option<&Trust> {
         self.server.as_ref()?.certificate.as_ref()?.clients.as_ref()
     }
 
-    /// Everything can be used.
+    /// Checks that all values are usable.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
         if !(64..=65_507).contains(&self.mtu) {
@@ -88,7 +96,8 @@ impl Config {
         if self.max_sessions == 0 || self.max_handshakes == 0 || self.max_sessions_per_identity == Some(0) {
             return Err(ConfigError::NoSessions);
         }
-        // A flight takes at most the engine's queue of datagrams; a message has to fit the buffer that is polled into.
+        // A flight takes at most the engine's queue of datagrams. A message must fit into the poll
+        // buffer.
         if !(64..=crate::BUFFER).contains(&self.max_message) {
             return Err(ConfigError::Message(self.max_message));
         }
@@ -100,26 +109,26 @@ impl Config {
     }
 }
 
-/// What is wrong with a configuration.
+/// Why a configuration is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The MTU cannot be used.
+    /// The MTU is out of range.
     #[error("an MTU of {0} bytes: it must be between 64 and 65507")]
     Mtu(usize),
-    /// A time cannot be used.
+    /// A time is out of range.
     #[error("a time of {0:?}: it must be more than nothing and at most a year")]
     Time(Duration),
-    /// There could be no session.
+    /// No session would be possible.
     #[error("max_sessions, max_sessions_per_identity and max_handshakes must be 1 at least")]
     NoSessions,
-    /// The largest message is out of range.
+    /// The maximum message size is out of range.
     #[error("a largest handshake message of {0} bytes: it must be between 64 and 16384")]
     Message(usize),
-    /// Credentials cannot be used.
+    /// The credentials are invalid.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
-    /// The engine refuses them.
+    /// The engine rejects the configuration.
     #[error("the engine refuses: {0}")]
     Engine(String),
 }

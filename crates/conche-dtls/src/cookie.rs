@@ -1,18 +1,21 @@
-//! [`Gate`]: whoever wants a handshake shows first that they receive what is sent to their address (RFC 6347 §4.2.1).
+//! [`Gate`]: a client must prove that it receives at its address before a handshake starts (RFC
+//! 6347 §4.2.1).
 //!
-//! A ClientHello without a valid cookie is answered by a HelloVerifyRequest, and forgotten: it costs two hashes, and no
-//! memory. The cookie is a keyed hash (SipHash-2-4 of 128 bits) of the address and of what the ClientHello offers:
-//! random, session ID, cipher suites and compression methods, and of the time, which is its end: so a cookie that comes back has measured
-//! the round trip. Keys are changed every [`LIFETIME`]; the one before stays valid for as
-//! long again. The reply is never longer than the request.
+//! A ClientHello without a valid cookie is answered by a HelloVerifyRequest without keeping state:
+//! it costs two hashes and no memory. The cookie is a keyed hash (two halves of SipHash-2-4) of the
+//! address, of the ClientHello's random, session ID, cipher suites and compression methods, and of
+//! the time, which the cookie contains. A returned cookie thus also measures the round-trip time.
+//! Keys change every [`LIFETIME`]; the previous key stays valid for another [`LIFETIME`]. The reply
+//! is never longer than the request.
 //!
 //! A cookie begins one handshake. A ClientHello with a cookie not newer than the last one that
-//! began a handshake from the same address is answered by a HelloVerifyRequest, as one without a
-//! cookie is. An attacker that replays a recorded ClientHello cannot read that answer unless it
+//! began a handshake from the same address is answered by a HelloVerifyRequest, like one without a
+//! cookie. An attacker that replays a recorded ClientHello cannot read that answer unless it
 //! receives at the address.
 //!
-//! What is hashed has to be in the fragment that begins the ClientHello. A fragment that holds less is dropped: to keep it
-//! until the rest comes would be state for whoever sends fragments. 97 bytes and two for each cipher suite are enough.
+//! The hashed fields must be in the first fragment of the ClientHello. A shorter fragment is
+//! dropped: keeping it until the rest arrives would be state for unverified addresses. 97 bytes and
+//! two for each cipher suite suffice.
 
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
@@ -25,30 +28,31 @@ use subtle::ConstantTimeEq;
 
 use crate::wire::{self, HANDSHAKE_HEADER, RECORD_HEADER, Reader, Record, content, message};
 
-/// For how long a key makes cookies. Each is valid for as long again.
+/// How long a key makes cookies. It then verifies them for the same time again.
 const LIFETIME: Duration = Duration::from_secs(60);
 /// Maximum age of a valid cookie in milliseconds, plus one.
 const LONGEST_VALID: u32 = 120_001;
-/// Cells in each of the two rows that remember spent cookies.
+/// Cells in each of the two rows of spent cookies.
 const CELLS: usize = 4096;
-/// Bytes of a cookie: as many as engines make themselves, so that one can be had to accept it.
+/// Length of a cookie in bytes, as in the engine, so that the engine can be made to accept it.
 pub(crate) const COOKIE: usize = COOKIE_LENGTH as usize;
 const COOKIE_LENGTH: u8 = 32;
-/// Bytes of the time in it.
+/// Length of the time in a cookie in bytes.
 const STAMP: usize = 4;
-/// Bytes of a HelloVerifyRequest: headers, version, the cookie's length, the cookie.
+/// Length of a HelloVerifyRequest in bytes: headers, version, cookie length, cookie.
 pub(crate) const REPLY: usize = RECORD_HEADER + HANDSHAKE_HEADER + 3 + COOKIE;
-/// A client that is asked for a cookie again counts its hellos on. One that has got so far starts anew instead.
+/// Limit of the message number of a ClientHello. A client that is asked for a cookie again
+/// increments the number; at this number it must restart.
 const MOST_HELLOS: u16 = 4;
 
 /// The fields of a ClientHello up to its extensions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hello<'a> {
-    /// The number of the record that it came in, which the answer takes over.
+    /// Sequence number of its record, which the answer repeats.
     pub(crate) sequence: u64,
-    /// Which handshake message of the client it is.
+    /// Number of the handshake message.
     pub(crate) number: u16,
-    /// Its part that is the same with and without a cookie: version, random, session ID.
+    /// The fields that are the same with and without a cookie: version, random, session ID.
     pub(crate) opening: &'a [u8],
     pub(crate) random: &'a [u8; 32],
     pub(crate) cookie: &'a [u8],
@@ -58,7 +62,7 @@ pub(crate) struct Hello<'a> {
 }
 
 impl<'a> Hello<'a> {
-    /// Of a record that begins a ClientHello.
+    /// Reads the record that begins a ClientHello.
     pub(crate) fn read(record: &Record<'a>) -> Option<Self> {
         if record.content != content::HANDSHAKE || record.epoch != 0 {
             return None;
@@ -86,14 +90,15 @@ impl<'a> Hello<'a> {
     }
 }
 
-/// What the gate has to say of a ClientHello.
+/// The gate's decision on a ClientHello.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The cookie is valid: the sender receives at its address.
     Welcome(Issued),
-    /// Send this, and forget it.
+    /// Send this reply and keep no state.
     Reply([u8; REPLY]),
-    /// Leave it: the reply would be longer.
+    /// Drop it, because the reply would be longer than the request, or its message number is too
+    /// high.
     Ignore,
 }
 
@@ -114,7 +119,7 @@ pub(crate) struct Gate {
     spent: Spent,
 }
 
-/// Hides the keys of cookies.
+/// Omits the keys of cookies.
 impl core::fmt::Debug for Gate {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Gate").field("changed", &self.changed).finish_non_exhaustive()
@@ -126,7 +131,7 @@ impl Gate {
         Self { current: keys(random), previous: keys(random), changed: now, spent: Spent::new(now, random) }
     }
 
-    /// Judges a ClientHello that came in a datagram of so many bytes.
+    /// Decides on a ClientHello in a datagram of `bytes` bytes.
     pub(crate) fn judge(
         &mut self,
         now: Instant,
@@ -139,7 +144,7 @@ impl Gate {
         if hello.number >= MOST_HELLOS {
             return Verdict::Ignore;
         }
-        // A hello's own number is 0 as long as it has not been asked for a cookie.
+        // A ClientHello has number 0 until the client is asked for a cookie.
         if let Some(&then) = hello.cookie.last_chunk().filter(|_| hello.number > 0) {
             let valid = |keys| bool::from(cookie(keys, from, hello, then)[..].ct_eq(hello.cookie));
             if valid(&self.current) || valid(&self.previous) {
@@ -159,8 +164,8 @@ impl Gate {
         Verdict::Reply(verify_request(hello, &cookie(&self.current, from, hello, millis(now).to_be_bytes())))
     }
 
-    /// Whether a cookie may begin a handshake: no cookie of this address made at the same time or
-    /// later has begun one.
+    /// Returns `true` if no cookie made for this address at the same time or later has begun a
+    /// handshake.
     pub(crate) fn is_unspent(&self, now: Instant, from: &impl Hash, issued: Issued) -> bool {
         self.spent.admits(now, from, issued.stamp)
     }
@@ -208,7 +213,7 @@ impl Spent {
 
     fn admits(&self, now: Instant, from: &impl Hash, stamp: u32) -> bool {
         let (now, [first, second]) = (millis(now), self.cells(from));
-        // Ages are compared because the times wrap every seven weeks. A cell older than any valid
+        // Ages are compared, because times wrap every seven weeks. A cell older than any valid
         // cookie restricts none.
         let age = now.wrapping_sub(self.cells[first][0]).max(now.wrapping_sub(self.cells[second][1]));
         now.wrapping_sub(stamp) < age.min(LONGEST_VALID)
@@ -229,7 +234,7 @@ fn keys(random: &mut impl RngCore) -> Keys {
     core::array::from_fn(|_| core::array::from_fn(|_| random.next_u64()))
 }
 
-/// Milliseconds that are counted anew every seven weeks: no cookie is valid for as long.
+/// Returns milliseconds, which wrap every seven weeks, longer than any cookie is valid.
 fn millis(now: Instant) -> u32 {
     let [.., a, b, c, d] = now.as_millis().to_be_bytes();
     u32::from_be_bytes([a, b, c, d])

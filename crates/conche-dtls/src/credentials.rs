@@ -1,7 +1,7 @@
-//! Who we are, and whom we believe: pre-shared keys (RFC 4279) and certificates (RFC 5280), for either role.
+//! Credentials and trust of both roles: pre-shared keys (RFC 4279) and certificates (RFC 5280).
 //!
-//! Nothing here shows a secret when it is printed, and keys are overwritten when they are dropped. What an engine makes of
-//! a key is up to it.
+//! `Debug` output contains no secrets, and keys are overwritten when dropped. Copies of a key
+//! inside an engine are the engine's responsibility.
 
 use core::fmt;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use zeroize::Zeroizing;
 
 use crate::x509::{OwnCertificate, Trust};
 
-/// Bytes of an identity or a hint, at most. RFC 4279 §5.3 wants 128 of each to be possible.
+/// Maximum length of an identity or hint in bytes. RFC 4279 §5.3 requires support for 128.
 const LONGEST_IDENTITY: usize = 1024;
-/// Bytes of a key, at most. RFC 4279 §5.3 wants 64 to be possible.
+/// Maximum length of a key in bytes. RFC 4279 §5.3 requires support for 64.
 const LONGEST_KEY: usize = 512;
 
-/// A secret that is not printed, and is overwritten when it is dropped.
+/// A secret that `Debug` does not print and that is overwritten when dropped.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {
-    /// These bytes, which nobody else should keep.
+    /// Creates a secret. The caller should keep no other copy of the bytes.
     #[must_use]
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self(Zeroizing::new(bytes.into()))
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn expose(&self) -> &[u8] {
         &self.0
@@ -35,7 +35,7 @@ impl Secret {
 }
 
 impl PartialEq for Secret {
-    /// In a time that does not tell where they differ.
+    /// Compares in constant time.
     fn eq(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
@@ -49,9 +49,11 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Finds the keys of clients. Any function from an identity to a key is such; it is called for whatever a stranger sends.
+/// Looks up the keys of clients. Implemented by any function from an identity to a key. It is
+/// called with the identities of unauthenticated clients.
 pub trait Keys: Send + Sync {
-    /// The key of this identity; `None` if there is none. The client is not told which of the two was wrong.
+    /// Returns the key of this identity, or `None` if it is unknown. The client cannot tell an
+    /// unknown identity from a wrong key.
     fn key(&self, identity: &[u8]) -> Option<Secret>;
 }
 
@@ -61,12 +63,13 @@ impl<F: Fn(&[u8]) -> Option<Secret> + Send + Sync> Keys for F {
     }
 }
 
-/// What a server lets clients in by. With both, the first cipher suite of the client's that fits decides.
+/// Credentials of a server. With both kinds, the client's first supported cipher suite decides.
 #[derive(Clone, Debug, Default)]
 pub struct ServerCredentials {
     /// Pre-shared keys, with TLS_PSK_WITH_AES_128_CCM_8 (RFC 7252 §9.1.3.1).
     pub psk: Option<ServerKeys>,
-    /// A certificate, with ECDHE_ECDSA suites (RFC 7252 §9.1.3.3, but for CCM_8, which the engine lacks with certificates).
+    /// A certificate, with ECDHE_ECDSA suites (RFC 7252 §9.1.3.3, except CCM_8, which the engine
+    /// does not support with certificates).
     pub certificate: Option<ServerCertificate>,
 }
 
@@ -78,17 +81,17 @@ pub struct ServerKeys {
 }
 
 impl ServerKeys {
-    /// Keys by identity, without a hint.
+    /// Creates keys by identity, without a hint.
     #[must_use]
     pub fn new(keys: impl Keys + 'static) -> Self {
         Self { hint: None, keys: Arc::new(keys) }
     }
 
-    /// Tells clients which identity to use (RFC 4279 §5.2 leaves its meaning to the application).
+    /// Sets the identity hint for clients (RFC 4279 §5.2 leaves its meaning to the application).
     ///
     /// # Errors
     ///
-    /// The hint has more than 1024 bytes.
+    /// The hint is empty or has more than 1024 bytes.
     pub fn with_hint(mut self, hint: impl Into<Vec<u8>>) -> Result<Self, CredentialsError> {
         self.hint = Some(checked(hint.into(), LONGEST_IDENTITY).ok_or(CredentialsError::Hint)?);
         Ok(self)
@@ -118,20 +121,20 @@ impl fmt::Debug for ServerKeys {
 /// A server's certificate.
 #[derive(Clone, Debug)]
 pub struct ServerCertificate {
-    /// What the server shows.
+    /// The certificate that the server presents.
     pub own: OwnCertificate,
-    /// Whose certificates clients must show; with `None` they are not asked for any.
+    /// Trust anchors for client certificates; `None` requests no certificate.
     pub clients: Option<Trust>,
 }
 
-/// What a client shows of itself, and whom it believes.
+/// Credentials of a client, and its trust in the server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ClientCredentials {
     /// A pre-shared key.
     #[non_exhaustive]
     Psk {
-        /// What the server knows the key by.
+        /// The identity of the key at the server.
         identity: Vec<u8>,
         /// The key.
         key: Secret,
@@ -139,21 +142,22 @@ pub enum ClientCredentials {
     /// The server's certificate.
     #[non_exhaustive]
     Certificate {
-        /// What the client shows if the server asks for it. Without one, a server that asks will end the handshake.
+        /// The certificate that the client presents on request. Without one, a server that requests
+        /// it ends the handshake.
         own: Option<OwnCertificate>,
-        /// Whose certificates are believed.
+        /// Trust anchors for the server's certificate.
         trust: Trust,
-        /// Whose certificate it must be: a DNS name or an address (RFC 7252 §9.1.3.3).
+        /// The name in the server's certificate: a DNS name or an IP address (RFC 7252 §9.1.3.3).
         name: String,
     },
 }
 
 impl ClientCredentials {
-    /// A pre-shared key that the server knows by this identity.
+    /// Creates credentials of a pre-shared key with this identity.
     ///
     /// # Errors
     ///
-    /// The identity has no byte or more than 1024, or the key none or more than 512.
+    /// The identity is empty or has more than 1024 bytes, or the key is empty or has more than 512.
     pub fn psk(identity: impl Into<Vec<u8>>, key: Secret) -> Result<Self, CredentialsError> {
         let identity = checked(identity.into(), LONGEST_IDENTITY).ok_or(CredentialsError::Identity)?;
         if !is_key(&key) {
@@ -162,11 +166,12 @@ impl ClientCredentials {
         Ok(Self::Psk { identity, key })
     }
 
-    /// The server must show a certificate for `name`, a DNS name or an address.
+    /// Creates credentials that require a server certificate for `name`, a DNS name or an IP
+    /// address.
     ///
     /// # Errors
     ///
-    /// This is neither.
+    /// `name` is neither.
     pub fn certificate(
         own: Option<OwnCertificate>,
         trust: Trust,
@@ -180,49 +185,50 @@ impl ClientCredentials {
     }
 }
 
-/// Who a peer has proved to be.
+/// The authenticated identity of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Identity {
-    /// It knows the pre-shared key of this identity.
+    /// The peer knows the pre-shared key of this identity.
     Psk(Vec<u8>),
-    /// It knows the private key of this certificate (DER), which one of the roots vouches for.
+    /// The peer knows the private key of this certificate (DER), which a root authenticates.
     Certificate(Vec<u8>),
-    /// Nobody by name: a client that was not asked, or a server that knows our pre-shared key, which is all that it has proved.
+    /// No name: a client that was not asked for a certificate, or a server that proved only its
+    /// knowledge of the pre-shared key.
     Anonymous,
 }
 
-/// What is wrong with credentials.
+/// Why credentials are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CredentialsError {
-    /// No identity, or too long a one.
+    /// The identity is empty or too long.
     #[error("an identity has 1 to 1024 bytes")]
     Identity,
-    /// No hint, or too long a one.
+    /// The hint is empty or too long.
     #[error("a hint has 1 to 1024 bytes")]
     Hint,
-    /// No key, or too long a one.
+    /// The key is empty or too long.
     #[error("a pre-shared key has 1 to 512 bytes")]
     Key,
-    /// Neither a DNS name nor an address.
+    /// The name is neither a DNS name nor an IP address.
     #[error("the server's name must be a DNS name or an IP address")]
     Name,
-    /// A certificate that cannot be read, or is larger than a handshake may carry.
+    /// The certificate cannot be read, or is larger than a handshake may carry.
     #[error("there is no X.509 certificate of at most 8000 bytes, in DER or PEM")]
     Certificate,
-    /// A private key that cannot be read.
+    /// The private key cannot be read.
     #[error("the private key is no ECDSA key on P-256 or P-384 in PKCS#8 or SEC1, DER or PEM")]
     PrivateKey,
-    /// Each can be read, but one is not of the other.
+    /// The private key does not belong to the certificate.
     #[error("the private key is not that of the certificate: give the key that the certificate was made for")]
     Pair,
-    /// A server that would let nobody in.
+    /// The server has no credentials.
     #[error("a server needs pre-shared keys or a certificate")]
     None,
 }
 
-/// A key that can be used. One of a resolver that cannot counts as none.
+/// Returns `true` if a key has a valid length. A resolver's invalid key counts as unknown.
 pub(crate) fn is_key(key: &Secret) -> bool {
     (1..=LONGEST_KEY).contains(&key.expose().len())
 }

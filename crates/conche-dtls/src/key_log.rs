@@ -1,4 +1,4 @@
-//! [`KeyLog`]: secrets of sessions for whoever has to read captures of them.
+//! [`KeyLog`]: secrets of sessions, to decrypt captures.
 
 use core::fmt::{self, Write};
 use std::sync::Arc;
@@ -6,20 +6,23 @@ use std::sync::Arc;
 use conche_proto::codec::Hexadecimal;
 use zeroize::Zeroizing;
 
-/// Is told the secret of each session, as a line of the format that Wireshark and others read (`SSLKEYLOGFILE`): `CLIENT_RANDOM`, the random of
-/// the ClientHello, the master secret. Whoever has such a line can read all of the session.
+/// A callback that receives the secret of each session.
+///
+/// Each call passes a line in the format of Wireshark and others (`SSLKEYLOGFILE`):
+/// `CLIENT_RANDOM`, the random of the ClientHello, the master secret. Anyone with this line can
+/// decrypt the whole session.
 #[derive(Clone)]
 pub struct KeyLog(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl KeyLog {
-    /// Tells this function, which gets a line without its end.
+    /// Creates a log that calls this function with each line, without the line end.
     #[must_use]
     pub fn new(tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }
 
     pub(crate) fn write(&self, random: &[u8], secret: &[u8]) {
-        // Longer than it will be, so that no copy is left where it grew.
+        // Capacity beyond the line's length, so that no reallocation leaves a copy.
         let mut line = Zeroizing::new(String::with_capacity(256));
         let _infallible = write!(line, "CLIENT_RANDOM {} {}", Hexadecimal(random), Hexadecimal(secret));
         (self.0)(&line);

@@ -1,7 +1,9 @@
-//! DTLS 1.2 sessions (RFC 6347) without I/O: datagrams of many peers in, datagrams and plaintext out.
+//! DTLS 1.2 sessions (RFC 6347) without I/O: datagrams of many peers in, datagrams and plaintext
+//! out.
 //!
-//! [`Sessions`] holds all sessions of one socket, whichever end began them. It has no socket and no timer: a driver calls
-//! [`handle`](Sessions::handle) when a datagram comes, and [`poll`](Sessions::poll) until the answer is [`Output::Wait`].
+//! [`Sessions`] holds all sessions of one socket, in either role. It has no socket and no timer: a
+//! driver calls [`handle`](Sessions::handle) for each datagram, and then [`poll`](Sessions::poll)
+//! until it returns [`Output::Wait`].
 //!
 //! ```text
 //! in:   datagram  ->  wire (records)  ->  cookie (the gate)  ->  engine (handshake, protection)  ->  plaintext
@@ -75,5 +77,6 @@ pub use names::CertificateNames;
 pub use sessions::{ConnectError, Ended, Output, Progress, Role, SendError, SessionId, Sessions, Stats};
 pub use x509::{CertificateError, OwnCertificate, Trust};
 
-/// Bytes of the buffer that is polled into: a record's plaintext of 2^14 bytes (RFC 5246 §6.2.1), with what protects it.
+/// Size of the poll buffer in bytes: a record's plaintext of 2^14 (RFC 5246 §6.2.1) and its
+/// protection.
 pub const BUFFER: usize = (1 << 14) + 2048;

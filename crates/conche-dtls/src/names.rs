@@ -1,4 +1,4 @@
-//! [`CertificateNames`]: the names in a certificate, for logs and for programs that decide by them.
+//! [`CertificateNames`]: the names in a certificate, for logs and authorization.
 
 use x509_cert::Certificate;
 use x509_cert::der::Decode;
@@ -8,16 +8,17 @@ use x509_cert::ext::pkix::name::GeneralName;
 /// The names in a certificate (RFC 5280).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateNames {
-    /// The subject, as RFC 4514 writes it, such as `CN=lamp-7`. `None` if it is empty.
+    /// The subject in the form of RFC 4514, such as `CN=lamp-7`. `None` if it is empty.
     pub subject: Option<String>,
     /// The first common name (CN) of the subject.
     pub common_name: Option<String>,
-    /// The DNS names and URIs of the subject alternative name, in their order.
+    /// The DNS names and URIs of the subject alternative name, in order.
     pub alternative: Vec<String>,
 }
 
 impl CertificateNames {
-    /// Reads the names of a certificate in DER. `None` if it is none. Nothing of it is verified.
+    /// Reads the names of a certificate in DER, without verification. Returns `None` if it cannot
+    /// be parsed.
     #[must_use]
     pub fn of(certificate: &[u8]) -> Option<Self> {
         let certificate = Certificate::from_der(certificate).ok()?;

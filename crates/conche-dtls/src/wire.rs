@@ -1,14 +1,15 @@
-//! What is read of a datagram before anything is believed: the bounds of its records (RFC 6347 §4.1) and the headers of the
-//! handshake messages in them (§4.2.2). Nothing here allocates.
+//! Parsing before authentication: the bounds of records (RFC 6347 §4.1) and the headers of
+//! handshake messages (§4.2.2). Nothing here allocates.
 
-/// Bytes of a record's header.
+/// Length of a record header in bytes.
 pub(crate) const RECORD_HEADER: usize = 13;
-/// Bytes of a handshake message's header.
+/// Length of a handshake message header in bytes.
 pub(crate) const HANDSHAKE_HEADER: usize = 12;
-/// The largest fragment of a record that anybody may send: 2^14 bytes of plaintext, 2048 for its protection (RFC 5246 §6.2.3).
+/// Maximum fragment of a record: 2^14 bytes of plaintext and 2048 for its protection (RFC 5246
+/// §6.2.3).
 const LARGEST_FRAGMENT: usize = (1 << 14) + 2048;
 
-/// Version 1.0 on the wire, as HelloVerifyRequest says (RFC 6347 §4.2.1).
+/// Version 1.0 on the wire, as in HelloVerifyRequest (RFC 6347 §4.2.1).
 pub(crate) const DTLS_1_0: [u8; 2] = [254, 255];
 /// Version 1.2 on the wire.
 pub(crate) const DTLS_1_2: [u8; 2] = [254, 253];
@@ -48,14 +49,14 @@ pub(crate) mod alert {
 pub(crate) struct Record<'a> {
     pub(crate) content: u8,
     pub(crate) epoch: u16,
-    /// The 48 bits that count records of an epoch.
+    /// The 48-bit sequence number within an epoch.
     pub(crate) sequence: u64,
     /// The whole record with its header.
     pub(crate) bytes: &'a [u8],
     pub(crate) fragment: &'a [u8],
 }
 
-/// The records of a datagram, up to the first that is none.
+/// Returns the records of a datagram, up to the first invalid one.
 pub(crate) fn records(mut datagram: &[u8]) -> impl Iterator<Item = Record<'_>> {
     core::iter::from_fn(move || {
         let (record, rest) = record(datagram)?;
@@ -86,15 +87,15 @@ fn record(datagram: &[u8]) -> Option<(Record<'_>, &[u8])> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handshake<'a> {
     pub(crate) message: u8,
-    /// Bytes of the whole message, without headers.
+    /// Length of the whole message in bytes, without headers.
     pub(crate) length: usize,
-    /// Which message of its sender's it is.
+    /// Number of the message among its sender's.
     pub(crate) number: u16,
     pub(crate) offset: usize,
     pub(crate) body: &'a [u8],
 }
 
-/// The handshake messages of a record of epoch 0, up to the first that is none.
+/// Returns the handshake messages of a record of epoch 0, up to the first invalid one.
 pub(crate) fn handshakes(mut fragment: &[u8]) -> impl Iterator<Item = Handshake<'_>> {
     core::iter::from_fn(move || {
         let header: &[u8; HANDSHAKE_HEADER] = fragment.first_chunk()?;
@@ -108,7 +109,7 @@ pub(crate) fn handshakes(mut fragment: &[u8]) -> impl Iterator<Item = Handshake<
     })
 }
 
-/// Bytes that are read from the front.
+/// A reader of bytes from the front.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
@@ -125,20 +126,21 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    /// What a length of one byte stands before.
+    /// Reads a vector with a length of one byte.
     pub(crate) fn short(&mut self) -> Option<&'a [u8]> {
         let [length] = *self.array()?;
         self.take(usize::from(length))
     }
 
-    /// What a length of two bytes stands before.
+    /// Reads a vector with a length of two bytes.
     pub(crate) fn long(&mut self) -> Option<&'a [u8]> {
         let length = u16::from_be_bytes(*self.array()?);
         self.take(usize::from(length))
     }
 }
 
-/// A record of epoch 0 around `fragment`, into the front of `into`. Its length; nothing if it does not fit.
+/// Writes a record of epoch 0 with `fragment` to the front of `into`. Returns its length, or 0 if
+/// it does not fit.
 pub(crate) fn write_record(into: &mut [u8], content: u8, version: [u8; 2], sequence: u64, fragment: &[u8]) -> usize {
     let Ok(length) = u16::try_from(fragment.len()) else { return 0 };
     let Some(whole) = into.get_mut(..RECORD_HEADER + fragment.len()) else { return 0 };
@@ -152,7 +154,7 @@ pub(crate) fn write_record(into: &mut [u8], content: u8, version: [u8; 2], seque
     at
 }
 
-/// A handshake header for a message that one record carries whole.
+/// Returns the header of a handshake message carried in one record.
 pub(crate) fn handshake_header(message: u8, number: u16, length: usize) -> [u8; HANDSHAKE_HEADER] {
     let [n0, n1] = number.to_be_bytes();
     let [.., a, b, c] = length.to_be_bytes();

@@ -1,7 +1,9 @@
-//! Certificates: ours, and whom we believe. A path is verified by `webpki`, with signatures of ECDSA on P-256 and P-384.
+//! Certificates: the local one, and trust in others. `webpki` verifies paths, with ECDSA signatures
+//! on P-256 and P-384.
 //!
-//! The engine hands out the certificate of the peer alone, without those that came with it, and sends ours alone. So
-//! intermediates of a chain have to be known beforehand: they are part of [`Trust`]. There is no revocation.
+//! The engine reports only the peer's own certificate, without the rest of its chain, and sends
+//! only the local one. Intermediates must therefore be configured as part of [`Trust`]. Revocation
+//! is not checked.
 
 use core::fmt;
 use core::time::Duration;
@@ -21,9 +23,10 @@ use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage};
 
 use crate::credentials::{CredentialsError, Secret};
 
-/// Bytes of a certificate that a handshake may carry.
+/// Maximum size of a certificate in a handshake in bytes.
 const LARGEST: usize = 8000;
-/// What a private key signs to show whose it is, and nobody takes for anything else.
+/// The message signed to check that a private key matches its certificate, distinct from any other
+/// use.
 const SIGNED: &[u8] = b"conche: is this the key of that certificate?";
 
 /// A certificate with its private key.
@@ -34,17 +37,19 @@ pub struct OwnCertificate {
 }
 
 impl OwnCertificate {
-    /// A certificate in DER, and its private key: ECDSA on P-256 or P-384, in PKCS#8 or SEC1.
+    /// Creates a certificate from DER with its private key: ECDSA on P-256 or P-384, in PKCS#8 or
+    /// SEC1.
     ///
     /// # Errors
     ///
-    /// One of them cannot be read, or the certificate has more than 8000 bytes, or is of another key.
+    /// One of them cannot be read, the certificate has more than 8000 bytes, or the two do not
+    /// match.
     pub fn new(certificate: impl Into<Vec<u8>>, key: Secret) -> Result<Self, CredentialsError> {
         let certificate = certificate.into();
         let der = CertificateDer::from(certificate.as_slice());
         let readable = EndEntityCert::try_from(&der).ok().filter(|_| certificate.len() <= LARGEST);
         let read = readable.ok_or(CredentialsError::Certificate)?;
-        // The certificate says whether a signature is of its key.
+        // The certificate's key verifies the signature.
         let signature = crate::engine::sign(&key, SIGNED).ok_or(CredentialsError::PrivateKey)?;
         if !ALGORITHMS.iter().any(|algorithm| read.verify_signature(*algorithm, SIGNED, &signature).is_ok()) {
             return Err(CredentialsError::Pair);
@@ -52,7 +57,8 @@ impl OwnCertificate {
         Ok(Self { certificate, key })
     }
 
-    /// The same from PEM (RFC 7468): the first certificate and the first private key of each text.
+    /// Creates a certificate from PEM (RFC 7468): the first certificate and the first private key
+    /// of each text.
     ///
     /// # Errors
     ///
@@ -72,19 +78,19 @@ impl OwnCertificate {
     }
 }
 
-/// Certificates that peers are authenticated by: of authorities, and of single peers.
+/// Certificates that authenticate peers: of authorities, and of single peers.
 #[derive(Clone)]
 pub struct Trust {
     anchors: Arc<[TrustAnchor<'static>]>,
-    /// How many intermediates may follow the anchor at the same index.
+    /// Maximum number of intermediates below the anchor at the same index.
     path_lengths: Arc<[Option<u8>]>,
-    /// Certificates of peers themselves, in DER.
+    /// Certificates of the peers themselves, in DER.
     pinned: Arc<[Vec<u8>]>,
     intermediates: Arc<[CertificateDer<'static>]>,
     clock: WallClock,
 }
 
-/// Where the time of validity comes from.
+/// Source of the time for validity.
 #[derive(Clone)]
 enum WallClock {
     /// The time since 1970 at [`Instant`] zero.
@@ -171,7 +177,7 @@ impl Trust {
     ) -> Result<EndEntityCert<'a>, CertificateError> {
         let certificate = EndEntityCert::try_from(der).map_err(|_| CertificateError::Unreadable)?;
         let constraints = Constraints::read(der).ok_or(CertificateError::Unreadable)?;
-        // The suites have both ends sign (RFC 8422 §2.2).
+        // Both sides sign in these suites (RFC 8422 §2.2).
         if !constraints.may_sign() {
             return Err(CertificateError::Unusable);
         }
@@ -242,7 +248,7 @@ impl Constraints {
         self.key_usage.is_none_or(|usage| usage.digital_signature())
     }
 
-    /// Whether a pinned certificate may be used at this time, for this purpose.
+    /// Checks that a pinned certificate may be used at this time for this purpose.
     fn check(&self, time: Duration, purpose: ObjectIdentifier) -> Result<(), CertificateError> {
         let (from, until) = self.validity;
         if !(from..=until).contains(&time) {
@@ -260,23 +266,23 @@ impl fmt::Debug for Trust {
     }
 }
 
-/// Why a peer's certificate was not believed.
+/// Why a peer's certificate was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertificateError {
-    /// It is no X.509 certificate.
+    /// Not an X.509 certificate.
     #[error("it is no X.509 certificate")]
     Unreadable,
-    /// Nobody whom we believe has signed it.
+    /// No trusted root authenticates it.
     #[error("no root that is believed vouches for it")]
     Unknown,
-    /// It is not valid any more, or not yet.
+    /// Expired or not yet valid.
     #[error("it is not valid at this time")]
     Time,
-    /// It is somebody else's.
+    /// Issued for another name.
     #[error("it is for another name")]
     Name,
-    /// It may not be used for this, or has something that is not understood.
+    /// Not permitted for this use, or not understood.
     #[error("it must not be used for this")]
     Unusable,
 }

@@ -9,7 +9,7 @@ fn at(seconds: u64) -> Instant {
     Instant::from_nanos(seconds * 1_000_000_000)
 }
 
-/// A ClientHello in a record, as a client with these fields writes it.
+/// Returns a record with a client's ClientHello that has these fields.
 fn hello(number: u16, random: u8, cookie: &[u8], suites: &[u8]) -> Vec<u8> {
     let mut body = vec![254, 253];
     body.extend([random; 32]);
@@ -54,7 +54,7 @@ impl Bench {
 
 const SUITES: [u8; 2] = [0xc0, 0xa8];
 
-/// The verdict on a cookie made at second `made`, after `age` seconds.
+/// Returns the verdict on a cookie made at second `made`, after `age` seconds.
 fn welcome(made: u32, age: u64) -> Verdict {
     Verdict::Welcome(Issued { stamp: made * 1000, age: Duration::from_secs(age) })
 }
@@ -136,17 +136,17 @@ fn a_cookie_begins_one_handshake_and_so_does_none_that_is_older() {
     {
         assert_eq!(gate.is_unspent(now, &address, issued(stamp, now)), unspent, "{address}, {stamp}");
     }
-    // An older one that is spent later changes nothing.
+    // Spending an older cookie later has no effect.
     gate.spend(now, &7, issued(20_000, now));
     assert!(!gate.is_unspent(now, &7, issued(49_000, now)));
-    // The time of cookies begins anew.
+    // The time of cookies wraps around.
     let later = Instant::from_millis(u64::from(u32::MAX) + 10_000);
     let made = Issued { stamp: u32::MAX - 500, age: Duration::ZERO };
     assert!(gate.is_unspent(later, &7, made));
     gate.spend(later, &7, made);
     assert!(!gate.is_unspent(later, &7, made));
     assert!(gate.is_unspent(later, &7, Issued { stamp: 500, age: Duration::ZERO }));
-    // No cookie is valid for longer than two minutes, whether it is spent or not.
+    // No cookie is valid for longer than two minutes, spent or not.
     assert!(!gate.is_unspent(at(300), &9, issued(100_000, at(300))));
 }
 

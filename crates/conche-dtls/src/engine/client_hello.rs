@@ -59,7 +59,7 @@ impl Rewriter {
         took
     }
 
-    /// The next datagram, written to the front of the buffer. Returns its length.
+    /// Writes the next datagram to the front of the buffer and returns its length.
     pub(super) fn next(&mut self, buffer: &mut [u8]) -> Option<usize> {
         let datagram = self.rewritten.pop_front()?;
         if self.rewritten.is_empty() {
@@ -201,7 +201,7 @@ impl SigningKey for TranscriptKey {
 mod tests {
     use super::*;
 
-    /// The body of a ClientHello with these extensions.
+    /// Returns the body of a ClientHello with these extensions.
     fn body(extensions: &[(u16, &[u8])]) -> Vec<u8> {
         let mut list = Vec::new();
         for (kind, data) in extensions {
@@ -242,7 +242,8 @@ mod tests {
         assert_eq!(transcript_without_use_srtp(&rest), None);
     }
 
-    /// Datagrams of a ClientHello in fragments of `longest` bytes, numbered from `sequence` on.
+    /// Returns datagrams of a ClientHello in fragments of `longest` bytes, numbered from
+    /// `sequence`.
     fn datagrams(body: &[u8], longest: usize, mut sequence: u64) -> Vec<Vec<u8>> {
         let mut offset = 0_usize;
         body.chunks(longest)

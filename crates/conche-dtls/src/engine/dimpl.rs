@@ -1,16 +1,20 @@
 //! [`Dimpl`]: DTLS 1.2 by the crate `dimpl`.
 //!
-//! dimpl gives no pre-shared key in DTLS 1.3, and its server keeps state before a cookie is shown there, so only 1.2 is
-//! offered. It knows neither renegotiation nor resumption, and insists on extended master secrets (RFC 7627). It has
-//! no raw public keys (RFC 7250), and sends and shows single certificates, not chains.
+//! In DTLS 1.3, dimpl supports no pre-shared keys, and its server keeps state before it has
+//! verified a cookie, so only 1.2 is offered. dimpl supports neither renegotiation nor resumption,
+//! and requires extended master secrets (RFC 7627). It has no raw public keys (RFC 7250), and sends
+//! and returns single certificates, not chains.
 //!
-//! Its server expects to have sent a HelloVerifyRequest itself before the ClientHello that carries a cookie: that one has
-//! message_seq 1, which the transcript includes. [`DimplEngines::accept`] lets it: it is fed a hello without a cookie for each that
-//! the gate has answered, rebuilt from the one with a cookie, and what it answers is dropped.
+//! Its server expects to have sent a HelloVerifyRequest itself before the ClientHello that carries
+//! a cookie, which has message_seq 1 and is part of the transcript. [`DimplEngines::accept`]
+//! therefore feeds it a ClientHello without a cookie for each one that the gate has answered,
+//! rebuilt from the one with a cookie, and discards the answers.
 //!
-//! It repeats flights by a timeout that is a number, given when an association is made. So its clock stands still, and is moved on to what it waits for
-//! when a flight is to be repeated. A copy that its peer repeats has it repeat its own once, and once more after each time that its clock has moved. It doubles what it
-//! waits for in its own time, too, which ends after 57 copies of a flight: at 60 s each that is most of an hour.
+//! It retransmits flights after a timeout that is fixed when an association is created. Its clock
+//! therefore stands still, and is advanced to its next timer when a flight is to be retransmitted.
+//! A retransmission by the peer makes it retransmit its own flight once, and once more after each
+//! advance of its clock. Its timeouts double in its own time, which ends after 57 retransmissions
+//! of a flight: at 60 s each almost an hour.
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,13 +40,16 @@ use crate::x509::OwnCertificate;
 
 /// TLS_PSK_WITH_AES_128_CCM_8.
 const PSK_SUITE: u16 = 0xc0a8;
-/// Datagrams that a flight of ours may take, and records that wait for others before them: those of a certificate in small ones.
+/// Maximum number of datagrams in a flight, and of records that wait for earlier ones: enough for a
+/// certificate in small fragments.
 const QUEUE: usize = 128;
-/// The first timeout of a flight, in dimpl's time: it doubles with each copy.
+/// First timeout of a flight in dimpl's time. It doubles with each retransmission.
 const TICK: Duration = Duration::from_nanos(1);
-/// dimpl's timers are off when they are further away than this, as that of a whole handshake is: ten years are the longest that it takes.
+/// Timers of dimpl further away than this are off, such as the one of a whole handshake. The
+/// maximum that dimpl accepts is ten years.
 const NEVER: Duration = Duration::from_secs(5 * 365 * 24 * 60 * 60);
-/// What a client without a certificate names as such, with a private key that is everybody's: a server that asks refuses it.
+/// The placeholder certificate of a client without one, with a publicly known private key. A server
+/// that requests a certificate rejects it.
 const NOBODY: &[u8] = &[0x30, 0x00];
 /// The number 1 as an ECDSA key on P-256 (SEC1).
 const NOBODYS_KEY: &[u8] = &[
@@ -50,28 +57,28 @@ const NOBODYS_KEY: &[u8] = &[
     0, 0, 0, 0, 0, 0, 0, 1, 0xa0, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07,
 ];
 
-/// Makes [`Dimpl`]s.
+/// Creates [`Dimpl`]s.
 #[derive(Debug)]
 pub struct DimplEngines {
-    /// What dimpl's clock shows at [`Instant`] zero. Any does: only differences count.
+    /// dimpl's clock at [`Instant`] zero. Its value is arbitrary: only differences matter.
     base: Clock,
     config: Config,
-    /// Where each association's seed comes from, where it has one.
+    /// Source of each association's seed, if seeded.
     seeds: Option<ChaCha12Rng>,
     psk: Option<(Arc<Settings>, Arc<Resolver>)>,
     certificate: Option<ServerCertificate>,
-    /// The last settings, and whom for. dimpl takes up to milliseconds to check new ones.
+    /// The last settings and their purpose. dimpl takes up to milliseconds to check new ones.
     last: Option<(Wanted, Arc<Settings>)>,
 }
 
-/// Whom settings are for: a client with a key, or either role with a certificate.
+/// The purpose of settings: a client with a key, or either role with a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Wanted {
     Key { identity: Vec<u8>, key: Secret },
     Certificate(Role),
 }
 
-/// The end of a handshake that shows a certificate, or wants to see one.
+/// A role in a handshake that presents or requests a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Client,
@@ -79,11 +86,11 @@ enum Role {
 }
 
 impl DimplEngines {
-    /// Engines for these credentials.
+    /// Creates engines for these credentials.
     ///
     /// # Errors
     ///
-    /// dimpl refuses them.
+    /// dimpl rejects them.
     pub fn new(config: &Config) -> Result<Self, ConfigError> {
         let mut engines = Self {
             base: Clock::now(),
@@ -153,11 +160,11 @@ impl DimplEngines {
     }
 
     fn clock(&self, now: Instant) -> Clock {
-        // Half a thousand years after its base a clock stands still.
+        // Half a thousand years after its base, the clock stands still.
         self.base.checked_add(Duration::from_nanos(now.as_nanos())).unwrap_or(self.base)
     }
 
-    /// A client's; a server's knows more.
+    /// Creates the association of a client. A server sets further fields.
     fn association(&self, dtls: Dtls, clock: Clock) -> Dimpl {
         let key_log = self.config.key_log.clone();
         let rewriter = Rewriter::default();
@@ -214,7 +221,7 @@ impl Engines for DimplEngines {
             (Dtls::new_12(settings, shown(Some(&certificate.own)), clock), None)
         };
         let cookie = opening.cookie.try_into().ok();
-        // dimpl numbers its records from 0, and has spent one for each HelloVerifyRequest.
+        // dimpl numbers its records from 0, and has used one for each HelloVerifyRequest.
         let shift = opening.sequence.wrapping_sub(u64::from(opening.number));
         let mut engine = Dimpl { shift, cookie, resolver, ..self.association(dtls, clock) };
         engine.dtls.handle_timeout(clock).map_err(failure)?;
@@ -223,26 +230,26 @@ impl Engines for DimplEngines {
     }
 }
 
-/// Suites that go with certificates.
+/// Cipher suites with certificates.
 const CERTIFICATE_SUITES: [Dtls12CipherSuite; 3] = [
     Dtls12CipherSuite::ECDHE_ECDSA_AES128_GCM_SHA256,
     Dtls12CipherSuite::ECDHE_ECDSA_AES256_GCM_SHA384,
     Dtls12CipherSuite::ECDHE_ECDSA_CHACHA20_POLY1305_SHA256,
 ];
 
-/// One association of dimpl's.
+/// One association of dimpl.
 pub struct Dimpl {
     dtls: Dtls,
-    /// Takes a client's ClientHello before it leaves.
+    /// Rewrites a client's ClientHello before it is sent.
     rewriter: Rewriter,
-    /// What its clock shows, and what it waits for.
+    /// dimpl's clock and its next timer.
     clock: Clock,
     due: Option<Clock>,
-    /// What is added to the numbers of its records of epoch 0.
+    /// Offset added to the sequence numbers of its records of epoch 0.
     shift: u64,
-    /// The cookie that the gate has found valid.
+    /// The cookie that the gate has verified.
     cookie: Option<[u8; COOKIE]>,
-    /// Where the identity of a client turns up.
+    /// Provides the identity of a client.
     resolver: Option<Arc<Resolver>>,
     identity: Option<Vec<u8>>,
     key_log: Option<KeyLog>,
@@ -256,7 +263,7 @@ impl core::fmt::Debug for Dimpl {
 
 impl Engine for Dimpl {
     fn receive(&mut self, record: &[u8]) -> Result<(), Failure> {
-        // All servers' associations share it: an earlier one may have panicked after it asked.
+        // All associations of a server share it: an earlier one may have panicked after its lookup.
         if let Some(resolver) = &self.resolver {
             resolver.asked();
         }
@@ -300,7 +307,7 @@ impl Engine for Dimpl {
                 Output::BufferTooSmall { needed } => {
                     return Err(Failure::Protocol(format!("a record of {needed} bytes, more than the buffer holds")));
                 }
-                // SRTP keys, if the client of a peer offers SRTP.
+                // SRTP keys, if the peer's client offers SRTP.
                 _ => continue,
             };
             if let Step::Transmit(len) = step {
@@ -315,7 +322,7 @@ impl Engine for Dimpl {
     }
 
     fn close(&mut self) {
-        // A session that is closed already has nothing to say.
+        // A session that is already closed sends nothing.
         let _closed = self.dtls.close();
     }
 
@@ -325,7 +332,7 @@ impl Engine for Dimpl {
 }
 
 impl Dimpl {
-    /// Has dimpl ask for a cookie as often as the gate has, to nobody.
+    /// Makes dimpl request a cookie as often as the gate has, and discards the requests.
     fn rehearse(&mut self, opening: &Opening<'_>) -> Result<(), Failure> {
         let mut body = opening.opening.to_vec();
         body.push(0);
@@ -347,7 +354,7 @@ impl Dimpl {
     }
 }
 
-/// Adds to the numbers of a datagram's records of epoch 0. No key or hash covers them.
+/// Adds to the sequence numbers of a datagram's records of epoch 0. No key or hash covers them.
 fn renumber(datagram: &mut [u8], shift: u64) {
     let mut at = 0;
     while let Some(header) = datagram.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<RECORD_HEADER>()) {
@@ -382,7 +389,7 @@ fn failure(error: Error) -> Failure {
             }
             error => Failure::Protocol(error.to_string()),
         },
-        // As of nobody, or of a kind that is not understood.
+        // The certificate is the placeholder, or of an unsupported kind.
         Error::CryptoError(
             CryptoError::CertificateParseFailed
             | CryptoError::UnsupportedPublicKeyAlgorithm
@@ -391,7 +398,7 @@ fn failure(error: Error) -> Failure {
             | CryptoError::InvalidEcCurveParameter
             | CryptoError::InvalidSubjectPublicKey,
         ) => Failure::NoCertificate,
-        // During a handshake a record that cannot be decrypted is a Finished under other keys.
+        // During a handshake, a record that cannot be decrypted is a Finished under other keys.
         Error::CryptoError(_) => Failure::Credentials,
         Error::CertificateError(_) => Failure::NoCertificate,
         Error::ReceiveQueueFull | Error::TransmitQueueFull | Error::TransmitHistoryFull => Failure::Full,
@@ -399,7 +406,7 @@ fn failure(error: Error) -> Failure {
     }
 }
 
-/// Looks keys up for dimpl, and remembers whose was asked for last: dimpl does not tell.
+/// Looks up keys for dimpl, and remembers the last identity, which dimpl does not report.
 struct Resolver(Mutex<Asked>);
 
 struct Asked {
@@ -412,7 +419,7 @@ impl Resolver {
         Self(Mutex::new(Asked { keys, last: None }))
     }
 
-    /// The identity that has been asked for since the last call.
+    /// Returns the identity looked up since the last call.
     fn asked(&self) -> Option<Vec<u8>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).last.take()
     }

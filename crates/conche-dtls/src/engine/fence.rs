@@ -22,7 +22,7 @@ impl<E: Engine> Fence<E> {
         let result = catch_panic(|| call(engine));
         if result.as_ref().is_err_and(|failure| *failure == Failure::Panicked) {
             let broken = self.0.take();
-            // Dropping it may panic as well.
+            // Dropping it may also panic.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
         }
         result
@@ -52,7 +52,7 @@ impl<E: Engine> Engine for Fence<E> {
     }
 
     /// After a panic the next [`poll`](Engine::poll) fails, which ends the session without a
-    /// goodbye.
+    /// close_notify.
     fn close(&mut self) {
         let _ = self.call(|engine| {
             engine.close();

@@ -1,7 +1,7 @@
-//! [`Engine`]: the handshake and the records of one association. [`Engines`] makes them.
+//! [`Engine`]: the handshake and the records of one association. [`Engines`] creates them.
 //!
-//! Everything else is [`Sessions`](crate::Sessions)' own: cookies, bounds, who is who. What an engine is fed are single
-//! records whose bounds have been checked; what it wants it says when it is polled.
+//! [`Sessions`](crate::Sessions) does everything else: cookies, limits, identities. An engine
+//! receives single records whose bounds have been checked, and returns its actions when polled.
 
 mod client_hello;
 mod dimpl;
@@ -18,70 +18,76 @@ use crate::config::ConfigError;
 use crate::credentials::ClientCredentials;
 use crate::x509::CertificateError;
 
-/// One association with one peer. It knows no time: whoever has it says when a flight is to be repeated.
+/// One association with one peer. It has no clock: the caller decides when a flight is
+/// retransmitted.
 pub trait Engine {
-    /// Takes a record.
+    /// Handles a record.
     ///
     /// # Errors
     ///
-    /// The association is at an end.
+    /// The association has ended.
     fn receive(&mut self, record: &[u8]) -> Result<(), Failure>;
 
-    /// Repeats the flight that waits for its answer. If none does, the last flight may answer once more a peer that repeats its own.
+    /// Retransmits the flight that awaits an answer. If none does, the last flight may be sent once
+    /// more to a peer that retransmits its own.
     ///
     /// # Errors
     ///
-    /// The association is at an end.
+    /// The association has ended.
     fn repeat(&mut self) -> Result<(), Failure>;
 
-    /// What it wants. Poll until it answers [`Step::Wait`].
+    /// Returns the next action. Call it until it returns [`Step::Wait`].
     ///
     /// # Errors
     ///
-    /// The association is at an end.
+    /// The association has ended.
     fn poll(&mut self, buffer: &mut [u8]) -> Result<Step, Failure>;
 
-    /// Protects plaintext; [`poll`](Engine::poll) has the datagram.
+    /// Protects plaintext; [`poll`](Engine::poll) returns the datagram.
     ///
     /// # Errors
     ///
-    /// The association is at an end.
+    /// The association has ended.
     fn send(&mut self, plaintext: &[u8]) -> Result<(), Failure>;
 
-    /// Says goodbye, if there is a peer to say it to.
+    /// Sends a close_notify if the association is open.
     fn close(&mut self);
 
-    /// The identity whose key a client has used, as soon as it has named one. A server has none.
+    /// Returns the identity whose key a client uses, once the client has sent it. `None` for a
+    /// server.
     fn identity(&self) -> Option<&[u8]>;
 }
 
-/// Makes engines.
+/// Creates engines.
 pub trait Engines {
-    /// What it makes.
+    /// The engine type.
     type Engine: Engine;
 
-    /// A client's, whose ClientHello leaves with the first poll.
+    /// Creates a client's engine, whose first poll sends the ClientHello.
     ///
     /// # Errors
     ///
-    /// The credentials cannot be used.
+    /// The credentials are invalid.
     fn connect(&mut self, now: Instant, credentials: &ClientCredentials) -> Result<Self::Engine, ConfigError>;
 
-    /// A server's, for a client that has shown a valid cookie in the record that is going to be fed next.
+    /// Creates a server's engine for a client that has presented a valid cookie. The record of its
+    /// ClientHello must be the first one fed to the engine.
     ///
     /// # Errors
     ///
-    /// There is no cipher suite in common, or the hello is not understood.
+    /// The two sides share no cipher suite, or the ClientHello is not understood.
     fn accept(&mut self, now: Instant, opening: &Opening<'_>) -> Result<Self::Engine, Failure>;
 }
 
-/// What begins a ClientHello that has shown a valid cookie.
+/// The first fields of a ClientHello with a valid cookie.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Opening<'a> {
-    /// The number of the record that it came in. The first record of the answer has the same (RFC 6347 §4.2.1).
+    /// Sequence number of its record. The first record of the answer has the same (RFC 6347
+    /// §4.2.1).
     pub sequence: u64,
-    /// Which handshake message of the client it is: as many hellos have been answered without a trace.
+    /// Number of the handshake message, which is also the number of ClientHellos answered before
+    /// without state.
     pub number: u16,
     /// Version, random and session ID.
     pub opening: &'a [u8],
@@ -93,24 +99,25 @@ pub struct Opening<'a> {
     pub compression: &'a [u8],
 }
 
-/// What an engine wants.
+/// An action or event of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Send the datagram at the front of the buffer.
     Transmit(usize),
-    /// The peer's certificate is at the front of the buffer. It has not been verified.
+    /// The peer's certificate is at the front of the buffer, unverified.
     Certificate(usize),
-    /// The handshake is done.
+    /// The handshake is complete.
     Connected,
-    /// Plaintext of the peer is at the front of the buffer.
+    /// Plaintext from the peer is at the front of the buffer.
     Data(usize),
-    /// The peer has said goodbye, and been answered.
+    /// The peer has closed the association and got an answer.
     Closed,
-    /// Nothing, until something comes. What is sent by then is one flight, or a copy of one.
+    /// Nothing until the next input. The datagrams sent before this are one flight or one
+    /// retransmission of it.
     Wait,
 }
 
-/// Why an association has ended by itself.
+/// Why an association failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
@@ -120,25 +127,27 @@ pub enum Failure {
     /// The peer ended it with this alert (RFC 5246 §7.2).
     #[error("the peer ended it with alert {0}")]
     Alert(u8),
-    /// There is no cipher suite in common.
+    /// The two sides share no cipher suite.
     #[error("there is no cipher suite in common")]
     Suite,
-    /// The peer speaks another version than DTLS 1.2.
+    /// The peer uses a version other than DTLS 1.2.
     #[error("the peer speaks another version than DTLS 1.2")]
     Version,
-    /// The peer has another key, or none that is known: which of them is not told (RFC 4279 §5.3).
+    /// The peer has another key, or an unknown identity. The two are not distinguished (RFC 4279
+    /// §5.3).
     #[error("the peer's key is not the one of its identity, or there is no such identity")]
     Credentials,
-    /// The peer's certificate is not believed.
+    /// The peer's certificate is not trusted.
     #[error("the peer's certificate is refused: {0}")]
     Certificate(CertificateError),
-    /// The peer had to show a certificate, and did not, or not one of the kind that can be verified.
+    /// The peer presented no certificate although one is required, or one of a kind that cannot be
+    /// verified.
     #[error("the peer has shown no certificate that can be verified")]
     NoCertificate,
-    /// What the peer said makes no sense.
+    /// The peer violated the protocol.
     #[error("the peer broke the protocol: {0}")]
     Protocol(String),
-    /// More is on its way than the engine keeps.
+    /// The engine's queue is full.
     #[error("more is on its way than is kept")]
     Full,
     /// The code that handles this peer's input panicked: a defect. Other sessions are not affected.
@@ -147,7 +156,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The alert that tells the peer; `None` if it would learn nothing.
+    /// Returns the alert for the peer, or `None` if it would learn nothing from it.
     pub(crate) fn alert(&self) -> Option<u8> {
         use crate::wire::alert;
         match self {

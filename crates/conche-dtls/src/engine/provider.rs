@@ -1,11 +1,13 @@
-//! The cryptography that dimpl is given: RustCrypto's, with two ears of ours in it.
+//! The cryptography provider for dimpl: RustCrypto, with hooks for cookie verification and key
+//! logging.
 //!
-//! dimpl verifies cookies of its own making, with a key that each association draws for itself. Ours were made by the gate
-//! long before there was an association. [`Ours`] is asked for the one that dimpl would have made (it alone uses
-//! `hmac_sha256` for that, everything else goes through `hmac`), and names the one that the gate has found valid.
+//! dimpl verifies cookies of its own, with a key that each association draws. The gate makes
+//! cookies before there is an association. [`Ours`] intercepts the computation of dimpl's cookie
+//! (the only use of `hmac_sha256`; everything else uses `hmac`) and returns the cookie that the
+//! gate has verified.
 //!
-//! dimpl tells nobody its master secret, which a key log needs. But it is what keys are expanded from (RFC 5246 §6.3):
-//! `hmac` hears it, if it is asked to.
+//! dimpl does not export its master secret, which a key log needs. Keys are expanded from it (RFC
+//! 5246 §6.3), so `hmac` records it on request.
 
 use core::cell::RefCell;
 
@@ -17,7 +19,8 @@ use super::client_hello;
 use crate::cookie::COOKIE;
 use crate::credentials::Secret;
 
-/// What dimpl hashes first with the master secret, before the randoms of server and client.
+/// The first bytes that dimpl hashes with the master secret, before the randoms of server and
+/// client.
 const EXPANSION: &[u8] = b"key expansion";
 
 /// The master secret of a session, and the random of its ClientHello.
@@ -30,15 +33,15 @@ thread_local! {
     static NOW: RefCell<Feeding> = const { RefCell::new(Feeding { cookie: None, listens: false, heard: None }) };
 }
 
-/// What holds while a record is being fed.
+/// The state while a record is fed to dimpl.
 struct Feeding {
-    /// The cookie that is valid.
+    /// The valid cookie.
     cookie: Option<[u8; COOKIE]>,
     listens: bool,
     heard: Option<Master>,
 }
 
-/// Has this cookie be valid while `feed` runs, and listens for the master secret if it shall.
+/// Runs `feed` with this cookie as the valid one. Records the master secret if `listens`.
 pub(super) fn during<T>(cookie: Option<[u8; COOKIE]>, listens: bool, feed: impl FnOnce() -> T) -> (T, Option<Master>) {
     /// Resets the thread's state after a record, even if the engine panics.
     struct Fed;
@@ -83,12 +86,13 @@ fn master(key: &[u8], data: &[u8]) -> Option<Master> {
     Some(Master { random: client.try_into().ok()?, secret: Zeroizing::new(key.try_into().ok()?) })
 }
 
-/// For certificates: all of DTLS 1.2.
+/// Returns the provider for certificates: all of DTLS 1.2.
 pub(super) fn for_certificates() -> CryptoProvider {
     CryptoProvider { hmac_provider: &Ours, ..rust_crypto::default_provider() }
 }
 
-/// For pre-shared keys: the one cipher suite, and no curves, which a ClientHello would list in vain.
+/// Returns the provider for pre-shared keys: one cipher suite, and no curves, which a ClientHello
+/// would list needlessly.
 pub(super) fn for_keys() -> CryptoProvider {
     let all = for_certificates();
     let suites = all.cipher_suites;
@@ -97,12 +101,13 @@ pub(super) fn for_keys() -> CryptoProvider {
     CryptoProvider { cipher_suites: suites, kx_groups: &[], ..all }
 }
 
-/// The same provider for clients. It hashes and signs the ClientHello without `use_srtp`.
+/// Returns the provider for clients. It hashes and signs the ClientHello without `use_srtp`.
 pub(super) fn for_client(provider: CryptoProvider) -> CryptoProvider {
     CryptoProvider { hash_provider: client_hello::hashes(), key_provider: client_hello::keys(), ..provider }
 }
 
-/// The engine's signature of a message, with the hash function of the key's size; `None` if it cannot sign with this key.
+/// Signs a message with the hash function of the key's size. Returns `None` if the key is not
+/// supported.
 pub(crate) fn sign(key: &Secret, message: &[u8]) -> Option<Vec<u8>> {
     let mut key = rust_crypto::default_provider().key_provider.load_private_key(key.expose()).ok()?;
     let (hash, mut signature) = (key.hash_algorithm(), Buf::new());

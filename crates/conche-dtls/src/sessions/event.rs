@@ -1,12 +1,12 @@
-//! What comes out of [`Sessions`](super::Sessions).
+//! Outputs and errors of [`Sessions`](super::Sessions).
 
 use conche_proto::{Flight, Instant};
 
 use crate::credentials::Identity;
 use crate::engine::Failure;
 
-/// Names a session, for good: no other ever has the same, whatever comes from the same address. What goes on with one of them, an exchange
-/// of CoAP for example, never goes on with another (RFC 7252 §9.1).
+/// A session's ID, which is never reused for the same address or any other. An exchange that began
+/// in one session therefore never continues in another (RFC 7252 §9.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SessionId {
     pub(super) place: u32,
@@ -19,149 +19,152 @@ impl core::fmt::Display for SessionId {
     }
 }
 
-/// Which end of a handshake we are.
+/// The local role in a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// We asked for it.
+    /// The local side began the handshake.
     Client,
-    /// The peer did.
+    /// The peer began the handshake.
     Server,
 }
 
-/// What there is to do. Poll until it is [`Output::Wait`].
+/// An output. Poll until it is [`Output::Wait`].
 ///
-/// A closed set on purpose: who passed over an output would lose a datagram or an event.
+/// Deliberately exhaustive: ignoring an output would lose a datagram or an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output<P> {
     /// Send the datagram at the front of the buffer.
     Transmit {
-        /// Whom to.
+        /// The destination.
         to: P,
-        /// Its bytes.
+        /// Length in bytes.
         len: usize,
     },
-    /// A handshake is done: the session can be sent to, and is who it says.
+    /// The handshake is complete, and the session can be sent to.
     Established {
         /// The session.
         session: SessionId,
-        /// Where it is.
+        /// The peer's address.
         peer: P,
-        /// Which end we are.
+        /// The local role.
         role: Role,
-        /// Who the peer has proved to be.
+        /// The peer's authenticated identity.
         identity: Identity,
     },
-    /// The front of the buffer holds what the peer of an established session has sent.
+    /// The front of the buffer holds plaintext from the peer of an established session.
     Received {
-        /// Whose it is.
+        /// The session.
         session: SessionId,
-        /// Its bytes.
+        /// Length in bytes.
         len: usize,
     },
-    /// A session is over, or a handshake of ours. Its ID means nothing any more. Handshakes of others that fail are only counted: [`Stats`].
+    /// A session, or a handshake begun locally, has ended. Its ID is invalid from now on. Failed
+    /// handshakes of peers are only counted, in [`Stats`].
     Closed {
         /// The session.
         session: SessionId,
-        /// Where it was.
+        /// The peer's address.
         peer: P,
-        /// Why it ended.
+        /// The reason.
         why: Ended,
     },
-    /// What the congestion control is to know of a handshake that [it controls](super::Sessions::connect_controlled).
+    /// Progress of a handshake under [external congestion
+    /// control](super::Sessions::connect_controlled).
     Flight {
-        /// The session that there will be.
+        /// The session to be established.
         session: SessionId,
-        /// Where its server is.
+        /// The server's address.
         peer: P,
-        /// What has happened.
+        /// The progress.
         progress: Progress,
     },
     /// Nothing to do before this time, or before the next input if `None`.
     Wait(Option<Instant>),
 }
 
-/// What has happened to the flights of a handshake.
+/// Progress of the flights of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// One has left, or a copy of it: the datagrams since the last time.
+    /// A flight, or a retransmission, was sent: the datagrams since the last such report.
     Left(Flight),
-    /// The answer to the last one begins to arrive. It is of this copy, and took its sender no time, as far as that is known for certain.
+    /// The answer to the last flight begins to arrive. The number is the transmission that it
+    /// answers, if that is certain and the peer answered without delay.
     Answered(Option<u8>),
 }
 
-/// Why a session is over.
+/// Why a session has ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Ended {
-    /// We closed it.
+    /// Closed locally.
     #[error("closed by us")]
     Closed,
-    /// The peer closed it.
+    /// Closed by the peer.
     #[error("closed by the peer")]
     ByPeer,
-    /// The client at this address has begun a new session, and finished its handshake (RFC 6347 §4.2.8).
+    /// The client at this address has completed a handshake for a new session (RFC 6347 §4.2.8).
     #[error("the client at this address has begun a new session")]
     Replaced,
-    /// It was silent for longest of its share, and a new one needed its place.
+    /// A new session needed its place, and it was the idlest of its share.
     #[error("a new session needed its place")]
     Evicted,
-    /// It failed.
+    /// The session failed.
     #[error(transparent)]
     Failed(#[from] Failure),
 }
 
-/// A session could not be begun.
+/// Why a session could not be started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// There is a handshake with this peer.
+    /// A handshake with this peer is in progress.
     #[error("there is a handshake with this peer already")]
     Busy,
-    /// As many handshakes go on as there may.
+    /// The maximum number of handshakes is in progress.
     #[error("as many handshakes go on as there may")]
     Full,
-    /// The credentials cannot be used.
+    /// The credentials are invalid.
     #[error(transparent)]
     Config(#[from] crate::ConfigError),
 }
 
-/// Plaintext could not be sent.
+/// Why plaintext could not be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// There is no such session, or its handshake is not done.
+    /// The session does not exist, or its handshake is not complete.
     #[error("there is no such session, or its handshake is not done")]
     NotOpen,
-    /// It has more bytes than fit into a record: 16384 (RFC 5246 §6.2.1).
+    /// The plaintext exceeds 16384 bytes, the maximum of a record (RFC 5246 §6.2.1).
     #[error("{0} bytes: a record carries 16384")]
     TooLong(usize),
-    /// The engine cannot go on. [`Output::Closed`] follows.
+    /// The engine failed. [`Output::Closed`] follows.
     #[error(transparent)]
     Failed(#[from] Failure),
 }
 
-/// What has happened so far, and what there is now.
+/// Counters, and numbers of open sessions and handshakes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Sessions that are open.
+    /// Open sessions.
     pub sessions: usize,
-    /// Handshakes that go on.
+    /// Handshakes in progress.
     pub handshakes: usize,
-    /// Handshakes that were completed.
+    /// Completed handshakes.
     pub established: u64,
-    /// Handshakes that failed.
+    /// Failed handshakes.
     pub failed: u64,
-    /// ClientHellos that were asked for a cookie.
+    /// ClientHellos answered by a request for a cookie.
     pub asked: u64,
-    /// ClientHellos with a valid cookie for which there was no room.
+    /// ClientHellos with a valid cookie that were refused for lack of room.
     pub refused: u64,
-    /// Handshakes of peers that gave way to one of another host, or to a later one of their own.
+    /// Handshakes of peers displaced by one of another host, or by a later one of their own.
     pub displaced: u64,
-    /// Open sessions that were closed for new ones.
+    /// Open sessions closed to make room for new ones.
     pub evicted: u64,
     /// Associations that ended because the code that handles their peer's input panicked.
     pub panicked: u64,
-    /// Records that were dropped before an engine saw them.
+    /// Records dropped before they reached an engine.
     pub dropped: u64,
 }

@@ -1,11 +1,13 @@
-//! [`Flights`]: those of a handshake that leave here. What has left, what was answered after how long, and when to repeat the last (RFC 6347
-//! §4.2.4).
+//! [`Flights`]: the flights that one end of a handshake sends, their answers, and their
+//! retransmission (RFC 6347 §4.2.4).
 //!
-//! An answer is a sample of the round-trip time if it is known which copy it is of, and took its sender no time. A HelloVerifyRequest is:
-//! it has the record number of its hello, and is made without thinking. A server that knows keys answers at once as well, and so does
-//! who answers with a Finished; its ServerHello has the record number of the hello. A copy of it, such as the server's own timer sends, has a number that is higher by two at least: only a third hello
-//! could have the same.
-//! With certificates both sign and verify first.
+//! An answer is a sample of the round-trip time if the peer answered without delay and the
+//! transmission that it answers is certain. A HelloVerifyRequest qualifies: it has the record
+//! number of its ClientHello and takes no time to compute. A server with pre-shared keys also
+//! answers immediately, and so does a peer that answers with a Finished. The server's ServerHello
+//! has the record number of the ClientHello. A retransmission of it, such as by the server's own
+//! timer, has a number that is higher by at least two, which only a third ClientHello could share.
+//! With certificates, both sides sign and verify first.
 
 use core::time::Duration;
 
@@ -13,29 +15,29 @@ use conche_proto::{Flight, Instant};
 
 use crate::wire::{self, content, message};
 
-/// No timeout need be longer (RFC 6347 §4.2.4.1).
+/// Maximum retransmission timeout (RFC 6347 §4.2.4.1).
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// The flights of one end of a handshake.
 #[derive(Debug)]
 pub(super) struct Flights {
-    /// Who says when one is to be repeated.
+    /// Controls retransmission.
     timer: Timer,
-    /// What the first copy of a flight waits at least.
+    /// Minimum of the first timeout of a flight.
     least: Duration,
-    /// The same as far as the path is known: no shorter.
+    /// First timeout of a flight, from the measured path and at least `least`.
     first: Duration,
     is_measured: bool,
-    /// The number of the first handshake message of the last flight.
+    /// Number of the first handshake message of the last flight.
     number: Option<u16>,
-    /// When each copy of it began to leave, and under which record number.
+    /// Start and record number of each transmission of it.
     copies: Vec<(Instant, u64)>,
-    /// What has left of a copy that is leaving.
+    /// The part already sent of a transmission in progress.
     leaving: Option<Flight>,
     is_answered: bool,
     /// The peer has retransmitted since the last timeout.
     is_asked_again: bool,
-    /// What was found out of the last answer, if nobody has been told: which copy it is of.
+    /// The transmission that the last answer belongs to, if not yet reported.
     answer: Option<Option<u8>>,
 }
 
@@ -45,21 +47,21 @@ enum Timer {
     Elsewhere,
 }
 
-/// What an answer began with.
+/// The kind of an answer's first message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// A HelloVerifyRequest in the record of this number.
     Verify(u64),
-    /// A ServerHello in the record of this number, of a peer that did not have to sign.
+    /// A ServerHello in the record of this number, from a peer that did not have to sign.
     Prompt(u64),
-    /// The end of the handshake, of a peer that did not have to verify a signature.
+    /// The end of the handshake, from a peer that did not have to verify a signature.
     PromptEnd,
-    /// Something that may have taken its sender any time.
+    /// An answer that may have taken the peer any time.
     Considered,
 }
 
 impl Flights {
-    /// Flights that wait so long at least. `round_trip` is what is known of the path's.
+    /// Creates flights with a minimum timeout. `round_trip` is the path's, if known.
     pub(super) fn new(least: Duration, round_trip: Option<Duration>, is_controlled: bool) -> Self {
         let timer = if is_controlled { Timer::Elsewhere } else { Timer::Ours { timeout: Duration::ZERO, due: None } };
         let mut flights = Self {
@@ -80,7 +82,7 @@ impl Flights {
         flights
     }
 
-    /// The first timeout of a flight, as far as the path is known.
+    /// Returns the first timeout of a flight on this path.
     pub(super) fn first_timeout(&self) -> Duration {
         self.first
     }
@@ -89,7 +91,7 @@ impl Flights {
         matches!(self.timer, Timer::Elsewhere)
     }
 
-    /// A datagram of a flight leaves.
+    /// Records a datagram of a flight.
     pub(super) fn leaves(&mut self, now: Instant, datagram: &[u8]) {
         if self.leaving.is_none() {
             let Some(first) = wire::records(datagram).next() else { return };
@@ -110,13 +112,15 @@ impl Flights {
         }
     }
 
-    /// All of what was leaving has left. Its timer is set, if that is ours; `random` are bits to vary it by.
+    /// Ends a transmission and sets its timer, if the timer is local. `random` supplies bits for
+    /// its variation.
     pub(super) fn have_left(&mut self, now: Instant, random: impl FnOnce() -> u32) -> Option<Flight> {
         let flight = self.leaving.take()?;
         if let Timer::Ours { timeout, due } = &mut self.timer {
             let least = if flight.repeated { timeout.saturating_mul(2) } else { *timeout };
             *timeout = least.min(LONGEST).max(self.first);
-            // ACK_RANDOM_FACTOR (RFC 7252 §4.8): those that begin together do not go on together.
+            // ACK_RANDOM_FACTOR (RFC 7252 §4.8): clients that start together do not retransmit
+            // together.
             let spread = u64::try_from(timeout.as_nanos() / 2).unwrap_or(u64::MAX);
             let more = u64::try_from((u128::from(spread) * u128::from(random())) >> 32).unwrap_or(spread);
             *due = Some(now + *timeout + Duration::from_nanos(more));
@@ -124,7 +128,7 @@ impl Flights {
         Some(flight)
     }
 
-    /// Something comes that can only follow the last flight.
+    /// Handles a message that can only follow the last flight.
     pub(super) fn answered(&mut self, now: Instant, answer: Answer) {
         if core::mem::replace(&mut self.is_answered, true) {
             return;
@@ -139,7 +143,7 @@ impl Flights {
         if let Some(&(sent, _)) = copy.and_then(|copy| self.copies.get(copy)) {
             self.took(now.since(sent));
         }
-        // What was backed off stands for a round trip that nobody knows (RFC 6347 §4.2.4.1).
+        // The backed-off timeout stood for an unknown round-trip time (RFC 6347 §4.2.4.1).
         if let Timer::Ours { timeout, .. } = &mut self.timer
             && self.is_measured
         {
@@ -148,24 +152,26 @@ impl Flights {
         self.answer = Some(copy.and_then(|copy| u8::try_from(copy).ok()));
     }
 
-    /// The copy that a ServerHello of this number answers: one of the first two, if they are of one record each.
+    /// Returns the transmission that a ServerHello of this number answers: one of the first two, if
+    /// each is one record.
     fn prompted(&self, number: u64) -> Option<usize> {
         let (_, first) = self.copies.first()?;
         let copy = usize::try_from(number.checked_sub(*first)?).ok().filter(|copy| *copy < 2)?;
         (self.copies.get(copy)?.1 == number).then_some(copy)
     }
 
-    /// What is to be told of the last answer.
+    /// Takes the report on the last answer.
     pub(super) fn take_answer(&mut self) -> Option<Option<u8>> {
         self.answer.take()
     }
 
-    /// The first hello was the last that left: what follows it may be a HelloVerifyRequest.
+    /// Returns `true` if the first ClientHello was the last flight, so that a HelloVerifyRequest
+    /// may follow.
     pub(super) fn asks_for_cookie(&self) -> bool {
         self.number == Some(0) && !self.is_answered
     }
 
-    /// When to repeat the last flight, if that is for us to say.
+    /// Returns when to retransmit the last flight, if the timer is local.
     pub(super) fn due(&self) -> Option<Instant> {
         match self.timer {
             Timer::Ours { due, .. } => due,
@@ -173,7 +179,7 @@ impl Flights {
         }
     }
 
-    /// The time has come: the last flight is to be repeated.
+    /// Returns `true` if the timer has expired, so that the last flight must be retransmitted.
     pub(super) fn take_due(&mut self, now: Instant) -> bool {
         let is_due = match &mut self.timer {
             Timer::Ours { due, .. } => due.take_if(|due| *due <= now).is_some(),
@@ -183,20 +189,21 @@ impl Flights {
         is_due
     }
 
-    /// The peer retransmits the flight before ours. Returns whether ours may be sent again for it:
-    /// once between two timeouts.
+    /// Handles a retransmission of the flight that the last one answers. Returns `true` if that may
+    /// be sent again: once between two timeouts.
     pub(super) fn takes_copy(&mut self) -> bool {
         !core::mem::replace(&mut self.is_asked_again, true)
     }
 
-    /// The RTO after a first sample (RFC 6298 §2.2).
+    /// Sets the RTO after a first sample (RFC 6298 §2.2).
     fn took(&mut self, round_trip: Duration) {
         self.first = round_trip.saturating_mul(3).clamp(self.least, LONGEST.max(self.least));
         self.is_measured = true;
     }
 }
 
-/// How often the last flight of an open session answers a peer that repeats its own: at once, and then ever more seldom.
+/// Limits how often the last flight of an open session answers a peer that retransmits its own: at
+/// once, then at doubling intervals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Echo {
     again: Instant,
@@ -208,7 +215,7 @@ impl Echo {
         Self { again: now, pause }
     }
 
-    /// The last flight may leave once more.
+    /// Returns `true` if the last flight may be sent once more.
     pub(super) fn may_answer(&mut self, now: Instant) -> bool {
         let may = now >= self.again;
         if may {
@@ -219,7 +226,7 @@ impl Echo {
     }
 }
 
-/// What began to come: a record of a handshake message that was waited for.
+/// Classifies the record of an expected handshake message.
 pub(super) fn answer(number: u64, message_type: u8, is_prompt: bool) -> Answer {
     match message_type {
         message::HELLO_VERIFY_REQUEST => Answer::Verify(number),

@@ -1,5 +1,5 @@
-//! [`Handshake`]: what is kept of a handshake that goes on, beside its engine: who the peer has proved to be, what came too early, what can
-//! come next, and what nothing vouches for but is told at the end.
+//! [`Handshake`]: the state of a handshake besides its engine: the proved identity, records
+//! received early, expected messages, and unauthenticated alerts.
 
 use core::ops::RangeInclusive;
 
@@ -10,30 +10,32 @@ use crate::credentials::Identity;
 use crate::engine::Failure;
 use crate::wire::{self, Handshake as Message, Record, content, message};
 
-/// A handshake that goes on.
+/// A handshake in progress.
 #[derive(Debug)]
 pub(super) struct Handshake {
-    /// The group of sources whose share it counts in.
+    /// The group of sources that it counts towards.
     pub(super) source: u64,
-    /// What the peer has proved is told at the end.
+    /// The peer's proved identity, reported at the end.
     pub(super) proved: Option<Identity>,
     pub(super) early: Early,
     expected: Expected,
-    /// A server has asked for a cookie: its messages have numbers that are higher by one.
+    /// The server has asked for a cookie, so the numbers of its messages are higher by one.
     is_asked: bool,
-    /// The peer's last message.
+    /// Number of the peer's last message.
     last: u16,
     pub(super) flights: Flights,
-    /// The first fatal alert, and until when the peer may go on in spite of it: for as long as a flight waits.
+    /// The first fatal alert, and until when the peer may disprove it by continuing: one flight
+    /// timeout.
     alert: Option<(u8, Option<Instant>)>,
 }
 
-/// What the peer may say.
+/// The messages expected from the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
     /// A server's flights.
     Server { with_keys: bool },
-    /// What follows a client's hello of this number. Where it is asked for a certificate, that comes first.
+    /// The messages after a client's ClientHello of this number. If a certificate is requested, it
+    /// comes first.
     Client { hello: u16, certificate: bool },
 }
 
@@ -46,7 +48,8 @@ impl Handshake {
         Self { source, proved: None, early: Early::default(), expected, is_asked: false, last, flights, alert: None }
     }
 
-    /// Whether the engine should see an unprotected record. What cannot come in this handshake would stay in its queue, before what can.
+    /// Returns `true` if the engine should receive an unprotected record. A record that is
+    /// impossible in this handshake would stay in its queue before valid ones.
     pub(super) fn admits(&mut self, now: Instant, record: &Record<'_>) -> bool {
         match record.content {
             content::HANDSHAKE => self.admits_messages(now, record),
@@ -80,13 +83,14 @@ impl Handshake {
         true
     }
 
-    /// The last flight of the peer has begun to come, or all of it has come.
+    /// Handles the start or the completion of the peer's last flight.
     pub(super) fn ends(&mut self, now: Instant) {
         let answer = if self.expected.is_prompt() { Answer::PromptEnd } else { Answer::Considered };
         self.flights.answered(now, answer);
     }
 
-    /// The peer has ended the handshake, or somebody says so in its name: nothing protects this alert. Who goes on has not sent it.
+    /// Handles a fatal alert from the peer, or forged in its name: nothing protects it. A peer that
+    /// continues has not sent it.
     pub(super) fn alerted(&mut self, now: Instant, fragment: &[u8]) {
         const FATAL: u8 = 2;
         if let [FATAL, description] = *fragment {
@@ -101,25 +105,25 @@ impl Handshake {
         }
     }
 
-    /// When it ends with the alert that it has got.
+    /// Returns when the handshake fails with the alert received.
     pub(super) fn until(&self) -> Option<Instant> {
         self.alert?.1
     }
 
-    /// Why nothing more comes.
+    /// Returns the reason of a timeout.
     pub(super) fn silence(&self) -> Failure {
         self.alert.map_or(Failure::Silence, |(description, _)| Failure::Alert(description))
     }
 }
 
 impl Expected {
-    /// Whoever says it answers without a signature to make or to verify.
+    /// Returns `true` if the peer answers without signing or verifying.
     fn is_prompt(self) -> bool {
         matches!(self, Self::Server { with_keys: true })
     }
 
-    /// Whether a message of this type can have this number and length. A message that answers a
-    /// later ClientHello than the last one belongs to another handshake.
+    /// Returns `true` if a message of this type can have this number and length. A message that
+    /// answers a later ClientHello than the last one belongs to another handshake.
     fn admits(self, found: &Message<'_>, is_asked: bool) -> bool {
         let within = |range: RangeInclusive<u16>| range.contains(&found.number);
         let follows = |range: RangeInclusive<u16>| {
@@ -135,10 +139,10 @@ impl Expected {
             (Self::Server { with_keys: false }, message::SERVER_KEY_EXCHANGE) => follows(2..=2) && length >= 4,
             (Self::Server { with_keys: false }, message::CERTIFICATE_REQUEST) => follows(3..=3) && length >= 5,
             (Self::Server { with_keys: false }, message::SERVER_HELLO_DONE) => follows(3..=4) && length == 0,
-            // A hint, which is optional.
+            // An optional hint.
             (Self::Server { with_keys: true }, message::SERVER_KEY_EXCHANGE) => follows(1..=1) && length >= 2,
             (Self::Server { with_keys: true }, message::SERVER_HELLO_DONE) => follows(1..=2) && length == 0,
-            // The rest of a hello; its beginning comes by the gate or not at all.
+            // Further fragments of a ClientHello; the first one passes the gate.
             (Self::Client { hello, .. }, message::CLIENT_HELLO) => found.offset > 0 && within(hello..=hello),
             (Self::Client { hello, certificate: true }, message::CERTIFICATE) => {
                 within(hello + 1..=hello + 1) && length >= 3
@@ -154,27 +158,28 @@ impl Expected {
     }
 }
 
-/// A Finished that came before the ChangeCipherSpec that it follows. Where these are sent as datagrams of their own, the network may turn them
-/// round, and engines forget what they cannot read yet.
+/// A Finished that arrived before its ChangeCipherSpec. Sent as separate datagrams, the two may be
+/// reordered, and engines drop records they cannot decrypt yet.
 #[derive(Debug, Default)]
 pub(super) struct Early {
-    /// ChangeCipherSpec has come.
+    /// ChangeCipherSpec has arrived.
     pub(super) changed: bool,
     record: Option<Box<[u8]>>,
 }
 
 impl Early {
-    /// Bytes of a record with a Finished, at most: 12 and their header, as far as suites protect them.
+    /// Maximum length of a record with a Finished: 12 bytes, their header, and the suites'
+    /// protection.
     const LONGEST: usize = 128;
 
-    /// Keeps a protected record, the last of those that are short enough.
+    /// Keeps a protected record: the last one that is short enough.
     pub(super) fn keep(&mut self, record: &[u8]) {
         if record.len() <= Self::LONGEST {
             self.record = Some(record.into());
         }
     }
 
-    /// What may be read now.
+    /// Returns the kept record if it can be decrypted now.
     pub(super) fn readable(&self) -> Option<Box<[u8]>> {
         self.record.clone().filter(|_| self.changed)
     }

@@ -1,4 +1,4 @@
-//! [`Sessions`]: all sessions of one socket, ours and those of clients.
+//! [`Sessions`]: all sessions of one socket, in both roles.
 
 mod event;
 mod flight;
@@ -28,31 +28,33 @@ use crate::credentials::{ClientCredentials, Identity};
 use crate::engine::{DimplEngines, Engine, Engines, Failure, Fence};
 use crate::wire::{self, content};
 
-/// Answers of one datagram each that wait to be polled. More are dropped: a driver polls after each datagram.
+/// Maximum number of replies that wait to be polled. More are dropped: a driver polls after each
+/// datagram.
 const REPLIES: usize = 64;
-/// Flight timeouts for which a peer was silent before its handshake gives way to one of a host with as many: by then the flight that it
-/// has to answer was repeated, unless it takes long to it.
+/// A handshake gives way to one of a host with as many after this many flight timeouts without a
+/// message from its peer. By then the flight that the peer must answer was retransmitted, unless
+/// the peer takes long to answer.
 const PATIENCE: u32 = 4;
-/// Bytes of plaintext in a record, at most (RFC 5246 §6.2.1).
+/// Maximum plaintext of a record in bytes (RFC 5246 §6.2.1).
 const LONGEST_PLAINTEXT: usize = 1 << 14;
 
-/// Tells which sources count as one.
+/// Maps peers to numbers; peers with the same number count as one source.
 type Sources<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
 
-/// All sessions of one socket. See the crate's own page.
+/// All sessions of one socket. See the crate's documentation.
 pub struct Sessions<P, E: Engines = DimplEngines> {
     config: Config,
     engines: E,
     random: ChaCha12Rng,
     gate: Gate,
     table: Table<P, Fence<E::Engine>>,
-    /// Handshakes that go on, by groups of sources.
+    /// Handshakes in progress, by group of sources.
     shares: Shares,
     unfinished: Unfinished,
     group_key: [u64; 2],
     groups: Option<Sources<P>>,
     hosts: Option<Sources<P>>,
-    /// Answers that belong to no session.
+    /// Replies that belong to no session.
     replies: VecDeque<Reply<P>>,
     ended: VecDeque<Output<P>>,
     stats: Stats,
@@ -74,7 +76,7 @@ struct Reply<P> {
 }
 
 impl<P> Reply<P> {
-    /// A fatal alert that nothing protects: handshakes that have failed have no keys in common.
+    /// Creates an unprotected fatal alert: a failed handshake has no common keys.
     fn alert(to: P, sequence: u64, description: u8) -> Self {
         let mut bytes = [0; REPLY];
         let len = wire::write_record(&mut bytes, content::ALERT, wire::DTLS_1_2, sequence, &[2, description]);
@@ -83,12 +85,14 @@ impl<P> Reply<P> {
 }
 
 impl<P: PeerKey> Sessions<P> {
-    /// Sessions that begin now. `seed` is where their randomness comes from (but for keys, which the system's gives): it must be unpredictable, as cookies are
-    /// made with it.
+    /// Creates an empty set of sessions.
+    ///
+    /// `seed` supplies all randomness except for keys, which comes from the system. It must be
+    /// unpredictable, because cookies depend on it.
     ///
     /// # Errors
     ///
-    /// The configuration cannot be used.
+    /// The configuration is invalid.
     pub fn new(now: Instant, config: Config, seed: [u8; 32]) -> Result<Self, ConfigError> {
         config.check()?;
         let engines = DimplEngines::new(&config)?;
@@ -97,11 +101,11 @@ impl<P: PeerKey> Sessions<P> {
 }
 
 impl<P: PeerKey, E: Engines> Sessions<P, E> {
-    /// As [`Sessions::new`], with engines of another kind.
+    /// Like [`Sessions::new`], with another engine.
     ///
     /// # Errors
     ///
-    /// The configuration cannot be used.
+    /// The configuration is invalid.
     pub fn with_engines(now: Instant, config: Config, seed: [u8; 32], engines: E) -> Result<Self, ConfigError> {
         config.check()?;
         let mut random = ChaCha12Rng::from_seed(seed);
@@ -129,8 +133,9 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         })
     }
 
-    /// Which sources count as one where handshakes and sessions are limited: those that this maps to the same number, for example all
-    /// of an address prefix. Without it, each peer is one.
+    /// Sets the function that maps peers to groups of sources, for example all addresses of a
+    /// prefix to one number. Handshakes and sessions are limited per group. By default each peer is
+    /// a group.
     pub fn set_source_groups(&mut self, groups: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
         self.groups = Some(groups);
     }
@@ -142,13 +147,16 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         self.hosts = Some(hosts);
     }
 
-    /// Begins a session with a server. `round_trip` is that of the path, if it is known; flights wait for three times as long for their answer,
-    /// and [`Config::flight_timeout`] at least.
-    /// [`Output::Established`] follows, or [`Output::Closed`]. An open session with this peer stays open until then.
+    /// Begins a session with a server.
+    ///
+    /// `round_trip` is the path's round-trip time, if known; flights wait three times as long for
+    /// their answer, and at least [`Config::flight_timeout`]. [`Output::Established`] or
+    /// [`Output::Closed`] follows. An open session with this peer stays open until then.
     ///
     /// # Errors
     ///
-    /// There is a handshake with this peer already, or there are as many as there may, or the credentials cannot be used.
+    /// A handshake with this peer is in progress, the maximum number of handshakes is reached, or
+    /// the credentials are invalid.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -159,8 +167,10 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         self.open_by(now, to, credentials, |least| Flights::new(least, round_trip, false))
     }
 
-    /// The same under a congestion control that is elsewhere: [`Output::Flight`] tells it what leaves and what is answered, and it says when to
-    /// [repeat](Self::repeat) a flight. The first leaves with the next poll.
+    /// Begins a session under external congestion control.
+    ///
+    /// [`Output::Flight`] reports flights and answers, and the caller decides when to
+    /// [retransmit](Self::repeat) a flight. The first flight is sent by the next poll.
     ///
     /// # Errors
     ///
@@ -193,7 +203,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         Ok(self.begin(now, to, engine, Began::ByUs(Box::new(credentials.clone())), expected, flights))
     }
 
-    /// Repeats the last flight of a handshake that is [controlled elsewhere](Self::connect_controlled); [`poll`](Self::poll) has its datagrams.
+    /// Retransmits the last flight of a handshake under [external congestion
+    /// control](Self::connect_controlled); [`poll`](Self::poll) returns its datagrams.
     pub fn repeat(&mut self, session: SessionId) {
         let Some(found) = self.table.get(session) else { return };
         if !matches!(&found.state, State::Pending(handshake) if handshake.flights.is_controlled()) {
@@ -205,11 +216,11 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Sends plaintext, in one record; [`poll`](Self::poll) has the datagram.
+    /// Sends plaintext in one record; [`poll`](Self::poll) returns the datagram.
     ///
     /// # Errors
     ///
-    /// The session is not open, or the plaintext too long, or the engine cannot go on.
+    /// The session is not open, the plaintext is too long, or the engine fails.
     pub fn send(&mut self, session: SessionId, plaintext: &[u8]) -> Result<(), SendError> {
         if plaintext.len() > LONGEST_PLAINTEXT {
             return Err(SendError::TooLong(plaintext.len()));
@@ -225,32 +236,32 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         Ok(())
     }
 
-    /// Ends a session, and tells its peer. [`Output::Closed`] follows, unless there is no such session.
+    /// Closes a session and notifies its peer. [`Output::Closed`] follows if the session exists.
     pub fn close(&mut self, session: SessionId) {
         if self.table.get(session).is_some() {
             self.retire(session.place, Ended::Closed);
         }
     }
 
-    /// Where the peer of a session is.
+    /// Returns the address of a session's peer.
     #[must_use]
     pub fn peer(&self, session: SessionId) -> Option<P> {
         self.table.look(session.place).filter(|found| found.id == session).map(|found| found.peer)
     }
 
-    /// The open session with a peer.
+    /// Returns the open session with a peer.
     #[must_use]
     pub fn open(&self, peer: &P) -> Option<SessionId> {
         self.table.look(self.table.pair(peer).open?).map(|session| session.id)
     }
 
-    /// What has happened so far.
+    /// Returns the counters.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.stats
     }
 
-    /// Nothing is kept of any peer.
+    /// Returns `true` if no state of any peer is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.table.is_empty() && self.replies.is_empty() && self.ended.is_empty()
@@ -271,7 +282,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let deadline = now + self.config.handshake_timeout;
         let handshake = Handshake::new(source, expected, flights);
         let id = self.table.insert(now, peer, Fence::new(engine), began, State::Pending(Box::new(handshake)), deadline);
-        // What we ask for ourselves is nobody's share.
+        // Handshakes begun locally count towards no share.
         if role == Role::Server {
             self.shares.take(Group::of(source), 1);
             self.table.count_handshake(now, id.place, source, host);
@@ -279,7 +290,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         id
     }
 
-    /// The hash of the group of sources that a peer is of.
+    /// Returns the hash of a peer's group of sources.
     fn source_of(&self, peer: &P) -> u64 {
         match &self.groups {
             Some(groups) => self.hash(&groups(peer)),
@@ -287,7 +298,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// The hash of the host that a peer is at.
+    /// Returns the hash of a peer's host.
     fn host_of(&self, peer: &P) -> u64 {
         match &self.hosts {
             Some(hosts) => self.hash(&hosts(peer)),
@@ -302,7 +313,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         hasher.finish()
     }
 
-    /// Sees to it that there is room for one more open session of these shares.
+    /// Closes a session if necessary to make room for a new one with these shares.
     fn make_room(&mut self, shares: table::Shares) {
         let identity = shares.identity;
         let bound = self.config.max_sessions_per_identity;
@@ -319,8 +330,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Counts one more unfinished handshake for the host and the group of this peer. Returns
-    /// `false` if either is at its limit.
+    /// Counts an unfinished handshake for the host and the group of this peer. Returns `false` if
+    /// either is at its limit.
     fn admit_unfinished(&mut self, now: Instant, peer: &P) -> bool {
         let (host, group) = (Group::of(self.host_of(peer)), Group::of(self.source_of(peer)));
         let admitted = self.unfinished.hosts.admits(now, host);
@@ -331,14 +342,15 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         admitted
     }
 
-    /// Uncounts a handshake that was completed, or not begun after all.
+    /// Uncounts a handshake that was completed or not started.
     fn forgive_unfinished(&mut self, peer: &P) {
         let (host, group) = (Group::of(self.host_of(peer)), Group::of(self.source_of(peer)));
         self.unfinished.hosts.give_back(host);
         self.unfinished.groups.give_back(group);
     }
 
-    /// There is room for a handshake that this peer wants to begin, or is made by another of its group of sources that gives way.
+    /// Returns `true` if this peer may begin a handshake, displacing another one of its group of
+    /// sources if necessary.
     fn has_room_for_handshake(&mut self, now: Instant, peer: &P) -> bool {
         let (source, most) = (self.source_of(peer), self.config.max_handshakes);
         if self.stats.handshakes < most && self.shares.admits(Group::of(source), 1, most) {
@@ -351,7 +363,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         true
     }
 
-    /// A handshake is over, well or not.
+    /// Updates the counts after the end of a handshake.
     fn release(&mut self, place: u32, role: Role, source: u64) {
         if role == Role::Server {
             self.shares.give_back(Group::of(source), 1);
@@ -360,7 +372,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         self.stats.handshakes = self.stats.handshakes.saturating_sub(1);
     }
 
-    /// An engine cannot go on. Its peer is told why, if it can be told.
+    /// Ends a session whose engine failed, with an alert to the peer if possible.
     fn fail(&mut self, place: u32, failure: Failure) {
         if failure == Failure::Panicked {
             self.stats.panicked += 1;
@@ -372,7 +384,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             state => (failure, matches!(state, State::Pending(_))),
         };
         if let (Some(alert), true) = (failure.alert(), pending) {
-            // Records of a handshake are few: no replay window has seen this number.
+            // A handshake has few records, so no replay window has seen this number.
             self.reply(Reply::alert(to, 0xffff, alert));
         }
         self.finish(place, Ended::Failed(failure));
@@ -386,7 +398,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Ends a session as soon as its engine has said goodbye.
+    /// Closes a session once its engine has sent the close_notify.
     fn retire(&mut self, place: u32, why: Ended) {
         let Some(session) = self.table.at(place) else { return };
         session.engine.close();
@@ -398,7 +410,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 self.release(place, role, source);
             }
             State::Open => self.stats.sessions -= 1,
-            // It is being closed already: the first reason is the true one.
+            // The session is already closing: the first reason counts.
             State::Closing(first) => session.state = State::Closing(first),
         }
         self.table.detach(place);
@@ -406,7 +418,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         self.table.mark_ready(place);
     }
 
-    /// Takes a session out, and tells of it, unless it was a stranger's handshake.
+    /// Removes a session and reports its end, except for a failed handshake of a peer.
     fn finish(&mut self, place: u32, why: Ended) {
         let Some(session) = self.table.remove(place) else { return };
         let (why, told) = match session.state {
@@ -427,7 +439,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// The peer has shown a certificate, at its engine's word.
+    /// Verifies the certificate of a peer, as reported by its engine.
     fn check_certificate(&mut self, now: Instant, place: u32, certificate: &[u8]) -> Result<(), Failure> {
         let clients = self.config.trusted_clients();
         let Some(session) = self.table.at(place) else { return Ok(()) };
@@ -438,7 +450,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 ClientCredentials::Psk { .. } => return Err(Failure::NoCertificate),
             },
             (Began::ByPeer { .. }, Some(trust)) => trust.check_client(now, certificate),
-            // A certificate that nobody has asked for proves nothing.
+            // A certificate that was not requested proves nothing.
             (Began::ByPeer { .. }, None) => return Err(Failure::NoCertificate),
         };
         checked.map_err(Failure::Certificate)?;

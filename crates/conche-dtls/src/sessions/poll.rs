@@ -1,4 +1,4 @@
-//! The way out: what engines want, one thing at a time.
+//! Output: the actions of engines, one at a time.
 
 use conche_proto::{Instant, PeerKey};
 use rand_core::RngCore;
@@ -12,7 +12,7 @@ use crate::credentials::{ClientCredentials, Identity};
 use crate::engine::{Engine, Engines, Failure, Step, catch_panic};
 
 impl<P: PeerKey, E: Engines> Sessions<P, E> {
-    /// What there is to do next.
+    /// Returns the next output.
     ///
     /// # Panics
     ///
@@ -47,7 +47,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// One step of an engine. `None` if nothing comes of it for whoever polls.
+    /// Makes one step of an engine. Returns `None` if it has no output for the caller.
     fn step(&mut self, now: Instant, place: u32, buffer: &mut [u8]) -> Option<Output<P>> {
         let session = self.table.at(place)?;
         let (id, peer) = (session.id, session.peer);
@@ -74,7 +74,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             }
             Step::Data(len) => {
                 session.heard = now;
-                // What comes after a goodbye of ours is for nobody.
+                // Plaintext after the local close_notify is discarded.
                 matches!(session.state, State::Open).then_some(Output::Received { session: id, len })
             }
             Step::Certificate(len) => {
@@ -121,7 +121,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let by_key = session.engine.identity().map(|identity| Identity::Psk(identity.to_vec()));
         let identity = proved.or(by_key).unwrap_or(Identity::Anonymous);
         session.heard = now;
-        // Nobody is let in for nothing where a certificate is asked for. A server that knows the key has no other name.
+        // A peer without a certificate is rejected if one is required. A server that knows the key
+        // has no other name.
         let asked = match &session.began {
             Began::ByUs(expected) => !matches!(**expected, ClientCredentials::Psk { .. }),
             Began::ByPeer { .. } => self.config.trusted_clients().is_some(),

@@ -1,4 +1,4 @@
-//! The way in: each record of a datagram to the gate, to a handshake, or to the open session.
+//! Input: passes each record of a datagram to the gate, to a handshake, or to the open session.
 
 use conche_proto::{Instant, PeerKey};
 
@@ -12,7 +12,7 @@ use crate::engine::{Engine, Engines, Failure, Opening, catch_panic};
 use crate::wire::{self, HANDSHAKE_HEADER, Record, alert, content, message};
 
 impl<P: PeerKey, E: Engines> Sessions<P, E> {
-    /// Takes a datagram. [`poll`](Self::poll) until it waits, before the next.
+    /// Handles a datagram. Call [`poll`](Self::poll) until it waits before the next one.
     pub fn handle(&mut self, now: Instant, from: P, datagram: &[u8]) {
         let mut records = wire::records(datagram);
         let Some(first) = records.next() else { return };
@@ -20,11 +20,13 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             Some(hello) => self.hello(now, from, &hello, &first, datagram.len()),
             None => self.record(now, from, &first),
         }
-        // The rest of a ClientHello may follow its beginning, but no other: one datagram has one answer.
+        // The rest of a ClientHello may follow its start, but no second ClientHello: one datagram
+        // has one answer.
         for record in records {
             self.record(now, from, &record);
         }
-        // Keys may be there now: what an engine has read already, or cannot read yet, it takes for a copy or forgets.
+        // Keys may exist now. An engine treats records it has already read as duplicates, and drops
+        // those it cannot decrypt.
         if let Some(place) = self.table.pair(&from).pending
             && let Some(record) = self.early(place).and_then(|early| early.readable())
         {
@@ -43,13 +45,14 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// A client at this address wants a session. One that it has stays open until the new one is (RFC 6347 §4.2.8).
+    /// Handles a ClientHello with a valid cookie. An open session with this address stays open
+    /// until the new one is (RFC 6347 §4.2.8).
     fn welcome(&mut self, now: Instant, from: P, hello: &Hello<'_>, record: &Record<'_>, issued: Issued, bytes: usize) {
         let Pair { open, pending } = self.table.pair(&from);
         match self.began(now, pending, hello) {
-            // A copy of what this handshake began with.
+            // A retransmission of the ClientHello that began this handshake.
             Some((place, Role::Server, true)) => return self.copy_of_hello(place, record),
-            // We are asking this peer ourselves: whoever asked first gets an answer first.
+            // A handshake with this peer was begun locally: the first one takes precedence.
             Some((_, Role::Client, _)) => {
                 self.stats.refused += 1;
                 return;
@@ -62,7 +65,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
         if !self.gate.is_unspent(now, &from, issued) {
             return match self.gate.ask(now, &from, hello, bytes) {
-                // Without a running handshake: a reply would disturb it.
+                // Only without a running handshake: a reply would disturb it.
                 Verdict::Reply(bytes) if pending.is_none() => {
                     self.stats.asked += 1;
                     self.reply(Reply { to: from, bytes, len: bytes.len() });
@@ -74,7 +77,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             self.stats.refused += 1;
             return;
         }
-        // It has begun anew once more.
+        // The client has started again.
         if let Some(before) = pending {
             self.finish(before, Failure::Silence.into());
         }
@@ -122,8 +125,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Which end of this association we are, and whether this is a copy of the hello that began it. A client that has restarted may
-    /// well draw the same random once more.
+    /// Returns the local role in this association, and whether this is a retransmission of the
+    /// ClientHello that began it. A restarted client may draw the same random again.
     fn began(&mut self, now: Instant, place: Option<u32>, hello: &Hello<'_>) -> Option<(u32, Role, bool)> {
         let session = self.table.at(place?)?;
         let copy =
@@ -131,8 +134,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         Some((session.id.place, session.began.role(), copy))
     }
 
-    /// Of two associations with a peer, the handshake has what is not protected and the last of its messages, which is;
-    /// the open one everything else.
+    /// Dispatches a record. If a handshake runs beside an open session, it gets unprotected records
+    /// and protected handshake messages, and the session gets all others.
     fn record(&mut self, now: Instant, from: P, record: &Record<'_>) {
         let Pair { open, pending } = self.table.pair(&from);
         let of_handshake = record.epoch == 0 || record.content == content::HANDSHAKE;
@@ -143,7 +146,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             self.stats.dropped += 1;
             return;
         };
-        // Our last flight answers its own when that comes again, which says that it was lost.
+        // The peer retransmits its last flight, so the local one was lost: send it again.
         let is_open = matches!(session.state, State::Open);
         if is_open
             && record.content == content::HANDSHAKE
@@ -165,7 +168,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 }
                 admitted
             }
-            // Messages of its handshake that were lost, for which it repeats its own.
+            // Retransmitted messages of the handshake, answered by a retransmission.
             State::Open | State::Closing(_) => record.content == content::HANDSHAKE,
         };
         if !admitted {
@@ -178,7 +181,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// What has come too early for a handshake that goes on.
+    /// Returns the early records of a handshake in progress.
     fn early(&mut self, place: u32) -> Option<&mut Early> {
         match &mut self.table.at(place)?.state {
             State::Pending(handshake) => Some(&mut handshake.early),
@@ -190,15 +193,16 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let Some(session) = self.table.at(place) else { return };
         match session.engine.receive(record) {
             Ok(()) => self.table.mark_ready(place),
-            // It has not been polled for long: what does not fit is lost, as on any network.
+            // It has not been polled for long. Records that do not fit are lost, as on any network.
             Err(Failure::Full) if matches!(session.state, State::Open) => self.stats.dropped += 1,
             Err(failure) => self.fail(place, failure),
         }
     }
 }
 
-/// What it is can be at all. Data are never unprotected; no message of a handshake, and no record of them, is longer than we want to keep; and what begins a
-/// ClientHello comes by the gate or not at all.
+/// Returns `true` if a record is possible at all: data are never unprotected, handshake messages
+/// and their records are at most `longest` long, and the start of a ClientHello only passes the
+/// gate.
 fn may_pass(record: &Record<'_>, longest: usize) -> bool {
     match (record.epoch, record.content) {
         (0, content::HANDSHAKE) if record.fragment.len() > longest + HANDSHAKE_HEADER => false,

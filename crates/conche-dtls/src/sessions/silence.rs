@@ -1,24 +1,27 @@
-//! [`Silence`]: sessions, open ones or handshakes, in shares, and in each share in the order of their silence.
+//! [`Silence`]: sessions or handshakes by share, and within each share in order of silence.
 //!
-//! Where there is no room, the share that holds most gives a place up, and of several such the one with the session that was silent for longest. So nobody loses a session to a share that holds more than theirs,
-//! and shares that all want more than there is end up equal (max-min fairness).
+//! Without room, the largest share gives up a place; of several equally large ones, the one with
+//! the idlest session. No share loses a session to a larger one, and competing shares become equal
+//! (max-min fairness).
 
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use conche_proto::Instant;
 
-/// Whose share a session counts in, by a keyed hash; `None` for those that we asked for.
+/// The share that a session counts towards, by a keyed hash; `None` for sessions begun locally.
 pub(super) type Share = Option<u64>;
-/// Where a session stands: when it was last heard of, as far as is known, and its place in the table.
+/// Order of a session: the recorded time of the last record from its peer, and its place in the
+/// table.
 type Standing = (Instant, u32);
 
 #[derive(Debug, Default)]
 pub(super) struct Silence {
-    /// Where each session stands. Those that were heard of since are placed anew when somebody asks.
+    /// The recorded order of each session. It is updated on demand if its peer has sent records
+    /// since.
     placed: HashMap<u32, (Share, Instant)>,
     shares: BTreeMap<Share, BTreeSet<Standing>>,
-    /// The last is the fullest.
+    /// Shares by size; the last is the largest.
     order: BTreeSet<(usize, Reverse<Standing>, Share)>,
 }
 
@@ -47,22 +50,22 @@ impl Silence {
         }
     }
 
-    /// Sessions of a share.
+    /// Returns the number of sessions of a share.
     pub(super) fn size(&self, share: Share) -> usize {
         self.shares.get(&share).map_or(0, BTreeSet::len)
     }
 
-    /// Sessions of the share that this one is of.
+    /// Returns the size of the share that this session belongs to.
     pub(super) fn size_with(&self, place: u32) -> usize {
         self.placed.get(&place).map_or(0, |(share, _)| self.size(*share))
     }
 
-    /// The share of the session at this place.
+    /// Returns the share of the session at this place.
     pub(super) fn share_of(&self, place: u32) -> Option<Share> {
         self.placed.get(&place).map(|(share, _)| *share)
     }
 
-    /// The share that holds most, and the newcomer's own if that would hold more.
+    /// Returns the largest share, or the newcomer's if none is larger.
     fn fullest(&self, newcomer: Share) -> Share {
         match self.order.last() {
             Some((most, _, share)) if *most > self.size(newcomer) => *share,
@@ -70,17 +73,18 @@ impl Silence {
         }
     }
 
-    /// The session of a share that was silent for longest, where `heard` says when each was last heard of.
+    /// Returns the idlest session of a share. `heard` returns the time of the last record from a
+    /// peer.
     pub(super) fn idlest_of(&mut self, share: Share, heard: impl Fn(u32) -> Option<Instant>) -> Option<u32> {
         self.first(|_| share, heard)
     }
 
-    /// The session that makes room for one more of this share.
+    /// Returns the session that makes room for one more of this share.
     pub(super) fn idlest_for(&mut self, newcomer: Share, heard: impl Fn(u32) -> Option<Instant>) -> Option<u32> {
         self.first(|silence| silence.fullest(newcomer), heard)
     }
 
-    /// The session of the fullest share that was silent for longest.
+    /// Returns the idlest session of the largest share.
     pub(super) fn idlest_of_fullest(&mut self, heard: impl Fn(u32) -> Option<Instant>) -> Option<u32> {
         self.first(|silence| silence.order.last().and_then(|(_, _, share)| *share), heard)
     }

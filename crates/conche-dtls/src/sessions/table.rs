@@ -1,4 +1,4 @@
-//! [`Table`]: sessions by number and by peer, their timers, and which of them was silent for longest.
+//! [`Table`]: sessions by number and by peer, their timers, and the idlest of them.
 
 use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
@@ -21,34 +21,35 @@ pub(super) struct Session<P, E> {
     pub(super) began: Began,
     pub(super) engine: E,
     pub(super) state: State,
-    /// When its handshake is over, one way or the other. Until then a copy of what began it is no more than that.
+    /// End of its handshake at the latest. Until then, a ClientHello with the same random is a
+    /// retransmission.
     pub(super) deadline: Instant,
-    /// When it last heard of its peer.
+    /// Time of the last record from its peer.
     pub(super) heard: Instant,
-    /// How often its last flight may still answer.
+    /// Limits the answers of its last flight.
     pub(super) echo: Echo,
-    /// When it wants to be woken.
+    /// Next timer.
     wake: Option<Instant>,
-    /// It is in the queue of those that have something to say.
+    /// It is in the queue of sessions to be polled.
     ready: bool,
 }
 
 #[derive(Debug)]
 pub(super) enum State {
-    /// The handshake goes on.
+    /// The handshake is in progress.
     Pending(Box<Handshake>),
-    /// Data flows.
+    /// The session is open.
     Open,
-    /// What remains to be said is being said.
+    /// Remaining datagrams are being sent.
     Closing(Ended),
 }
 
-/// How it began.
+/// The side that began it.
 #[derive(Debug)]
 pub(super) enum Began {
-    /// We asked for it, and expect this.
+    /// The local side, with these credentials.
     ByUs(Box<ClientCredentials>),
-    /// The peer did, by a ClientHello with this random.
+    /// The peer, by a ClientHello with this random.
     ByPeer { random: [u8; 32] },
 }
 
@@ -61,14 +62,14 @@ impl Began {
     }
 }
 
-/// Which associations there are with a peer.
+/// The associations with a peer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pair {
     pub(super) open: Option<u32>,
     pub(super) pending: Option<u32>,
 }
 
-/// The shares that an open session counts in.
+/// The shares that an open session counts towards.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shares {
     pub(super) group: Share,
@@ -78,19 +79,19 @@ pub(super) struct Shares {
 
 #[derive(Debug)]
 pub(super) struct Table<P, E> {
-    /// Each in a box: an engine has kilobytes, and most places may be free.
+    /// Boxed: an engine takes kilobytes, and most places may be free.
     places: Vec<Option<Box<Session<P, E>>>>,
     free: Vec<u32>,
     last: u64,
     peers: HashMap<P, Pair, Keys>,
     timers: BTreeSet<(Instant, u32)>,
-    /// Handshakes that peers have begun: of each group of sources by its hosts.
+    /// Handshakes begun by peers: for each group of sources, by host.
     handshakes: BTreeMap<u64, Silence>,
-    /// Open sessions by groups of sources.
+    /// Open sessions by group of sources.
     groups: Silence,
-    /// Open sessions of each group by its hosts.
+    /// Open sessions of each group by host.
     hosts: BTreeMap<Share, Silence>,
-    /// Open sessions of those who were let in by a key, by identity; only where these are bounded.
+    /// Open sessions authenticated by a pre-shared key, by identity; only if these are limited.
     identities: Silence,
     ready: VecDeque<u32>,
 }
@@ -127,7 +128,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         self.at(id.place).filter(|session| session.id == id)
     }
 
-    /// A handshake begins. There is none with this peer.
+    /// Inserts a handshake with a peer that has none.
     pub(super) fn insert(
         &mut self,
         now: Instant,
@@ -151,12 +152,12 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         id
     }
 
-    /// A handshake that a peer has begun counts in the share that its host has of its group of sources.
+    /// Counts a handshake begun by a peer towards its host's share of the group of sources.
     pub(super) fn count_handshake(&mut self, now: Instant, place: u32, source: u64, host: u64) {
         self.handshakes.entry(source).or_default().insert(Some(host), now, place);
     }
 
-    /// It is over, well or not.
+    /// Uncounts a handshake that has ended.
     pub(super) fn discount_handshake(&mut self, place: u32, source: u64) {
         let Some(hosts) = self.handshakes.get_mut(&source) else { return };
         hosts.remove(place);
@@ -165,9 +166,11 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         }
     }
 
-    /// The handshake of a group of sources that makes room for one more of this host: that of the host with most whose peer was silent for longest. A host
-    /// with no more than one above what this one has gives up only what was silent for `patience`, so that hosts do not drive out
-    /// each other's by turns.
+    /// Returns the handshake of a group of sources that gives way to one more of this host: the
+    /// idlest of the host with most.
+    ///
+    /// If that host has at most one more than this one, only a handshake silent for `patience`
+    /// gives way, so that hosts do not displace each other in turn.
     pub(super) fn giving_way(&mut self, now: Instant, source: u64, host: u64, patience: Duration) -> Option<u32> {
         let (places, hosts) = (&self.places, self.handshakes.get_mut(&source)?);
         let idlest = hosts.idlest_for(Some(host), |place| heard(places, place))?;
@@ -176,7 +179,8 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         (is_rich || is_silent).then_some(idlest)
     }
 
-    /// A handshake is done: it is the open session with its peer now, and counts in these shares.
+    /// Makes a completed handshake the open session with its peer, and counts it towards these
+    /// shares.
     pub(super) fn promote(&mut self, now: Instant, place: u32, shares: Shares) {
         let Shares { group, host, identity } = shares;
         let Some(session) = self.at(place) else { return };
@@ -190,12 +194,12 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         *self.peers.entry(peer).or_default() = Pair { open: Some(place), pending: None };
     }
 
-    /// Open sessions of an identity.
+    /// Returns the number of open sessions of an identity.
     pub(super) fn sessions_of(&self, identity: Share) -> usize {
         self.identities.size(identity)
     }
 
-    /// The open session of an identity that was silent for longest.
+    /// Returns the idlest open session of an identity.
     pub(super) fn idlest_of(&mut self, identity: Share) -> Option<u32> {
         let places = &self.places;
         self.identities.idlest_of(identity, |place| heard(places, place))
@@ -212,7 +216,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         if group == newcomer.group { hosts.idlest_for(newcomer.host, heard) } else { hosts.idlest_of_fullest(heard) }
     }
 
-    /// It is neither what its peer is known by any more, nor to be evicted.
+    /// Unregisters a session from its peer and from eviction.
     pub(super) fn detach(&mut self, place: u32) {
         let Some(session) = self.at(place) else { return };
         let peer = session.peer;
@@ -237,7 +241,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         }
     }
 
-    /// Takes it out. Nothing is left of it.
+    /// Removes a session with all its state.
     pub(super) fn remove(&mut self, place: u32) -> Option<Session<P, E>> {
         self.detach(place);
         self.set_timer(place, None);
@@ -274,7 +278,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         Some(place)
     }
 
-    /// It may have something to say.
+    /// Queues a session to be polled.
     pub(super) fn mark_ready(&mut self, place: u32) {
         let Some(session) = self.at(place) else { return };
         if !core::mem::replace(&mut session.ready, true) {
@@ -282,7 +286,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         }
     }
 
-    /// Who may have something to say. A place whose session has gone in between is passed over.
+    /// Returns the next session to be polled. Skips places of removed sessions.
     pub(super) fn next_ready(&mut self) -> Option<u32> {
         while let Some(place) = self.ready.front().copied() {
             if self.at(place).is_some_and(|session| session.ready) {
@@ -293,7 +297,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         None
     }
 
-    /// It has nothing more to say.
+    /// Removes a session from the queue once it has no more output.
     pub(super) fn said_all(&mut self, place: u32) {
         if self.ready.front() == Some(&place) {
             self.ready.pop_front();
@@ -303,7 +307,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         }
     }
 
-    /// Nothing is left of anybody.
+    /// Returns `true` if no state of any peer is left.
     pub(super) fn is_empty(&self) -> bool {
         self.free.len() == self.places.len()
             && self.peers.is_empty()
@@ -315,12 +319,12 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
     }
 }
 
-/// When the session at a place was last heard of.
+/// Returns the time of the last record from the peer of the session at a place.
 fn heard<P, E>(places: &[Option<Box<Session<P, E>>>], place: u32) -> Option<Instant> {
     Some(places.get(usize::try_from(place).ok()?)?.as_ref()?.heard)
 }
 
-/// Keys of the hash of peers' addresses, which they may choose.
+/// Keys of the hash of peers' addresses, which an attacker may choose.
 #[derive(Clone, Copy, Debug)]
 struct Keys([u64; 2]);
 

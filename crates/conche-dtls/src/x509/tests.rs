@@ -1,4 +1,5 @@
-//! Who shows a certificate without its key: no [`OwnCertificate`] is such, so that it is made here.
+//! Peers that present a certificate without its key. [`OwnCertificate::new`] rejects such pairs, so
+//! they are constructed here.
 
 use super::*;
 use crate::{BUFFER, ClientCredentials, Config, Ended, Output, ServerCertificate, ServerCredentials, Sessions};
@@ -9,12 +10,12 @@ macro_rules! data {
     };
 }
 
-/// A certificate, and the key of another one or its own.
+/// Combines a certificate with a key, which need not match.
 fn shown(certificate: &[u8], key: &[u8]) -> OwnCertificate {
     OwnCertificate { certificate: certificate.to_vec(), key: Secret::new(key) }
 }
 
-/// How a handshake ends for the client, if it does not end well; and how many there were that did.
+/// Returns the failure of the client, if any, and the number of completed handshakes.
 fn handshake(server: OwnCertificate, client: OwnCertificate) -> (Option<Ended>, u64) {
     let trust = || Trust::new([data!("root.der")], Duration::from_secs(60 * 365 * 24 * 60 * 60)).expect("readable");
     let certificate = Some(ServerCertificate { own: server, clients: Some(trust()) });

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the certificates that the tests read, here.
+# Creates the test certificates in this directory.
 set -eu
 cd "$(dirname "$0")"
 key() { openssl genpkey -algorithm EC -pkeyopt "ec_paramgen_curve:${2:-P-256}" -outform DER -out "$1.key"; }

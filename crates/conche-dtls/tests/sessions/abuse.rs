@@ -1,4 +1,5 @@
-//! What strangers and eavesdroppers do: hellos from addresses that are not theirs, records again, changed, made up.
+//! Attacks by unauthenticated senders and eavesdroppers: ClientHellos with forged addresses;
+//! replayed, modified and forged records.
 
 use conche_dtls::{BUFFER, Ended, Output};
 use rand_chacha::ChaCha8Rng;
@@ -6,7 +7,7 @@ use rand_core::{RngCore, SeedableRng};
 
 use crate::wire::{Address, CLIENT, End, Faults, SERVER, Wire, at, client, known, psk_server};
 
-/// A ClientHello with this random that offers TLS_PSK_WITH_AES_128_CCM_8, as short as there is.
+/// Returns a minimal ClientHello with this random that offers TLS_PSK_WITH_AES_128_CCM_8.
 fn hello(random: u64, cookie: &[u8]) -> Vec<u8> {
     let mut body = vec![254, 253];
     body.extend([random; 4].map(u64::to_be_bytes).concat());
@@ -21,8 +22,8 @@ fn hello(random: u64, cookie: &[u8]) -> Vec<u8> {
     hello
 }
 
-/// Hellos of `count` addresses that nobody is at, some with a cookie that nobody has given them, and some honest clients among them.
-/// What the server allocated for the strangers.
+/// Sends ClientHellos from `count` forged addresses, some with forged cookies, interleaved with
+/// `honest` handshakes. Returns the bytes that the server allocated for the forged ones.
 fn flood(count: u64, honest: u64) -> u64 {
     let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
     let mut random = ChaCha8Rng::seed_from_u64(7);
@@ -79,7 +80,7 @@ fn a_million_hellos_from_addresses_that_nobody_is_at_cost_no_byte() {
     println!("10^6 hellos and 10^3 honest handshakes among them: {:.1} s", started.elapsed().as_secs_f64());
 }
 
-/// An open session, and a protected record of each direction: to the server, to the client.
+/// Opens a session. Returns protected records in each direction: to the server, to the client.
 fn open() -> (Wire, Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
     assert!(wire.handshake(&known()));
@@ -100,7 +101,8 @@ fn open() -> (Wire, Vec<Vec<u8>>, Vec<Vec<u8>>) {
     (wire, to_server, to_client)
 }
 
-/// Records of an open session again, and changed in one bit or more. None is accepted, and the session goes on.
+/// Sends records of an open session again, unchanged or modified. None is accepted, and the session
+/// continues.
 fn forge(count: u64) {
     let (mut wire, to_server, to_client) = open();
     let mut random = ChaCha8Rng::seed_from_u64(3);
@@ -114,7 +116,7 @@ fn forge(count: u64) {
             1 => flip(&mut record, &mut random),
             2 => (0..8).for_each(|_| flip(&mut record, &mut random)),
             _ => {
-                // A number that no window has seen.
+                // A sequence number that no replay window has seen.
                 record[9] = record[9].wrapping_add(1);
                 record[10] = random.next_u32() as u8;
             }

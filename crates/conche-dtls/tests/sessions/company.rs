@@ -1,4 +1,4 @@
-//! Several associations with one address, and more of them than there is room for.
+//! Several associations with one address, and more associations than there is room for.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ fn wire(server: Config) -> Wire {
     Wire::new(server, client(1), 1, Faults::default())
 }
 
-/// A client that has lost its state, at the same address.
+/// Replaces the client by one without state, at the same address.
 fn restart(wire: &mut Wire, seed: u64) {
     wire.ends[1] = End::new(CLIENT, client(seed), seed);
 }
@@ -27,14 +27,14 @@ fn a_client_that_restarts_gets_a_new_session_and_the_old_one_is_usable_until_the
     assert!(wire.handshake(&known()));
     let (old, _) = wire.server().told.established[0];
     let before = std::mem::replace(&mut wire.ends[1], End::new(CLIENT, client(99), 99));
-    // Its hellos pass, its last flight does not: the new handshake is half done.
+    // Its ClientHellos pass, its last flight does not: the new handshake is half complete.
     wire.tap = Some(Box::new(|from, _, datagram| from == SERVER || datagram[13] == 1));
     wire.connect(&known());
     soon(&mut wire);
     let stats = wire.server().sessions.stats();
     assert_eq!((stats.sessions, stats.handshakes), (1, 1));
 
-    // Data flow in the old session, both ways.
+    // Data flow in the old session, in both directions.
     wire.tap = None;
     let after = std::mem::replace(&mut wire.ends[1], before);
     wire.server().sessions.send(old, b"are you there").unwrap();
@@ -45,7 +45,7 @@ fn a_client_that_restarts_gets_a_new_session_and_the_old_one_is_usable_until_the
     soon(&mut wire);
     assert_eq!(wire.server().told.received.last().unwrap(), &(old, b"here".to_vec()));
 
-    // The new one is done, and takes its place, under another ID.
+    // The new handshake completes, and its session replaces the old one, with another ID.
     wire.ends[1] = after;
     let until = wire.now + Duration::from_secs(30);
     assert!(wire.run(until, |wire| wire.server().told.established.len() == 2));
@@ -88,7 +88,7 @@ fn somebody_who_knows_no_key_cannot_end_a_session_by_beginning_another() {
     assert!(wire.server().sessions.send(old, b"still here").is_ok());
 }
 
-/// Clients at addresses of their own.
+/// Adds clients at these addresses.
 fn crowd(wire: &mut Wire, addresses: impl Iterator<Item = Address>) {
     for address in addresses {
         let mut end = End::new(address, client(u64::from(address)), u64::from(address));
@@ -105,7 +105,7 @@ fn the_session_that_was_silent_for_longest_makes_room() {
         soon(&mut wire);
     }
     let sessions: Vec<_> = wire.server().told.established.iter().map(|(session, _)| *session).collect();
-    // The first is heard of again: the second is the one.
+    // The first client sends again, so the second session is the idlest.
     let (mine, _) = wire.ends[2].told.established[0];
     wire.ends[2].sessions.send(mine, b"I am here").unwrap();
     soon(&mut wire);
@@ -120,7 +120,7 @@ fn the_session_that_was_silent_for_longest_makes_room() {
 fn handshakes_are_bounded_and_evict_no_session() {
     let mut wire = wire(Config { max_handshakes: 8, max_sessions: 2, ..psk_server(1) });
     assert!(wire.handshake(&known()));
-    // They get a cookie, and then say nothing more.
+    // They get a cookie, and then send nothing more.
     wire.tap = Some(Box::new(|from, _, datagram| from == SERVER || datagram[13] == 1));
     crowd(&mut wire, 100..200);
     let until = wire.now + Duration::from_secs(5);
@@ -148,7 +148,7 @@ fn one_network_leaves_room_for_handshakes_of_others() {
     assert!(wire.handshake(&known()), "somebody else finds room at once");
 }
 
-/// A server that tells networks of a thousand addresses apart, and in them hosts of a hundred.
+/// A server that groups a thousand addresses as a network, and a hundred as a host.
 fn networks() -> Wire {
     let mut wire = wire(psk_server(1));
     wire.server().sessions.set_source_groups(Box::new(|address| u64::from(address / 1000)));
@@ -156,7 +156,8 @@ fn networks() -> Wire {
     wire
 }
 
-/// What comes from these addresses is lost, but for hellos: they get a cookie, show it, and say nothing more.
+/// Drops all datagrams from these addresses except ClientHellos: the clients get a cookie, return
+/// it, and send nothing more.
 fn fall_silent(wire: &mut Wire, addresses: std::ops::Range<Address>) {
     wire.tap = Some(Box::new(move |from, _, datagram| !addresses.contains(&from) || datagram[13] == 1));
 }
@@ -165,7 +166,7 @@ fn fall_silent(wire: &mut Wire, addresses: std::ops::Range<Address>) {
 fn a_host_that_takes_all_handshakes_of_its_network_gives_them_up_to_its_neighbours() {
     let mut wire = networks();
     fall_silent(&mut wire, 5000..5100);
-    // One host with a hundred ports, and another with as many: all that their network may have.
+    // One host with a hundred ports, and another with as many: the maximum of their network.
     crowd(&mut wire, 5000..5100);
     soon(&mut wire);
     assert_eq!(wire.server().sessions.stats().handshakes, 100);
@@ -175,7 +176,7 @@ fn a_host_that_takes_all_handshakes_of_its_network_gives_them_up_to_its_neighbou
     wire.run(until, |_| false);
     let stats = wire.server().sessions.stats();
     assert_eq!((stats.handshakes, stats.displaced), (128, 36), "they share what there is");
-    // Neighbours get in at once, all at the same time.
+    // Neighbours are admitted immediately, all at once.
     wire.ends.truncate(2);
     crowd(&mut wire, (5200..5900).step_by(100));
     let until = wire.now + Duration::from_millis(500);
@@ -195,7 +196,7 @@ fn many_hosts_of_a_network_that_fall_silent_keep_their_neighbours_out_for_some_s
     let stats = wire.server().sessions.stats();
     assert_eq!((stats.handshakes, stats.displaced), (128, 0), "none of them has been silent for long");
     wire.ends.truncate(2);
-    // Refused, it repeats its hello after one, three and seven seconds.
+    // After the refusal it retransmits its ClientHello after one, three and seven seconds.
     crowd(&mut wire, std::iter::once(5900));
     let until = wire.now + Duration::from_secs(10);
     assert!(wire.run(until, |wire| !wire.server().told.established.is_empty()));
@@ -206,7 +207,8 @@ fn many_hosts_of_a_network_that_fall_silent_keep_their_neighbours_out_for_some_s
 fn a_handshake_that_goes_on_does_not_give_way_to_one_of_a_host_with_as_many() {
     let mut wire = wire(Config { max_handshakes: 2, ..psk_server(1) });
     wire.server().sessions.set_source_groups(Box::new(|_| 1));
-    // Its first copy of what follows its hellos is lost, and meanwhile others want its place, which is all that their network has.
+    // The first transmission after its ClientHellos is lost, while others compete for its place,
+    // the only one of their network.
     fall_silent(&mut wire, 5000..5001);
     crowd(&mut wire, 5000..5001);
     soon(&mut wire);
@@ -229,7 +231,7 @@ fn there_is_one_handshake_with_a_peer_at_a_time() {
     assert_eq!(again, Err(ConnectError::Busy));
     soon(&mut wire);
     let (first, _) = wire.client().told.established[0];
-    // A second session with the same server takes the place of the first at both ends.
+    // A second session with the same server replaces the first at both ends.
     wire.connect(&known());
     soon(&mut wire);
     assert_eq!(wire.client().told.closed, [(first, Ended::Replaced)]);
@@ -255,7 +257,7 @@ fn a_group_with_many_sessions_drives_out_its_own_and_no_others() {
     };
     assert_eq!((1..=10).map(|network| left(&wire, network)).collect::<Vec<_>>(), [1; 10]);
     assert_eq!((left(&wire, 50), wire.server().sessions.stats().sessions), (10, 20));
-    // Another that wants as many gets as many.
+    // Another group that wants as many gets as many.
     for address in 60_000..60_040 {
         crowd(&mut wire, std::iter::once(address));
         soon(&mut wire);
@@ -274,7 +276,7 @@ fn a_host_that_opens_many_sessions_closes_its_own_and_none_of_its_neighbours() {
         let ends = wire.ends[2..].iter().filter(|end| hosts.contains(&(end.address / 100)));
         ends.map(|end| end.sessions.stats().sessions).sum::<usize>()
     };
-    // Ten hosts with a session each, and then one with many.
+    // Ten hosts with one session each, and then one with many.
     crowd(&mut wire, (5000..6000).step_by(100));
     soon(&mut wire);
     for address in 6000..6040 {
@@ -282,7 +284,7 @@ fn a_host_that_opens_many_sessions_closes_its_own_and_none_of_its_neighbours() {
         soon(&mut wire);
     }
     assert_eq!((left(&wire, 50..60), left(&wire, 60..61)), (10, 10));
-    // A neighbour takes its place from the host with most.
+    // A neighbour displaces a session of the host with most.
     crowd(&mut wire, 6100..6103);
     soon(&mut wire);
     assert_eq!((left(&wire, 50..60), left(&wire, 60..61), left(&wire, 61..62)), (10, 7, 3));
@@ -311,7 +313,7 @@ fn records_that_nobody_polls_for_are_dropped_and_the_session_goes_on() {
     soon(&mut wire);
     let session = wire.client().told.established[0].0;
     wire.client().told.sent.clear();
-    // What is sent is lost, and kept.
+    // Datagrams are lost, but recorded.
     wire.tap = Some(Box::new(|_, _, _| false));
     for number in 0..300_u32 {
         wire.client().sessions.send(session, &number.to_be_bytes()).unwrap();

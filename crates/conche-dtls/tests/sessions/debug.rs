@@ -1,4 +1,4 @@
-//! `Debug` shows no secret.
+//! `Debug` output contains no secrets.
 
 use conche_dtls::{ClientCredentials, Config, OwnCertificate, Secret, ServerCertificate, Trust};
 

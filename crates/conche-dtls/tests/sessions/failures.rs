@@ -1,5 +1,5 @@
-//! Handshakes that fail, each kind of them often, and after all that one that does not: nothing is left of any, and each
-//! client is told the reason.
+//! Failing handshakes of many kinds, repeated often, and then a successful one. No state is left,
+//! and each client gets the reason.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use conche_dtls::{
 
 use crate::wire::{Address, CLIENT, Faults, SERVER, Tap, Wire, client, key, known, psk_server};
 
-/// A way to fail.
+/// A kind of failure.
 struct Kind {
     name: &'static str,
     server: fn() -> Config,
@@ -26,7 +26,7 @@ impl Kind {
         wire
     }
 
-    /// Fails once. Leaves nothing behind but what is told.
+    /// Fails once. No state remains besides the recorded reports.
     fn fail(&self, wire: &mut Wire) {
         wire.connect(&(self.credentials)());
         wire.settle();
@@ -35,7 +35,7 @@ impl Kind {
         let why = &told.closed.first().unwrap_or_else(|| panic!("{}: nothing was told", self.name)).1;
         assert!((self.told)(why), "{}: {why:?}", self.name);
         let server = std::mem::take(&mut wire.server().told);
-        // Where the last flight is lost, the server believes in the session, and has to be told.
+        // If the last flight is lost, the server has an open session, which must be closed.
         for (session, _) in server.established {
             wire.server().sessions.close(session);
         }
@@ -47,7 +47,8 @@ impl Kind {
     }
 }
 
-/// Which flight a datagram is of: 1 and 3 are hellos, 2 asks for a cookie, 4 is the server's, 5 the client's answer, 6 the end.
+/// Returns the number of a datagram's flight: 1 and 3 are ClientHellos, 2 requests a cookie, 4 is
+/// the server's, 5 the client's answer, 6 the end.
 fn flight(from: Address, datagram: &[u8]) -> u8 {
     match (from, datagram.first(), datagram.get(13)) {
         (CLIENT, Some(22), Some(1)) if datagram[17..19] == [0, 0] => 1,
@@ -137,7 +138,7 @@ fn a_private_key_of_another_certificate_is_refused_before_there_is_a_handshake()
     }
 }
 
-/// In 2030, when what was valid for a day is not any more.
+/// In 2030, when the certificate that was valid for a day has expired.
 const EPOCH: Duration = Duration::from_secs(60 * 365 * 24 * 60 * 60);
 
 fn root() -> Trust {
@@ -153,7 +154,7 @@ pub fn with_certificate() -> Config {
     certified(own(data!("server.der"), data!("server.key")), None)
 }
 
-/// With a certificate of 1889 bytes, on P-384.
+/// A server with a certificate of 1889 bytes, on P-384.
 pub fn with_large_certificate() -> Config {
     certified(own(data!("large.der"), data!("large.key")), None)
 }
@@ -419,7 +420,7 @@ fn what_was_recorded_of_a_handshake_opens_no_second_session() {
 #[ignore = "100 000 of each kind with keys, 1000 with certificates: cargo test --release -- --ignored"]
 fn a_hundred_thousand_failures_of_each_kind_leave_nothing() {
     for kind in KINDS {
-        // A signature takes longer than all else.
+        // A signature takes longer than everything else.
         let signed = kind.name.contains("certificate") && !kind.name.contains("wanted");
         let count = if signed { 1000 } else { 100_000 };
         let started = std::time::Instant::now();

@@ -87,7 +87,7 @@ impl Engines for FaultyEngines {
 /// All datagrams of a server.
 const ALL: usize = usize::MAX;
 
-/// A server with engines that may panic, and clients by their addresses.
+/// A server with engines that may panic, and clients by address.
 struct Site<E: Engines> {
     now: Instant,
     server: Sessions<usize, E>,
@@ -113,7 +113,7 @@ impl<E: Engines> Site<E> {
         Self { now: Instant::ZERO, server, clients: vec![client(2), client(3)], established, received, closed }
     }
 
-    /// Carries datagrams until no end has any. Beyond this number, the server's datagrams are lost.
+    /// Delivers datagrams until no end has any. After `of_server` datagrams, the server's are lost.
     fn carry(&mut self, mut of_server: usize) {
         let mut buffer = vec![0; BUFFER];
         loop {
@@ -158,7 +158,7 @@ impl<E: Engines> Site<E> {
         self.clients[client].connect(self.now, "server", &credentials(identity), None).unwrap();
     }
 
-    /// A client sends data, which come back.
+    /// Sends data from a client and checks that they are echoed.
     fn is_served(&mut self, client: usize) -> bool {
         let session = self.clients[client].open(&"server").unwrap();
         self.clients[client].send(session, b"on").unwrap();
@@ -207,7 +207,7 @@ fn a_panic_in_any_call_of_an_engine_ends_the_session_of_its_peer_alone() {
         }
         assert!(site.is_served(0), "{call:?}: the other session goes on");
 
-        // The same peer may come again, with another cookie.
+        // The same peer may connect again, with another cookie.
         site.now += Duration::from_secs(60);
         site.clients[1] = Sessions::new(site.now, Config::default(), [4; 32]).unwrap();
         site.connect(1, "mallory");
@@ -224,8 +224,8 @@ fn an_identity_whose_lookup_panicked_is_not_taken_for_that_of_the_next_client() 
     };
     let mut site = Site::new(Sessions::new(Instant::ZERO, config(keys), [1; 32]).unwrap());
     site.connect(0, "lamp");
-    // The server's next flight after its request for a cookie is lost. While the lamp waits for it,
-    // the other client's handshake panics.
+    // The server's flight after its HelloVerifyRequest is lost. While the lamp waits for it, the
+    // other client's handshake panics.
     site.carry(1);
     site.connect(1, "mallory");
     site.carry(ALL);

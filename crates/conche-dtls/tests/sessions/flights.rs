@@ -1,4 +1,4 @@
-//! When flights are repeated, by whose clock, and what is told of them.
+//! Retransmission of flights under either clock, and its reports.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// When datagrams of this end left until then, in steps of 10 ms.
+/// Returns when this end sent datagrams until a time, in steps of 10 ms.
 fn departures(wire: &mut Wire, of: usize, until: Instant) -> Vec<Instant> {
     let mut departures = Vec::new();
     while wire.now < until {
@@ -32,7 +32,8 @@ fn gaps(departures: &[Instant]) -> Vec<Duration> {
     departures.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// Each is twice the one before or more, up to a minute, as far as what they vary by lets it show.
+/// Asserts that each gap is at least twice the one before, up to a minute, within the random
+/// variation.
 fn assert_doubles(gaps: &[Duration], first: Duration) {
     let mut least = first;
     for gap in gaps {
@@ -82,13 +83,14 @@ fn a_fast_path_neither_shortens_timeouts_nor_ends_a_handshake_early() {
     }
 }
 
-/// How long the server's flight waits whose client is so far away, and is not heard of any more.
+/// Returns the timeouts of the server's flight for a client at this round-trip time that goes
+/// silent.
 fn server_waits(round_trip: Duration) -> Vec<Duration> {
     let mut wire = wire();
     wire.delay = round_trip.saturating_sub(ms(20)) / 2;
     wire.tap = Some(Box::new(|from, _, datagram| from == SERVER || datagram[0] == 22 && datagram[13] == 1));
     wire.client().sessions.connect(at(0), SERVER, &known(), Some(Duration::from_secs(20))).unwrap();
-    // It asks for a cookie first.
+    // The server asks for a cookie first.
     gaps(&departures(&mut wire, 0, at(60))).split_off(1)
 }
 
@@ -102,7 +104,7 @@ fn a_servers_flight_waits_as_long_as_its_cookie_took_to_come_back_and_longer() {
     assert!(!far.is_empty() && far.len() <= 2, "{far:?}");
 }
 
-/// RFC 6347 §4.2.4: whoever repeats what was answered has not heard the answer.
+/// RFC 6347 §4.2.4: a peer that retransmits an answered flight has not received the answer.
 #[test]
 fn a_last_flight_answers_copies_at_once_and_then_ever_more_seldom() {
     let mut wire = wire();
@@ -116,11 +118,12 @@ fn a_last_flight_answers_copies_at_once_and_then_ever_more_seldom() {
         let until = wire.now + ms(200);
         wire.run(until, |_| false);
     }
-    // In ten seconds: at once, and a second, two, and four after the one before.
+    // In ten seconds: at once, and then after gaps of one, two and four seconds.
     assert_eq!(wire.server().told.sent.len(), 4);
 }
 
-/// A client that repeats its hello all the time has the server's flight come no more often than the server's own timer does.
+/// A client that retransmits its ClientHello constantly gets the server's flight no more often than
+/// from the server's own timer.
 #[test]
 fn a_servers_flight_leaves_eight_times_at_most_however_often_it_is_asked_for() {
     let mut wire = wire();
@@ -135,7 +138,7 @@ fn a_servers_flight_leaves_eight_times_at_most_however_often_it_is_asked_for() {
     assert!((6..=8).contains(&flights), "{flights}");
 }
 
-/// A handshake by a clock elsewhere.
+/// A handshake under external congestion control.
 fn controlled(wire: &mut Wire, credentials: &ClientCredentials) -> SessionId {
     let now = wire.now;
     wire.client().sessions.connect_controlled(now, SERVER, credentials).unwrap()
@@ -172,7 +175,7 @@ fn what_leaves_and_what_is_answered_is_told_to_who_controls_it() {
     assert_eq!(answers, [&Progress::Answered(Some(0)); 3]);
 }
 
-/// All gets through but one datagram of the client, by its number from 1 on.
+/// A wire that loses one datagram of the client, given by its number from 1.
 fn wire_that_loses(lost: u32) -> Wire {
     let (mut wire, mut sent) = (wire(), 0);
     wire.tap = Some(Box::new(move |from, _, _| {
@@ -215,7 +218,7 @@ fn an_answer_to_a_hello_says_which_copy_it_is_of_and_one_to_what_follows_only_if
     }
 }
 
-/// The first answer to the second hello is lost, and the server repeats it by its own clock.
+/// The first answer to the second ClientHello is lost, and the server's timer retransmits it.
 #[test]
 fn what_a_server_repeats_by_itself_is_no_sample() {
     let mut wire = wire();

@@ -1,4 +1,5 @@
-//! Datagrams that somebody off the path forges, who knows both addresses and what goes on: single ones, in the midst of a handshake.
+//! Datagrams forged by an off-path attacker that knows both addresses and the state of the
+//! handshake: single ones during a handshake.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use conche_dtls::{Ended, Failure};
 
 use crate::wire::{CLIENT, Faults, SERVER, Wire, at, client, known, psk_server};
 
-/// A record of epoch 0, under a number that neither end uses.
+/// Returns a record of epoch 0 with a number that neither end uses.
 fn record(content: u8, fragment: &[u8]) -> Vec<u8> {
     let length = u8::try_from(fragment.len()).unwrap();
     [&[content, 254, 253, 0, 0, 0, 0, 0, 0, 0, 99, 0, length], fragment].concat()
@@ -17,7 +18,7 @@ fn message(kind: u8, number: u8, body: &[u8]) -> Vec<u8> {
     record(22, &[&[kind, 0, 0, length, 0, number, 0, 0, 0, 0, 0, length], body].concat())
 }
 
-/// A protected record that no key has made.
+/// Returns a protected record made without a key.
 fn protected() -> Vec<u8> {
     let mut record = record(22, &[7; 40]);
     record[4] = 1;
@@ -28,7 +29,7 @@ fn alert(description: u8) -> Vec<u8> {
     record(21, &[2, description])
 }
 
-/// A handshake, into which a datagram is put before the end at this index has sent its `nth`.
+/// Starts a handshake, and inserts a datagram once the end at this index has sent its `nth`.
 fn with_forged(end: usize, nth: usize, forged: &[u8]) -> Wire {
     let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
     wire.connect(&known());
@@ -103,7 +104,7 @@ fn an_alert_is_the_peers_if_nothing_else_comes_within_a_flight_timeout() {
         let mut wire = with_forged(end, nth, &alert(80));
         let began = wire.now;
         wire.tap = Some(Box::new(|_, _, _| false));
-        // Nor does a second alert begin the time anew.
+        // A second alert does not restart the time.
         wire.run(began + Duration::from_millis(500), |_| false);
         let now = wire.now;
         wire.ends[end].sessions.handle(now, [CLIENT, SERVER][end], &alert(81));
@@ -120,7 +121,7 @@ fn an_alert_is_the_peers_if_nothing_else_comes_within_a_flight_timeout() {
 #[test]
 fn an_alert_that_was_followed_by_more_is_the_reason_at_the_end() {
     let mut wire = with_forged(1, 1, &alert(80));
-    // The server goes on once, and is never heard of again.
+    // The server continues once and then goes silent.
     let mut heard = 0;
     wire.tap = Some(Box::new(move |from, _, _| {
         heard += u32::from(from == SERVER);

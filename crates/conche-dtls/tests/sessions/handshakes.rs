@@ -1,4 +1,4 @@
-//! Handshakes over wires that lose, repeat and disorder datagrams.
+//! Handshakes over wires that lose, duplicate and reorder datagrams.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,7 +8,8 @@ use conche_dtls::{Config, Ended, Failure, Identity, KeyLog};
 use crate::failures::{presenting, that_asks, trusting, with_certificate};
 use crate::wire::{CLIENT, Faults, SERVER, Wire, at, client, known, psk_server};
 
-/// Handshakes and an exchange of data under these faults, one for each seed. How many were completed.
+/// Runs a handshake and a data exchange under these faults for each seed. Returns the number
+/// completed.
 fn completed(seeds: u64, faults: Faults) -> u64 {
     (0..seeds).filter(|seed| survives(*seed, faults)).count() as u64
 }
@@ -25,7 +26,7 @@ fn survives(seed: u64, faults: Faults) -> bool {
         wire.run(until, |wire| !wire.server().told.received.is_empty());
         assert_eq!(wire.server().told.received[0].1, b"on");
     } else {
-        // Whoever did not get there was told why, in time.
+        // A client that fails gets the reason in time.
         wire.settle();
         for (_, why) in &wire.client().told.closed {
             assert_eq!(*why, Ended::Failed(Failure::Silence));
@@ -76,7 +77,8 @@ fn handshakes_are_done_over_links_of_127_bytes_and_of_fewer() {
     }
 }
 
-/// Two records with the halves of the one handshake message that a datagram holds; the first `middle` bytes of its body are one half.
+/// Splits the handshake message of a datagram into two records. The first has `middle` bytes of its
+/// body.
 fn halved(datagram: &[u8], middle: usize) -> Vec<u8> {
     let body = &datagram[25..];
     let half = |number: u8, from: usize, to: usize| {
@@ -167,7 +169,8 @@ fn keys_go_with_the_suite_that_all_have() {
     const TLS_PSK_WITH_AES_128_CCM_8: [u8; 2] = [0xc0, 0xa8];
     let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
     assert!(wire.handshake(&known()));
-    // Behind headers, version, random and a session ID; in the hello a cookie, too, which the first one has not.
+    // After headers, version, random and session ID. In the ClientHello a cookie follows, which is
+    // empty in the first one.
     let after_session = |hello: &[u8]| 13 + 12 + 2 + 32 + 1 + usize::from(hello[59]);
     let hello = &wire.ends[1].told.sent[0];
     let at = after_session(hello) + 1;
@@ -178,7 +181,7 @@ fn keys_go_with_the_suite_that_all_have() {
     assert_eq!(answer[after_session(answer)..][..2], TLS_PSK_WITH_AES_128_CCM_8);
 }
 
-/// The types of a ClientHello's extensions. The hello is whole in its datagram.
+/// Returns the types of a ClientHello's extensions. The message must be whole in its datagram.
 fn extensions(hello: &[u8]) -> Vec<u16> {
     let long = |at: usize| usize::from(u16::from_be_bytes([hello[at], hello[at + 1]]));
     let mut at = 13 + 12 + 2 + 32;
@@ -196,8 +199,8 @@ fn extensions(hello: &[u8]) -> Vec<u16> {
     types
 }
 
-/// pion, and so each server on go-coap, aborts a handshake that offers SRTP. Finished messages
-/// verify that both ends hash the same ClientHello.
+/// pion, and thus every server based on go-coap, aborts a handshake that offers SRTP. Finished
+/// messages verify that both ends hash the same ClientHello.
 #[test]
 fn a_client_offers_no_srtp_whatever_its_credentials_and_the_handshake_is_done() {
     const USE_SRTP: u16 = 14;
@@ -215,7 +218,7 @@ fn a_client_offers_no_srtp_whatever_its_credentials_and_the_handshake_is_done() 
         }
         wire.assert_nothing_is_left();
 
-        // In fragments, under loss.
+        // With fragments and loss.
         let small = |config| Config { mtu: 127, ..config };
         let mut wire = Wire::new(small(server), small(client(1)), 3, Faults { loss: 5, ..Faults::default() });
         assert!(wire.handshake(&credentials));
@@ -223,7 +226,7 @@ fn a_client_offers_no_srtp_whatever_its_credentials_and_the_handshake_is_done() 
     }
 }
 
-/// A client's own identity is nobody else's.
+/// A client's identity does not name the server.
 #[test]
 fn a_server_that_knows_the_key_is_told_without_a_name() {
     let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());

@@ -1,5 +1,5 @@
-//! Sessions against each other in virtual time: handshakes over bad wires, those that fail, strangers and eavesdroppers, clients that
-//! restart, more of them than there is room for, and the seeds of the fuzz target.
+//! Sessions against each other in virtual time: handshakes over faulty wires, failing handshakes,
+//! attackers, restarting clients, contention for places, and the seeds of the fuzz targets.
 #![allow(clippy::unwrap_used, reason = "a test may panic: that is how it fails")]
 #![allow(clippy::cast_possible_truncation, reason = "test data is small")]
 

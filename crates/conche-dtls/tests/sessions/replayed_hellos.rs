@@ -9,7 +9,7 @@ use conche_proto::config::ResponseLimit;
 use crate::failures::{trusting, with_certificate, with_large_certificate};
 use crate::wire::{Address, CLIENT, End, Faults, SERVER, Wire, at, client, known, psk_server};
 
-/// The datagrams that leave now.
+/// Returns the datagrams to be sent now.
 fn drain(sessions: &mut Sessions<Address>, now: Instant) -> Vec<Vec<u8>> {
     let (mut buffer, mut sent) = (vec![0; BUFFER], Vec::new());
     loop {
@@ -21,7 +21,7 @@ fn drain(sessions: &mut Sessions<Address>, now: Instant) -> Vec<Vec<u8>> {
     }
 }
 
-/// The ClientHello with a cookie that a client at this address would send now.
+/// Returns the ClientHello with a cookie that a client at this address would send now.
 fn hello(
     server: &mut Sessions<Address>,
     now: Instant,
@@ -36,7 +36,7 @@ fn hello(
     drain(&mut client, now).remove(0)
 }
 
-/// Replays two ClientHellos by turns for 100 s, every 50 ms. Returns the bytes that the server
+/// Replays two ClientHellos alternately for 100 s, every 50 ms. Returns the bytes that the server
 /// received and sent.
 fn replayed(config: Config, credentials: &ClientCredentials, apart: Duration) -> (usize, usize) {
     let mut server = End::new(SERVER, config, 1).sessions;
@@ -78,7 +78,7 @@ fn an_older_hello_of_a_client_does_not_end_its_running_handshake() {
     let now = wire.now;
     let old = hello(&mut wire.server().sessions, now, CLIENT, &known(), 7);
     wire.run(at(9), |_| false);
-    // The client's second flight is lost at first, and the old hello arrives every 50 ms.
+    // The client's second flight is lost at first, and the old ClientHello arrives every 50 ms.
     let until = wire.now + Duration::from_secs(5);
     wire.tap = Some(Box::new(|from, _, datagram| from == SERVER || datagram[13] == 1));
     wire.connect(&known());
@@ -103,7 +103,7 @@ fn a_hello_that_has_begun_a_session_disturbs_no_later_handshake_of_the_client() 
         let is_second = |datagram: &&Vec<u8>| datagram[13] == 1 && datagram[18] == 1;
         let old = wire.client().told.sent.iter().find(is_second).unwrap().clone();
         wire.run(at(pause), |_| false);
-        // The client has restarted, and its old hello comes behind each of its datagrams.
+        // The client has restarted, and its old ClientHello follows each of its datagrams.
         wire.ends[1] = End::new(CLIENT, client(9), 9);
         wire.connect(&known());
         let (mut sent, until) = (0, wire.now + Duration::from_secs(1));
@@ -125,7 +125,7 @@ fn a_hello_that_has_begun_a_session_disturbs_no_later_handshake_of_the_client() 
 fn a_hello_whose_handshake_has_failed_is_asked_for_a_new_cookie() {
     let mut server = End::new(SERVER, psk_server(1), 1).sessions;
     let hello = hello(&mut server, at(1), CLIENT, &known(), 1);
-    // ClientKeyExchange, ChangeCipherSpec, and a Finished that no key has made.
+    // ClientKeyExchange, ChangeCipherSpec, and a Finished made without a key.
     let exchange =
         [&[22, 254, 253, 0, 0, 0, 0, 0, 0, 0, 9, 0, 18], &[16, 0, 0, 6, 0, 2, 0, 0, 0, 0, 0, 6][..], b"\0\x04lamp"];
     let change = [20, 254, 253, 0, 0, 0, 0, 0, 0, 0, 10, 0, 1, 1];

@@ -1,4 +1,5 @@
-//! Two ends and a wire between them, in virtual time: what it loses, repeats and delays is drawn from a seed.
+//! Two ends and a wire between them, in virtual time. Losses, duplicates and delays are drawn from
+//! a seed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,26 +16,26 @@ pub type Address = u32;
 pub const CLIENT: Address = 1;
 pub const SERVER: Address = 2;
 
-/// What a wire does to datagrams.
+/// Faults of a wire.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
-    /// Percent that are lost.
+    /// Percentage of lost datagrams.
     pub loss: u32,
-    /// Percent that come twice.
+    /// Percentage of duplicated datagrams.
     pub twice: u32,
-    /// How much later than others one may come.
+    /// Maximum additional delay of a datagram.
     pub jitter: Duration,
 }
 
-/// What an end has told.
+/// The outputs of an end.
 #[derive(Debug, Default)]
 pub struct Told {
     pub established: Vec<(SessionId, Identity)>,
     pub closed: Vec<(SessionId, Ended)>,
     pub received: Vec<(SessionId, Vec<u8>)>,
-    /// Of handshakes under a congestion control.
+    /// Progress of handshakes under external congestion control.
     pub flights: Vec<(SessionId, Progress)>,
-    /// Datagrams that it has sent.
+    /// Datagrams sent.
     pub sent: Vec<Vec<u8>>,
 }
 
@@ -57,9 +58,9 @@ pub struct Wire {
     pub now: Instant,
     pub ends: Vec<End>,
     pub faults: Faults,
-    /// How much longer than 10 ms all are under way.
+    /// Delay of all datagrams beyond 10 ms.
     pub delay: Duration,
-    /// Sees each datagram that is sent, and may change it or say that it is lost.
+    /// A function that sees each datagram sent, and may change or drop it.
     pub tap: Option<Tap>,
     random: ChaCha8Rng,
     under_way: BTreeMap<(Instant, u64), (Address, Address, Vec<u8>)>,
@@ -67,7 +68,7 @@ pub struct Wire {
     buffer: Vec<u8>,
 }
 
-/// From, to, the datagram. `false`: it is lost.
+/// Sender, receiver, datagram. Returns `false` to drop it.
 pub type Tap = Box<dyn FnMut(Address, Address, &mut Vec<u8>) -> bool>;
 
 impl Wire {
@@ -98,7 +99,7 @@ impl Wire {
         self.client().sessions.connect(now, SERVER, credentials, None).unwrap()
     }
 
-    /// Puts a datagram on the wire, through its faults.
+    /// Puts a datagram on the wire, subject to its faults.
     pub fn send(&mut self, from: Address, to: Address, mut datagram: Vec<u8>) {
         if self.tap.as_mut().is_some_and(|tap| !tap(from, to, &mut datagram)) {
             return;
@@ -120,7 +121,7 @@ impl Wire {
         chance > 0 && self.random.next_u32() % 100 < chance
     }
 
-    /// Polls all ends, and says when something will happen.
+    /// Polls all ends. Returns the time of the next event.
     fn poll(&mut self) -> Option<Instant> {
         let mut next = self.under_way.first_key_value().map(|((when, _), _)| *when);
         for index in 0..self.ends.len() {
@@ -152,7 +153,7 @@ impl Wire {
         next
     }
 
-    /// Goes on until `done`, or until nothing happens before `until`. Says whether it is done.
+    /// Runs until `done`, or until no events are left before `until`. Returns whether it is done.
     pub fn run(&mut self, until: Instant, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         loop {
             let next = self.poll();
@@ -175,20 +176,20 @@ impl Wire {
         }
     }
 
-    /// Until nothing happens for a long time.
+    /// Runs until nothing happens for a long time.
     pub fn settle(&mut self) {
         let until = self.now + Duration::from_secs(200);
         self.run(until, |_| false);
     }
 
-    /// Both ends have an open session.
+    /// Performs a handshake. Returns whether both ends have an open session.
     pub fn handshake(&mut self, credentials: &ClientCredentials) -> bool {
         self.connect(credentials);
         let until = self.now + Duration::from_secs(100);
         self.run(until, |wire| wire.ends[..2].iter().all(|end| end.sessions.stats().sessions > 0))
     }
 
-    /// Ends all sessions, waits, and asserts that nothing is left anywhere.
+    /// Closes all sessions, waits, and asserts that no state is left at either end.
     pub fn assert_nothing_is_left(&mut self) {
         for end in &mut self.ends {
             for (session, _) in end.told.established.clone() {
@@ -212,12 +213,12 @@ pub fn key() -> Secret {
     Secret::new(*b"0123456789abcdef")
 }
 
-/// A client that the server knows.
+/// Credentials of a client that the server knows.
 pub fn known() -> ClientCredentials {
     ClientCredentials::psk(*b"lamp", key()).unwrap()
 }
 
-/// A server that knows one client.
+/// The configuration of a server that knows one client.
 pub fn psk_server(seed: u64) -> Config {
     let psk = ServerKeys::new(|identity: &[u8]| (identity == b"lamp").then(key));
     let server = Some(ServerCredentials { psk: Some(psk), ..Default::default() });
