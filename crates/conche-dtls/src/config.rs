@@ -82,7 +82,6 @@ impl Config {
         self.server.as_ref()?.certificate.as_ref()?.clients.as_ref()
     }
 
-    /// Checks that all values are usable.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
         if !(64..=65_507).contains(&self.mtu) {

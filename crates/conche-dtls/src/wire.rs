@@ -44,7 +44,6 @@ pub(crate) mod alert {
     pub(crate) const INTERNAL_ERROR: u8 = 80;
 }
 
-/// One record of a datagram.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record<'a> {
     pub(crate) content: u8,

@@ -154,7 +154,6 @@ impl Trust {
         self
     }
 
-    /// Checks that a certificate authenticates the server of this name now.
     pub(crate) fn check_server(&self, now: Instant, certificate: &[u8], name: &str) -> Result<(), CertificateError> {
         let der = CertificateDer::from(certificate);
         let certificate = self.check(now, &der, SERVER_AUTH, KeyUsage::server_auth())?;
@@ -162,7 +161,6 @@ impl Trust {
         certificate.verify_is_valid_for_subject_name(&name).map_err(|_| CertificateError::Name)
     }
 
-    /// Checks that a certificate authenticates a client now.
     pub(crate) fn check_client(&self, now: Instant, certificate: &[u8]) -> Result<(), CertificateError> {
         let der = CertificateDer::from(certificate);
         self.check(now, &der, CLIENT_AUTH, KeyUsage::client_auth()).map(drop)

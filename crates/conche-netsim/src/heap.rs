@@ -4,7 +4,6 @@
 //! as deep as a binary one; with up to a few hundred entries this is the fastest simple queue. Keys
 //! must be unique for the order to be total; [`Scheduler`](crate::scheduler::Scheduler) ensures it.
 
-/// The arity.
 const CHILDREN: usize = 4;
 
 /// A priority queue that returns the smallest key first.

@@ -154,9 +154,7 @@ impl<'a, T> Port<'a, T> {
 pub(crate) struct World {
     pub(crate) scheduler: Scheduler<Event>,
     pub(crate) packets: Packets,
-    /// Wake-up time of each node's host.
     pub(crate) wake_ups: Vec<WakeUp>,
-    /// Random stream of each node.
     pub(crate) streams: Vec<Stream>,
     /// Packets that a host has just sent and the network has not yet taken.
     pub(crate) outbox: Vec<PacketRef>,
@@ -183,7 +181,6 @@ impl World {
         }
     }
 
-    /// Implements [`Port::send`] for a node.
     pub(crate) fn send(
         &mut self,
         from: NodeId,
@@ -211,7 +208,6 @@ impl World {
         (id, self.packets.insert(meta, bytes))
     }
 
-    /// Implements [`Port::wake_at`] for a node.
     pub(crate) fn wake_at(&mut self, node: NodeId, at: Option<Instant>) {
         if let Some(at) = self.wake_ups[node.index()].set(at) {
             self.scheduler.schedule(at, Event::Wake(node));

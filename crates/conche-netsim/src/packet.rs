@@ -185,7 +185,6 @@ impl Packets {
         black_box((meta.to, meta.cause.is_some(), bytes.len()));
     }
 
-    /// Returns the number of packets in the network.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

@@ -67,7 +67,6 @@ impl<T> Timers<T> {
         its_own
     }
 
-    /// Cancels all timers of this node.
     pub(crate) fn cancel_all(&mut self, node: NodeId) {
         for slot in 0..self.slots.len() {
             // Every slot number fits: `set` checks it.
@@ -76,7 +75,6 @@ impl<T> Timers<T> {
         }
     }
 
-    /// Returns the owner of an armed timer.
     pub(crate) fn owner(&self, id: TimerId) -> Option<NodeId> {
         let slot = self.slots.get(id.slot as usize).filter(|slot| slot.generation == id.generation)?;
         slot.armed.as_ref().map(|(node, _)| *node)

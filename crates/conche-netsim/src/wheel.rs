@@ -42,7 +42,6 @@ impl<E: Copy> Wheel<E> {
         Self { base: 0, occupied: [0; LEVELS], levels: 0, slots: Vec::new(), len: 0 }
     }
 
-    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         self.len
     }

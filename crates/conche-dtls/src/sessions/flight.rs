@@ -18,7 +18,6 @@ use crate::wire::{self, content, message};
 /// Maximum retransmission timeout (RFC 6347 §4.2.4.1).
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// The flights of one end of a handshake.
 #[derive(Debug)]
 pub(super) struct Flights {
     /// Controls retransmission.

@@ -10,7 +10,6 @@ use crate::credentials::Identity;
 use crate::engine::Failure;
 use crate::wire::{self, Handshake as Message, Record, content, message};
 
-/// A handshake in progress.
 #[derive(Debug)]
 pub(super) struct Handshake {
     /// The group of sources that it counts towards.

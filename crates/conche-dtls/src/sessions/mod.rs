@@ -290,7 +290,6 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         id
     }
 
-    /// Returns the hash of a peer's group of sources.
     fn source_of(&self, peer: &P) -> u64 {
         match &self.groups {
             Some(groups) => self.hash(&groups(peer)),
@@ -298,7 +297,6 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Returns the hash of a peer's host.
     fn host_of(&self, peer: &P) -> u64 {
         match &self.hosts {
             Some(hosts) => self.hash(&hosts(peer)),

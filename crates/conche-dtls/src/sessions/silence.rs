@@ -50,7 +50,6 @@ impl Silence {
         }
     }
 
-    /// Returns the number of sessions of a share.
     pub(super) fn size(&self, share: Share) -> usize {
         self.shares.get(&share).map_or(0, BTreeSet::len)
     }
@@ -60,7 +59,6 @@ impl Silence {
         self.placed.get(&place).map_or(0, |(share, _)| self.size(*share))
     }
 
-    /// Returns the share of the session at this place.
     pub(super) fn share_of(&self, place: u32) -> Option<Share> {
         self.placed.get(&place).map(|(share, _)| *share)
     }

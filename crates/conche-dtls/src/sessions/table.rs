@@ -13,7 +13,6 @@ use super::handshake::Handshake;
 use super::silence::{Share, Silence};
 use crate::credentials::ClientCredentials;
 
-/// One association.
 #[derive(Debug)]
 pub(super) struct Session<P, E> {
     pub(super) id: SessionId,
@@ -194,7 +193,6 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         *self.peers.entry(peer).or_default() = Pair { open: Some(place), pending: None };
     }
 
-    /// Returns the number of open sessions of an identity.
     pub(super) fn sessions_of(&self, identity: Share) -> usize {
         self.identities.size(identity)
     }
@@ -307,7 +305,6 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         }
     }
 
-    /// Returns `true` if no state of any peer is left.
     pub(super) fn is_empty(&self) -> bool {
         self.free.len() == self.places.len()
             && self.peers.is_empty()

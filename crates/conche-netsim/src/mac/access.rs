@@ -88,7 +88,6 @@ pub enum AccessConfig {
     BinaryExponential(BinaryExponential),
 }
 
-/// The state of one of the algorithms.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AnyAccess {
     Ieee802154(Ieee802154Access),

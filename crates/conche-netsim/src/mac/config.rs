@@ -297,7 +297,6 @@ impl MacConfig {
         Self { attempt: AttemptConfig { acknowledgment: None, ..self.attempt }, ..self }
     }
 
-    /// Checks that a network can run with these parameters.
     pub(crate) fn check(&self) -> Result<(), RadioError> {
         if let Some(control) = self.control {
             check("interval", control.interval.as_secs_f64(), 1e-3, f64::MAX, "at least 1 ms")?;

@@ -30,7 +30,6 @@ pub struct ControlTraffic {
     pub psdu_octets: u8,
 }
 
-/// One station's control traffic.
 #[derive(Debug)]
 pub(super) struct ControlSource {
     /// Start of the next interval.
@@ -44,7 +43,6 @@ impl ControlSource {
         Self { interval, stream }
     }
 
-    /// Returns the time of the next frame.
     pub(super) fn next(&mut self, config: &ControlTraffic) -> Instant {
         let half = nanos(config.interval) / 2;
         let at = self.interval + Duration::from_nanos(half + self.stream.below(half));

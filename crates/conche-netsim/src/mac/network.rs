@@ -15,7 +15,6 @@ use crate::radio::{Air, Places, Station, Via};
 use crate::wired::Surroundings;
 use crate::{Instant, NodeId, PacketId, sim};
 
-/// The stations of one network and their channel.
 #[derive(Debug)]
 pub(crate) struct RadioNetwork {
     pub(super) number: u16,
@@ -27,7 +26,6 @@ pub(crate) struct RadioNetwork {
     pub(super) receivers: Vec<Via>,
     /// Stations that hear the strobe train that begins; kept to reuse its memory.
     pub(super) hearers: Vec<Station>,
-    /// Fragmented datagrams.
     pub(super) datagrams: Datagrams,
     /// Outcomes of frames to be reported to hosts, in the order of the events for it.
     pub(super) told: VecDeque<(NodeId, PacketId, Transmitted)>,
@@ -67,7 +65,6 @@ pub struct RadioCounters {
 /// A hop from one station to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hop {
-    /// Number of the radio network.
     pub(crate) network: u16,
     pub(crate) from: Station,
     pub(crate) to: Station,
@@ -77,7 +74,6 @@ pub(crate) struct Hop {
 #[derive(Clone, Copy, Debug)]
 #[repr(align(8))]
 pub(crate) struct Event {
-    /// Number of the radio network.
     pub(crate) network: u16,
     what: What,
     station: Station,
@@ -177,7 +173,6 @@ impl RadioNetwork {
         self.schedule(around, when, at, What::Attempt(queue));
     }
 
-    /// Begins an attempt after the backoff of a queue.
     #[inline]
     fn begin(&mut self, around: &mut Surroundings<'_>, at: Station, queue: QueueIndex) {
         self.stations[usize::from(at)].attempting = queue;

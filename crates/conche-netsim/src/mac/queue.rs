@@ -9,7 +9,6 @@ use crate::packet::PacketRef;
 use crate::radio::Station;
 use crate::{LinkId, PacketId};
 
-/// A frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub(super) load: Load,
@@ -54,7 +53,6 @@ pub(super) struct Queue {
     pub(super) ready: bool,
 }
 
-/// All queues of a station.
 #[derive(Debug)]
 pub(super) struct Queues {
     config: QueueConfig,
@@ -63,10 +61,8 @@ pub(super) struct Queues {
     waiting: usize,
 }
 
-/// Index of a queue in its station.
 pub(super) type QueueIndex = u8;
 
-/// The result of adding a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queued {
     /// First in this queue, which was empty.

@@ -9,7 +9,6 @@ use crate::radio::Station;
 use crate::rng::Stream;
 use crate::{Instant, NodeId};
 
-/// The state of a station.
 #[derive(Debug)]
 pub(crate) struct Interface {
     pub(super) node: NodeId,
@@ -66,7 +65,6 @@ impl Interface {
         queued
     }
 
-    /// Returns the frame of the attempt.
     pub(super) fn frame(&mut self) -> &mut Frame {
         self.queues.head(self.attempting)
     }
@@ -83,12 +81,10 @@ impl Interface {
         }
     }
 
-    /// Returns `true` if the station waits for an acknowledgment.
     pub(super) fn awaits_ack(&self) -> bool {
         matches!(self.step, Step::AwaitingAck | Step::ReadingAck)
     }
 
-    /// Returns the duty cycling state.
     pub(super) fn duty(&mut self) -> &mut DutyCycle {
         self.duty.as_mut().expect("a station of a duty-cycled network has one")
     }

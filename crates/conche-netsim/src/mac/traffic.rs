@@ -11,7 +11,6 @@ use crate::trace::DropReason;
 use crate::wired::Surroundings;
 use crate::{LinkId, NodeId, PacketId, RadioId, sim};
 
-/// Why a frame was refused.
 enum Refused {
     QueueFull,
     TooLong,
@@ -76,7 +75,6 @@ impl RadioNetwork {
         self.tell(around, node, id, outcome);
     }
 
-    /// Starts the control traffic, if configured.
     pub(crate) fn start_control(&mut self, around: &mut Surroundings<'_>) {
         for station in 0..Station::try_from(self.stations.len()).expect("the layout is checked") {
             self.schedule_control(around, station);

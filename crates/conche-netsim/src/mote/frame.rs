@@ -7,7 +7,6 @@ use crate::routing::aodv::Message;
 use crate::routing::aodv::message::address;
 use crate::transport::tcp::Segment;
 
-/// Contents of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     /// A message of the routing protocol.
@@ -36,7 +35,6 @@ impl Frame {
         octets
     }
 
-    /// Decodes a frame.
     pub(super) fn decode(octets: &[u8]) -> Option<Self> {
         let (&[kind, a, b, c, d], rest) = octets.split_first_chunk::<5>()?;
         if kind != DATAGRAM {

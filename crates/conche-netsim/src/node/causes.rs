@@ -27,12 +27,10 @@ impl Causes {
         black_box((self.received.is_some(), self.stated.len(), self.separate.len()));
     }
 
-    /// Sets the packet being handled.
     pub(super) fn receive(&mut self, cause: Cause) {
         self.received = Some(cause);
     }
 
-    /// Returns the packet being handled.
     pub(super) fn received(&self) -> Option<Cause> {
         self.received
     }

@@ -90,7 +90,6 @@ impl Machine {
         }
     }
 
-    /// Handles a packet that arrived.
     pub(super) fn receive(&mut self, now: Instant, packet: &Received<'_>) {
         self.causes.receive(packet.meta.as_cause());
         match &mut self.below {
@@ -144,7 +143,6 @@ impl Machine {
         false
     }
 
-    /// Performs one step of the underlay.
     fn step_below(&mut self, world: &mut World, node: NodeId, buffer: &mut [u8]) -> Stepped {
         let now = world.scheduler.now();
         let Some(below) = &mut self.below else { return Stepped::Waits(None) };

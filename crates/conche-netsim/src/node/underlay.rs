@@ -97,7 +97,6 @@ impl Below {
         Self { layer, sent: VecDeque::new(), handshakes: BTreeMap::new(), refused: VecDeque::new() }
     }
 
-    /// Passes a message to the layer.
     pub(super) fn send(&mut self, to: NodeId, message: &[u8], origin: Origin) -> bool {
         let is_sent = self.layer.send(to, message);
         if is_sent {

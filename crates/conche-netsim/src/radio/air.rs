@@ -24,7 +24,6 @@ pub(crate) struct Air {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Via {
     pub(crate) station: Station,
-    /// The link's number.
     link: u32,
 }
 
@@ -32,7 +31,6 @@ pub(crate) struct Via {
 #[derive(Debug)]
 struct Signals {
     ears: Vec<Ear>,
-    /// Random stream of each receiver.
     streams: Vec<Stream>,
     voices: Vec<Voice>,
 }
@@ -107,7 +105,6 @@ impl Air {
         }
     }
 
-    /// Returns `true` if the receiver has synchronised with a frame.
     pub(crate) fn is_receiving(&self, at: Station) -> bool {
         self.signals.ears[usize::from(at)].reception.is_some()
     }

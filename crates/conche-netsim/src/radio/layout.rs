@@ -21,7 +21,6 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Returns the node of each station.
     pub(crate) fn places(&self) -> Places {
         Places::new(self.stations.iter().map(|(node, _)| *node))
     }
@@ -43,7 +42,6 @@ impl Layout {
         Ok(LinkQuality::of_neighbours(nodes, ratios))
     }
 
-    /// Builds the network in its initial state.
     pub(crate) fn build(&self, number: u16, streams: &Streams) -> Result<RadioNetwork, RadioError> {
         self.config.mac.check()?;
         let medium = self.medium(streams)?;

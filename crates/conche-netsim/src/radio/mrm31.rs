@@ -81,7 +81,6 @@ impl Mrm31 {
     }
 }
 
-/// The state of the medium.
 #[derive(Debug)]
 pub(crate) struct Mrm31Medium {
     neighbours: Neighbours,

@@ -15,7 +15,6 @@ pub(crate) const BROADCAST: Station = Station::MAX;
 /// A link from one station to another that hears it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RadioLink {
-    /// The receiver.
     pub(crate) to: Station,
     /// Frames can be received over it; otherwise they only interfere.
     pub(crate) decodable: bool,
@@ -71,7 +70,6 @@ impl Neighbours {
         &self.links[start as usize..end as usize]
     }
 
-    /// Returns the link of this number.
     pub(crate) fn link(&self, number: u32) -> RadioLink {
         self.links[number as usize]
     }
@@ -81,7 +79,6 @@ impl Neighbours {
         self.links.iter().copied()
     }
 
-    /// Returns the number of links.
     pub(crate) fn len(&self) -> usize {
         self.links.len()
     }

@@ -3,7 +3,6 @@
 use super::neighbours::Station;
 use crate::NodeId;
 
-/// The stations of nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Places(Vec<(NodeId, Station)>);
 

@@ -9,7 +9,6 @@ use std::ops::{AddAssign, SubAssign};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Power(u64);
 
-/// Units in a milliwatt.
 const UNITS_PER_MILLIWATT: f64 = 1e17;
 
 impl Power {

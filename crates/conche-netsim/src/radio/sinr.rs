@@ -102,7 +102,6 @@ impl Default for PathLoss {
     }
 }
 
-/// The state of the medium.
 #[derive(Debug)]
 pub(crate) struct SinrMedium {
     neighbours: Neighbours,
@@ -152,7 +151,6 @@ impl SinrMedium {
 }
 
 impl SinrMedium {
-    /// Returns the signal-to-noise ratio of each link in dB.
     pub(super) fn snr_db(&self) -> Vec<f64> {
         self.neighbours.all().map(|link| to_db(link.power.ratio(self.noise))).collect()
     }

@@ -8,7 +8,6 @@ use crate::mac::{
     ControlTraffic, Ieee802154, InterframeSpacing, MacConfig, QueueConfig, Rdc, TinyOs,
 };
 
-/// A preset of [`MacConfig`].
 #[derive(Clone, Copy)]
 enum Preset {
     Ieee802154,

@@ -80,7 +80,6 @@ impl LinkQuality {
         self.places.of(node)
     }
 
-    /// Returns the ratio between stations.
     pub(super) fn between(&self, from: Station, to: Station) -> f64 {
         let row = self.received_from(from);
         row.binary_search_by_key(&to, |(receiver, _)| *receiver).map_or(0.0, |place| row[place].1)

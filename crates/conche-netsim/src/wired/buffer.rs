@@ -12,7 +12,6 @@ use crate::packet::PacketRef;
 use crate::rng::Stream;
 use crate::{BitRate, Instant};
 
-/// A waiting frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub(super) packet: PacketRef,
@@ -39,7 +38,6 @@ impl Fifo {
         Some(frame)
     }
 
-    /// Returns the bytes of all waiting frames.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -68,7 +66,6 @@ struct Served {
     left: u32,
 }
 
-/// The state of the link.
 #[derive(Clone, Debug)]
 pub(super) struct Buffer {
     line: Line,

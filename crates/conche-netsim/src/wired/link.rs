@@ -69,7 +69,6 @@ impl Default for LinkConfig {
     }
 }
 
-/// The state of a link.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     pub(super) to: NodeId,
@@ -101,7 +100,6 @@ pub(super) struct Equipment {
     pub(super) trace: Option<LinkTrace>,
 }
 
-/// The state of a wire.
 #[derive(Clone, Debug)]
 pub(super) struct Wire {
     line: Line,

@@ -16,14 +16,12 @@ use crate::{LinkId, NodeId};
 /// Maximum number of links on a route; a packet that crosses more is in a loop.
 const HOP_LIMIT: u8 = 64;
 
-/// The links and routes of a simulation.
 #[derive(Debug)]
 pub(crate) struct Network {
     links: Vec<Link>,
     routes: Vec<Route>,
     pub(crate) dropped: u64,
     pub(crate) duplicated: u64,
-    /// Nodes cut off from the network.
     cut_off: BTreeSet<NodeId>,
     /// Pending actions of a link. Empty between calls.
     done: Vec<Done>,
@@ -140,7 +138,6 @@ impl Network {
         }
     }
 
-    /// Changes the configuration of a link.
     pub(crate) fn change<O: Observer>(
         &mut self,
         around: &mut Surroundings<'_, O>,
@@ -155,7 +152,6 @@ impl Network {
         Ok(())
     }
 
-    /// Takes a link down or up.
     pub(crate) fn set_up<O: Observer>(
         &mut self,
         around: &mut Surroundings<'_, O>,
@@ -174,7 +170,6 @@ impl Network {
         Ok(())
     }
 
-    /// Cuts a node off or reconnects it.
     pub(crate) fn cut_off(&mut self, node: NodeId, cut: bool) {
         if cut {
             self.cut_off.insert(node);

@@ -287,7 +287,6 @@ impl Topology {
         (0..).zip(&self.radios).map(build).collect()
     }
 
-    /// Returns the stations of a hop.
     fn hop_of(&self, edge: &Edge, radio: RadioId, places: &[Places]) -> Result<Hop, TopologyError> {
         let layout = self.radios.get(radio.index()).ok_or_else(|| TopologyError::Unknown(radio.to_string()))?;
         let station = |node| {
@@ -304,7 +303,6 @@ impl Topology {
         LinkId(index(self.links.len() - 1))
     }
 
-    /// Returns each node's outgoing links.
     fn outgoing(&self) -> Vec<Vec<LinkId>> {
         let mut outgoing = vec![vec![]; self.nodes.len()];
         for (link, edge) in (0..).zip(&self.links) {

@@ -70,7 +70,6 @@ pub struct Aodv {
     outbox: VecDeque<Output>,
 }
 
-/// The discovery of one destination.
 #[derive(Clone, Copy, Debug)]
 struct Discovery {
     retries: u8,

@@ -177,7 +177,6 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    /// Returns the number of segments in flight.
     fn flight(&self) -> u16 {
         let flying = self.queue.iter().filter(|exchange| exchange.deadline.is_some());
         u16::try_from(flying.count()).unwrap_or(u16::MAX)
@@ -229,7 +228,6 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    /// Handles the timers that have expired.
     fn expire(&mut self, now: Instant) {
         let due = |exchange: &Exchange<C>| exchange.deadline.is_some_and(|deadline| deadline <= now);
         while self.state == State::Open

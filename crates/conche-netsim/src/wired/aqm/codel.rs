@@ -36,7 +36,6 @@ impl Default for CoDel {
     }
 }
 
-/// CoDel's state.
 #[derive(Clone, Debug)]
 pub(in super::super) struct CoDelState {
     config: CoDel,

@@ -51,7 +51,6 @@ pub(super) struct Found {
     pub(super) idle: bool,
 }
 
-/// The state of one of the algorithms, or of none.
 #[derive(Clone, Debug)]
 pub(super) enum AnyAqm {
     None,

@@ -48,7 +48,6 @@ impl Default for Pie {
     }
 }
 
-/// PIE's state.
 #[derive(Clone, Debug)]
 pub(in super::super) struct PieState {
     config: Pie,

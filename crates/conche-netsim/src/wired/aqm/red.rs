@@ -38,7 +38,6 @@ impl Default for Red {
     }
 }
 
-/// RED's state.
 #[derive(Clone, Debug)]
 pub(in super::super) struct RedState {
     config: Red,

@@ -42,7 +42,6 @@ use strobe::Train;
 use crate::Instant;
 use crate::rng::Stream;
 
-/// A station's duty cycling state.
 #[derive(Debug)]
 pub(in crate::mac) struct DutyCycle {
     clock: Clock,
@@ -50,7 +49,6 @@ pub(in crate::mac) struct DutyCycle {
     train: Train,
     /// When the station detected energy; it has been on since then.
     listening: Option<Instant>,
-    /// The next channel check is scheduled.
     check_scheduled: bool,
     /// End of the wait for the next frame of a burst being received (`we_are_receiving_burst`).
     burst_until: Instant,

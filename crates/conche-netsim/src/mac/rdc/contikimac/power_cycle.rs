@@ -90,7 +90,6 @@ impl RadioNetwork {
         }
     }
 
-    /// Turns the receiver off.
     pub(in crate::mac) fn sleep(&mut self, at: Station) {
         self.air.deafen(at, Instant::FAR_FUTURE);
         self.stations[usize::from(at)].duty().listening = None;

@@ -22,7 +22,6 @@ pub(super) struct Train {
     more: bool,
     /// That frame follows in a burst (`PACKETBUF_ATTR_PENDING`).
     pub(super) pending: bool,
-    /// Number of assessments made.
     assessments: u8,
     /// Start of the first strobe (`t0`).
     began: Instant,
