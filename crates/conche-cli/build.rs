@@ -1,5 +1,5 @@
-//! Tells the command which commit it is built from, for the manifests of results. Where there is no repository, as in a tarball,
-//! or no git, nothing is known, and nothing fails.
+//! Passes the commit of the build to the command, for the manifests of results. Without a
+//! repository (as in a tarball) or without git, the commit is unknown and the build succeeds.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let root = Path::new("../..");
-    // Another repository that a tarball was unpacked in is not ours.
+    // A tarball may be unpacked inside another repository.
     if !root.join(".git").exists() {
         return;
     }
@@ -16,7 +16,7 @@ fn main() {
     if let Some(changes) = git(root, &["status", "--porcelain", "--untracked-files=no"]) {
         println!("cargo::rustc-env=CONCHE_DIRTY={}", if changes.is_empty() { "false" } else { "true" });
     }
-    // A commit changes the log of HEAD, and another state of the sources is built from changed ones.
+    // A commit changes the log of HEAD; edited sources change the dirty flag.
     let log = git(root, &["rev-parse", "--git-path", "logs/HEAD"]).map(|path| root.join(path));
     let watched = ["Cargo.lock", "crates", "scenarios"].map(|name| root.join(name));
     for path in log.into_iter().chain(watched).filter(|path| path.exists()) {
@@ -24,9 +24,9 @@ fn main() {
     }
 }
 
-/// What git prints, if it succeeds.
+/// Returns the output of a git command that succeeds.
 fn git(root: &Path, arguments: &[&str]) -> Option<String> {
-    // Looking at the state must not write anything.
+    // Keeps `git status` from writing to the index.
     let output = Command::new("git").current_dir(root).env("GIT_OPTIONAL_LOCKS", "0").args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -1,40 +1,40 @@
-//! A stretch of a page between two comments, which say how to write it anew.
+//! A generated part of a page, between two comments that name the command which writes it.
 
 use anyhow::{Context, Result};
 
-/// The comments before and behind it.
+/// The comments before and after it.
 pub struct Block([&'static str; 2]);
 
 /// The claims of a paper, on its page.
 pub const CLAIMS: Block =
     Block(["<!-- claims, written by `cargo xtask papers --pages DIR` -->\n", "<!-- end of claims -->"]);
 
-/// All papers, in the README.
+/// The overview of all papers, in the README.
 pub const OVERVIEW: Block =
     Block(["<!-- papers, written by `cargo xtask papers --pages DIR` -->\n", "<!-- end of papers -->"]);
 
-/// Controllers compared.
+/// The comparison of controllers.
 pub const COMPARISON: Block =
     Block(["<!-- comparison, written by `cargo xtask papers --pages DIR` -->\n", "<!-- end of comparison -->"]);
 
-/// How fast we are beside other implementations.
+/// The performance comparison with other implementations.
 pub const PEERS: Block =
     Block(["<!-- peers, written by `cargo xtask bench-peers --write` -->\n", "<!-- end of peers -->"]);
 
 impl Block {
-    /// What stands between the comments of a page.
+    /// Returns the text between the comments of a page.
     pub fn of<'a>(&self, page: &'a str) -> Result<&'a str> {
         Ok(self.around(page)?[1])
     }
 
-    /// A page with this in place of what it has there.
+    /// Replaces the text between the comments of a page.
     pub fn replaced(&self, page: &str, text: &str) -> Result<String> {
         let [before, _, behind] = self.around(page)?;
         let [begin, end] = self.0;
         Ok(format!("{before}{begin}{text}{end}{behind}"))
     }
 
-    /// What is before, between and behind the comments.
+    /// Splits a page into the parts before, between and after the comments.
     fn around<'a>(&self, page: &'a str) -> Result<[&'a str; 3]> {
         let [begin, end] = self.0;
         let missing = |comment: &str| format!("the comment `{}` is missing", comment.trim());

@@ -1,7 +1,8 @@
-//! Fuzzing: every target of `fuzz/` for so many seconds, a line for each, and how to reproduce what was found.
+//! Fuzzing: runs every target of `fuzz/` for some seconds, prints a line for each, and shows how to
+//! reproduce failures.
 //!
-//! Runs of a target start from its checked-in seeds and from the corpus that earlier runs left. libFuzzer's own output is
-//! kept in a file, and shown only if something was found.
+//! Runs of a target start from its checked-in seeds and from the corpus of earlier runs.
+//! libFuzzer's output goes to a file, and is shown only after a failure.
 
 use std::path::Path;
 use std::process::{self, Stdio};
@@ -23,7 +24,7 @@ pub struct Options {
 /// Runs the targets one after the other.
 ///
 /// # Errors
-/// If a tool is missing, a target does not exist or does not build, or anything was found.
+/// If a tool is missing, a target does not exist or does not build, or a failure was found.
 pub fn run(project: &Project, options: &Options) -> Result<()> {
     let all = targets(&fs::read_to_string(project.root.join("fuzz/Cargo.toml"))?)?;
     let chosen = if options.targets.is_empty() { all.clone() } else { options.targets.clone() };
@@ -44,14 +45,15 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The names of the targets that a manifest declares.
+/// Returns the names of the targets that a manifest declares.
 fn targets(manifest: &str) -> Result<Vec<String>> {
     let manifest: toml::Table = manifest.parse().context("fuzz/Cargo.toml")?;
     let bins = manifest.get("bin").and_then(toml::Value::as_array).context("fuzz/Cargo.toml declares no [[bin]]")?;
     Ok(bins.iter().filter_map(|bin| bin.get("name")?.as_str().map(str::to_owned)).collect())
 }
 
-/// Where a target's inputs are to start from: its own or, if it runs scripts under a focus, those of all scripts.
+/// Returns a target's seed directory: its own or, if it runs scripts under a focus, that of all
+/// scripts.
 fn seeds(project: &Project, target: &str) -> String {
     let own = format!("fuzz/seeds/{target}");
     let runs_scripts =
@@ -70,7 +72,7 @@ fn check_tools() -> Result<()> {
     Ok(())
 }
 
-/// Runs one target: what it did in a line, and the input that it failed with.
+/// Runs one target. Returns a summary line, and the input that made it fail.
 fn fuzz(project: &Project, target: &str, seconds: u32) -> Result<(String, Option<String>)> {
     let (corpus, seeds) = (format!("fuzz/corpus/{target}"), seeds(project, target));
     let log = format!("fuzz/artifacts/{target}.log");
@@ -100,12 +102,12 @@ fn read_lossy(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
 }
 
-/// The file with the input that made a target fail.
+/// Returns the file with the failing input.
 fn artifact(output: &str) -> Option<String> {
     output.lines().find_map(|line| line.split_once("Test unit written to ")).map(|(_, path)| path.trim().to_owned())
 }
 
-/// Executions, coverage and findings, from libFuzzer's output.
+/// Summarises executions, coverage and failures from libFuzzer's output.
 fn summary(output: &str, found: bool) -> String {
     let after = |line: &str, word: &str| {
         line.split_once(word).and_then(|(_, rest)| rest.split_whitespace().next()).map(str::to_owned)

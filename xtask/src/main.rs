@@ -1,17 +1,18 @@
-//! Project chores: `cargo xtask ci`, `tidy`, `compliance`, `interop`, `bench-peers`, `fuzz`, `papers`, `readme`. Everything that is not plain cargo lives here.
+//! Project chores beyond plain cargo: `cargo xtask ci`, `tidy`, `compliance`, `interop`,
+//! `bench-peers`, `fuzz`, `papers`, `readme`.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`block`] | a stretch of a page that is written from results |
+//! | [`block`] | a generated part of a page |
 //! | [`project`] | the checkout: its root and its text files |
 //! | [`source`] | Rust files as tokens, without comments and without test code |
-//! | [`tidy`] | what a compiler does not check: headers, lengths, invariants, layers, links, origins, licences |
-//! | [`compliance`] | which test covers which requirement of the RFCs |
+//! | [`tidy`] | checks of headers, lengths, invariants, layers, links, origins, licences |
+//! | [`compliance`] | test coverage of RFC requirements |
 //! | [`interop`] | the ETSI and IRISA test cases against other implementations |
-//! | [`bench_peers`] | how fast we are, and how fast other implementations on the same machine |
-//! | [`peers`] | our programs on other implementations, for both |
-//! | [`fuzz`] | the fuzz targets, for so many seconds each |
-//! | [`papers`] | the papers' figures, held against those that are recorded |
+//! | [`bench_peers`] | performance compared with other implementations |
+//! | [`peers`] | test programs on other implementations, for both |
+//! | [`fuzz`] | the fuzz targets, for some seconds each |
+//! | [`papers`] | the papers' values, compared with recorded ones |
 //! | [`readme`] | the commands and code of README and guide, run and compared |
 //! | [`ci`] | all of that, and cargo, in order |
 
@@ -47,20 +48,25 @@ struct Arguments {
 enum Chore {
     /// Run everything that has to pass before a change is merged, and stop at the first failure.
     Ci(ci::Options),
-    /// Check what a compiler does not: headers, lengths, invariants, layers, links, origins of data, licences.
+    /// Check what a compiler does not: headers, lengths, invariants, layers, links, origins of
+    /// data, licences.
     Tidy,
-    /// Print which test covers which requirement of RFC 7252 and its extensions; fail if one has none and is not deferred.
+    /// Print which test covers which requirement of RFC 7252 and its extensions; fail if one has
+    /// none and is not deferred.
     Compliance(compliance::Options),
     /// Run the ETSI and IRISA test cases against libcoap, aiocoap, Californium, go-coap and
     /// node-coap, and write docs/interop.md.
     Interop(interop::Options),
-    /// Measure how fast conche and other implementations serve and ask on this machine, one beside the other.
+    /// Measure how fast conche and other implementations serve and ask on this machine, one beside
+    /// the other.
     BenchPeers(bench_peers::Options),
-    /// Fuzz every target, or those named, for so many seconds; fail with how to reproduce what was found.
+    /// Fuzz every target, or those named, for so many seconds; fail with how to reproduce what was
+    /// found.
     Fuzz(fuzz::Options),
     /// Run all papers for a first impression, and list the figures that are not as recorded.
     Papers(papers::Options),
-    /// Run the commands of README.md and the guide that are marked for it, and compare the code that README.md quotes.
+    /// Run the commands of README.md and the guide that are marked for it, and compare the code
+    /// that README.md quotes.
     Readme,
 }
 

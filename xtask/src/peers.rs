@@ -1,4 +1,5 @@
-//! Programs of ours on other implementations of CoAP: what `interop` and `bench-peers` both install, compile and start.
+//! Installs, compiles and starts test programs on other implementations, for `interop` and
+//! `bench-peers`.
 
 use std::fs;
 use std::path::Path;
@@ -10,35 +11,36 @@ use crate::ci::command::Command;
 use crate::ci::packages;
 use crate::project::Project;
 
-/// The version of aiocoap, of the Python index.
+/// Version of aiocoap in the Python index.
 pub const AIOCOAP: &str = "0.4.17";
 
-/// The version of Californium that interop/californium/pom.xml names.
+/// Version of Californium in interop/californium/pom.xml.
 pub const CALIFORNIUM: &str = "3.14.0";
 
-/// That of its OSCORE: after this none was published until 4.0.
+/// Version of Californium's OSCORE: no later one before 4.0 was published.
 pub const CALIFORNIUM_OSCORE: &str = "3.13.0";
 
-/// The version of Leshan that interop/leshan/pom.xml names.
+/// Version of Leshan in interop/leshan/pom.xml.
 const LESHAN: &str = "2.0.0-M18";
 
-/// What has to be installed for programs in C, on libcoap, and on Californium: a program or a header, and the Debian package that
-/// holds it.
+/// Requirements of programs in C, on libcoap, and on Californium: a program or header, and its
+/// Debian package.
 pub const C: [(&str, &str); 1] = [("gcc", "gcc")];
 pub const LIBCOAP: [(&str, &str); 2] = [C[0], ("/usr/include/coap3/coap.h", "libcoap3-dev")];
-/// What it takes to build tinydtls, which aiocoap has DTLS from: there is no wheel of DTLSSocket.
+/// Requirements for building tinydtls, aiocoap's DTLS: DTLSSocket has no wheel.
 const DTLS_SOCKET: [(&str, &str); 5] =
     [C[0], ("make", "make"), ("autoreconf", "autoconf"), ("aclocal", "automake"), (PYTHON_HEADER, "python3-dev")];
 pub const JAVA: [(&str, &str); 2] = [("javac", "default-jdk-headless"), ("mvn", "maven")];
 
-/// Succeeds where a module in C can be compiled for Python.
+/// Succeeds if C modules for Python can be compiled.
 const PYTHON_HEADER: &str =
     "python3 -c import sysconfig as s, os, sys; sys.exit(not os.path.isfile(s.get_path('include') + '/Python.h'))";
 
 /// Links libcoap with DTLS, by OpenSSL.
 pub const WITH_LIBCOAP_DTLS: &[&str] = &["-lcoap-3-openssl"];
 
-/// Compiles a C program with these libraries, unless that has been done. The first of the sources includes the others.
+/// Compiles a C program with these libraries, unless it is current. The first source includes the
+/// others.
 pub fn compile_c(project: &Project, sources: &[&str], program: &str, libraries: &[&str]) -> Result<()> {
     if is_current(program, sources) {
         return Ok(());
@@ -47,15 +49,14 @@ pub fn compile_c(project: &Project, sources: &[&str], program: &str, libraries: 
     Command::new("gcc", arguments.chain(libraries.iter().copied())).unshown().run(project)
 }
 
-/// Compiles programs on Californium into this directory, unless that has been done, and fetches it if it is missing. The answer
-/// is the class path to start them with.
+/// Fetches Californium, if missing, and compiles changed programs into this directory. Returns
+/// their class path.
 pub fn compile_californium(project: &Project, sources: &[&str], classes: &str) -> Result<String> {
     let parts = [("californium-core", CALIFORNIUM), ("scandium", CALIFORNIUM), ("cf-oscore", CALIFORNIUM_OSCORE)];
     compile_java(project, ("californium", &parts), sources, classes)
 }
 
-/// Fetches Leshan and compiles the programs on it, as far as that is missing. Returns their class
-/// path.
+/// Fetches Leshan and compiles its programs, if missing. Returns their class path.
 pub fn leshan(project: &Project) -> Result<String> {
     packages::ensure(project, &JAVA)?;
     let source = |class| project.root.join(format!("interop/leshan/{class}.java")).to_string_lossy().into_owned();
@@ -80,7 +81,7 @@ fn compile_java(
         let pom = project.root.join(format!("interop/{peer}/pom.xml")).to_string_lossy().into_owned();
         let output = format!("-DoutputDirectory={}", libraries.display());
         let goal = ["-q", "-B", "-f", &pom, "dependency:copy-dependencies", &output, "-DincludeScope=runtime"];
-        // It colours standard output even where nothing is written on it.
+        // Maven writes colour codes to standard output even without messages.
         Command::new("mvn", goal).unshown().output(project)?;
     }
     let class = |source: &&str| {
@@ -94,7 +95,7 @@ fn compile_java(
     Ok(format!("{path}:{classes}"))
 }
 
-/// Builds the programs of a Go module into a directory, each under the name of its package.
+/// Builds the programs of a Go module into a directory, each named after its package.
 pub fn build_go(project: &Project, sources: &str, programs: &str) -> Result<()> {
     packages::ensure(project, &[("go", "golang-go")])?;
     fs::create_dir_all(programs).with_context(|| format!("cannot make {programs}"))?;
@@ -121,37 +122,38 @@ pub fn install_node(project: &Project, sources: &str, directory: &Path) -> Resul
     Ok(())
 }
 
-/// A Python that has aiocoap.
+/// Returns a Python with aiocoap.
 pub fn aiocoap(project: &Project) -> Result<String> {
     packages::ensure_python(project, "aiocoap", ("aiocoap", AIOCOAP))
 }
 
-/// One that has it with OSCORE, EDHOC and DTLS. It is another, so that what is measured remains as it is.
+/// Returns a Python with aiocoap and its OSCORE, EDHOC and DTLS. A separate environment, so that
+/// measurements of plain aiocoap stay comparable.
 pub fn secured_aiocoap(project: &Project) -> Result<String> {
     let needs: Vec<_> = packages::PYTHON.into_iter().chain(DTLS_SOCKET).collect();
     packages::ensure(project, &needs)?;
     packages::ensure_python(project, "aiocoap-secured", ("aiocoap[oscore,tinydtls]", AIOCOAP))
 }
 
-/// What is built is no older than what it is built from.
+/// Whether a product is at least as new as its sources.
 pub fn is_current(product: &str, sources: &[&str]) -> bool {
     let changed = |path: &str| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     changed(product).is_some_and(|built| sources.iter().all(|source| changed(source).is_some_and(|at| at <= built)))
 }
 
-/// Frees a program of the caller's own settings.
+/// Removes the caller's settings from a program's environment.
 pub fn without_settings(command: &mut process::Command) {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CONCHE_")) {
         command.env_remove(name);
     }
 }
 
-/// A process that is killed when it is dropped.
+/// A process that is killed on drop.
 pub struct Process(pub Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // If it has ended by itself, so much the better.
+        // An error means that it has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,4 +1,4 @@
-//! The checkout: its root and its text files, and what a check finds wrong in one of them.
+//! The checkout: its root, its text files, and findings of checks.
 
 use std::fmt;
 use std::fs;
@@ -8,25 +8,25 @@ use anyhow::{Context, Result, bail};
 
 use crate::source;
 
-/// Directories that hold what was built or measured, not what was written.
+/// Directories with generated files.
 const GENERATED: [&str; 6] = ["target", ".git", "results", "artifacts", "coverage", "node_modules"];
 
 /// A checkout of conche.
 #[derive(Clone)]
 pub struct Project {
-    /// Its topmost directory.
+    /// Root directory.
     pub root: PathBuf,
 }
 
 impl Project {
-    /// The checkout that this program was started from with `cargo xtask`.
+    /// Finds the checkout from which `cargo xtask` was started.
     pub fn find() -> Result<Self> {
         let manifest = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
         let root = Path::new(&manifest).parent().context("xtask lies in the workspace's root")?;
         Ok(Self { root: root.to_owned() })
     }
 
-    /// Every text file, sorted by path.
+    /// Returns every text file, sorted by path.
     pub fn files(&self) -> Result<Vec<TextFile>> {
         let mut files = Vec::new();
         collect(&self.root, &self.root, &mut files)?;
@@ -35,12 +35,12 @@ impl Project {
         Ok(files)
     }
 
-    /// Where cargo puts what it builds.
+    /// Returns cargo's target directory.
     pub fn target(&self) -> PathBuf {
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| self.root.join("target"), |target| self.root.join(target))
     }
 
-    /// The text of one file.
+    /// Reads one file.
     pub fn read(&self, path: &str) -> Result<String> {
         fs::read_to_string(self.root.join(path)).with_context(|| format!("cannot read {path}"))
     }
@@ -52,13 +52,14 @@ fn collect(root: &Path, directory: &Path, files: &mut Vec<TextFile>) -> Result<(
         let path = entry.path();
         let name = entry.file_name();
         if GENERATED.iter().any(|generated| name == *generated) {
-            // `.git` is a file where the checkout is one of several work trees.
+            // In an additional git work tree, `.git` is a file.
             continue;
         }
         if entry.file_type()?.is_dir() {
             collect(root, &path, files)?;
         } else if let Ok(text) = fs::read_to_string(&path) {
-            // What is not UTF-8 is no text; of such files only the origin is checked, through a README beside them.
+            // Files that are not UTF-8 are skipped; only their origin is checked, through a README
+            // beside them.
             let path = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
             files.push(TextFile { path, text, in_test_module: false });
         }
@@ -69,11 +70,11 @@ fn collect(root: &Path, directory: &Path, files: &mut Vec<TextFile>) -> Result<(
 /// A text file of the project.
 #[derive(Debug)]
 pub struct TextFile {
-    /// Its path from the root, with `/`.
+    /// Path from the root, with `/`.
     pub path: String,
-    /// What it holds.
+    /// Contents.
     pub text: String,
-    /// Its parent declares it as `#[cfg(test)] mod …;`.
+    /// Whether its parent declares it as `#[cfg(test)] mod …;`.
     in_test_module: bool,
 }
 
@@ -98,22 +99,22 @@ fn mark_test_modules(files: &mut [TextFile]) {
 }
 
 impl TextFile {
-    /// What follows the last dot of its name.
+    /// Returns the part of the name after the last dot.
     pub fn extension(&self) -> &str {
         self.name().rsplit_once('.').map_or("", |(_, extension)| extension)
     }
 
-    /// Its name without directories.
+    /// Returns the name without directories.
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// The directory that it lies in; empty for the root.
+    /// Returns its directory; empty for the root.
     pub fn directory(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(directory, _)| directory)
     }
 
-    /// Only tests, benches, examples or fuzz targets live in it.
+    /// Whether it contains only tests, benches, examples or fuzz targets.
     pub fn is_test_code(&self) -> bool {
         let mut parts = self.path.split('/');
         self.in_test_module
@@ -122,19 +123,19 @@ impl TextFile {
     }
 }
 
-/// Something wrong at a place.
+/// A problem at a place.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The file's path from the root.
+    /// Path of the file from the root.
     pub path: String,
-    /// The line, from 1; 0 if it concerns the whole file.
+    /// Line, from 1; 0 for the whole file.
     pub line: usize,
-    /// What is wrong, and what would be right.
+    /// Problem and remedy.
     pub message: String,
 }
 
 impl Finding {
-    /// Something wrong on a line of a file.
+    /// Creates a finding on a line of a file.
     pub fn new(path: &str, line: usize, message: impl Into<String>) -> Self {
         Self { path: path.to_owned(), line, message: message.into() }
     }

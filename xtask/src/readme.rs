@@ -1,14 +1,14 @@
-//! README.md and the chapters of the guide, held to their word. Every fenced block of commands or Rust stands under a comment
-//! that says how, unless it is included from another file:
+//! Checks README.md and the chapters of the guide. Every fenced block of commands or Rust follows a
+//! comment with its rule, unless it is included from another file:
 //!
-//! | comment | what happens |
+//! | comment | rule |
 //! |---|---|
 //! | `<!-- ci: test -->` | its one command is the test step of `cargo xtask ci` |
-//! | `<!-- ci: run -->` | its commands (lines that start with `$ `) run as one script, with `conche` built and on the PATH |
-//! | `<!-- ci: run with ARGUMENTS -->` | the same, each command with these arguments in addition |
-//! | `<!-- ci: fails -->` | its commands but those that end in `&` fail, and print the lines that the block shows, or what precedes their `…` |
-//! | `<!-- ci: skip: why -->` | nothing |
-//! | `<!-- ci: same as FILE -->` | its code must be that file, without the file's `//!` header |
+//! | `<!-- ci: run -->` | its commands (`$ ` lines) run as one script, with `conche` on the PATH |
+//! | `<!-- ci: run with ARGUMENTS -->` | as `run`, with these arguments added to each command |
+//! | `<!-- ci: fails -->` | its commands, except those ending in `&`, fail and print the shown lines |
+//! | `<!-- ci: skip: why -->` | no check |
+//! | `<!-- ci: same as FILE -->` | its code equals that file, without the file's `//!` header |
 
 use std::env;
 
@@ -17,15 +17,15 @@ use anyhow::{Context, Result, bail};
 use crate::ci::command::Command;
 use crate::project::Project;
 
-/// The test command that README.md tells its readers.
+/// The test command in README.md.
 pub const TEST_COMMAND: &str = "cargo test --workspace --all-features";
 
-/// The document that says how all is tested.
+/// The document that states the test command.
 const README: &str = "README.md";
-/// Where the chapters of the guide lie.
+/// Directory of the guide's chapters.
 const GUIDE: &str = "docs/guide/src/";
 
-/// Runs and compares what README.md and the guide ask for.
+/// Runs and compares the blocks of README.md and the guide.
 pub fn run(project: &Project) -> Result<()> {
     let mut blocks = Vec::new();
     for file in project.files()? {
@@ -68,7 +68,7 @@ pub fn run(project: &Project) -> Result<()> {
 /// A fenced block.
 #[derive(Debug, PartialEq, Eq)]
 struct Block {
-    /// The file and the line of its opening fence.
+    /// File and line of its opening fence.
     place: String,
     rule: Rule,
     text: String,
@@ -77,7 +77,7 @@ struct Block {
 #[derive(Debug, PartialEq, Eq)]
 enum Rule {
     Test,
-    /// With these arguments in addition.
+    /// With these additional arguments.
     Run(String),
     Fails,
     Skip,
@@ -88,7 +88,7 @@ fn commands(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.strip_prefix("$ ")).collect()
 }
 
-/// The blocks of commands and code, each with its rule.
+/// Returns the blocks of commands and code with their rules.
 fn blocks(path: &str, text: &str) -> Result<Vec<Block>> {
     let mut blocks = Vec::new();
     let mut lines = text.lines().zip(1..);
@@ -121,16 +121,16 @@ fn rule(comment: &str) -> Result<Rule> {
     })
 }
 
-/// Takes along at the end what was started in the background, and waits until its ports are free.
+/// Ends background processes at the end, and waits until their ports are free.
 const TIDY_UP: &str = "trap 'kill $(jobs -p) 2>/dev/null && wait || true' EXIT\n";
 
-/// One script that stops at the first failure.
+/// Builds a script that stops at the first failure.
 fn script(commands: &[&str], additional: &str) -> String {
     let lines = commands.iter().map(|command| format!("{command}{additional}\n{}", pause_after(command)));
     format!("set -euo pipefail\n{TIDY_UP}set -x\n{}", lines.collect::<String>())
 }
 
-/// One script that stops at the first success, and prints on standard output what the commands print anywhere.
+/// Builds a script that stops at the first success, and redirects all output to standard output.
 fn failing(commands: &[&str]) -> String {
     let lines = commands.iter().map(|command| {
         if command.ends_with('&') {
@@ -142,12 +142,12 @@ fn failing(commands: &[&str]) -> String {
     format!("set -uo pipefail\nexec 2>&1\n{TIDY_UP}{}true\n", lines.collect::<String>())
 }
 
-/// A reader takes longer than that to type the next command.
+/// Pauses after starting a background process, as a reader would.
 fn pause_after(command: &str) -> &'static str {
     if command.ends_with('&') { "sleep 1\n" } else { "" }
 }
 
-/// The first line of output that a block shows and that was not printed. One that ends in `…` may go on in any way.
+/// Returns the first shown line that was not printed. A line ending in `…` matches as a prefix.
 fn unprinted<'a>(shown: &'a str, printed: &str) -> Option<&'a str> {
     let was_printed = |shown: &str| {
         let start = shown.strip_suffix('…');
@@ -156,7 +156,7 @@ fn unprinted<'a>(shown: &'a str, printed: &str) -> Option<&'a str> {
     shown.lines().filter(|line| !line.starts_with("$ ") && !line.is_empty()).find(|line| !was_printed(line))
 }
 
-/// A Rust file without its header.
+/// Returns a Rust file without its header.
 fn body(text: &str) -> &str {
     let header = text.split_inclusive('\n').take_while(|line| line.starts_with("//!")).map(str::len).sum();
     text[header..].trim()

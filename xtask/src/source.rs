@@ -1,19 +1,20 @@
-//! Rust files as flat lists of tokens with line numbers: comments are gone, and test code can be taken out.
+//! Rust files as flat lists of tokens with line numbers, without comments and optionally without
+//! test code.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// A token of a Rust file: an identifier, a literal, one punctuation character or one bracket.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Token {
-    /// As it is written.
+    /// Text.
     pub text: String,
-    /// The line it starts on, from 1.
+    /// First line, from 1.
     pub line: usize,
-    /// What kind of token.
+    /// Kind.
     pub kind: Kind,
 }
 
-/// What marks an item that is compiled for tests only.
+/// The attribute of items that are compiled for tests only.
 const GATE: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
 
 /// The kind of a token.
@@ -27,14 +28,14 @@ pub enum Kind {
     Punctuation,
 }
 
-/// All tokens of `text`; `None` if it is no Rust.
+/// Returns all tokens of `text`; `None` if it is not Rust.
 pub fn tokens(text: &str) -> Option<Vec<Token>> {
     let mut all = Vec::new();
     flatten(text.parse().ok()?, &mut all);
     Some(all)
 }
 
-/// The tokens of `text` without items under `#[cfg(test)]`; `None` if it is no Rust.
+/// Returns the tokens of `text` without items under `#[cfg(test)]`; `None` if it is not Rust.
 pub fn tokens_outside_tests(text: &str) -> Option<Vec<Token>> {
     let all = tokens(text)?;
     if starts_with(&all, &["#", "!", "[", "cfg", "(", "test", ")", "]"]) {
@@ -52,7 +53,7 @@ pub fn tokens_outside_tests(text: &str) -> Option<Vec<Token>> {
     Some(kept)
 }
 
-/// The names of the modules that `tokens` declare with `#[cfg(test)] mod …;`.
+/// Returns the names of the modules declared by `#[cfg(test)] mod …;`.
 pub fn test_modules(tokens: &[Token]) -> Vec<&str> {
     let declarations = tokens.windows(GATE.len() + 3).filter(|window| {
         let (gate, item) = window.split_at(GATE.len());
@@ -61,19 +62,19 @@ pub fn test_modules(tokens: &[Token]) -> Vec<&str> {
     declarations.map(|window| window[GATE.len() + 1].text.as_str()).collect()
 }
 
-/// Whether `tokens` reads as `pattern`.
+/// Whether `tokens` equals `pattern`.
 pub fn matches(tokens: &[Token], pattern: &[&str]) -> bool {
     tokens.len() == pattern.len() && tokens.iter().zip(pattern).all(|(token, text)| token.text == *text)
 }
 
-/// A test function of a Rust file, wherever it stands: in a module or in a `proptest!` block.
+/// A test function of a Rust file, in a module or in a `proptest!` block.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TestFunction {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The line of its `#[test]`.
+    /// Line of its `#[test]`.
     pub first_line: usize,
-    /// The line of its closing brace.
+    /// Line of its closing brace.
     pub last_line: usize,
 }
 
@@ -82,7 +83,7 @@ pub fn starts_with(tokens: &[Token], pattern: &[&str]) -> bool {
     tokens.get(..pattern.len()).is_some_and(|start| matches(start, pattern))
 }
 
-/// The functions of `tokens` that are marked `#[test]`, `#[tokio::test]` or the like.
+/// Returns the functions of `tokens` marked `#[test]`, `#[tokio::test]` or similar.
 pub fn test_functions(tokens: &[Token]) -> Vec<TestFunction> {
     let mut functions = Vec::new();
     let mut at = 0;
@@ -97,7 +98,7 @@ pub fn test_functions(tokens: &[Token]) -> Vec<TestFunction> {
     functions
 }
 
-/// The length of the `#[…test…]` attribute that `tokens` starts with.
+/// Returns the length of the `#[…test…]` attribute at the start of `tokens`.
 fn test_attribute(tokens: &[Token]) -> Option<usize> {
     if !starts_with(tokens, &["#", "["]) {
         return None;
@@ -109,7 +110,7 @@ fn test_attribute(tokens: &[Token]) -> Option<usize> {
 
 fn function_after(tokens: &[Token], after: usize) -> Option<TestFunction> {
     let keyword = after + tokens[after..].iter().position(|token| token.text == "fn")?;
-    // Between the attribute and its function stand only attributes and qualifiers.
+    // Only attributes and qualifiers may come between the attribute and its function.
     if tokens[after..keyword].iter().any(|token| token.text == "{" || token.text == ";") {
         return None;
     }

@@ -1,50 +1,53 @@
-//! Two results as ratios with their intervals.
+//! Compares two results by ratios with confidence intervals.
 //!
-//! The observations are what each interval of a test measured: its rate, and its percentiles of latency. The ratio is that of their
-//! geometric means, and its 95 % interval that of Welch's t test of their logarithms. Neighbouring intervals of one test are alike
-//! where the machine's state lasts longer than they do, so the interval is that of two tests under the same conditions, at best.
+//! The observations are the rates and latency percentiles of a test's intervals. The ratio is that
+//! of their geometric means, with a 95 % interval from Welch's t test of the logarithms.
+//! Neighbouring intervals of a test correlate if the machine's state changes slowly, so the
+//! confidence interval covers at best two tests under the same conditions.
 //!
-//! An interval without an answer has no logarithm of its rate and no latency. With one, the ratio of the rates is that of the whole
-//! tests, without an interval; and [`doubts`] tells how many the percentiles leave out.
+//! An interval without a response has no latency, and its rate has no logarithm. If one exists, the
+//! ratio of the rates is that of the whole tests, without a confidence interval, and [`doubts`]
+//! reports how many intervals the percentiles omit.
 
 use conche_stats::{Interval as Bounds, ratio_of_means};
 use serde::Serialize;
 
 use crate::report::{Interval, Latency, Report, Setup};
 
-/// One quantity of two results.
+/// One quantity in two results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
-    /// What it is, as in `requests_per_s` and `latency_p99_ms`.
+    /// Name, such as `requests_per_s` or `latency_p99_ms`.
     pub quantity: &'static str,
-    /// Of the first result, over its whole time.
+    /// Value in the first result, over its whole time.
     pub first: Option<f64>,
-    /// Of the second one.
+    /// Value in the second result.
     pub second: Option<f64>,
-    /// How many times larger it is in the second: by the geometric means of the intervals, which is not quite the ratio of the two
-    /// before it. Of what the intervals do not tell it is the ratio of these.
+    /// Second divided by first, from the geometric means of the intervals, which differs slightly
+    /// from the ratio of `second` and `first`. Quantities without interval values use the latter.
     pub ratio: Option<f64>,
-    /// The lower bound of the 95 % interval of the ratio; `None` with fewer than two intervals of either.
+    /// Lower bound of the 95 % interval of the ratio; `None` if either result has fewer than two
+    /// intervals.
     pub low: Option<f64>,
-    /// The upper bound.
+    /// Upper bound.
     pub high: Option<f64>,
-    /// A larger value is better.
+    /// Whether a larger value is better.
     pub larger_is_better: bool,
 }
 
-/// What the interval of a ratio says.
+/// The meaning of a ratio's confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The second result is better.
     Better,
     /// The second result is worse.
     Worse,
-    /// It may be either.
+    /// The interval contains 1, or is missing.
     Undecided,
 }
 
 impl Compared {
-    /// What its interval says.
+    /// Returns the verdict.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         match (self.low, self.high) {
@@ -61,7 +64,7 @@ impl Verdict {
     }
 }
 
-/// A percentile, and what it is called.
+/// The name and accessor of a percentile.
 type Percentile = (&'static str, fn(&Latency) -> f64);
 
 const PERCENTILES: [Percentile; 4] = [
@@ -104,7 +107,7 @@ pub fn compare(first: &Report, second: &Report) -> Vec<Compared> {
     [rate, unanswered].into_iter().chain(percentiles).collect()
 }
 
-/// What puts a comparison of the second result with the first in doubt.
+/// Returns reasons to doubt the comparison.
 #[must_use]
 pub fn doubts(first: &Report, second: &Report) -> Vec<String> {
     let mut doubts = differences(&first.plan, &second.plan);
@@ -120,7 +123,7 @@ pub fn doubts(first: &Report, second: &Report) -> Vec<String> {
     doubts
 }
 
-/// What the two tests have not in common that makes a difference.
+/// Lists relevant differences between the plans.
 fn differences(first: &Setup, second: &Setup) -> Vec<String> {
     let told = |rate: Option<f64>| rate.map_or("none".to_owned(), |rate| format!("{rate:?}"));
     let parts = [
@@ -136,7 +139,7 @@ fn differences(first: &Setup, second: &Setup) -> Vec<String> {
     differ.map(|(name, first, second)| format!("the tests differ in {name}: {first}, then {second}")).collect()
 }
 
-/// Of the requests that were due, those that have no answer, whatever became of them.
+/// The share of due requests without a response, for any reason.
 fn unanswered_share(report: &Report) -> Option<f64> {
     let without = report.lost.all().saturating_add(report.unsent).saturating_add(report.unfinished);
     quotient(without as f64, report.requests as f64)

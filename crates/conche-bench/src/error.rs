@@ -1,4 +1,4 @@
-//! Why a load test has no result.
+//! Errors of load tests.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,81 +7,81 @@ use thiserror::Error;
 
 use crate::plan::PlanError;
 
-/// Why a load test has no result.
+/// Reasons why a load test has no result.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// It cannot be run as it is.
+    /// The plan is invalid.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// A request can never be sent.
     #[error("{name} cannot be sent")]
     Request {
-        /// The kind of request.
+        /// Kind of request.
         name: String,
-        /// Why.
+        /// Cause.
         source: conche_proto::RequestError,
     },
-    /// No further source port could be had.
+    /// No further source port is available.
     #[error(
         "no source port could be opened beside {open} others: fewer endpoints or more open files (ulimit -n) may help, and lower \
          rates, since each port is good for 257 messages a second"
     )]
     NoPort {
-        /// How many this thread has.
+        /// Ports that this thread has open.
         open: usize,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The sockets cannot be waited for.
+    /// Polling the sockets fails.
     #[error("the operating system refuses what a load test needs")]
     Socket(#[source] io::Error),
-    /// The network reports the server unreachable, and it has not answered before.
+    /// The network reports the server unreachable, before any response.
     #[error("nobody answers at {target}: the network reports it unreachable, or no server listens on that port")]
     Refused {
-        /// The server.
+        /// Server.
         target: SocketAddr,
     },
-    /// There is no session with the server.
+    /// No session could be opened.
     #[error("{target}: there is no session with the server after {opened} handshakes: {why}")]
     Handshake {
-        /// The server.
+        /// Server.
         target: SocketAddr,
-        /// Handshakes that were done before.
+        /// Handshakes completed before.
         opened: u64,
-        /// The server did not answer, which is no matter of keys.
+        /// Whether the server did not respond, rather than reject the credentials.
         is_silent: bool,
-        /// What has ended the handshake.
+        /// Cause.
         why: String,
     },
-    /// Nothing is answered that is protected with the keys of OSCORE.
+    /// The server answers no request protected with OSCORE.
     #[error("{target}: the first request that was protected with OSCORE has failed: {why}")]
     NotProtected {
-        /// The server.
+        /// Server.
         target: SocketAddr,
-        /// The server did not answer, which is no matter of keys.
+        /// Whether the server did not respond, rather than reject the credentials.
         is_silent: bool,
-        /// Why it has failed.
+        /// Cause.
         why: String,
     },
     /// Credentials cannot be used.
     #[error(transparent)]
     Keys(#[from] conche::oscore::OpenError),
-    /// What comes could be of either of two files, or there are too many for a thread.
+    /// Two files cannot be distinguished at the receiver, or a thread has too many.
     #[error("{file}: {source}: `conche keygen --oscore` makes pairs that differ")]
     Context {
-        /// The later one of them.
+        /// The later one of the files.
         file: String,
-        /// Why it cannot be used.
+        /// Cause.
         source: conche_proto::oscore::InsertError,
     },
-    /// How many numbers are used cannot be kept, without which none may be.
+    /// The used sequence numbers cannot be stored, which is required before their use.
     #[error("the numbers of a security context cannot be kept")]
     Numbers(#[source] io::Error),
-    /// Tokens could be guessed.
+    /// No random numbers for unpredictable tokens.
     #[error("the operating system gives no random bytes: {0}")]
     NoRandomness(String),
-    /// A thread has ended before its time, which is a defect of this program.
+    /// A thread panicked, which is a defect of this program.
     #[error("a thread of the load test has failed")]
     Thread,
 }

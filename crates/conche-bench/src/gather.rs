@@ -1,6 +1,7 @@
-//! What the threads tell of each interval, added up; and what somebody who watches is told.
+//! Collects the threads' samples of each interval, and reports progress.
 //!
-//! The histogram of an interval is large, and kept only until all threads are past it. What stays of it is what a report has.
+//! The histogram of an interval is large, and kept only until all threads have passed the interval.
+//! Afterwards only its summary for the report remains.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -10,42 +11,42 @@ use crate::report;
 use crate::tally::Interval;
 use crate::told::Sample;
 
-/// How often somebody who watches is told something new.
+/// Time between progress reports.
 const NEWS: Duration = Duration::from_millis(500);
 
-/// What is known of a test that goes on.
+/// The progress of a running test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Live {
-    /// Since its start, the warm-up included.
+    /// Time since the start, including the warm-up.
     pub elapsed: Duration,
     /// Responses so far.
     pub answered: u64,
-    /// Requests so far that will have none.
+    /// Requests lost so far.
     pub lost: u64,
     /// Notifications so far.
     pub notifications: u64,
-    /// Responses a second, of late.
+    /// Recent responses per second.
     pub rate: f64,
-    /// The median and the 99th percentile of latency, of late; `None` without responses.
+    /// Recent median and 99th percentile of latency; `None` without responses.
     pub latency: Option<[Duration; 2]>,
 }
 
-/// What all threads have told.
+/// The collected samples of all threads.
 #[derive(Debug)]
 pub(crate) struct Gathered {
     span: Duration,
-    /// Of each thread, the interval in which it is.
+    /// Current interval of each thread.
     next: Vec<u64>,
-    /// Intervals of which a thread may still tell.
+    /// Intervals for which a thread may still send samples.
     open: BTreeMap<u64, Interval>,
-    /// Those in which something came, and that all threads have told of.
+    /// Complete intervals that are not empty.
     closed: BTreeMap<u64, report::Interval>,
     answered: u64,
     lost: u64,
     notifications: u64,
 }
 
-/// Adds up what the threads measure in each interval, until all of them are done.
+/// Collects the threads' samples until all threads are done.
 pub(crate) fn gather(
     told: &Receiver<Sample>,
     start: Instant,
@@ -98,7 +99,7 @@ impl Gathered {
         }
     }
 
-    /// The first interval of which a thread may still tell.
+    /// The first interval that may still receive samples.
     fn reached(&self) -> u64 {
         self.next.iter().copied().min().unwrap_or_default()
     }
@@ -116,7 +117,8 @@ impl Gathered {
         }
     }
 
-    /// The intervals that lie within the time in which all threads were measuring; those in which nothing came included.
+    /// Returns the intervals, including empty ones, that lie within the time in which all threads
+    /// were measuring.
     pub(crate) fn full_intervals(mut self, warm_up: Duration, measured: Duration) -> Vec<report::Interval> {
         let span = self.span;
         let count = |time: Duration| u64::try_from(time.as_nanos() / span.as_nanos().max(1)).unwrap_or(u64::MAX);
@@ -144,7 +146,7 @@ mod tests {
         for number in 0..1_000 {
             gathered.hear(sample(0, number, 3));
             assert_eq!(gathered.open.len(), 1, "the other thread has not told");
-            // It has nothing in every other one, and says so.
+            // The other thread is silent in every second interval, and reports that.
             let silent = Sample { thread: 1, came: None, next: number + 1 };
             gathered.hear(if number % 2 == 0 { silent } else { sample(1, number, 4) });
             assert_eq!(gathered.open.len(), 0);

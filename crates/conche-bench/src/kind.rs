@@ -1,4 +1,4 @@
-//! Kinds of requests, and which of them is next.
+//! Kinds of requests, and their random selection.
 
 use conche::Uri;
 use conche_proto::Reliability;
@@ -6,18 +6,18 @@ use conche_proto::codec::{Body, BodyBuilder, BuildError, Code};
 use rand_core::RngCore;
 use rand_pcg::Pcg64Mcg;
 
-/// A kind of request, and how often it is sent beside others.
+/// A kind of request and its weight.
 #[derive(Clone, Debug)]
 pub struct Kind {
-    /// What reports call it, such as `GET /temperature`.
+    /// Name in reports, such as `GET /temperature`.
     pub name: String,
-    /// The method.
+    /// Method.
     pub code: Code,
-    /// Options and payload, which all requests of this kind share.
+    /// Options and payload, shared by all requests of this kind.
     pub body: Body,
-    /// How it is sent.
+    /// Confirmable or Non-confirmable.
     pub reliability: Reliability,
-    /// Of the requests, this kind's share is its weight over the sum of all.
+    /// Share of this kind among all requests: its weight over the sum of weights.
     pub weight: u32,
 }
 
@@ -30,7 +30,7 @@ impl Kind {
         Self::new(Code::GET, uri, BodyBuilder::new())
     }
 
-    /// A Confirmable request with these options and this payload beside what the URI says.
+    /// A Confirmable request with the URI's options and these options and payload.
     ///
     /// # Errors
     /// If an option or payload cannot be encoded.
@@ -43,7 +43,7 @@ impl Kind {
         Ok(Self { name, code, body, reliability: Reliability::Confirmable, weight: 1 })
     }
 
-    /// The same request, Non-confirmable or not.
+    /// Returns the request as Non-confirmable or Confirmable.
     #[must_use]
     pub fn with(self, non_confirmable: bool) -> Self {
         let reliability = if non_confirmable { Reliability::NonConfirmable } else { Reliability::Confirmable };
@@ -54,13 +54,13 @@ impl Kind {
 /// Draws kinds by weight.
 #[derive(Debug)]
 pub(crate) struct Draw {
-    /// The sums of the weights up to each kind.
+    /// Cumulative weights.
     sums: Vec<u64>,
     random: Pcg64Mcg,
 }
 
 impl Draw {
-    /// Draws of these kinds, of which one has a weight.
+    /// Creates a generator. At least one kind must have a weight.
     pub(crate) fn new(kinds: &[Kind], random: Pcg64Mcg) -> Self {
         let mut sum = 0;
         let sums = kinds.iter().map(|kind| {
@@ -70,7 +70,7 @@ impl Draw {
         Self { sums: sums.collect(), random }
     }
 
-    /// The place of the next one.
+    /// Draws the index of the next kind.
     #[inline]
     pub(crate) fn next(&mut self) -> usize {
         if self.sums.len() < 2 {

@@ -1,27 +1,28 @@
-//! Source ports, called lanes: each is a peer of its own to the endpoint, with its own message IDs toward the server.
+//! Source ports, called lanes: each is a separate peer to the endpoint, with its own message IDs
+//! toward the server.
 //!
-//! A lane rests when its IDs are used up, until EXCHANGE_LIFETIME has passed and they may be used again (RFC 7252 §4.4). Its socket
-//! stays open meanwhile: the operating system could give its port to another one otherwise, and the server would take that one's
-//! requests for copies of these.
+//! A lane rests when its IDs are used up, until EXCHANGE_LIFETIME has passed and they may be used
+//! again (RFC 7252 §4.4). Its socket stays open meanwhile: otherwise another socket could get the
+//! port, and the server would take its requests for duplicates.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use conche_proto::Instant;
 
-/// Messages that a lane has IDs for at least, whatever the first one is: the endpoint keeps account of IDs by blocks of 1024, of
-/// which it uses 63 toward one peer, and the first is begun somewhere.
+/// Minimum number of message IDs of a lane: the endpoint tracks IDs in blocks of 1024 and uses 63
+/// of them toward one peer, of which the first may be partly used.
 const IDS: u64 = 62 * 1024;
 
 /// All lanes of a thread, by number.
 #[derive(Debug)]
 pub(crate) struct Lanes {
-    /// Messages that have left on each since it last had all its IDs.
+    /// Messages sent on each lane since it last had all its IDs.
     used: Vec<u64>,
-    /// Those that are used up, and when each has its IDs again; the first to have them first.
+    /// Resting lanes, and when their IDs are available again; the earliest first.
     resting: VecDeque<(Instant, u32)>,
     lifetime: Duration,
-    /// The most messages that one request took.
+    /// Maximum messages of a single request so far.
     most_messages: u64,
     in_flight: u64,
 }
@@ -32,30 +33,29 @@ impl Lanes {
         Self { used, resting, lifetime, most_messages: 1, in_flight: in_flight.into() }
     }
 
-    /// A lane whose socket has been opened.
+    /// Adds a lane after its socket was opened.
     pub(crate) fn add(&mut self) {
         self.used.push(0);
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.used.len()
     }
 
-    /// It has IDs for what is in flight and one request more.
+    /// Whether the lane has IDs for the requests in flight and one more.
     #[inline]
     pub(crate) fn has_ids(&self, lane: u32) -> bool {
         let reserve = (self.most_messages - 1).saturating_mul(self.in_flight).min(IDS / 2);
         self.used[lane as usize] + reserve < IDS
     }
 
-    /// A request leaves on it.
+    /// Counts a request that leaves on the lane.
     #[inline]
     pub(crate) fn begins(&mut self, lane: u32) {
         self.used[lane as usize] += 1;
     }
 
-    /// A request is over that took so many messages.
+    /// Counts the remaining messages of a completed request.
     #[inline]
     pub(crate) fn ends(&mut self, lane: u32, messages: u32) {
         if messages > 1 {
@@ -64,7 +64,7 @@ impl Lanes {
         }
     }
 
-    /// This lane rests from now on. The answer is one that has rested, if there is one; a new one is needed otherwise.
+    /// Puts a lane to rest. Returns a rested lane, if any; otherwise the caller needs a new one.
     pub(crate) fn rest(&mut self, lane: u32, now: Instant) -> Option<u32> {
         self.resting.push_back((now + self.lifetime, lane));
         self.resting.front().filter(|(free, _)| *free <= now)?;

@@ -1,8 +1,9 @@
-//! A load generator for CoAP servers: what `conche bench` runs.
+//! A load generator for CoAP servers, used by `conche bench`.
 //!
-//! A [`Plan`] says what to ask and how hard; [`run()`] does so and answers with a [`Report`]; [`compare`](compare::compare) tells two
-//! of them apart. Every request is one of a [`conche_proto::Endpoint`], with its tokens, message IDs, retransmissions and congestion
-//! control: a server sees what real clients would do, only more of it.
+//! A [`Plan`] describes requests and load; [`run()`] executes it and returns a [`Report`];
+//! [`compare`](compare::compare) compares two reports. Every request goes through a
+//! [`conche_proto::Endpoint`], with its tokens, message IDs, retransmissions and congestion
+//! control: the server sees the behaviour of real clients, at a higher rate.
 //!
 //! ```no_run
 //! use conche_bench::{Kind, Plan, run};
@@ -17,27 +18,28 @@
 //! # }
 //! ```
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`plan`] | what is asked of whom, how often and for how long |
+//! | [`plan`] | the server, the load and the duration |
 //! | [`kind`] | the requests |
-//! | `schedule` | when each request is due |
-//! | `lanes` | source ports, and that none uses a message ID twice within EXCHANGE_LIFETIME |
+//! | `schedule` | due times of requests |
+//! | `lanes` | source ports, without reuse of message IDs within EXCHANGE_LIFETIME |
 //! | `sockets` | datagrams in batches, and exact timers |
-//! | `protecting` | contexts of OSCORE |
-//! | `secured` | sessions of DTLS, one for each lane |
+//! | `protecting` | OSCORE contexts |
+//! | `secured` | DTLS sessions, one per lane |
 //! | `worker` | one thread: an endpoint, its sockets, its share of the load |
-//! | `gather` | what threads tell of each interval, and who watches |
-//! | `tally` | what is counted and measured |
-//! | `told` | what a thread tells of it |
-//! | [`report`] | the result, as a program reads it |
-//! | [`compare`] | two results as ratios with their intervals |
+//! | `gather` | samples of all threads per interval, and progress |
+//! | `tally` | counts and measurements |
+//! | `told` | messages from a thread to the collector |
+//! | [`report`] | the result, serializable |
+//! | [`compare`] | ratios of two results with confidence intervals |
 //!
-//! # What one source port can do
+//! # Limits of a source port
 //!
-//! A message ID must not be used again for EXCHANGE_LIFETIME, 247 s, toward the same destination (RFC 7252 §4.4). So one source port
-//! has no more than some 65 000 messages in that time, or 257 a second. Faster loads need more ports: an endpoint whose IDs are used
-//! up goes on from another one, which to the server is a new client. Its old port is kept until its IDs are free again.
+//! A message ID must not be reused for EXCHANGE_LIFETIME, 247 s, toward the same destination (RFC
+//! 7252 §4.4). So one source port can send at most some 65 000 messages in that time, or 257 per
+//! second. Higher loads need more ports: an endpoint without free IDs continues on another port,
+//! which to the server is a new client. Its old port is kept until its IDs are free again.
 
 pub mod compare;
 mod error;

@@ -1,4 +1,4 @@
-//! What is asked of whom, how often and for how long.
+//! The plan of a load test: server, load and duration.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -12,91 +12,91 @@ use thiserror::Error;
 
 use crate::Kind;
 
-/// The most exchanges at a time over all endpoints: what a few GiB hold.
+/// Maximum concurrent exchanges over all endpoints: a few GiB of memory.
 const MOST_IN_FLIGHT: u64 = 4_000_000;
 
-/// The most threads: more than cores of any machine that it runs on are of no use, and each has histograms of its own.
+/// Maximum threads: more than any machine has cores, and each has its own histograms.
 const MOST_THREADS: u32 = 256;
 
-/// The lowest rate in requests a second: one in 11 days.
+/// Minimum rate in requests per second: one in 11 days.
 const LOWEST_RATE: f64 = 1e-6;
 
-/// The highest rate in requests a second.
+/// Maximum rate in requests per second.
 const HIGHEST_RATE: f64 = 1e8;
 
 /// A load test.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The server.
+    /// Server.
     pub target: SocketAddr,
-    /// What is asked: one kind of request, or several by weight.
+    /// Requests: one kind, or several by weight.
     pub kinds: Vec<Kind>,
-    /// When the next request leaves.
+    /// When the next request is sent.
     pub load: Load,
-    /// When the test is over.
+    /// End of the test.
     pub until: Until,
-    /// How long the server is loaded before anything counts.
+    /// Time of load before the measurement.
     pub warm_up: Duration,
-    /// CoAP endpoints, each with a source port of its own.
+    /// CoAP endpoints, each with its own source port.
     pub endpoints: u32,
-    /// Exchanges at a time of each endpoint, which is its NSTART.
+    /// Concurrent exchanges of each endpoint: its NSTART.
     pub in_flight: u16,
     /// Threads that share the endpoints.
     pub threads: u32,
-    /// The congestion control of each endpoint.
+    /// Congestion control of each endpoint.
     pub controller: AnyController,
-    /// How long a request may take, its retransmissions included; without it, as long as the protocol lets it.
+    /// Timeout of a request, including retransmissions; `None` for the protocol's.
     pub timeout: Option<Duration>,
-    /// The largest blocks of bodies.
+    /// Maximum block size of bodies.
     pub block_size: BlockSize,
-    /// Large bodies go in sets of Non-confirmable messages (RFC 9177), if the server knows how.
+    /// Whether large bodies use Q-Block (RFC 9177), if the server supports it.
     pub q_block: bool,
-    /// The address to send from; without it, one that the operating system chooses.
+    /// Local address; `None` lets the operating system choose.
     pub local: Option<IpAddr>,
-    /// Each request registers for notifications (RFC 7641), which are counted.
+    /// Whether each request registers as an observer (RFC 7641); notifications are counted.
     pub observe: bool,
-    /// Who we are to a server that is asked over DTLS (`coaps`), and whom we believe; each endpoint has a session of its own, which is open
-    /// before the test begins. `None` for `coap`.
+    /// Credentials of the client and trust in the server, for DTLS (`coaps`). Each endpoint has its
+    /// own session, opened before the test begins. `None` for `coap`.
     pub credentials: Option<ClientCredentials>,
-    /// Requests are protected from end to end (OSCORE, RFC 8613) with the credentials in these files, as
-    /// [`Keeper::open`](conche::oscore::Keeper::open) reads them: one for each endpoint, as so many clients have.
+    /// Files of OSCORE credentials (RFC 8613) to protect the requests, as
+    /// [`Keeper::open`](conche::oscore::Keeper::open) reads them: one per endpoint.
     pub oscore: Vec<PathBuf>,
-    /// Each request has a handshake and a session of its own, which is closed after its response.
+    /// Whether each request has its own handshake and session, closed after the response.
     pub handshakes: bool,
-    /// Where random choices come from: arrivals, and the order of several kinds.
+    /// Seed of random arrivals and of the order of request kinds.
     pub seed: u64,
 }
 
-/// When the next request leaves.
+/// When the next request is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load {
-    /// When the one before it is over: as much load as the server takes.
+    /// When the previous one ends: as much load as the server takes.
     Closed,
-    /// When it is due, whatever became of those before it.
+    /// When it is due, independent of earlier requests.
     Open {
-        /// Requests a second, over all endpoints.
+        /// Requests per second, over all endpoints.
         rate: f64,
-        /// How they are spread over time.
+        /// Distribution over time.
         arrivals: Arrivals,
     },
 }
 
-/// How requests of an open loop are spread over time.
+/// How requests of an open loop are distributed over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arrivals {
     /// Evenly.
     #[default]
     Constant,
-    /// As a Poisson process, as those of many independent clients are.
+    /// As a Poisson process, like requests of many independent clients.
     Poisson,
 }
 
-/// When a test is over.
+/// The end of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// After so many requests.
+    /// After this many requests.
     Count(u64),
-    /// After so long.
+    /// After this time.
     Elapsed(Duration),
 }
 
@@ -126,10 +126,10 @@ impl Plan {
         }
     }
 
-    /// Checks that the test can be run as it is.
+    /// Checks the plan.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The first problem found.
     pub fn validate(&self) -> Result<(), PlanError> {
         if self.kinds.iter().all(|kind| kind.weight == 0) {
             return Err(PlanError::NothingToAsk);
@@ -178,7 +178,8 @@ impl Plan {
         Ok(self.config().validate_with(&self.controller).map(drop)?)
     }
 
-    /// How the endpoint of a thread is configured. To all its endpoints of this plan the server is a peer of its own.
+    /// Returns the configuration of a thread's endpoint. Each endpoint of the plan is a separate
+    /// peer to it.
     pub(crate) fn config(&self) -> EndpointConfig {
         let mut config = EndpointConfig { block_size: self.block_size, ..EndpointConfig::default() };
         config.transmission.nstart = self.in_flight;
@@ -188,7 +189,7 @@ impl Plan {
         let limits = &mut config.limits;
         limits.queue_per_peer = limits.queue_per_peer.max(self.in_flight.into());
         limits.queue = limits.queue.max(slots);
-        // Those that end registrations are open beside these.
+        // Deregistrations are open beside the registrations.
         limits.exchanges = limits.exchanges.max(slots.saturating_mul(2));
         limits.subscriptions = limits.subscriptions.max(slots);
         limits.transfers_per_peer = limits.transfers_per_peer.max(self.in_flight.into());
@@ -199,17 +200,17 @@ impl Plan {
     }
 }
 
-/// The largest body that is sent or taken.
+/// Maximum size of a body sent or received, in bytes.
 pub const LARGEST_BODY: usize = 16 << 20;
 
-/// Why a test cannot be run.
+/// Reasons why a plan is invalid.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// There is no request, or all weights are 0.
+    /// `kinds` is empty, or all weights are 0.
     #[error("there is no request to send: at least one must have a weight above 0")]
     NothingToAsk,
-    /// A number is 0 that cannot be.
+    /// A count is 0.
     #[error("endpoints, requests in flight and threads must be 1 at least")]
     Nobody,
     /// There are more threads than endpoints.
@@ -220,34 +221,35 @@ pub enum PlanError {
         /// Endpoints.
         endpoints: u32,
     },
-    /// More threads than any machine has use for.
+    /// There are more than 256 threads.
     #[error("{threads} threads: {MOST_THREADS} are possible, and more than the machine has cores make nothing faster")]
     TooManyThreads {
         /// Threads.
         threads: u32,
     },
-    /// It would take too much memory.
+    /// Concurrent exchanges would need too much memory.
     #[error("{in_flight} requests in flight: {MOST_IN_FLIGHT} are possible")]
     TooManyInFlight {
-        /// Over all endpoints.
+        /// Sum over all endpoints.
         in_flight: u64,
     },
-    /// The rate is none, or too low or high.
+    /// The rate is not a number, or out of range.
     #[error("a rate of {0:?} requests a second: {LOWEST_RATE} to {HIGHEST_RATE} are possible")]
     Rate(f64),
-    /// It would be over at once.
+    /// The test has no requests or no time.
     #[error("a test of no requests or no time")]
     NoTime,
-    /// Registrations last until the end.
+    /// Registrations last until the end, so their number cannot end the test.
     #[error("registrations last as long as the test: give a duration instead of a number of requests")]
     CountOfObservations,
     /// Only GET and FETCH can be observed (RFC 7641 §2, RFC 8132 §2.4).
     #[error("{name}: only GET and FETCH can be observed")]
     NotObservable {
-        /// The kind of request.
+        /// Kind of request.
         name: String,
     },
-    /// Endpoints that share a context do not wait for each other, so that a server would take numbers of the slower one for replays.
+    /// Endpoints share an OSCORE context. They are not synchronised, so a server would reject
+    /// sequence numbers of the slower one as replays.
     #[error(
         "{endpoints} endpoints for {contexts} files of OSCORE: each needs one of its own, since a server refuses numbers that come later \
          than some others of the same client"
@@ -258,10 +260,10 @@ pub enum PlanError {
         /// Endpoints.
         endpoints: u32,
     },
-    /// Without DTLS there are no handshakes.
+    /// Handshakes need DTLS.
     #[error("there are no handshakes over coap: ask a coaps URI")]
     NoHandshakes,
-    /// A session for each request has no room for more.
+    /// A session per request excludes concurrent requests and observations.
     #[error(
         "with a handshake for each request there is one request at a time for each endpoint, and nothing to observe: have more endpoints"
     )]
@@ -269,7 +271,8 @@ pub enum PlanError {
     /// The credentials cannot be used.
     #[error("there can be no sessions: {0}")]
     Sessions(#[from] conche_dtls::ConfigError),
-    /// The endpoints cannot be configured so, such as with more than one request in flight without a controller that measures.
+    /// The endpoint configuration is invalid, such as NSTART above 1 with a controller that does
+    /// not measure RTTs.
     #[error(transparent)]
     Config(#[from] ConfigError),
 }

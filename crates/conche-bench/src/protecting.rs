@@ -1,7 +1,8 @@
-//! [`Protecting`]: requests that are protected from end to end (OSCORE, RFC 8613), with credentials in files.
+//! [`Protecting`]: OSCORE (RFC 8613) with credentials from files.
 //!
-//! Each endpoint has a security context of its own. If several shared one, what waits at one of them would leave behind numbers that others have
-//! used since, and a server, which remembers 32 of them (§3.2.2), would take it for a replay.
+//! Each endpoint has its own security context. With a shared one, a request that waits at one
+//! endpoint would be overtaken by higher sequence numbers of another, and a server, whose replay
+//! window is 32 (§3.2.2), would reject it.
 
 use std::path::PathBuf;
 
@@ -13,7 +14,8 @@ use conche_proto::oscore::{ContextId, Reserve};
 use crate::error::Error;
 use crate::schedule::Share;
 
-/// So many numbers more than the endpoint asks for are kept at a time, so that no load waits for the disk. There are 2⁴⁰.
+/// Sequence numbers reserved beyond the endpoint's request, so that the load never waits for the
+/// disk. There are 2⁴⁰.
 const AHEAD: u64 = 1 << 20;
 
 /// The security contexts of one thread.
@@ -24,12 +26,12 @@ pub(crate) struct Protecting(Vec<Held>);
 struct Held {
     keeper: Keeper,
     context: ContextId,
-    /// Numbers below this are on the disk as used.
+    /// Numbers below this are stored as used.
     kept: u64,
 }
 
 impl Protecting {
-    /// Takes this thread's share of the files.
+    /// Opens this thread's share of the files.
     pub(crate) fn open(
         files: &[PathBuf],
         share: Share,
@@ -52,13 +54,13 @@ impl Protecting {
         self.0.len()
     }
 
-    /// The context of a seat, if requests are protected.
+    /// Returns the context of a seat, if requests are protected.
     #[inline]
     pub(crate) fn of(&self, seat: u32) -> Option<ContextId> {
         self.0.get(seat as usize).map(|held| held.context)
     }
 
-    /// Keeps numbers that are going to be used.
+    /// Stores numbers as used before their use.
     pub(crate) fn keep(&mut self, endpoint: &mut Endpoint<u32, AnyController>, reserve: Reserve) -> Result<(), Error> {
         match self.0.iter_mut().find(|held| held.context == reserve.context) {
             Some(held) => held.keep(endpoint, reserve.up_to),
@@ -66,11 +68,11 @@ impl Protecting {
         }
     }
 
-    /// Keeps how far each has come.
+    /// Stores the current position of each context.
     pub(crate) fn close(self, endpoint: &mut Endpoint<u32, AnyController>) {
         for Held { keeper, context, .. } in self.0 {
             if let Some(context) = endpoint.remove_context(context) {
-                // If that fails, the next start goes on behind what was kept.
+                // On failure, the next start continues after the stored numbers.
                 let _ = keeper.close(&context);
             }
         }
@@ -84,7 +86,7 @@ impl Held {
             self.keeper.reserve(kept).map_err(Error::Numbers)?;
             self.kept = kept;
         }
-        // The endpoint takes as many as it has asked for.
+        // Grants the endpoint more than it asked for.
         endpoint.reserved(Reserve { context: self.context, up_to: self.kept });
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! The result of a load test, as a program reads it: what `conche bench --json` prints. Names stay; new ones may come.
+//! The result of a load test, as `conche bench --json` prints it. Names are stable; new ones may be
+//! added.
 
 mod warnings;
 
@@ -13,93 +14,96 @@ use crate::secured::Counts;
 use crate::tally::{Interval as Measured, OfKind, Tally, Times};
 use crate::told::Done;
 
-/// The version of these names.
+/// Version of the field names.
 pub const SCHEMA: u32 = 1;
 
-/// The result of a load test. Times are in milliseconds where the name ends in `_ms`, and in seconds where it ends in `_s`.
+/// The result of a load test. Times are in milliseconds if the name ends in `_ms`, and in seconds
+/// if it ends in `_s`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// The version of these names.
+    /// Version of the field names.
     pub schema: u32,
-    /// What the test was.
+    /// Parameters of the test.
     pub plan: Setup,
-    /// How long it was measuring.
+    /// Duration of the measurement.
     pub measured_s: f64,
-    /// Requests that were due in that time; those below add up to it.
+    /// Requests due during the measurement: the sum of `answered`, `lost`, `unsent` and
+    /// `unfinished`.
     pub requests: u64,
-    /// Requests that have a response, whatever its code.
+    /// Requests with a response, whatever its code.
     pub answered: u64,
     /// Requests that will have none.
     pub lost: Lost,
-    /// Requests of an open loop that were due and never left, since all were in flight that may be.
+    /// Requests of an open loop that were due and never sent, since all slots were in use.
     pub unsent: u64,
-    /// Requests that were not over 5 s after the end.
+    /// Requests still open 5 s after the end.
     pub unfinished: u64,
     /// Responses by code, such as `2.05`.
     pub codes: BTreeMap<String, u64>,
-    /// Responses a second that came while it was measuring.
+    /// Responses per second received during the measurement.
     pub requests_per_s: f64,
-    /// Bytes of datagrams a second, with CoAP's headers and without those of UDP and IP.
+    /// Bytes of datagrams sent per second, with CoAP headers, without UDP and IP headers.
     pub bytes_sent_per_s: f64,
-    /// The same for what came.
+    /// Bytes of datagrams received per second.
     pub bytes_received_per_s: f64,
-    /// Copies of requests that were sent beyond the first ones.
+    /// Retransmissions of requests.
     pub retransmissions: u64,
-    /// From when a request was due to its response, retransmissions included; in a closed loop it is due when it is asked for.
-    /// `null` if there was no response.
+    /// Time from when a request was due to its response, including retransmissions; in a closed
+    /// loop it is due when it is submitted. `null` without responses.
     pub latency_ms: Option<Latency>,
-    /// From the departure of a request's first copy to its response: without what it waited for its turn.
+    /// Time from a request's first transmission to its response, without queueing.
     pub service_ms: Option<Latency>,
-    /// Latencies by count, upward: how many were at most so many milliseconds, and above those of the bar before.
+    /// Histogram of latencies, ascending: each bar counts those above the previous bar and up to
+    /// its own bound.
     pub histogram: Vec<Bar>,
-    /// By kind of request, if there were several.
+    /// Results per kind of request, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<KindReport>,
-    /// With `--observe`: what came beside first responses.
+    /// Notifications, with `--observe`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notifications: Option<Notifications>,
-    /// Over DTLS: what became of handshakes.
+    /// Handshakes, over DTLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handshakes: Option<Handshakes>,
-    /// What was measured interval by interval, to tell chance from change.
+    /// Measurements per interval, to separate chance from change.
     pub intervals: Vec<Interval>,
-    /// How busy the generator itself was.
+    /// Load of the generator itself.
     pub generator: Generator,
-    /// What puts the numbers in doubt.
+    /// Reasons to doubt the results.
     pub warnings: Vec<String>,
 }
 
-/// What a test was.
+/// The parameters of a test.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Setup {
-    /// The server's address.
+    /// Address of the server.
     pub target: String,
-    /// The kinds of requests.
+    /// Kinds of requests.
     pub requests: Vec<String>,
     /// `closed`, `constant` or `poisson`.
     pub load: String,
-    /// Requests a second that were due in an open loop.
+    /// Requests per second due in an open loop.
     pub rate: Option<f64>,
     /// CoAP endpoints.
     pub endpoints: u32,
-    /// Exchanges at a time of each.
+    /// Concurrent exchanges of each endpoint.
     pub in_flight: u16,
     /// Threads of the generator.
     pub threads: u32,
-    /// Requests went over DTLS.
+    /// Whether requests used DTLS.
     #[serde(default)]
     pub secured: bool,
-    /// Requests were protected with OSCORE.
+    /// Whether requests were protected with OSCORE.
     #[serde(default)]
     pub protected: bool,
-    /// Seconds before anything counted.
+    /// Time before the measurement, in seconds.
     pub warm_up_s: f64,
 }
 
 /// Requests without a response, by reason.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Lost {
-    /// All retransmissions went unanswered, or the time given ran out.
+    /// No response to any transmission, or the timeout passed.
     pub timed_out: u64,
     /// The server answered with a Reset.
     pub reset: u64,
@@ -110,14 +114,14 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// All of them.
+    /// Returns the sum.
     #[must_use]
     pub fn all(&self) -> u64 {
         [self.timed_out, self.reset, self.unreachable, self.other].into_iter().fold(0, u64::saturating_add)
     }
 }
 
-/// What is told of many times, in milliseconds.
+/// Statistics of a set of times, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Latency {
@@ -129,7 +133,7 @@ pub struct Latency {
     pub p90: f64,
     pub p95: f64,
     pub p99: f64,
-    /// 99.9 of a hundred are at most so long.
+    /// 99.9th percentile.
     pub p999: f64,
     pub max: f64,
 }
@@ -137,91 +141,93 @@ pub struct Latency {
 /// A bar of the histogram.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Bar {
-    /// These took so long at most.
+    /// Upper bound.
     pub to_ms: f64,
-    /// How many.
+    /// Count.
     pub count: u64,
 }
 
-/// Of one kind of request.
+/// Results of one kind of request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KindReport {
     /// Method and path.
     pub name: String,
-    /// Those that were due.
+    /// Requests due.
     pub requests: u64,
-    /// Those with a response.
+    /// Requests with a response.
     pub answered: u64,
-    /// Those with a response 2.xx.
+    /// Requests with a 2.xx response.
     pub succeeded: u64,
-    /// As that of all.
+    /// Latency, as in [`Report::latency_ms`].
     pub latency_ms: Option<Latency>,
 }
 
-/// What observations brought.
+/// Results of observations.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Notifications {
-    /// How many came while the test was measuring.
+    /// Notifications during the measurement.
     pub count: u64,
-    /// How many a second.
+    /// Notifications per second.
     pub per_s: f64,
-    /// Registrations that the server did not agree to, or ended.
+    /// Registrations that the server refused or ended.
     pub refused: u64,
-    /// From one notification of an observation to the next.
+    /// Time between notifications of an observation.
     pub gap_ms: Option<Latency>,
 }
 
-/// What one interval has.
+/// The measurements of one interval.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Interval {
-    /// How long it was.
+    /// Length.
     pub seconds: f64,
-    /// Responses that came in it.
+    /// Responses received.
     pub answered: u64,
-    /// Requests that were given up in it.
+    /// Requests lost.
     pub lost: u64,
-    /// Notifications that came in it.
+    /// Notifications received.
     pub notifications: u64,
-    /// The latency of those responses.
+    /// Latency of the responses.
     pub latency_ms: Option<Latency>,
 }
 
-/// How busy the generator itself was while the test was measuring.
+/// The load of the generator during the measurement.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Generator {
-    /// Seconds that its threads were on a core.
+    /// Seconds of CPU time of its threads.
     pub cpu_s: f64,
-    /// Seconds that its threads were ready, and waited for a core.
+    /// Seconds that its threads were ready and waited for a core.
     pub waited_s: f64,
-    /// The share of their time that its threads were busy, or waited for a core: near 1 the generator is the limit.
+    /// Share of time in which its threads were busy or waited for a core; near 1, the generator is
+    /// the bottleneck.
     pub busy: f64,
-    /// Microseconds of a core for each response.
+    /// CPU microseconds per response.
     pub cpu_us_per_request: Option<f64>,
-    /// How late requests of an open loop left that nothing held up but the generator.
+    /// Delay of requests of an open loop that only the generator delayed.
     pub late_ms: Option<Latency>,
-    /// Requests of an open loop that had to wait since all were in flight that may be.
+    /// Requests of an open loop delayed because all slots were in use.
     pub held: u64,
-    /// Source ports that were taken when the message IDs of others were used up.
+    /// Source ports opened to replace ports without free message IDs.
     pub ports_renewed: u64,
-    /// Datagrams that the operating system would not send.
+    /// Datagrams that the operating system did not send.
     pub datagrams_dropped: u64,
 }
 
-/// What became of handshakes (DTLS): those that opened the endpoints' sessions before the test, and any later; or, with `--handshakes`,
-/// those of the time that was measured.
+/// DTLS handshakes: those of the endpoints' sessions, before the test and later; with
+/// `--handshakes`, those during the measurement.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Handshakes {
-    /// Those that have opened a session.
+    /// Handshakes completed.
     pub opened: u64,
-    /// Those that have not.
+    /// Handshakes failed.
     pub failed: u64,
-    /// Sessions that the server has ended.
+    /// Sessions that the server ended.
     pub lost: u64,
-    /// Sessions a second that were opened, before the test as fast as that goes with 64 at a time. `null` where an interrupted test had no time.
+    /// Sessions opened per second; before the test with at most 64 concurrent handshakes. `null` if
+    /// an interrupted test had no time.
     pub per_s: Option<f64>,
-    /// Bytes of the datagrams of a handshake, in both directions, without the headers of UDP and IP.
+    /// Mean bytes of a handshake's datagrams, in both directions, without headers of UDP and IP.
     pub bytes: Option<f64>,
-    /// How long they took.
+    /// Duration.
     pub time_ms: Option<Latency>,
 }
 
@@ -231,7 +237,7 @@ impl Handshakes {
         done.iter().filter_map(|done| done.handshakes.as_ref()).for_each(|of| counts.add(of));
         plan.credentials.as_ref()?;
         let time = if plan.handshakes { measured_s } else { opened_in.as_secs_f64() };
-        // Those of endpoints whose message IDs were used up came later.
+        // Handshakes for replacement ports came later.
         let renewed: u64 = done.iter().map(|done| done.renewed).sum();
         let timed = if plan.handshakes { counts.opened } else { counts.opened.saturating_sub(renewed) };
         Some(Self {
@@ -312,7 +318,8 @@ impl Setup {
 
 impl Latency {
     fn of(times: &Times) -> Option<Self> {
-        // The middle of what the histogram does not tell apart, as of its mean: of one sample all are the same.
+        // The middle of the histogram's bucket, consistent with its mean: for a single sample all
+        // values are equal.
         let middle = |nanos| milliseconds(times.median_equivalent(nanos));
         let at = |share| middle(times.value_at_quantile(share));
         (!times.is_empty()).then(|| Self {
@@ -341,7 +348,7 @@ impl Interval {
         }
     }
 
-    /// Of one in which nothing came.
+    /// An interval without any event.
     pub(crate) fn empty(span: Duration) -> Self {
         Self { seconds: span.as_secs_f64(), answered: 0, lost: 0, notifications: 0, latency_ms: None }
     }
@@ -377,9 +384,9 @@ fn kinds(plan: &Plan, measured: &[OfKind]) -> Vec<KindReport> {
     .collect()
 }
 
-/// Bars whose ends grow by a factor, from the fastest to the slowest: a dozen or two, whatever was measured.
+/// Returns the bars, whose bounds grow by a constant factor: at most about twenty for any range.
 fn bars(times: &Times) -> Vec<Bar> {
-    /// Bars for each doubling, unless there would be too many.
+    /// Bars per doubling, unless that exceeds `MOST`.
     const PER_DOUBLING: f64 = 4.0;
     const MOST: f64 = 20.0;
     if times.is_empty() {

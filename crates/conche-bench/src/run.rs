@@ -1,4 +1,4 @@
-//! A load test from its start to its report.
+//! Runs a load test from start to report.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock, mpsc};
@@ -11,26 +11,27 @@ use crate::report::Report;
 use crate::schedule::Share;
 use crate::worker::{Common, Worker};
 
-/// How long an interval is, unless the test is shorter than ten of them.
+/// Length of an interval, unless the test is shorter than ten of them.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The same of a test of a number of requests, which may be over soon.
+/// Length of an interval in a test of a number of requests, which may end soon.
 const INTERVAL_OF_COUNT: Duration = Duration::from_millis(250);
 
-/// Of a test of a known time, so many intervals at least.
+/// Minimum number of intervals in a test of a fixed time.
 const LEAST_INTERVALS: u32 = 10;
 
-/// Runs a test. It ends early when `stop` is set, with what was measured until then. `watch` is told now and then how it goes.
+/// Runs a test. Setting `stop` ends it early, with the measurements so far. `watch` receives the
+/// progress from time to time.
 ///
 /// # Errors
-/// If the test cannot be run, or the server cannot be reached at all.
+/// If the test cannot run, or the server is unreachable from the start.
 pub fn run(plan: &Plan, stop: &AtomicBool, watch: &mut dyn FnMut(&Live)) -> Result<Report, Error> {
     plan.validate()?;
     allow_many_files();
     let interval = interval(plan.until);
     let common = Common { plan, start: Instant::now(), interval, stop };
     let (samples, told) = mpsc::channel();
-    // Nobody asks before all can: who is ready drops its sender, and waits until the start is told.
+    // All threads start together: a prepared thread drops its sender, and waits for the start time.
     let (preparing, prepared) = mpsc::channel::<()>();
     let start = RwLock::new(common.start);
     std::thread::scope(|scope| {
@@ -41,7 +42,7 @@ pub fn run(plan: &Plan, stop: &AtomicBool, watch: &mut dyn FnMut(&Live)) -> Resu
                 let (preparing, start) = (preparing.clone(), &start);
                 scope.spawn(move || {
                     let worker = Worker::new(common, share, samples).and_then(Worker::prepared);
-                    // The others would go on for nothing.
+                    // The other threads could not complete the test.
                     let stop_all = || stop.store(true, Ordering::Relaxed);
                     let worker = worker.inspect_err(|_| stop_all());
                     drop(preparing);
@@ -51,7 +52,7 @@ pub fn run(plan: &Plan, stop: &AtomicBool, watch: &mut dyn FnMut(&Live)) -> Resu
             })
             .collect();
         drop((samples, preparing));
-        // Nothing is ever sent: it ends when all senders are gone.
+        // Never receives a value: it returns when all senders are dropped.
         let _ = prepared.recv();
         *starts = Instant::now();
         let start = *starts;
@@ -72,12 +73,13 @@ fn interval(until: Until) -> Duration {
     }
 }
 
-/// Each endpoint has a socket. The usual limit of 1024 is for programs that use `select`, as this one does not.
+/// Raises the limit of open files, as each endpoint has a socket. The usual limit of 1024 exists
+/// for programs that use `select`.
 fn allow_many_files() {
     #[cfg(target_os = "linux")]
     {
         use nix::sys::resource::{Resource, getrlimit, setrlimit};
-        // Where it is not allowed, opening too many sockets fails, and says so.
+        // If this is not permitted, opening too many sockets fails with an error.
         if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
             && soft < hard
         {

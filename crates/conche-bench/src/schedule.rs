@@ -1,7 +1,7 @@
-//! When each request is due.
+//! Due times of requests.
 //!
-//! An open loop's times do not depend on what becomes of its requests, and they are made one by one as they are used: what
-//! the server holds up stays in the schedule, with the time at which it was due.
+//! The times of an open loop do not depend on the outcome of its requests. They are generated one
+//! by one: requests delayed by the server stay in the schedule with their due time.
 
 use std::time::Duration;
 
@@ -11,10 +11,11 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::plan::{Arrivals, Load};
 
-/// Of those that never left, so many are counted one by one, and of the others as many are told as come in that time on average.
+/// Unsent requests counted individually; the number of further ones is estimated from the mean
+/// rate.
 const ONE_BY_ONE: u64 = 1_000_000;
 
-/// The share of one thread among all.
+/// The share of one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     pub(crate) index: u32,
@@ -22,37 +23,37 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Of so many things, how many are this one's.
+    /// Returns this thread's part of a total.
     pub(crate) fn of(self, all: u64) -> u64 {
         all / u64::from(self.of) + u64::from(u64::from(self.index) < all % u64::from(self.of))
     }
 }
 
-/// The times at which the requests of one thread are due.
+/// The due times of one thread's requests.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    /// `None` in a closed loop, where each is due as soon as it can leave.
+    /// `None` in a closed loop, where a request is due as soon as it can be sent.
     arrivals: Option<Due>,
-    /// How many may still become due, and until when.
+    /// Requests left, and the end of the schedule.
     pub(crate) left: u64,
     until: Instant,
-    /// Those that are due before this do not count.
+    /// Requests due before this do not count.
     counts_from: Instant,
 }
 
 #[derive(Debug)]
 struct Due {
     next: Instant,
-    /// Nanoseconds from one arrival of this thread to the next, on average.
+    /// Mean time between this thread's arrivals, in nanoseconds.
     mean: f64,
-    /// What the whole nanoseconds have left over.
+    /// Fraction of a nanosecond carried over.
     rest: f64,
     arrivals: Arrivals,
     random: Pcg64Mcg,
 }
 
 impl Schedule {
-    /// At most `count` requests that count, in the time up to `until`.
+    /// Creates a schedule of at most `count` counted requests until `until`.
     pub(crate) fn new(
         load: Load,
         share: Share,
@@ -76,7 +77,7 @@ impl Schedule {
         Self { arrivals, left: count, until, counts_from }
     }
 
-    /// All is so much later.
+    /// Shifts the whole schedule.
     pub(crate) fn put_off(&mut self, by: Duration) {
         self.counts_from += by;
         self.until += by;
@@ -85,14 +86,14 @@ impl Schedule {
         }
     }
 
-    /// The time of the next request; none is left without one.
+    /// Returns the due time of the next request; `None` if none is left.
     #[inline]
     pub(crate) fn peek(&self, now: Instant) -> Option<Instant> {
         let next = self.arrivals.as_ref().map_or(now, |due| due.next);
         (self.left > 0 && next < self.until).then_some(next)
     }
 
-    /// The next request leaves, or is given up.
+    /// Removes the next request, sent or given up.
     #[inline]
     pub(crate) fn take(&mut self, due: Instant) {
         if due >= self.counts_from {
@@ -103,7 +104,7 @@ impl Schedule {
         }
     }
 
-    /// No request is due any more from now on. The answer is how many were due before and count, and never left.
+    /// Ends the schedule. Returns the number of counted requests that were due and never sent.
     pub(crate) fn stop(&mut self, now: Instant) -> u64 {
         self.until = self.until.min(now);
         let mut given_up: u64 = 0;
@@ -117,12 +118,12 @@ impl Schedule {
         given_up
     }
 
-    /// How many more become due and count: exactly where they come evenly.
+    /// Estimates the number of counted requests left; exact for constant arrivals.
     fn about_left(&self) -> u64 {
         let Some(due) = &self.arrivals else { return 0 };
         let from = due.next.max(self.counts_from);
         let nanos = (self.until - from).as_nanos() as f64;
-        // Not negative, and more than fit saturate.
+        // Not negative, and larger values saturate.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let count = (nanos / due.mean).ceil() as u64;
         count.min(self.left)
@@ -135,7 +136,7 @@ impl Due {
         match self.arrivals {
             Arrivals::Constant => self.advance(self.mean),
             Arrivals::Poisson => {
-                // Uniform in (0, 1], whose logarithm is finite.
+                // Uniform in (0, 1], so the logarithm is finite.
                 let uniform = ((self.random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
                 self.advance(-uniform.ln() * self.mean);
             }
@@ -144,7 +145,7 @@ impl Due {
 
     fn advance(&mut self, nanos: f64) {
         let span = nanos + self.rest;
-        // Not negative, and a longer one saturates.
+        // Not negative, and larger values saturate.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let whole = span as u64;
         self.rest = span - whole as f64;
@@ -191,7 +192,7 @@ mod tests {
         let gaps: Vec<_> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64() * 1e3).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
-        // Mean and standard deviation are the same; 100 000 gaps tell both within a few per cent.
+        // Mean and standard deviation are equal; 100 000 gaps determine both within a few per cent.
         assert!((mean - 1.0).abs() < 0.03 && (variance.sqrt() - 1.0).abs() < 0.05, "{mean} {variance}");
     }
 
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_backlog_of_many_is_told_without_counting_to_its_end() {
-        // Three centuries of it.
+        // Three centuries.
         const ALL: u64 = 10_000_000_000_000_000_000;
         let load = Load::Open { rate: 1e9, arrivals: Arrivals::Constant };
         let (share, until) = (Share { index: 0, of: 1 }, Instant::from_nanos(ALL));

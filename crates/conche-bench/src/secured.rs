@@ -1,8 +1,8 @@
-//! [`Secured`]: DTLS between the lanes of a thread and the server (RFC 7252 §9). Each lane has a session of its own, as so many clients
-//! would.
+//! [`Secured`]: DTLS between the lanes of a thread and the server (RFC 7252 §9). Each lane has its
+//! own session, as a separate client would.
 //!
-//! What is to leave on a lane without a session waits for one: a lane that takes another's place when message IDs are used up has its
-//! handshake when its first request leaves, which counts as that request's latency.
+//! Messages on a lane without a session wait for one. A replacement lane, used when message IDs run
+//! out, opens its session with its first request, whose latency includes the handshake.
 
 use std::time::Duration;
 
@@ -11,19 +11,20 @@ use conche_proto::{Instant, Stats};
 
 use crate::tally::{self, Times, nanos, times};
 
-/// What protects a message is no longer: header of a record, nonce and tag (RFC 5246 §6.2.3.3).
+/// Maximum overhead of a protected message: record header, nonce and tag (RFC 5246 §6.2.3.3).
 const OVERHEAD: usize = 64;
 
-/// Datagrams of handshakes are no longer.
+/// Maximum size of handshake datagrams.
 const MTU: usize = 1280;
 
-/// How long a handshake may last. A load test ends where clients would be patient.
+/// Handshake timeout, shorter than a normal client's.
 const HANDSHAKE: Duration = Duration::from_secs(20);
 
-/// Messages that wait for the session of one lane; those beyond are lost, as copies of the same that they are.
+/// Messages held for the session of one lane. Further ones are dropped, as they are probably
+/// retransmissions.
 const HELD: usize = 64;
 
-/// Sessions at a time of one thread, which are bounded by its sockets.
+/// Maximum sessions of one thread; the number of sockets is the effective limit.
 const MOST: usize = 1 << 22;
 
 /// The sessions of one thread, by lane.
@@ -32,14 +33,14 @@ pub(crate) struct Secured {
     credentials: ClientCredentials,
     lanes: Vec<Lane>,
     buffer: Box<[u8]>,
-    /// When the sessions have something to do.
+    /// Next time to poll the sessions.
     due: Option<Instant>,
-    /// Of records, with all that they carry.
+    /// Traffic in records, including their content.
     wire: Wire,
     pub(crate) counts: Counts,
-    /// What there is now counts.
+    /// Whether handshakes count now.
     pub(crate) is_counting: bool,
-    /// Why the last handshake failed.
+    /// Reason of the last failed handshake.
     pub(crate) failure: Option<Ended>,
     opening: usize,
 }
@@ -47,7 +48,7 @@ pub(crate) struct Secured {
 #[derive(Debug, Default)]
 struct Lane {
     state: State,
-    /// What is to leave when the session is open.
+    /// Messages to send once the session is open.
     held: Vec<Vec<u8>>,
 }
 
@@ -72,14 +73,14 @@ struct Wire {
     bytes_received: u64,
 }
 
-/// What became of handshakes.
+/// Counts of handshakes.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
     pub(crate) opened: u64,
     pub(crate) failed: u64,
-    /// Sessions that the server has ended.
+    /// Sessions that the server ended.
     pub(crate) lost: u64,
-    /// Bytes of the datagrams of those that were opened, in both directions.
+    /// Bytes of the datagrams of completed handshakes, in both directions.
     pub(crate) bytes: u64,
     pub(crate) times: Times,
 }
@@ -89,7 +90,7 @@ impl Counts {
         Self { opened: 0, failed: 0, lost: 0, bytes: 0, times: times() }
     }
 
-    /// What another thread has.
+    /// Adds the counts of another thread.
     pub(crate) fn add(&mut self, other: &Self) {
         self.opened += other.opened;
         self.failed += other.failed;
@@ -99,13 +100,13 @@ impl Counts {
     }
 }
 
-/// What the sessions have for the thread.
+/// The next action for the thread.
 pub(crate) enum Next<'a> {
-    /// To be sent on a lane.
+    /// Send a datagram on a lane.
     Datagram { lane: u32, bytes: &'a [u8] },
-    /// From the server.
+    /// Process a message from the server.
     Message { lane: u32, bytes: &'a [u8] },
-    /// What was asked on this lane gets no answer.
+    /// Fail the requests on this lane.
     Lost { lane: u32 },
 }
 
@@ -127,17 +128,17 @@ impl Secured {
         })
     }
 
-    /// Bytes of the largest datagram, with messages of so many.
+    /// Returns the size of the largest datagram for messages of this size.
     pub(crate) fn longest_datagram(message_bytes: usize) -> usize {
         message_bytes.saturating_add(OVERHEAD).max(MTU)
     }
 
-    /// When there is something to do.
+    /// Returns the next time to poll.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Handshakes that go on.
+    /// Number of handshakes in progress.
     pub(crate) fn opening(&self) -> usize {
         self.opening
     }
@@ -150,7 +151,7 @@ impl Secured {
         &mut self.lanes[place]
     }
 
-    /// Begins a handshake on a lane that has no session.
+    /// Begins a handshake on a lane without a session.
     pub(crate) fn connect(&mut self, now: Instant, lane: u32) {
         if !matches!(self.lane(lane).state, State::Closed) {
             return;
@@ -160,17 +161,18 @@ impl Secured {
                 self.lane(lane).state = State::Opening { session, since: now, bytes: 0 };
                 self.opening += 1;
             }
-            // The first of all has shown that the credentials can be used, and there is room for more than there are sockets.
+            // The credentials worked for the first session, and the limit exceeds the number of
+            // sockets.
             Err(_) => self.counts.failed += 1,
         }
         self.due = Some(Instant::ZERO);
     }
 
-    /// A message is to leave on a lane.
+    /// Sends a message on a lane, or holds it until the session is open.
     pub(crate) fn send(&mut self, now: Instant, lane: u32, message: &[u8]) {
         self.due = Some(Instant::ZERO);
         if let State::Open(session) = self.lane(lane).state {
-            // If it cannot leave, the session is over, which is told.
+            // On failure the session ends, which `poll` reports.
             let _ = self.sessions.send(session, message);
             return;
         }
@@ -181,7 +183,7 @@ impl Secured {
         self.connect(now, lane);
     }
 
-    /// A datagram came on a lane.
+    /// Handles a datagram from a lane.
     pub(crate) fn take(&mut self, now: Instant, lane: u32, datagram: &[u8]) {
         self.wire.received += 1;
         self.wire.bytes_received += datagram.len() as u64;
@@ -190,7 +192,7 @@ impl Secured {
         self.due = Some(Instant::ZERO);
     }
 
-    /// Ends the session of a lane, and tells the server.
+    /// Closes the session of a lane with an alert.
     pub(crate) fn close(&mut self, lane: u32) {
         let Lane { state, held } = self.lane(lane);
         held.clear();
@@ -205,7 +207,7 @@ impl Secured {
         self.due = Some(Instant::ZERO);
     }
 
-    /// The next that there is to do; `None` if nothing is, until it is due.
+    /// Returns the next action; `None` before the next due time.
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Next<'_>> {
         if self.due.is_none_or(|due| due > now) {
             return None;
@@ -228,7 +230,7 @@ impl Secured {
                         return Some(Next::Lost { lane: peer });
                     }
                 }
-                // A load test's flights have timers of their own.
+                // DTLS has its own timers for these flights.
                 Output::Flight { .. } => {}
                 Output::Wait(due) => {
                     self.due = due;
@@ -238,7 +240,7 @@ impl Secured {
         }
     }
 
-    /// Bytes of a handshake, if one goes on.
+    /// Counts bytes of a handshake in progress.
     fn passes(&mut self, lane: u32, len: usize) {
         if let State::Opening { bytes, .. } = &mut self.lane(lane).state {
             *bytes += len as u64;
@@ -261,7 +263,7 @@ impl Secured {
         }
     }
 
-    /// A session is over. The answer is whether that was the server's doing, or the network's.
+    /// Handles the end of a session. Returns whether the server or the network caused it.
     fn over(&mut self, lane: u32, session: SessionId, why: Ended) -> bool {
         let (is_counting, at) = (self.is_counting, self.lane(lane));
         match at.state {
@@ -270,7 +272,7 @@ impl Secured {
                 self.counts.failed += u64::from(is_counting);
             }
             State::Open(open) if open == session => self.counts.lost += u64::from(is_counting),
-            // We have closed it.
+            // Closed by us.
             _ => return false,
         }
         let at = self.lane(lane);
@@ -280,7 +282,7 @@ impl Secured {
         true
     }
 
-    /// What a thread tells of its traffic is that of records, not of what they protect.
+    /// Replaces the traffic counts by the counts of records.
     pub(crate) fn on_the_wire(&self, stats: Stats) -> Stats {
         let mut stats = stats;
         stats.datagrams_sent = self.wire.sent;
@@ -291,7 +293,7 @@ impl Secured {
     }
 }
 
-/// Nobody has answered, which is no matter of credentials.
+/// Whether the server did not respond, rather than reject the credentials.
 pub(crate) fn is_silence(why: &Ended) -> bool {
     matches!(why, Ended::Failed(Failure::Silence))
 }

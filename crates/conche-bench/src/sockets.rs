@@ -1,7 +1,7 @@
-//! The sockets of a thread: datagrams in batches, one wait for all of them, and timers that are exact.
+//! The sockets of a thread: batched datagrams, one wait for all sockets, and exact timers.
 //!
-//! Sockets are connected, so that the kernel tells them apart by itself and reports what is unreachable. Readiness is told once for
-//! what has come since (edge-triggered), so whoever is told has to read all of it.
+//! Sockets are connected, so that the kernel demultiplexes datagrams and reports unreachable peers.
+//! Readiness is edge-triggered, so a ready socket must be read until it is empty.
 
 #[cfg_attr(target_os = "linux", path = "sockets/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "sockets/portable.rs")]
@@ -17,22 +17,22 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use batch::{Alarm, Batch};
 
-/// Datagrams that are taken or given at once.
+/// Datagrams per system call.
 const AT_ONCE: usize = 64;
 
-/// Sockets that are told of at once.
+/// Readiness events per wait.
 const READY_AT_ONCE: usize = 256;
 
-/// Room for bursts, as far as the operating system grants it.
+/// Requested socket buffer size, for bursts.
 const BUFFER: usize = 1 << 20;
 
-/// How often a datagram is handed to the operating system whose buffer is full.
+/// Attempts to send a datagram while the socket buffer is full.
 const TRIES: usize = 100;
 
-/// What the operating system uses for its alarm; no lane has this number.
+/// Token of the alarm; no lane has this number.
 const ALARM: Token = Token(usize::MAX);
 
-/// The sockets of one thread, by the number of their lane.
+/// The sockets of one thread, by lane.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     target: SocketAddr,
@@ -44,22 +44,22 @@ pub(crate) struct Sockets {
     batch: Batch,
     incoming: Vec<Box<[u8]>>,
     lengths: [usize; AT_ONCE],
-    /// Datagrams that wait to leave on one lane, of which the first `waiting` are filled.
+    /// Datagrams to send on `lane`; the first `waiting` are filled.
     outgoing: Vec<Box<[u8]>>,
     leaving: [usize; AT_ONCE],
     waiting: usize,
     lane: u32,
-    /// Lanes on which the network has reported the server unreachable since this was asked last.
+    /// Lanes with an unreachable error since the last check.
     pub(crate) refused: Vec<u32>,
-    /// Datagrams that the operating system did not take: lost, as any may be.
+    /// Datagrams that the operating system did not accept, and that count as lost.
     pub(crate) dropped: u64,
 }
 
-/// How much came.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Came {
     pub(crate) datagrams: usize,
-    /// There may be more.
+    /// Whether the socket may have more.
     pub(crate) more: bool,
 }
 
@@ -68,7 +68,7 @@ impl Sockets {
         let poll = Poll::new()?;
         let alarm = Alarm::new(poll.registry(), ALARM)?;
         let buffers = || (0..AT_ONCE).map(|_| vec![0; message_bytes].into_boxed_slice()).collect();
-        // One byte more than is allowed shows what is too long.
+        // One byte more than allowed reveals oversized datagrams.
         let incoming = (0..AT_ONCE).map(|_| vec![0; message_bytes + 1].into_boxed_slice()).collect();
         Ok(Self {
             target,
@@ -89,11 +89,11 @@ impl Sockets {
         })
     }
 
-    /// Opens a socket of its own port; the answer is its number.
+    /// Opens a socket with its own port, and returns its lane.
     pub(crate) fn open(&mut self) -> io::Result<u32> {
         let lane = u32::try_from(self.sockets.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let socket = Socket::new(Domain::for_address(self.target), Type::DGRAM, Some(Protocol::UDP))?;
-        // More is better, but less is no error.
+        // Larger buffers are better, but smaller ones are no error.
         let _ = socket.set_recv_buffer_size(BUFFER);
         let _ = socket.set_send_buffer_size(BUFFER);
         socket.set_nonblocking(true)?;
@@ -107,8 +107,8 @@ impl Sockets {
         Ok(lane)
     }
 
-    /// Waits until something comes, or for so long; `exact` to less than a millisecond. The lanes on which something may have
-    /// come are added to `ready`.
+    /// Waits at most `longest` for a datagram, with sub-millisecond precision if `exact`. Adds the
+    /// lanes that may have received something to `ready`.
     pub(crate) fn wait(&mut self, longest: Duration, exact: bool, ready: &mut Vec<u32>) -> io::Result<()> {
         let longest = if exact { self.alarm.within(longest)? } else { Some(longest) };
         match self.poll.poll(&mut self.events, longest) {
@@ -120,7 +120,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// Takes what has come on a lane, where up to `expected` datagrams are likely.
+    /// Reads the datagrams of a lane, of which about `expected` are likely.
     #[inline]
     pub(crate) fn receive(&mut self, lane: u32, expected: usize) -> Came {
         let socket = &self.sockets[lane as usize];
@@ -132,26 +132,26 @@ impl Sockets {
                 if is_of_the_peer(&error) {
                     self.refused.push(lane);
                 }
-                // It was about an earlier datagram of ours, and what has come is behind it.
+                // The error concerns an earlier datagram of ours; received datagrams follow.
                 Came { datagrams: 0, more: true }
             }
         }
     }
 
-    /// One of those that came last.
+    /// Returns a datagram of the last read.
     #[inline]
     pub(crate) fn received(&self, number: usize) -> &[u8] {
         &self.incoming[number][..self.lengths[number]]
     }
 
-    /// Where the next datagram is to be written that leaves.
+    /// Returns the buffer for the next datagram to send.
     #[inline]
     pub(crate) fn buffer(&mut self) -> &mut [u8] {
         &mut self.outgoing[self.waiting]
     }
 
-    /// The datagram that has been written to the buffer leaves on this lane, together with those that follow on it. The
-    /// answer is whether others have left for it, so that time has passed.
+    /// Queues the datagram in the buffer for a lane, batched with further ones for that lane.
+    /// Returns whether datagrams for another lane had to be sent first, which takes time.
     #[inline]
     pub(crate) fn send(&mut self, lane: u32, length: usize) -> bool {
         let mut flushed = false;
@@ -171,7 +171,7 @@ impl Sockets {
         flushed
     }
 
-    /// Everything leaves that waits to.
+    /// Sends all queued datagrams.
     pub(crate) fn flush(&mut self) {
         let (mut gone, mut tries) = (0, 0);
         let socket = &self.sockets.get(self.lane as usize);
@@ -201,7 +201,7 @@ impl Sockets {
     }
 }
 
-/// The network says that nobody is there.
+/// Whether the error reports an unreachable peer.
 fn is_of_the_peer(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(

@@ -1,4 +1,4 @@
-//! What is counted and measured: of the requests that were due while the test was measuring, and of what came in each interval.
+//! Counts and measurements: of requests due during the measurement, and of events per interval.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use conche_proto::codec::Code;
 use conche_proto::{Course, Failure};
 use hdrhistogram::Histogram;
 
-/// Latencies are told apart by these steps at least, and by a thousandth of their value.
+/// Histogram resolution: at least this, and a thousandth of the value.
 const STEP_NANOS: u64 = 100;
 
-/// No exchange takes longer.
+/// Maximum recorded time; no exchange takes longer.
 const LONGEST_NANOS: u64 = 1_000_000_000_000;
 
 /// A histogram of times in nanoseconds.
 pub(crate) type Times = Histogram<u64>;
 
-/// An empty histogram.
 pub(crate) fn times() -> Times {
-    // The bounds are constants: the lowest is above 0, the highest more than twice as high, and 3 digits are allowed.
+    // The constant bounds are valid: the lowest is above 0, the highest more than twice as high,
+    // and 3 digits are permitted.
     Times::new_with_bounds(STEP_NANOS, LONGEST_NANOS, 3).unwrap_or_else(|_| unreachable!("constant bounds"))
 }
 
@@ -46,39 +46,39 @@ impl From<Failure> for Loss {
     }
 }
 
-/// Of the requests that were due while the test was measuring.
+/// Counts of the requests due during the measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
-    /// Those that were due, whatever became of them.
+    /// Requests due, whatever their outcome.
     pub(crate) requests: u64,
-    /// By code.
+    /// Responses by code.
     pub(crate) codes: Box<[u64; 256]>,
-    /// By [`Loss`].
+    /// Lost requests by [`Loss`].
     pub(crate) lost: [u64; 4],
-    /// Those that were due and never left.
+    /// Requests that were due and never sent.
     pub(crate) unsent: u64,
-    /// Those that were not over when the test was.
+    /// Requests still open at the end.
     pub(crate) unfinished: u64,
-    /// Copies that were sent beyond the first ones.
+    /// Retransmissions.
     pub(crate) retransmissions: u64,
-    /// From when each was due to its response.
+    /// Time from when a request was due to its response.
     pub(crate) latency: Times,
-    /// From its first copy's departure to its response.
+    /// Time from the first transmission to the response.
     pub(crate) service: Times,
-    /// Those that an open loop could not send in time because all were in flight.
+    /// Requests of an open loop delayed because all slots were in use.
     pub(crate) held: u64,
-    /// By how much those were late that nothing but this program has held up.
+    /// Delay of requests that only this program delayed.
     pub(crate) late: Times,
-    /// Notifications beside first responses, and the times between them.
+    /// Notifications without first responses, and the times between them.
     pub(crate) notifications: u64,
     pub(crate) gaps: Times,
-    /// Observations that the server did not agree to, or ended.
+    /// Observations that the server refused or ended.
     pub(crate) not_observed: u64,
-    /// Of each kind of request.
+    /// Counts per kind of request.
     pub(crate) kinds: Vec<OfKind>,
 }
 
-/// Of the requests of one kind.
+/// Counts of one kind of request.
 #[derive(Clone, Debug)]
 pub(crate) struct OfKind {
     pub(crate) requests: u64,
@@ -112,7 +112,7 @@ impl Tally {
         self.codes.iter().sum()
     }
 
-    /// A request is due.
+    /// Counts a request that is due.
     #[inline]
     pub(crate) fn begins(&mut self, kind: usize) {
         self.requests += 1;
@@ -121,7 +121,7 @@ impl Tally {
         }
     }
 
-    /// A request has its response.
+    /// Counts a response.
     #[inline]
     pub(crate) fn answer(&mut self, kind: usize, code: Code, course: &Course, latency: u64) {
         self.codes[usize::from(code.0)] += 1;
@@ -136,19 +136,19 @@ impl Tally {
         }
     }
 
-    /// Of a single kind it is known from the whole.
+    /// With a single kind, the totals suffice.
     #[inline]
     fn has_kinds(&self) -> bool {
         self.kinds.len() > 1
     }
 
-    /// A request will have none.
+    /// Counts a lost request.
     pub(crate) fn lose(&mut self, loss: Loss, course: &Course) {
         self.lost[loss as usize] += 1;
         self.retransmissions += u64::from(course.transmissions.saturating_sub(course.messages));
     }
 
-    /// What another thread has.
+    /// Adds the counts of another thread.
     pub(crate) fn add(&mut self, other: &Self) {
         self.requests += other.requests;
         self.codes.iter_mut().zip(other.codes.iter()).for_each(|(sum, more)| *sum += more);
@@ -172,7 +172,7 @@ impl Tally {
     }
 }
 
-/// Of what came in one interval.
+/// Counts of one interval.
 #[derive(Clone, Debug)]
 pub(crate) struct Interval {
     pub(crate) answered: u64,
@@ -186,7 +186,6 @@ impl Interval {
         Self { answered: 0, lost: 0, notifications: 0, latency: times() }
     }
 
-    /// Nothing came in it.
     pub(crate) fn is_empty(&self) -> bool {
         self.answered == 0 && self.lost == 0 && self.notifications == 0
     }
@@ -199,7 +198,7 @@ impl Interval {
     }
 }
 
-/// Both have the same bounds, so that this cannot fail.
+/// Adds a histogram. Both have the same bounds, so this cannot fail.
 pub(crate) fn add(sum: &mut Times, more: &Times) {
     let _ = sum.add(more);
 }

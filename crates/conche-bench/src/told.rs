@@ -1,4 +1,4 @@
-//! What a thread of a load test tells: at the end of each interval, and at its own.
+//! Messages from a load thread: at the end of each interval, and at its own end.
 
 use std::time::Duration;
 
@@ -8,32 +8,32 @@ use crate::secured::Counts;
 use crate::tally::{Interval, Tally};
 use crate::usage::Usage;
 
-/// What a thread tells at the end of an interval.
+/// The sample at the end of an interval.
 #[derive(Debug)]
 pub(crate) struct Sample {
     pub(crate) thread: u32,
-    /// What came, and in which interval; `None` if nothing did.
+    /// Number and counts of the interval; `None` if nothing happened.
     pub(crate) came: Option<(u64, Interval)>,
-    /// The thread has nothing more to tell of intervals before this one.
+    /// First interval for which the thread may send further samples.
     pub(crate) next: u64,
 }
 
-/// What a thread leaves.
+/// The final results of a thread.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) tally: Tally,
-    /// How long it was measuring.
+    /// Duration of the measurement.
     pub(crate) measured: Duration,
-    /// Responses that came in that time.
+    /// Responses received during the measurement.
     pub(crate) answered: u64,
-    /// Datagrams and bytes of that time.
+    /// Datagrams and bytes during the measurement.
     pub(crate) traffic: Stats,
     pub(crate) usage: Usage,
-    /// How long that usage is of.
+    /// Time span of `usage`.
     pub(crate) used_in: Duration,
-    /// Source ports that endpoints went on from when the IDs of another one were used up.
+    /// Source ports that replaced ports without free message IDs.
     pub(crate) renewed: u64,
     pub(crate) dropped: u64,
-    /// What became of handshakes, over DTLS.
+    /// Handshakes, over DTLS.
     pub(crate) handshakes: Option<Counts>,
 }

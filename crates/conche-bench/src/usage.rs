@@ -1,20 +1,20 @@
-//! What this thread uses of the machine: whether a load test measures the server or itself.
+//! CPU use of the current thread, to show whether a load test measures the server or itself.
 
 use std::time::Duration;
 
 use cpu_time::ThreadTime;
 
-/// What a thread had used of the machine at some time.
+/// The CPU use of a thread up to some time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
-    /// On a core.
+    /// CPU time.
     pub(crate) cpu: Duration,
-    /// Ready to run, and waiting for a core; zero where the operating system does not say.
+    /// Time ready to run but waiting for a core; zero if the operating system does not report it.
     pub(crate) waiting: Duration,
 }
 
 impl Usage {
-    /// Of this thread, since its start.
+    /// Returns the use of this thread since its start.
     pub(crate) fn of_this_thread() -> Self {
         let cpu = ThreadTime::try_now().map_or(Duration::ZERO, |time| time.as_duration());
         Self { cpu, waiting: waiting() }
@@ -25,7 +25,7 @@ impl Usage {
     }
 }
 
-/// Linux says it in the second field of this file, in nanoseconds.
+/// Linux reports it in the second field of this file, in nanoseconds.
 fn waiting() -> Duration {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = told.split_whitespace().nth(1).and_then(|field| field.parse().ok());

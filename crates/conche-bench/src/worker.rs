@@ -1,12 +1,13 @@
-//! One thread of a load test: an endpoint to which each source port is a peer of its own, its sockets, and its share of the load.
+//! One thread of a load test: an endpoint to which each source port is a separate peer, its
+//! sockets, and its share of the load.
 //!
 //! ```text
 //!   schedule ──due──> free slot ──> endpoint ──> lane's socket ──> server
 //!   tally <── slot is free again <── endpoint <── lane's socket <──┘
 //! ```
 //!
-//! A slot is one request in flight. It belongs to a seat, which is one of the plan's endpoints and has a lane: a source port with
-//! message IDs left.
+//! A slot is one request in flight. It belongs to a seat: one of the plan's endpoints, which has a
+//! lane, a source port with message IDs left.
 
 mod ending;
 mod events;
@@ -36,28 +37,29 @@ use crate::tally::{Interval, Tally, nanos};
 use crate::told::{Done, Sample};
 use crate::usage::Usage;
 
-/// Requests that begin before what they send leaves.
+/// Requests started before their datagrams are sent.
 const AT_ONCE: usize = 32;
 
-/// Datagrams that are taken in before the endpoint is polled: many share its cost, and with few the server is never idle.
+/// Datagrams handled before the endpoint is polled: more share its cost, and a small number keeps
+/// the server busy.
 const TAKEN_AT_ONCE: usize = 8;
 
-/// Times that one socket is read before the others have their turn.
+/// Reads of one socket before the others get their turn.
 const ROUNDS: usize = 64;
 
-/// No wait is longer, so that an interrupted test ends soon.
+/// Maximum wait, so that an interrupted test ends soon.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// How long after its time a test waits for what is in flight.
+/// Maximum wait for requests in flight after the end of the test.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long nothing more is asked in the place of a request that the network says cannot arrive.
+/// Pause of a slot after its request was reported undeliverable.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Of an exchange that no slot has opened.
+/// Marks an exchange that no slot has opened.
 const NO_SLOT: u32 = u32::MAX;
 
-/// What the threads of a test have in common.
+/// Shared state of the threads of a test.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Common<'a> {
     pub(crate) plan: &'a Plan,
@@ -66,26 +68,26 @@ pub(crate) struct Common<'a> {
     pub(crate) stop: &'a AtomicBool,
 }
 
-/// One request in flight, or the room for one.
+/// A request in flight, or room for one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     seat: u32,
     lane: u32,
     kind: u32,
-    /// It has an exchange.
+    /// Whether it has an exchange.
     open: bool,
-    /// It was due while the test was measuring.
+    /// Whether its request was due during the measurement.
     counts: bool,
     due: Instant,
     submitted: Instant,
 }
 
-/// How far the test is.
+/// The phase of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     WarmingUp,
     Measuring,
-    /// Nothing more is asked, and what is in flight is waited for until then.
+    /// No new requests; waits until this time for requests in flight.
     Ending(Instant),
 }
 
@@ -96,34 +98,34 @@ pub(crate) struct Worker<'a> {
     samples: Sender<Sample>,
     endpoint: Endpoint<u32, AnyController>,
     sockets: Sockets,
-    /// Between both, over DTLS.
+    /// DTLS between endpoint and sockets.
     secured: Option<Secured>,
     protecting: Protecting,
     lanes: Lanes,
     schedule: Schedule,
     draw: Draw,
-    /// The lane of each seat.
+    /// Lane of each seat.
     seats: Vec<u32>,
     slots: Vec<Slot>,
     free: VecDeque<u32>,
-    /// Slots that are free again at their time.
+    /// Pausing slots, and when they become free.
     pausing: VecDeque<(Instant, u32)>,
-    /// The slot of each exchange, by its place.
+    /// Slot of each exchange, by the exchange's place.
     places: Vec<u32>,
     in_flight: usize,
-    /// When each was last heard of.
+    /// Time of the last notification of each.
     subscriptions: BTreeMap<SubscriptionId, Instant>,
-    /// Lanes on which something may have come.
+    /// Lanes that may have received something.
     ready: Vec<u32>,
     now: Instant,
     phase: Phase,
     counts_from: Instant,
     until: Instant,
     interval_end: Instant,
-    /// Which interval this is, from the start of the test.
+    /// Number of the current interval, from the start of the test.
     number: u64,
     interval: Interval,
-    /// Since when all slots were taken, and requests that are due have waited for one; `None` when none does.
+    /// Since when all slots have been in use with due requests waiting; `None` otherwise.
     behind: Option<Instant>,
     has_answer: bool,
     last_end: Instant,
@@ -161,7 +163,7 @@ impl<'a> Worker<'a> {
             Until::Count(count) => (Instant::FAR_FUTURE, share.of(count)),
         };
         let schedule = Schedule::new(plan.load, share, (counts_from, until), count, stream());
-        // One of the ends of intervals is when measuring begins.
+        // Measuring begins at the end of an interval.
         let before = plan.warm_up.as_nanos() % common.interval.as_nanos().max(1);
         let interval_end = Instant::from_nanos(u64::try_from(before).unwrap_or_default());
         let controller = plan.controller.clone();
@@ -203,7 +205,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Asks, and hears, until the test is over. It begins at `start`; until then it was prepared, by the same clock.
+    /// Runs the test. It begins at `start`; the preparation before used the same clock.
     pub(crate) fn run(mut self, start: std::time::Instant) -> Result<Done, Error> {
         let preparing = start - self.common.start;
         self.schedule.put_off(preparing);
@@ -226,9 +228,11 @@ impl<'a> Worker<'a> {
         Instant::ZERO + self.common.start.elapsed()
     }
 
-    /// Sends what is due, as far as slots are free, but not too much at once. The answer is whether there was something.
+    /// Submits due requests to free slots, up to a limit per call. Returns whether it submitted
+    /// any.
     ///
-    /// Only to be called when the endpoint has nothing to tell: the place of an exchange that is over is taken again.
+    /// Call it only when the endpoint has no more events: the place of a completed exchange is
+    /// reused.
     fn issue(&mut self) -> Result<bool, Error> {
         for number in 0..AT_ONCE {
             let Some(due) = self.schedule.peek(self.now).filter(|due| *due <= self.now) else {
@@ -264,7 +268,7 @@ impl<'a> Worker<'a> {
             self.tally.begins(kind);
             if matches!(self.common.plan.load, Load::Open { .. }) {
                 match self.behind {
-                    // What was due while slots were free, this program has held up.
+                    // Requests due while slots were free were delayed by this program.
                     Some(since) if due >= since => self.tally.held += 1,
                     _ => self.tally.late.saturating_record(nanos(self.now - due)),
                 }
@@ -290,7 +294,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// The exchange of this place is that of a slot.
+    /// Records the slot of an exchange.
     #[inline]
     fn stands(&mut self, place: u32, slot: u32) {
         let place = place as usize;
@@ -300,7 +304,7 @@ impl<'a> Worker<'a> {
         self.places[place] = slot;
     }
 
-    /// The message IDs of a slot's lane are used up: its seat goes on with another one.
+    /// Moves a seat to another lane, as its message IDs are used up.
     #[cold]
     fn renew(&mut self, slot: u32) -> Result<(), Error> {
         let Slot { seat, lane, .. } = self.slots[slot as usize];
@@ -314,7 +318,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Polls the endpoint until it has nothing more to do, and has it ask for more. The answer is when it wants to be polled
+    /// Polls the endpoint until it is idle, and submits further requests. Returns when to poll
     /// again.
     fn drain(&mut self) -> Result<Option<Instant>, Error> {
         let mut has_asked = false;
@@ -336,7 +340,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The endpoint learns on which lanes the network has said that nobody is there; `false` if on none.
+    /// Reports unreachable lanes to the endpoint; `false` without any.
     fn tell_refusals(&mut self) -> Result<bool, Error> {
         if self.sockets.refused.is_empty() {
             return Ok(false);
@@ -345,13 +349,13 @@ impl<'a> Worker<'a> {
             return Err(Error::Refused { target: self.common.plan.target });
         }
         for lane in std::mem::take(&mut self.sockets.refused) {
-            // With everything polled it is taken in.
+            // Cannot fail, as the endpoint has been polled completely.
             let _ = self.endpoint.handle(self.now, Input::Unreachable { peer: lane, quoted: None });
         }
         Ok(true)
     }
 
-    /// Waits for datagrams, or until there is something else to do.
+    /// Waits for datagrams, or until the next timer.
     fn wait(&mut self, wake: Option<Instant>) -> Result<(), Error> {
         let paused = self.pausing.front().map(|(until, _)| *until);
         let phase = match self.phase {
@@ -372,7 +376,7 @@ impl<'a> Worker<'a> {
         self.sockets.wait(longest, exact, &mut self.ready).map_err(Error::Socket)
     }
 
-    /// Before the test begins: waits for datagrams until then, and takes in what has come.
+    /// Waits for datagrams before the test begins, and handles them.
     fn wait_and_take(&mut self, until: Option<Instant>) -> Result<(), Error> {
         let wait = until.map_or(LONGEST_WAIT, |until| (until - self.clock()).min(LONGEST_WAIT));
         self.sockets.wait(wait, false, &mut self.ready).map_err(Error::Socket)?;
@@ -381,7 +385,7 @@ impl<'a> Worker<'a> {
             loop {
                 let came = self.sockets.receive(lane, 1);
                 for number in 0..came.datagrams {
-                    // There is little that it could be.
+                    // The queue of events is nearly empty at this time.
                     let _ = self.take(lane, number);
                 }
                 if !came.more {
@@ -392,9 +396,9 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Takes in what has come.
+    /// Reads and handles datagrams.
     fn receive(&mut self) -> Result<(), Error> {
-        // While it is read, others become ready only by the next wait.
+        // New lanes become ready only in the next wait.
         let mut ready = std::mem::take(&mut self.ready);
         let expected = if self.common.plan.observe { AT_ONCE } else { self.common.plan.in_flight.into() };
         let mut taken = 0;
@@ -405,7 +409,7 @@ impl<'a> Worker<'a> {
                 for number in 0..came.datagrams {
                     if self.take(lane, number).is_err() {
                         self.drain()?;
-                        // With nothing left to poll it is taken in.
+                        // Cannot fail after the endpoint has been polled completely.
                         let _ = self.take(lane, number);
                     }
                 }
@@ -424,7 +428,7 @@ impl<'a> Worker<'a> {
             }
         }
         if self.ready.is_empty() {
-            // It keeps its room.
+            // Reuses the allocation.
             self.ready = ready;
         }
         self.drain().map(drop)
@@ -440,22 +444,22 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// What nobody can guess.
+/// Returns an unpredictable seed.
 fn seed() -> Result<[u8; 32], Error> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| Error::NoRandomness(error.to_string()))?;
     Ok(seed)
 }
 
-/// A new source port.
+/// Opens a new source port.
 fn open(sockets: &mut Sockets, lanes: &mut Lanes) -> Result<u32, Error> {
     let lane = sockets.open().map_err(|source| Error::NoPort { open: lanes.len(), source })?;
     lanes.add();
     Ok(lane)
 }
 
-/// The slots of so many seats. In a closed loop those of one seat come first that are sent together; arrivals of an open loop
-/// are spread over the seats.
+/// Returns the slots of all seats. In a closed loop the slots of a seat are adjacent, so that its
+/// requests are batched; in an open loop arrivals are spread over the seats.
 fn slots(plan: &Plan, seats: usize) -> Vec<Slot> {
     let (seats, each) = (u32::try_from(seats).unwrap_or(u32::MAX), u32::from(plan.in_flight));
     let slot = |seat| Slot { seat, ..Slot::default() };

@@ -1,6 +1,7 @@
-//! The whole command with one more controller: `cargo run --release -p conche-cli --example twice_peak -- reproduce`
+//! The whole command with one more controller:
+//! `cargo run --release -p conche-cli --example twice_peak -- reproduce`
 //!
-//! The controller is that which `conche new-controller` writes into a crate of its own.
+//! The controller is the one that `conche new-controller` writes into a new crate.
 
 #[path = "../src/new_controller/template/src/lib.rs"]
 mod twice_peak;

@@ -1,4 +1,5 @@
-//! `conche compare [PAPER|SCENARIO.toml]...`: every controller over every cell, and one board that says who loses least.
+//! `conche compare [PAPER|SCENARIO.toml]...`: every controller over every cell, and a ranking by
+//! regret.
 
 use std::io::{self, Write};
 
@@ -15,7 +16,7 @@ use crate::names::{self, Source};
 use crate::saving;
 use crate::show;
 
-/// The end of its help.
+/// The end of the help text.
 const EXAMPLES: &str = "\
 Examples:
   conche compare                                    all controllers, all papers, a first impression
@@ -63,13 +64,14 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         saving::save_comparison(store, &lines, &format!("{}\n{}", origins(&done), board(&rows)))?;
     }
     print(&done, &rows, &lines, global).context("cannot write to standard output")?;
-    // A controller under which runs do not end is nothing unheard of: the board tells where.
+    // Failed runs are no error here: under some controllers runs do not end, and the ranking shows
+    // where.
     let failed = options.close(&done, store, global)?.filter(|_| !global.quiet);
     failed.iter().for_each(|failed| show::note(format_args!("{}", show::escape_lines(failed))));
     Ok(())
 }
 
-/// What is compared, each once.
+/// Returns the experiments to compare, without duplicates.
 fn experiments(sources: &[Source]) -> anyhow::Result<Vec<Experiment>> {
     let paper = |paper: &Paper| paper.experiment();
     let mut experiments: Vec<Experiment> = Vec::new();
@@ -92,12 +94,12 @@ fn experiments(sources: &[Source]) -> anyhow::Result<Vec<Experiment>> {
     Ok(experiments)
 }
 
-/// A name that is there more than once.
+/// Returns the first repeated name.
 fn twice(names: &[String]) -> Option<&String> {
     names.iter().enumerate().find(|(place, name)| names[..*place].contains(name)).map(|(_, name)| name)
 }
 
-/// What was run, with replications and seeds.
+/// Lists the experiments, with replications and seeds.
 fn origins(done: &[Done]) -> String {
     done.iter().map(|done| format!("{}\n", done.origin())).collect()
 }

@@ -1,4 +1,4 @@
-//! `conche controllers [NAME]`: the family's feature table, or all about one of it.
+//! `conche controllers [NAME]`: the feature table of all controllers, or the details of one.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ use crate::json;
 use crate::names;
 use crate::show;
 
-/// The version of the JSON lines.
+/// Version of the JSON lines.
 const SCHEMA: u32 = 1;
 
 const FOOTNOTES: &str = "\
@@ -67,7 +67,7 @@ fn rtts(features: &Features) -> &'static str {
     }
 }
 
-/// All that is known of one, a line each.
+/// Describes a controller, one property per line.
 fn about(named: &Named) -> String {
     let Named { name, features, .. } = named;
     let published = features.published_bytes.map_or_else(|| "nothing".to_owned(), |bytes| format!("{bytes} bytes"));
@@ -97,7 +97,7 @@ fn about(named: &Named) -> String {
     )
 }
 
-/// One object a controller.
+/// Prints one object per controller.
 fn print(out: &mut impl Write, controllers: impl IntoIterator<Item = &'static Named>) -> io::Result<()> {
     #[derive(Serialize)]
     struct Line {

@@ -1,4 +1,4 @@
-//! `conche discover URI [FILTER...]`: what resources a server has (RFC 6690), as a table.
+//! `conche discover URI [FILTER...]`: lists a server's resources (RFC 6690) as a table.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -87,11 +87,11 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The attributes that have columns, with their headings.
+/// Attributes with their own column, and its heading.
 const COLUMNS: &[(&str, &str)] =
     &[("title", "title"), ("rt", "type (rt)"), ("if", "interface (if)"), ("ct", "format (ct)"), ("sz", "size (sz)")];
 
-/// A row for each resource; columns of what no resource has are left out.
+/// Returns a row per resource. Columns without any value are left out.
 fn table(links: &[Link<'_>]) -> Table {
     let has = |name: &str| links.iter().any(|link| link.attribute(name).is_some());
     let columns: Vec<_> = COLUMNS.iter().filter(|(name, _)| has(name)).collect();
@@ -129,13 +129,13 @@ fn written(Attribute { name, value }: &Attribute<'_>) -> String {
     }
 }
 
-/// Short names of the numbers that are known, and the numbers of the others.
+/// Replaces known content-format numbers by short names.
 fn format_names(numbers: &str) -> String {
     let name = |number: &str| number.parse().ok().and_then(formats::short_name).unwrap_or(number).to_owned();
     numbers.split_whitespace().map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// One object a resource.
+/// Prints one object per resource.
 fn print(links: &[Link<'_>], out: &mut impl Write) -> io::Result<()> {
     #[derive(Serialize)]
     struct Line<'a> {

@@ -1,4 +1,4 @@
-//! Exit status: what a script can tell apart.
+//! Exit status and error output.
 
 use std::fmt;
 use std::io;
@@ -16,10 +16,10 @@ use crate::show;
 pub const HELP: &str = "Exit status: 0 success; 1 other failure; 2 usage or configuration; 3 timeout or unreachable; \
                         4 response 4.xx; 5 response 5.xx; 6 security; 130 interrupted.";
 
-/// The status of what a signal ended.
+/// Exit status after a signal.
 pub const INTERRUPTED: u8 = 130;
 
-/// A mistake in the arguments or the configuration that only showed after parsing.
+/// An error in the arguments or the configuration, found after parsing.
 #[derive(Debug)]
 pub struct UsageError(pub String);
 
@@ -31,7 +31,7 @@ impl fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
-/// The user ended it with Ctrl-C.
+/// The user interrupted the command with Ctrl-C.
 #[derive(Debug)]
 pub struct Interrupted;
 
@@ -43,7 +43,7 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// Nobody has answered any of several messages.
+/// No message of several was answered.
 #[derive(Debug)]
 pub struct NoAnswer(pub String);
 
@@ -55,7 +55,7 @@ impl fmt::Display for NoAnswer {
 
 impl std::error::Error for NoAnswer {}
 
-/// All responses of many were errors.
+/// All responses of a load test were errors.
 #[derive(Debug)]
 pub struct NoSuccess {
     /// The most frequent code.
@@ -70,7 +70,7 @@ impl fmt::Display for NoSuccess {
 
 impl std::error::Error for NoSuccess {}
 
-/// An error that standard output has an object of already, as of a response 4.04.
+/// An error that standard output already shows as an object, such as a response 4.04.
 #[derive(Debug)]
 pub struct Reported(pub Error);
 
@@ -86,21 +86,22 @@ impl std::error::Error for Reported {
     }
 }
 
-/// Prints the error, if any, and says how the process ends. With `json` standard output gets an object, too.
+/// Prints the error, if any, and returns the exit status. With `json`, standard output gets an
+/// object too.
 pub fn report(outcome: anyhow::Result<()>, json: bool) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads our output has read enough, as `head` does.
+        // The reader of the output has closed it, as `head` does.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => ExitCode::from(tell(&error, json)),
     }
 }
 
-/// Ends what computes and waits for nothing when Ctrl-C or SIGTERM comes, after `clear` has put standard error in order. What is kept
-/// can go on.
+/// Makes Ctrl-C and SIGTERM end a computation at once, after `clear` has removed the progress
+/// display. If `is_kept`, the message says that the command can continue later.
 pub fn on_interrupt(json: bool, is_kept: bool, clear: impl FnOnce() + Send + 'static) {
     std::thread::spawn(move || {
-        // Without a handler they end the process all the same, if less tidily.
+        // Without a handler the signals end the process without a message.
         if runtime::wait_for_stop(runtime::GRACE).is_ok() {
             clear();
             let message = match is_kept {
@@ -113,7 +114,7 @@ pub fn on_interrupt(json: bool, is_kept: bool, clear: impl FnOnce() + Send + 'st
     });
 }
 
-/// Prints an error, and says which status it has.
+/// Prints an error and returns its exit status.
 fn tell(error: &anyhow::Error, json: bool) -> u8 {
     let (status, hint) = (status(error), hint(error));
     if json && !error.is::<Reported>() {
@@ -126,7 +127,7 @@ fn tell(error: &anyhow::Error, json: bool) -> u8 {
     status
 }
 
-/// Says what is wrong with the arguments, or what was asked for instead of running, and ends the process.
+/// Prints a usage error, or the requested help or version, and ends the process.
 pub fn usage(error: &clap::Error) -> ! {
     if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
         let text = error.to_string();
@@ -136,7 +137,7 @@ pub fn usage(error: &clap::Error) -> ! {
     error.exit()
 }
 
-/// What a program reads that has asked for JSON.
+/// An error as JSON.
 #[derive(Serialize)]
 struct Object<'a> {
     schema: u32,
@@ -156,16 +157,16 @@ fn print_object(status: u8, error: &str, hint: Option<&str>) {
         INTERRUPTED => "interrupted",
         _ => "failure",
     };
-    // Without standard output there is nobody to tell; standard error gets the text anyway.
+    // A failed write to standard output is ignored; standard error gets the text anyway.
     let _ = json::print(&Object { schema: 1, error, kind, status, hint });
 }
 
-/// The library's error in it, if that is what it is.
+/// Returns the library error inside, if any.
 fn library(error: &anyhow::Error) -> Option<&Error> {
     error.downcast_ref().or_else(|| error.downcast_ref().map(|Reported(error)| error))
 }
 
-/// What usually causes this error, where that is more than the error itself can know.
+/// Returns the usual cause of an error, where the error itself cannot know it.
 fn hint(error: &anyhow::Error) -> Option<&'static str> {
     match library(error)? {
         Error::Failed { failure: Failure::Unreachable, .. } => Some(
@@ -194,7 +195,8 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
     }
 }
 
-/// What usually causes a server to end a handshake with this alert (RFC 5246 §7.2, RFC 4279 §2).
+/// Returns the usual cause for which a server ends a handshake with this alert (RFC 5246 §7.2, RFC
+/// 4279 §2).
 fn of_alert(alert: u8) -> Option<&'static str> {
     match alert {
         51 | 115 => Some("does the server's file have this identity, with the same key as --psk-key-file?"),

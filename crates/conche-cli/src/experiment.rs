@@ -1,5 +1,5 @@
-//! What `conche reproduce`, `conche run` and `conche compare` share: how often, with which random numbers, on how many cores, and where the
-//! results go.
+//! Shared parts of `conche reproduce`, `conche run` and `conche compare`: replications, seed,
+//! threads and the directory of results.
 
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
@@ -62,7 +62,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Runs the experiment as these options change it, and prints what it gives.
+    /// Runs an experiment with these options, and prints the results.
     pub fn execute(&self, experiment: Experiment, global: &Global) -> anyhow::Result<()> {
         let bar = progress_bar(global);
         let (experiments, store) = self.prepare([experiment], global)?;
@@ -79,7 +79,8 @@ impl Options {
         self.end(&all, store, global)
     }
 
-    /// Runs experiments as these options change them, one after the other, each on all cores, and keeps what they give.
+    /// Runs experiments with these options, one after the other, each on all cores, and stores
+    /// their results.
     pub fn execute_all(
         &self,
         experiments: impl IntoIterator<Item = Experiment>,
@@ -89,7 +90,7 @@ impl Options {
         let bars = MultiProgress::with_draw_target(draw_target(global));
         let shown = bars.clone();
         exit::on_interrupt(global.json, store.is_some(), move || {
-            // What remains of the bars is untidy, but no reason to go on.
+            // A failure leaves remains of the bars on screen, which is harmless.
             let _ = shown.clear();
         });
         let bar = |experiment: Experiment| {
@@ -112,7 +113,7 @@ impl Options {
         Ok((all, store))
     }
 
-    /// Changes experiments as these options say, and opens the directory for their results.
+    /// Applies these options to experiments, and opens the directory of results.
     pub fn prepare(
         &self,
         experiments: impl IntoIterator<Item = Experiment>,
@@ -134,7 +135,7 @@ impl Options {
         Ok((experiments, store))
     }
 
-    /// What is wrong with an experiment, and the `--set` from which on it is.
+    /// Builds the error, naming the first `--set` that makes the experiment invalid.
     fn refused(&self, experiment: &Experiment, error: &ScenarioError) -> UsageError {
         let is_right = |number: &usize| {
             let effort = Effort { set: self.set[..*number].to_vec(), ..self.effort() };
@@ -159,12 +160,12 @@ impl Options {
         Ok(Done { experiment, figures, cells, completion, elapsed: began.elapsed() })
     }
 
-    /// Ends what was run: closes the directory, says what it took, and fails if a run has failed.
+    /// Closes the directory of results, reports the cost, and fails if a run has failed.
     pub fn end(&self, done: &[Done], store: Option<Store>, global: &Global) -> anyhow::Result<()> {
         self.close(done, store, global)?.map_or(Ok(()), |failed| Err(anyhow::Error::msg(failed)))
     }
 
-    /// The same, but for the failure: what is to be said of runs that failed.
+    /// As [`Self::end`], but returns the message about failed runs instead of failing.
     pub fn close(&self, done: &[Done], store: Option<Store>, global: &Global) -> anyhow::Result<Option<String>> {
         let is_kept = store.is_some();
         store.map_or(Ok(()), Store::close)?;
@@ -185,7 +186,7 @@ impl Options {
         Ok(Some(message))
     }
 
-    /// Says on standard error what it took.
+    /// Reports the cost on standard error.
     fn tell(&self, done: &[Done], global: &Global) {
         if self.stats {
             done.iter().for_each(|done| show::note(format_args!("{}", done.stats())));
@@ -197,17 +198,17 @@ impl Options {
         }
     }
 
-    /// The same options, for a first impression unless the number of replications is given.
+    /// Turns on `--quick`, unless the number of replications is given.
     pub fn quick(self) -> Self {
         Self { quick: self.quick || self.runs.is_none(), ..self }
     }
 
-    /// The same options, and the program's own controllers beside a scenario's schemes.
+    /// Adds the program's own controllers to a scenario's schemes.
     pub fn with_own(self) -> Self {
         Self { also: known().own().iter().map(|named| named.name.to_owned()).collect(), ..self }
     }
 
-    /// The same options, to compare controllers: all that the program knows, or those that are named.
+    /// Prepares the options for a comparison: the given controllers, or all known ones.
     pub fn comparing(mut self) -> Self {
         if self.controllers.is_empty() {
             self.controllers = known().iter().map(|named| named.name.to_owned()).collect();
@@ -215,7 +216,7 @@ impl Options {
         Self { compares: true, ..self }
     }
 
-    /// The names of the controllers that are run instead of a scenario's schemes.
+    /// Names of the controllers that replace a scenario's schemes.
     pub fn controllers(&self) -> &[String] {
         &self.controllers
     }
@@ -234,7 +235,6 @@ impl Options {
     }
 }
 
-/// Reads how many threads there shall be.
 fn threads(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| "a whole number from 1 on was expected".to_owned())
 }
@@ -263,34 +263,33 @@ fn parted<'a>(text: &'a str, example: &str) -> Result<(&'a str, &'a str), String
         .ok_or_else(|| format!("it has to be a name, `=` and a value, as in `{example}`"))
 }
 
-/// More failures than these are only counted.
+/// Failures listed individually; further ones are only counted.
 const MOST_FAILURES: usize = 10;
 
-/// What will be run, and where its results are kept, if they are.
+/// The experiments to run, and their store, if any.
 type Prepared = (Vec<Experiment>, Option<Store>);
 
-/// An experiment that was run.
+/// A completed experiment.
 pub struct Done {
     experiment: Experiment,
     pub figures: Vec<Figure>,
-    /// The values that controllers are compared by.
+    /// Values by which controllers are compared.
     pub cells: Vec<Cell>,
     pub completion: Completion,
     elapsed: Duration,
 }
 
 impl Done {
-    /// What it is called.
     pub fn name(&self) -> &str {
         self.experiment.name()
     }
 
-    /// What was run, how often, with which random numbers, in a line.
+    /// Describes experiment, replications and seed in one line.
     pub fn origin(&self) -> String {
         self.experiment.to_string().replace('\n', ": ")
     }
 
-    /// Prints the results on standard output: for people, or as JSON.
+    /// Prints the results on standard output, as text or JSON.
     pub fn print(&self, global: &Global) -> anyhow::Result<()> {
         let mut out = io::stdout().lock();
         let printed = match global.json {
@@ -300,12 +299,12 @@ impl Done {
         printed.and_then(|()| out.flush()).context("cannot write to standard output")
     }
 
-    /// How well it was reproduced.
+    /// Summarises how well the paper was reproduced.
     pub fn summary(&self) -> Summary {
         Summary::new(&self.experiment, &self.figures)
     }
 
-    /// What simulating has cost, in a line.
+    /// Describes the cost of simulating in one line.
     fn stats(&self) -> String {
         let cost = self.completion.cost;
         let rate = cost.events_per_second().unwrap_or_default() / 1e6;
@@ -319,7 +318,7 @@ impl Done {
     }
 }
 
-/// What is wrong with the scenario is for its author to mend; a run that fails is not.
+/// Turns an invalid scenario into a usage error. A failed run is not one.
 fn usage(error: ExperimentError) -> anyhow::Error {
     match error {
         ExperimentError::Scenario(error) => UsageError(error.to_string()).into(),
@@ -327,7 +326,7 @@ fn usage(error: ExperimentError) -> anyhow::Error {
     }
 }
 
-/// A bar on standard error, if that is a terminal.
+/// Returns a progress bar on standard error, hidden unless that is a terminal.
 fn progress_bar(global: &Global) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, draw_target(global));
     bar.set_style(style("{bar:40} {percent:>3} %  {elapsed} elapsed, {eta} left {msg}"));
@@ -335,17 +334,15 @@ fn progress_bar(global: &Global) -> ProgressBar {
     bar
 }
 
-/// Where progress is shown.
 pub fn draw_target(global: &Global) -> ProgressDrawTarget {
     if global.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() }
 }
 
-/// The look of a bar.
 pub fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("a fixed template")
 }
 
-/// The results for people.
+/// Writes the results as text.
 impl std::fmt::Display for Done {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "{}", self.experiment)?;

@@ -1,8 +1,8 @@
-//! Names of content formats, for people who do not know the numbers by heart.
+//! Names of content formats.
 
 use conche::ContentFormat;
 
-/// Number, media type as the CoAP registry has it, and a short name for the command line.
+/// Number, media type in the CoAP registry, and short name for the command line.
 const FORMATS: &[(u16, &str, &str)] = &[
     (0, "text/plain; charset=utf-8", "text"),
     (40, "application/link-format", "link-format"),
@@ -37,17 +37,17 @@ pub fn parse(text: &str) -> Result<ContentFormat, String> {
     })
 }
 
-/// The media type of a format.
+/// Returns the media type of a format.
 pub fn name(format: u32) -> Option<&'static str> {
     FORMATS.iter().find(|(number, ..)| u32::from(*number) == format).map(|(_, media, _)| *media)
 }
 
-/// The short name of a format, which [`parse`] reads.
+/// Returns the short name of a format, which [`parse`] reads.
 pub fn short_name(format: u32) -> Option<&'static str> {
     FORMATS.iter().find(|(number, ..)| u32::from(*number) == format).map(|(.., short)| *short)
 }
 
-/// How a payload is written, as far as it can be shown better than as text or bytes.
+/// The syntax of a payload, as far as it can be pretty-printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
     Json,
@@ -56,7 +56,7 @@ pub enum Syntax {
     Other,
 }
 
-/// The syntax of a format.
+/// Returns the syntax of a format.
 pub fn syntax(format: ContentFormat) -> Syntax {
     match name(format.0.into()) {
         Some(name) if name.contains("json") => Syntax::Json,
@@ -66,7 +66,7 @@ pub fn syntax(format: ContentFormat) -> Syntax {
     }
 }
 
-/// The format of a file, by the extension of its name.
+/// Returns the format of a file by its extension.
 pub fn of_extension(extension: &str) -> Option<ContentFormat> {
     let number = match extension.to_ascii_lowercase().as_str() {
         "txt" | "md" | "csv" | "log" => 0,

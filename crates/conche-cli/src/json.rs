@@ -1,18 +1,18 @@
-//! JSON on standard output: one object a line, for all subcommands.
+//! JSON on standard output: one object per line, for all subcommands.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// Prints an object, which a script then has at once.
+/// Prints an object and flushes, for scripts that wait for it.
 pub fn print(object: &impl Serialize) -> io::Result<()> {
     let mut out = io::stdout().lock();
     write(object, &mut out)?;
     out.flush()
 }
 
-/// Writes an object and the end of its line. The control characters that JSON would have as they are (DEL and C1) are
-/// escaped like the others: a peer must not command the terminal.
+/// Writes an object as a line. Also escapes the control characters that JSON permits (DEL and C1),
+/// so that a peer cannot send control sequences to the terminal.
 pub fn write(object: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
     let json = serde_json::to_string(object)?;
     for part in json.split_inclusive(char::is_control) {

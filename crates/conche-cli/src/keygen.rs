@@ -1,4 +1,4 @@
-//! `conche keygen`: random keys, for `coaps`, for OSCORE and for EDHOC.
+//! `conche keygen`: random keys for `coaps`, OSCORE and EDHOC.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -48,12 +48,12 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
     }
 }
 
-/// Writes the private keys of both ends, each with what it has to know of the other one.
+/// Writes the EDHOC keys of both ends, each with the other end's credential.
 fn parties(name: &Path, global: &Global) -> anyhow::Result<()> {
     let subject = name.file_name().unwrap_or_default().to_string_lossy();
     let [client, server] = ["client", "server"].map(|end| -> anyhow::Result<Own> {
         let key = generate()?;
-        // One of 256 is likely to be in use where there are some twenty: four bytes are not.
+        // A key ID of one byte would probably collide among some twenty; four bytes do not.
         let mut kid = [0; 4];
         getrandom::fill(&mut kid).map_err(io::Error::other).context("the operating system has no random numbers")?;
         let credential = Credential::of(&key, &kid, &format!("{subject}-{end}"));
@@ -74,9 +74,10 @@ fn parties(name: &Path, global: &Global) -> anyhow::Result<()> {
     both(name, "toml", [&contents(&client, &server), &contents(&server, &client)], global)
 }
 
-/// Writes the credentials of both ends.
+/// Writes the OSCORE credentials of both ends.
 fn pair(name: &Path, secret: &str, global: &Global) -> anyhow::Result<()> {
-    // A server tells its many clients apart by their IDs, and a client its servers by theirs.
+    // Random IDs, as a server distinguishes its many clients by their IDs, and a client its
+    // servers.
     let ids = (random::<4>()?, random::<4>()?);
     let credentials = |sender: &str, recipient: &str| {
         let [secret, sender, recipient] =
@@ -87,7 +88,7 @@ fn pair(name: &Path, secret: &str, global: &Global) -> anyhow::Result<()> {
     both(name, "conf", [&credentials(&ids.0, &ids.1), &credentials(&ids.1, &ids.0)], global)
 }
 
-/// Writes the files of the client and of the server, and says how they are called.
+/// Writes the files of client and server, and prints their names.
 fn both(name: &Path, extension: &str, contents: [&str; 2], global: &Global) -> anyhow::Result<()> {
     #[derive(Serialize)]
     struct Made {
@@ -102,7 +103,7 @@ fn both(name: &Path, extension: &str, contents: [&str; 2], global: &Global) -> a
     });
     write_new(&client, contents[0])?;
     if let Err(error) = write_new(&server, contents[1]) {
-        // One is good for nothing.
+        // One file without the other is useless.
         let _ = fs::remove_file(&client);
         return Err(error);
     }
@@ -112,14 +113,14 @@ fn both(name: &Path, extension: &str, contents: [&str; 2], global: &Global) -> a
     Ok(writeln!(io::stdout(), "{}\n{}", client.display(), server.display())?)
 }
 
-/// So many random bytes, as hexadecimal digits.
+/// Returns random bytes as hexadecimal digits.
 fn random<const BYTES: usize>() -> anyhow::Result<String> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes).map_err(io::Error::other).context("the operating system has no random numbers")?;
     Ok(Hexadecimal(&bytes).to_string())
 }
 
-/// Writes a secret to a file that is not there yet and that nobody else may read.
+/// Writes a secret to a new file that only its owner may read.
 fn write_new(file: &Path, secret: &str) -> anyhow::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

@@ -1,5 +1,6 @@
-//! The `conche` command: arguments in, rendering out, no logic. It is a library for one purpose: a congestion controller
-//! of your own in all of it, from a program of three lines.
+//! The `conche` command: parses arguments and renders results, without protocol logic. It is a
+//! library so that a program of three lines can add its own congestion controller to the whole
+//! command.
 //!
 //! ```no_run
 //! # use conche::cc::cocoa::Cocoa as MyController;
@@ -13,8 +14,8 @@
 //!
 //! `conche new-controller NAME` writes such a program.
 //!
-//! Inside, each subcommand is a module with an `Args` and a `run`. What fails returns an error, and `exit` turns that into
-//! a message on standard error and an exit status.
+//! Each subcommand is a module with `Args` and `run`. Failures return an error, which `exit` turns
+//! into a message on standard error and an exit status.
 
 mod bench;
 mod compare;
@@ -62,7 +63,7 @@ struct Cli {
     command: Command,
 }
 
-/// Behind all that a subcommand has of its own, in its help.
+/// Display order that puts global options last in the help of a subcommand.
 const LAST: usize = 900;
 
 /// What every subcommand takes.
@@ -80,7 +81,7 @@ struct Global {
 }
 
 impl Global {
-    /// Somebody watches who wants to know why nothing happens.
+    /// Whether a user is likely to watch standard error.
     fn tells_progress(&self) -> bool {
         !self.quiet && (self.verbose > 0 || std::io::stderr().is_terminal())
     }
@@ -134,10 +135,11 @@ enum Command {
     Man(shell::Manual),
 }
 
-/// The whole command: reads the arguments of the process, does what they say, and answers how that went. The controllers
-/// stand beside conche's own wherever one is chosen or compared.
+/// Runs the whole command: parses the process's arguments, executes the subcommand and returns the
+/// exit status. The given controllers are available beside conche's own wherever one is chosen or
+/// compared.
 ///
-/// What is wrong, such as a name that is taken, is said on standard error.
+/// Errors, such as a duplicate controller name, go to standard error.
 pub fn main(own: impl IntoIterator<Item = Named>) -> ExitCode {
     if let Err(taken) = conche_lab::controllers::know(own.into_iter().collect()) {
         show::note(format_args!("error: two congestion controllers are called {taken}; give yours another name"));

@@ -1,4 +1,4 @@
-//! What goes to standard error besides errors: `tracing` events, as many as `-v` asks for.
+//! `tracing` events on standard error, as selected by `-v`.
 
 use std::env;
 use std::io;
@@ -13,17 +13,17 @@ use crate::exit::UsageError;
 use crate::request::Progress;
 use crate::trace::{self, Trace};
 
-/// Sends events to standard error: warnings, with `-v` every message, with `-vv` also what the client does. `CONCHE_LOG`
-/// says it more finely, as [`Targets`] are written. Where the user is told of an exchange that takes long, `progress`
-/// hears of it.
+/// Sends events to standard error: warnings by default, with `-v` every message, with `-vv` also
+/// the client's actions. `CONCHE_LOG` overrides this with a filter in the syntax of [`Targets`].
+/// `progress` receives the events that it needs for reporting long exchanges.
 ///
 /// # Errors
-/// If `CONCHE_LOG` is written otherwise.
+/// If `CONCHE_LOG` is not a valid filter.
 pub fn start(global: &Global, progress: Option<Progress>) -> Result<(), UsageError> {
     let printed = match (global.quiet, global.verbose) {
         (true, _) => only(LevelFilter::ERROR),
         (_, 0 | 1) => only(LevelFilter::WARN),
-        // Messages and paths are traced in a form of their own.
+        // Messages and paths are printed by [`Trace`].
         (_, 2) => untraced(only(LevelFilter::WARN).with_target("conche", LevelFilter::DEBUG)),
         _ => untraced(only(LevelFilter::TRACE)),
     };
@@ -49,7 +49,7 @@ fn only(level: LevelFilter) -> Targets {
     Targets::new().with_default(level)
 }
 
-/// What `CONCHE_LOG` says.
+/// Reads the filter in `CONCHE_LOG`.
 fn chosen() -> Result<Option<Targets>, UsageError> {
     let written = match env::var("CONCHE_LOG") {
         Ok(written) if !written.is_empty() => written,

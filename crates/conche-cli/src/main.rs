@@ -1,4 +1,4 @@
-//! The `conche` command. All of it is in the library beside this file.
+//! The `conche` command. The library beside this file implements it.
 
 fn main() -> std::process::ExitCode {
     conche_cli::main([])

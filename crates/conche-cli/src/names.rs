@@ -1,5 +1,5 @@
-//! Names that arguments are checked against and that completions offer: of controllers, with the arguments of congestion control,
-//! and of papers.
+//! Parsers of controller and paper names, which completions offer, and the arguments of congestion
+//! control.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// A client or server that has it.
+    /// Configures a client or server.
     pub fn of<R: Default>(&self, builder: Builder<R>) -> Builder<R> {
         let builder = builder.controller(self.controller.cc.clone()).share_paths(!self.no_shared_paths);
         match &self.path_store {
@@ -53,7 +53,8 @@ impl Control {
     }
 }
 
-/// Reads the name of a controller, with the tolerance and the advice of [`AnyController::by_name`].
+/// Parses a controller by name, as tolerantly as [`AnyController::by_name`] and with its
+/// suggestions.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice;
 
@@ -69,7 +70,7 @@ impl TypedValueParser for Choice {
     }
 }
 
-/// Reads the name of a controller that is to be told of.
+/// Parses a controller name for a description of the controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Name;
 
@@ -85,7 +86,7 @@ impl TypedValueParser for Name {
     }
 }
 
-/// Takes any name, since a scenario has schemes of its own, and offers those of the controllers.
+/// Accepts any name, since scenarios define schemes, and offers controller names in completions.
 #[derive(Clone, Copy, Debug)]
 pub struct Schemes;
 
@@ -101,15 +102,15 @@ impl TypedValueParser for Schemes {
     }
 }
 
-/// What is compared: a paper, or a scenario file.
+/// A source of cells to compare: a paper, or a scenario file.
 #[derive(Clone, Debug)]
 pub enum Source {
     Paper(&'static Paper),
     File(PathBuf),
 }
 
-/// Reads the name of a paper, or else of a file. A name without a dot or a slash is meant for a paper's, unless there is such a
-/// file.
+/// Parses the name of a paper or file. A name without a dot or slash means a paper, unless such a
+/// file exists.
 #[derive(Clone, Copy, Debug)]
 pub struct Sources;
 
@@ -130,7 +131,7 @@ impl TypedValueParser for Sources {
     }
 }
 
-/// Reads the name of a paper.
+/// Parses the name of a paper.
 #[derive(Clone, Copy, Debug)]
 pub struct Papers;
 
@@ -140,7 +141,7 @@ impl TypedValueParser for Papers {
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<&'static Paper, Error> {
         let name = StringValueParser::new().parse_ref(command, arg, value)?;
         Paper::by_name(&name).ok_or_else(|| {
-            // Elsewhere papers and files stand side by side.
+            // The user may expect files here, as other commands accept both.
             let file = match Path::new(&name).exists() {
                 true => "; it is a file: `conche run` takes scenarios",
                 false => "",

@@ -1,4 +1,5 @@
-//! `conche observe URI`, and `conche get -s SECS URI`: a resource's state, and each change of it (RFC 7641).
+//! `conche observe URI`, and `conche get -s SECS URI`: a resource's state, and each change of it
+//! (RFC 7641).
 
 use std::pin::pin;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use crate::request::{self, Progress, Shown, parse_seconds, tell_progress};
 use crate::runtime;
 
 #[derive(Debug, clap::Args)]
-// The request's arguments are a group of this name, too.
+// `request::Args` already defines a group of this name.
 #[group(skip)]
 pub struct Args {
     #[command(flatten)]
@@ -40,7 +41,7 @@ pub enum Cancel {
 }
 
 impl Cancel {
-    /// How long it may take.
+    /// Maximum duration of the cancellation.
     fn patience(self) -> Duration {
         match self {
             Self::Get => FAREWELL,
@@ -49,7 +50,7 @@ impl Cancel {
     }
 }
 
-/// How long to go on, and how to end it.
+/// When to stop observing, and how to cancel.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Until {
     pub seconds: Option<Duration>,
@@ -57,21 +58,21 @@ pub struct Until {
     pub cancel: Cancel,
 }
 
-/// What ends it.
+/// The reason to stop.
 enum End {
     Enough,
     Stream,
     Interrupt,
 }
 
-/// How long the server's answer to the deregistration is waited for.
+/// Maximum wait for the response to the deregistration.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// How long the next notification is waited for, to reject it: as long as a state counts as fresh of which the server says
-/// nothing else (RFC 7252 §5.10.5).
+/// Maximum wait for the next notification, to reject it: the freshness of a state without Max-Age
+/// (RFC 7252 §5.10.5).
 const NEXT_NOTIFICATION: Duration = Duration::from_secs(60);
 
-/// How often to look whether it was rejected.
+/// Polling interval for the rejection.
 const GLANCE: Duration = Duration::from_millis(20);
 
 pub fn run(args: Args, global: &Global, progress: &Progress) -> anyhow::Result<()> {
@@ -79,7 +80,7 @@ pub fn run(args: Args, global: &Global, progress: &Progress) -> anyhow::Result<(
     request::run(Code::GET, request, Some(Until { seconds, count, cancel }), global, progress)
 }
 
-/// Shows states until it is enough, and then tells the server.
+/// Shows states until a limit is reached, and then deregisters.
 pub async fn observe(
     client: &Client,
     request: RequestBuilder,
@@ -135,23 +136,24 @@ async fn conclude(
                 Err(anyhow::anyhow!("the server answers, but does not let this be observed"))
             }
             Some(end @ SubscriptionEnd::Cancelled) => Err(anyhow::anyhow!("the observation ended: {end}")),
-            // An error was shown as one.
+            // The error has been shown already.
             _ => Ok(()),
         };
     }
     match until.cancel {
-        // A server that does not hear of it learns when it notifies next.
+        // A server that misses the deregistration learns of it at its next notification.
         Cancel::Get => drop(timeout(FAREWELL, observation.cancel()).await),
         Cancel::Rst => reject_next(client, observation, global).await?,
     }
     match end {
-        // Without a limit that is how it is meant to end.
+        // Without a limit, Ctrl-C is the regular end.
         End::Interrupt if states == 0 || until.seconds.is_some() || until.count.is_some() => Err(Interrupted.into()),
         _ => Ok(()),
     }
 }
 
-/// Forgets an observation, and lives on until the server has learnt of it by a Reset, which it may never.
+/// Forgets an observation, and keeps the client alive until it has rejected a notification with a
+/// Reset, or until the wait ends.
 async fn reject_next(client: &Client, observation: Observation, global: &Global) -> anyhow::Result<()> {
     let before = client.stats().await.resets_sent;
     observation.forget();

@@ -1,4 +1,4 @@
-//! What is read piece by piece, in a thread of its own: files, pipes and standard input, whoever waits for them.
+//! Reads files, pipes and standard input in a separate thread, as a stream of pieces.
 
 use std::io::{self, Read};
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use conche::server::extract::Bytes;
 use futures_core::Stream;
 use tokio::sync::mpsc;
 
-/// What is read at once.
+/// Bytes per read.
 const PIECE: usize = 16 << 10;
 
 /// The bytes of a reader as a stream.
@@ -17,8 +17,8 @@ const PIECE: usize = 16 << 10;
 pub struct Pieces(mpsc::Receiver<io::Result<Bytes>>);
 
 impl Pieces {
-    /// Reads no more than two pieces ahead. The thread ends with the reader, or after the piece that nobody waits for any
-    /// more; a program that ends does not wait for it.
+    /// Reads at most two pieces ahead. The thread ends with the reader, or after a piece without a
+    /// receiver. Process exit does not wait for it.
     pub fn of(mut reader: impl Read + Send + 'static) -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel(1);
         let read = move || {

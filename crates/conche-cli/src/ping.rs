@@ -1,4 +1,4 @@
-//! `conche ping URI`: CoAP pings (RFC 7252 §4.3), reported as ping(8) does.
+//! `conche ping URI`: CoAP pings (RFC 7252 §4.3), reported as by ping(8).
 
 mod statistics;
 
@@ -53,7 +53,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         let stop = runtime::stop_signal(runtime::GRACE)?;
         let outcome = tokio::select! {
             done = ping(&client, &args, global, &mut statistics) => done,
-            // That is how it is meant to end, but not while the name is looked up.
+            // Ctrl-C is the regular end, except during name resolution.
             () = stop => match client.stats().await.datagrams_sent {
                 0 => Err(Interrupted.into()),
                 _ => Ok(()),
@@ -73,7 +73,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     if statistics.answered() > 0 { Ok(()) } else { Err(NoAnswer(args.uri).into()) }
 }
 
-/// Refuses the address of a group: no member of one answers a ping (RFC 7252 §4.3, §8.1).
+/// Refuses a group address: members of a group answer no ping (RFC 7252 §4.3, §8.1).
 fn one_host(uri: &str) -> Result<(), Error> {
     let uri: Uri = uri.parse()?;
     let address = match uri.host() {
@@ -96,7 +96,7 @@ async fn ping(client: &Client, args: &Args, global: &Global, statistics: &mut St
         let outcome = match timeout(args.timeout, client.ping(&args.uri)).await {
             Ok(Ok(course)) => Ok(course),
             Ok(Err(error @ (Error::Failed { .. } | Error::Send { .. }))) => Err(error.to_string()),
-            // It would be the same each time.
+            // Such an error would repeat with every ping.
             Ok(Err(error)) => return Err(error.into()),
             Err(_) => Err(format!("no answer within {:?}", args.timeout)),
         };
@@ -107,7 +107,7 @@ async fn ping(client: &Client, args: &Args, global: &Global, statistics: &mut St
     Ok(())
 }
 
-/// One ping, as a line.
+/// Prints the result of one ping as a line.
 fn tell(number: u64, outcome: Result<Course, String>, global: &Global) -> io::Result<()> {
     #[derive(Serialize)]
     struct Line {

@@ -1,4 +1,4 @@
-//! `--event-log FILE` and `--capture FILE`: what happens on the sockets, in files.
+//! `--event-log FILE` and `--capture FILE`: recordings of socket events.
 
 use std::fs::File;
 use std::io;
@@ -22,13 +22,13 @@ pub struct Recording {
     capture: Option<PathBuf>,
 }
 
-/// The records that are being written.
+/// The open recordings.
 #[derive(Debug, Default)]
 #[must_use = "the end of a record may be lost if it is not finished"]
 pub struct Records(Vec<(PathBuf, Recorder)>);
 
 impl Recording {
-    /// Begins the records that are asked for.
+    /// Opens the requested recordings.
     pub fn start(&self, log: EventLog) -> anyhow::Result<Records> {
         let mut records = Records::default();
         if self.event_log.is_some() && self.event_log == self.capture {
@@ -51,17 +51,17 @@ impl Records {
         Ok(())
     }
 
-    /// Has a client or server tell them what happens.
+    /// Attaches the recordings to a client or server.
     pub fn watch<R, C: SharedController>(&self, builder: Builder<R, C>) -> Builder<R, C> {
         self.0.iter().fold(builder, |builder, (_, recorder)| builder.watch(recorder.clone()))
     }
 
-    /// Those who are to be told by a program that is neither client nor server.
+    /// Returns the recorders for a program that is neither client nor server.
     pub fn told(&self) -> Vec<Recorder> {
         self.0.iter().map(|(_, recorder)| recorder.clone()).collect()
     }
 
-    /// Completes the files, whatever the outcome of what they record is. That counts, if it is an error.
+    /// Completes the files whatever `outcome` is. If it is an error, it takes precedence.
     pub async fn finish<T>(self, outcome: anyhow::Result<T>) -> anyhow::Result<T> {
         let mut finished = Ok(());
         for (path, recorder) in self.0 {

@@ -1,4 +1,5 @@
-//! `conche relay UPSTREAM`: a UDP relay that loses and delays what it forwards, between any client and any server.
+//! `conche relay UPSTREAM`: a UDP relay between clients and a server that drops and delays
+//! datagrams.
 
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -77,7 +78,7 @@ fn tell_of(passage: &Passage<'_>, recorder: &Recorder) {
     recorder.notice(&Notice::new(Instant::now(), socket, peer, fact, datagram));
 }
 
-/// The first address of a name with a port.
+/// Returns the first address of a name with a port.
 async fn resolve(name: &str) -> anyhow::Result<SocketAddr> {
     let found = tokio::net::lookup_host(name).await.with_context(|| format!("{name} cannot be resolved"))?.next();
     found.with_context(|| format!("{name} has no address"))
@@ -105,7 +106,7 @@ fn tell(counts: Counts, global: &Global) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads `10%`; as everywhere, a bare number is refused.
+/// Reads `10%`. A bare number is an error, as everywhere.
 fn parse_share(text: &str) -> Result<f64, String> {
     let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     percent

@@ -1,4 +1,4 @@
-//! `conche reproduce [PAPER...]`: the tables and figures of a paper, of some, or of all papers, regenerated.
+//! `conche reproduce [PAPER...]`: reproduces the tables and figures of some or all papers.
 
 use std::io::{self, Write};
 
@@ -32,7 +32,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     }
 }
 
-/// Each paper once, in the order of their first names.
+/// Removes duplicates and keeps the order of first occurrence.
 fn distinct(papers: Vec<&'static Paper>) -> Vec<&'static Paper> {
     let mut distinct: Vec<&Paper> = Vec::new();
     for paper in papers {
@@ -43,7 +43,8 @@ fn distinct(papers: Vec<&'static Paper>) -> Vec<&'static Paper> {
     distinct
 }
 
-/// One paper after the other, each on all cores, and a summary. The tables go to where `--output` says.
+/// Reproduces papers one after the other, each on all cores, and prints a summary. `--output`
+/// receives the tables.
 fn all(papers: &[&Paper], options: &Options, global: &Global) -> anyhow::Result<()> {
     let (done, store) = options.execute_all(papers.iter().map(|paper| paper.experiment()), global)?;
     let summaries: Vec<(&str, Summary)> =

@@ -1,4 +1,4 @@
-//! `conche run SCENARIO.toml`: an experiment of the user's own.
+//! `conche run SCENARIO.toml`: runs a user's experiment.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     args.options.execute(read(&args.file)?, global).with_context(|| format!("scenario {}", args.file.display()))
 }
 
-/// The experiment of a scenario file.
+/// Reads the experiment of a scenario file.
 pub fn read(file: &Path) -> anyhow::Result<Experiment> {
     let text = std::fs::read_to_string(file).map_err(|error| UsageError(unread(file, &error)))?;
     Ok(Experiment::read(&text, &|name| beside(file, name)).map_err(|error| diagnosis(file, &text, &error))?)
@@ -40,13 +40,13 @@ fn unread(file: &Path, error: &io::Error) -> String {
     }
 }
 
-/// The text of a file that a scenario names, which stands beside it.
+/// Reads a file that a scenario names, relative to the scenario.
 fn beside(scenario: &Path, name: &str) -> Result<String, String> {
     let path = scenario.parent().unwrap_or_else(|| Path::new("")).join(name);
     std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
-/// The error with the place in the file that it is about.
+/// Formats an error with its place in the file.
 fn diagnosis(file: &Path, text: &str, error: &ScenarioError) -> UsageError {
     let told = file.display();
     match error.span() {

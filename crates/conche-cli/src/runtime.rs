@@ -1,4 +1,4 @@
-//! The runtime that clients and servers of the command run on, and the signals that end them.
+//! The runtime of the command's clients and servers, and the signals that end them.
 
 use std::pin::{Pin, pin};
 use std::process::exit;
@@ -13,21 +13,21 @@ use tokio::time::timeout;
 
 use crate::exit::INTERRUPTED;
 
-/// How long a program that is told to stop may take, beyond what it waits for then.
+/// Maximum duration of a graceful stop, beyond the caller's own waits.
 pub const GRACE: Duration = Duration::from_secs(2);
 
-/// How long the files are waited for that are being written when all else is over.
+/// Maximum wait for open file writes at the end.
 const FILES: Duration = Duration::from_millis(500);
 
-/// The calls of [`stop_signal`] so far.
+/// Number of calls of [`stop_signal`].
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
-/// A runtime of one thread, which is what one socket can use.
+/// Starts a single-threaded runtime, enough for one socket.
 pub fn start() -> anyhow::Result<Runtime> {
     Builder::new_current_thread().enable_all().build().context("the event loop cannot be started")
 }
 
-/// Runs a future to its end. All that a runtime does for that is compiled once, whatever the future.
+/// Runs a future to completion. The boxed driver is compiled once for all futures.
 pub fn run<T>(runtime: &Runtime, future: impl Future<Output = T>) -> T {
     fn drive(runtime: &Runtime, future: Pin<&mut dyn Future<Output = ()>>) {
         runtime.block_on(future);
@@ -37,12 +37,12 @@ pub fn run<T>(runtime: &Runtime, future: impl Future<Output = T>) -> T {
     outcome.expect("it has ended")
 }
 
-/// Ends a runtime, without waiting for a name that is still looked up: nothing stops the resolver.
+/// Shuts a runtime down without waiting for name resolution, which cannot be cancelled.
 pub fn end(runtime: Runtime) {
     runtime.shutdown_timeout(FILES);
 }
 
-/// Waits for [`stop_signal`] in a thread that has nothing else to do.
+/// Blocks until [`stop_signal`] resolves.
 pub fn wait_for_stop(grace: Duration) -> anyhow::Result<()> {
     run(&start()?, async {
         stop_signal(grace)?.await;
@@ -50,10 +50,12 @@ pub fn wait_for_stop(grace: Duration) -> anyhow::Result<()> {
     })
 }
 
-/// Ends with Ctrl-C or with SIGTERM, by which service managers and containers stop a program. The signals are caught from the call on.
+/// Returns a future that resolves at Ctrl-C or SIGTERM, which service managers and containers send.
+/// The signals are caught from the call on.
 ///
-/// They ask for a tidy end, which may never come: nobody may read what the program's one thread writes. So the process ends when `grace` is
-/// over, and at once with a second signal, unless this was called again in between.
+/// A graceful stop can hang, for example on output that is not read. So the process exits once
+/// `grace` has passed, and at once on a second signal, unless this function was called again in
+/// between.
 pub fn stop_signal(grace: Duration) -> anyhow::Result<impl Future<Output = ()>> {
     let runtime = start()?;
     let mut signals = {
@@ -64,9 +66,9 @@ pub fn stop_signal(grace: Duration) -> anyhow::Result<impl Future<Output = ()>> 
     let (tell, told) = oneshot::channel();
     let watch = async move {
         signals.next().await;
-        // Who waits no longer is at its end, and may be held up there.
+        // A dropped receiver is shutting down, and may hang there.
         let _ = tell.send(());
-        // Both are reasons to end.
+        // A second signal and the timeout both end the process.
         let _ = timeout(grace, signals.next()).await;
         if CALLS.load(Ordering::Relaxed) == call {
             exit(INTERRUPTED.into());
@@ -75,7 +77,7 @@ pub fn stop_signal(grace: Duration) -> anyhow::Result<impl Future<Output = ()>> 
     let thread = thread::Builder::new().name("signals".to_owned());
     thread.spawn(move || run(&runtime, watch)).context("no thread can be started that waits for signals")?;
     Ok(async {
-        // It is only dropped when the process ends.
+        // The sender is dropped only when the process ends.
         let _ = told.await;
     })
 }
@@ -89,7 +91,7 @@ struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    /// Catches them from now on. To be called in a runtime.
+    /// Catches the signals from now on. Must be called in a runtime.
     fn caught() -> anyhow::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         let told = "signals that end this cannot be caught";
@@ -118,7 +120,7 @@ impl Signals {
     }
 
     async fn next(&mut self) {
-        // Without a handler nobody can be told to stop gracefully, but all else goes on.
+        // Without a handler a graceful stop is impossible, but the program works otherwise.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

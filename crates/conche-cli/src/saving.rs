@@ -1,4 +1,4 @@
-//! Where results go: `--output`, and what a directory of them is told of.
+//! `--output`: the directory of results.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub struct Saving {
 }
 
 impl Saving {
-    /// Opens the directory, if there is to be one, for experiments that will be run as they are.
+    /// Opens the directory for these experiments, if `--output` is given.
     pub fn open(
         &self,
         experiments: &[Experiment],
@@ -53,7 +53,7 @@ impl Saving {
     }
 }
 
-/// A directory that does not fit is for the user to choose anew.
+/// Turns a mismatch with the directory into a usage error.
 fn usage(error: StoreError) -> anyhow::Error {
     match error {
         StoreError::Io { .. } => error.into(),
@@ -61,18 +61,18 @@ fn usage(error: StoreError) -> anyhow::Error {
     }
 }
 
-/// Writes a comparison: its lines, and its board as text.
+/// Writes a comparison: its rows, and the ranking as text.
 pub fn save_comparison(store: &Store, lines: &[u8], board: &str) -> anyhow::Result<()> {
     let text = format!("{}\n{board}", invocation());
     Ok(store.write_comparison(lines, &text)?)
 }
 
-/// The first line of texts.
+/// The first line of text files.
 fn invocation() -> String {
     format!("conche {}: {}", BUILD.version, std::env::args().collect::<Vec<_>>().join(" "))
 }
 
-/// Writes what an experiment gave, and says how many of its runs were there already.
+/// Writes the results of an experiment, and reports how many runs came from the directory.
 pub fn save(store: &Store, done: &Done, global: &Global) -> anyhow::Result<()> {
     let mut figures = Vec::new();
     write_json(&done.figures, &mut figures)?;
@@ -96,7 +96,7 @@ pub fn save(store: &Store, done: &Done, global: &Global) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What this command was built from.
+/// The build of this command.
 const BUILD: Build = Build {
     version: env!("CARGO_PKG_VERSION"),
     commit: option_env!("CONCHE_COMMIT"),

@@ -31,7 +31,7 @@ pub fn completions(args: &Completions) -> anyhow::Result<()> {
     Ok(io::stdout().write_all(&script)?)
 }
 
-/// All pages, or one with all subcommands, to be read with `conche man | man -l -`.
+/// Writes all pages, or a single one with all subcommands for `conche man | man -l -`.
 pub fn man(args: &Manual) -> anyhow::Result<()> {
     match &args.dir {
         Some(directory) => {
@@ -41,14 +41,14 @@ pub fn man(args: &Manual) -> anyhow::Result<()> {
     }
 }
 
-/// A page for the command, which refers to the others, and one for each subcommand.
+/// Writes a page for the command, which refers to the others, and one per subcommand.
 fn pages(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
-    // `conche help get` shows what conche-get(1) says, so it needs no page.
+    // `conche help get` prints the contents of conche-get(1), so it needs no page.
     clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), directory)
 }
 
-/// Everything in one page, which therefore refers to no other.
+/// Renders everything in one page, without references to others.
 fn page() -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     let mut command = Cli::command().disable_help_subcommand(true);

@@ -1,7 +1,7 @@
-//! `-v`: what was known of a path, and every message sent and received, as a person reads it, on standard error.
+//! `-v`: known path state, and every message sent and received, as text on standard error.
 //!
 //! ```text
-//! * known of the path to 127.0.0.1:5683, 12 s ago: a round trip takes 1.204ms ± 310µs, with 0.03 copies beyond the first
+//! * known of the path to 127.0.0.1:5683, 12 s ago: a round trip takes 1.204ms ± 310µs, …
 //! > 0.001 s  CON GET [0x3a4b] token 8f21a09c to 127.0.0.1:5683, 21 bytes
 //! >   Uri-Path: "test"
 //! < 0.002 s  ACK 2.05 Content [0x3a4b] token 8f21a09c from 127.0.0.1:5683, 25 bytes
@@ -21,20 +21,20 @@ use tracing_subscriber::layer::{Context, Layer};
 
 use crate::show::{option_value, payload_summary};
 
-/// The target of the events that it shows.
+/// Target of message events.
 pub const TARGET: &str = "conche::message";
 
-/// The target of those that tell what was known of a path before the first message.
+/// Target of events with the path state known before the first message.
 pub const PATHS: &str = "conche::path";
 
-/// A layer that prints the messages that the library's events carry.
+/// A layer that prints the messages in the library's events.
 #[derive(Debug)]
 pub struct Trace {
     start: Instant,
 }
 
 impl Trace {
-    /// Counts time from now.
+    /// Starts the clock of the trace.
     pub fn start() -> Self {
         Self { start: Instant::now() }
     }
@@ -46,12 +46,12 @@ impl<S: Subscriber> Layer<S> for Trace {
             PATHS => Known::of(event).told(),
             _ => Traced::of(event).told(self.start.elapsed()),
         };
-        // Without standard error there is nobody to tell.
+        // A failed write to standard error is ignored.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 }
 
-/// What an event of [`PATHS`] says.
+/// The fields of a [`PATHS`] event.
 #[derive(Debug, Default)]
 struct Known {
     peer: String,
@@ -96,7 +96,7 @@ impl Known {
     }
 }
 
-/// What an event of [`TARGET`] says of a datagram.
+/// The fields of a [`TARGET`] event about a datagram.
 #[derive(Debug, Default)]
 pub struct Traced {
     pub sent: bool,
@@ -169,7 +169,7 @@ impl Traced {
     }
 }
 
-/// Type, code, message ID and token.
+/// Formats type, code, message ID and token.
 fn opening(message: &Message<'_>) -> String {
     let code = match (message.code(), message.ty()) {
         (Code::EMPTY, Type::Confirmable) => "Empty (a ping)".to_owned(),

@@ -1,12 +1,14 @@
-//! Interoperability with libcoap's command-line client and server, in both directions: Confirmable and Non-confirmable
-//! requests, piggybacked and separate responses, directly and through a relay that loses 10, 20 and 30 % each way.
+//! Interoperability with libcoap's command-line client and server, in both directions: Confirmable
+//! and Non-confirmable requests, piggybacked and separate responses, directly and through a relay
+//! that loses 10, 20 and 30 % each way.
 //!
-//! The relay loses at most 2 copies of one and the same datagram in each direction, which makes the success of every
-//! Confirmable exchange certain (see [`Impairment::most_losses_per_datagram`]): a failure is a defect, not bad luck. For
-//! Non-confirmable requests nothing can be certain; each is repeated by a new client until it succeeds, 40 times at most.
-//! At 30 % loss each way one try fails with probability 0.51, and 40 of them with probability 2·10⁻¹².
+//! The relay loses at most 2 transmissions of the same datagram in each direction, so every
+//! Confirmable exchange must succeed (see [`Impairment::most_losses_per_datagram`]): a failure is a
+//! defect, not bad luck. Non-confirmable requests have no such guarantee; a new client repeats each
+//! until it succeeds, at most 40 times. At 30 % loss each way one try fails with probability 0.51,
+//! and 40 of them with probability 2·10⁻¹².
 //!
-//! The tools are Debian's libcoap3-bin.
+//! The tools come from Debian's libcoap3-bin.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -32,11 +34,12 @@ const WITHOUT_TOOLS: &str = "libcoap3-bin must be installed: apt-get install lib
 const LOSSES: [f64; 3] = [0.1, 0.2, 0.3];
 const SEEDS: u64 = 6;
 
-/// The dynamic resource that the tests make on libcoap's server, and what it holds.
+/// The dynamic resource that the tests create on libcoap's server, and its content.
 const RESOURCE: &str = "/conche";
 const CONTENT: &str = "made by a test";
 
-/// libcoap's server on a free port of the loopback, once it answers, with [`RESOURCE`] on it.
+/// Starts libcoap's server on a free port of the loopback, and creates [`RESOURCE`] once it
+/// responds.
 async fn libcoap_server() -> (Process, SocketAddr) {
     let address = own_address();
     let mut command = Command::new(SERVER);
@@ -62,7 +65,7 @@ async fn lossy_relay(upstream: SocketAddr, loss: f64, seed: u64, bounded: bool) 
     Relay::start(SocketAddr::from(([127, 0, 0, 1], 0)), upstream, config).await.expect("loopback can be bound")
 }
 
-/// Runs libcoap's client and gives back what it printed on standard output.
+/// Runs libcoap's client, and returns its standard output or, if that is empty, standard error.
 fn libcoap(arguments: &[&str], uri: &str) -> String {
     let output = Command::new(CLIENT).args(arguments).arg(uri).output().expect(WITHOUT_TOOLS);
     let stdout = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
@@ -109,8 +112,8 @@ fn a_libcoap_client_talks_to_our_server() {
     assert_eq!(ask(&["-m", "get", "-N", "-B", "20"], "/separate"), "separate");
 }
 
-/// Runs one case for each loss and seed at the same time; each gives back its relay, so that it shows that there was
-/// something to survive.
+/// Runs one case per loss and seed, all concurrently. Each returns its relay, whose counts show
+/// that datagrams were lost.
 async fn for_each_loss_and_seed<F: Future<Output = Relay> + Send + 'static>(case: impl Fn(f64, u64) -> F) {
     let mut cases = tokio::task::JoinSet::new();
     for loss in LOSSES {
@@ -124,7 +127,7 @@ async fn for_each_loss_and_seed<F: Future<Output = Relay> + Send + 'static>(case
         forwarded += counts.to_upstream + counts.to_client;
         lost += counts.lost_to_upstream + counts.lost_to_client;
     }
-    // 20 % are lost on average; the bound on copies takes little of that.
+    // 20 % are lost on average; the limit per datagram changes that little.
     assert!(lost * 10 > forwarded + lost, "{lost} datagrams were lost and {forwarded} forwarded");
 }
 

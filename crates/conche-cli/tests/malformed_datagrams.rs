@@ -1,10 +1,11 @@
 //! Malformed and unusual datagrams against the real server process over loopback UDP.
 //!
-//! Each entry of the corpus starts a server of its own, as "fresh state" demands. A reaction is over when two pings that
-//! are sent one after the other have been answered. The loopback keeps the order of datagrams; the server may answer the
-//! first ping before a request that it took in together with it, but it is done with both before it takes in the second.
-//! So silence needs no waiting, and that the process lives is checked at the same time. Entries whose reaction takes
-//! time (EXCHANGE_LIFETIME, NON_LIFETIME) are left to conche-proto, whose clock is virtual.
+//! Each entry of the corpus starts a new server, for fresh state. A reaction is complete when two
+//! consecutive pings have been answered. The loopback keeps datagrams in order. The server may
+//! answer the first ping before a request read together with it, but it finishes both before it
+//! reads the second. So silence needs no waiting, and the test also shows that the process is
+//! alive. Entries whose reaction takes time (EXCHANGE_LIFETIME, NON_LIFETIME) are left to
+//! conche-proto, whose clock is virtual.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -99,7 +100,7 @@ impl Reaction {
 }
 
 impl Entry {
-    /// What has a reaction within a moment, and needs nothing beyond RFC 7252's unicast.
+    /// Whether the entry has an immediate reaction, and needs only unicast CoAP of RFC 7252.
     fn concerns_this_test(&self) -> bool {
         let later = ["block", "observe", "multicast", "oscore", "dtls"];
         self.role == "server"
@@ -129,7 +130,7 @@ fn encode(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What a server sends back to a datagram, up to the answer to the second of two pings.
+/// Returns the server's datagrams up to the answer to the second of two pings.
 fn reaction(socket: &UdpSocket, datagram: &[u8]) -> Vec<String> {
     socket.send(datagram).expect("loopback sends");
     let mut replies = Vec::new();
@@ -147,7 +148,7 @@ fn reaction(socket: &UdpSocket, datagram: &[u8]) -> Vec<String> {
     replies
 }
 
-/// What is wrong with the reaction to an entry.
+/// Checks the reaction to an entry, and describes a wrong one.
 fn complaint(entry: &Entry) -> Option<String> {
     let (_server, address) = common::serve();
     let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");

@@ -1,8 +1,8 @@
-//! What must hold for every congestion controller of conche, and for yours.
+//! Conformance tests for congestion controllers: conche's and yours.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`suite`] | the promises of every controller, each a call in a test |
+//! | [`suite`] | properties of every controller, each a function to call in a test |
 //! | [`vectors`] | files of event traces with expected timers |
 //!
 //! ```

@@ -1,8 +1,8 @@
-//! A model endpoint that drives any controller with arbitrary legal events and checks every answer.
+//! A model endpoint that drives any controller with arbitrary legal events and checks every result.
 //!
-//! It does what an endpoint guarantees: at most NSTART exchanges, no more than `MAX_RETRANSMIT` copies, a clock that never
-//! steps back, acknowledgements only of exchanges that are open. What the network, the application and the clock do is up to
-//! the [`Plan`].
+//! It guarantees what a real endpoint guarantees: at most NSTART exchanges, at most
+//! `MAX_RETRANSMIT` retransmissions, a monotonic clock, and acknowledgements of open exchanges
+//! only. The [`Plan`] determines the behaviour of network, application and clock.
 
 use core::fmt::Write;
 use core::time::Duration;
@@ -15,39 +15,39 @@ use conche_cc::non::PROBING_RATE;
 use conche_cc::{Controller, Instant};
 use proptest::prelude::*;
 
-/// What happens to one peer.
+/// The events of one peer.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// When the endpoint starts, in nanoseconds.
+    /// Start of the endpoint, in nanoseconds.
     pub(crate) start: u64,
     /// `NSTART`.
     pub(crate) nstart: usize,
     /// `MAX_RETRANSMIT`.
     pub(crate) max_retransmit: usize,
-    /// What happens, in order.
+    /// Events in order.
     pub(crate) steps: Vec<Step>,
 }
 
-/// Something that happens. `pick` chooses among the open exchanges.
+/// An event. `pick` chooses among the open exchanges.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     /// The application submits a message.
     Submit { confirmable: bool, may_confirm: bool, bytes: u16 },
-    /// Time passes, and timers that are due fire.
+    /// Time passes, and due timers fire.
     Wait { millis: u32 },
-    /// The clock jumps ahead over a suspension of the machine, and every timer is late.
+    /// The clock jumps ahead, as after a suspension of the machine, and every timer is late.
     Jump { hours: u8 },
-    /// The clock steps back, which the endpoint does not pass on.
+    /// The clock steps back; the endpoint hides this from the controller.
     BackwardClock,
     /// The next timer fires.
     NextTimer,
-    /// An acknowledgement arrives, `micros` after the present.
+    /// An acknowledgement arrives, `micros` from now.
     Acknowledge { pick: u8, micros: u32, kind: u8, told: bool },
-    /// An acknowledgement arrives of an exchange that is over. The endpoint does not pass it on.
+    /// An acknowledgement of a completed exchange arrives. The endpoint ignores it.
     LateAcknowledge,
     /// An exchange ends otherwise.
     End { pick: u8, why: u8 },
-    /// Somebody asks for the RTO.
+    /// The RTO is queried.
     Ask,
 }
 
@@ -87,16 +87,16 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What every answer of a controller is checked against.
+/// Bounds that every result of a controller must keep.
 #[derive(Clone, Copy, Debug)]
 pub struct Promises {
-    /// No timer and no RTO is longer.
+    /// Maximum timer and RTO.
     pub cap: Duration,
-    /// Timers never shrink within an exchange.
+    /// Whether timers never shrink within an exchange.
     pub backoff_never_shrinks: bool,
 }
 
-/// 60 s, and a backoff that only grows.
+/// 60 s, and a backoff that never shrinks.
 impl Default for Promises {
     fn default() -> Self {
         Self { cap: Duration::from_secs(60), backoff_never_shrinks: true }
@@ -115,7 +115,7 @@ pub(crate) struct Endpoint<'a, C: Controller> {
     queue: VecDeque<Submission>,
     non: NonHistory,
     draws: u32,
-    /// Every answer, for comparison.
+    /// All results, for comparison.
     pub(crate) trace: String,
 }
 
@@ -125,13 +125,13 @@ struct Exchange<F> {
     confirmable: bool,
     bytes: u32,
     timer: Duration,
-    /// When the timer fires, or when a copy that waits for its pacing may leave.
+    /// When the timer fires, or when a paced retransmission may leave.
     due: Instant,
     waits_to_leave: bool,
 }
 
 impl<'a, C: Controller> Endpoint<'a, C> {
-    /// An endpoint that has just met its peer.
+    /// Creates an endpoint with a new peer.
     pub(crate) fn new(controller: &'a C, promises: Promises, plan: &Plan) -> Self {
         let now = Instant::from_nanos(plan.start);
         Self {
@@ -149,7 +149,7 @@ impl<'a, C: Controller> Endpoint<'a, C> {
         }
     }
 
-    /// Lets everything in `plan` happen.
+    /// Executes all steps of a plan.
     pub(crate) fn run(&mut self, plan: &Plan) {
         for step in &plan.steps {
             self.step(*step);
@@ -186,7 +186,8 @@ impl<'a, C: Controller> Endpoint<'a, C> {
         }
     }
 
-    /// Ends all exchanges, empties the queue, then completes `count` exchanges of this round-trip time, 2 s apart.
+    /// Ends all exchanges, empties the queue, then completes `count` exchanges with this round-trip
+    /// time, 2 s apart.
     pub(crate) fn heal(&mut self, count: usize, rtt: Duration) -> Duration {
         self.queue.clear();
         while let Some(exchange) = self.take(0) {
@@ -212,7 +213,7 @@ impl<'a, C: Controller> Endpoint<'a, C> {
     }
 
     fn wait_until(&mut self, end: Instant) {
-        // Every exchange can have so many events at most; more means that time does not pass.
+        // Upper bound on the number of events; more means that time does not advance.
         for _ in 0..(self.max_retransmit + 2) * 3 * (self.open.len() + 1) {
             match self.next_due() {
                 Some(due) if due <= end => {
@@ -270,7 +271,7 @@ impl<'a, C: Controller> Endpoint<'a, C> {
         self.controller.drained(&mut self.peer, self.now, &load);
     }
 
-    /// Asks for admission and checks the answer.
+    /// Requests admission and checks the result.
     fn admission(&mut self, message: &Submission) -> Admission {
         let load = self.load();
         let answer = self.controller.admit(&mut self.peer, self.now, message, &load);
@@ -289,7 +290,8 @@ impl<'a, C: Controller> Endpoint<'a, C> {
         answer
     }
 
-    /// With nothing on its way a message leaves at some time, and a Confirmable one at the time it was told.
+    /// Returns when a message leaves an idle endpoint. A Confirmable one must leave at the time
+    /// first returned.
     fn departure_when_idle(&mut self, message: &Submission) -> Instant {
         let (mut peer, mut at) = (self.peer.clone(), self.now);
         // An RTO that ages while a message waits moves its departure, but not often.

@@ -1,5 +1,5 @@
-//! The promises of every controller. Each function is a test: it returns if the promise is kept, and otherwise panics with
-//! the shortest plan of events under which it is not.
+//! Properties of every controller. Each function is a test: it returns if the property holds, and
+//! otherwise panics with the shortest plan of events that violates it.
 
 use core::fmt::Debug;
 use core::time::Duration;
@@ -11,24 +11,26 @@ use proptest::test_runner::{Config, TestRunner};
 use crate::Promises;
 use crate::model::{Endpoint, Plan, plans};
 
-/// Timers and RTOs are within their bounds, backoff does not shrink, nobody waits for an event that cannot come or for a
-/// time that has passed, asking changes nothing, and the same events give the same answers.
+/// Checks that timers and RTOs keep their bounds, backoff does not shrink, admission never waits
+/// for an impossible event or a past time, queries change nothing, and equal events give equal
+/// results.
 ///
 /// # Panics
-/// If that is not so under some plan.
+/// If a plan violates this.
 pub fn keeps_its_promises<C: Controller>(controller: &C, promises: Promises) {
     under_any_plan(|plan| {
         assert_eq!(trace(controller, promises, plan), trace(controller, promises, plan), "not deterministic");
     });
 }
 
-/// Whatever has happened, 200 clean exchanges bring the RTO back to where a blind one starts, or below.
+/// Checks that after any plan 200 clean exchanges bring the RTO back to at most its initial value
+/// without samples.
 ///
 /// # Panics
-/// If that is not so after some plan.
+/// If a plan violates this.
 pub fn recovers<C: Controller>(controller: &C, promises: Promises) {
     under_any_plan(|plan| {
-        // Time for 200 exchanges must be left.
+        // Leaves time for 200 exchanges.
         let plan = Plan { start: plan.start.min(u64::MAX / 2), ..plan.clone() };
         let mut endpoint = Endpoint::new(controller, promises, &plan);
         endpoint.run(&plan);
@@ -37,10 +39,11 @@ pub fn recovers<C: Controller>(controller: &C, promises: Promises) {
     });
 }
 
-/// Within four timers the rate falls by half or more, and the exchanges that follow do not make up for it.
+/// Checks that within four timers the rate falls at least by half, and that later exchanges do not
+/// compensate for it.
 ///
 /// # Panics
-/// If that is not so.
+/// If it does not.
 pub fn slows_down_under_total_loss<C: Controller>(controller: &C) {
     let exchanges = gaps_under_total_loss(controller, 5);
     for gaps in &exchanges {
@@ -53,7 +56,8 @@ pub fn slows_down_under_total_loss<C: Controller>(controller: &C) {
     assert!(last >= first, "five copies in {first:?} at first, in {last:?} later");
 }
 
-/// The gaps between the five copies of each of so many consecutive exchanges of which nothing is ever acknowledged.
+/// Returns the gaps between the five transmissions of each of several consecutive exchanges without
+/// any acknowledgement.
 pub fn gaps_under_total_loss<C: Controller>(controller: &C, exchanges: usize) -> Vec<Vec<Duration>> {
     let mut now = Instant::from_millis(1_000);
     let mut peer = controller.peer(now);
@@ -78,17 +82,17 @@ pub fn gaps_under_total_loss<C: Controller>(controller: &C, exchanges: usize) ->
     all
 }
 
-/// Two controllers answer the same under all plans, such as one and what wraps it.
+/// Checks that two controllers, such as one and its wrapper, give equal results under all plans.
 ///
 /// # Panics
-/// If they do not under some plan.
+/// If a plan violates this.
 pub fn answer_alike<A: Controller + Debug, B: Controller>(one: &A, other: &B, promises: Promises) {
     under_any_plan(|plan| {
         assert_eq!(trace(one, promises, plan), trace(other, promises, plan), "{one:?} is answered for otherwise");
     });
 }
 
-/// All answers of a controller under a plan.
+/// Returns all results of a controller under a plan.
 fn trace<C: Controller>(controller: &C, promises: Promises, plan: &Plan) -> String {
     let mut endpoint = Endpoint::new(controller, promises, plan);
     endpoint.run(plan);

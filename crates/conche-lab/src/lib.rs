@@ -1,7 +1,7 @@
 //! Experiments on CoAP congestion control: scenario → runs → results → tables, and reproductions of
 //! papers.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`scenario`] | experiments as data, read from TOML: the crate `conche-scenario` |
 //! | [`campaign`] | many runs in parallel, with results independent of the number of threads |

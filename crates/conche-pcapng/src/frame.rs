@@ -1,8 +1,9 @@
-//! UDP datagrams as Wireshark reads them: with headers of IPv4 (RFC 791) or IPv6 (RFC 8200) and of UDP (RFC 768).
+//! UDP datagrams as raw IP packets: with headers of IPv4 (RFC 791) or IPv6 (RFC 8200) and of UDP
+//! (RFC 768).
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// The headers' "protocol" or "next header".
+/// The value of the "protocol" or "next header" field.
 const UDP: u8 = 17;
 const HOPS: u8 = 64;
 const IPV4_HEADER_BYTES: u16 = 20;
@@ -11,21 +12,21 @@ const UDP_HEADER_BYTES: u16 = 8;
 /// A UDP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpDatagram<'a> {
-    /// Who sent it. An IPv4-mapped IPv6 address is one of IPv4.
+    /// Source. An IPv4-mapped IPv6 address counts as IPv4.
     pub from: SocketAddr,
-    /// To whom.
+    /// Destination.
     pub to: SocketAddr,
-    /// IPv4's identification, by which copies of one packet can be recognised.
+    /// IPv4 identification, equal for duplicates of a packet.
     pub identification: u16,
-    /// The ECN field (RFC 3168 §5), of which the two lowest bits count.
+    /// ECN field (RFC 3168 §5), in the two lowest bits.
     pub ecn: u8,
-    /// What is in it.
+    /// Payload.
     pub payload: &'a [u8],
 }
 
 impl UdpDatagram<'_> {
-    /// Writes it with its headers to `frame`, in place of what is there. What exceeds the length that the headers can
-    /// express is not in it.
+    /// Replaces the contents of `frame` by the datagram with its headers. Truncates a payload
+    /// beyond the length that the headers can express.
     pub(crate) fn encapsulate(&self, frame: &mut Vec<u8>) {
         let most = usize::from(u16::MAX - IPV4_HEADER_BYTES - UDP_HEADER_BYTES);
         let payload = self.payload.get(..most).unwrap_or(self.payload);
@@ -36,7 +37,7 @@ impl UdpDatagram<'_> {
                 frame.extend([0x45, self.ecn & 0b11]);
                 frame.extend(udp_length.saturating_add(IPV4_HEADER_BYTES).to_be_bytes());
                 frame.extend(self.identification.to_be_bytes());
-                // Not to be fragmented; the header's checksum follows.
+                // Don't Fragment; the header's checksum follows.
                 frame.extend([0x40, 0, HOPS, UDP, 0, 0]);
                 frame.extend([from.octets(), to.octets()].concat());
                 let checksum = checksum([frame.as_slice()]);
@@ -55,10 +56,10 @@ impl UdpDatagram<'_> {
         frame.extend([self.from.port().to_be_bytes(), self.to.port().to_be_bytes(), udp_length.to_be_bytes()].concat());
         frame.extend([0, 0]);
         frame.extend(payload);
-        // The addresses, the protocol and the length are the pseudo header.
+        // The pseudo header consists of addresses, protocol and length.
         let pseudo = [[0, UDP], udp_length.to_be_bytes()].concat();
         let sum = match checksum([&pseudo, &frame[addresses_start..]]) {
-            // Zero would mean that none was computed.
+            // Zero would mean that no checksum was computed.
             0 => u16::MAX,
             sum => sum,
         };
@@ -73,7 +74,7 @@ fn v6(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// The Internet checksum (RFC 1071) over parts of which all but the last have an even length.
+/// The Internet checksum (RFC 1071) over several parts; all but the last must have an even length.
 fn checksum<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u16 {
     let words = parts.into_iter().flat_map(|part| part.chunks(2));
     // 32 bits hold the sum of all words of a frame.
@@ -97,7 +98,8 @@ mod tests {
         frame
     }
 
-    /// What a receiver computes over addresses, protocol, length, header and payload: zero if the checksum is right.
+    /// Computes a receiver's check over addresses, protocol, length, header and payload: zero if
+    /// the checksum is right.
     fn verified(frame: &[u8], addresses_start: usize) -> u16 {
         let header = if addresses_start == 12 { 20 } else { 40 };
         let length = u16::try_from(frame.len() - header).expect("a short datagram");

@@ -1,6 +1,6 @@
-//! Capture files (pcapng) of UDP datagrams that no network card has seen: those of a simulator, and those that a program sent
-//! and received itself. The headers of IP and UDP are made up from the addresses, so that Wireshark and tshark dissect what
-//! is inside.
+//! Capture files (pcapng) of UDP datagrams from a simulator or from a program's own sockets. IP and
+//! UDP headers are generated from the addresses, so that Wireshark and tshark can dissect the
+//! payload.
 //!
 //! ```
 //! use std::time::Duration;
@@ -47,13 +47,13 @@ use pcap_file::{DataLink, Endianness, PcapError};
 
 pub use frame::UdpDatagram;
 
-/// A capture file that is being written, with times in nanoseconds.
+/// A capture file under construction, with times in nanoseconds.
 pub struct CaptureFile<W: Write> {
     writer: W,
     blocks: Blocks,
 }
 
-/// What comes next in a file. Each block is made in memory, so that how that is done is compiled once, whatever writes the file.
+/// Builds the blocks of a file in memory. Not generic, so that it is compiled once for all writers.
 struct Blocks {
     encoder: PcapNgWriter<Vec<u8>>,
     frame: Vec<u8>,
@@ -62,37 +62,37 @@ struct Blocks {
 /// A place where packets are captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface<'a> {
-    /// A short name.
+    /// Short name.
     pub name: &'a str,
-    /// What it is.
+    /// Description.
     pub description: &'a str,
 }
 
-/// A packet that is captured.
+/// A captured packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// Where, as an index into the file's interfaces.
+    /// Index of the interface.
     pub interface: u32,
-    /// When, since 1970, or since the start of a simulation.
+    /// Time since 1970, or since the start of a simulation.
     pub at: Duration,
-    /// Which way it goes.
+    /// Direction.
     pub direction: Direction,
-    /// What is known of it beyond its bytes.
+    /// Comment.
     pub comment: Option<&'a str>,
-    /// How many packets between the one before and this one could not be captured.
+    /// Number of packets that could not be captured since the previous one.
     pub lost: u64,
-    /// What it is.
+    /// Datagram.
     pub datagram: UdpDatagram<'a>,
 }
 
-/// Which way a packet goes at an interface.
+/// The direction of a packet at an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Neither way, such as inside a node.
+    /// Neither, such as inside a node.
     Unknown,
-    /// It arrives.
+    /// Incoming.
     In,
-    /// It leaves.
+    /// Outgoing.
     Out,
 }
 
@@ -121,7 +121,7 @@ impl<W: Write> CaptureFile<W> {
         self.write()
     }
 
-    /// Flushes what was written.
+    /// Flushes the writer.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -129,7 +129,7 @@ impl<W: Write> CaptureFile<W> {
         self.writer.flush()
     }
 
-    /// Ends the file and gives back the writer, flushed.
+    /// Ends the file and returns the flushed writer.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -139,7 +139,7 @@ impl<W: Write> CaptureFile<W> {
         Ok(writer)
     }
 
-    /// Writes the blocks that were made.
+    /// Writes the finished blocks.
     fn write(&mut self) -> io::Result<()> {
         let blocks = self.blocks.encoder.get_mut();
         let written = self.writer.write_all(blocks);
@@ -149,9 +149,9 @@ impl<W: Write> CaptureFile<W> {
 }
 
 impl Blocks {
-    /// The beginning of a file.
+    /// Encodes the beginning of a file.
     fn begin<'a>(interfaces: Vec<Interface<'a>>, names: Vec<(Ipv4Addr, &'a str)>) -> io::Result<Self> {
-        // Little endian everywhere, so that the same packets give the same file.
+        // Little endian on all machines, so that the same packets give the same file.
         let mut encoder = PcapNgWriter::with_endianness(Vec::new(), Endianness::Little).map_err(into_io)?;
         for Interface { name, description } in interfaces {
             let options = vec![
@@ -174,7 +174,7 @@ impl Blocks {
         Ok(Self { encoder, frame: Vec::new() })
     }
 
-    /// A packet.
+    /// Encodes a packet.
     fn packet(&mut self, packet: &Packet<'_>) -> io::Result<()> {
         let Self { encoder, frame } = self;
         packet.datagram.encapsulate(frame);
@@ -193,7 +193,7 @@ impl Blocks {
 }
 
 impl Direction {
-    /// The two lowest bits of `epb_flags`.
+    /// Returns the two lowest bits of `epb_flags`.
     fn flags(self) -> u32 {
         match self {
             Self::Unknown => 0,

@@ -1,4 +1,4 @@
-//! Figures for a scenario that asks for none: one for each item and column.
+//! Plots for a scenario that defines none: one per item and column.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use conche_lab::scenario::{Item, Kind, Plot, Style, Texts, parsed, templates};
 use crate::plots::{sections, symbol};
 use crate::read::Study;
 
-/// An item with more columns has the rest of them in its table only.
+/// Maximum plots per item; further columns appear in its table only.
 const MOST_OF_AN_ITEM: usize = 8;
-/// Columns that differ in a number alone are one figure if there are so many.
+/// Minimum number of columns, equal except for a number, that form one plot.
 const ENOUGH_FOR_AN_AXIS: usize = 3;
-/// A figure with more rows would show nothing.
+/// Maximum rows of a readable plot.
 const MOST_ROWS: usize = 120;
 
-/// What to draw of a study.
+/// Returns the plots of a study.
 pub(crate) fn plots(study: &Study) -> Vec<Plot> {
     let mut plots = Vec::new();
     let mut items: Vec<&str> = Vec::new();
@@ -41,7 +41,7 @@ pub(crate) fn plots(study: &Study) -> Vec<Plot> {
     plots
 }
 
-/// The columns of an item; of those that differ in a number alone, a template.
+/// Returns the columns of an item; columns that differ in a number only become a template.
 fn columns(figures: &[&Figure]) -> Vec<String> {
     let all: BTreeSet<&str> = figures.iter().map(|figure| figure.column.as_str()).collect();
     let mut columns: Vec<String> = Vec::new();
@@ -58,7 +58,7 @@ fn columns(figures: &[&Figure]) -> Vec<String> {
     columns
 }
 
-/// A column with its first number taken out.
+/// Replaces the first number of a column by a placeholder.
 fn numbered(column: &str) -> Option<String> {
     let start = column.find(|character: char| character.is_ascii_digit())?;
     let length = column[start..].find(|character: char| !character.is_ascii_digit()).unwrap_or(column.len() - start);
@@ -70,7 +70,7 @@ fn is_number(label: &str) -> bool {
     label.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
-/// The labels of a row: as the scenario names them, or by their place.
+/// Returns the template of a row, from the scenario or by position.
 fn template(study: &Study, row: &str) -> String {
     let known = templates(sections(study)).find(|template| parsed(template, row).is_some());
     known.map_or_else(
@@ -89,8 +89,8 @@ fn title<'a>(study: &'a Study, item: &'a str) -> &'a str {
     known.map_or(item, |known| &known.title)
 }
 
-/// A column of an item over what its rows vary: along the axis what has most numbers, as series the schemes or what comes
-/// first, all else in panels.
+/// Plots a column over the labels that vary: the axis is the label with most numbers, the series
+/// are the schemes or the first label, and the rest becomes panels.
 fn plot(figures: &[&Figure], item: &str, title: &str, column: &str, template: &str) -> Option<Plot> {
     let of_column = figures.iter().filter(|figure| parsed(column, &figure.column).is_some());
     let rows: Vec<_> = of_column.clone().filter_map(|figure| parsed(template, &figure.row)).collect();

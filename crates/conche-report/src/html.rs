@@ -1,4 +1,4 @@
-//! A page under construction: whatever comes from files is escaped.
+//! Builds a page; text from files is escaped.
 
 use std::fmt::{self, Write};
 
@@ -11,20 +11,20 @@ pub(crate) struct Html(String);
 pub(crate) struct Px(pub(crate) f64);
 
 impl Html {
-    /// Adds markup of our own.
+    /// Adds trusted markup.
     pub(crate) fn raw(&mut self, markup: &str) -> &mut Self {
         self.0.push_str(markup);
         self
     }
 
-    /// Adds markup of our own with numbers in it.
+    /// Adds trusted markup with numbers in it.
     pub(crate) fn write(&mut self, markup: fmt::Arguments<'_>) -> &mut Self {
-        // Writing into a text does not fail.
+        // Writing to a String cannot fail.
         let _ = self.0.write_fmt(markup);
         self
     }
 
-    /// Adds text, which may say anything: between tags, or within a quoted attribute.
+    /// Adds untrusted text: between tags, or within a quoted attribute.
     pub(crate) fn text(&mut self, text: &str) -> &mut Self {
         for character in text.chars() {
             match character {
@@ -34,7 +34,7 @@ impl Html {
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
                 '\n' => self.0.push(' '),
-                // Control characters are not allowed in HTML at all.
+                // HTML does not allow control characters.
                 other if other.is_control() => self.0.push('\u{fffd}'),
                 other => self.0.push(other),
             }
@@ -42,7 +42,7 @@ impl Html {
         self
     }
 
-    /// The finished page.
+    /// Returns the finished page.
     pub(crate) fn finish(self) -> String {
         self.0
     }
@@ -55,7 +55,7 @@ impl fmt::Display for Px {
     }
 }
 
-/// Text as a JSON string that may stand within a `<script>`.
+/// Encodes text as a JSON string that is safe inside a `<script>`.
 pub(crate) fn json_text(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('<', "\\u003c")
 }

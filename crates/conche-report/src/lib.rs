@@ -1,4 +1,5 @@
-//! Results of experiments as one HTML file that needs nothing else: no network, no script to be read, a printer if need be.
+//! Results of experiments as one self-contained HTML file. It needs no network, is readable without
+//! scripts, and prints well.
 //!
 //! ```no_run
 //! use conche_report::{Results, page};
@@ -8,14 +9,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | `read` | results from a directory |
-//! | `plots` | from measured values to figures, as the scenario wants them |
-//! | `fallback` | figures for a scenario that wants none |
-//! | `chart` | a figure as data, and its drawing as SVG |
-//! | `page` | the page around it: overview, tables, claims, schemes compared |
-//! | `html` | text that is escaped |
+//! | `plots` | from measured values to the plots that the scenario defines |
+//! | `fallback` | plots for a scenario that defines none |
+//! | `chart` | a plot as data, and its drawing as SVG |
+//! | `page` | the page: overview, tables, claims, comparisons |
+//! | `html` | escaped text |
 
 mod chart;
 mod fallback;

@@ -1,4 +1,4 @@
-//! From measured values to figures: what a scenario wants to see drawn, filled with what its directory holds.
+//! Fills the plots that a scenario defines with measured values.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,8 @@ use conche_lab::stats::Interval;
 use crate::chart::{Axis, Chart, Mark, Panel, Place, Series};
 use crate::read::Study;
 
-/// The figures of a study, in their order: those of its scenario or, if it has none, of its items.
+/// Returns the plots of a study in order: those of its scenario or, without any, one per item and
+/// column.
 pub(crate) fn charts(study: &Study) -> Vec<Chart> {
     let sections = sections(study);
     let own = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
@@ -19,13 +20,13 @@ pub(crate) fn charts(study: &Study) -> Vec<Chart> {
     own.iter().chain(&by_items).filter_map(|plot| chart(study, plot, sections)).collect()
 }
 
-/// The parts of a study's scenario; none if it is not known.
+/// Returns the parts of a study's scenario; none if it is unknown.
 pub(crate) fn sections(study: &Study) -> &[Scenario] {
     let document = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
     document.map(|document| document.sections()).unwrap_or_default()
 }
 
-/// What is known of a value's row and column by name.
+/// Returns the labels of a row, by name.
 pub(crate) fn labels<'a>(
     templates: &'a [Cow<'a, str>],
     own: &'a [String],
@@ -37,7 +38,7 @@ pub(crate) fn labels<'a>(
     }
 }
 
-/// A figure; `None` if nothing of it was measured.
+/// Builds a plot; `None` if none of its values was measured.
 fn chart(study: &Study, plot: &Plot, sections: &[Scenario]) -> Option<Chart> {
     let rows: Vec<Cow<'_, str>> = templates(sections).collect();
     let wanted = |wanted: &str| plot.template(wanted, sections);
@@ -76,7 +77,7 @@ fn chart(study: &Study, plot: &Plot, sections: &[Scenario]) -> Option<Chart> {
     Some(drawn.chart(study, plot, notes, &axis_titles(plot, &x, &columns[columns.len() / 2], unit)))
 }
 
-/// What is written along the axes.
+/// Returns the axis titles.
 fn axis_titles(plot: &Plot, x: &str, column: &str, unit: Unit) -> [String; 2] {
     let spaced = |text: &str| text.replace(['_', '{', '}'], " ").trim().to_owned();
     let or = |title: &String, otherwise: &str| if title.is_empty() { spaced(otherwise) } else { title.clone() };
@@ -85,7 +86,7 @@ fn axis_titles(plot: &Plot, x: &str, column: &str, unit: Unit) -> [String; 2] {
     [with_unit(or(&plot.x_axis.title, x), &plot.x_axis.unit), with_unit(or(&plot.y_axis.title, column), unit)]
 }
 
-/// A unit as it stands behind numbers.
+/// Returns the symbol of a unit.
 pub(crate) fn symbol(unit: Unit) -> &'static str {
     match unit {
         Unit::Seconds => "s",
@@ -97,7 +98,7 @@ pub(crate) fn symbol(unit: Unit) -> &'static str {
     }
 }
 
-/// A figure under construction.
+/// A plot under construction.
 #[derive(Default)]
 struct Drawn {
     unit: Option<Unit>,
@@ -106,7 +107,7 @@ struct Drawn {
     panels: Vec<(String, Vec<Group>)>,
 }
 
-/// The values at one place, of one series: one, or the five of a box.
+/// The values of one series at one place: a single one, or the five of a box.
 struct Group {
     series: usize,
     place: usize,
@@ -115,7 +116,7 @@ struct Group {
 }
 
 impl Drawn {
-    /// Adds a value; `false` if there is one at its place already.
+    /// Adds a value; `false` if its place already has one.
     fn add(&mut self, plot: &Plot, figure: &Figure, column: usize, at: [String; 3]) -> bool {
         let [panel, series, place] = at;
         self.unit.get_or_insert(figure.unit);
@@ -182,7 +183,7 @@ impl Drawn {
     }
 }
 
-/// A value, or the five of a box, as it is drawn.
+/// Builds the mark of a value or box.
 fn mark(
     study: &Study,
     plot: &Plot,
@@ -207,7 +208,7 @@ fn mark(
     Some(Mark { series, place, value: figure.measured, interval, published, published_interval, quartiles, told })
 }
 
-/// A value in words.
+/// Formats a value for the tooltip.
 fn told(figure: &Figure, published_interval: Option<Interval>) -> String {
     let bare = |value| number(value, figure.unit);
     let show = |value| format!("{} {}", bare(value), symbol(figure.unit)).trim_end().to_owned();
@@ -221,7 +222,7 @@ fn told(figure: &Figure, published_interval: Option<Interval>) -> String {
     told + &format!(", {} run{}", figure.runs, if figure.runs == 1 { "" } else { "s" })
 }
 
-/// Whisker, quartile, median, quartile, whisker of the values of single runs.
+/// Returns whisker, quartile, median, quartile and whisker of the runs' values.
 fn quartiles(mut values: Vec<f64>) -> Option<[f64; 5]> {
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1).filter(|last| *last >= 2)?;
@@ -232,7 +233,7 @@ fn quartiles(mut values: Vec<f64>) -> Option<[f64; 5]> {
     Some([0, 1, 2, 3, 4].map(at))
 }
 
-/// The place of a name in a list, to which it is added.
+/// Returns the index of a name in a list; appends it if it is new.
 fn index(names: &mut Vec<String>, name: String) -> usize {
     names.iter().position(|known| *known == name).unwrap_or_else(|| {
         names.push(name);
@@ -240,18 +241,18 @@ fn index(names: &mut Vec<String>, name: String) -> usize {
     })
 }
 
-/// The number that a label says, which may have a unit behind it: `20`, `8.5`, `120s`.
+/// Reads the number in a label that may end in a unit: `20`, `8.5`, `120s`.
 fn numeric(label: &str) -> Option<f64> {
     let digits = label.trim_end_matches(|character: char| character.is_ascii_alphabetic() || character == ' ');
     digits.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// A label as it stands at an axis: `0_to_9` is `0–9`.
+/// Formats a label for an axis: `0_to_9` becomes `0–9`.
 fn spoken(label: &str) -> String {
     label.replace("_to_", "–").replace('_', " ")
 }
 
-/// The order of places: by their numbers if all have some, else as they are.
+/// Orders places by number if all have one; otherwise keeps their order.
 fn sorted(places: &[Place]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     if places.iter().all(|place| place.number.is_some()) {
@@ -261,14 +262,14 @@ fn sorted(places: &[Place]) -> Vec<usize> {
     order
 }
 
-/// The names of a study's schemes, in their order.
+/// Returns the names of a study's schemes, in order.
 pub(crate) fn scheme_names(study: &Study) -> Vec<&str> {
     let document = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
     let schemes = document.map(|document| document.scenario().schemes.iter());
     schemes.into_iter().flatten().map(|scheme| scheme.name.as_str()).collect()
 }
 
-/// The order of series: that of the scenario's schemes, then the others as they are.
+/// Orders series: the scenario's schemes first, then the others.
 fn schemes_first(study: &Study, series: &[String]) -> Vec<usize> {
     let schemes = scheme_names(study);
     let mut order: Vec<usize> = (0..series.len()).collect();

@@ -1,4 +1,4 @@
-//! The page in a browser: it runs without an error, everything is drawn, and what the reader can do does what it should.
+//! The page in a browser: it runs without errors, draws everything, and its controls work.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use conche_report::{Results, page};
 
-/// What is asked of the page once it is there; the answers stand in its last element.
+/// Queries the loaded page; the results appear in its last element.
 const PROBE: &str = r#"<script>
 addEventListener('load', () => setTimeout(() => {
   const all = (selector, of = document) => [...of.querySelectorAll(selector)];
@@ -80,11 +80,11 @@ addEventListener('load', () => setTimeout(() => {
 }, 0));
 </script>"#;
 
-/// Before anything else of the page.
+/// Precedes everything else in the page.
 const WATCH: &str = "<script>window.problems = []; addEventListener('error', (it) => window.problems.push(it.message));\
                      console.error = console.warn = (it) => window.problems.push(it);</script>";
 
-/// Opens a page of this width, and gives its answers.
+/// Opens a page at this width, and returns the results of the probe.
 fn opened(page: &str, directory: &Path, width: u32) -> Vec<String> {
     let probed = page.replacen("<meta charset=utf-8>", &format!("<meta charset=utf-8>{WATCH}"), 1);
     let file = directory.join("probed.html");

@@ -1,4 +1,4 @@
-//! The page as text: what it has, what it does not need, and that nothing from a file is markup.
+//! The page as text: its contents, its independence of other files, and escaping.
 
 mod common;
 
@@ -43,7 +43,7 @@ y = "fct_s"
 x_axis = { title = "clients", log = true }
 "#;
 
-/// The lines of both schemes with 1, 2 and 10 clients, and what the claim says of them.
+/// Values of both schemes with 1, 2 and 10 clients, and the verdicts of the claim.
 fn figures() -> String {
     let mut lines = String::new();
     for (scheme, factor) in [("slow", 2.0), ("fast", 1.0)] {
@@ -69,7 +69,7 @@ fn figures() -> String {
     lines
 }
 
-/// What one replication of the slow scheme has kept of two cells.
+/// Timelines of two cells from one replication of the slow scheme.
 fn runs() -> String {
     let seed = conche_lab::campaign::seed_of(1, 0);
     let of_cell = |clients: u32| {
@@ -124,7 +124,7 @@ fn a_figure_has_a_mark_for_each_value_and_a_hollow_one_for_what_was_published() 
 #[test]
 fn without_figures_each_column_of_each_item_has_one() {
     let page = made(SCENARIO, "conche");
-    // The classes are one figure along an axis of numbers, with a panel for each number of clients.
+    // The classes form one plot along a numeric axis, with a panel per number of clients.
     assert_eq!(page.matches("<figure ").count(), 2);
     assert!(page.contains("grid: fct s") && page.contains("grid: class number"));
     assert_eq!(page.matches("class=\"drawn\"").count(), 1 + 3);
@@ -169,7 +169,7 @@ fn an_exchange_is_called_by_its_cell_and_kind() {
         figures.map(|figure| caption(figure).expect("a caption")).collect()
     };
     let kinds = ["the slowest exchange", "the median exchange", "the exchange with most retransmissions"];
-    // What names say stays, whatever it is.
+    // Labels that are not numbers stay unchanged.
     let named = runs().replace(r#"{"clients":"2"}"#, r#"{"clients":"one with 2"}"#);
     let cells = ["clients 10", "clients one with 2"].map(|cell| kinds.map(|kind| format!("{cell}: {kind}")));
     assert_eq!(captions(&made_with(SCENARIO, "conche", &named)), cells.concat());

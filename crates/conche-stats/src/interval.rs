@@ -12,23 +12,23 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Both bounds times a factor above 0.
+    /// Returns both bounds times a factor above 0.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         Self { low: self.low * factor, high: self.high * factor }
     }
 
-    /// The value lies inside, bounds included.
+    /// Whether the value lies inside, bounds included.
     #[must_use]
     pub fn contains(self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 }
 
-/// The mean of one value per replication, and its interval if there are at least two.
+/// Returns the mean of one value per replication, and its interval if there are at least two.
 ///
 /// # Panics
-/// If there is no value.
+/// If `values` is empty.
 #[must_use]
 pub fn mean_interval(values: &[f64]) -> (f64, Option<Interval>) {
     assert!(!values.is_empty(), "a mean needs at least one replication");
@@ -40,7 +40,7 @@ pub fn mean_interval(values: &[f64]) -> (f64, Option<Interval>) {
     (mean, Some(Interval { low: mean - half, high: mean + half }))
 }
 
-/// Of a sample; `None` of fewer than two values.
+/// Returns the sample variance; `None` for fewer than two values.
 pub(super) fn variance(values: &[f64]) -> Option<f64> {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     (values.len() > 1)

@@ -1,7 +1,8 @@
-//! The statistics of experiments and load tests: pooled percentiles, ratios and 95 % confidence intervals.
+//! The statistics of experiments and load tests: pooled percentiles, ratios and 95 % confidence
+//! intervals.
 //!
-//! What happens to the clients of one run depends on one another, so the replication, never the client, is the
-//! independent observation: intervals of means come from the means of the replications, and the bootstrap resamples
+//! The clients of one run influence each other, so the independent observation is the replication,
+//! never the client: intervals of means use the means of replications, and the bootstrap resamples
 //! whole replications.
 
 mod interval;
@@ -16,7 +17,8 @@ pub use unpaired::ratio_of_means;
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// (Σx)²/(n·Σx²): 1 if all are equal, 1/n if one has everything (Jain, Chiu, Hawe 1984); `None` if nobody has anything.
+/// Jain's fairness index (Jain, Chiu, Hawe 1984), (Σx)²/(n·Σx²): 1 if all shares are equal, 1/n if
+/// one share is everything; `None` if the sum is 0.
 #[must_use]
 pub fn jain_index(shares: &[f64]) -> Option<f64> {
     let sum: f64 = shares.iter().sum();
@@ -24,7 +26,7 @@ pub fn jain_index(shares: &[f64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
 }
 
-/// The value below which a standard normal variable lies with this probability.
+/// The quantile of the standard normal distribution at this probability.
 #[must_use]
 pub fn normal_quantile(probability: f64) -> f64 {
     Normal::standard().inverse_cdf(probability.clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON))

@@ -1,17 +1,19 @@
-//! What replications tell of several schemes together.
+//! Comparisons of several schemes over paired replications.
 //!
-//! The runs of two schemes under one replication share their random numbers, so what differs between them differs by the
-//! scheme: the interval of a difference is narrower than those of its two sides let one think.
+//! The runs of two schemes in one replication share their random numbers, so their difference comes
+//! from the scheme: the interval of a difference is narrower than the intervals of its two sides
+//! suggest.
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 use super::Interval;
 use super::interval::{mean_interval, variance};
 
-/// Half the width of the 95 % interval of a function of means, such as a difference or a ratio, each over the same
-/// replications: by the jackknife, which leaves out one replication after the other, and Student's t. Of a difference it is
-/// that of the paired differences. `None` with fewer than two replications, if not all have as many, or where the function
-/// has no value.
+/// Returns the half-width of the 95 % interval of a function of means, such as a difference or a
+/// ratio, each over the same replications: by the jackknife, which leaves out one replication after
+/// the other, and Student's t. For a difference it equals the result for the paired differences. `None`
+/// with fewer than two replications, with unequal numbers of them, or where the function has no
+/// value.
 #[must_use]
 pub fn half_width(of_runs: &[&[f64]], function: impl Fn(&[f64]) -> Option<f64>) -> Option<f64> {
     let runs = of_runs.first()?.len();
@@ -29,9 +31,11 @@ pub fn half_width(of_runs: &[&[f64]], function: impl Fn(&[f64]) -> Option<f64>) 
     mean_interval(&pseudo_values).1.map(|interval| (interval.high - interval.low) / 2.0)
 }
 
-/// A function of means, and its 95 % interval by [`half_width`], if it has one. `None` where the function has no value.
+/// Returns a function of means, and its 95 % interval by [`half_width`], if it has one. `None`
+/// where the function has no value.
 ///
-/// The means are given: those of percentiles over all replications are not the means of what these are in each.
+/// The means are parameters because a percentile over all replications is not the mean of the
+/// replications' percentiles.
 #[must_use]
 pub fn estimate(
     means: &[f64],
@@ -43,8 +47,8 @@ pub fn estimate(
     Some((value, interval))
 }
 
-/// How much more the first differs from replication to replication than the second: the ratio of their standard deviations,
-/// and its 95 % interval by the F distribution. `None` with fewer than two values of either, or where one does not differ.
+/// Returns the ratio of the standard deviations of two samples of replications, and its 95 %
+/// interval by the F distribution. `None` if a sample has fewer than two values or no variance.
 #[must_use]
 pub fn spread_ratio(one: &[f64], other: &[f64]) -> Option<(f64, Interval)> {
     let ratio = variance(one)? / variance(other)?;
@@ -79,7 +83,7 @@ mod tests {
     fn what_both_share_widens_no_interval() {
         // Differences 1, 2, 3: s = 1, t(2; .975) = 4.3027, over √3.
         assert_is(half_width(&[&[101.0, 22.0, 3.0], &[100.0, 20.0, 0.0]], difference), 2.4842);
-        // Each is twice the other, whatever the replication.
+        // Each is twice the other, in all replications.
         assert_is(half_width(&[&[200.0, 40.0, 2.0], &[100.0, 20.0, 1.0]], ratio), 0.0);
     }
 

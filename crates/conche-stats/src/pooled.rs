@@ -5,18 +5,18 @@ use rand_pcg::Pcg64Mcg;
 
 use super::Interval;
 
-/// Values of all clients of all replications, sorted, each with the replication that it came from.
+/// Values of all clients of all replications, sorted, each with its replication.
 #[derive(Clone, Debug)]
 pub struct Pooled {
     sorted: Vec<(u64, u32)>,
     runs: u32,
 }
 
-/// The percentile `share` (0 to 1) of sorted values, interpolated linearly between the two nearest (the method of
-/// spreadsheets and NumPy's default; Hyndman and Fan's type 7).
+/// Returns the percentile `share` (0 to 1) of sorted values, interpolated linearly between the two
+/// nearest (the method of spreadsheets and NumPy's default; Hyndman and Fan's type 7).
 ///
 /// # Panics
-/// If there is no value.
+/// If `sorted` is empty.
 #[must_use]
 pub fn percentile(sorted: &[u64], share: f64) -> f64 {
     let (below, fraction) = position(sorted.len(), share);
@@ -29,7 +29,7 @@ impl Pooled {
     /// Pools one list of values per replication.
     ///
     /// # Panics
-    /// If there is no value at all.
+    /// If `runs` contains no value.
     #[must_use]
     pub fn new<'a>(runs: impl IntoIterator<Item = &'a [u64]>) -> Self {
         let mut sorted = Vec::new();
@@ -43,16 +43,18 @@ impl Pooled {
         Self { sorted, runs: count }
     }
 
-    /// The percentiles `shares` (0 to 1 each).
+    /// Returns the percentiles `shares` (0 to 1 each).
     #[must_use]
     pub fn percentiles(&self, shares: &[f64]) -> Vec<f64> {
         self.resampled(&vec![1; self.runs as usize], shares)
     }
 
-    /// 95 % intervals of the percentiles `shares`, ascending: replications are drawn with replacement `resamples` times,
-    /// and the interval holds the middle 95 % of what they give. `None` with fewer than two replications.
+    /// Returns 95 % intervals of the percentiles `shares`, ascending: replications are drawn with
+    /// replacement `resamples` times, and the interval contains the middle 95 % of the resulting
+    /// percentiles. `None` with fewer than two replications.
     ///
-    /// The minimum and maximum of a resample never lie outside the sample's, so their intervals are one-sided.
+    /// The minimum and maximum of a resample never lie outside the sample's, so their intervals are
+    /// one-sided.
     #[must_use]
     pub fn intervals(&self, shares: &[f64], resamples: u32, seed: u64) -> Option<Vec<Interval>> {
         if self.runs < 2 || resamples == 0 {
@@ -73,7 +75,8 @@ impl Pooled {
         Some(outcomes.into_iter().map(middle_95).collect())
     }
 
-    /// The percentiles of a sample that holds each replication as often as `weights` says. `shares` ascend.
+    /// Returns the percentiles of a sample that contains each replication `weights` times. `shares`
+    /// ascend.
     fn resampled(&self, weights: &[u32], shares: &[f64]) -> Vec<f64> {
         let total: usize = self.sorted.iter().map(|(_, run)| weights[*run as usize] as usize).sum();
         let mut walk = Walk { sorted: self.sorted.iter(), weights, reached: 0, value: 0 };
@@ -81,7 +84,7 @@ impl Pooled {
         for share in shares {
             let (below, fraction) = position(total, *share);
             let low = walk.to(below);
-            // A step ahead on a copy: the next percentile may lie between the same two values.
+            // A clone looks ahead: the next percentile may lie between the same two values.
             let high = walk.clone().to((below + 1).min(total - 1));
             found.push(interpolate(low, high, fraction));
         }
@@ -89,12 +92,12 @@ impl Pooled {
     }
 }
 
-/// Goes through the order statistics of a resample, upwards only.
+/// An iterator over the order statistics of a resample, ascending.
 #[derive(Clone)]
 struct Walk<'a> {
     sorted: std::slice::Iter<'a, (u64, u32)>,
     weights: &'a [u32],
-    /// How many order statistics lie at or below `value`.
+    /// Number of order statistics at or below `value`.
     reached: usize,
     value: u64,
 }
@@ -111,7 +114,8 @@ impl Walk<'_> {
     }
 }
 
-/// Which order statistic lies at or below a percentile, and how far the percentile is from it to the next.
+/// Returns the index of the order statistic at or below a percentile, and the fraction of the way
+/// to the next.
 fn position(count: usize, share: f64) -> (usize, f64) {
     let exact = (count - 1) as f64 * share.clamp(0.0, 1.0);
     // Not negative and below the count.
@@ -197,7 +201,8 @@ mod tests {
         let runs: Vec<Vec<u64>> = (0..20).map(|run| vec![1000 + 10 * run; 50]).collect();
         let pooled = Pooled::new(runs.iter().map(Vec::as_slice));
         let interval = pooled.intervals(&[0.5], 2000, 1).expect("twenty replications")[0];
-        // The median of 20 equally spaced replications; clients of one run are not 50 independent observations.
+        // The median of 20 equally spaced replications; clients of one run are not 50 independent
+        // observations.
         assert!(interval.contains(1095.0), "{interval:?}");
         assert!(interval.high - interval.low > 30.0, "{interval:?}");
         assert_eq!(pooled.intervals(&[0.5], 2000, 1), pooled.intervals(&[0.5], 2000, 1));

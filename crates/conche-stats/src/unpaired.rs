@@ -1,13 +1,13 @@
-//! What two samples tell of each other that have nothing in common but what was measured.
+//! Comparison of two independent samples.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::Interval;
 use super::interval::variance;
 
-/// How many times larger the values of the first sample are than those of the second: the ratio of their geometric means, and its
-/// 95 % interval by Welch's t of the logarithms. `None` of what has no logarithm, and of an empty sample; no interval with fewer
-/// than two values of either.
+/// Returns the ratio of the geometric means of two samples, and its 95 % interval by Welch's t of
+/// the logarithms. `None` if a value has no logarithm or a sample is empty; no interval if a sample
+/// has fewer than two values.
 #[must_use]
 pub fn ratio_of_means(one: &[f64], other: &[f64]) -> Option<(f64, Option<Interval>)> {
     let (one, other) = (logarithms(one)?, logarithms(other)?);
@@ -26,7 +26,8 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Of the difference of two means, with the degrees of freedom of Welch and Satterthwaite.
+/// Returns the half-width for the difference of two means, with the degrees of freedom of Welch and
+/// Satterthwaite.
 fn half_width(one: &[f64], other: &[f64]) -> Option<f64> {
     let part = |values: &[f64]| Some((variance(values)? / values.len() as f64, values.len() as f64 - 1.0));
     let ((one, one_freedom), (other, other_freedom)) = (part(one)?, part(other)?);
@@ -45,7 +46,8 @@ mod tests {
 
     #[test]
     fn the_interval_of_a_ratio_is_that_of_welch() {
-        // Logarithms 1, 2, 3 and 0, 1, 2, 3: means 2 and 1.5, s²/n = 1/3 and 5/12, 4.96 degrees of freedom, t = 2.5770.
+        // Logarithms 1, 2, 3 and 0, 1, 2, 3: means 2 and 1.5, s²/n = 1/3 and 5/12, 4.96 degrees of
+        // freedom, t = 2.5770.
         let sample = |logarithms: &[f64]| logarithms.iter().map(|value| value.exp()).collect::<Vec<_>>();
         let (ratio, interval) =
             ratio_of_means(&sample(&[1.0, 2.0, 3.0]), &sample(&[0.0, 1.0, 2.0, 3.0])).expect("both are positive");

@@ -1,4 +1,5 @@
-//! Credentials of secured loads, written where the generator and the servers read them. They keep nothing secret.
+//! Credentials of secured loads, written for the generator and the servers. They are test keys, not
+//! secrets.
 
 use std::fs;
 use std::io::Write;
@@ -12,24 +13,25 @@ use super::load::Protection;
 /// The pre-shared key.
 const KEY: &str = "conche bench key";
 
-/// The identity that it is known by.
+/// The identity of the key.
 const IDENTITY: &str = "bench";
 
-/// Sockets that have keys of OSCORE, each its own.
+/// Number of sockets with their own OSCORE keys.
 const SOCKETS: u8 = 16;
 
-/// What the names of servers have that those of clients do not.
+/// Bit that distinguishes servers' sender IDs from clients'.
 const SERVERS: u8 = 0x80;
 
 /// The credentials of one measurement.
 pub struct Credentials {
     protection: Protection,
-    /// Where they are.
+    /// Directory of the files.
     directory: PathBuf,
 }
 
 impl Credentials {
-    /// Writes them below this directory. Those for OSCORE have never been used: both ends begin to count anew.
+    /// Writes the credentials below this directory. OSCORE contexts are new, so both ends start at
+    /// sequence number 0.
     pub fn write(protection: Protection, below: &Path) -> Result<Self> {
         let directory = below.join("credentials");
         let credentials = Self { protection, directory };
@@ -39,7 +41,7 @@ impl Credentials {
         Ok(credentials)
     }
 
-    /// What a server takes behind its other arguments.
+    /// Returns the additional arguments of a server.
     pub fn of_server(&self) -> Vec<String> {
         match self.protection {
             Protection::Plain => Vec::new(),
@@ -48,7 +50,7 @@ impl Credentials {
         }
     }
 
-    /// What `conche get` takes to open a session.
+    /// Returns the arguments of `conche get` that open a session.
     pub fn of_session(&self) -> Vec<String> {
         match self.protection {
             Protection::Psk => {
@@ -59,7 +61,7 @@ impl Credentials {
         }
     }
 
-    /// What `conche bench` takes.
+    /// Returns the arguments of `conche bench`.
     pub fn of_generator(&self) -> Vec<String> {
         match self.protection {
             Protection::Plain | Protection::Psk => self.of_session(),
@@ -93,9 +95,9 @@ fn name(socket: u8) -> String {
     format!("{socket:02x}")
 }
 
-/// In the form of aiocoap, which conche reads as well.
+/// Encodes a context in the format of aiocoap, which conche reads too.
 fn secret(socket: u8, is_client: bool) -> String {
-    // Each end tells its contexts apart by the name that the other one has in them.
+    // The recipient ID distinguishes an end's contexts.
     let (client, server) = (name(socket), name(SERVERS | socket));
     let [sender, recipient] = if is_client { [client, server] } else { [server, client] };
     let items = serde_json::json!({
@@ -104,11 +106,11 @@ fn secret(socket: u8, is_client: bool) -> String {
         "sender-id_hex": sender,
         "recipient-id_hex": recipient,
     });
-    // The programs that read it by a pattern expect a blank behind each colon.
+    // Programs that parse it with a pattern expect a space after each colon.
     format!("{items:#}\n")
 }
 
-/// Writes a file that nobody else may read.
+/// Writes a file that only its owner may read.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     fs::File::options().write(true).create_new(true).mode(0o600).open(path)?.write_all(text.as_bytes())
 }

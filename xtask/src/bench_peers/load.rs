@@ -1,4 +1,4 @@
-//! What is measured: loads of servers, and of clients.
+//! The measured loads of servers and clients.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 /// Bytes of `/big`.
 pub const BIG: f64 = 65536.0;
 
-/// How many destinations a client has in [`Load::ManyServers`].
+/// Number of destinations of a client in [`Load::ManyServers`].
 pub const DESTINATIONS: u32 = 64;
 
 /// How messages are protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// They are not.
+    /// Not at all.
     Plain,
-    /// By DTLS, with a pre-shared key.
+    /// DTLS with a pre-shared key.
     Psk,
-    /// By OSCORE, with keys for each socket.
+    /// OSCORE with keys per socket.
     Oscore,
 }
 
-/// A way to load a server, or to have a client load one.
+/// A load of a server, or of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Load {
@@ -42,7 +42,8 @@ pub enum Load {
     Dtls,
     /// As `Many`, protected by OSCORE.
     Oscore,
-    /// 16 sockets, each with a DTLS session of its own for each request; and before that, many idle sessions.
+    /// 16 sockets, each with a DTLS session of its own for each request; and before that, many idle
+    /// sessions.
     Handshakes,
     /// A client with one destination.
     OneServer,
@@ -51,7 +52,7 @@ pub enum Load {
 }
 
 impl Load {
-    /// In the order in which they are taken.
+    /// All loads, in the order of measurement.
     pub const ALL: [Self; 12] = [
         Self::Many,
         Self::Wide,
@@ -67,7 +68,7 @@ impl Load {
         Self::ManyServers,
     ];
 
-    /// What stands above its table.
+    /// Returns the heading of its table.
     pub fn title(self) -> String {
         match self {
             Self::Many => "16 sockets, 8 requests at a time each".to_owned(),
@@ -91,7 +92,7 @@ impl Load {
         }
     }
 
-    /// How it is called while it runs.
+    /// Returns its name in progress messages.
     pub fn word(self) -> &'static str {
         match self {
             Self::Many => "16 x 8",
@@ -109,7 +110,7 @@ impl Load {
         }
     }
 
-    /// The arguments of `conche bench` for it. Of clients there are none.
+    /// Returns its arguments of `conche bench`; none for a client.
     pub fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Many | Self::Known | Self::Dtls | Self::Oscore => &["--endpoints", "16", "--in-flight", "8"],
@@ -123,7 +124,7 @@ impl Load {
         }
     }
 
-    /// What is asked for.
+    /// Returns the requested path.
     pub fn path(self) -> &'static str {
         match self {
             Self::Observed | Self::Crowd => "/tick",
@@ -132,7 +133,7 @@ impl Load {
         }
     }
 
-    /// How its messages are protected.
+    /// Returns the protection of its messages.
     pub fn protection(self) -> Protection {
         match self {
             Self::Dtls | Self::Handshakes => Protection::Psk,
@@ -141,17 +142,17 @@ impl Load {
         }
     }
 
-    /// Notifications are counted, and not answers.
+    /// Whether notifications are counted instead of responses.
     pub fn is_observed(self) -> bool {
         matches!(self, Self::Observed | Self::Crowd)
     }
 
-    /// Its table has ratios to `Many`.
+    /// Whether its table has ratios to `Many`.
     pub fn is_compared_with_many(self) -> bool {
         matches!(self, Self::Known | Self::Dtls | Self::Oscore)
     }
 
-    /// The servers that a client asks; `None` if a server is measured.
+    /// Returns the number of servers that a client uses; `None` if a server is measured.
     pub fn destinations(self) -> Option<u32> {
         match self {
             Self::OneServer => Some(1),

@@ -1,4 +1,4 @@
-//! What the machine is, and what its processes use of it, as Linux says.
+//! The machine, and the CPU and memory use of its processes, from Linux's `/proc`.
 
 use std::fs;
 use std::time::Instant;
@@ -6,30 +6,31 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
-/// The core of a server, and of a client that is measured beside its server.
+/// Core of a server, and of a measured client's server.
 pub const SERVER_CORE: &str = "0";
-/// The core of the generator, and of a client.
+/// Core of the generator, and of a measured client.
 pub const CLIENT_CORE: &str = "1";
 
-/// `/proc` counts time in these parts of a second, on every Linux that Rust's standard library knows.
+/// `/proc` counts time in these fractions of a second, on every Linux that Rust's standard library
+/// supports.
 const TICKS_PER_S: f64 = 100.0;
 
-/// What was measured on which machine.
+/// The machine of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Machine {
-    /// Cores that may be used.
+    /// Available cores.
     pub cores: usize,
-    /// What its maker calls the processor.
+    /// Processor model.
     pub processor: String,
-    /// The kernel's version.
+    /// Kernel version.
     pub kernel: String,
 }
 
 impl Machine {
-    /// This one.
+    /// Returns this machine.
     ///
     /// # Errors
-    /// Without two cores, or on a system other than Linux.
+    /// With fewer than two cores, or on a system other than Linux.
     pub fn this() -> Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         if cores < 2 {
@@ -43,11 +44,11 @@ impl Machine {
     }
 }
 
-/// What has been used until now, in seconds of a core.
+/// CPU time used so far, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Used {
     at: Instant,
-    /// By everybody.
+    /// By all processes.
     all: f64,
     server: f64,
     /// By the generator or the client.
@@ -55,7 +56,7 @@ pub struct Used {
 }
 
 impl Used {
-    /// Until now, by a server and, once it is there, its load.
+    /// Reads the CPU time of a server and, once it runs, its load.
     pub fn now(server: u32, load: Option<u32>) -> Result<Self> {
         let all = all_busy(&read("/proc/stat")?).context("/proc/stat is not as expected")?;
         let of = |process: u32| -> Result<f64> {
@@ -66,17 +67,17 @@ impl Used {
         Ok(Self { at: Instant::now(), all, server: of(server)?, load })
     }
 
-    /// What the server has used since then.
+    /// Returns the server's CPU time since `earlier`.
     pub fn by_server_since(&self, earlier: &Self) -> f64 {
         self.server - earlier.server
     }
 
-    /// What its load has used since then.
+    /// Returns the load's CPU time since `earlier`.
     pub fn by_load_since(&self, earlier: &Self) -> f64 {
         self.load - earlier.load
     }
 
-    /// The share of one core's time that neither the server nor its load have used since then.
+    /// Returns the share of one core that other processes have used since `earlier`.
     pub fn foreign_since(&self, earlier: &Self) -> f64 {
         let seconds = self.at.duration_since(earlier.at).as_secs_f64();
         let ours = self.by_server_since(earlier) + self.by_load_since(earlier);
@@ -85,7 +86,7 @@ impl Used {
     }
 }
 
-/// Bytes of a process that are in memory.
+/// Returns the resident memory of a process in bytes.
 pub fn resident(process: u32) -> Result<f64> {
     let status = read(&format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("the process has ended")?;
@@ -97,7 +98,8 @@ fn read(path: &str) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {path}; this chore needs Linux"))
 }
 
-/// Seconds that cores were busy: user, nice, system, irq, softirq, steal; not idle, iowait.
+/// Sums the busy time of all cores in seconds: user, nice, system, irq, softirq, steal; not idle,
+/// iowait.
 fn all_busy(stat: &str) -> Option<f64> {
     let fields = stat.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<f64> = fields.split_whitespace().map_while(|field| field.parse().ok()).collect();
@@ -105,9 +107,9 @@ fn all_busy(stat: &str) -> Option<f64> {
     busy.sum::<Option<f64>>().map(|ticks| ticks / TICKS_PER_S)
 }
 
-/// Seconds of a core that a process has used.
+/// Returns the CPU time of a process in seconds.
 fn time(stat: &str) -> Option<f64> {
-    // The name is in parentheses, and may hold anything, these too.
+    // The name is in parentheses, and may itself contain parentheses.
     let (_, fields) = stat.rsplit_once(')')?;
     let ticks = |at: usize| fields.split_whitespace().nth(at)?.parse::<f64>().ok();
     Some((ticks(11)? + ticks(12)?) / TICKS_PER_S)

@@ -1,4 +1,4 @@
-//! One measurement: a server and its load, or a client and its servers, each on its core.
+//! One measurement: a server and its load, or a client and its servers, each on its own core.
 
 use std::io::Read;
 use std::process::Stdio;
@@ -16,21 +16,21 @@ use super::server::Server;
 use super::setup::{self, Setup};
 use crate::peers::Process;
 
-/// Between changes of `/tick`, in milliseconds.
+/// Interval of changes of `/tick`, in milliseconds.
 const TICK_MS: u32 = 5;
 
-/// How long measurements take.
+/// The extent of the measurements.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Extent {
-    /// Of each, how often it is made.
+    /// Repetitions of each measurement.
     pub rounds: u32,
-    /// How long it measures.
+    /// Duration of a measurement, in seconds.
     pub seconds: f64,
-    /// How long it loads before that.
+    /// Load before the measurement, in seconds.
     pub warm_up: f64,
-    /// Peers that are to be known in [`Load::Known`].
+    /// Number of peers to create in [`Load::Known`].
     pub known: u32,
-    /// How long they may take to become so.
+    /// Maximum time to create them, in seconds.
     pub introducing: f64,
 }
 
@@ -43,7 +43,7 @@ pub fn server(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Resu
     };
     let started = || Server::start(setup, peer, number, load.protection());
     let sessions = match load {
-        // What was open leaves memory behind: this server does nothing else.
+        // A separate server, as closed sessions leave memory allocated.
         Load::Handshakes => Some(memory::sessions(setup, &started()?)?),
         _ => None,
     };
@@ -66,8 +66,8 @@ pub fn server(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Resu
     })
 }
 
-/// Runs the generator with these arguments, and watches it for so long. Its end may come later: it waits for what is in flight, and
-/// that is not measured.
+/// Runs the generator with these arguments, and measures CPU time for `seconds`. The generator may
+/// end later, as it waits for requests in flight; that time is not measured.
 pub fn generate(
     setup: &Setup<'_>,
     server: &Server,
@@ -79,7 +79,7 @@ pub fn generate(
     Ok((report(&mut generator).with_context(|| format!("`conche bench … {}`", arguments.join(" ")))?, watched))
 }
 
-/// Starts the generator with these arguments, behind those that every load of this server has.
+/// Starts the generator with these arguments after those common to all loads of this server.
 pub fn generator(setup: &Setup<'_>, server: &Server, load: Load, arguments: &[&str]) -> Result<Process> {
     let common = ["bench", &server.uri(load.path()), "--json", "--quiet"].map(str::to_owned);
     let arguments = arguments.iter().map(|&argument| argument.to_owned());
@@ -88,13 +88,13 @@ pub fn generator(setup: &Setup<'_>, server: &Server, load: Load, arguments: &[&s
     setup::start(&[setup.generator()], CLIENT_CORE, &arguments, outputs).map(Process)
 }
 
-/// What the generator says at its end.
+/// Reads the generator's report at its end.
 pub fn report(generator: &mut Process) -> Result<Report> {
     let text = printed(generator)?;
     serde_json::from_str(&text).with_context(|| format!("it prints {text:?}"))
 }
 
-/// Measures a client beside the floor's server.
+/// Measures a client with the raw server.
 pub fn client(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Result<Sample> {
     let program = setup.client(peer)?;
     let destinations = load.destinations().unwrap_or(1);
@@ -121,15 +121,15 @@ pub fn client(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Resu
     })
 }
 
-/// What a server and a program that loads it have used.
+/// CPU use of a server and of other processes during a load.
 pub struct Watched {
-    /// Seconds of a core that the server took while both were watched.
+    /// CPU seconds of the server.
     server_s: f64,
-    /// The share of one core that others used in that time.
+    /// Share of one core that other processes used.
     foreign: f64,
 }
 
-/// Watches a server, and a program from its start on, for so long.
+/// Measures CPU use for `seconds`, from the start of a program.
 fn watch(server: &Server, seconds: f64, start: impl FnOnce() -> Result<Process>) -> Result<(Process, Watched)> {
     let before = Used::now(server.id(), None)?;
     let process = start()?;
@@ -138,7 +138,7 @@ fn watch(server: &Server, seconds: f64, start: impl FnOnce() -> Result<Process>)
     Ok((process, Watched { server_s: after.by_server_since(&before), foreign: after.foreign_since(&before) }))
 }
 
-/// What a program has printed, once it has ended by itself.
+/// Returns the output of a program once it has ended by itself.
 fn printed(process: &mut Process) -> Result<String> {
     let mut text = String::new();
     process.0.stdout.take().context("it is piped")?.read_to_string(&mut text)?;

@@ -1,4 +1,4 @@
-//! What servers take of memory for each peer that they know, and for each session that is open.
+//! Memory of servers per known peer and per open session.
 
 use std::net::Ipv4Addr;
 use std::process::Stdio;
@@ -13,29 +13,30 @@ use super::peer::Peer;
 use super::server::Server;
 use super::setup::{self, Setup};
 
-/// DTLS sessions that are open at the same time.
+/// Number of open DTLS sessions.
 pub const SESSIONS: u32 = 2000;
 
-/// Peers come in groups of so many: more at a time than a server's buffer holds would be lost.
+/// Peers per group: more at a time would overflow a server's socket buffer.
 const AT_ONCE: u32 = 200;
 
-/// The address of the loopback network that the first group has; each has one of its own.
+/// Loopback address of the first group; each group has its own.
 const FIRST_GROUP: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
 
-/// How long sessions are left idle, and when in this time memory is read, from its end.
+/// Time for which sessions stay idle, and the window before its end in which memory is read.
 const IDLE: Duration = Duration::from_secs(4);
 const READ_BEFORE_END: [Duration; 2] = [Duration::from_millis(500), Duration::from_millis(3000)];
 
-/// How often memory is read.
+/// Interval between memory readings.
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// Many of something, and what each takes.
+/// A number of peers or sessions, and the memory of each.
 pub struct Held {
     pub count: f64,
     pub bytes_each: f64,
 }
 
-/// Has many peers ask a server once, for so long at most: there are servers that need longer for each, the more they know.
+/// Sends one request from each of many peers, within a time limit: some servers take longer per
+/// peer, the more they know.
 pub fn peers(setup: &Setup<'_>, server: &Server, extent: Extent) -> Result<Held> {
     let before = machine::resident(server.id())?;
     let deadline = Instant::now() + Duration::from_secs_f64(extent.introducing);
@@ -44,9 +45,10 @@ pub fn peers(setup: &Setup<'_>, server: &Server, extent: Extent) -> Result<Held>
         if Instant::now() > deadline {
             break;
         }
-        // No two of them can have the same port then.
+        // Separate addresses, so that no two peers share a port.
         let from = Ipv4Addr::from_bits(FIRST_GROUP.to_bits() + group).to_string();
-        // Who is not answered in time is not known, and holds up nobody.
+        // A request without a timely response does not count as a peer, and does not delay the
+        // others.
         let arguments = ["--endpoints", &each, "--requests", &each, "--bind", &from, "--timeout", "10s"];
         answered += measure::generate(setup, server, Load::Known, &arguments, 0.0)?.0.answered;
     }
@@ -54,7 +56,7 @@ pub fn peers(setup: &Setup<'_>, server: &Server, extent: Extent) -> Result<Held>
     Ok(Held { count, bytes_each: (machine::resident(server.id())? - before) / count })
 }
 
-/// Opens sessions, and leaves them idle: a request each tenth of a second is for all of them.
+/// Opens sessions and leaves them idle, except for ten requests per second over all of them.
 pub fn sessions(setup: &Setup<'_>, server: &Server) -> Result<Held> {
     let before = used(setup, server)?;
     let (endpoints, duration) = (SESSIONS.to_string(), format!("{}s", IDLE.as_secs()));
@@ -70,7 +72,7 @@ pub fn sessions(setup: &Setup<'_>, server: &Server) -> Result<Held> {
         let [least, most] = READ_BEFORE_END;
         (least..most).contains(&ended.duration_since(*at))
     };
-    // What came last is long after the last handshake.
+    // The last readings are long after the last handshake.
     let (_, after) = read.into_iter().rfind(|(at, _)| is_idle(at)).context("no memory was read in time")?;
     match report.sessions() {
         count if count < u64::from(SESSIONS) => bail!("of {SESSIONS} sessions {count} are open"),
@@ -78,7 +80,8 @@ pub fn sessions(setup: &Setup<'_>, server: &Server) -> Result<Held> {
     }
 }
 
-/// Bytes that a server uses: what is resident, or, where a collector of garbage lets that grow as it likes, what is alive in its heap.
+/// Returns the memory of a server in bytes: resident or, with a garbage collector, live in the
+/// heap.
 fn used(setup: &Setup<'_>, server: &Server) -> Result<f64> {
     if server.peer != Peer::Californium {
         return machine::resident(server.id());
@@ -90,7 +93,7 @@ fn used(setup: &Setup<'_>, server: &Server) -> Result<f64> {
         .context("jcmd does not say how many bytes are alive; its log in target/bench-peers may")
 }
 
-/// The sum of bytes in the last line of a histogram.
+/// Returns the bytes in the last line of a histogram.
 fn alive(histogram: &str) -> Option<f64> {
     let total = histogram.lines().rev().find_map(|line| line.trim().strip_prefix("Total"))?;
     total.split_whitespace().nth(1)?.parse().ok()

@@ -1,20 +1,21 @@
-//! `cargo xtask bench-peers`: how fast conche and other implementations serve and ask on this machine, one beside the other.
+//! `cargo xtask bench-peers`: compares the speed of conche and other implementations, as servers
+//! and clients on this machine.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`peer`] | who is measured |
-//! | [`load`] | how they are loaded |
-//! | [`setup`] | what must be installed and built |
-//! | [`credentials`] | what those show each other who protect what they say |
-//! | [`machine`] | what the machine is, and what processes use of it |
-//! | [`server`] | a server that is measured |
+//! | [`peer`] | the measured implementations |
+//! | [`load`] | the loads |
+//! | [`setup`] | installation and builds |
+//! | [`credentials`] | credentials of secured loads |
+//! | [`machine`] | the machine, and the resources that processes use |
+//! | [`server`] | a measured server |
 //! | [`measure`] | one measurement |
-//! | [`memory`] | what a server takes for each peer and each session |
-//! | [`sample`] | what one measurement gave |
-//! | [`progress`] | how long the rest will take |
+//! | [`memory`] | memory per peer and per session |
+//! | [`sample`] | the result of one measurement |
+//! | [`progress`] | the remaining time |
 //! | [`results`] | medians, ratios and doubts |
 //! | [`table`] | terminal, JSON, docs/performance.md |
-//! | [`page`] | tables among those that are there |
+//! | [`page`] | merging new tables into a page |
 
 mod credentials;
 mod load;
@@ -48,7 +49,7 @@ use results::Results;
 use setup::Setup;
 use table::About;
 
-/// Where the tables are kept.
+/// The document of the tables.
 const DOCUMENT: &str = "docs/performance.md";
 
 /// What to measure, and what to do with the results.
@@ -60,7 +61,8 @@ pub struct Options {
     /// Load them so only, by commas. What `known`, `dtls` and `oscore` are compared with is `many`.
     #[arg(long, value_name = "LOAD", value_delimiter = ',', value_enum)]
     loads: Vec<Load>,
-    /// How often each measurement is made; the medians are told. One round of all takes twenty minutes and some.
+    /// How often each measurement is made; the medians are told. One round of all takes twenty
+    /// minutes and some.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
     /// How long each measures, in seconds.
@@ -72,13 +74,14 @@ pub struct Options {
     /// Print JSON: an object with "schema", "about" and "rows".
     #[arg(long)]
     json: bool,
-    /// Put the tables into docs/performance.md, after each round. Those of loads that are not measured stay, and say when they were; a
-    /// table that is measured has only those peers that are, and what it had more is named.
+    /// Put the tables into docs/performance.md, after each round. Those of loads that are not
+    /// measured stay, and say when they were; a table that is measured has only those peers that
+    /// are, and what it had more is named.
     #[arg(long)]
     write: bool,
 }
 
-/// It is one of these, or nothing was said.
+/// Whether `one` is chosen; without a choice, all are.
 fn is_chosen<T: PartialEq>(chosen: &[T], one: &T) -> bool {
     chosen.is_empty() || chosen.contains(one)
 }
@@ -94,7 +97,7 @@ impl Options {
         }
     }
 
-    /// What is kept is complete.
+    /// Checks that the tables to write are complete.
     fn check(&self) -> Result<()> {
         let compared = self.loads.iter().find(|load| load.is_compared_with_many());
         match compared.filter(|_| self.write && !self.loads.contains(&Load::Many)) {
@@ -106,10 +109,10 @@ impl Options {
     }
 }
 
-/// Measures, tells, and writes if that is asked for.
+/// Runs the measurements, prints the results, and writes them if requested.
 ///
 /// # Errors
-/// If one that was asked for could not be built or measured. All others are told nevertheless.
+/// If an implementation cannot be built or measured. The others are reported all the same.
 pub fn run(project: &Project, options: &Options) -> Result<()> {
     options.check()?;
     let (machine, extent) = (Machine::this()?, options.extent());
@@ -166,7 +169,7 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
                 Err(error) => out(format!("{} in round {number} of {}", peer.name(), load.word()), &error),
             }
         }
-        // What is interrupted later has at least the rounds before.
+        // After an interruption, the completed rounds are in the document.
         if options.write {
             write(project, &table::page(&results, &about(number)).over(&former))?;
         }
@@ -187,7 +190,7 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Puts the tables into their place in the document.
+/// Replaces the tables in the document.
 fn write(project: &Project, page: &Page) -> Result<()> {
     let document = PEERS.replaced(&project.read(DOCUMENT)?, &format!("\n{page}\n")).context(DOCUMENT)?;
     fs::write(project.root.join(DOCUMENT), document).with_context(|| format!("cannot write {DOCUMENT}"))

@@ -1,20 +1,20 @@
-//! [`Page`]: tables below their titles, with how each was measured; and how those of a run go among those that are there.
+//! [`Page`]: tables with titles and conditions, and their merge with an earlier page.
 
 use std::fmt::{self, Display, Formatter};
 
 use super::load::Load;
 use super::results::Doubt;
 
-/// What titles begin with, behind the line before.
+/// Start of a title, after the line before.
 const TITLE: &str = "\n### ";
 
-/// What the words begin with that say how a table was measured.
+/// Start of the conditions of a table.
 const TOLD: &str = "Measured on ";
 
-/// Tables, and how they were measured.
+/// Tables and the conditions of their measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// How those were measured that say nothing else.
+    /// Conditions of the tables without their own.
     told: String,
     sections: Vec<Section>,
 }
@@ -24,12 +24,12 @@ pub struct Page {
 struct Section {
     title: String,
     told: String,
-    /// The table, and what has to be said of its columns.
+    /// Table and notes on its columns.
     text: String,
 }
 
 impl Page {
-    /// Tables that were measured in one way.
+    /// Creates a page of tables with the same conditions.
     pub fn new(told: String, tables: impl Iterator<Item = (Load, String)>) -> Self {
         let told = told.trim().to_owned();
         let section = |(load, text): (Load, String)| Section {
@@ -40,7 +40,7 @@ impl Page {
         Self { sections: tables.map(section).collect(), told }
     }
 
-    /// Reads what was written.
+    /// Parses a written page.
     pub fn read(text: &str) -> Self {
         let without_marks = |text: &str| {
             let is_mark = |line: &&str| Doubt::ALL.into_iter().any(|doubt| *line == explained(doubt));
@@ -61,15 +61,16 @@ impl Page {
         Self { sections: sections.collect(), told }
     }
 
-    /// These tables, and those of an earlier page whose loads were not measured again. They keep how they were measured.
+    /// Adds the tables of an earlier page whose loads were not measured again, with their
+    /// conditions.
     pub fn over(mut self, earlier: &Self) -> Self {
         let own: Vec<_> = self.sections.iter().map(|section| section.title.clone()).collect();
         self.sections.extend(earlier.sections.iter().filter(|section| !own.contains(&section.title)).cloned());
         let place = |section: &Section| Load::ALL.into_iter().position(|load| load.title() == section.title);
-        // What is no load any more is nobody's to measure again.
+        // Drops tables of loads that no longer exist.
         self.sections.retain(|section| place(section).is_some());
         self.sections.sort_by_key(place);
-        // What most have in common is said once.
+        // The most frequent conditions are stated once, above all tables.
         let count = |told: &str| self.sections.iter().filter(|section| section.told == told).count();
         if count(&earlier.told) > count(&self.told) {
             self.told.clone_from(&earlier.told);
@@ -77,18 +78,18 @@ impl Page {
         self
     }
 
-    /// Rows of an earlier page that this one does not have, each with its table's title.
+    /// Lists rows of an earlier page that this one lacks, with their table's title.
     pub fn lost(&self, earlier: &Self) -> Vec<String> {
         let here: Vec<_> = self.rows().collect();
         let lost = earlier.rows().filter(|row| !here.contains(row));
         lost.map(|(title, name)| format!("{name} in “{title}”")).collect()
     }
 
-    /// The title of each table, with the name of each row.
+    /// Returns title and name of each row.
     fn rows(&self) -> impl Iterator<Item = (&str, &str)> {
         self.sections.iter().flat_map(|section| {
             let rows = section.text.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
-            // The first are heads and a rule.
+            // The first two rows are the header and its rule.
             rows.skip(2).map(|name| (section.title.as_str(), name.trim()))
         })
     }
@@ -109,7 +110,7 @@ impl Display for Page {
     }
 }
 
-/// A mark, and what it says.
+/// Formats a mark with its meaning.
 fn explained(doubt: Doubt) -> String {
     format!("{} {}", doubt.mark(), doubt.meaning())
 }

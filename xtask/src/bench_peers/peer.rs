@@ -1,4 +1,4 @@
-//! Who is measured.
+//! The measured implementations.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::load::Load;
 use crate::peers::{AIOCOAP, CALIFORNIUM};
 
-/// An implementation, or the floor.
+/// An implementation, or the raw baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Peer {
@@ -31,7 +31,7 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// In the order of the tables.
+    /// All peers, in the order of the tables.
     pub const ALL: [Self; 9] = [
         Self::Raw,
         Self::Conche,
@@ -44,7 +44,7 @@ impl Peer {
         Self::Aiocoap,
     ];
 
-    /// Its name, as its authors write it.
+    /// Returns its name, as its authors write it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Raw => "raw UDP",
@@ -59,7 +59,7 @@ impl Peer {
         }
     }
 
-    /// The directory of its programs in `bench/peers`, and the word for it in arguments.
+    /// Returns the directory of its programs in `bench/peers`, also its name in arguments.
     pub fn word(self) -> &'static str {
         match self {
             Self::Raw => "raw",
@@ -69,7 +69,7 @@ impl Peer {
         }
     }
 
-    /// The version that is measured, where we say which; of Debian's it is what is installed.
+    /// Returns the pinned version; `None` for Debian's packages and the baseline.
     pub fn version(self) -> Option<&'static str> {
         match self {
             Self::Conche | Self::ConcheBusyPoll => Some(env!("CARGO_PKG_VERSION")),
@@ -82,7 +82,7 @@ impl Peer {
         }
     }
 
-    /// What its client is told besides.
+    /// Returns additional arguments of its client.
     pub fn of_client(self) -> &'static [&'static str] {
         match self {
             Self::ConcheBusyPoll => &["100"],
@@ -90,15 +90,15 @@ impl Peer {
         }
     }
 
-    /// It can be loaded so.
+    /// Whether this load applies to it.
     pub fn takes(self, load: Load) -> bool {
         match load {
-            // It waits for one answer at a time; nothing else about it is another.
+            // Busy polling only affects waits for a single response.
             _ if self == Self::ConcheBusyPoll => load == Load::OneServer,
             Load::Many | Load::Wide | Load::Single | Load::OneServer | Load::ManyServers => true,
             Load::Dtls | Load::Handshakes => matches!(self, Self::Conche | Self::Libcoap | Self::Californium),
             Load::Oscore => matches!(self, Self::Conche | Self::Californium | Self::Aiocoap),
-            // There is nothing in it that could grow, tell or divide.
+            // The baseline has no state, notifications or blocks.
             _ => self != Self::Raw,
         }
     }

@@ -1,28 +1,28 @@
-//! How far the measurements are, and how long those that remain will take.
+//! Progress of the measurements, and the remaining time.
 
 use std::time::Duration;
 
 use super::load::Load;
 use super::measure::Extent;
 
-/// What a measurement takes beside its load: a start, an end, and what is in flight then.
+/// Overhead of a measurement: start, end, and requests in flight.
 const AROUND_S: f64 = 2.0;
 
-/// What it takes to find out how much memory a session needs.
+/// Duration of measuring the memory per session.
 const SESSIONS_S: f64 = 7.0;
 
-/// Measurements in their order, with how long they are to take in seconds.
+/// Measurements in order, with their expected durations in seconds.
 pub struct Progress {
     expected: Vec<f64>,
     done: usize,
 }
 
 impl Progress {
-    /// None of these has been made.
+    /// Creates the progress of these loads.
     pub fn new(loads: impl IntoIterator<Item = Load>, extent: Extent) -> Self {
         let expected = loads.into_iter().map(|load| {
             let extra = match load {
-                // Most servers are faster. Those that are not end it.
+                // The maximum: slow servers reach it, most are faster.
                 Load::Known => extent.introducing,
                 Load::Handshakes => SESSIONS_S,
                 _ => 0.0,
@@ -32,11 +32,12 @@ impl Progress {
         Self { expected: expected.collect(), done: 0 }
     }
 
-    /// The next begins, so long after the first did. The answer is which it is and what remains.
+    /// Starts the next measurement, `elapsed` after the first. Returns its number and the remaining
+    /// time.
     pub fn next(&mut self, elapsed: Duration) -> String {
         let (done, left) = self.expected.split_at(self.done.min(self.expected.len()));
         let (was_expected, left): (f64, f64) = (done.iter().sum(), left.iter().sum());
-        // Those that are done say how much this machine differs from what is expected.
+        // Completed measurements calibrate the expectation to this machine.
         let pace = if was_expected > 0.0 { elapsed.as_secs_f64() / was_expected } else { 1.0 };
         self.done += 1;
         format!("{} of {}, {:.0} min to go", self.done, self.expected.len(), (left * pace / 60.0).ceil())

@@ -1,4 +1,4 @@
-//! What all measurements come to: medians over rounds, and ratios of them.
+//! The results of all measurements: medians over rounds, and their ratios.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use super::load::Load;
 use super::peer::Peer;
 use super::sample::Sample;
 
-/// A round in which others used more of a core than this is disturbed.
+/// A round counts as disturbed if other processes used more of a core than this.
 pub const MOST_FOREIGN: f64 = 0.05;
 
-/// A generator, or a client's server, that is busy for more of its time than this is the limit.
+/// Share of busy time from which a generator, or a client's server, is the bottleneck.
 pub const MOST_BUSY: f64 = 0.95;
 
-/// More requests than this without a proper response make the numbers doubtful.
+/// Share of requests without a proper response from which the results are doubtful.
 pub const MOST_MISSING: f64 = 0.001;
 
 /// The samples of all rounds.
@@ -23,26 +23,26 @@ pub struct Results {
     samples: BTreeMap<(Load, Peer), Vec<Sample>>,
 }
 
-/// A number of a sample.
+/// Accessor of a sample's value.
 pub type Of = fn(&Sample) -> Option<f64>;
 
-/// What puts a number in doubt.
+/// A reason to doubt a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Doubt {
-    /// Others used the machine, in all rounds.
+    /// Other processes used the machine in all rounds.
     Disturbed,
-    /// The generator, or a client's server, had no more to give.
+    /// The generator, or a client's server, was the bottleneck.
     Generator,
-    /// Requests remained without the response that was asked for.
+    /// Requests lacked the expected response.
     Missing,
 }
 
 impl Doubt {
-    /// All of them.
+    /// All doubts.
     pub const ALL: [Self; 3] = [Self::Disturbed, Self::Generator, Self::Missing];
 
-    /// How it is marked.
+    /// Returns its mark.
     pub fn mark(self) -> char {
         match self {
             Self::Disturbed => '~',
@@ -51,7 +51,7 @@ impl Doubt {
         }
     }
 
-    /// What the mark says.
+    /// Returns the meaning of its mark.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Disturbed => "others used more than 5 % of a core in every round",
@@ -62,35 +62,36 @@ impl Doubt {
 }
 
 impl Results {
-    /// Adds what a round gave.
+    /// Adds the sample of a round.
     pub fn add(&mut self, load: Load, peer: Peer, sample: Sample) {
         self.samples.entry((load, peer)).or_default().push(sample);
     }
 
-    /// All samples of one.
+    /// Returns all samples of a load and peer.
     pub fn samples(&self, load: Load, peer: Peer) -> &[Sample] {
         self.samples.get(&(load, peer)).map_or(&[], Vec::as_slice)
     }
 
-    /// Those that have samples of a load, in the order of the tables.
+    /// Returns the peers with samples of a load, in the order of the tables.
     pub fn measured(&self, load: Load) -> impl Iterator<Item = Peer> {
         Peer::ALL.into_iter().filter(move |&peer| !self.samples(load, peer).is_empty())
     }
 
-    /// The median of a number over undisturbed rounds; over all if there is none.
+    /// Returns the median of a value over undisturbed rounds; over all rounds if none is
+    /// undisturbed.
     pub fn median(&self, load: Load, peer: Peer, of: Of) -> Option<f64> {
         let samples = self.samples(load, peer);
         let quiet: Vec<f64> = samples.iter().filter(|sample| !is_disturbed(sample)).filter_map(of).collect();
         median(if quiet.is_empty() { samples.iter().filter_map(of).collect() } else { quiet })
     }
 
-    /// How many times as large it is as the same number of another load or peer.
+    /// Returns the ratio of a value to the same value of another load or peer.
     pub fn ratio(&self, (load, peer): (Load, Peer), (than, other): (Load, Peer), of: Of) -> Option<f64> {
         let (number, other) = (self.median(load, peer, of)?, self.median(than, other, of)?);
         (other > 0.0).then(|| number / other)
     }
 
-    /// What puts the numbers of one in doubt.
+    /// Returns the reasons to doubt a peer's values.
     pub fn doubts(&self, load: Load, peer: Peer) -> Vec<Doubt> {
         let samples = self.samples(load, peer);
         let is_in = |doubt: &Doubt| match doubt {
@@ -106,7 +107,7 @@ fn is_disturbed(sample: &Sample) -> bool {
     sample.foreign > MOST_FOREIGN
 }
 
-/// The one in the middle, or the mean of the two that are.
+/// Returns the median.
 fn median(mut numbers: Vec<f64>) -> Option<f64> {
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;

@@ -1,4 +1,4 @@
-//! What one measurement gave, and how it is read from a report of `conche bench --json`.
+//! The result of one measurement, and its source, the report of `conche bench --json`.
 
 use std::collections::BTreeMap;
 
@@ -6,31 +6,32 @@ use serde::{Deserialize, Serialize};
 
 use super::load::{BIG, Load};
 
-/// What one measurement gave.
+/// The result of one measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Sample {
-    /// Requests, notifications or bytes a second.
+    /// Requests, notifications or bytes per second.
     pub per_s: f64,
-    /// Microseconds of a core that the server, or the client that is measured, took for a request, a notification or a body.
+    /// CPU microseconds of the measured server or client per request, notification or body.
     pub cpu_us: Option<f64>,
-    /// Of requests, from when they were due.
+    /// Latency of requests, from their due time.
     pub p50_us: Option<f64>,
     pub p99_us: Option<f64>,
-    /// Peers that were known when it began.
+    /// Peers known before the load.
     pub known: Option<f64>,
-    /// Memory for each of them.
+    /// Memory per known peer.
     pub bytes_per_peer: Option<f64>,
-    /// Memory for an idle DTLS session.
+    /// Memory per idle DTLS session.
     pub bytes_per_session: Option<f64>,
-    /// Requests without a response 2.05, as a share.
+    /// Share of requests without a response 2.05.
     pub missing: f64,
-    /// The share of its time that the generator, or a client's server, was busy: near 1 it was the limit.
+    /// Share of time in which the generator, or a client's server, was busy; near 1 it was the
+    /// bottleneck.
     pub generator: f64,
-    /// The share of one core that others used meanwhile.
+    /// Share of one core that other processes used.
     pub foreign: f64,
 }
 
-/// What is needed of the generator's report.
+/// The required parts of the generator's report.
 #[derive(Debug, Deserialize)]
 pub struct Report {
     requests: u64,
@@ -46,12 +47,13 @@ pub struct Report {
 }
 
 impl Report {
-    /// Sessions that were open when the test was over.
+    /// Returns the number of sessions open at the end.
     pub fn sessions(&self) -> u64 {
         self.handshakes.as_ref().map_or(0, |handshakes| handshakes.opened.saturating_sub(handshakes.lost))
     }
 
-    /// What it comes to, with the server's time on a core and others' share of one.
+    /// Computes the sample; `server_s` is the server's CPU time, `foreign` the share of other
+    /// processes.
     pub fn sample(&self, load: Load, server_s: f64, foreign: f64) -> Sample {
         let (count, per_s) = match (&self.notifications, load) {
             (Some(notifications), _) => (notifications.count, notifications.per_s),

@@ -1,4 +1,4 @@
-//! A server that is measured: its start, until it answers.
+//! A measured server, and its start.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::Stdio;
@@ -13,22 +13,22 @@ use super::peer::Peer;
 use super::setup::{self, Setup};
 use crate::peers::Process;
 
-/// How long one may take until it answers.
+/// Maximum time until a server responds.
 const START: Duration = Duration::from_secs(60);
 
-/// A server that answers.
+/// A server that responds.
 pub struct Server {
     process: Process,
     pub peer: Peer,
     pub address: SocketAddr,
     pub protection: Protection,
-    /// What whoever asks it has.
+    /// Credentials of its clients.
     pub credentials: Credentials,
 }
 
 impl Server {
-    /// Starts one, and waits until it answers. The number is what its programs take beside a port: of the floor how many ports
-    /// there are, of others the interval of `/tick`.
+    /// Starts a server, and waits until it responds. `number` is the second argument of its
+    /// program: the number of ports for the baseline, the interval of `/tick` for others.
     pub fn start(setup: &Setup<'_>, peer: Peer, number: u32, protection: Protection) -> Result<Self> {
         let program = setup.server(peer, protection)?;
         let credentials = setup.credentials(protection)?;
@@ -40,7 +40,7 @@ impl Server {
         let mut server = Self { process, peer, address, protection, credentials };
         match protection {
             Protection::Psk => server.wait_for_sessions(setup)?,
-            // It answers what is not protected as well.
+            // An OSCORE server also answers unprotected requests.
             Protection::Plain | Protection::Oscore => server.wait()?,
         }
         Ok(server)
@@ -50,13 +50,13 @@ impl Server {
         self.process.0.id()
     }
 
-    /// What it has of this path.
+    /// Returns the URI of a path.
     pub fn uri(&self, path: &str) -> String {
         let scheme = if self.protection == Protection::Psk { "coaps" } else { "coap" };
         format!("{scheme}://{}{path}", self.address)
     }
 
-    /// Asks it through sessions until it answers.
+    /// Sends requests over DTLS until it responds.
     fn wait_for_sessions(&mut self, setup: &Setup<'_>) -> Result<()> {
         let asked = ["get", &self.uri("/test"), "--quiet", "--timeout", "1"].map(str::to_owned);
         let arguments = [asked.to_vec(), self.credentials.of_session()].concat();
@@ -72,7 +72,7 @@ impl Server {
         bail!("the server does not answer through sessions");
     }
 
-    /// It still runs.
+    /// Checks that it still runs.
     fn check(&mut self) -> Result<()> {
         match self.process.0.try_wait()? {
             Some(status) => bail!("the server has ended with {status}; its log in target/bench-peers says why"),
@@ -80,7 +80,7 @@ impl Server {
         }
     }
 
-    /// Asks it until it answers.
+    /// Sends requests until it responds.
     fn wait(&mut self) -> Result<()> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         socket.set_read_timeout(Some(Duration::from_millis(100)))?;
@@ -90,10 +90,10 @@ impl Server {
                 break;
             }
             self.check()?;
-            // A Confirmable GET of /test with a message ID of its own.
+            // A Confirmable GET of /test with its own message ID.
             let request = [&[0x41, 1, 0xbe, id, id, 0xb4], &b"test"[..]].concat();
             let mut answer = [0; 1500];
-            // Until it listens, an error says so at once.
+            // Until it listens, an error is returned at once.
             let came = socket.send_to(&request, self.address).and_then(|_| socket.recv(&mut answer));
             match came {
                 Ok(length) if length > 60 && answer[1] == 0x45 => return Ok(()),

@@ -1,4 +1,5 @@
-//! Our programs on each implementation: built from `bench/peers` into `target/bench-peers`, with what is missing fetched.
+//! Builds the programs in `bench/peers` for each implementation into `target/bench-peers`, and
+//! fetches missing dependencies.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,22 +16,22 @@ use crate::ci::packages;
 use crate::peers;
 use crate::project::Project;
 
-/// Our own programs.
+/// Conche's programs.
 const OURS: &str = "build --release -p conche-cli -p conche --bin conche --example bench_server --example bench_client";
 
 /// The command line of a program.
 pub type Program = Vec<String>;
 
-/// Where programs are.
+/// The built programs.
 pub struct Setup<'a> {
     project: &'a Project,
     directory: PathBuf,
-    /// The server and the client of each that has been built.
+    /// Server and client of each built implementation.
     programs: BTreeMap<Peer, [Program; 2]>,
 }
 
 impl<'a> Setup<'a> {
-    /// Builds the generator, and the floor, which serves clients as well.
+    /// Builds the generator, and the raw baseline, which also serves measured clients.
     pub fn prepare(project: &'a Project) -> Result<Self> {
         let directory = project.target().join("bench-peers");
         fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
@@ -40,17 +41,17 @@ impl<'a> Setup<'a> {
         Ok(setup)
     }
 
-    /// The load generator.
+    /// Returns the path of the load generator.
     pub fn generator(&self) -> String {
         self.ours("conche")
     }
 
-    /// New credentials, for one server and whoever asks it.
+    /// Writes new credentials for one server and its clients.
     pub fn credentials(&self, protection: Protection) -> Result<Credentials> {
         Credentials::write(protection, &self.directory)
     }
 
-    /// Builds the programs on an implementation, with what they need.
+    /// Builds the programs of an implementation.
     pub fn build(&mut self, peer: Peer) -> Result<()> {
         let programs = match peer {
             Peer::Raw | Peer::Libcoap => self.c(peer)?,
@@ -67,11 +68,11 @@ impl<'a> Setup<'a> {
         Ok(())
     }
 
-    /// The server of an implementation that has been built.
+    /// Returns the server of a built implementation.
     pub fn server(&self, peer: Peer, protection: Protection) -> Result<Program> {
         let [server, _] = self.programs(peer)?;
         Ok(match (peer, protection) {
-            // What it is protected by is in a Python of its own, which is there or else comes now.
+            // OSCORE needs another Python environment, installed on demand.
             (Peer::Aiocoap, Protection::Oscore) => {
                 let python = vec![peers::secured_aiocoap(self.project)?];
                 python.into_iter().chain(server.iter().skip(1).cloned()).collect()
@@ -80,7 +81,7 @@ impl<'a> Setup<'a> {
         })
     }
 
-    /// The client of an implementation that has been built.
+    /// Returns the client of a built implementation.
     pub fn client(&self, peer: Peer) -> Result<&Program> {
         self.programs(peer).map(|[_, client]| client)
     }
@@ -89,7 +90,7 @@ impl<'a> Setup<'a> {
         self.programs.get(&peer).context("it has not been built")
     }
 
-    /// A file beside the programs for what one of them says of errors.
+    /// Opens a program's log for standard error.
     pub fn errors(&self, name: &str) -> Result<fs::File> {
         let path = self.directory.join(format!("{name}.log"));
         let file = fs::File::options().create(true).append(true).open(&path);
@@ -113,7 +114,7 @@ impl<'a> Setup<'a> {
     fn californium(&self) -> Result<[Program; 2]> {
         packages::ensure(self.project, &peers::JAVA)?;
         let peer = Peer::Californium;
-        // How credentials of OSCORE are read is what interop has for it.
+        // Interop's class reads OSCORE credentials.
         let security = self.project.root.join("interop/californium/Security.java").to_string_lossy().into_owned();
         let sources = [self.source(peer, "Server.java"), self.source(peer, "Client.java"), security];
         let path = peers::compile_californium(
@@ -163,7 +164,7 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// The version of an implementation that is measured.
+/// Returns the measured version of an implementation.
 pub fn version(project: &Project, peer: Peer) -> Result<String> {
     match (peer, peer.version()) {
         (_, Some(version)) => Ok(version.to_owned()),
@@ -174,7 +175,7 @@ pub fn version(project: &Project, peer: Peer) -> Result<String> {
     }
 }
 
-/// Starts a program on one core, without standard input; what it says of errors goes to this file.
+/// Starts a program on one core, without standard input; standard error goes to `errors`.
 pub fn start(
     program: &[String],
     core: &str,

@@ -1,4 +1,4 @@
-//! Results as tables: in the terminal, in docs/performance.md, and as JSON.
+//! Results as tables in the terminal and docs/performance.md, and as JSON.
 
 use std::fmt::Write;
 
@@ -13,33 +13,33 @@ use super::peer::Peer;
 use super::results::{Doubt, Of, Results};
 use super::sample::Sample;
 
-/// Where, when, how and what was measured.
+/// The conditions of the measurements.
 #[derive(Clone, Debug, Serialize)]
 pub struct About {
     pub machine: Machine,
-    /// The day, as in 2026-01-31.
+    /// Date, such as 2026-01-31.
     pub date: String,
     pub extent: Extent,
-    /// Of each that was measured.
+    /// Version of each measured implementation.
     pub versions: Vec<(Peer, String)>,
 }
 
-/// What stands in a column.
+/// The value of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
-    /// Ratios to another: of the processor's time for one, and of how many a second.
+    /// Ratio to another peer: of CPU time per request, and of the rate.
     CpuOver(Peer),
     RateOver(Peer),
-    /// To itself, before it knew many peers.
+    /// Ratio to itself with few peers.
     RateOverFresh,
-    /// To itself, without protection.
+    /// Ratio to itself without protection.
     CpuOverPlain,
     RateOverPlain,
     Rate,
     Cpu,
     P50,
     P99,
-    /// Peers that were known.
+    /// Known peers.
     Known,
     PeerBytes,
     SessionBytes,
@@ -48,7 +48,7 @@ enum Column {
 const CPU: Of = |sample| sample.cpu_us;
 const RATE: Of = |sample| Some(sample.per_s);
 
-/// The columns of a load's table, ratios first.
+/// Returns the columns of a load's table, ratios first.
 fn columns(load: Load) -> &'static [Column] {
     use Column::{
         Cpu, CpuOver, CpuOverPlain, Known, P50, P99, PeerBytes, Rate, RateOver, RateOverFresh, RateOverPlain,
@@ -60,7 +60,7 @@ fn columns(load: Load) -> &'static [Column] {
         }
         Load::Known => &[RateOverFresh, RateOver(Peer::Libcoap), Rate, Cpu, Known, PeerBytes],
         Load::Dtls => &[CpuOverPlain, RateOverPlain, RateOver(Peer::Libcoap), Rate, Cpu, P50, P99],
-        // Debian's libcoap has none.
+        // Debian's libcoap does not support OSCORE.
         Load::Oscore => &[CpuOverPlain, RateOverPlain, RateOver(Peer::Californium), Rate, Cpu, P50, P99],
         Load::Handshakes => &[CpuOver(Peer::Libcoap), RateOver(Peer::Libcoap), Rate, Cpu, P50, P99, SessionBytes],
         Load::Observed | Load::Crowd | Load::Blocks => &[CpuOver(Peer::Libcoap), RateOver(Peer::Libcoap), Rate, Cpu],
@@ -70,7 +70,7 @@ fn columns(load: Load) -> &'static [Column] {
     }
 }
 
-/// What is counted, for one and for many.
+/// Returns the counted unit, singular and per second.
 fn unit(load: Load) -> [&'static str; 2] {
     match load {
         Load::Observed | Load::Crowd => ["notification", "notifications/s"],
@@ -128,7 +128,7 @@ fn ratio(number: Option<f64>) -> String {
     })
 }
 
-/// Three digits, or all before the point.
+/// Formats with three digits, or as an integer from 100.
 fn digits(number: Option<f64>) -> String {
     number.map_or("–".to_owned(), |number| match number.abs() {
         size if size < 9.995 => format!("{number:.2}"),
@@ -137,7 +137,7 @@ fn digits(number: Option<f64>) -> String {
     })
 }
 
-/// What has to be said of a table's columns.
+/// Returns the note on a table's columns.
 fn note(load: Load, extent: Extent) -> Option<String> {
     match load {
         Load::Known => Some(format!(
@@ -151,7 +151,7 @@ fn note(load: Load, extent: Extent) -> Option<String> {
     }
 }
 
-/// All that was measured, for the terminal or a page.
+/// Lays out all results for the terminal or a page.
 pub fn page(results: &Results, about: &About) -> Page {
     let measured = Load::ALL.into_iter().filter(|&load| results.measured(load).next().is_some());
     let text = |load| match note(load, about.extent) {
@@ -161,7 +161,7 @@ pub fn page(results: &Results, about: &About) -> Page {
     Page::new(told(about), measured.map(|load| (load, text(load))))
 }
 
-/// How it was measured, in words.
+/// Describes the conditions of the measurements.
 fn told(about: &About) -> String {
     let Machine { cores, processor, kernel } = &about.machine;
     let Extent { rounds, seconds, warm_up, .. } = about.extent;
@@ -175,7 +175,7 @@ fn told(about: &About) -> String {
     )
 }
 
-/// The table of one load, with columns as wide as their cells.
+/// Lays out the table of one load, with aligned columns.
 fn table(results: &Results, load: Load) -> String {
     let is_client = load.destinations().is_some();
     let head = columns(load).iter().map(|column| column.head(load));
@@ -215,7 +215,7 @@ fn render(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Everything, as a program reads it.
+/// Returns all results as JSON.
 pub fn json(results: &Results, about: &About) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Document<'a> {

@@ -1,4 +1,4 @@
-//! What steps need and nobody has to wait for: it is installed and compiled while the steps before them leave a core to it.
+//! Installs and compiles dependencies of later steps while earlier steps leave a core idle.
 
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -8,11 +8,12 @@ use anyhow::{Context, Result};
 use super::Step;
 use crate::project::Project;
 
-/// Preparations under way, in the order of the steps.
+/// Preparations in progress, in the order of the steps.
 pub struct Ahead(Receiver<Result<()>>);
 
 impl Ahead {
-    /// Begins to prepare these steps, one after the other. If a step fails in the meantime, what has been begun is not waited for.
+    /// Begins to prepare these steps one after the other. If a step fails meanwhile, the
+    /// preparation is abandoned.
     pub fn begin(project: &Project, steps: &[&'static Step]) -> Self {
         let (done, under_way) = mpsc::channel();
         let (project, preparations) = (project.clone(), preparations(steps));
@@ -23,7 +24,7 @@ impl Ahead {
     /// Waits until this step is prepared.
     ///
     /// # Errors
-    /// That of its preparation.
+    /// Those of its preparation.
     pub fn wait_for(&self, step: &Step) -> Result<()> {
         match step.ahead {
             Some(_) => self.0.recv().context("the preparation has ended early")?,

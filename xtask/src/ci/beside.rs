@@ -1,5 +1,5 @@
-//! Steps that mostly wait for other programs run beside the rest: each is this program once more, with its output in a file until
-//! its turn to be shown comes.
+//! Runs steps that mostly wait for other programs beside the rest. Each is a child process of this
+//! program, with its output in a file until it is shown in order.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use super::Step;
 use crate::project::Project;
 
-/// Steps under way in a second lane, one after the other, in their order.
+/// Steps running in a second lane, one after the other.
 pub struct Beside {
     passed: Receiver<Result<bool>>,
     directory: PathBuf,
@@ -24,7 +24,7 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Begins these steps; `command` makes the program that runs one of them.
+    /// Begins these steps; `command` creates the process of one of them.
     pub fn begin(
         project: &Project,
         steps: &[&'static Step],
@@ -44,13 +44,13 @@ impl Beside {
         Self { passed, directory, given_up, lane: Some(lane) }
     }
 
-    /// Waits until the next step is over, which must be this one, and shows what it wrote.
+    /// Waits for the end of the next step, which must be this one, and shows its output.
     ///
     /// # Errors
-    /// If it has failed, or could not be started.
+    /// If it failed or could not start.
     pub fn wait_for(&self, step: &Step) -> Result<()> {
         let passed = self.passed.recv().context("the lane beside has ended early")??;
-        // Other programs wrote in it, in whatever encoding.
+        // The output comes from other programs, in any encoding.
         let output = fs::read(log(&self.directory, step)).context("its output cannot be read")?;
         io::stdout().write_all(&output)?;
         if !passed {
@@ -60,7 +60,7 @@ impl Beside {
     }
 }
 
-/// Nothing is left running: a step under way is waited for, further ones are not begun.
+/// Waits for a running step, and begins no further one.
 impl Drop for Beside {
     fn drop(&mut self) {
         self.given_up.store(true, Ordering::Relaxed);
@@ -68,7 +68,7 @@ impl Drop for Beside {
             eprintln!("waiting for the step that runs beside: {}/*.log", self.directory.display());
         }
         if let Some(lane) = self.lane.take() {
-            // A lane that panicked has told why.
+            // A panicking lane has printed its message.
             let _ = lane.join();
         }
     }
@@ -78,7 +78,7 @@ fn log(directory: &Path, step: &Step) -> PathBuf {
     directory.join(step.name).with_extension("log")
 }
 
-/// Whether it passed.
+/// Runs a step, and returns whether it passed.
 fn run(step: &Step, directory: &Path, command: impl Fn(&Step) -> Result<process::Command>) -> Result<bool> {
     fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let log = log(directory, step);
@@ -99,7 +99,7 @@ mod tests {
     static GOOD: Step = step("beside-good");
     static BAD: Step = step("beside-bad");
 
-    /// A shell that writes the step's name and fails for the bad one.
+    /// A shell command that prints the step's name, and fails for the bad one.
     fn shell(step: &Step) -> Result<process::Command> {
         let mut command = process::Command::new("sh");
         command.args(["-c", "echo $0; test $0 != beside-bad", step.name]);

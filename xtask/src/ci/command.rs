@@ -1,4 +1,4 @@
-//! A command that is shown, run without standard input, and judged by its exit status.
+//! A command that is printed, run without standard input, and fails by its exit status.
 
 use std::ffi::{OsStr, OsString};
 use std::process::{self, Stdio};
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::project::Project;
 
-/// A command line with additions to the environment.
+/// A command line with environment variables.
 pub struct Command {
     program: String,
     arguments: Vec<String>,
@@ -16,45 +16,45 @@ pub struct Command {
 }
 
 impl Command {
-    /// A program with its arguments.
+    /// Creates a command from a program and its arguments.
     pub fn new<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str>) -> Self {
         let arguments = arguments.into_iter().map(str::to_owned).collect();
         Self { program: program.to_owned(), arguments, environment: Vec::new(), shown: true }
     }
 
-    /// Cargo with these arguments, separated by blanks.
+    /// Creates a cargo command with these arguments, separated by spaces.
     pub fn cargo(arguments: &str) -> Self {
         Self::new("cargo", arguments.split_whitespace())
     }
 
-    /// The same with one more argument, which may have blanks.
+    /// Adds an argument, which may contain spaces.
     pub fn argument(mut self, argument: &str) -> Self {
         self.arguments.push(argument.to_owned());
         self
     }
 
-    /// The same with an environment variable.
+    /// Adds an environment variable.
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.environment.push((name.to_owned(), value.as_ref().to_owned()));
         self
     }
 
-    /// The same without showing it, for a chore whose standard output is its result.
+    /// Suppresses printing, for a chore whose standard output is its result.
     pub fn unshown(self) -> Self {
         Self { shown: false, ..self }
     }
 
-    /// Shows it, runs it in the project's root, and fails if it does.
+    /// Prints the command and runs it in the project's root.
     pub fn run(self, project: &Project) -> Result<()> {
         self.judged(project, Stdio::inherit()).map(|_| ())
     }
 
-    /// The same; the answer is what it wrote on standard output.
+    /// Runs the command and returns its standard output.
     pub fn output(self, project: &Project) -> Result<String> {
         Ok(String::from_utf8_lossy(&self.judged(project, Stdio::piped())?).into_owned())
     }
 
-    /// The same at a low priority: it takes what others leave of the processor.
+    /// Runs the command at low priority.
     pub fn patient(self) -> Self {
         let arguments = ["-n", "10", self.program.as_str()].map(str::to_owned).into_iter().chain(self.arguments);
         Self { program: "nice".to_owned(), arguments: arguments.collect(), ..self }
@@ -75,7 +75,7 @@ impl Command {
             .output()
             .with_context(|| format!("cannot start {}", self.program))?;
         if !output.status.success() {
-            // Of a script, the first line says which it is; the whole stands above.
+            // The first line identifies a script; the whole is printed above.
             bail!("`{}` ended with {}", line.lines().next().unwrap_or_default(), output.status);
         }
         Ok(output.stdout)

@@ -1,5 +1,5 @@
-//! What needs programs beyond Rust: the interoperability cases, and tests that are marked `#[ignore = "needs …"]`. Tests that
-//! are ignored for another reason, such as taking hours, are not run.
+//! Runs the interoperability cases, and tests marked `#[ignore = "needs …"]` that require other
+//! programs. Tests ignored for another reason, such as taking hours, are not run.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::peers;
 use crate::project::{Project, TextFile};
 use crate::source::{self, Token};
 
-/// Installs what these need and compiles the peers' programs, if that has not been done.
+/// Installs the required programs and compiles the peers' programs, if missing.
 pub fn prepare(project: &Project) -> Result<()> {
     packages::ensure_programs(project)?;
     packages::ensure_pyarrow(project)?;
@@ -20,7 +20,7 @@ pub fn prepare(project: &Project) -> Result<()> {
     interop::prepare(project)
 }
 
-/// Installs what these need, if it is missing, and runs them.
+/// Installs the required programs, if missing, and runs the cases and tests.
 pub fn run(project: &Project) -> Result<()> {
     packages::ensure_programs(project)?;
     let python = packages::ensure_pyarrow(project)?;
@@ -33,13 +33,13 @@ pub fn run(project: &Project) -> Result<()> {
     let names: Vec<_> = tests.values().flatten().map(String::as_str).collect();
     // The features of the step `test`, so that nothing is compiled again.
     let line = format!("test --workspace --all-features {} -- --ignored {}", targets.join(" "), names.join(" "));
-    // With this, a test that would skip itself for want of its program fails.
+    // Makes tests fail that would otherwise skip themselves without their program.
     let tests = Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1");
     tests.env("CONCHE_PYTHON", &python).env("CONCHE_AIOCOAP", &aiocoap).env("CONCHE_LESHAN", &leshan).run(project)?;
     interop::run(project, &interop::Options::check())
 }
 
-/// The names of tests that need programs, by the arguments that choose their target.
+/// Returns the names of tests that need programs, by the arguments that select their target.
 fn tests_with_needs(files: &[TextFile]) -> BTreeMap<String, Vec<String>> {
     let mut tests = BTreeMap::<_, Vec<_>>::new();
     for file in files.iter().filter(|file| file.extension() == "rs" && file.text.contains("#[ignore = \"needs ")) {
@@ -49,7 +49,7 @@ fn tests_with_needs(files: &[TextFile]) -> BTreeMap<String, Vec<String>> {
     tests
 }
 
-/// The functions that stand behind `#[ignore = "needs …"]`.
+/// Returns the functions marked `#[ignore = "needs …"]`.
 fn names(tokens: &[Token]) -> impl Iterator<Item = String> {
     tokens.windows(6).enumerate().filter_map(|(at, window)| {
         let ignore = source::starts_with(window, &["#", "[", "ignore", "="]);
@@ -61,8 +61,9 @@ fn names(tokens: &[Token]) -> impl Iterator<Item = String> {
     })
 }
 
-/// `--test TARGET` for a file of a crate's `tests`, `--lib --bins` for one of its `src`. The package is not chosen: with
-/// fewer packages cargo would build their dependencies once more, with fewer features.
+/// Returns `--test TARGET` for a file of a crate's `tests`, `--lib --bins` for one of its `src`.
+/// The package is not selected: with fewer packages cargo would rebuild dependencies with fewer
+/// features.
 fn target(path: &str) -> Option<String> {
     let mut parts = path.strip_prefix("crates/")?.split('/').skip(1);
     Some(match (parts.next()?, parts.next()?) {

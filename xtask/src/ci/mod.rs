@@ -1,13 +1,13 @@
-//! `cargo xtask ci`: everything that has to pass before a change is merged, in order of how soon it tells.
+//! `cargo xtask ci`: all checks that must pass before a change is merged, fastest first.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`ahead`] | what is installed and compiled before the step that needs it |
-//! | [`beside`] | steps that wait more than they compute, run beside the others |
-//! | [`command`] | a command that is shown, run and judged |
-//! | [`interop`] | the tests that need other programs |
-//! | [`own`] | a controller of one's own, from a crate that the command writes |
-//! | [`packages`] | what the machine must have: compiler targets, Debian packages |
+//! | [`ahead`] | installation and compilation ahead of the step that needs it |
+//! | [`beside`] | waiting steps that run beside the others |
+//! | [`command`] | a command that is printed and run |
+//! | [`interop`] | tests that need other programs |
+//! | [`own`] | a user's controller, in the crate that the command writes |
+//! | [`packages`] | compiler targets and Debian packages |
 
 mod ahead;
 mod beside;
@@ -42,16 +42,17 @@ pub struct Options {
 struct Step {
     name: &'static str,
     what: &'static str,
-    /// What to do when it fails.
+    /// Advice after a failure.
     advice: &'static str,
-    /// What can be done for it while earlier steps run.
+    /// Preparation that may run during earlier steps.
     ahead: Option<fn(&Project) -> Result<()>>,
-    /// Whether it runs beside those between [`COMPILED`] and itself, so that its place is at the end. It needs nothing that they make.
+    /// Whether it runs beside the steps between [`COMPILED`] and itself; such steps come last, and
+    /// need no results of the others.
     beside: bool,
     run: fn(&Project) -> Result<()>,
 }
 
-/// The step behind which all is compiled that those beside others need.
+/// The step that compiles everything that steps beside others need.
 const COMPILED: &str = "compile";
 
 const STEPS: [Step; 14] = [
@@ -174,7 +175,7 @@ const STEPS: [Step; 14] = [
     },
 ];
 
-/// Runs the steps and stops at the first that fails.
+/// Runs the steps and stops at the first failure.
 pub fn run(project: &Project, options: &Options) -> Result<()> {
     if options.list {
         for step in &STEPS {
@@ -183,7 +184,7 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
         return Ok(());
     }
     let steps = chosen(&options.steps)?;
-    // Whoever chooses steps wants them soon, in their order, and nothing else.
+    // Explicitly chosen steps run alone and in their order.
     let ahead = options.steps.is_empty().then(|| Ahead::begin(project, &by_need(&steps)));
     let mut beside: Option<Beside> = None;
     let start = Instant::now();
@@ -197,7 +198,7 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
         outcome.map_err(|error| {
             let Step { name, advice, .. } = step;
             if beside.is_some() {
-                // Told now, too: the step beside has to end first.
+                // Reported early, as the step beside has to end first.
                 eprintln!("step `{name}` failed: {error:#}");
             }
             anyhow!("step `{name}` failed: {error:#}\nWhat to do: {advice}.\nThen again: cargo xtask ci {name}")
@@ -217,7 +218,7 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// In the order in which they are waited for: first those that run beside others.
+/// Orders preparations by need: steps that run beside others come first.
 fn by_need(steps: &[&'static Step]) -> Vec<&'static Step> {
     let (beside, others): (Vec<_>, Vec<_>) = steps.iter().partition(|step| step.beside);
     [beside, others].concat()
@@ -227,7 +228,7 @@ fn prepared(ahead: Option<&Ahead>, step: &Step) -> Result<()> {
     ahead.map_or(Ok(()), |ahead| ahead.wait_for(step))
 }
 
-/// This program, with one step to run.
+/// Returns this program with one step to run.
 fn alone(step: &Step) -> Result<process::Command> {
     let mut command = process::Command::new(env::current_exe().context("this program does not know its own file")?);
     command.args(["ci", step.name]);
@@ -241,8 +242,9 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Step>> {
     Ok(STEPS.iter().filter(|step| names.is_empty() || names.iter().any(|name| name == step.name)).collect())
 }
 
-/// Libraries and programs without the optional features as well, which every other step has. The last run checks again
-/// only what has some. What an application links is checked by itself first: in the workspace the command gives it features.
+/// Checks libraries and programs without optional features too, which every other step enables; the
+/// last run only rechecks packages with features. The library of applications comes first and
+/// alone, as the command would enable features of it in a workspace build.
 fn clippy(project: &Project) -> Result<()> {
     for scope in ["-p conche --lib", "--workspace --lib --bins", "--workspace --all-targets --all-features"] {
         Command::cargo(&format!("clippy {scope} -- -D warnings")).run(project)?;
@@ -250,7 +252,7 @@ fn clippy(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// conche-cc alone has no heap; built together with conche-proto, it has.
+/// conche-cc alone builds without a heap; together with conche-proto it uses one.
 fn embedded(project: &Project) -> Result<()> {
     const SMALLEST: &str = "thumbv6m-none-eabi";
     const LARGER: &str = "thumbv7em-none-eabihf";
@@ -261,11 +263,11 @@ fn embedded(project: &Project) -> Result<()> {
     for packages in ["-p conche-cc", "-p conche-cc -p conche-proto", "-p conche-proto --features oscore"] {
         Command::cargo(&format!("build {packages} --lib {both}")).run(project)?;
     }
-    // EDHOC counts who shares a credential, which takes atomic operations.
+    // EDHOC shares credentials by reference counting, which needs atomic operations.
     Command::cargo(&format!("build -p conche-proto --features edhoc --lib --target {LARGER}")).run(project)
 }
 
-/// Examples that bring both sides with them and fail if something is not as they say.
+/// Self-contained examples, which fail if a result differs from their description.
 const SELF_CONTAINED: [&str; 16] = [
     "quickstart",
     "authorised",
@@ -285,8 +287,9 @@ const SELF_CONTAINED: [&str; 16] = [
     "stream",
 ];
 
-/// All features, all packages and the profile of the tests, so that these compile nothing again. For the same reason the
-/// programs are started as they are: `cargo run` would choose the features of one package.
+/// Builds all examples with the features and profile of the tests, so that nothing is compiled
+/// twice. For the same reason it starts the programs directly: `cargo run` would select the
+/// features of one package.
 fn examples(project: &Project) -> Result<()> {
     Command::cargo("build --workspace --all-features --examples --profile test").run(project)?;
     let directory = project.target().join("debug/examples");

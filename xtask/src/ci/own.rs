@@ -1,5 +1,5 @@
-//! A controller of one's own: the crate that `conche new-controller` writes passes its tests, and the command with such a
-//! controller in it has its row in every paper, and its line on the board.
+//! A user's controller: the crate that `conche new-controller` writes passes its tests, and the
+//! command with such a controller includes it in every paper and in the ranking.
 
 use std::fs;
 use std::path::Path;
@@ -9,17 +9,18 @@ use anyhow::{Context, Result, bail};
 use super::command::Command;
 use crate::project::Project;
 
-/// The papers whose figures must name the controller.
+/// Papers whose values must include the controller.
 const PAPERS: [&str; 5] = ["etfa14", "commag16", "bdp19", "wiopt12", "anrw18"];
 
-/// Writes the crate below the target directory, compiles and tests it; then the papers with such a controller.
+/// Writes, compiles and tests the crate below the target directory; then runs the papers with such
+/// a controller.
 pub fn run(project: &Project) -> Result<()> {
     written(project)?;
     in_every_paper(project)?;
     on_the_board(project)
 }
 
-/// The programs are those that the tests were compiled for.
+/// Uses the programs compiled for the tests.
 fn written(project: &Project) -> Result<()> {
     let place = project.target().join("own");
     if place.exists() {
@@ -28,25 +29,26 @@ fn written(project: &Project) -> Result<()> {
     let directory = place.join("own-rto");
     let (conche, shown) = (project.target().join("debug/conche"), directory.display().to_string());
     Command::new(&conche.to_string_lossy(), ["new-controller", "own-rto", "--directory", &shown]).run(project)?;
-    // The versions that everything else was tested with; they are there already.
+    // The versions of the other steps, which are available offline.
     fs::copy(project.root.join("Cargo.lock"), directory.join("Cargo.lock")).context("Cargo.lock cannot be copied")?;
     let manifest = directory.join("Cargo.toml").display().to_string();
     let cargo = |arguments: &str| {
         Command::cargo(arguments)
             .argument("--manifest-path")
             .argument(&manifest)
-            // What clippy has had checked of its dependencies is there.
+            // Reuses the dependencies that clippy has checked.
             .env("CARGO_TARGET_DIR", project.target())
-            // Nothing is simulated here: compiling less well is sooner done.
+            // Nothing is simulated here, so faster compilation is better.
             .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
     };
-    // The command in it is the same three lines as the example's, which is run below: here it only has to compile.
+    // The command in the crate equals the example's, which runs below, so here it only has to
+    // compile.
     cargo("check --offline --all-targets").run(project)?;
     library_alone(&directory)?;
     cargo("test --offline").run(project)
 }
 
-/// Takes the command out of the crate, and with it most of what its tests would have to wait for.
+/// Removes the command from the crate, and with it most dependencies of its tests.
 fn library_alone(directory: &Path) -> Result<()> {
     let manifest = directory.join("Cargo.toml");
     let text = fs::read_to_string(&manifest).context("the crate has no Cargo.toml")?;
@@ -58,7 +60,7 @@ fn library_alone(directory: &Path) -> Result<()> {
     fs::remove_file(directory.join("src/main.rs")).context("the crate has no command")
 }
 
-/// The example has the controller of that crate, in the command that was compiled for the tests.
+/// Runs the example, which has the crate's controller in the command compiled for the tests.
 fn in_every_paper(project: &Project) -> Result<()> {
     let example = project.target().join("debug/examples/twice_peak");
     let arguments = ["reproduce", "--json", "--runs", "1", "--quick", "--controllers", "twice-peak"];
@@ -72,7 +74,7 @@ fn in_every_paper(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// The same example compares it with others in a small scenario.
+/// Compares the example's controller with others in a small scenario.
 fn on_the_board(project: &Project) -> Result<()> {
     let example = project.target().join("debug/examples/twice_peak");
     let arguments = ["compare", "docs/guide/yard.toml", "--json", "--runs", "2", "--controllers", "default,twice-peak"];

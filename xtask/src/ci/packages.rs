@@ -1,4 +1,5 @@
-//! What the machine must have beyond a Rust toolchain: compiler targets, and the Debian packages of the interop tests.
+//! Requirements beyond a Rust toolchain: compiler targets, and Debian packages of the interop
+//! tests.
 
 use std::env;
 use std::path::Path;
@@ -9,28 +10,28 @@ use anyhow::{Context, Result, bail};
 use super::command::Command;
 use crate::project::Project;
 
-/// A program of the interop tests, and the Debian package that holds it.
+/// Programs of the interop tests, and their Debian packages.
 const PROGRAMS: [(&str, &str); 3] =
     [("coap-server-notls", "libcoap3-bin"), ("tshark", "tshark"), ("chromium", "chromium")];
 
-/// Packages of the Python index that tests need, each at its version.
+/// A Python package for tests, and its version.
 const PYARROW: (&str, &str) = ("pyarrow", "26.0.1");
 
-/// What a virtual environment of Python needs.
+/// Requirements of a Python virtual environment.
 pub const PYTHON: [(&str, &str); 1] = [("python3 -c import ensurepip", "python3-venv")];
 
-/// A Python that has pyarrow.
+/// Returns a Python with pyarrow.
 pub fn ensure_pyarrow(project: &Project) -> Result<String> {
     ensure(project, &PYTHON)?;
     ensure_python(project, "pyarrow", PYARROW)
 }
 
-/// Installs a package of the Python index, if it is missing, into a virtual environment of this name in `target/interop`, and
-/// names the Python that has it. Of a package with extras the environment is asked for the package alone.
+/// Installs a Python package, if missing, into a virtual environment of this name in
+/// `target/interop`, and returns the environment's Python. Extras are installed but not checked.
 pub fn ensure_python(project: &Project, environment: &str, (package, version): (&str, &str)) -> Result<String> {
     let directory = project.target().join("interop").join(environment).to_string_lossy().into_owned();
     let python = format!("{directory}/bin/python");
-    // What else it is to have stands in brackets.
+    // Extras follow in brackets.
     let name = package.split('[').next().unwrap_or(package);
     let wanted = format!("import sys, importlib.metadata as m; sys.exit(m.version('{name}') != '{version}')");
     if process_succeeds(&python, &["-c", &wanted]) {
@@ -61,8 +62,8 @@ pub fn ensure_programs(project: &Project) -> Result<()> {
     ensure(project, &PROGRAMS)
 }
 
-/// Installs the packages of what is missing; fails with the command to run if that takes another user. What is needed is
-/// a program, a file by its absolute path, or a command that has to succeed.
+/// Installs the packages of missing requirements; fails with the command to run if that needs root.
+/// A requirement is a program, a file by absolute path, or a command that must succeed.
 pub fn ensure(project: &Project, needs: &[(&str, &str)]) -> Result<()> {
     let missing = missing(needs, is_there);
     if missing.is_empty() {
@@ -92,7 +93,7 @@ fn is_there(need: &str) -> bool {
     }
 }
 
-/// Whether a program runs with these two arguments.
+/// Whether a program succeeds with these two arguments.
 fn succeeds(program: &str, arguments: &str) -> bool {
     let (flag, argument) = arguments.split_once(' ').unwrap_or((arguments, ""));
     process_succeeds(program, &[flag, argument])

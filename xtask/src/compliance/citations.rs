@@ -1,26 +1,27 @@
-//! The requirements that tests name: `// RFC 7252 §4.2 (Q08, Q10)` directly above a test function, on it or in it.
+//! The requirements that tests cite: `// RFC 7252 §4.2 (Q08, Q10)` directly above a test function,
+//! on it or in it.
 
 use regex_lite::Regex;
 
 use crate::project::{Finding, TextFile};
 use crate::source;
 
-/// A test that names a requirement.
+/// A test that cites a requirement.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Citation {
-    /// The requirement's id, such as `Q08`.
+    /// ID of the requirement, such as `Q08`.
     pub id: String,
-    /// The RFC and section that the comment gives, as in `RFC 7252 §4.2`.
+    /// RFC and section in the comment, such as `RFC 7252 §4.2`.
     pub source: String,
-    /// The test's file.
+    /// File of the test.
     pub path: String,
-    /// The line of the comment.
+    /// Line of the comment.
     pub line: usize,
-    /// The test function's name.
+    /// Name of the test function.
     pub test: String,
 }
 
-/// All citations of the crates' tests, and ids that are written so that they would not count.
+/// Collects all citations in the crates' tests, and findings about malformed ones.
 pub fn collect(files: &[TextFile]) -> (Vec<Citation>, Vec<Finding>) {
     let (mut citations, mut findings) = (Vec::new(), Vec::new());
     for file in files.iter().filter(|file| file.path.starts_with("crates/") && file.extension() == "rs") {
@@ -59,7 +60,7 @@ fn collect_file(file: &TextFile, citations: &mut Vec<Citation>, findings: &mut V
     }
 }
 
-/// The first line of the comments that stand directly above line `first`.
+/// Returns the first line of the comments directly above line `first`.
 fn first_line_with_comments(lines: &[&str], first: usize) -> usize {
     let above = lines[..first - 1].iter().rev();
     first - above.take_while(|line| line.trim_start().starts_with("//")).count()

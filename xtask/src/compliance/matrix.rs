@@ -1,4 +1,4 @@
-//! Requirements, the tests that cover them and the deferrals, together: every requirement is one or the other.
+//! The matrix of requirements, tests and deferrals: every requirement has one or the other.
 
 use std::collections::BTreeMap;
 
@@ -19,18 +19,18 @@ pub struct Requirements {
 /// A requirement of an RFC.
 #[derive(Debug, Deserialize)]
 pub struct Requirement {
-    /// Such as `Q08`.
+    /// ID, such as `Q08`.
     pub id: String,
-    /// Of RFC 7252; of another one with its number before it, as in `7641-4.5`.
+    /// Section of RFC 7252; of another RFC with its number first, as in `7641-4.5`.
     pub section: String,
     /// MUST, SHOULD, a formula, …
     pub level: String,
-    /// What is required.
+    /// Text of the requirement.
     pub requirement: String,
 }
 
 impl Requirement {
-    /// The section with its RFC.
+    /// Returns RFC and section.
     pub fn source(&self) -> String {
         match self.section.split_once('-') {
             Some((rfc, section)) => format!("RFC {rfc} §{section}"),
@@ -38,39 +38,40 @@ impl Requirement {
         }
     }
 
-    /// It concerns messages or exchanges, which are what conche is about, or their security: RFC 7252 §3 to §5 and §9.
+    /// Whether it concerns messages, exchanges or their security, conche's core: RFC 7252 §3 to §5
+    /// and §9.
     fn is_core(&self) -> bool {
         ["3", "4", "5", "9"].contains(&self.section.split('.').next().unwrap_or_default())
     }
 }
 
-/// `deferred.toml`: an id, and why it has no test.
+/// `deferred.toml`: by ID, the reason for a missing test.
 pub type Deferred = BTreeMap<String, Deferral>;
 
 /// Why a requirement has no test.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Deferral {
-    /// What it waits for, or that conche does something else.
+    /// Postponed, or a deviation.
     pub kind: DeferralKind,
-    /// The reason, in a sentence.
+    /// Reason, in a sentence.
     pub reason: String,
 }
 
-/// Why in a word.
+/// The kind of a deferral.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeferralKind {
-    /// It is not there yet.
+    /// Not implemented yet.
     NotYet,
     /// Conche deviates on purpose.
     Deviation,
 }
 
-/// A requirement with what covers it.
+/// A requirement and its coverage.
 #[derive(Debug)]
 pub struct Row {
-    /// The requirement.
+    /// Requirement.
     pub requirement: Requirement,
     /// Its tests, as `file::function`.
     pub tests: Vec<String>,
@@ -79,7 +80,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// In a word or two.
+    /// Returns the status in one or two words.
     pub fn status(&self) -> &'static str {
         match (&self.deferral, self.tests.is_empty()) {
             (_, false) => "tested",
@@ -98,7 +99,7 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// Puts everything together, and adds to `findings` what does not fit.
+    /// Builds the matrix, and adds inconsistencies to `findings`.
     pub fn new(
         requirements: Requirements,
         mut deferred: Deferred,
@@ -131,7 +132,7 @@ impl Matrix {
         Self { rows }
     }
 
-    /// How many rows have this status.
+    /// Counts the rows with this status.
     pub fn count(&self, status: &str) -> usize {
         self.rows.iter().filter(|row| row.status() == status).count()
     }

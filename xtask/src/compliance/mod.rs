@@ -1,14 +1,14 @@
-//! `cargo xtask compliance`: which test covers which requirement of RFC 7252 and its extensions.
+//! `cargo xtask compliance`: the tests that cover each requirement of RFC 7252 and its extensions.
 //!
-//! The requirements are `docs/compliance/requirements.json`. A test covers one by naming it in a comment on or in the
-//! test function: `// RFC 7252 §4.2 (Q08)`. What has no test yet, and why, is `docs/compliance/deferred.toml`. The
-//! matrix says which test covers a requirement; whether that test passes, `cargo test` says, which
-//! `cargo xtask ci` runs before it prints the matrix.
+//! The requirements are in `docs/compliance/requirements.json`. A test covers one by citing it in a
+//! comment on or in the test function: `// RFC 7252 §4.2 (Q08)`. `docs/compliance/deferred.toml`
+//! lists requirements without a test, with reasons. The matrix shows coverage only; `cargo test`
+//! shows whether the tests pass, and `cargo xtask ci` runs it before it prints the matrix.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`citations`] | the requirements that tests name |
-//! | [`matrix`] | requirements, tests and deferrals together, and what is wrong with them |
+//! | [`citations`] | the requirements that tests cite |
+//! | [`matrix`] | requirements, tests and deferrals, and their inconsistencies |
 //! | [`render`] | the matrix as text, Markdown or JSON |
 
 mod citations;
@@ -31,7 +31,7 @@ pub struct Options {
     markdown: bool,
 }
 
-/// Prints the matrix and fails if it is wrong somewhere.
+/// Prints the matrix, and fails if it has inconsistencies.
 pub fn run(project: &Project, options: &Options) -> Result<()> {
     let requirements = serde_json::from_str(&project.read("docs/compliance/requirements.json")?)
         .context("docs/compliance/requirements.json")?;

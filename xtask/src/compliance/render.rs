@@ -8,7 +8,7 @@ use serde_json::json;
 use super::matrix::{Matrix, Row};
 use crate::readme::TEST_COMMAND;
 
-/// A block for each requirement, and a summary.
+/// Renders a block per requirement, and a summary.
 pub fn text(matrix: &Matrix) -> String {
     let mut out = String::new();
     for row in &matrix.rows {
@@ -30,7 +30,7 @@ pub fn text(matrix: &Matrix) -> String {
     out
 }
 
-/// One table, and a summary.
+/// Renders one table, and a summary.
 pub fn markdown(matrix: &Matrix) -> String {
     let mut out =
         String::from("| id | source | level | requirement | status | test, or reason |\n|---|---|---|---|---|---|\n");
@@ -50,7 +50,7 @@ pub fn markdown(matrix: &Matrix) -> String {
     out
 }
 
-/// An object with `schema` and `rows`.
+/// Renders an object with `schema` and `rows`.
 pub fn json(matrix: &Matrix) -> Result<String> {
     let rows: Vec<_> = matrix
         .rows

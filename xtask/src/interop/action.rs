@@ -1,26 +1,27 @@
-//! What a client is told to do, as cases write it: `CON GET /test Accept=0`, `ping`, `stop get`, `off`, `wait`.
+//! Actions of a client, as cases write them: `CON GET /test Accept=0`, `ping`, `stop get`, `off`,
+//! `wait`.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use conche_proto::codec::{OptionFormat, OptionNumber, encode_uint};
 
-/// One thing that a client does.
+/// An action of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Sends a request; with an Observe option of value 0 it also goes on to observe.
+    /// Sends a request; with an Observe option of value 0 it also observes.
     Request(Request),
     /// Sends a CoAP ping.
     Ping,
-    /// Gives up what it observes.
+    /// Cancels the observation.
     Stop(Stop),
-    /// Is switched off, and says nothing any more.
+    /// Kills the client.
     Off,
-    /// Nothing but to wait for what is to be seen.
+    /// Waits for the expected messages only.
     Wait,
 }
 
-/// How to give up an observation (RFC 7641 §3.6).
+/// How to cancel an observation (RFC 7641 §3.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// A GET with Observe=1.
@@ -32,22 +33,22 @@ pub enum Stop {
 /// A request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// It is sent Confirmable.
+    /// Whether it is Confirmable.
     pub confirmable: bool,
-    /// The method's name, as in `GET`.
+    /// Method, such as `GET`.
     pub method: String,
     /// Path and query, from the `/` on.
     pub path: String,
     /// Further options.
     pub options: Vec<(OptionNumber, Vec<u8>)>,
-    /// The payload; empty for none.
+    /// Payload; empty for none.
     pub payload: Vec<u8>,
-    /// A token instead of one that the client chooses.
+    /// Token; `None` lets the client choose.
     pub token: Option<Vec<u8>>,
 }
 
 impl Action {
-    /// Reads an action; `$name` stands for a value that an earlier step kept.
+    /// Reads an action; `$name` stands for a value kept by an earlier step.
     pub fn parse(text: &str, kept: &BTreeMap<String, Vec<u8>>) -> Result<Self> {
         let words: Vec<_> = text.split(' ').collect();
         Ok(match words[..] {
@@ -93,13 +94,13 @@ fn add(request: &mut Request, word: &str, kept: &BTreeMap<String, Vec<u8>>) -> R
     Ok(())
 }
 
-/// `@N`: the first N bytes of what every server has as its large text.
+/// Reads `@N`: the first N bytes of the large text of every server.
 pub fn body(text: &str) -> Option<Vec<u8>> {
     let length = text.strip_prefix('@')?.parse().ok()?;
     Some(b"0123456789abcdef".iter().copied().cycle().take(length).collect())
 }
 
-/// An option by its name, or as `#2049`.
+/// Finds an option by name, or as `#2049`.
 pub fn number(name: &str) -> Option<OptionNumber> {
     match name.strip_prefix('#') {
         Some(digits) => digits.parse().ok().map(OptionNumber),
@@ -117,7 +118,7 @@ fn encode(number: OptionNumber, text: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// A number, or a block as `NUM/M/SIZE`.
+/// Reads a number, or a block as `NUM/M/SIZE`.
 fn uint(text: &str) -> Option<u32> {
     let numbers: Option<Vec<u32>> = text.split('/').map(|part| part.parse().ok()).collect();
     match numbers?[..] {
@@ -127,7 +128,7 @@ fn uint(text: &str) -> Option<u32> {
     }
 }
 
-/// The bytes that pairs of hexadecimal digits write.
+/// Reads bytes in hexadecimal, two digits each.
 pub fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
     let pairs = (0..digits.len()).step_by(2).map(|at| digits.get(at..at + 2));
     pairs.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect()

@@ -1,4 +1,5 @@
-//! The cases, which are data: `interop/cases/*.toml`, and what is not expected of whom, `interop/exceptions.toml`.
+//! The cases, which are data (`interop/cases/*.toml`), and the exceptions
+//! (`interop/exceptions.toml`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,64 +19,65 @@ const FILES: [&str; 5] = ["core", "link", "block", "observe", "irisa"];
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// As the test descriptions have it, as in `CORE_01`.
+    /// ID in the test descriptions, such as `CORE_01`.
     pub id: String,
-    /// What it is about.
+    /// Title.
     pub title: String,
-    /// Requests that bring the server into the state that the case begins with, whatever they are answered.
+    /// Requests that prepare the server's state, whatever their responses.
     #[serde(default)]
     pub before: Vec<String>,
-    /// What happens, in this order.
+    /// Steps in order.
     #[serde(default)]
     pub steps: Vec<Step>,
-    /// What takes minutes or days is not run here, but in virtual time with us in both roles: by this test, as `FILE::NAME`.
+    /// Test, as `FILE::NAME`, that runs the case in virtual time with conche in both roles. Such
+    /// cases take minutes or days and are not run here.
     pub virtual_time: Option<String>,
 }
 
-/// Something that the client does, and what must be seen of it.
+/// An action of the client, and its expected messages.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// See [`Action`](super::action::Action).
+    /// Action, see [`Action`](super::action::Action).
     #[serde(rename = "do", default)]
     pub action: String,
-    /// Lines of a ladder; see [`ladder`](super::ladder).
+    /// Expected lines of the ladder, see [`ladder`](super::ladder).
     #[serde(default)]
     pub see: Vec<String>,
-    /// Lines of which none may come by.
+    /// Lines that must not occur.
     #[serde(default)]
     pub unseen: Vec<String>,
-    /// Lines that may come by: Resets need a line here or among those that must.
+    /// Lines that may occur; Resets must match a line here or in `see`.
     #[serde(default)]
     pub may: Vec<String>,
-    /// The first datagram that fits each of these lines is lost, or each that does.
+    /// Lines whose first matching datagram, or each, is dropped.
     #[serde(default)]
     pub lose: Vec<String>,
-    /// A line, and an option that the first datagram gets on its way that fits it.
+    /// A line and an option: the option is added to the first datagram that matches.
     #[serde(default)]
     pub add: Vec<(String, String)>,
-    /// What the client tells its user: `2.05`, `2.05 payload`, `pong`, `failed`, or `nothing`, which may be that it failed.
-    /// Without it, anything but a failure.
+    /// Expected output of the client: `2.05`, `2.05 payload`, `pong`, `failed`, or `nothing`, which
+    /// permits a failure. `None` permits anything but a failure.
     pub told: Option<String>,
-    /// How long all that may take, in seconds.
+    /// Maximum duration of the step, in seconds.
     pub within: Option<f64>,
-    /// How many notifications the client tells its user of, at least.
+    /// Minimum number of notifications that the client reports.
     #[serde(default)]
     pub notified: usize,
-    /// How long to watch once everything is seen, in seconds.
+    /// Time to watch after all expected messages, in seconds.
     #[serde(default)]
     pub quiet: f64,
-    /// Names for the values of options that the server sends.
+    /// Options of the server whose values are kept, by name.
     #[serde(default)]
     pub keep: BTreeMap<String, String>,
 }
 
-/// The cases that are run without protection.
+/// Reads the cases without protection.
 pub fn read(project: &Project) -> Result<Vec<Case>> {
     FILES.into_iter().map(|name| read_file(project, name)).collect::<Result<Vec<_>>>().map(|files| files.concat())
 }
 
-/// Those that are run with each mode that protects.
+/// Reads the cases that run in each protected mode.
 pub fn secured(project: &Project) -> Result<Vec<Case>> {
     read_file(project, "secured")
 }
@@ -94,28 +96,28 @@ fn read_file(project: &Project, name: &str) -> Result<Vec<Case>> {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exception {
-    /// Which cases: an id, or its beginning and `*`.
+    /// Cases: IDs, or their beginning and `*`.
     pub cases: Vec<String>,
-    /// In which modes; without protection, if there is none.
+    /// Modes; empty for unprotected.
     #[serde(default)]
     pub modes: Vec<Mode>,
-    /// Which peers; all, if there is none.
+    /// Peers; empty for all.
     #[serde(default)]
     pub peers: Vec<Peer>,
-    /// Which role of ours; both, if there is none.
+    /// Conche's role; `None` for both.
     pub role: Option<Role>,
-    /// What it is instead.
+    /// Expected result.
     pub result: Excepted,
-    /// Why.
+    /// Reason.
     pub note: String,
-    /// The step, from 1 on, in which a peer differs, and with which the case ends.
+    /// Step, from 1, in which a peer differs, and with which the case ends.
     pub step: Option<usize>,
-    /// What is seen there instead; what is done remains.
+    /// Expectations of that step; its action remains.
     pub instead: Option<Step>,
 }
 
 impl Case {
-    /// The case as it goes with a peer that does something else in a step.
+    /// Returns the case for a peer that differs in a step.
     pub fn with(&self, number: usize, instead: &Step) -> Result<Self> {
         let mut case = self.clone();
         case.steps.truncate(number);
@@ -126,40 +128,40 @@ impl Case {
         Ok(case)
     }
 
-    /// How long it is known to take.
+    /// Returns the known duration.
     pub fn patience(&self) -> Duration {
         let seconds = |step: &Step| step.quiet + step.within.unwrap_or_default();
         Duration::from_secs_f64(self.steps.iter().map(seconds).sum())
     }
 
-    /// A server has observers in it.
+    /// Whether it leaves observers at the server.
     pub fn observes(&self) -> bool {
         self.steps.iter().any(|step| step.action.contains("Observe=0"))
     }
 
-    /// The client is not to be used for another case: it is off, or waits for an answer that does not come.
+    /// Whether the client cannot be reused: it is off, or waits for a response that does not come.
     pub fn uses_up_the_client(&self) -> bool {
         self.steps.iter().any(|step| step.action == "off" || step.told.as_deref() == Some(NOTHING))
     }
 }
 
-/// What a client tells its user that must tell of no response.
+/// Expected output of a client that must report no response.
 pub const NOTHING: &str = "nothing";
 
 /// Why a case is not expected to pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Excepted {
-    /// We cannot do it yet. It is not run.
+    /// Conche does not support it yet; not run.
     NotYet,
-    /// The peer offers no way to have it do that. It is not run.
+    /// The peer offers no way to do it; not run.
     NotApplicable,
-    /// The peer does otherwise. It is run, and what it does instead must be seen.
+    /// The peer behaves differently; run with other expectations.
     PeerDiffers,
 }
 
 impl Exception {
-    /// Whether it is about this.
+    /// Whether it applies to this case, mode, peer and role.
     pub fn covers(&self, case: &str, mode: Mode, peer: Peer, role: Role) -> bool {
         let in_mode = self.modes.contains(&mode) || self.modes.is_empty() && mode == Mode::Plain;
         let named = self.cases.iter().any(|pattern| match pattern.strip_suffix('*') {
@@ -173,7 +175,7 @@ impl Exception {
     }
 }
 
-/// All exceptions; each must be about a case that there is.
+/// Reads all exceptions; each must apply to an existing case.
 pub fn exceptions(project: &Project, cases: &[Case]) -> Result<Vec<Exception>> {
     #[derive(Deserialize)]
     struct File {

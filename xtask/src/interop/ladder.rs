@@ -1,16 +1,17 @@
-//! Ladders: what must come by on the wire, a line for each message, written as a person would note it.
+//! Ladders: the expected messages on the wire, one line each, in a readable notation.
 //!
 //! ```text
 //! > CON GET Uri-Path=separate token       from the client to the server
 //! < ACK 0.00                              from the server to the client
 //! x< CON 2.05 payload                     the same, but lost on its way
-//! xx< CON 2.05                            where a step loses: not the first such datagram only, but each
+//! xx< CON 2.05                            where a step loses: each such datagram, not only the first
 //! < CON 2.05 payload=separate again       the same bytes as a message before
 //! ```
 //!
-//! Behind direction, type and code (`A|B` for either, `*` for any) stand words, all of which must hold: `Name=value` an
-//! option with that value, `Name` one with any, `payload`, `payload=text`, `payload~text` (contains it), `token`,
-//! `token=0a0b`, `again`; with a `!` before it, a word must not hold. A block option's value is `NUM/M/SIZE`.
+//! After direction, type and code (`A|B` for either, `*` for any) follow words, which must all
+//! hold: `Name=value` an option with that value, `Name` one with any, `payload`, `payload=text`,
+//! `payload~text` (contains it), `token`, `token=0a0b`, `again`; a `!` negates a word. A block
+//! option's value is `NUM/M/SIZE`.
 
 use std::fmt;
 
@@ -19,7 +20,7 @@ use conche_proto::codec::{Code, Message, OptionNumber, RawOption, Type, decode_u
 
 use super::tap::Captured;
 
-/// Which way a datagram goes.
+/// The direction of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the client to the server.
@@ -41,7 +42,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Reads a line.
+    /// Parses a line.
     pub fn parse(text: &str) -> Result<Self> {
         let mut words = text.split(' ').filter(|word| !word.is_empty()).map(str::to_owned);
         let arrow = words.next().unwrap_or_default();
@@ -59,12 +60,12 @@ impl Line {
         Ok(Self { text: text.to_owned(), direction, lost, each, types, codes, words: words.collect() })
     }
 
-    /// It is about each datagram that fits it.
+    /// Whether it concerns each matching datagram.
     pub fn is_about_each(&self) -> bool {
         self.each
     }
 
-    /// Whether a datagram that came by after those in `before` is one that the line means.
+    /// Whether a datagram that followed those in `before` matches the line.
     pub fn fits(&self, captured: &Captured, before: &[Captured]) -> bool {
         let Ok(message) = Message::decode(&captured.bytes) else { return false };
         let any_of = |alternatives: &[String], actual: &str| {
@@ -87,7 +88,8 @@ impl fmt::Display for Line {
     }
 }
 
-/// The first line of a ladder that nothing fits: each must be fitted by a datagram after that of the line before.
+/// Returns the first line without a match: each must match a datagram after that of the previous
+/// line.
 pub fn missing<'a>(ladder: &'a [Line], captured: &[Captured]) -> Option<&'a Line> {
     let mut at = 0;
     ladder.iter().find(|line| {
@@ -117,7 +119,7 @@ fn holds(word: &str, message: &Message<'_>, captured: &Captured, before: &[Captu
     }
 }
 
-/// A request's method, another message's code as `2.05`.
+/// Formats the method of a request, or the code of another message as `2.05`.
 fn code(message: &Message<'_>) -> String {
     let code = message.code();
     match code.description() {
@@ -126,7 +128,7 @@ fn code(message: &Message<'_>) -> String {
     }
 }
 
-/// An option as a ladder has it.
+/// Formats an option in ladder notation.
 fn describe(option: &RawOption<'_>) -> String {
     match (option.number, decode_uint(option.value)) {
         (OptionNumber::BLOCK1 | OptionNumber::BLOCK2, Some(value)) => {
@@ -136,7 +138,7 @@ fn describe(option: &RawOption<'_>) -> String {
     }
 }
 
-/// What came by, a line each, as a ladder would have it.
+/// Lists the messages, one per line, in ladder notation.
 pub fn transcript(captured: &[Captured]) -> String {
     let mut text = String::new();
     for Captured { direction, lost, bytes } in captured {
@@ -151,9 +153,9 @@ pub fn transcript(captured: &[Captured]) -> String {
     text
 }
 
-/// The first message that is wrong in every case: a malformed message, an Acknowledgement or Reset
-/// with the ID of no message of the other endpoint, or a Reset that neither a line of the ladder
-/// allows nor a ping explains (RFC 7252 §4.3).
+/// Finds the first message that is always wrong: a malformed message, an Acknowledgement or Reset
+/// without a matching message ID of the other endpoint, or a Reset that neither a line of the
+/// ladder allows nor a ping explains (RFC 7252 §4.3).
 pub fn irregularity(captured: &[Captured], ladder: &[Line]) -> Option<String> {
     let allows_resets = ladder.iter().any(|line| line.types.iter().any(|ty| ty == "RST" || ty == "*"));
     let decoded: Vec<_> = captured.iter().map(|captured| (captured, Message::decode(&captured.bytes))).collect();
@@ -178,7 +180,7 @@ pub fn irregularity(captured: &[Captured], ladder: &[Line]) -> Option<String> {
     None
 }
 
-/// An Empty Confirmable message.
+/// Whether it is an Empty Confirmable message.
 fn is_ping(message: &Message<'_>) -> bool {
     message.ty() == Type::Confirmable && message.code() == Code::EMPTY
 }

@@ -1,16 +1,16 @@
 //! `cargo xtask interop`: runs the ETSI and IRISA test cases against libcoap, aiocoap, Californium,
-//! go-coap and node-coap, in both roles, and a few cases of our own with DTLS and OSCORE.
+//! go-coap and node-coap, in both roles, and a few additional cases with DTLS and OSCORE.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`action`] | what a client is told to do |
-//! | [`ladder`] | what must be seen on the wire |
-//! | [`case`] | the cases and exceptions, read from `interop/` |
-//! | [`mode`] | how messages are protected, and whether they are |
-//! | [`tap`] | the relay that sees, and loses, datagrams |
-//! | [`party`] | clients and servers, ours and the peers' |
-//! | [`setup`] | what must be installed and built |
-//! | [`mod@run`] | the engine: takes a case's steps |
+//! | [`action`] | actions of a client |
+//! | [`ladder`] | expected messages on the wire |
+//! | [`case`] | cases and exceptions, read from `interop/` |
+//! | [`mode`] | protection of messages |
+//! | [`tap`] | a relay that records and drops datagrams |
+//! | [`party`] | clients and servers of conche and the peers |
+//! | [`setup`] | installation and builds |
+//! | [`mod@run`] | the engine: executes a case's steps |
 //! | [`report`] | terminal, JSON, docs/interop.md |
 
 mod action;
@@ -38,13 +38,13 @@ use report::{Column, Outcome, Row, Table};
 use run::Pair;
 use setup::Setup;
 
-/// Where the results are kept.
+/// The document of the results.
 const DOCUMENT: &str = "docs/interop.md";
 
-/// Cases without protection that are under way at a time in each column.
+/// Concurrent cases without protection in each column.
 const LANES: usize = 4;
 
-/// The same of those with it, which do not wait for long, and of which each mode has processes of its own.
+/// Concurrent cases with protection: they wait little, and each mode has its own processes.
 const SECURED_LANES: usize = 1;
 
 /// Why a case is not run against others.
@@ -71,14 +71,14 @@ pub struct Options {
     /// Run with us in this role only.
     #[arg(long)]
     role: Option<Role>,
-    /// Run a client and a server of these peers against each other, to tell whose a defect is; without protection, unless there is
-    /// a mode.
+    /// Run a client and a server of these peers against each other, to tell whose a defect is;
+    /// without protection, unless there is a mode.
     #[arg(long, value_names = ["CLIENT", "SERVER"], num_args = 2, conflicts_with_all = ["peer", "role"])]
     between: Vec<Peer>,
 }
 
 impl Options {
-    /// Everything, compared with what is kept.
+    /// Options for a full run, compared with the document.
     pub fn check() -> Self {
         Self { check: true, ..Self::default() }
     }
@@ -87,7 +87,7 @@ impl Options {
         self.case.is_some() || self.mode.is_some() || self.peer.is_some() || self.role.is_some()
     }
 
-    /// Those cases that are chosen, in those of these modes that are.
+    /// Returns the selected cases in the selected ones of these modes.
     fn rows<'a>(&self, modes: &[Mode], cases: &'a [Case]) -> Vec<Row<'a>> {
         let modes = modes.iter().filter(|mode| self.mode.is_none_or(|only| only == **mode));
         let rows = modes.flat_map(|&mode| cases.iter().map(move |case| Row { mode, case }));
@@ -99,7 +99,7 @@ impl Options {
     }
 }
 
-/// Installs the peers and compiles our programs on them, as far as that has not been done.
+/// Installs the peers and compiles their programs, if missing.
 pub fn prepare(project: &Project) -> Result<()> {
     let peers: Vec<_> = Peer::ALL.into_iter().filter(|peer| *peer != Peer::Conche).collect();
     Setup::prepare(project, &peers).map(drop)
@@ -147,7 +147,7 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs these cases with all peers in both roles of ours, all at the same time.
+/// Runs these cases with all peers in both roles, concurrently.
 fn table<'a>(
     rows: Vec<Row<'a>>,
     exceptions: &[Exception],
@@ -156,7 +156,7 @@ fn table<'a>(
     lanes: usize,
 ) -> Result<Table<'a>> {
     let peers = rows.first().map(|row| options.peers(row.mode)).unwrap_or_default();
-    // Against ourselves we have both roles at once.
+    // With conche as the peer, one pair covers both roles.
     let pairs = Role::ALL.iter().flat_map(|&role| peers.iter().map(move |&peer| (peer, role)));
     let pairs = pairs.filter(|&(peer, role)| peer != Peer::Conche || role == Role::Server);
     let pairs: Vec<_> = pairs.filter(|(_, role)| options.role.is_none_or(|only| only == *role)).collect();
@@ -175,8 +175,8 @@ fn table<'a>(
     Ok(Table { rows, columns })
 }
 
-/// All cases with one peer in one role of ours. Several are under way at a time, each between a client and a server of its
-/// own: most of their time is spent in waiting.
+/// Runs all cases with one peer in one role. Several run concurrently, each with its own client and
+/// server, as they mostly wait.
 fn outcomes(
     rows: &[Row<'_>],
     exceptions: &[Exception],
@@ -190,7 +190,7 @@ fn outcomes(
         Role::Client => (Peer::Conche, peer),
         Role::Server => (peer, Peer::Conche),
     };
-    // What takes long begins first, so that nothing waits for it in the end.
+    // The longest cases begin first, so that none is left alone at the end.
     let mut order: Vec<_> = (0..rows.len()).collect();
     order.sort_by_key(|&at| Reverse(rows[at].case.patience()));
     let next = AtomicUsize::new(0);
@@ -201,7 +201,7 @@ fn outcomes(
             if pair.mode() != mode {
                 pair = Pair::new(client, server, mode, setup);
             }
-            // Against ourselves we are both.
+            // With conche as the peer, exceptions of both roles apply.
             let covers = |exception: &&Exception| {
                 let roles = Role::ALL.iter().filter(|&&ours| ours == role || peer == Peer::Conche);
                 roles.into_iter().any(|&ours| exception.covers(&case.id, mode, peer, ours))
@@ -226,7 +226,7 @@ fn outcomes(
     Ok(done.into_iter().map(|(_, outcome)| outcome).collect())
 }
 
-/// One case between the two of a pair, one of whom is us.
+/// Runs one case between conche and a peer.
 fn outcome(case: &Case, exception: Option<&Exception>, pair: &mut Pair<'_>, even_not_yet: bool) -> Outcome {
     if let Some(test) = &case.virtual_time {
         return match pair.is_ours() {
@@ -247,7 +247,7 @@ fn outcome(case: &Case, exception: Option<&Exception>, pair: &mut Pair<'_>, even
     }
 }
 
-/// Two peers against each other. What fails there is theirs, or the case's.
+/// Runs two peers against each other: a failure is theirs, or the case's.
 fn between(project: &Project, client: Peer, server: Peer, rows: Vec<Row<'_>>) -> Result<()> {
     let setup = Setup::prepare(project, &[client, server])?;
     let mut pair = Pair::new(client, server, Mode::Plain, &setup);

@@ -1,4 +1,4 @@
-//! Modes: how client and server protect what they say, and what comes by where they do.
+//! Modes: the protection between client and server, and its appearance on the wire.
 
 use std::fmt::Write;
 use std::fs;
@@ -30,10 +30,10 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Those that protect, in the order of the report.
+    /// The protected modes, in the order of the report.
     pub const SECURED: [Self; 4] = [Self::Psk, Self::Certificate, Self::Mutual, Self::Oscore];
 
-    /// As the programs read it.
+    /// Returns the name for the programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -44,7 +44,7 @@ impl Mode {
         }
     }
 
-    /// For the report.
+    /// Returns the title for the report.
     pub fn title(self) -> &'static str {
         match self {
             Self::Plain => "coap",
@@ -55,7 +55,7 @@ impl Mode {
         }
     }
 
-    /// Who is run with it, in the order of the report.
+    /// Returns its peers, in the order of the report.
     pub fn peers(self) -> &'static [Peer] {
         match self {
             Self::Plain => {
@@ -72,17 +72,17 @@ impl Mode {
         }
     }
 
-    /// There are sessions of DTLS, so that no message can be read.
+    /// Whether DTLS hides the messages.
     fn has_sessions(self) -> bool {
         matches!(self, Self::Psk | Self::Certificate | Self::Mutual)
     }
 
-    /// What URIs begin with.
+    /// Returns the URI scheme.
     pub fn scheme(self) -> &'static str {
         if self.has_sessions() { "coaps" } else { "coap" }
     }
 
-    /// What came by, a line each.
+    /// Lists the datagrams, one per line.
     pub fn transcript(self, captured: &[Captured]) -> String {
         if !self.has_sessions() {
             return ladder::transcript(captured);
@@ -95,7 +95,7 @@ impl Mode {
         })
     }
 
-    /// The first of what came by that anybody can read who stands between.
+    /// Returns the first datagram that is not protected.
     pub fn exposed(self, captured: &[Captured]) -> Option<String> {
         let is_protected = |captured: &Captured| match Message::decode(&captured.bytes) {
             _ if self.has_sessions() => captured.bytes.first().is_some_and(|ty| record(*ty).is_some()),
@@ -107,7 +107,7 @@ impl Mode {
     }
 }
 
-/// What a record of DTLS has, by its first byte (RFC 6347 §4.1, RFC 5246 §6.2.1).
+/// Returns the content type of a DTLS record, by its first byte (RFC 6347 §4.1, RFC 5246 §6.2.1).
 fn record(content_type: u8) -> Option<&'static str> {
     Some(match content_type {
         20 => "ChangeCipherSpec",
@@ -118,7 +118,8 @@ fn record(content_type: u8) -> Option<&'static str> {
     })
 }
 
-/// Gives a run credentials of its own: it uses up numbers of those for OSCORE. Nobody else may read them, or the ends refuse them.
+/// Copies the credentials for a run, as it uses up OSCORE sequence numbers. The copies are readable
+/// by their owner only, as the programs require.
 pub fn copy_credentials(from: &Path, to: &Path) -> Result<()> {
     let told = || format!("cannot copy {} to {}", from.display(), to.display());
     fs::create_dir_all(to).with_context(told)?;

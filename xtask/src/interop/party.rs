@@ -1,4 +1,4 @@
-//! Who takes part: conche and its peers, as clients and as servers, in processes that end with the case at the latest.
+//! Clients and servers of conche and its peers, as processes that end at the latest with the case.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
@@ -41,7 +41,7 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// All of them, whatever they are run with.
+    /// All implementations, in any mode.
     pub const ALL: [Self; 8] = [
         Self::Libcoap,
         Self::LibcoapOpenssl,
@@ -53,7 +53,7 @@ impl Peer {
         Self::Conche,
     ];
 
-    /// Its name, as its authors write it.
+    /// Returns its name, as its authors write it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Libcoap => "libcoap",
@@ -68,7 +68,7 @@ impl Peer {
     }
 }
 
-/// What we are in a case; the peer is the other.
+/// Conche's role in a case; the peer has the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -83,33 +83,33 @@ impl Role {
     pub const ALL: [Self; 2] = [Self::Client, Self::Server];
 }
 
-/// How client and server protect what they say, and the directory of what that takes.
+/// The protection mode, and the directory of its credentials.
 #[derive(Clone, Copy)]
 pub struct Protection<'a> {
     pub mode: Mode,
     pub credentials: &'a Path,
 }
 
-/// What a client tells its user.
+/// An output line of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// A response: its code as `2.05`, and its payload. A ping is answered by `pong`.
+    /// A response: code as `2.05`, and payload. `pong` for a ping.
     Response(String, Vec<u8>),
-    /// A notification.
+    /// A notification: code and payload.
     Notification(String, Vec<u8>),
-    /// Why there is no response.
+    /// The reason for a missing response.
     Failure(String),
 }
 
 /// A server.
 pub struct Server {
     _process: Process,
-    /// Where it listens.
+    /// Address.
     pub address: SocketAddr,
 }
 
 impl Server {
-    /// Starts one, and waits until it listens.
+    /// Starts a server, and waits until it listens.
     pub fn start(peer: Peer, protection: Protection<'_>, setup: &Setup) -> Result<Self> {
         let mut command = setup.program(peer, Role::Server, protection);
         let process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
@@ -133,7 +133,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Starts one.
+    /// Starts a client.
     pub fn start(peer: Peer, protection: Protection<'_>, setup: &Setup) -> Result<Self> {
         let (telling, told) = mpsc::channel();
         let mut command = setup.program(peer, Role::Client, protection);
@@ -145,7 +145,7 @@ impl Client {
         Ok(Self { input, scheme: protection.mode.scheme(), told, process })
     }
 
-    /// Has it do something with the server at this address. What comes of it, it tells later.
+    /// Starts an action with the server at this address. Its output follows later.
     pub fn act(&mut self, action: &Action, server: SocketAddr) -> Result<()> {
         if *action == Action::Off {
             return self.process.0.kill().context("the client cannot be switched off");
@@ -154,23 +154,23 @@ impl Client {
         writeln!(self.input, "{line}").and_then(|()| self.input.flush()).context("the client has ended")
     }
 
-    /// What it tells next, if it does so in time.
+    /// Returns the next output, if it comes in time.
     pub fn told(&self, wait: Duration) -> Option<Told> {
         self.told.recv_timeout(wait).ok()
     }
 }
 
-/// The lines of a pipe, as they come.
+/// Returns the lines of a pipe as they arrive.
 fn lines(pipe: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
-        // The pipe is read to its end even if nobody listens, so that whoever writes can go on.
+        // Reads the pipe to its end even without a receiver, so that its writer is never blocked.
         BufReader::new(pipe).lines().map_while(Result::ok).for_each(|line| drop(sender.send(line)));
     });
     lines
 }
 
-/// An action as the clients read it.
+/// Formats an action for the client programs.
 fn line(action: &Action, scheme: &str, server: SocketAddr) -> Option<String> {
     Some(match action {
         Action::Wait | Action::Off => return None,
@@ -194,7 +194,7 @@ fn line(action: &Action, scheme: &str, server: SocketAddr) -> Option<String> {
     })
 }
 
-/// What a line of theirs tells: `response 2.05 PAYLOAD`, `notified 2.05 PAYLOAD`, `failed WHY`.
+/// Parses an output line: `response 2.05 PAYLOAD`, `notified 2.05 PAYLOAD`, `failed WHY`.
 fn told_by(line: &str) -> Told {
     let mut words = line.splitn(3, ' ');
     let (what, code, payload) = (words.next(), words.next(), words.next());

@@ -9,25 +9,25 @@ use super::case::Case;
 use super::mode::Mode;
 use super::party::{Peer, Role};
 
-/// How a case ended with a peer, in a role of ours.
+/// The outcome of a case with a peer in a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All that must be seen was.
+    /// All expectations were met.
     Pass,
-    /// Something was not, and this is it.
+    /// An expectation was not met.
     Fail(String),
-    /// It failed, as it is known to: the peer does otherwise.
+    /// The peer differs in a documented way.
     PeerDiffers(String),
-    /// We cannot do it yet; it was not run.
+    /// Conche does not support it yet; not run.
     NotYet(String),
-    /// A test in virtual time is it.
+    /// Covered by a test in virtual time.
     VirtualTime(String),
-    /// The peer cannot be made to do that; it was not run.
+    /// The peer cannot do it; not run.
     NotApplicable(String),
 }
 
 impl Outcome {
-    /// In a word or two.
+    /// Returns its name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -39,7 +39,7 @@ impl Outcome {
         }
     }
 
-    /// Why it is not a pass.
+    /// Returns its note.
     pub fn note(&self) -> &str {
         match self {
             Self::Pass => "",
@@ -52,35 +52,35 @@ impl Outcome {
     }
 }
 
-/// What is run: a case, in a mode.
+/// A case in a mode.
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
-    /// How what is said is protected.
+    /// Mode.
     pub mode: Mode,
-    /// What is done.
+    /// Case.
     pub case: &'a Case,
 }
 
-/// The results of what is run with the same peers.
+/// The results of rows with the same peers.
 pub struct Table<'a> {
-    /// What is run.
+    /// Rows.
     pub rows: Vec<Row<'a>>,
-    /// With whom, and what came of it.
+    /// Columns with the outcomes.
     pub columns: Vec<Column>,
 }
 
-/// The results of one column: a peer in a role of ours, a result for each row.
+/// The results of a peer in a role, one per row.
 pub struct Column {
-    /// The peer.
+    /// Peer.
     pub peer: Peer,
-    /// What we are.
+    /// Conche's role.
     pub role: Role,
-    /// In the order of the rows.
+    /// Outcomes, in the order of the rows.
     pub outcomes: Vec<Outcome>,
 }
 
 impl Column {
-    /// Its heading.
+    /// Returns its heading.
     fn title(&self) -> String {
         match (self.peer, self.role) {
             (Peer::Conche, _) => "both conche".to_owned(),
@@ -94,10 +94,10 @@ impl Column {
     }
 }
 
-/// The names of results, in the order of the summary.
+/// The names of outcomes, in the order of the summary.
 const NAMES: [&str; 6] = ["pass", "FAIL", "peer differs", "not yet", "virtual time", "n/a"];
 
-/// A table, and a line for each column that says how many there are of what; for each.
+/// Renders each table, and the counts of outcomes per column.
 pub fn text(tables: &[Table<'_>]) -> String {
     let mut out = String::new();
     for Table { rows, columns } in tables {
@@ -127,7 +127,7 @@ pub fn text(tables: &[Table<'_>]) -> String {
     out
 }
 
-/// An object with `schema` and `rows`.
+/// Renders an object with `schema` and `rows`.
 pub fn json(tables: &[Table<'_>]) -> Result<String> {
     let mut results = Vec::new();
     for Table { rows, columns } in tables {
@@ -148,7 +148,7 @@ pub fn json(tables: &[Table<'_>]) -> Result<String> {
     Ok(serde_json::to_string_pretty(&json!({ "schema": 1, "rows": results }))?)
 }
 
-/// What stands above the tables of docs/interop.md.
+/// The text above the tables of docs/interop.md.
 const INTRODUCTION: &str = "# Interoperability
 
 Written by `cargo xtask interop`; `cargo xtask interop --check` compares it. Each case of the ETSI and IRISA test
@@ -165,7 +165,7 @@ go-coap 3.8.0 (on pion/dtls 3.1.15) and node-coap 1.5.0, through the small progr
 
 ";
 
-/// The tests with Leshan, which the step `interop` of CI runs as tests of conche.
+/// The section on tests with Leshan, which CI runs in its step `interop`.
 const LWM2M: &str = "
 ## LwM2M
 
@@ -178,7 +178,7 @@ With Eclipse Leshan 2.0.0-M18 (on Californium 4.0.0-M6), over `coaps` with a pre
 | Leshan | conche | registration, read of `/3/0` (SenML JSON), observation of `/3/0/9` with two changes |
 ";
 
-/// What stands above the table of modes that protect.
+/// The text above the table of protected modes.
 const SECURED: &str = "
 ## Secured
 
@@ -189,7 +189,7 @@ record of DTLS, or else a message with the OSCORE option or an empty one. With \
 
 ";
 
-/// The document, of the table without protection and the one with it.
+/// Renders the document from the unprotected table and the protected one.
 pub fn markdown(tables: &[Table<'_>]) -> String {
     let (mut out, mut notes) = (INTRODUCTION.to_owned(), Vec::new());
     for (number, Table { rows, columns }) in tables.iter().enumerate() {
@@ -222,10 +222,10 @@ pub fn markdown(tables: &[Table<'_>]) -> String {
     out
 }
 
-/// A result, with the number of its note.
+/// Formats an outcome, with the number of its note.
 fn cell<'a>(outcome: &'a Outcome, notes: &mut Vec<&'a str>) -> String {
     let (name, note) = (outcome.name(), outcome.note());
-    // A failure's note is what came by, which no two runs have alike.
+    // A failure's note is a transcript, which differs between runs.
     if note.is_empty() || matches!(outcome, Outcome::Fail(_)) {
         return name.to_owned();
     }

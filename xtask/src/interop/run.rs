@@ -1,4 +1,4 @@
-//! Runs cases: one client, one server, a tap for each case in between.
+//! Runs cases: one client, one server, and a tap between them for each case.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,39 +15,39 @@ use super::party::{Client, Peer, Protection, Server, Told};
 use super::setup::Setup;
 use super::tap::{Fates, Tap};
 
-/// How long a step may take. The longest have a message be sent three times.
+/// Default maximum duration of a step. The longest steps wait for three transmissions.
 const STEP: Duration = Duration::from_secs(25);
-/// How long a request may take that only prepares a case.
+/// Maximum duration of a preparing request.
 const BEFORE: Duration = Duration::from_secs(10);
 
-/// A client and a server, started when they are needed and again after a case that failed, whose remains they may hold.
+/// A client and a server, started on demand, and again after a failed case, as they may hold
+/// leftover state.
 pub struct Pair<'a> {
     client: (Peer, Option<Client>),
     server: (Peer, Option<Server>),
     mode: Mode,
-    /// Theirs, once they have some.
+    /// Copied credentials, if any.
     credentials: Option<PathBuf>,
     setup: &'a Setup,
 }
 
 impl<'a> Pair<'a> {
-    /// The client of one implementation and the server of another. In a mode that protects there may be one such pair at a time, which
-    /// has the credentials for itself.
+    /// A pair of two implementations. A protected mode permits one such pair at a time, which has
+    /// the credentials for itself.
     pub fn new(client: Peer, server: Peer, mode: Mode, setup: &'a Setup) -> Self {
         Self { client: (client, None), server: (server, None), mode, credentials: None, setup }
     }
 
-    /// How they protect what they say.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// There is no peer: both are ours.
+    /// Whether both are conche.
     pub fn is_ours(&self) -> bool {
         self.client.0 == Peer::Conche && self.server.0 == Peer::Conche
     }
 
-    /// Runs a case; an error says what did not happen, and what came by instead.
+    /// Runs a case; an error names the unmet expectation and lists the messages.
     pub fn run(&mut self, case: &Case) -> Result<()> {
         let outcome = self.try_run(case);
         if outcome.is_err() {
@@ -56,8 +56,8 @@ impl<'a> Pair<'a> {
         if case.uses_up_the_client() {
             self.client.1 = None;
         }
-        // It would go on to notify clients behind a tap that is closed. The errors which that gives aiocoap takes for those of
-        // the clients that it sends to next.
+        // The server would keep notifying clients behind a closed tap. aiocoap attributes the
+        // resulting errors to the next clients.
         if case.observes() {
             self.server.1 = None;
         }
@@ -89,7 +89,7 @@ impl<'a> Pair<'a> {
             let action = Action::parse(action, &BTreeMap::new())?;
             client.act(&action, tap.address())?;
             let until = Instant::now() + BEFORE;
-            // What an earlier case observed may still be told of.
+            // Notifications of an earlier observation may still arrive.
             while !matches!(told_before(client, until)?, Told::Response(..)) {}
         }
         let (mut kept, mut ladder) = (BTreeMap::new(), Vec::new());
@@ -130,11 +130,11 @@ fn told_before(client: &Client, until: Instant) -> Result<Told> {
     client.told(left).context("what prepares the case is not answered")
 }
 
-/// Takes a step and checks what was to be seen.
+/// Executes a step and checks its expectations.
 fn take(step: &Step, client: &mut Client, tap: &Tap, kept: &mut BTreeMap<String, Vec<u8>>) -> Result<()> {
     let (see, unseen) = (lines(&step.see)?, lines(&step.unseen)?);
     let action = Action::parse(&step.action, kept)?;
-    // What was told of the step before is told.
+    // Discards output of the previous step.
     while client.told(Duration::ZERO).is_some() {}
     tap.begin(fates(step, kept)?);
     let until = Instant::now() + step.within.map_or(STEP, Duration::from_secs_f64);
@@ -151,7 +151,7 @@ fn take(step: &Step, client: &mut Client, tap: &Tap, kept: &mut BTreeMap<String,
     if step.quiet > 0.0 {
         std::thread::sleep(Duration::from_secs_f64(step.quiet));
     }
-    // That there will be no response it may say.
+    // The client may report a failure.
     let told = client.told(Duration::ZERO).filter(|told| tells_nothing && !matches!(told, Told::Failure(_)));
     if let Some(told) = told {
         bail!("the client tells of {told:?}, though it must not tell of any response");
@@ -172,7 +172,7 @@ fn take(step: &Step, client: &mut Client, tap: &Tap, kept: &mut BTreeMap<String,
     Ok(())
 }
 
-/// Waits until the client has told what it is to tell.
+/// Waits for the client's expected output.
 fn listen(step: &Step, answers: bool, client: &Client, until: Instant) -> Result<()> {
     let (mut answered, mut notified) = (!answers, 0);
     while !answered || notified < step.notified {
@@ -185,7 +185,7 @@ fn listen(step: &Step, answers: bool, client: &Client, until: Instant) -> Result
                 check(&told, step.told.as_deref())?;
                 answered = true;
             }
-            // The end of an earlier request, such as one that observed.
+            // The end of an earlier request, such as an observation.
             Some(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What the run needs: our command, the peers' libraries, and our programs on them, all built into `target/interop`.
+//! Builds conche's command, and the test programs with the peers' libraries, into `target/interop`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,25 +13,26 @@ use crate::ci::packages;
 use crate::peers;
 use crate::project::Project;
 
-/// Our programs. They have the features and the profile that `cargo test` gives them, so that behind it nothing is compiled.
+/// Conche's programs, with the features and profile of `cargo test`, so that nothing is compiled
+/// twice.
 const OURS: &str = "build --workspace --all-features --profile test --bin conche --example interop_client";
 
-/// Where everything is, once it is built.
+/// The paths of built programs.
 pub struct Setup {
-    /// Our programs, and what they need.
+    /// Programs and their dependencies.
     directory: PathBuf,
-    /// Their sources.
+    /// Sources of the programs.
     sources: PathBuf,
-    /// Where cargo leaves our programs.
+    /// Cargo's output directory.
     ours: PathBuf,
-    /// Where Java finds Californium and our programs on it.
+    /// Java class path of Californium and its programs.
     class_path: String,
-    /// A Python that has aiocoap.
+    /// Python with aiocoap.
     python: String,
 }
 
 impl Setup {
-    /// Installs and builds what these peers need, as far as it is missing.
+    /// Installs and builds the requirements of these peers, if missing.
     pub fn prepare(project: &Project, wanted: &[Peer]) -> Result<Self> {
         let directory = project.target().join("interop");
         fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
@@ -42,7 +43,7 @@ impl Setup {
             match peer {
                 Peer::Libcoap | Peer::LibcoapOpenssl | Peer::LibcoapGnutls => needs.extend(peers::LIBCOAP),
                 Peer::Californium => needs.extend(peers::JAVA),
-                // Their builds install what they need.
+                // Their builds install their requirements.
                 Peer::Aiocoap | Peer::GoCoap | Peer::NodeCoap | Peer::Conche => {}
             }
         }
@@ -62,7 +63,7 @@ impl Setup {
         Ok(setup)
     }
 
-    /// New credentials in a directory of this name, and where that is.
+    /// Copies the credentials to a directory of this name, and returns its path.
     pub fn credentials(&self, name: &str) -> Result<PathBuf> {
         let directory = self.path("credentials").join(name);
         if directory.exists() {
@@ -72,7 +73,7 @@ impl Setup {
         Ok(directory)
     }
 
-    /// The program that is an implementation's client or server.
+    /// Returns the command of an implementation's client or server.
     pub fn program(&self, peer: Peer, part: Role, protection: Protection<'_>) -> process::Command {
         let name = if part == Role::Client { "client" } else { "server" };
         let mut command = match (peer, part) {
@@ -84,7 +85,7 @@ impl Setup {
             (Peer::Aiocoap, _) => {
                 let mut command = process::Command::new(&self.python);
                 command.arg(self.sources.join(format!("aiocoap/{name}.py")));
-                // It would lie beside the sources.
+                // Avoids cache files beside the sources.
                 command.env("PYTHONDONTWRITEBYTECODE", "1");
                 command
             }
@@ -97,7 +98,7 @@ impl Setup {
             (Peer::Californium, _) => {
                 let mut command = process::Command::new("java");
                 let class = if part == Role::Client { "Client" } else { "Server" };
-                // They live for seconds: what a compiler would find out in minutes is not worth its time.
+                // The programs run for seconds only, too short for optimising compilers.
                 command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", &self.class_path, class]);
                 command
             }
@@ -154,7 +155,7 @@ impl Setup {
     }
 }
 
-/// What Debian names a library of libcoap by.
+/// Returns the TLS part of a Debian library name of libcoap.
 fn tls_of(peer: Peer) -> &'static str {
     match peer {
         Peer::LibcoapOpenssl => "openssl",

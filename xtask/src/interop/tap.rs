@@ -1,4 +1,4 @@
-//! A relay on the loopback that keeps every datagram which passes it, and can lose or change some.
+//! A relay on the loopback that records every datagram, and can drop or change some.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,30 +12,30 @@ use conche_proto::codec::{Encoder, Message, OptionNumber};
 
 use super::ladder::{Direction, Line};
 
-/// How long a thread waits for a datagram before it looks whether the tap is closed.
+/// Interval at which a thread checks whether the tap is closed.
 const STEP: Duration = Duration::from_millis(100);
 
-/// A datagram that came by.
+/// A recorded datagram.
 #[derive(Clone, Debug)]
 pub struct Captured {
-    /// Which way it went.
+    /// Direction.
     pub direction: Direction,
-    /// It was not passed on.
+    /// Whether it was dropped.
     pub lost: bool,
-    /// Its bytes, as they went on.
+    /// Bytes, as forwarded.
     pub bytes: Vec<u8>,
 }
 
-/// What becomes of datagrams in a step.
+/// Manipulations of datagrams in a step.
 #[derive(Debug, Default)]
 pub struct Fates {
-    /// The first datagram that fits one of them is lost, and uses it up, unless it is about each.
+    /// Lines that drop their first matching datagram, or each.
     pub lose: Vec<Line>,
-    /// The first datagram that fits gets this option besides its own.
+    /// Options to add to the first matching datagram.
     pub add: Vec<(Line, OptionNumber, Vec<u8>)>,
 }
 
-/// A relay between clients and one server. It ends when it is dropped.
+/// A relay between clients and one server. It ends on drop.
 pub struct Tap {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -50,13 +50,13 @@ struct Shared {
 #[derive(Default)]
 struct Record {
     captured: Vec<Captured>,
-    /// How many came by before the step that is being taken.
+    /// Number of datagrams before the current step.
     earlier: usize,
     fates: Fates,
 }
 
 impl Tap {
-    /// Relays what comes to a free port to `server`.
+    /// Opens a relay to `server` on a free port.
     pub fn open(server: SocketAddr) -> io::Result<Self> {
         let front = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         front.set_read_timeout(Some(STEP))?;
@@ -68,7 +68,7 @@ impl Tap {
         Ok(Self { address, shared })
     }
 
-    /// Where clients reach the server through it.
+    /// Returns the address for clients.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -80,17 +80,17 @@ impl Tap {
         record.fates = fates;
     }
 
-    /// What came by in this step.
+    /// Returns the datagrams of this step.
     pub fn captured(&self) -> Vec<Captured> {
         self.shared.locked().of_step().to_vec()
     }
 
-    /// What came by in all steps.
+    /// Returns the datagrams of all steps.
     pub fn everything(&self) -> Vec<Captured> {
         self.shared.locked().captured.clone()
     }
 
-    /// Waits until what came by in this step is as `wanted` has it; false if it is not when the time is over.
+    /// Waits until the datagrams of this step satisfy `wanted`; `false` on timeout.
     pub fn wait(&self, until: Instant, mut wanted: impl FnMut(&[Captured]) -> bool) -> bool {
         let mut record = self.shared.locked();
         loop {
@@ -112,7 +112,7 @@ impl Record {
         self.captured.get(self.earlier..).unwrap_or_default()
     }
 
-    /// What becomes of a datagram.
+    /// Drops, changes or passes a datagram.
     fn decide(&mut self, direction: Direction, bytes: &[u8]) -> Captured {
         let lost = Captured { direction, lost: true, bytes: bytes.to_vec() };
         if let Some(at) = self.fates.lose.iter().position(|line| line.fits(&lost, self.of_step())) {
@@ -141,7 +141,7 @@ impl Shared {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What goes on, if anything does.
+    /// Records a datagram, and returns the bytes to forward, if any.
     fn passed(&self, direction: Direction, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut record = self.locked();
         let captured = record.decide(direction, bytes);
@@ -151,12 +151,13 @@ impl Shared {
         passed
     }
 
-    /// From clients to the server. Each client gets a socket of its own, so that the server can tell them apart.
+    /// Relays from clients to the server. Each client gets its own socket, so that the server can
+    /// distinguish them.
     fn relay(self: Arc<Self>, front: &Arc<UdpSocket>, server: SocketAddr) {
         let mut buffer = vec![0; 65536];
         let mut backs = HashMap::<SocketAddr, Arc<UdpSocket>>::new();
         while !self.closed.load(Ordering::Relaxed) {
-            // The loopback reports ports that nobody listens on any more as errors; whoever is left goes on.
+            // The loopback reports closed ports as errors; other clients continue.
             let Ok((length, client)) = front.recv_from(&mut buffer) else { continue };
             let back = match backs.get(&client) {
                 Some(back) => back.clone(),
@@ -171,7 +172,7 @@ impl Shared {
         }
     }
 
-    /// A socket to the server for one client, with a thread that takes what comes back to that client.
+    /// Opens a client's socket to the server, with a thread that relays responses.
     fn open_back(
         self: Arc<Self>,
         front: Arc<UdpSocket>,
@@ -196,7 +197,7 @@ impl Shared {
     }
 }
 
-/// The same message with one option more; `None` if it is none, or has no room.
+/// Adds an option to a message; `None` if the message is malformed or has no room.
 fn with_option(bytes: &[u8], number: OptionNumber, value: &[u8]) -> Option<Vec<u8>> {
     let message = Message::decode(bytes).ok()?;
     let mut options: Vec<_> = message.options().map(|option| (option.number, option.value)).collect();

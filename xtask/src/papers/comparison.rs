@@ -1,4 +1,4 @@
-//! The page of controllers compared, written from the results of `conche compare --full`.
+//! Writes the page of the comparison of controllers, from the results of `conche compare --full`.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,10 +11,10 @@ use conche_results::comparison::{Compared, Row, Standing, shown};
 use crate::block::COMPARISON;
 use crate::project::Project;
 
-/// Where it is.
+/// The page.
 const PAGE: &str = "docs/comparison.md";
 
-/// The lines of a directory, if controllers were compared in it.
+/// Reads the comparison of a directory, if it has one.
 pub fn read(directory: &Path) -> Result<Option<Vec<Row>>> {
     let path = directory.join(Row::FILE);
     if !path.exists() {
@@ -25,7 +25,7 @@ pub fn read(directory: &Path) -> Result<Option<Vec<Row>>> {
     text.lines().map(row).collect::<Result<_>>().map(Some)
 }
 
-/// Writes the board into its page, and says how many controllers are on it.
+/// Writes the ranking into its page, and returns the number of controllers.
 pub fn write(project: &Project, manifest: &Manifest, rows: &[Row]) -> Result<usize> {
     let standings: Vec<&Standing> = rows.iter().filter_map(standing).collect();
     let page = COMPARISON.replaced(&project.read(PAGE)?, &board(manifest, &standings)).context(PAGE)?;
@@ -37,7 +37,7 @@ fn standing(row: &Row) -> Option<&Standing> {
     if let Compared::Controller(standing) = &row.of { Some(standing) } else { None }
 }
 
-/// A line for each controller in their order, and which runs they come from.
+/// Formats a line per controller in order, and the origin of the runs.
 fn board(manifest: &Manifest, standings: &[&Standing]) -> String {
     let papers = standings.first().map_or(&[][..], |of| &of.papers[..]);
     let names: String = papers.iter().map(|of| format!(" {} ({} cells) |", of.paper, of.of.cells)).collect();
@@ -50,7 +50,7 @@ fn board(manifest: &Manifest, standings: &[&Standing]) -> String {
         let by_paper: String = of.papers.iter().map(|of| format!(" {} |", of.of.shown_in_short())).collect();
         let (regret, mean, interval) = (all.shown_regret(), shown(all.mean), all.shown_interval());
         let (name, behind) = (&of.controller, all.shown_share(all.behind));
-        // Writing into a text does not fail.
+        // Writing to a String cannot fail.
         let _ = writeln!(table, "| {place} | `{name}` | {regret} | {mean} | {interval} | {behind} |{by_paper}");
     }
     let extent = |of: &conche_results::Scenario| {

@@ -1,15 +1,16 @@
-//! `cargo xtask papers`: what the papers' scenarios give, held against what was recorded of them, and written into their pages.
+//! `cargo xtask papers`: compares the values of the papers' scenarios with recorded ones, and
+//! writes them into their pages.
 //!
-//! The same seed gives the same figures, so a figure that moves was moved by a change of the code. This chore says which
-//! did; whoever meant it records the new ones with `--record`, where a reviewer sees them.
+//! The same seed gives the same values, so a changed value shows a change of the code. This chore
+//! lists changed values; `--record` records them, so that a reviewer sees intended changes.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`comparison`] | the board of controllers compared |
+//! | [`comparison`] | the ranking of controllers |
 //! | [`pages`] | the claims on the papers' pages |
-//! | [`overview`] | all papers in the README, and whether it says what their pages do |
-//! | [`recorded`] | figures as they are recorded, and which of them moved |
-//! | [`whole`] | whether results are of whole papers |
+//! | [`overview`] | the README's overview of all papers, and its consistency with their pages |
+//! | [`recorded`] | recorded values, and their changes |
+//! | [`whole`] | whether results cover whole papers |
 
 mod comparison;
 pub mod overview;
@@ -28,10 +29,10 @@ use crate::project::Project;
 use recorded::Recorded;
 use whole::Gaps;
 
-/// Where the figures of a first impression (`conche reproduce`) are recorded, a file for each paper.
+/// Directory of the values recorded from `conche reproduce`, one file per paper.
 const DIRECTORY: &str = "scenarios/recorded";
 
-/// Moved figures that are listed; of more, their number is told.
+/// Maximum number of changed values to list; further ones are counted.
 const LISTED: usize = 40;
 
 /// What to do with figures that moved.
@@ -40,24 +41,26 @@ pub struct Options {
     /// Record what the scenarios give now.
     #[arg(long)]
     record: bool,
-    /// Write the claims of docs/papers and the README's overview from this directory, which `conche reproduce --full -o DIR`
-    /// has written; with some papers instead of `--full`, what is said of the others stays. From one that `conche compare --full
-    /// -o DIR` has written, the board of controllers in docs/comparison.md.
+    /// Write the claims of docs/papers and the README's overview from this directory, which
+    /// `conche reproduce --full -o DIR` has written; with some papers instead of `--full`, what is
+    /// said of the others stays. From one that `conche compare --full -o DIR` has written, the
+    /// board of controllers in docs/comparison.md.
     #[arg(long, value_name = "DIR", conflicts_with = "record")]
     pages: Option<PathBuf>,
 }
 
-/// Writes the pages and the README, or the board of controllers, from a directory of results.
+/// Writes the pages and the README, or the ranking of controllers, from a directory of results.
 fn write(project: &Project, directory: &Path) -> Result<()> {
     let read = |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
     let path = directory.join(Manifest::FILE);
     let manifest = Manifest::from_json(&read(&path)?).with_context(|| path.display().to_string())?;
     let compared = comparison::read(directory)?;
-    // Nothing is written of what has no place in both. A board tells who has no value where.
+    // Incomplete results are refused. A ranking states its gaps.
     let gaps = if compared.is_some() { Gaps::Told } else { Gaps::Refused };
     whole::check(&manifest, gaps, |paper| project.read(&format!("scenarios/{paper}.toml")))
         .with_context(|| path.display().to_string())?;
-    // Controllers that have the names of a paper's schemes are not those: nothing is said of the paper.
+    // Controllers with the names of a paper's schemes differ from them, so the paper's page stays
+    // unchanged.
     if let Some(rows) = compared {
         let number = comparison::write(project, &manifest, &rows)?;
         println!("{number} controllers on the board");
@@ -73,10 +76,10 @@ fn write(project: &Project, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs all papers for a first impression, and compares or records their figures.
+/// Runs all papers quickly, and compares or records their values.
 ///
 /// # Errors
-/// If a figure moved, is missing or is not recorded.
+/// If a value has changed, is missing or is not recorded.
 pub fn run(project: &Project, options: &Options) -> Result<()> {
     if let Some(directory) = &options.pages {
         return write(project, directory);

@@ -1,4 +1,4 @@
-//! The README's overview of the papers: what it says of each is its own, the numbers come from results.
+//! The README's overview of the papers: its text stays, its numbers come from results.
 
 use std::fmt::Write;
 
@@ -9,16 +9,16 @@ use super::pages::mark;
 use crate::block::{CLAIMS, OVERVIEW};
 use crate::project::{Finding, Project};
 
-/// Where it is.
+/// The page.
 pub const README: &str = "README.md";
 
-/// What stands above the rows. The first two columns of each are the README's own.
+/// The header. The first two columns of each row are the README's own text.
 const HEAD: &str = "
 | paper | network | within their bar | fitted on: within 15 %, mean | predicted: within 15 %, mean | claims that hold | refuted | inconclusive |
 |---|---|---|---|---|---|---|---|
 ";
 
-/// The README with the rows of the papers that these results are of.
+/// Returns the README with the rows of these results' papers replaced.
 pub fn of(project: &Project, manifest: &Manifest) -> Result<String> {
     replaced(&project.read(README)?, manifest).context(README)
 }
@@ -33,13 +33,13 @@ fn replaced(page: &str, manifest: &Manifest) -> Result<String> {
         let score = manifest.scenarios.iter().find(|of| of.name == row.paper).and_then(|of| of.score);
         let numbers =
             score.map_or_else(|| row.numbers.iter().map(|cell| (*cell).to_owned()).collect(), |of| cells(&of));
-        // Writing into a text does not fail.
+        // Writing to a String cannot fail.
         let _ = writeln!(table, "| {} | {} | {} |", row.name, row.network, numbers.join(" | "));
     }
     OVERVIEW.replaced(page, &(table + "\n"))
 }
 
-/// The numbers of a row.
+/// Formats the numbers of a row.
 fn cells(score: &Score) -> Vec<String> {
     let of = |part: usize, all: usize| if all == 0 { "–".to_owned() } else { format!("{part} of {all}") };
     let near = |near: &Near| match near.mean_log_ratio {
@@ -52,7 +52,7 @@ fn cells(score: &Score) -> Vec<String> {
 
 /// A row of the table.
 struct Row<'a> {
-    /// The short name that its link leads to.
+    /// Short name, from its link.
     paper: &'a str,
     name: &'a str,
     network: &'a str,
@@ -68,7 +68,7 @@ fn rows(table: &str) -> impl Iterator<Item = Row<'_>> {
     })
 }
 
-/// Counts of claims that are not those of the pages, and pages or an overview without their block.
+/// Finds counts of claims that differ from the pages, and missing blocks.
 pub fn check(readme: &str, page: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
     let table = match OVERVIEW.of(readme) {
         Ok(table) => table,

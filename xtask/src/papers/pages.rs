@@ -1,6 +1,6 @@
-//! The claims on the papers' pages, written from results.
+//! Writes the claims on the papers' pages from results.
 //!
-//! A page has them in [a block](crate::block::CLAIMS).
+//! A page contains them in [a block](crate::block::CLAIMS).
 
 use std::fmt::Write;
 
@@ -22,7 +22,8 @@ struct Figure {
     ci95: Option<[f64; 2]>,
 }
 
-/// Writes the claims among these figures into the pages of their papers; the answer is how many each has.
+/// Writes the claims among these values into their papers' pages, and returns their number per
+/// paper.
 pub fn write(project: &Project, figures: &str) -> Result<Vec<(String, usize)>> {
     let read = |line| serde_json::from_str(line).with_context(|| format!("this is no figure: {line}"));
     let mut claims: Vec<Figure> = figures.lines().map(read).collect::<Result<_>>()?;
@@ -37,7 +38,7 @@ pub fn write(project: &Project, figures: &str) -> Result<Vec<(String, usize)>> {
     Ok(written)
 }
 
-/// How a page shows a verdict.
+/// Formats a verdict for a page.
 pub const fn mark(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Refuted => "**does not hold**",
@@ -45,7 +46,7 @@ pub const fn mark(verdict: Verdict) -> &'static str {
     }
 }
 
-/// A line for each claim: what is compared, with its interval, and the verdict that follows it.
+/// Formats a line per claim: the compared value with its interval, and the verdict.
 fn table(claims: &[Figure]) -> String {
     let mut table = "\n| claim | compared | measured | 95 % | |\n|---|---|---|---|---|\n".to_owned();
     for pair in claims.chunks_exact(2).filter(|pair| pair[1].unit == "verdict") {

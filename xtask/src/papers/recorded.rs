@@ -1,4 +1,4 @@
-//! Figures as they are recorded: a line for each, `item,row,column,measured`, in the order in which they come.
+//! Recorded values, one line `item,row,column,measured` each, in the order of the output.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,10 +6,11 @@ use std::fmt::Write;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-/// Items that no paper shows: cells around those of its figures, and whole distributions of its mixed runs.
+/// Items that no paper shows: cells around those of its plots, and whole distributions of its mixed
+/// runs.
 const UNRECORDED: [&str; 2] = ["grid", "mixed"];
 
-/// The figures of a paper by item, row and column.
+/// The values of a paper by item, row and column.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Recorded(Vec<(String, String)>);
 
@@ -22,7 +23,7 @@ struct Line {
     measured: serde_json::Number,
 }
 
-/// The figures of each paper in what `conche reproduce --json` printed.
+/// Reads the values of each paper from the output of `conche reproduce --json`.
 pub fn of_output(json: &str) -> Result<BTreeMap<String, Recorded>> {
     let mut papers = BTreeMap::<_, Recorded>::new();
     for line in json.lines() {
@@ -36,7 +37,7 @@ pub fn of_output(json: &str) -> Result<BTreeMap<String, Recorded>> {
 }
 
 impl Recorded {
-    /// Reads what [`Recorded::to_csv`] wrote.
+    /// Reads the format of [`Recorded::to_csv`].
     pub fn from_csv(text: &str) -> Result<Self> {
         let figures = text.lines().map(|line| {
             let (name, measured) = line.rsplit_once(',').with_context(|| format!("`{line}` has no comma"))?;
@@ -56,7 +57,7 @@ impl Recorded {
         self.0.len()
     }
 
-    /// What is different in `now`, a line for each figure.
+    /// Lists the differences to `now`, one line per value.
     pub fn moved(&self, now: &Self) -> Vec<String> {
         let index = |recorded: &Self| recorded.0.iter().cloned().collect::<BTreeMap<_, _>>();
         let (before, after) = (index(self), index(now));
@@ -71,7 +72,7 @@ impl Recorded {
     }
 }
 
-/// By how much, where that can be said.
+/// Formats the relative change, if defined.
 fn change(old: &str, new: &str) -> String {
     match (old.parse::<f64>(), new.parse::<f64>()) {
         (Ok(old), Ok(new)) if old != 0.0 => format!(" ({:+.1} %)", 100.0 * (new / old - 1.0)),

@@ -1,10 +1,11 @@
-//! Whether results are of whole papers: what is told of a paper must not come from a first impression, nor from half of it.
+//! Checks that results cover whole papers, as pages must not show partial or quick runs.
 
 use anyhow::{Context, Result, bail};
 use conche_results::{Manifest, State};
 use serde::Deserialize;
 
-/// Options that run something else than the paper's scenario says. With them, as many replications may be other ones.
+/// Options that change the paper's scenario. With them, an equal number of replications proves
+/// nothing.
 const OTHERWISE: [&str; 7] = ["--quick", "--runs", "--seed", "--controllers", "--baseline", "--set", "--only"];
 
 #[derive(Deserialize)]
@@ -12,16 +13,16 @@ struct Scenario {
     replications: u32,
 }
 
-/// What becomes of results some of whose runs failed.
+/// How results with failed runs are treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Gaps {
     /// They are refused.
     Refused,
-    /// What is written tells where they are.
+    /// They are accepted, as the page names the gaps.
     Told,
 }
 
-/// Refuses results that are not over, or not as full as the scenarios of their papers.
+/// Refuses results that are incomplete, or smaller than the scenarios of their papers.
 pub fn check(manifest: &Manifest, gaps: Gaps, scenario: impl Fn(&str) -> Result<String>) -> Result<()> {
     match manifest.state {
         State::Complete => {}
@@ -32,7 +33,7 @@ pub fn check(manifest: &Manifest, gaps: Gaps, scenario: impl Fn(&str) -> Result<
     if manifest.scenarios.is_empty() {
         bail!("these results are of no paper");
     }
-    // A board tells which controllers are on it.
+    // A ranking names its controllers.
     let allowed = |name: &str| gaps == Gaps::Told && name == "--controllers";
     let is_otherwise =
         |argument: &str| argument.split('=').next().is_some_and(|name| OTHERWISE.contains(&name) && !allowed(name));
@@ -43,7 +44,7 @@ pub fn check(manifest: &Manifest, gaps: Gaps, scenario: impl Fn(&str) -> Result<
         let text = scenario(&of.name)?;
         let Scenario { replications } =
             toml::from_str(&text).with_context(|| format!("the scenario of {}", of.name))?;
-        // As `20 replications of 3min`; a first impression has fewer.
+        // Such as `20 replications of 3min`; a quick run has fewer.
         if of.extent.split(' ').next() != Some(&replications.to_string()) {
             bail!("{} has {} instead of {replications} replications: run it with `--full`", of.name, of.extent);
         }

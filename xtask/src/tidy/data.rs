@@ -1,12 +1,14 @@
-//! Data that tests or experiments read states where it comes from: in a top-level `"source"` or `"origin"` of a JSON
-//! file, in a comment on the first line where the format has comments, or by name in a README.md beside it or above.
+//! Checks that data of tests and experiments states its origin: in a top-level `"source"` or
+//! `"origin"` of a JSON file, in a comment on the first line where the format has comments, or by
+//! name in a README.md beside it or above.
 
 use crate::project::{Finding, TextFile};
 
-/// Extensions of data. Snapshots (`.snap`) are made by the tests themselves, with the test named inside.
+/// Extensions of data. Snapshots (`.snap`) are excluded, as tests generate them with their name
+/// inside.
 const DATA: [&str; 8] = ["json", "jsonl", "csv", "txt", "hex", "pcap", "pcapng", "tsv"];
 
-/// Data files of crates and documents without a stated origin.
+/// Finds data files of crates and documents without a stated origin.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let data = files.iter().filter(|file| {
         DATA.contains(&file.extension()) && (file.path.starts_with("crates/") || file.path.starts_with("docs/"))
@@ -29,7 +31,7 @@ fn states_origin(file: &TextFile) -> bool {
 
 fn named_in_readme(file: &TextFile, files: &[TextFile]) -> bool {
     let mut directory = file.directory();
-    // Not in the crate's own README: that one is for users.
+    // Excludes the crate's own README, which is for users.
     while directory.matches('/').count() >= 2 {
         let readme = format!("{directory}/README.md");
         let within = &file.path[directory.len() + 1..];

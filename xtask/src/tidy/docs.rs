@@ -1,5 +1,5 @@
-//! Documents: relative links lead somewhere, nothing names a path of one machine, no gap is left to fill, decisions are
-//! numbered, and the tests that SECURITY.md names exist.
+//! Checks documents: relative links resolve, no path of one machine or unfilled gap occurs,
+//! decisions are numbered, and the tests that SECURITY.md names exist.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::project::{Finding, TextFile};
 /// First directories of absolute paths that exist on some machine only.
 const PLACES: &str = r"home|root|tmp|work|workspace|builds|Users";
 
-/// Broken links, machine paths, gaps and misnamed decisions.
+/// Finds broken links, machine paths, gaps and misnamed decisions.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let machine_path = pattern(&format!(r#"(?:^|[\s"'`(=])/(?:{PLACES})/"#));
@@ -34,14 +34,14 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
 
 /// The document that names a test for each promise.
 const PROMISES: &str = "SECURITY.md";
-/// Short forms of directories in it, below `crates/`.
+/// Its short forms of directories below `crates/`.
 const SHORT_FORMS: [(&str, &str); 3] = [
     ("endpoint/", "conche-proto/tests/endpoint/"),
     ("sessions/", "conche-dtls/tests/sessions/"),
     ("library/", "conche/tests/library/"),
 ];
 
-/// Each promise names at least one file, and the files exist.
+/// Checks that each promise names at least one file, and that the files exist.
 fn check_promises(files: &[TextFile], findings: &mut Vec<Finding>) {
     let Some(document) = files.iter().find(|file| file.path == PROMISES) else { return };
     for (number, line) in (1..).zip(document.text.lines()) {
@@ -82,7 +82,7 @@ fn check_links(file: &TextFile, files: &[TextFile], findings: &mut Vec<Finding>)
     }
 }
 
-/// Where a document links to, each with the number of its line.
+/// Returns the link targets of a document, with line numbers.
 pub(super) fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let link = pattern(r#"\]\(([^()\s]+)(?:\s+"[^"]*")?\)"#);
     prose(text).flat_map(move |(number, line)| {
@@ -114,7 +114,7 @@ fn check_decisions(files: &[TextFile], findings: &mut Vec<Finding>) {
     }
 }
 
-/// The lines outside fenced code, numbered from 1.
+/// Returns the lines outside fenced code, numbered from 1.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
@@ -126,7 +126,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The anchors that a forge gives to the headings of a document.
+/// Returns the anchors that a forge generates for a document's headings.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = prose(text).filter(|(_, line)| line.starts_with('#'));
     headings
@@ -138,7 +138,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The path from the root that `target` is in a file of this directory.
+/// Resolves `target`, relative to this directory, to a path from the root.
 pub(super) fn resolve(directory: &str, target: &str) -> String {
     let mut parts: Vec<_> = directory.split('/').filter(|part| !part.is_empty()).collect();
     for part in target.split('/') {

@@ -1,5 +1,5 @@
-//! The guide, an mdBook: what its chapters include is there, all of them are in SUMMARY.md (that what is in SUMMARY.md is
-//! there, [`super::docs`] says), and their links lead somewhere also from where a reader of the built book is.
+//! Checks the guide, an mdBook: chapters include existing files, SUMMARY.md lists all of them (the
+//! reverse is checked by [`super::docs`]), and their links work in the built book.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use regex_lite::Regex;
 use super::docs;
 use crate::project::{Finding, TextFile};
 
-/// Where its chapters lie. Of what is outside, a book knows nothing.
+/// Directory of the chapters. Files outside are not part of the book.
 const CHAPTERS: &str = "docs/guide/src/";
-/// The list of its chapters.
+/// The list of chapters.
 const SUMMARY: &str = "docs/guide/src/SUMMARY.md";
-/// Where the readers of a book find the files of this project.
+/// Base URL of the project's other files for readers of the book.
 const FILES: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/");
 
-/// Chapters that nobody finds, includes of what is not there, links that do not work in a book.
+/// Finds unlisted chapters, broken includes, and links that do not work in a book.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let chapters = files.iter().filter(|file| file.path.starts_with(CHAPTERS) && file.extension() == "md");
@@ -57,7 +57,7 @@ fn check_includes(chapter: &TextFile, files: &[TextFile], findings: &mut Vec<Fin
     }
 }
 
-/// Whether there is something between the comments that begin and end what has this name.
+/// Whether the anchor of this name has any contents.
 fn has_anchor(text: &str, name: &str) -> bool {
     let marks = |line: &str, mark: &str| {
         line.split_once(mark).is_some_and(|(_, rest)| rest.split_whitespace().next() == Some(name))
@@ -91,7 +91,7 @@ mod tests {
     const EXAMPLE: &str = "//! E.\nfn main() {\n    // ANCHOR: one\n    one();\n    // ANCHOR_END: one\n    \
                            // ANCHOR: open\n}\n";
 
-    /// What is found in a book of one chapter with this text.
+    /// Returns the findings for a book of one chapter with this text.
     fn found(chapter: &str) -> Vec<String> {
         let files = [
             fixture("crates/a/examples/e.rs", EXAMPLE),

@@ -1,12 +1,14 @@
-//! No hash map's order is observable: in protocol, simulator, lab and relay nothing walks over one.
+//! Checks that no hash map's order is observable: protocol, simulator, lab and relay must not
+//! iterate over one.
 //!
-//! The check knows maps and sets by their declaration in the same file (`name: HashMap<…>`, `let name = HashMap::new()`).
-//! Where the order cannot matter, as in a sum, a comment on the line or the one above says so: `// order-free: why`.
+//! The check finds maps and sets by their declaration in the same file (`name: HashMap<…>`,
+//! `let name = HashMap::new()`). If the order is irrelevant, as in a sum, a comment on the line or
+//! the one above states why: `// order-free: why`.
 
 use crate::project::{Finding, TextFile};
 use crate::source::{self, Kind, Token};
 
-/// Crates whose results must not depend on an order that no one chose.
+/// Crates whose results must not depend on an arbitrary order.
 const CRATES: [&str; 5] = [
     "crates/conche-proto/src/",
     "crates/conche-netsim/src/",
@@ -30,7 +32,7 @@ const WALKS: [&str; 11] = [
     "extract_if",
 ];
 
-/// Walks over hash maps and sets.
+/// Finds iterations over hash maps and sets.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files.iter().filter(|file| file.extension() == "rs" && !file.is_test_code()) {
@@ -63,7 +65,7 @@ fn check_file(file: &TextFile, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Names that are declared as a hash map or set.
+/// Returns names declared as a hash map or set.
 fn hashed_names(tokens: &[Token]) -> Vec<&str> {
     let mut names = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
@@ -74,7 +76,8 @@ fn hashed_names(tokens: &[Token]) -> Vec<&str> {
     names
 }
 
-/// The name that is declared where `tokens` end in `name:` or `name =`, with a path, wrappers or `&` behind it.
+/// Returns the name declared where `tokens` end in `name:` or `name =`, followed by a path,
+/// wrappers or `&`.
 fn declared_before(tokens: &[Token]) -> Option<&str> {
     let mut at = tokens.len();
     while at >= 2 {
@@ -90,7 +93,7 @@ fn declared_before(tokens: &[Token]) -> Option<&str> {
     None
 }
 
-/// `name.iter()` and the like, or `in &name {`.
+/// Whether this is `name.iter()` or similar, or `in &name {`.
 fn is_walk(tokens: &[Token], at: usize) -> bool {
     let next = |n: usize| tokens.get(at + n).map_or("", |token| token.text.as_str());
     if next(1) == "." && WALKS.contains(&next(2)) && next(3) == "(" {

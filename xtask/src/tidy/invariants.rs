@@ -1,9 +1,10 @@
-//! Absences that make conche deterministic and portable: what must not occur in the product code of some crates.
+//! Checks the product code of some crates for constructs that would make conche nondeterministic or
+//! less portable.
 //!
 //! | crate | must not contain |
 //! |---|---|
 //! | conche-cc, conche-proto | floating point, `std::`, clocks, random sources |
-//! | conche-netsim | clocks, random sources, `std::env`, functions of `f64` whose last bit depends on the machine |
+//! | conche-netsim | clocks, random sources, `std::env`, inexact functions of `f64` |
 
 use crate::project::{Finding, TextFile};
 use crate::source::{self, Kind, Token};
@@ -22,13 +23,13 @@ const SOURCES: [&str; 10] = [
     "from_os_rng",
 ];
 
-/// Methods of floating point numbers whose last bit depends on the platform's libm.
+/// Methods of floating-point numbers whose last bit depends on the platform's libm.
 const INEXACT: [&str; 16] = [
     "ln", "ln_1p", "log", "log2", "log10", "exp", "exp2", "exp_m1", "powf", "sin", "cos", "tan", "tanh", "cbrt",
     "hypot", "atan2",
 ];
 
-/// Occurrences of what a crate must not contain.
+/// Finds forbidden constructs.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files.iter().filter(|file| file.extension() == "rs" && !file.is_test_code()) {

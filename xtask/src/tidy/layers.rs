@@ -1,5 +1,5 @@
-//! Which crate may look where. The allowed edges are the last column of ARCHITECTURE.md's table of crates; the edges
-//! that exist are cargo's.
+//! Checks the dependencies between crates. The allowed edges are the last column of
+//! ARCHITECTURE.md's table of crates; the existing edges come from cargo.
 
 use std::process::Command;
 
@@ -8,7 +8,8 @@ use serde::Deserialize;
 
 use crate::project::{Finding, Project};
 
-/// Dependencies that stay in [`OF_EXPERIMENTS`], so that work on the protocol builds in seconds.
+/// Dependencies that only [`OF_EXPERIMENTS`] may have, so that work on the protocol builds in
+/// seconds.
 const HEAVY: [&str; 18] = [
     "anyhow",
     "arrow",
@@ -30,10 +31,10 @@ const HEAVY: [&str; 18] = [
     "toml",
 ];
 
-/// The crates of experiments, of load tests and of the command.
+/// The crates of experiments, load tests and the command.
 const OF_EXPERIMENTS: [&str; 5] = ["conche-stats", "conche-scenario", "conche-lab", "conche-bench", "conche-cli"];
 
-/// A crate of the workspace as cargo sees it.
+/// A crate of the workspace according to cargo.
 #[derive(Debug, Deserialize)]
 pub struct Package {
     name: String,
@@ -43,11 +44,11 @@ pub struct Package {
 #[derive(Debug, Deserialize)]
 struct Dependency {
     name: String,
-    /// `None` for what the crate itself needs, otherwise `dev` or `build`.
+    /// `None` for a normal dependency, otherwise `dev` or `build`.
     kind: Option<String>,
 }
 
-/// The crates of the workspace.
+/// Returns the crates of the workspace.
 pub fn packages(project: &Project) -> Result<Vec<Package>> {
     #[derive(Deserialize)]
     struct Metadata {
@@ -57,7 +58,7 @@ pub fn packages(project: &Project) -> Result<Vec<Package>> {
     Ok(metadata.packages)
 }
 
-/// What `cargo metadata` says.
+/// Runs `cargo metadata`.
 pub fn metadata<T: for<'a> Deserialize<'a>>(project: &Project, arguments: &[&str]) -> Result<T> {
     let output = Command::new("cargo")
         .args(["metadata", "--format-version", "1"])
@@ -71,7 +72,8 @@ pub fn metadata<T: for<'a> Deserialize<'a>>(project: &Project, arguments: &[&str
     serde_json::from_slice(&output.stdout).context("cannot read cargo's metadata")
 }
 
-/// Edges between crates that ARCHITECTURE.md does not allow, and heavy dependencies below the lab.
+/// Finds edges between crates that ARCHITECTURE.md does not allow, and heavy dependencies below the
+/// lab.
 pub fn check(architecture: &str, packages: &[Package]) -> Vec<Finding> {
     let allowed = allowed_edges(architecture);
     let mut findings = Vec::new();
@@ -100,18 +102,18 @@ pub fn check(architecture: &str, packages: &[Package]) -> Vec<Finding> {
     findings
 }
 
-/// The rows of the table of crates: a crate, and the crates that its last cell names.
+/// Returns the rows of the table of crates: a crate, and the crates in its last cell.
 fn allowed_edges(architecture: &str) -> Vec<(&str, Vec<&str>)> {
     architecture.lines().filter(|line| line.starts_with("| `conche")).filter_map(edges_of_row).collect()
 }
 
-/// What the first cell of a table's row names, and what its last one does.
+/// Returns the name in the first cell of a row, and the names in its last cell.
 pub fn edges_of_row(row: &str) -> Option<(&str, Vec<&str>)> {
     let mut cells = row.strip_prefix('|')?.trim_end_matches('|').split('|');
     Some((names(cells.next()?).next()?, names(cells.next_back()?).collect()))
 }
 
-/// What stands between backticks.
+/// Returns the text between backticks.
 pub fn names(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }

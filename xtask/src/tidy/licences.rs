@@ -1,4 +1,4 @@
-//! Every dependency comes under a licence that the project can ship beside MIT OR Apache-2.0.
+//! Checks that every dependency has a licence compatible with MIT OR Apache-2.0.
 
 use anyhow::Result;
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use spdx::Expression;
 use super::layers::metadata;
 use crate::project::{Finding, Project};
 
-/// Permissive licences; the Unicode and data licences ask for nothing but their notice.
+/// Permissive licences; the Unicode and data licences require only their notice.
 const ALLOWED: [&str; 14] = [
     "0BSD",
     "Apache-2.0",
@@ -35,7 +35,7 @@ pub struct Licensed {
     source: Option<String>,
 }
 
-/// All dependencies, those for tests included.
+/// Returns all dependencies, including those of tests.
 pub fn dependencies(project: &Project) -> Result<Vec<Licensed>> {
     #[derive(Deserialize)]
     struct Metadata {
@@ -45,7 +45,7 @@ pub fn dependencies(project: &Project) -> Result<Vec<Licensed>> {
     Ok(metadata.packages.into_iter().filter(|package| package.source.is_some()).collect())
 }
 
-/// Dependencies whose licence is not allowed, or that state none.
+/// Finds dependencies with a forbidden licence, or none.
 pub fn check(dependencies: &[Licensed]) -> Vec<Finding> {
     let refused = dependencies.iter().filter(|package| !package.license.as_deref().is_some_and(is_allowed));
     refused

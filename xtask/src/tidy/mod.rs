@@ -1,19 +1,19 @@
-//! `cargo xtask tidy`: what a compiler does not check. Each check is a function from files to findings, with a test
-//! that shows it a file it must refuse.
+//! `cargo xtask tidy`: checks beyond the compiler. Each check is a function from files to findings,
+//! with a test that shows a rejected file.
 //!
-//! | module | what it refuses |
+//! | module | rejects |
 //! |---|---|
 //! | [`shape`] | a Rust file without `//!` |
-//! | [`invariants`] | floating point, `std`, clocks and random sources where they must not be |
-//! | [`hash_order`] | iteration over a hash map where its order could be seen |
-//! | [`layers`] | a crate that looks where ARCHITECTURE.md does not let it |
-//! | [`modules`] | a module of conche-proto that does |
-//! | [`tour`] | a tour through files that are not there |
-//! | [`licences`] | a dependency whose licence the project cannot ship |
-//! | [`docs`] | links that lead nowhere, paths of one machine, misnamed decisions |
-//! | [`guide`] | chapters of the guide that nobody finds, and that include or link to what is not there |
-//! | [`papers::overview`] | an overview of the papers that does not say what their pages do |
-//! | [`data`] | data for tests whose origin is not stated |
+//! | [`invariants`] | floating point, `std`, clocks and random sources where forbidden |
+//! | [`hash_order`] | iteration over a hash map with observable order |
+//! | [`layers`] | a dependency between crates that ARCHITECTURE.md does not allow |
+//! | [`modules`] | a dependency between modules of conche-proto that it does not allow |
+//! | [`tour`] | a tour through files that do not exist |
+//! | [`licences`] | a dependency with an incompatible licence |
+//! | [`docs`] | broken links, paths of one machine, misnamed decisions |
+//! | [`guide`] | unlisted chapters of the guide, and their broken includes and links |
+//! | [`papers::overview`] | an overview of the papers that differs from their pages |
+//! | [`data`] | test data without a stated origin |
 
 mod data;
 mod docs;
@@ -54,7 +54,7 @@ pub fn run(project: &Project) -> Result<()> {
     project::report(&findings)
 }
 
-/// The lines of a document's section `## heading`, numbered from 1.
+/// Returns the lines of a document's section `## heading`, numbered from 1.
 fn section<'a>(document: &'a str, heading: &str) -> impl Iterator<Item = (usize, &'a str)> {
     let lines = (1..).zip(document.lines());
     let from_heading = lines.skip_while(move |(_, line)| line.strip_prefix("## ") != Some(heading)).skip(1);

@@ -1,26 +1,27 @@
-//! Which module of `conche-proto` may look where. The allowed edges are the last column of the table of modules in
-//! ARCHITECTURE.md; the edges that exist are the paths `crate::…` in the sources, tests and comments aside.
+//! Checks the dependencies between modules of `conche-proto`. The allowed edges are the last column
+//! of the table of modules in ARCHITECTURE.md; the existing edges are the paths `crate::…` in the
+//! sources, without tests and comments.
 //!
-//! A module may use only what stands above it in the table, so that the table itself allows no circle.
+//! A module may use only modules above it in the table, so that the table permits no cycle.
 
 use std::collections::BTreeSet;
 
 use crate::project::{Finding, TextFile};
 use crate::source::{self, Token};
 
-/// The document that has the table.
+/// The document with the table.
 const DOCUMENT: &str = "ARCHITECTURE.md";
-/// The section of it that the table stands in.
+/// Its section with the table.
 const SECTION: &str = "Inside conche-proto";
-/// Where the modules are.
+/// Directory of the modules.
 const SOURCES: &str = "crates/conche-proto/src/";
-/// What every module may have from the root of the crate: names that stand for no module.
+/// Names in the crate root that every module may use, as they are no modules.
 const ROOT: [&str; 1] = ["PeerKey"];
 
-/// A row of the table: a module, and what it may use.
+/// A row of the table: a module, and the modules that it may use.
 type Row<'a> = (&'a str, Vec<&'a str>);
 
-/// Edges that the table does not allow, modules that it does not name, and rows that allow a circle.
+/// Finds edges that the table does not allow, unnamed modules, and rows that permit a cycle.
 pub fn check(architecture: &str, files: &[TextFile]) -> Vec<Finding> {
     let rows = rows(architecture);
     let mut findings = against_the_order(&rows);
@@ -63,18 +64,19 @@ fn against_the_order(rows: &[Row<'_>]) -> Vec<Finding> {
     findings
 }
 
-/// The rows of the table: a module, and the modules that its last cell names.
+/// Returns the rows of the table: a module, and the modules in its last cell.
 fn rows(architecture: &str) -> Vec<Row<'_>> {
     let lines = super::section(architecture, SECTION).map(|(_, line)| line);
     lines.filter_map(super::layers::edges_of_row).collect()
 }
 
-/// How many times `super` leads from a file to the root of the crate.
+/// Returns how many `super` lead from a file to the root of the crate.
 fn depth(path: &str) -> usize {
     path.split('/').count() - usize::from(path.ends_with("/mod.rs"))
 }
 
-/// What follows `crate::`, or as many `super::` as lead to the root: the first name, or those of a group.
+/// Returns the first name, or those of a group, after `crate::` or the `super::` that lead to the
+/// root.
 fn uses(tokens: &[Token], depth: usize) -> Vec<&Token> {
     let to_the_root = ["super", ":", ":"].repeat(depth);
     let mut found = Vec::new();
@@ -95,7 +97,7 @@ fn uses(tokens: &[Token], depth: usize) -> Vec<&Token> {
     found
 }
 
-/// The first names of the paths in a group of imports, which `tokens` begins with.
+/// Returns the first names of the paths in the group of imports at the start of `tokens`.
 fn names_of_group(tokens: &[Token]) -> impl Iterator<Item = &Token> {
     let mut depth = 0_usize;
     tokens

@@ -1,8 +1,8 @@
-//! The shape of a Rust file: it opens with `//!`. Long files are listed and do not fail, because a
+//! Checks that a Rust file opens with `//!`. Long files are listed and do not fail, because a
 //! mechanism that is split to meet a limit needs invented names.
 //!
-//! An inline test module of more than [`MANY_TEST_LINES`] lines is listed: it belongs in a file of
-//! its own.
+//! An inline test module of more than [`MANY_TEST_LINES`] lines is listed: it belongs in its own
+//! file.
 
 use crate::project::{Finding, TextFile};
 
@@ -11,7 +11,7 @@ const MANY_LINES: usize = 800;
 /// Longer inline test modules are listed.
 const MANY_TEST_LINES: usize = 150;
 
-/// Files that do not open with `//!`.
+/// Finds files that do not open with `//!`.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in rust(files) {
@@ -22,7 +22,7 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
     findings
 }
 
-/// Long files and long inline test modules.
+/// Lists long files and long inline test modules.
 pub fn notes(files: &[TextFile]) -> Vec<Finding> {
     let mut notes = Vec::new();
     for file in rust(files) {

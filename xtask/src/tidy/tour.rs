@@ -1,18 +1,18 @@
-//! The tour of ARCHITECTURE.md: the way of a datagram, file by file. A file that it names is there, and is visited once
-//! on each way; otherwise the tour or the code has lost its order.
+//! Checks the tour of ARCHITECTURE.md, which follows a datagram file by file. Every file exists and
+//! is visited once per direction; otherwise the tour or the code has lost its order.
 
 use std::collections::BTreeSet;
 
 use crate::project::{Finding, TextFile};
 
-/// The document that has the tour.
+/// The document with the tour.
 const DOCUMENT: &str = "ARCHITECTURE.md";
-/// The section of it that is the tour.
+/// The section with the tour.
 const SECTION: &str = "The way of a datagram";
-/// What the names of files start from, unless they name a crate themselves.
+/// Directory of file names that do not name a crate.
 const SOURCES: &str = "crates/conche-proto/src/";
 
-/// Files that are not there, and files that one way visits twice.
+/// Finds files that do not exist, and files visited twice in one direction.
 pub fn check(architecture: &str, files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let (mut visited, mut stops) = (BTreeSet::new(), 0);

@@ -1,17 +1,17 @@
-//! What puts the numbers of a report in doubt.
+//! Reasons to doubt the results of a report.
 
 use super::Report;
 
-/// From this share of their time on, threads that are busy are what limits the load.
+/// Minimum share of busy time that makes the generator the bottleneck.
 const BUSY: f64 = 0.9;
 
-/// Requests that leave later than this have been held up by the generator.
+/// Minimum delay that is attributed to the generator.
 const LATE_MS: f64 = 1.0;
 
-/// Requests of a closed loop that take so many times longer than from their departure on have been waiting for their turn.
+/// Minimum ratio of latency to service time that indicates queueing in a closed loop.
 const HELD_BACK: f64 = 2.0;
 
-/// With fewer, an interval says little.
+/// With fewer, intervals are not significant.
 const FEW_INTERVALS: usize = 5;
 
 pub(super) fn of(report: &Report) -> Vec<String> {
@@ -66,8 +66,8 @@ pub(super) fn of(report: &Report) -> Vec<String> {
     warnings
 }
 
-/// Requests of a closed loop waited for congestion control. Times are means in ms, from when a
-/// request was due and from when it left.
+/// Warns that congestion control held back requests of a closed loop. Times are means in ms: from
+/// when a request was due, and from when it was sent.
 fn held_back(latency: f64, service: f64) -> Option<String> {
     (latency > HELD_BACK * service).then(|| {
         format!(

@@ -1,4 +1,4 @@
-//! What Linux has: many datagrams a system call, and timers of nanoseconds.
+//! Linux: many datagrams per system call, and nanosecond timers.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -17,17 +17,18 @@ use std::io::{IoSlice, IoSliceMut};
 
 use super::AT_ONCE;
 
-/// Below so many datagrams fewer headers are made.
+/// Small reads use this many headers.
 const FEW: usize = 8;
 
-/// What an IPv4 datagram can hold at most, and so all that is segmented by the kernel.
+/// Maximum IPv4 UDP payload, and thus of a segmented send.
 const LARGEST_DATAGRAM: usize = 65_507;
 
-/// What the system calls need.
+/// State of the batched system calls.
 #[derive(Debug)]
 pub(crate) struct Batch {
     headers: MultiHeaders<()>,
-    /// The kernel cuts one large datagram into many of the same size, which saves most of the way through it (UDP_SEGMENT).
+    /// Whether the kernel splits one large datagram into many of the same size (UDP_SEGMENT), which
+    /// saves most of the per-datagram cost.
     segments: bool,
 }
 
@@ -36,7 +37,7 @@ impl Batch {
         Self { headers: MultiHeaders::preallocate(AT_ONCE, None), segments: can_segment() }
     }
 
-    /// Takes datagrams into these buffers; the answer is how many.
+    /// Reads datagrams into these buffers, and returns their number.
     #[inline]
     pub(crate) fn receive(
         &mut self,
@@ -71,7 +72,8 @@ impl Batch {
         Ok(datagrams)
     }
 
-    /// Sends so many bytes of each buffer; the answer is how many of them left, one at least.
+    /// Sends the first `lengths` bytes of each buffer. Returns the number of datagrams sent, at
+    /// least one.
     #[inline]
     pub(crate) fn send(&mut self, socket: &UdpSocket, buffers: &[Box<[u8]>], lengths: &[usize]) -> io::Result<usize> {
         if let ([buffer], [length]) = (buffers, lengths) {
@@ -85,7 +87,7 @@ impl Batch {
         if self.segments {
             match send_segments(socket, &parts[..count], lengths) {
                 Some(Ok(sent)) => return Ok(sent),
-                // A device that cannot, or segments that do not fit its MTU.
+                // The device lacks support, or segments exceed its MTU.
                 Some(Err(Errno::EINVAL | Errno::EIO | Errno::ENOPROTOOPT | Errno::EMSGSIZE)) => self.segments = false,
                 Some(Err(error)) => return Err(error.into()),
                 None => {}
@@ -97,14 +99,15 @@ impl Batch {
     }
 }
 
-/// Whether the kernel knows UDP_SEGMENT. One before 4.18 skips what it does not know of a datagram's control messages, and would
-/// send all of a batch as a single datagram; as an option of a socket it refuses it.
+/// Whether the kernel supports UDP_SEGMENT. Kernels before 4.18 ignore unknown control messages and
+/// would send a batch as a single datagram; as a socket option they refuse it.
 fn can_segment() -> bool {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP));
     socket.is_ok_and(|socket| setsockopt(&socket, UdpGsoSegment, &0).is_ok())
 }
 
-/// Sends the first datagrams that have one size, but for the last, which may be shorter; `None` if there are not two of them.
+/// Sends the leading datagrams of one size, and possibly a shorter last one, as segments; `None` if
+/// there are fewer than two.
 fn send_segments(socket: &UdpSocket, parts: &[[IoSlice<'_>; 1]], lengths: &[usize]) -> Option<Result<usize, Errno>> {
     let size = *lengths.first()?;
     let most = LARGEST_DATAGRAM.checked_div(size)?;
@@ -117,7 +120,7 @@ fn send_segments(socket: &UdpSocket, parts: &[[IoSlice<'_>; 1]], lengths: &[usiz
     Some(sent.map(|_| count))
 }
 
-/// Ends a wait at a time that has no whole milliseconds, as those of `epoll` have.
+/// A timer that ends waits with sub-millisecond precision, which `epoll` lacks.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     timer: TimerFd,
@@ -131,12 +134,12 @@ impl Alarm {
         Ok(Self { timer })
     }
 
-    /// Rings after so long; the answer is how long a wait may be that is ended by it.
+    /// Sets the timer. Returns the timeout for the wait that it ends.
     pub(crate) fn within(&self, longest: Duration) -> io::Result<Option<Duration>> {
         if longest.is_zero() {
             return Ok(Some(longest));
         }
-        // To set it anew makes it forget that it has rung.
+        // Setting the timer clears an earlier expiration.
         self.timer.set(Expiration::OneShot(TimeSpec::from_duration(longest)), TimerSetTimeFlags::empty())?;
         Ok(None)
     }

@@ -1,4 +1,4 @@
-//! What every operating system has: one datagram a system call, and timers of milliseconds.
+//! Other operating systems: one datagram per system call, and millisecond timers.
 
 use std::io;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use mio::net::UdpSocket;
 use mio::{Registry, Token};
 
-/// No state is needed.
+/// Needs no state.
 #[derive(Debug)]
 pub(crate) struct Batch;
 
@@ -15,7 +15,7 @@ impl Batch {
         Self
     }
 
-    /// Takes datagrams into these buffers; the answer is how many.
+    /// Reads datagrams into these buffers, and returns their number.
     pub(crate) fn receive(
         &mut self,
         socket: &UdpSocket,
@@ -34,14 +34,15 @@ impl Batch {
         Ok(datagrams)
     }
 
-    /// Sends so many bytes of each buffer; the answer is how many of them left, one at least.
+    /// Sends the first `lengths` bytes of each buffer. Returns the number of datagrams sent, at
+    /// least one.
     pub(crate) fn send(&mut self, socket: &UdpSocket, buffers: &[Box<[u8]>], lengths: &[usize]) -> io::Result<usize> {
         let (Some(buffer), Some(length)) = (buffers.first(), lengths.first()) else { return Ok(0) };
         socket.send(&buffer[..*length]).map(|_| 1)
     }
 }
 
-/// Ends a wait before its last millisecond, which is spent without waiting.
+/// Ends a wait before its last, partial millisecond, which the caller spends polling.
 #[derive(Debug)]
 pub(crate) struct Alarm;
 
@@ -50,7 +51,7 @@ impl Alarm {
         Ok(Self)
     }
 
-    /// How long a wait may be that is to end after so long.
+    /// Returns the timeout for a wait of at most `longest`.
     pub(crate) fn within(&self, longest: Duration) -> io::Result<Option<Duration>> {
         Ok(Some(Duration::from_millis(u64::try_from(longest.as_millis()).unwrap_or(u64::MAX))))
     }

@@ -1,4 +1,4 @@
-//! The time of a test: intervals, when it begins to measure, and how it ends.
+//! The phases of a test: intervals, the begin of the measurement, and the end.
 
 use std::sync::atomic::Ordering;
 
@@ -13,7 +13,7 @@ use crate::told::{Done, Sample};
 use crate::usage::Usage;
 
 impl Worker<'_> {
-    /// Does what the time of day asks for.
+    /// Handles the timers that have expired.
     pub(super) fn keep_time(&mut self) -> Result<(), Error> {
         while let Some(&(until, slot)) = self.pausing.front()
             && until <= self.now
@@ -27,7 +27,7 @@ impl Worker<'_> {
         if self.phase == Phase::WarmingUp && self.now >= self.counts_from {
             self.phase = Phase::Measuring;
             self.at_start = self.mark();
-            // Those that were opened before the test are what it tells of otherwise.
+            // With `handshakes`, those before the measurement do not count.
             if let Some(secured) = self.secured.as_mut().filter(|_| self.common.plan.handshakes) {
                 secured.counts = Counts::new();
             }
@@ -35,7 +35,7 @@ impl Worker<'_> {
         let interrupted = self.common.stop.load(Ordering::Relaxed);
         let counted = self.schedule.left == 0;
         if !matches!(self.phase, Phase::Ending(_)) && (interrupted || counted || self.now >= self.until) {
-            // What was due in time leaves, if this thread alone is late.
+            // Submits requests that were due in time, if only this thread is late.
             while !interrupted && self.issue()? {}
             self.end();
         }
@@ -45,7 +45,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// An interval is over, and so are those that were slept through.
+    /// Closes the current interval, and any that have passed unnoticed.
     fn close_interval(&mut self) {
         let number = self.number;
         while self.now >= self.interval_end {
@@ -55,20 +55,20 @@ impl Worker<'_> {
         self.tell_interval(number, self.number);
     }
 
-    /// What came in the interval of this number; this thread has nothing more to tell of those before `next`.
+    /// Sends the sample of an interval. This thread sends nothing more for intervals before `next`.
     fn tell_interval(&mut self, number: u64, next: u64) {
-        // What comes after the time of the test is of no interval.
+        // Events after the end of the test belong to no interval.
         let tells = !self.interval.is_empty() && self.at_end.is_none();
         let came = tells.then(|| (number, std::mem::replace(&mut self.interval, Interval::new())));
-        // Without anybody who listens the test is over, which the flag tells.
+        // Without a receiver the test is over, as the stop flag shows.
         let _ = self.samples.send(Sample { thread: self.thread, came, next });
     }
 
-    /// Nothing more is asked.
+    /// Stops submitting requests.
     fn end(&mut self) {
         self.tally.unsent = self.schedule.stop(self.now);
         let deadline = match self.common.plan.until {
-            // All of them are waited for, as long as the protocol does.
+            // Waits for all requests, as long as the protocol does.
             Until::Count(_) => Instant::FAR_FUTURE,
             Until::Elapsed(_) => {
                 self.at_end = Some(self.mark());
@@ -121,7 +121,7 @@ impl Worker<'_> {
     }
 }
 
-/// What has been added of what a load test tells.
+/// Subtracts the counts that a load test reports.
 fn difference(now: Stats, before: Stats) -> Stats {
     let mut difference = now;
     difference.datagrams_sent -= before.datagrams_sent;

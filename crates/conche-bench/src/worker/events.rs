@@ -1,4 +1,4 @@
-//! What the endpoint tells: how requests end.
+//! Handles the endpoint's events.
 
 use conche_proto::codec::OwnedMessage;
 use conche_proto::{Course, Event, ExchangeId, Failure, Instant};
@@ -12,7 +12,7 @@ impl Worker<'_> {
         match event {
             Event::Response { exchange, message, course, .. } => self.answered(exchange, &message, course),
             Event::Failed { exchange, reason, course, .. } => self.failed(exchange, reason, course),
-            // A No-Response option was in the request: as it asked.
+            // The request had a No-Response option, so this is the expected end.
             Event::Unanswered { exchange, course, .. } => self.failed(exchange, Failure::NoResponse, course),
             event => self.hear_of_observations(event),
         }
@@ -33,7 +33,7 @@ impl Worker<'_> {
         if slot.counts {
             self.tally.answer(slot.kind as usize, message.code(), &course, latency);
         }
-        // A registration is in its place until the test is over.
+        // A registration keeps its slot until the end of the test.
         if !self.common.plan.observe {
             self.free.push_back(number);
         }
@@ -51,12 +51,12 @@ impl Worker<'_> {
                 self.free.push_back(number);
                 self.doubt_session(slot.lane);
             }
-            // It would fail as fast as it can be sent.
+            // A retry would fail as fast as it can be sent.
             _ => self.pausing.push_back((self.now + PAUSE, number)),
         }
     }
 
-    /// An exchange is over. The answer is the slot that had opened it.
+    /// Handles the end of an exchange, and returns the slot that opened it.
     #[inline]
     fn over(&mut self, exchange: ExchangeId, course: &Course) -> Option<(u32, Slot)> {
         let place = self.places.get_mut(exchange.place() as usize)?;

@@ -1,5 +1,5 @@
-//! One request with each security context before the test: a server that has restarted wants to know first whether requests are fresh (RFC
-//! 8613 appendix B.1.2), and would ask all that are in flight.
+//! One request per security context before the test: a restarted server first verifies freshness
+//! (RFC 8613 appendix B.1.2), and would otherwise challenge all requests in flight.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use conche_proto::{Event, Failure, Output, Request};
 use super::Worker;
 use crate::error::Error;
 
-/// For so long a server may be silent, as with handshakes, until the test is given up.
+/// Maximum time without a response before the test fails, as for handshakes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Worker<'_> {
@@ -19,7 +19,7 @@ impl Worker<'_> {
         for seat in 0..contexts {
             let (Some(context), Some(&lane)) = (self.protecting.of(seat), self.seats.get(seat as usize)) else { break };
             let mut body = Body::EMPTY;
-            // It may ask once whether the request is fresh, and once whether its sender is where it says.
+            // The server may challenge once for freshness, and once to validate the address.
             for _ in 0..3 {
                 let request = Request { timeout: Some(PATIENCE), ..Request::new(Code::GET, body).protected(context) };
                 self.now = self.clock();
@@ -36,7 +36,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// The answer to the one request that is under way; `None` if the test is interrupted.
+    /// Returns the response to the one open request; `None` if the test is interrupted.
     fn first_answer(&mut self) -> Result<Option<OwnedMessage>, Error> {
         let target = self.common.plan.target;
         while !self.common.stop.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! Registrations, and the notifications that they bring (RFC 7641).
+//! Registrations and their notifications (RFC 7641).
 
 use conche_proto::{Event, ExchangeId, Request, RequestError, SubscriptionId};
 
@@ -16,14 +16,14 @@ impl Worker<'_> {
         match event {
             Event::Notification { subscription, .. } => self.notified(subscription),
             Event::Stale { subscription, .. } => {
-                // If it cannot be renewed, it is over, which is told.
+                // If it cannot be renewed, the observation ends with an event.
                 let _ = self.endpoint.reregister(self.now, subscription);
             }
             Event::SubscriptionOver { subscription, .. } => {
                 self.subscriptions.remove(&subscription);
                 self.tally.not_observed += 1;
             }
-            // Nobody has asked for other events.
+            // Other events do not concern a load test.
             _ => {}
         }
     }
@@ -38,7 +38,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The server is told that nobody listens any more.
+    /// Deregisters all observations.
     pub(super) fn end_observations(&mut self) {
         for subscription in std::mem::take(&mut self.subscriptions).into_keys() {
             if let Ok(exchange) = self.endpoint.unsubscribe(self.now, subscription) {

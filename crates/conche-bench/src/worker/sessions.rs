@@ -1,5 +1,5 @@
-//! Lanes whose messages go through sessions: opened before the test, and kept while it lasts; or, as a load of their own, opened for each
-//! request.
+//! DTLS sessions of lanes: opened before the test and kept, or, as a load of handshakes, opened for
+//! each request.
 
 use std::sync::atomic::Ordering;
 
@@ -9,11 +9,11 @@ use super::Worker;
 use crate::error::Error;
 use crate::secured::{Next, is_silence};
 
-/// Handshakes that go on at once: a server has room for some hundreds from all of its clients.
+/// Concurrent handshakes: a server has room for some hundreds from all of its clients.
 const AT_ONCE: usize = 64;
 
 impl Worker<'_> {
-    /// With a session on each lane, before the test begins.
+    /// Opens a session on each lane, before the test begins.
     pub(crate) fn prepared(mut self) -> Result<Self, Error> {
         if !self.common.plan.handshakes {
             self.open_sessions()?;
@@ -44,7 +44,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Without any session the test has no result. Later, what fails is counted.
+    /// Fails the test if no session can be opened at first. Later failures are counted.
     pub(super) fn check_handshakes(&self) -> Result<(), Error> {
         let target = self.common.plan.target;
         let Some(secured) = self.secured.as_ref().filter(|_| !self.has_answer) else { return Ok(()) };
@@ -60,7 +60,7 @@ impl Worker<'_> {
         }
     }
 
-    /// A message that the endpoint has written is to leave.
+    /// Sends a message that the endpoint has written.
     #[inline]
     pub(super) fn leaves(&mut self, transmit: Transmit<u32>) {
         match &mut self.secured {
@@ -76,7 +76,7 @@ impl Worker<'_> {
         }
     }
 
-    /// What the sessions have to say.
+    /// Handles the output of the sessions.
     pub(super) fn hear_sessions(&mut self) {
         while let Some(next) = self.secured.as_mut().and_then(|secured| secured.poll(self.now)) {
             match next {
@@ -89,19 +89,19 @@ impl Worker<'_> {
                 }
                 Next::Message { lane, bytes } => {
                     if self.endpoint.handle(self.now, Input::datagram(lane, bytes)).is_err() {
-                        // As if the network had lost it.
+                        // Counts as lost in the network.
                         self.sockets.dropped += 1;
                     }
                 }
                 Next::Lost { lane } => {
-                    // If it is not taken in, what was asked times out.
+                    // On an error, the requests time out.
                     let _ = self.endpoint.handle(self.now, Input::Unreachable { peer: lane, quoted: None });
                 }
             }
         }
     }
 
-    /// Takes in one of the datagrams that came last.
+    /// Handles a datagram of the last read.
     pub(super) fn take_record(&mut self, lane: u32, number: usize) {
         if let Some(secured) = &mut self.secured {
             secured.take(self.now, lane, self.sockets.received(number));
@@ -109,18 +109,19 @@ impl Worker<'_> {
         self.hear_sessions();
     }
 
-    /// A request got no answer: the server may have restarted, and cannot say that it has forgotten the session. The next request opens another,
-    /// and what is in flight does not go on there (RFC 7252 §9.1).
+    /// Closes the session of a request without response: the server may have restarted and lost it
+    /// without notice. The next request opens another session, and exchanges in flight do not
+    /// continue there (RFC 7252 §9.1).
     pub(super) fn doubt_session(&mut self, lane: u32) {
         if let Some(secured) = &mut self.secured {
             secured.close(lane);
             self.hear_sessions();
-            // If it is not taken in, what was asked times out.
+            // On an error, the requests time out.
             let _ = self.endpoint.handle(self.now, Input::Unreachable { peer: lane, quoted: None });
         }
     }
 
-    /// The test is over, and the server need not keep what it will not be asked through again.
+    /// Closes all sessions at the end, so that the server can release them.
     pub(super) fn close_sessions(&mut self) {
         for lane in 0..self.lanes.len() {
             if let Some(secured) = &mut self.secured {
@@ -131,7 +132,7 @@ impl Worker<'_> {
         self.sockets.flush();
     }
 
-    /// A request is over, and with it the session that it had of its own.
+    /// Closes the session of a completed request, if each request has its own.
     pub(super) fn close_session(&mut self, lane: u32) {
         if let Some(secured) = self.secured.as_mut().filter(|_| self.common.plan.handshakes) {
             secured.close(lane);

@@ -1,4 +1,4 @@
-//! Load tests of real servers on the loopback: what is counted, and what is not left out.
+//! Load tests of real servers on the loopback: counts and measurements.
 #![allow(missing_docs, reason = "a test")]
 
 #[path = "../../../conche/tests/common/own_address.rs"]
@@ -16,12 +16,12 @@ use conche::server::get;
 use conche::{Server, Uri};
 use conche_bench::{Arrivals, Error, Kind, Load, Plan, Report, Until, run};
 
-/// A request as it came: its source, message ID and token.
+/// A received request: its source, message ID and token.
 #[derive(Clone, Copy, Debug)]
 struct Came<'a> {
     from: SocketAddr,
     bytes: &'a [u8],
-    /// How many came before, copies included.
+    /// Datagrams received before, including duplicates.
     before: usize,
 }
 
@@ -30,7 +30,7 @@ impl Came<'_> {
         u16::from_be_bytes([self.bytes[2], self.bytes[3]])
     }
 
-    /// 2.05 without payload, on an acknowledgement or, of a Non-confirmable request, like it.
+    /// 2.05 without payload, piggybacked or, for a Non-confirmable request, Non-confirmable.
     fn content(&self) -> Vec<u8> {
         let mut response = self.bytes[..4 + usize::from(self.bytes[0] & 0xf)].to_vec();
         if response[0] & 0x30 == 0 {
@@ -45,7 +45,7 @@ impl Came<'_> {
     }
 }
 
-/// A server that answers as it is told, which need not be as it should.
+/// A server with configurable, possibly wrong, responses.
 struct Peer {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -77,7 +77,7 @@ impl Peer {
         plan(self.address)
     }
 
-    /// How many datagrams came.
+    /// Stops the server, and returns the number of datagrams received.
     fn stop(mut self) -> usize {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().expect("it runs").join().expect("it does not fail")
@@ -135,7 +135,7 @@ fn every_request_of_a_closed_loop_is_counted_once() {
     let report = go(&plan);
     assert_eq!(report.intervals.len(), 10);
     let in_intervals: u64 = report.intervals.iter().map(|interval| interval.answered).sum();
-    // In the time that was measured came also what was asked for before it, and what came after it is not of it.
+    // The measurement also receives responses to earlier requests, and misses those after its end.
     assert!(in_intervals.abs_diff(report.answered) <= 2 * 15, "{in_intervals} {}", report.answered);
     assert!(report.requests_per_s > 0.0 && report.bytes_received_per_s > report.requests_per_s);
 }
@@ -153,8 +153,9 @@ fn latency_of_an_open_loop_has_the_wait_for_a_server_that_stalls() {
     let report = go(&Plan { load, until: Until::Count(600), ..peer.plan() });
     assert_eq!(report.answered, 600);
     let (latency, service) = (report.latency_ms.expect("responses"), report.service_ms.expect("responses"));
-    // Of 600 requests 100 are due in the first half of the stall, and have no response before its end. Only one of them is in
-    // flight, and hides the wait of the others from who looks at what was sent.
+    // Of 600 requests 100 are due in the first half of the stall, and have no response before its
+    // end. Only one of them is in flight; a measurement of sent requests would miss the wait of the
+    // others.
     let half = STALL.as_secs_f64() * 1e3 / 2.0;
     assert!(latency.p90 >= half, "{latency:?}");
     assert!(service.p90 < latency.p90, "{service:?} {latency:?}");
@@ -177,7 +178,7 @@ fn what_a_server_holds_up_is_not_told_of_the_generator() {
     let (latency, late) = (report.latency_ms.expect("responses"), report.generator.late_ms.expect("some left in time"));
     // Of 120 requests 80 are due in a stall, and four of them leave at once.
     assert!(latency.p95 >= STALL.as_secs_f64() * 1e3 / 2.0, "{latency:?}");
-    // Medians: a busy machine holds the generator up now and then, but not most of the time.
+    // Medians: a busy machine delays the generator now and then, but not most of the time.
     assert!(late.p50 * 2.0 < latency.p50, "{late:?} {latency:?}");
     assert!(report.generator.held >= 50, "{:?}", report.generator);
 }
@@ -224,7 +225,7 @@ fn requests_without_response_are_told_by_their_reason() {
 
 #[test]
 fn a_port_without_a_server_is_an_error() {
-    // No server listens on it, and no socket is given it.
+    // No server listens on this port, and no socket is ever assigned it.
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
     let error = run(&plan(address), &AtomicBool::new(false), &mut |_| {}).expect_err("nobody answers");
     assert!(matches!(error, Error::Refused { target } if target == address), "{error}");

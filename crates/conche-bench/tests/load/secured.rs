@@ -1,4 +1,4 @@
-//! Load tests over DTLS of servers that forget.
+//! Load tests over DTLS of servers that lose their sessions.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

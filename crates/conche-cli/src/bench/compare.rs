@@ -1,4 +1,4 @@
-//! `conche bench compare FIRST SECOND`: two results as ratios.
+//! `conche bench compare FIRST SECOND`: the ratios between two results.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

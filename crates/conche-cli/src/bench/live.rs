@@ -1,4 +1,4 @@
-//! How a test goes that takes longer than a moment, as a line on standard error, if that is a terminal.
+//! Progress of a running load test, as a line on standard error if that is a terminal.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 use crate::Global;
 
-/// What is over sooner is not shown while it goes on.
+/// Shorter tests show no progress.
 const MOMENT: Duration = Duration::from_secs(2);
 
-/// A line that is gone when it is dropped.
+/// A progress line that disappears on drop.
 pub(super) struct Display {
     bar: Option<ProgressBar>,
-    /// Seconds or requests, of which so many make the test.
+    /// Total of the test: seconds or, if `counts`, requests.
     all: u64,
     counts: bool,
     warm_up: Duration,

@@ -1,4 +1,4 @@
-//! A file of several requests with weights, in the words of the arguments.
+//! Reads a file of weighted requests; its keys are named like the arguments.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ struct Request {
     weight: u32,
     #[serde(default = "get")]
     method: String,
-    /// With the query, from the root of the server.
+    /// Path and query, from the root of the server.
     path: String,
     payload: Option<String>,
     payload_file: Option<PathBuf>,
@@ -42,7 +42,7 @@ struct Request {
     kind: Type,
 }
 
-/// By number or name.
+/// A content format by number or name.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Format {
@@ -66,7 +66,8 @@ fn get() -> String {
     "get".to_owned()
 }
 
-/// The requests of a file to the server of this URI. What the arguments say of all requests holds beside it.
+/// Reads the requests of a file for the server of this URI. The arguments in `all` apply to each of
+/// them too.
 pub(super) fn read(file: &Path, uri: &Uri, all: &Message) -> anyhow::Result<Vec<Kind>> {
     let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let wrong = |error: String| UsageError(format!("{}: {}", file.display(), error.trim_end()));
@@ -120,7 +121,7 @@ impl Request {
     }
 }
 
-/// What is before the path of a URI that has been checked.
+/// Returns scheme and authority of a checked URI.
 fn authority(uri: &str) -> &str {
     let start = uri.find("://").map_or(0, |scheme| scheme + "://".len());
     let end = uri[start..].find(['/', '?']).map_or(uri.len(), |length| start + length);

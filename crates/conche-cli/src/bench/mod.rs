@@ -1,4 +1,4 @@
-//! `conche bench URI`: load a server and say what it made of it; `conche bench compare`: two such results.
+//! `conche bench URI`: load test of a server; `conche bench compare`: comparison of two results.
 
 mod compare;
 mod live;
@@ -26,7 +26,7 @@ use crate::request::option::RawOption;
 use crate::request::payload::Payload;
 use crate::runtime;
 
-/// The end of its help.
+/// The end of the help text.
 const EXAMPLES: &str = "\
 Examples:
   conche bench coap://192.0.2.1/temperature                as fast as 16 clients with one request at a time go
@@ -116,13 +116,13 @@ enum Command {
     Compare(compare::Args),
 }
 
-/// Endpoints, unless something else is said.
+/// Default number of endpoints.
 const ENDPOINTS: u32 = 16;
 
-/// How long what is in flight at the end is waited for.
+/// Maximum wait for requests in flight at the end.
 const IN_FLIGHT: Duration = Duration::from_secs(5);
 
-/// How long a Non-confirmable request is waited for: nobody repeats it.
+/// Default timeout of a Non-confirmable request, which is never retransmitted.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
@@ -152,20 +152,20 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     outcome(&report, &uri)
 }
 
-/// Ctrl-C or SIGTERM ends the test, and what was measured until then is shown.
+/// Makes Ctrl-C and SIGTERM end the test early, with the results so far.
 fn stop_on_interrupt(stop: Arc<AtomicBool>) {
     std::thread::spawn(move || {
-        // Without a handler they end the process at once.
+        // Without a handler the signals end the process at once.
         if runtime::wait_for_stop(IN_FLIGHT + runtime::GRACE).is_ok() {
             stop.store(true, Ordering::Relaxed);
         }
     });
 }
 
-/// A test in which nothing succeeded has failed.
+/// Fails a test in which nothing succeeded.
 fn outcome(report: &Report, uri: &Uri) -> anyhow::Result<()> {
     let of_class = |class: char| report.codes.iter().filter(move |(code, _)| code.starts_with(class));
-    // Who observed before the measurement began hears of changes, and asks for nothing any more.
+    // Observers that registered before the measurement send no more requests.
     let is_notified = report.notifications.as_ref().is_some_and(|notifications| notifications.count > 0);
     if report.answered == 0 && !is_notified {
         return Err(NoAnswer(uri.to_string()).into());
@@ -212,7 +212,7 @@ fn plan(args: &Args, uri: &Uri, global: &Global) -> anyhow::Result<Plan> {
     Ok(plan)
 }
 
-/// The request of the arguments.
+/// Builds the request that the arguments describe.
 fn kind(args: &Args, uri: &Uri) -> anyhow::Result<Kind> {
     let payload = match args.payload_size {
         Some(size) => filling(size)?,
@@ -224,7 +224,6 @@ fn kind(args: &Args, uri: &Uri) -> anyhow::Result<Kind> {
     Ok(Kind::new(args.method, uri, options(&args.message).payload(payload))?.with(args.message.non))
 }
 
-/// The options of the arguments.
 fn options(message: &Message) -> BodyBuilder {
     let mut builder = BodyBuilder::new();
     if let Some(format) = message.accept {
@@ -237,7 +236,7 @@ fn options(message: &Message) -> BodyBuilder {
     message.options.iter().fold(builder, each)
 }
 
-/// A payload of this size that nobody can mistake for something else.
+/// Returns a payload of this size with recognisable content.
 fn filling(size: Size) -> Result<Vec<u8>, UsageError> {
     match usize::try_from(size.0) {
         Ok(size) if size <= conche_bench::plan::LARGEST_BODY => Ok(vec![b'x'; size]),
@@ -245,7 +244,7 @@ fn filling(size: Size) -> Result<Vec<u8>, UsageError> {
     }
 }
 
-/// The address of the host, of the IP version that it is to be sent from.
+/// Resolves the host, preferring the IP version of the local address.
 fn resolve(uri: &Uri, local: Option<IpAddr>) -> Result<SocketAddr, Error> {
     let host = uri.host().to_string();
     let found = (host.as_str(), uri.port()).to_socket_addrs();
@@ -264,7 +263,6 @@ fn parse_rate(text: &str) -> Result<f64, String> {
     rate.ok_or_else(|| "a number of requests a second above 0 was expected".to_owned())
 }
 
-/// Reads the name of a method, such as get or iPATCH.
 fn parse_method(text: &str) -> Result<Code, String> {
     const METHODS: [Code; 7] = [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code::FETCH, Code::PATCH, Code::IPATCH];
     let named = |code: &Code| code.description().is_some_and(|name| name.eq_ignore_ascii_case(text));

@@ -1,4 +1,4 @@
-//! The result of a test as a person reads it.
+//! The result of a load test as text.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -9,7 +9,7 @@ use conche_bench::report::{Bar, Handshakes, Latency, Setup};
 
 use crate::show;
 
-/// The longest bar.
+/// Length of the longest bar.
 const WIDTH: f64 = 40.0;
 
 pub(super) fn report(report: &Report, uri: &Uri) -> io::Result<()> {
@@ -137,7 +137,7 @@ fn bars(histogram: &[Bar]) -> String {
     let most = histogram.iter().map(|bar| bar.count).max().unwrap_or_default().max(1) as f64;
     let mut text = String::from("\n   to ms        count\n");
     for bar in histogram {
-        // At most the width.
+        // At most `WIDTH`.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let length = (bar.count as f64 / most * WIDTH).ceil() as usize;
         let line = format!("{:>8.3} {:>12} {}", bar.to_ms, bar.count, "■".repeat(length));

@@ -1,4 +1,4 @@
-//! Keys of EDHOC, with which two ends agree on those of OSCORE: a file of ours, in TOML.
+//! EDHOC credentials, from a TOML file that `conche keygen --edhoc` writes.
 
 use std::path::Path;
 
@@ -10,15 +10,15 @@ use zeroize::Zeroizing;
 use super::{read_secret, wrong};
 use crate::request::option::hexadecimal;
 
-/// What a file holds, as hexadecimal digits.
+/// The contents of a file; all keys and credentials in hexadecimal digits.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Contents {
-    /// Of a key on P-256. It is wiped when it has been read.
+    /// Private P-256 key. It is wiped after reading.
     private_key: String,
-    /// The CWT Claims Set of its public key.
+    /// CWT Claims Set of its public key.
     credential: String,
-    /// Those of whom this end knows.
+    /// Credentials of the peers that this end accepts.
     #[serde(default)]
     peers: Vec<String>,
 }
@@ -62,7 +62,7 @@ fn cannot_be_used(file: &Path) -> String {
 fn party(bytes: &[u8]) -> Result<(Party, Vec<Credential>), String> {
     let text =
         str::from_utf8(bytes).map_err(|_| "it is no text in UTF-8: private_key, credential and peers were expected")?;
-    // What toml shows of the line could be the secret.
+    // The TOML error could quote the line with the secret.
     let mut contents: Contents = toml::from_str(text).map_err(|error| {
         format!(
             "{}: private_key, credential and peers were expected, as conche keygen --edhoc writes them",

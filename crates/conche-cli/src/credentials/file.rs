@@ -1,7 +1,7 @@
-//! `conche.toml`: credentials by the URIs that they are for.
+//! `conche.toml`: credentials by URI.
 //!
-//! It says whom to believe, so it is looked for where its user keeps settings and never in the working directory, where somebody else may
-//! have put one.
+//! The file names trusted parties, so it is searched only in the user's settings, never in the
+//! working directory, where another user may have put one.
 
 use std::env;
 use std::io;
@@ -18,10 +18,10 @@ use super::{Own, Proof, read_believed, wrong};
 use crate::exit::UsageError;
 use crate::show;
 
-/// Below the directory of a user's settings.
+/// Path below the user's settings directory.
 const DEFAULT: &str = "conche/conche.toml";
 
-/// What the file says.
+/// The file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -50,7 +50,7 @@ const KEYS: [&str; 9] = ["uri", "psk-identity", "psk-key-file", "ca", "cert", "k
 #[derive(Debug)]
 pub struct Entry {
     pattern: Pattern,
-    /// The pattern as it was written, and where.
+    /// Pattern as written, and its line.
     text: String,
     line: usize,
     key: Option<(String, PathBuf)>,
@@ -59,21 +59,21 @@ pub struct Entry {
     pub keying: Option<Keying>,
 }
 
-/// Where the keys of OSCORE come from.
+/// The source of OSCORE keys.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Keying {
-    /// They are in this file.
+    /// Keys from this file.
     Oscore(PathBuf),
-    /// They are agreed on (EDHOC).
+    /// Keys from an EDHOC key exchange.
     Edhoc {
-        /// The credentials.
+        /// File of credentials.
         file: PathBuf,
-        /// The peer that is expected, by its subject or key ID.
+        /// Expected peer, by subject or key ID.
         peer: Option<String>,
     },
 }
 
-/// What the file has for a URI.
+/// The credentials that the file has for a URI.
 #[derive(Debug, Default)]
 pub struct Found {
     /// The file, if there is one.
@@ -85,7 +85,7 @@ pub struct Found {
 }
 
 impl Entry {
-    /// How both ends show who they are.
+    /// How the ends authenticate each other.
     pub fn proof(&self) -> Option<Proof<'_>> {
         match (&self.key, &self.ca) {
             (Some((identity, file)), _) => Some(Proof::Key { identity, file }),
@@ -96,7 +96,7 @@ impl Entry {
 }
 
 impl Found {
-    /// Looks into this file, or else into the user's own, if there is one.
+    /// Looks up a URI in this file or, without one, in the user's default file, which is optional.
     pub fn of(uri: &Uri, file: Option<&Path>) -> anyhow::Result<Self> {
         let (file, bytes) = match (file, own_file()) {
             (Some(file), _) => (file.to_owned(), read_believed(file, WHY)?),
@@ -121,7 +121,8 @@ impl Found {
             UsageError(format!("{told} does not say which credentials are for whom\n{report}"))
         })?;
         let for_it = entries.into_iter().filter(|entry| entry.pattern.matches(uri));
-        // Two cannot say as much, or they would be the same pattern.
+        // The maximum is unique: two equally specific patterns that match the same URI would be
+        // equal.
         let entry = for_it.max_by(|a, b| a.pattern.by_precision(&b.pattern));
         Ok(Self { file: Some(file), entry, unreadable: None })
     }
@@ -143,7 +144,8 @@ fn open_error(error: &anyhow::Error) -> Option<io::ErrorKind> {
     error.downcast_ref::<io::Error>().map(io::Error::kind)
 }
 
-/// The user's own file (XDG Base Directory Specification 0.8), wherever the command runs: a path that is not absolute does not count.
+/// Returns the user's default file (XDG Base Directory Specification 0.8). Relative paths in the
+/// variables are ignored.
 fn own_file() -> Option<PathBuf> {
     let directory = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let settings = match cfg!(windows) {
@@ -153,14 +155,14 @@ fn own_file() -> Option<PathBuf> {
     Some(settings?.join(DEFAULT))
 }
 
-/// What is wrong, and where in the text.
+/// An error and its place in the text.
 #[derive(Debug)]
 struct Wrong {
     problem: String,
     span: Range<usize>,
 }
 
-/// The entries of a file in this directory.
+/// Reads the entries of a file. Relative paths in it start at `directory`.
 fn entries(text: &str, directory: &Path) -> Result<Vec<Entry>, Wrong> {
     let document: Document = toml::from_str(text)
         .map_err(|error| Wrong { problem: with_advice(error.message()), span: error.span().unwrap_or(0..0) })?;
@@ -178,7 +180,7 @@ fn entries(text: &str, directory: &Path) -> Result<Vec<Entry>, Wrong> {
     Ok(entries)
 }
 
-/// An error of a key that is not known, with the one that was probably meant.
+/// Adds the most similar known key to an error about an unknown one.
 fn with_advice(message: &str) -> String {
     let name = message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
     match name.and_then(|name| nearest(name, KEYS.into_iter())) {
@@ -191,7 +193,7 @@ impl Written {
     fn entry(self, line: usize, directory: &Path) -> Result<Entry, String> {
         let text = self.uri.into_inner();
         let pattern = Pattern::read(&text)?;
-        // What stands beside the file is named from there.
+        // Paths are relative to the file.
         let beside = |path: Option<PathBuf>| path.map(|path| directory.join(path));
         let key = match (self.psk_identity, beside(self.psk_key_file)) {
             (Some(identity), Some(file)) => Some((identity, file)),

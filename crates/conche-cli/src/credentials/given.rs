@@ -1,4 +1,4 @@
-//! [`Given`]: an argument, and whether somebody has typed it.
+//! [`Given`]: the value of an argument, and whether it was typed.
 
 use std::ffi::OsStr;
 
@@ -7,23 +7,23 @@ use clap::error::Error;
 use clap::parser::ValueSource;
 use clap::{Arg, Command};
 
-/// A value that was typed, or else comes from the environment.
+/// A value from the command line or from the environment.
 #[derive(Clone, Debug)]
 pub struct Given<T> {
     pub value: T,
     pub is_typed: bool,
 }
 
-/// Reads a value as another parser does, and keeps where it comes from.
+/// A parser that also records the source of the value.
 #[derive(Clone, Debug)]
 pub struct Source<P>(P);
 
-/// A text.
+/// A parser of text.
 pub fn text() -> Source<StringValueParser> {
     Source(StringValueParser::new())
 }
 
-/// The path of a file.
+/// A parser of file paths.
 pub fn path() -> Source<PathBufValueParser> {
     Source(PathBufValueParser::new())
 }

@@ -1,6 +1,8 @@
-//! Files of pre-shared keys: that of a client holds its key, that of a server a line `IDENTITY:KEY` for each client.
+//! Files of pre-shared keys: a client's file holds its key, a server's file one line `IDENTITY:KEY`
+//! per client.
 //!
-//! What an editor adds and nobody sees would be a part of a key that the other end does not have, so it is refused.
+//! Invisible characters, as editors add, would become part of a key that the other end does not
+//! have, so they are errors.
 
 use std::path::Path;
 
@@ -12,10 +14,10 @@ use crate::Global;
 use crate::request::option::hexadecimal;
 use crate::show;
 
-/// What has fewer bytes is likely to be a word.
+/// Shorter keys cause a warning, as they are probably words.
 const STRONG: usize = 16;
 
-/// The key that a client's file holds. `identity` is whose key it is.
+/// Reads the key from a client's file. `identity` appears in messages.
 pub fn one(file: &Path, identity: &str, global: &Global) -> anyhow::Result<Secret> {
     let problem = |what: String| wrong(format!("{}: {what}", file.display()));
     let bytes = read_secret(file)?;
@@ -37,12 +39,12 @@ pub fn one(file: &Path, identity: &str, global: &Global) -> anyhow::Result<Secre
     Ok(key)
 }
 
-/// The identities of a server's file with their keys.
+/// Reads the identities and keys from a server's file.
 pub fn all(file: &Path, global: &Global) -> anyhow::Result<Vec<(Vec<u8>, Secret)>> {
     let problem = |line: usize, what: String| wrong(format!("{}, line {line}: {what}", file.display()));
     let bytes = read_secret(file)?;
     let text = text(&bytes).map_err(|(line, what)| problem(line, what))?;
-    // With the line of each.
+    // Each with its line.
     let mut keys: Vec<(usize, Vec<u8>, Secret)> = Vec::new();
     for (line, number) in text.lines().zip(1..) {
         if line.trim().is_empty() || line.starts_with('#') {
@@ -63,7 +65,7 @@ pub fn all(file: &Path, global: &Global) -> anyhow::Result<Vec<(Vec<u8>, Secret)
     Ok(keys.into_iter().map(|(_, identity, key)| (identity, key)).collect())
 }
 
-/// Says that a key can be found out.
+/// Warns of a key that can be guessed.
 fn weak(whose: &str, global: &Global) {
     if !global.quiet {
         show::note(format_args!(
@@ -73,7 +75,8 @@ fn weak(whose: &str, global: &Global) {
     }
 }
 
-/// What a file holds as text without what nobody sees; or the line where it is no such text, and why.
+/// Returns a file's contents as text without invisible characters; otherwise the line and the
+/// reason.
 fn text(bytes: &[u8]) -> Result<&str, (usize, String)> {
     let line_of = |at: usize| 1 + bytes.iter().take(at).filter(|byte| **byte == b'\n').count();
     let text = std::str::from_utf8(bytes).map_err(|error| {
@@ -94,7 +97,8 @@ fn text(bytes: &[u8]) -> Result<&str, (usize, String)> {
     Ok(text)
 }
 
-/// The identity and the key of a line. Bytes begin behind the last colon, so that an identity may have some; text begins behind the first.
+/// Splits a line into identity and key. The last colon precedes a key of bytes, so its identity may
+/// contain colons; the first colon precedes a key of text.
 fn entry(line: &str) -> Result<(&str, Secret), String> {
     let split = match line.rsplit_once(':') {
         Some((identity, key)) if digits(key).is_some() => Some((identity, key)),
@@ -107,7 +111,7 @@ fn entry(line: &str) -> Result<(&str, Secret), String> {
     Ok((identity, key(text)?))
 }
 
-/// What follows the 0x of a key that is no text.
+/// Returns the digits of a key in hexadecimal.
 fn digits(key: &str) -> Option<&str> {
     key.strip_prefix("0x").or_else(|| key.strip_prefix("0X"))
 }

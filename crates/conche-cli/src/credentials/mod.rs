@@ -1,4 +1,4 @@
-//! Who we are to others, and whom we believe: arguments and files.
+//! Credentials of clients and servers, from arguments, the environment and files.
 
 mod core_dump;
 mod edhoc;
@@ -30,7 +30,7 @@ use crate::show;
 use file::{Found, Keying};
 use given::Given;
 
-/// The largest file of keys, certificates or credentials.
+/// Maximum size of a file of keys, certificates or credentials.
 const LARGEST: u64 = 1 << 20;
 
 /// The arguments of whoever asks.
@@ -55,20 +55,20 @@ pub struct Asking {
     config: Option<PathBuf>,
 }
 
-/// How both ends show who they are.
+/// How the ends authenticate each other.
 #[derive(Clone, Copy)]
 enum Proof<'a> {
     Key { identity: &'a str, file: &'a Path },
     Roots { file: &'a Path },
 }
 
-/// The same, read.
+/// Credentials read from their files.
 enum Shown {
     Key { identity: String, key: Secret },
     Certificates { roots: Roots, own: Option<OwnCertificate> },
 }
 
-/// Credentials of a load.
+/// Credentials of a load test.
 pub struct ForLoad {
     pub sessions: Option<ClientCredentials>,
     pub oscore: Vec<PathBuf>,
@@ -110,21 +110,21 @@ pub struct Answering {
 }
 
 impl Asking {
-    /// A client with these, for this URI.
+    /// Configures a client for this URI.
     pub fn of(&self, builder: Builder<ClientRole>, uri: &str, global: &Global) -> anyhow::Result<Builder<ClientRole>> {
-        // What is no URI is told where it is used.
+        // The command reports an invalid URI later, where it uses it.
         let Ok(uri) = uri.parse::<Uri>() else { return Ok(builder) };
         let found = if self.asks_file(&uri) { self.find(&uri, global)? } else { Found::default() };
         self.with(builder, &uri, &found, global)
     }
 
-    /// Neither arguments nor the environment say who we are to the server of this URI.
+    /// Whether neither arguments nor environment hold credentials for the server of this URI.
     fn asks_file(&self, uri: &Uri) -> bool {
         let has_key = self.psk_identity.is_some() && self.psk_key_file.is_some();
         uri.is_secured() && !has_key && self.ca.is_none() && self.own.cert.is_none()
     }
 
-    /// What the file of credentials has for this URI.
+    /// Looks up this URI in the credentials file.
     fn find(&self, uri: &Uri, global: &Global) -> anyhow::Result<Found> {
         let found = Found::of(uri, self.config.as_deref())?;
         if global.verbose > 0
@@ -135,7 +135,7 @@ impl Asking {
         Ok(found)
     }
 
-    /// A client with these, or else with what was found.
+    /// Configures a client with these credentials, or else with those from the file.
     fn with(
         &self,
         builder: Builder<ClientRole>,
@@ -161,7 +161,8 @@ impl Asking {
         })
     }
 
-    /// The same for whoever opens sessions by itself: what is shown, and the file of keys for OSCORE; `oscore` are those that are typed.
+    /// Returns the credentials for a load test, which opens its own sessions. `oscore` are the
+    /// files from the command line.
     pub fn for_load(&self, uri: &Uri, oscore: &[PathBuf], global: &Global) -> anyhow::Result<ForLoad> {
         let asks_file = self.asks_file(uri) || oscore.is_empty();
         let found = if asks_file { self.find(uri, global)? } else { Found::default() };
@@ -189,7 +190,7 @@ impl Asking {
         Ok(ForLoad { sessions: Some(sessions), oscore })
     }
 
-    /// What the server of this URI is shown, and by what it is known.
+    /// Returns the client's credentials and the means to authenticate the server of this URI.
     fn shown(&self, uri: &Uri, found: &Found, global: &Global) -> anyhow::Result<Shown> {
         let (proof, own) = match &found.entry {
             Some(entry) if self.asks_file(uri) => (entry.proof(), &entry.own),
@@ -207,7 +208,8 @@ impl Asking {
         })
     }
 
-    /// A key or certificates: what was typed, if both are given.
+    /// Returns the key or the trusted certificates. With both, the one from the command line
+    /// counts.
     fn proof(&self) -> anyhow::Result<Option<Proof<'_>>> {
         let key = self.psk_identity.as_ref().zip(self.psk_key_file.as_ref());
         let roots = self.ca.as_ref();
@@ -230,7 +232,8 @@ impl Asking {
         })
     }
 
-    /// Says of credentials that nobody is shown them. Who typed them expects protection.
+    /// Reports credentials that the URI does not use. Credentials from the command line are an
+    /// error, as the user expects protection.
     fn tell_unused(&self, uri: &Uri, global: &Global) -> anyhow::Result<()> {
         let given = [
             ("--psk-identity", self.psk_identity.as_ref().map(|given| given.is_typed)),
@@ -262,15 +265,15 @@ fn nothing_to_show(found: &Found) -> String {
 }
 
 impl Answering {
-    /// Clients have to open a session.
+    /// Whether clients have to open a session.
     pub fn has_sessions(&self) -> bool {
         self.psk_keys.is_some() || self.own.cert.is_some()
     }
 
-    /// A server with these.
+    /// Configures a server.
     pub fn of(&self, builder: Builder<ServerRole>, global: &Global) -> anyhow::Result<Builder<ServerRole>> {
         let mut builder = oscore::serve(&self.oscore, builder)?;
-        // What comes in a session is protected already.
+        // Requests in a session are protected already.
         if let Some(file) = &self.edhoc {
             builder = builder.edhoc(edhoc::open(file)?);
         }
@@ -305,7 +308,7 @@ impl Own {
     }
 }
 
-/// Where secrets of sessions are to be written for whoever reads captures, as the variable SSLKEYLOGFILE says.
+/// Opens the log of session secrets for decrypting captures, if SSLKEYLOGFILE is set.
 fn key_log() -> anyhow::Result<Option<KeyLog>> {
     let Some(path) = std::env::var_os("SSLKEYLOGFILE").filter(|path| !path.is_empty()) else { return Ok(None) };
     let mut options = fs::OpenOptions::new();
@@ -315,7 +318,7 @@ fn key_log() -> anyhow::Result<Option<KeyLog>> {
     let told = || format!("{}, which SSLKEYLOGFILE names, cannot be written", Path::new(&path).display());
     let file = options.open(&path).with_context(told)?;
     Ok(Some(KeyLog::new(move |line| {
-        // A session is worth more than its line in a log.
+        // A failed write to the log must not end the session.
         let _ = writeln!(&file, "{line}");
     })))
 }
@@ -330,14 +333,15 @@ fn read_secret(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     read_ours(path, "holds a secret that others than its owner may read").map(Zeroizing::new)
 }
 
-/// What a file holds that is its owner's alone. If it is not, that and `why` it should be is told.
+/// Reads a file with mode 0600 or stricter; otherwise the error states `why`.
 fn read_ours(path: &Path, why: &str) -> anyhow::Result<Vec<u8>> {
     let file = open(path)?;
     check_mode(&file, path, why)?;
     read_all(file, path)
 }
 
-/// The same of what is believed, and so has to be of whoever runs this, or of root: with `sudo` a home may still be another's.
+/// Reads a file of trusted parties, which must also belong to the current user or to root: under
+/// `sudo`, HOME may belong to another user.
 fn read_believed(path: &Path, why: &str) -> anyhow::Result<Vec<u8>> {
     let file = open(path)?;
     check_mode(&file, path, why)?;
@@ -350,7 +354,7 @@ fn check_mode(file: &File, path: &Path, why: &str) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let told = || format!("{} cannot be read", path.display());
     let metadata = file.metadata().with_context(told)?;
-    // Whoever names a directory by mistake is not told to take its rights away.
+    // A directory gets its own error, without advice to change its mode.
     if metadata.is_dir() {
         bail!(wrong(format!("{} is a directory: name a file", path.display())));
     }
@@ -403,7 +407,7 @@ fn read_all(file: File, path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Something is wrong with what was given.
+/// Returns an error about the user's input.
 fn wrong(problem: impl ToString) -> anyhow::Error {
     UsageError(problem.to_string()).into()
 }

@@ -1,4 +1,4 @@
-//! Keys that protect requests and responses from end to end: from files of libcoap or aiocoap, or agreed on.
+//! OSCORE keys: from files of libcoap or aiocoap, or from an EDHOC key exchange.
 
 use std::path::{Path, PathBuf};
 
@@ -36,16 +36,17 @@ pub struct Protecting {
 }
 
 impl Protecting {
-    /// A client with these, for this URI.
+    /// Configures a client for this URI.
     pub fn of(&self, builder: Builder<ClientRole>, uri: &str, global: &Global) -> anyhow::Result<Builder<ClientRole>> {
-        // What is no URI is told where it is used.
+        // The command reports an invalid URI later, where it uses it.
         let Ok(uri) = uri.parse::<Uri>() else { return Ok(builder) };
         if uri.is_secured() && self.edhoc.is_some() {
             bail!(wrong(
                 "--edhoc is for coap://: over coaps:// no keys are agreed on but those of the session; --oscore FILE protects there, too"
             ));
         }
-        // Who shows something else to the server has the keys of the file nevertheless: they protect against others.
+        // The file's OSCORE keys apply even if arguments authenticate the session: they protect end
+        // to end.
         let is_given = self.oscore.is_some() || self.edhoc.is_some();
         let asks_file = self.asking.asks_file(&uri) || !is_given;
         let found = if asks_file { self.asking.find(&uri, global)? } else { Found::default() };
@@ -63,7 +64,7 @@ impl Protecting {
     }
 }
 
-/// A server with the keys of all these.
+/// Configures a server with the keys of these files.
 pub fn serve(files: &[PathBuf], builder: Builder<ServerRole>) -> anyhow::Result<Builder<ServerRole>> {
     files.iter().try_fold(builder, |builder, file| Ok(builder.oscore(open(file)?)))
 }
@@ -73,7 +74,7 @@ fn open(file: &Path) -> anyhow::Result<Keys> {
     Keys::open(file).map_err(|error| if is_of_the_machine(&error) { anyhow!(error) } else { wrong(error) })
 }
 
-/// The credentials may be right, but they cannot be used now.
+/// Whether the error has a cause other than the credentials, such as I/O.
 pub fn is_of_the_machine(error: &OpenError) -> bool {
     matches!(error, OpenError::Io { .. } | OpenError::InUse { .. })
 }

@@ -1,16 +1,17 @@
-//! [`Pattern`]: which URIs an entry of `conche.toml` is for.
+//! [`Pattern`]: the URIs that an entry of `conche.toml` is for.
 
 use std::cmp::Ordering;
 
 use conche::Uri;
 use conche::uri::Host;
 
-/// A URI in which a `*` stands for the host or what its name begins with, for the port, or for the rest of the path.
+/// A URI in which `*` stands for the host or its leading labels, for the port, or for the rest of
+/// the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     secured: bool,
     hosts: Hosts,
-    /// `None` is any port.
+    /// Port; `None` for any.
     port: Option<u16>,
     path: Path,
 }
@@ -18,7 +19,7 @@ pub struct Pattern {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Hosts {
     One(Host),
-    /// All names that end so and have more before it.
+    /// All longer names with this ending.
     Below(String),
     Any,
 }
@@ -26,12 +27,12 @@ enum Hosts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Path {
     One(Vec<String>),
-    /// With all that begin so.
+    /// All paths with this beginning.
     Below(Vec<String>),
 }
 
 impl Pattern {
-    /// Reads a pattern. The error says what would be right.
+    /// Reads a pattern. The error states the expected form.
     pub fn read(text: &str) -> Result<Self, String> {
         let (uri, any_port) = without_port(text);
         let uri: Uri = uri.parse().map_err(|error| format!("{error}"))?;
@@ -53,7 +54,7 @@ impl Pattern {
             host => Hosts::One(canonical(host)),
         };
         let path = match uri.segments() {
-            // As in a URI, no path is the same as /.
+            // As in a URI, an empty path equals /.
             [] => Path::Below(Vec::new()),
             [above @ .., last] if last == "*" => Path::Below(above.to_vec()),
             all => Path::One(all.to_vec()),
@@ -65,7 +66,7 @@ impl Pattern {
         Ok(Self { secured: uri.is_secured(), hosts, port: (!any_port).then_some(uri.port()), path })
     }
 
-    /// It is for `coaps`.
+    /// Whether it is for `coaps`.
     pub fn is_secured(&self) -> bool {
         self.secured
     }
@@ -73,7 +74,7 @@ impl Pattern {
     pub fn matches(&self, uri: &Uri) -> bool {
         let host = match (&self.hosts, canonical(uri.host())) {
             (Hosts::Any, _) => true,
-            // An address without a link is that of any.
+            // A pattern's address without a zone matches that address in any zone.
             (Hosts::One(Host::Address(one)), Host::Scoped { address, .. }) => *one == address,
             (Hosts::One(one), host) => *one == host,
             (Hosts::Below(end), Host::Name(name)) => name.len() > end.len() && name.ends_with(end.as_str()),
@@ -87,8 +88,8 @@ impl Pattern {
         host && port && path && self.secured == uri.is_secured()
     }
 
-    /// Which of two patterns for the same URI says more of it: the host decides before the port, and the port before the path. Two that say
-    /// the same are equal.
+    /// Compares the specificity of two patterns that match the same URI: host before port, port
+    /// before path. Equal specificity means equal patterns.
     pub fn by_precision(&self, other: &Self) -> Ordering {
         self.precision().cmp(&other.precision())
     }
@@ -108,7 +109,7 @@ impl Pattern {
     }
 }
 
-/// An address of IPv4 is the same where it is written as one of IPv6, and a name where the root of the DNS stands behind it.
+/// Normalises a host: IPv4-mapped IPv6 addresses become IPv4, and names lose the final dot.
 fn canonical(host: &Host) -> Host {
     match host {
         Host::Address(address) => Host::Address(address.to_canonical()),
@@ -121,7 +122,7 @@ fn without_root(name: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
 
-/// A pattern without its port, if that is a `*`.
+/// Splits off a port of `*`.
 fn without_port(text: &str) -> (String, bool) {
     let start = text.find("://").map_or(0, |scheme| scheme + "://".len());
     let end = text[start..].find('/').map_or(text.len(), |length| start + length);

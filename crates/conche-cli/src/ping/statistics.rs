@@ -1,4 +1,4 @@
-//! What came of the pings so far.
+//! Statistics of the pings.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use conche::Course;
 use serde::Serialize;
 
-/// Counts pings, and has the round-trip times of those that were not repeated: of the others nobody knows which copy was
-/// answered (Karn's algorithm).
+/// Counts pings, and sums up round-trip times of those without retransmission: otherwise the
+/// answered transmission is ambiguous (Karn's algorithm).
 #[derive(Debug, Default)]
 pub struct Statistics {
     first: Option<Instant>,
@@ -15,7 +15,7 @@ pub struct Statistics {
     sent: u64,
     answered: u64,
     repeated: u64,
-    /// In milliseconds.
+    /// All in milliseconds.
     least: f64,
     most: f64,
     sum: f64,
@@ -23,14 +23,14 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// A ping begins.
+    /// Records the start of a ping.
     pub fn start(&mut self, now: Instant) {
         self.first.get_or_insert(now);
         self.last = Some(now);
         self.sent += 1;
     }
 
-    /// The last ping is over, answered or not.
+    /// Records the end of the last ping, answered or not.
     pub fn end(&mut self, answer: Option<Course>) {
         let Some(course) = answer else { return };
         self.answered += 1;
@@ -49,17 +49,17 @@ impl Statistics {
         self.answered
     }
 
-    /// How long ago the last ping began.
+    /// Returns the time since the last ping began.
     pub fn since_last(&self) -> Duration {
         self.last.map(|last| last.elapsed()).unwrap_or_default()
     }
 
-    /// Those with a round-trip time.
+    /// Pings with a round-trip time.
     fn measured(&self) -> u64 {
         self.answered - self.repeated
     }
 
-    /// The numbers, as an object.
+    /// Returns the summary to print.
     pub fn summary(&self) -> Summary {
         let count = self.measured() as f64;
         let mean = self.sum / count;
@@ -80,7 +80,8 @@ pub struct Summary {
     answered: u64,
     /// Answered after a retransmission.
     repeated: u64,
-    /// Of those that were answered without one; the deviation is that of ping(8), the standard deviation.
+    /// Round-trip times of pings answered without retransmission; `mdev` is the standard deviation,
+    /// as in ping(8).
     rtt_ms: Option<Rtt>,
 }
 

@@ -1,4 +1,4 @@
-//! What every request may have beside its URI: the arguments of all commands that send some.
+//! Arguments shared by all commands that send requests.
 
 use clap::Args;
 use conche::ContentFormat;
@@ -9,7 +9,7 @@ use super::payload;
 use crate::formats;
 
 #[derive(Debug, Args)]
-// Payload and blocks are groups of their own.
+// Payload and blocks have groups of their own.
 #[group(skip)]
 pub struct Message {
     /// Send as Non-confirmable: once, without an acknowledgement.

@@ -1,4 +1,5 @@
-//! `conche get|put|post|delete|fetch|patch|ipatch URI`: one request, its response on standard output.
+//! `conche get|put|post|delete|fetch|patch|ipatch URI`: one request, its response on standard
+//! output.
 
 mod message;
 pub mod option;
@@ -83,12 +84,12 @@ pub fn read(method: Code, args: Reading, global: &Global, progress: &Progress) -
     run(method, args.request, until, global, progress)
 }
 
-/// Sends a request and shows its response. With `until` it shows the changes, too.
+/// Sends a request and shows its response. With `until`, also shows changes of the resource.
 pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, progress: &Progress) -> anyhow::Result<()> {
     let message = &args.message;
     let reliability = if message.non { Reliability::NonConfirmable } else { Reliability::Confirmable };
     let shown = Shown { method, uri: &args.uri, reliability, output: args.output.as_deref() };
-    // In sets go whole bodies.
+    // Q-Block sends whole bodies only.
     let payload = message.payload.read(message.q_block)?;
     let records = args.recording.start(EventLog::client())?;
     let runtime = runtime::start()?;
@@ -138,7 +139,7 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
             let sends = async {
                 match (rest, shown.output) {
                     (Some(rest), _) => shown.response(request.send_stream(rest).await?, true, false, global),
-                    // What goes to a file need not fit into memory.
+                    // A body that goes to a file need not fit into memory.
                     (None, Some(path)) if !global.json && !message.q_block => {
                         shown.save(request.stream().await?, path, global).await
                     }
@@ -161,7 +162,7 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
     finished
 }
 
-/// What is shown of responses, and where.
+/// Where and how responses are shown.
 #[derive(Debug)]
 pub struct Shown<'a> {
     method: Code,
@@ -171,8 +172,8 @@ pub struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// Shows a response that answers the request, or one of several that followed. In a pipe, of several each payload is
-    /// at least a line.
+    /// Shows a response: the one that answers the request, or one of several that follow. Of
+    /// several in a pipe, each payload ends its line.
     pub fn response(
         &self,
         response: Response,
@@ -203,7 +204,8 @@ impl Shown<'_> {
         Ok(())
     }
 
-    /// Writes the payload to a file while it comes. The file is made when the first of it is here.
+    /// Writes the payload to a file while it arrives. The file is created when the first bytes are
+    /// here.
     async fn save(&self, stream: ResponseStream, path: &Path, global: &Global) -> anyhow::Result<()> {
         if global.verbose > 0 && !stream.code().is_success() {
             render::course(stream.head(), self.reliability)?;
@@ -226,17 +228,17 @@ impl Shown<'_> {
     }
 }
 
-/// Tells what the payload does not say.
+/// Reports the response code and location, if the payload does not show them.
 fn tell_what_happened(response: &Response, global: &Global) {
     if let Some(happened) = render::happened(response).filter(|_| !global.quiet) {
         crate::show::note(format_args!("{happened}"));
     }
 }
 
-/// Tells on standard error why nothing has come yet, or how far a long transfer is.
+/// Reports on standard error why no response has arrived yet, or the progress of a long transfer.
 pub async fn tell_progress(progress: &Progress, asked: Option<Duration>, global: &Global) -> Infallible {
     let protocol = EndpointConfig::default().transmission.exchange_lifetime();
-    // Between the messages of a trace a bar would be lost; it has each block anyway.
+    // The messages of `-v` show each block, and would overwrite a bar.
     let mut bar = (global.verbose == 0).then(Bar::default);
     let tell = |told| match (told, &mut bar) {
         (Told::Waiting(line), _) => crate::show::note(format_args!("* {line}")),
@@ -246,7 +248,7 @@ pub async fn tell_progress(progress: &Progress, asked: Option<Duration>, global:
     progress.tell(progress::Limit { asked, protocol }, tell).await
 }
 
-/// Reads a number of seconds, as the commands of libcoap and ping take one, or a time with its unit.
+/// Reads a number of seconds, as the commands of libcoap and ping do, or a time with a unit.
 pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     let span = match text.parse() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
@@ -256,7 +258,6 @@ pub fn parse_seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a number of seconds above 0 was expected, as in 5, or a time, as in 500ms".to_owned())
 }
 
-/// Reads an address of this machine.
 fn parse_local(text: &str) -> Result<SocketAddr, String> {
     text.parse()
         .map_err(|_| "an address with a port was expected, as in 192.0.2.1:5683, 0.0.0.0:0 or [::]:0".to_owned())

@@ -1,4 +1,4 @@
-//! Options, tokens and the size of blocks as arguments.
+//! Parsers of options, tokens and block sizes.
 
 use conche::codec::BlockSize;
 use conche::{OptionNumber, Token};
@@ -29,7 +29,7 @@ pub fn parse_block(text: &str) -> Result<BlockSize, String> {
     size.ok_or_else(|| "blocks have 16, 32, 64, 128, 256, 512 or 1024 bytes".to_owned())
 }
 
-/// Text stands for itself, `0x…` for the bytes it writes in hexadecimal.
+/// Reads text, or bytes in hexadecimal after `0x`.
 fn bytes(text: &str) -> Result<Vec<u8>, String> {
     let Some(digits) = text.strip_prefix("0x") else {
         return Ok(text.as_bytes().to_vec());
@@ -37,7 +37,7 @@ fn bytes(text: &str) -> Result<Vec<u8>, String> {
     hexadecimal(digits).ok_or_else(|| format!("{text:?}: an even number of hexadecimal digits must follow 0x"))
 }
 
-/// The bytes of hexadecimal digits, two for each.
+/// Reads bytes in hexadecimal, two digits each.
 pub fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
     let digit = |character: char| character.to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let digits: Option<Vec<u8>> = digits.chars().map(digit).collect();

@@ -1,4 +1,4 @@
-//! The payload, from wherever it is.
+//! The payload, from an argument, a file or standard input.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,7 +8,8 @@ use anyhow::Context;
 
 use crate::serve::LARGEST;
 
-/// Of what has no length, such as a pipe, no more than this is waited for before it is sent: the largest block.
+/// Bytes to read from a source without a length, such as a pipe, before sending starts: the largest
+/// block.
 const FIRST: u64 = 1024;
 
 #[derive(Debug, clap::Args)]
@@ -28,7 +29,7 @@ pub struct Args {
 /// A payload.
 pub enum Payload {
     Whole(Vec<u8>),
-    /// It is read while it is sent.
+    /// Read while it is sent.
     Read {
         from: Box<dyn Read + Send>,
         bytes: Option<u32>,
@@ -36,7 +37,7 @@ pub enum Payload {
 }
 
 impl Args {
-    /// The payload, if there is one; with `whole` all of it.
+    /// Returns the payload, if any; with `whole`, all of it in memory.
     pub fn read(&self, whole: bool) -> anyhow::Result<Option<Payload>> {
         if let Some(path) = &self.file {
             return read_from(path, whole).map(Some);
@@ -60,7 +61,7 @@ fn read_from(path: &Path, whole: bool) -> anyhow::Result<Payload> {
     opened.with_context(|| format!("the payload cannot be read from {}", path.display()))
 }
 
-/// Reads what there is, unless it is large or nobody knows how large.
+/// Reads a payload at once if it is small or must be whole; otherwise prepares to stream it.
 fn read(mut from: impl Read + Send + 'static, length: Option<u64>, whole: bool) -> io::Result<Payload> {
     let mut bytes = Vec::new();
     if whole {
@@ -68,7 +69,7 @@ fn read(mut from: impl Read + Send + 'static, length: Option<u64>, whole: bool) 
         return Ok(Payload::Whole(bytes));
     }
     let first = length.map_or(FIRST, |length| length.min(LARGEST as u64));
-    // One byte more tells whether that is all.
+    // One more byte shows whether the source has ended.
     from.by_ref().take(first + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 <= first {
         return Ok(Payload::Whole(bytes));

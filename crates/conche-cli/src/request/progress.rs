@@ -1,7 +1,8 @@
-//! What to say on standard error while nothing comes back: a silent minute looks like a program that hangs.
+//! Progress messages on standard error while a request has no response, so that the program does
+//! not seem to hang.
 //!
-//! The client tells of an exchange by `tracing` events; a [`Layer`] keeps what they say last, and [`Progress::tell`] puts
-//! it into words once the user has waited for some seconds, each state once.
+//! The client reports an exchange by `tracing` events. A [`Layer`] keeps the latest state, and
+//! [`Progress::tell`] prints each state once, after the user has waited for a few seconds.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -16,54 +17,54 @@ use tracing_subscriber::layer::{Context, Layer};
 use super::transfer::Transfer;
 use crate::trace::{self, Traced};
 
-/// How long a state lasts before it is told. Most exchanges are over by then.
+/// Minimum duration of a state before it is printed. Most exchanges end sooner.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// After which a transfer is told of that is still under way.
+/// Minimum duration of a transfer before its progress is shown.
 const LONG: Duration = Duration::from_secs(2);
 
-/// How often it is looked at.
+/// Polling interval.
 const STEP: Duration = Duration::from_millis(500);
 
-/// What is known of the exchange that is under way.
+/// The state of the open exchange.
 #[derive(Clone, Debug, Default)]
 pub struct Progress(Arc<Mutex<Course>>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Course {
     state: State,
-    /// When the first copy left.
+    /// First transmission.
     sent: Option<Instant>,
-    /// When it came to be in this state.
+    /// Start of this state.
     since: Option<Instant>,
     transfer: Option<Transfer>,
 }
 
-/// What there is to say.
+/// A progress message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// What is waited for.
+    /// State that lasts.
     Waiting(String),
-    /// How far a body is that goes block by block.
+    /// Progress of a block-wise transfer.
     Transferring(Transfer),
 }
 
-/// What the user waits for.
+/// The event that the exchange waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// The first copy's departure: for the resolver, or for its turn.
+    /// The first transmission: the name is being resolved, or the request is queued.
     #[default]
     Queued,
     /// An acknowledgement or response.
     Sent,
     /// The response.
     Acknowledged { after: Duration },
-    /// An acknowledgement or response, although an ICMP error says that there will be none.
+    /// An acknowledgement or response, although an ICMP error predicts none.
     Unreachable,
 }
 
 impl Progress {
-    /// Never ends; says what the state is when it has lasted for [`PATIENCE`], and of a transfer how far it is.
+    /// Prints each state that lasts for [`PATIENCE`], and the progress of transfers. Never returns.
     pub async fn tell(&self, limit: Limit, mut say: impl FnMut(Told)) -> Infallible {
         let start = Instant::now();
         let mut told = None;
@@ -71,7 +72,7 @@ impl Progress {
             sleep(STEP).await;
             let Course { state, since, transfer, .. } = self.course();
             let is_long = since.unwrap_or(start).elapsed() >= PATIENCE;
-            // The limit is that of one message: a transfer has a new one with each block.
+            // The limit applies to one message; each block of a transfer has its own.
             if let Some(transfer) = transfer {
                 if start.elapsed() >= LONG {
                     say(Told::Transferring(transfer));
@@ -86,13 +87,13 @@ impl Progress {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in a datagram.
+    /// Records a datagram.
     fn see(&self, sent: bool, datagram: &[u8]) {
         let mut course = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         course.transfer = Transfer::after(course.transfer, sent, datagram);
     }
 
-    /// Takes in an event of the client.
+    /// Records an event of the client.
     fn hear(&self, message: &str, now: Instant) {
         let mut course = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let state = match message {
@@ -123,12 +124,12 @@ impl fmt::Display for State {
     }
 }
 
-/// How long the user may have to wait at most.
+/// The maximum wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    /// What the user asked for.
+    /// Limit from the command line.
     pub asked: Option<Duration>,
-    /// What the protocol allows.
+    /// Limit of the protocol.
     pub protocol: Duration,
 }
 
@@ -172,7 +173,7 @@ mod tests {
 
     const LIMIT: Limit = Limit { asked: None, protocol: Duration::from_secs(247) };
 
-    /// What is told within ten seconds if these messages come at these times.
+    /// Returns the messages printed within ten seconds if these events occur at these times.
     async fn told(messages: &[(u64, &str)]) -> Vec<String> {
         let told = told_of(Progress::default(), messages).await.into_iter().map(|told| match told {
             Told::Waiting(line) => line,
@@ -227,7 +228,7 @@ mod tests {
         progress.see(false, b"\x60\x45\x00\x01\xd1\x0a\x08\xff0123456789abcdef");
         let transfer = Transfer { direction: Direction::In, done: 16, total: None };
         let told = told_of(progress, &[(0, "sent")]).await;
-        // Of ten seconds all but the first two, each half second.
+        // Every half second of the ten seconds except the first two.
         assert!(told.iter().all(|told| *told == Told::Transferring(transfer)), "{told:?}");
         assert!((16..=17).contains(&told.len()), "{}", told.len());
     }

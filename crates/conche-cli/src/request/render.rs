@@ -1,4 +1,4 @@
-//! A response for humans, for pipes and for programs.
+//! Renders a response for terminals, pipes and programs.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::{json, show};
 
-/// The payload on standard output: as it is, or on a terminal so that a person can read it.
+/// Prints the payload on standard output: pretty-printed on a terminal, unchanged otherwise.
 pub fn payload(response: &Response) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if out.is_terminal() {
@@ -20,7 +20,7 @@ pub fn payload(response: &Response) -> io::Result<()> {
     out.flush()
 }
 
-/// Ends the line of a payload that does not do so itself, in a pipe.
+/// Completes the last line of a payload in a pipe.
 pub fn end_line(response: &Response) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if !out.is_terminal() && !response.payload().ends_with(b"\n") {
@@ -29,14 +29,15 @@ pub fn end_line(response: &Response) -> io::Result<()> {
     out.flush()
 }
 
-/// The payload on standard output, as it is.
+/// Prints the payload on standard output, unchanged.
 pub fn raw(payload: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(payload)?;
     out.flush()
 }
 
-/// What happened, where the payload does not say it: the code and, of a resource that was made, where it is.
+/// Describes a result that the payload does not show: the code and, for a created resource, its
+/// location.
 pub fn happened(response: &Response) -> Option<String> {
     if response.code() == Code::CONTENT {
         return None;
@@ -47,7 +48,7 @@ pub fn happened(response: &Response) -> Option<String> {
     })
 }
 
-/// How the exchange went, on standard error.
+/// Prints the timing of the exchange on standard error.
 pub fn course(response: &Response, reliability: Reliability) -> io::Result<()> {
     let mut out = io::stderr().lock();
     let course = response.course();
@@ -89,10 +90,10 @@ struct Json<'a> {
     from: String,
     code: String,
     options: Vec<JsonOption>,
-    /// The payload, if it is UTF-8.
+    /// Payload, if it is UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<&'a str>,
-    /// The payload in hexadecimal, if it is not.
+    /// Payload in hexadecimal, if it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     payload_hex: Option<String>,
     acknowledged_after_ms: f64,
@@ -108,7 +109,7 @@ struct JsonOption {
     value: String,
 }
 
-/// One object on standard output.
+/// Prints the response as one object on standard output.
 pub fn json(method: Code, uri: &str, response: &Response) -> io::Result<()> {
     let message = response.message().view();
     let options = message.options().map(|option| JsonOption {

@@ -1,16 +1,16 @@
-//! How far a body has come that goes block by block (RFC 7959).
+//! Progress of a block-wise transfer (RFC 7959).
 
 use conche::OptionNumber;
 use conche::codec::Message;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
-/// A body that is under way.
+/// A body in transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
     pub direction: Direction,
-    /// Bytes that have left or arrived.
+    /// Bytes sent or received.
     pub done: u64,
-    /// Of so many, if that was said.
+    /// Total bytes, if known.
     pub total: Option<u64>,
 }
 
@@ -21,7 +21,7 @@ pub enum Direction {
 }
 
 impl Transfer {
-    /// What a message that was sent or received makes of it.
+    /// Returns the progress after a sent or received message.
     pub fn after(before: Option<Self>, sent: bool, datagram: &[u8]) -> Option<Self> {
         let Ok(message) = Message::decode_extended(datagram) else { return before };
         let (direction, block, size) = match sent {
@@ -34,13 +34,14 @@ impl Transfer {
         let done = offset + u64::try_from(message.payload().len()).unwrap_or_default();
         let known = before.filter(|before| before.direction == direction).and_then(|before| before.total);
         let total = if block.more { content.uint(size).map(u64::from).or(known) } else { Some(done) };
-        // What is repeated has not gone back.
+        // A retransmission does not reduce the progress.
         let furthest = before.filter(|before| before.direction == direction).map_or(0, |before| before.done);
         Some(Self { direction, done: done.max(furthest), total })
     }
 }
 
-/// A bar on standard error, if that is a terminal, from the first transfer that it shows. It is gone when it is dropped.
+/// A progress bar on standard error, if that is a terminal. It appears with the first transfer, and
+/// disappears on drop.
 #[derive(Debug, Default)]
 pub struct Bar(Option<ProgressBar>);
 
@@ -64,7 +65,7 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("=> "));
         }
-        // Drawn from now on, since it has something to show.
+        // Drawn only from now on, when there is something to show.
         if bar.is_hidden() {
             bar.set_draw_target(ProgressDrawTarget::stderr());
         }
@@ -76,7 +77,7 @@ impl Bar {
 mod tests {
     use super::*;
 
-    /// A block of 16 bytes: PUT with Block1 and Size1 100, or 2.05 with Block2.
+    /// Encodes a block of 16 bytes: PUT with Block1 and Size1 100, or 2.05 with Block2.
     fn block(sent: bool, num: u8, more: bool) -> Vec<u8> {
         let value = num << 4 | u8::from(more) << 3;
         let head = match sent {

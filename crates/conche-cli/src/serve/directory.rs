@@ -1,13 +1,15 @@
 //! The files of a directory as resources.
 //!
-//! GET answers with a file's content, an ETag of that and a Content-Format by the file's extension; of a directory, with
-//! links to what is in it. What does not fit into a message goes block by block, of one state of the file: if that
-//! changes on the way, the blocks have another ETag, by which clients notice. A file beyond [`LARGEST`] is read while it is
-//! sent; its ETag is of its length and time, and the transfer fails if it changes in its place.
-//! `/.well-known/core` lists all files. Names that begin with a dot are neither listed nor served.
+//! GET of a file returns its content, an ETag of the content, and a Content-Format by its
+//! extension; GET of a directory returns links to its entries. A block-wise transfer covers one
+//! state of the file: if the file changes meanwhile, the blocks have another ETag, which clients
+//! notice. A file larger than [`LARGEST`] is read while it is sent. Its ETag covers length and
+//! modification time, and the transfer fails if the file changes. `/.well-known/core` lists all
+//! files. Names that begin with a dot are neither listed nor served.
 //!
-//! What is reached stays inside the directory: it is a capability ([`cap_std`]), and each path is resolved relative to it
-//! by the operating system, symbolic links included. One that leads out is not followed.
+//! Access stays inside the directory: it is a capability ([`cap_std`]), and the operating system
+//! resolves each path relative to it, including symbolic links. A link that leads out is not
+//! followed.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -31,14 +33,14 @@ use super::{LARGEST, etag};
 use crate::formats;
 use crate::pieces::Pieces;
 
-/// Files that `/.well-known/core` lists at most.
+/// Maximum number of files in `/.well-known/core`.
 const LISTED: usize = 1000;
 
-/// Requests that use the disk at the same time; others wait. It bounds the memory that files take until they are answered
-/// with, to this many times [`LARGEST`].
+/// Maximum concurrent requests that use the disk; others wait. This bounds the memory for file
+/// contents to this many times [`LARGEST`].
 const TURNS: usize = 4;
 
-/// Serves what is in the directory; changes it only if it is `writable`.
+/// Serves the directory; accepts changes only if it is `writable`.
 pub fn router(path: &Path, writable: bool) -> anyhow::Result<Router> {
     let directory = open(path)?;
     let mut file = get(read);
@@ -52,7 +54,7 @@ pub fn router(path: &Path, writable: bool) -> anyhow::Result<Router> {
         .with_state(directory))
 }
 
-/// The directory at this path.
+/// Opens the directory at this path.
 pub fn open(path: &Path) -> anyhow::Result<Directory> {
     let root = Dir::open_ambient_dir(path, ambient_authority());
     let root = root.with_context(|| format!("the directory {} cannot be served", path.display()))?;
@@ -66,15 +68,15 @@ pub struct Shared {
     pub root: Dir,
     /// Held while a file's ETag is compared and the file replaced.
     pub changing: Mutex<()>,
-    /// Numbers the files that are being written.
+    /// Numbers partial files.
     pub parts: AtomicU64,
-    /// Of those who may use the disk: each may hold a whole file.
+    /// Permits to use the disk; each holder may hold a whole file in memory.
     turns: Arc<Semaphore>,
-    /// Says once that not all files are listed: whoever asks for the list would fill the log.
+    /// Limits the warning about an incomplete list to one, as clients could fill the log with it.
     truncated: Once,
 }
 
-/// What a path leads to.
+/// The target of a path.
 enum Found {
     File {
         content: Vec<u8>,
@@ -88,7 +90,7 @@ enum Found {
     Directory(Vec<Entry>),
 }
 
-/// Conditions are not looked at: the router compares them with the ETag.
+/// Serves GET. The router compares conditions with the ETag.
 async fn read(State(directory): State<Directory>, request: Request) -> Result<Response, Rejection> {
     let place = Place::of(&request)?;
     let found = directory.run(move |shared| shared.read(&place)).await?;
@@ -123,13 +125,13 @@ async fn list_all(State(directory): State<Directory>, request: Request) -> Resul
 }
 
 impl Directory {
-    /// Runs what waits for the disk where it holds up nobody, when its turn has come.
+    /// Runs blocking work on a separate thread, once a permit is free.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Arc<Shared>) -> Result<T, Rejection> + Send + 'static,
     ) -> Result<T, Rejection> {
         let failed = || Rejection::new(Code::INTERNAL_SERVER_ERROR, "the server failed while reading");
-        // The turn goes with the work, which runs to its end even if nobody waits for it any more.
+        // The work keeps its permit and runs to its end even if the request is dropped.
         let turn = Arc::clone(&self.0.turns).acquire_owned().await.map_err(|_| failed())?;
         let shared = Arc::clone(&self.0);
         let done = spawn_blocking(move || {
@@ -151,7 +153,7 @@ impl Shared {
         if metadata.is_dir() {
             return self.entries(place).map(Found::Directory).map_err(refused);
         }
-        // Neither are devices and pipes served, nor is a file a directory.
+        // Devices and pipes are not served, and a file has no entries.
         if !metadata.is_file() || place.is_directory {
             return Err(not_found());
         }
@@ -167,7 +169,7 @@ impl Shared {
         Ok(Found::File { content, format })
     }
 
-    /// The content of a file, if it is not too large.
+    /// Reads a file of at most [`LARGEST`] bytes.
     fn content(&self, place: &Place) -> Result<Vec<u8>, Rejection> {
         let mut file = self.root.open(place.relative()).map_err(refused)?;
         let length = file.metadata().map_err(refused)?.len();
@@ -179,7 +181,7 @@ impl Shared {
             return Err(too_large(length));
         }
         let mut content = Vec::new();
-        // It may have grown meanwhile.
+        // The file may have grown meanwhile.
         let length = (&mut file).take(LARGEST as u64 + 1).read_to_end(&mut content).map_err(refused)?;
         if length > LARGEST { Err(too_large(length as u64)) } else { Ok(content) }
     }
@@ -194,7 +196,7 @@ impl Shared {
         Ok(Code::DELETED)
     }
 
-    /// The ETag of a file; `None` if there is none.
+    /// Returns the ETag of a file; `None` if it does not exist.
     pub fn etag(&self, place: &Place) -> Result<Option<[u8; 8]>, Rejection> {
         match self.root.metadata(place.relative()) {
             Ok(metadata) if metadata.is_file() => Ok(Some(etag(&self.content(place)?))),
@@ -204,17 +206,18 @@ impl Shared {
         }
     }
 
-    /// What is in a directory, by name.
+    /// Returns the entries of a directory, sorted by name.
     fn entries(&self, place: &Place) -> io::Result<Vec<Entry>> {
         let mut entries = Vec::new();
         for entry in self.root.read_dir(place.relative())? {
-            // A name that is not UTF-8 cannot be asked for.
+            // A request cannot name a file whose name is not UTF-8.
             let Ok(name) = entry?.file_name().into_string() else { continue };
             if name.starts_with('.') {
                 continue;
             }
             let path = if place.path.is_empty() { name } else { format!("{}/{name}", place.path) };
-            // What cannot be looked at, as a link that leads out, cannot be served.
+            // An entry without accessible metadata, such as a link that leads out, cannot be
+            // served.
             let Ok(metadata) = self.root.metadata(&path) else { continue };
             let is_link = self.root.symlink_metadata(&path).is_ok_and(|metadata| metadata.is_symlink());
             if metadata.is_dir() {
@@ -234,7 +237,8 @@ impl Shared {
         Ok(entries)
     }
 
-    /// All files, directory by directory. Links to directories are not gone into: they may lead in a circle.
+    /// Returns all files, directory by directory. Links to directories are skipped, as they may
+    /// form a cycle.
     fn all(&self) -> Result<Vec<Entry>, Rejection> {
         let mut files = Vec::new();
         let mut directories = vec![Place { path: String::new(), is_directory: true }];
@@ -262,13 +266,13 @@ impl Shared {
     }
 }
 
-/// A file that is read as long as nobody changes it.
+/// A file whose reads fail after it has changed.
 struct Unchanged {
     file: File,
     stamp: Stamp,
 }
 
-/// What a change of a file changes.
+/// Metadata that changes with the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     length: u64,
@@ -288,7 +292,7 @@ impl Unchanged {
         Ok(Self { file, stamp })
     }
 
-    /// Of its length and time, since its content would have to be read twice.
+    /// Computes the ETag from length and time, so that the content is read only once.
     fn etag(&self) -> [u8; 8] {
         let modified = self.stamp.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
         etag(&[&self.stamp.length.to_be_bytes()[..], &modified.as_nanos().to_be_bytes()].concat())
@@ -302,18 +306,18 @@ impl Read for Unchanged {
     }
 }
 
-/// The Content-Format of a file by its name.
+/// Returns the Content-Format of a file by its name.
 fn format(path: &str) -> Option<ContentFormat> {
     Path::new(path).extension().and_then(|extension| extension.to_str()).and_then(formats::of_extension)
 }
 
-/// The answer to what the operating system refuses. A client learns no more than it must.
+/// Maps an I/O error to a response that reveals as little as possible.
 pub fn refused(error: io::Error) -> Rejection {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => not_found(),
         io::ErrorKind::PermissionDenied => Rejection::new(Code::FORBIDDEN, "the server may not open this file"),
         _ => {
-            // A client can have this happen as often as it likes.
+            // Logged at debug level only, as clients can cause this at will.
             debug!(%error, "a file cannot be served");
             Rejection::new(Code::INTERNAL_SERVER_ERROR, "the server cannot open this file")
         }

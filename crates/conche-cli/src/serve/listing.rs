@@ -10,17 +10,17 @@ use conche::{Code, ContentFormat};
 /// A file or a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Below what is served, without a slash at either end.
+    /// Path below the served directory, without a slash at either end.
     pub path: String,
     pub format: Option<ContentFormat>,
     pub directory: bool,
-    /// In bytes.
+    /// Size in bytes.
     pub size: Option<u32>,
-    /// It is a symbolic link.
+    /// Whether it is a symbolic link.
     pub is_link: bool,
 }
 
-/// Links to these entries, those that all arguments of the query ask for.
+/// Returns links to the entries that match all arguments of the query.
 pub fn links<'a>(entries: &[Entry], query: impl Iterator<Item = Cow<'a, str>>) -> Result<String, Rejection> {
     let query: Vec<_> = query.collect();
     let filters: Vec<_> = query.iter().map(|argument| Filter::new(argument)).collect();

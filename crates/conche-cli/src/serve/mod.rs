@@ -85,7 +85,7 @@ impl From<Proof> for SourceValidation {
 /// More threads than any machine has processors.
 const MOST_WORKERS: i64 = 1024;
 
-/// How long a server that is told to stop waits for what it has begun.
+/// Maximum wait for requests in progress at a stop.
 const GRACE: Duration = Duration::from_secs(2);
 
 #[derive(Serialize)]
@@ -123,18 +123,18 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     runtime::run(&runtime, records.finish(outcome))
 }
 
-/// The bytes of a body that is in memory as a whole, at most: 16 MiB. Four of them may be under way in each direction. What is
-/// larger goes while it is read.
+/// Maximum bytes of a body held in memory: 16 MiB. At most four may be in transfer in each
+/// direction. Larger bodies are streamed.
 pub const LARGEST: usize = 16 << 20;
 
-/// The ETag of a representation.
+/// Returns the ETag of a representation.
 fn etag(content: &[u8]) -> [u8; 8] {
     let mut hasher = DefaultHasher::new();
     content.hash(&mut hasher);
     hasher.finish().to_be_bytes()
 }
 
-/// Checks the form of an address or a name with a port; what a name means is found out later.
+/// Checks the form of an address or a name with a port; resolution happens later.
 pub fn parse_bind(text: &str) -> Result<String, String> {
     if text.parse::<SocketAddr>().is_ok() {
         return Ok(text.to_owned());
@@ -151,7 +151,7 @@ pub fn parse_bind(text: &str) -> Result<String, String> {
     }
 }
 
-/// A script waits for this line, so it is complete and on its way before anything else happens.
+/// Prints the listening address and flushes, as scripts wait for this line.
 pub fn announce(listening: String, global: &Global) -> io::Result<()> {
     if global.json {
         return json::print(&Listening { schema: 1, listening });

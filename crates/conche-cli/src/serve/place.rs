@@ -1,21 +1,21 @@
-//! Where a request for a file leads. Names that could lead elsewhere than down are refused before the operating system sees
-//! them; what a symbolic link does is decided there.
+//! The file that a request names. Names that could lead out of the directory are refused here; the
+//! operating system decides about symbolic links.
 
 use conche::server::extract::FromRequestParts;
 use conche::server::{Rejection, Request};
 use conche::{Code, OptionNumber};
 
-/// Where a request leads, below the directory.
+/// A path below the served directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Without a slash at its end; empty for the directory itself.
+    /// Path without a slash at its end; empty for the directory itself.
     pub path: String,
-    /// It was asked for with a slash at its end.
+    /// Whether the request has a slash at the end.
     pub is_directory: bool,
 }
 
 impl Place {
-    /// Where the request's path leads; 4.04 where no client may be led.
+    /// Reads the request's path; 4.04 if it is not permitted.
     pub fn of(request: &Request) -> Result<Self, Rejection> {
         let mut segments: Vec<&str> = Vec::new();
         for segment in request.message().values(OptionNumber::URI_PATH) {
@@ -29,7 +29,7 @@ impl Place {
         Ok(Self { path: segments.join("/"), is_directory })
     }
 
-    /// The same if it can be that of a file.
+    /// Returns the place if it can be a file's.
     pub fn file(self) -> Result<Self, Rejection> {
         if self.is_directory {
             return Err(Rejection::new(Code::METHOD_NOT_ALLOWED, "it names a directory: only files can be changed"));
@@ -37,7 +37,7 @@ impl Place {
         Ok(self)
     }
 
-    /// As the directory takes it.
+    /// Returns the path relative to the directory.
     pub fn relative(&self) -> &str {
         if self.path.is_empty() { "." } else { &self.path }
     }
@@ -51,7 +51,7 @@ impl<S> FromRequestParts<S> for Place {
     }
 }
 
-/// What is not there, or not to be seen.
+/// The response for files that are missing or hidden.
 pub fn not_found() -> Rejection {
     Rejection::new(Code::NOT_FOUND, "there is no such file")
 }

@@ -1,4 +1,4 @@
-//! A file that a client writes: beside the one that it will replace, until all of it is there.
+//! A file that a client writes: stored beside the one it replaces until it is complete.
 
 use std::io::Write;
 use std::sync::atomic::Ordering;
@@ -13,10 +13,10 @@ use super::LARGEST;
 use super::directory::{Directory, Shared, refused};
 use super::place::Place;
 
-/// So much is written at once.
+/// Bytes per write.
 const PIECE: usize = 64 << 10;
 
-/// Takes a file block by block. Readers see the old content until all of the new one is there.
+/// Receives a file block by block. Readers see the old content until the new one is complete.
 pub async fn write(
     State(directory): State<Directory>,
     conditions: Conditions,
@@ -43,7 +43,7 @@ pub async fn write(
     directory.run(move |_| part.append(&piece)?.finish()).await
 }
 
-/// What is there of the file, under a name that nobody is served. It is removed if it does not become the file.
+/// A partial file, under a name that is not served. It is removed unless it becomes the file.
 struct Part {
     shared: Arc<Shared>,
     file: File,
@@ -55,7 +55,7 @@ struct Part {
 
 impl Part {
     fn begin(shared: &Arc<Shared>, place: Place, conditions: Conditions) -> Result<Self, Rejection> {
-        // A client is told at once, and once more when it would be too late.
+        // Checked here for an early error, and again before the file is replaced.
         conditions.check(shared.etag(&place)?.as_ref().map(<[u8; 8]>::as_slice))?;
         let (folder, file) = place.path.rsplit_once('/').unwrap_or(("", &place.path));
         let separator = if folder.is_empty() { "" } else { "/" };
@@ -70,7 +70,7 @@ impl Part {
         Ok(self)
     }
 
-    /// It takes the place of what was there.
+    /// Replaces the old file.
     fn finish(mut self) -> Result<Code, Rejection> {
         let shared = Arc::clone(&self.shared);
         let _changing = shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,7 +94,7 @@ fn too_large() -> Rejection {
     Rejection::new(Code::REQUEST_ENTITY_TOO_LARGE, format!("files of up to {LARGEST} bytes can be written"))
 }
 
-/// What nobody waits for.
+/// Returns the response to an incomplete upload.
 fn abandoned(error: BodyError) -> Rejection {
     Rejection::new(Code::REQUEST_ENTITY_INCOMPLETE, error.to_string())
 }
@@ -109,7 +109,7 @@ mod tests {
     use super::super::directory;
     use super::*;
 
-    /// The files in a directory, hidden ones included.
+    /// Lists the files of a directory, hidden ones included.
     fn names(directory: &Path) -> Vec<String> {
         let entries = fs::read_dir(directory).expect("it is there");
         entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(answer.code(), Code::CREATED);
         assert!(fs::read(root.path().join("image.bin")).expect("it was written") == content);
 
-        // What has more than may be written is refused when that is known.
+        // An upload above the limit is refused as soon as its size is known.
         let too_large = client.put(&url).bytes(vec![0; LARGEST + 1]).send().await.expect("an answer");
         assert_eq!(too_large.code(), Code::REQUEST_ENTITY_TOO_LARGE);
         assert_eq!(names(root.path()), ["image.bin"]);

@@ -7,11 +7,11 @@ use conche::codec::Hexadecimal;
 
 use super::DEEPEST;
 
-/// What fits into so many columns stays in one line.
+/// Items of at most this many columns stay in one line.
 const LINE: usize = 72;
 
-/// One item or, as CBOR sequences have them (RFC 8742), several, each from a new line on. `None` if it is no CBOR, or so deep
-/// that indentation would be most of what is shown.
+/// Formats one item or a CBOR sequence (RFC 8742), each item on its own line. `None` if the bytes
+/// are not CBOR, or if they nest so deeply that indentation would dominate.
 pub fn pretty(mut bytes: &[u8]) -> Option<String> {
     let mut out = String::new();
     while !bytes.is_empty() {
@@ -24,7 +24,7 @@ pub fn pretty(mut bytes: &[u8]) -> Option<String> {
     Some(out)
 }
 
-/// In one line if that is short enough, and otherwise a line for each member.
+/// Writes an item in one line if it is short enough, otherwise one line per member.
 fn lines(value: &Value, depth: usize, out: &mut String) -> fmt::Result {
     let mut short = Short { text: String::new(), room: LINE.saturating_sub(2 * depth) };
     if flat(value, &mut short).is_ok() {
@@ -60,13 +60,13 @@ fn lines(value: &Value, depth: usize, out: &mut String) -> fmt::Result {
     out.write_char(close)
 }
 
-/// The members of an array, or of a map with their keys.
+/// Returns the members of an array or map, with the keys of a map.
 fn members(value: &Value) -> impl Iterator<Item = (Option<&Value>, &Value)> {
     let items = value.as_array().into_iter().flatten().map(|item| (None, item));
     items.chain(value.as_map().into_iter().flatten().map(|(key, value)| (Some(key), value)))
 }
 
-/// Takes no more than fits into a line, so that whoever tries to write one gives up early.
+/// A writer that fails when the line is full, so that formatting stops early.
 struct Short {
     text: String,
     room: usize,

@@ -4,15 +4,15 @@ use std::fmt::Write;
 
 use conche::codec::Hexadecimal;
 
-/// Bytes a line of a dump.
+/// Bytes per line of a dump.
 const LINE: usize = 16;
 
-/// `0x` and two digits a byte.
+/// Formats bytes as `0x` and two digits each.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     format!("0x{}", Hexadecimal(bytes))
 }
 
-/// Sixteen bytes a line: where they begin, in hexadecimal, and in ASCII as far as they can be printed.
+/// Formats a hex dump of sixteen bytes per line: offset, bytes in hexadecimal, and printable ASCII.
 pub fn dump(bytes: &[u8]) -> String {
     let mut dump = String::new();
     for (line, bytes) in bytes.chunks(LINE).enumerate() {

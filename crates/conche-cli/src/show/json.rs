@@ -1,10 +1,12 @@
-//! JSON with a line for each member. The text itself is indented, so that order, numbers and escapes stay what they are.
+//! Pretty-prints JSON, one line per member. It indents the original text, so that order, numbers
+//! and escapes stay unchanged.
 
 use serde::de::IgnoredAny;
 
 use super::DEEPEST;
 
-/// `None` if it is no JSON, or so deep that indentation would be most of what is shown.
+/// Pretty-prints JSON. `None` if the text is not JSON, or if it nests so deeply that indentation
+/// would dominate.
 pub fn pretty(text: &str) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(text).ok()?;
     let mut out = Indented::default();
@@ -60,7 +62,7 @@ impl Indented {
         self.text.extend(std::iter::repeat_n("  ", self.depth));
     }
 
-    /// What follows an opening quotation mark, up to the closing one.
+    /// Copies a string, from after its opening quotation mark to the closing one.
     fn copy_string(&mut self, characters: &mut impl Iterator<Item = char>) {
         while let Some(character) = characters.next() {
             self.text.push(character);

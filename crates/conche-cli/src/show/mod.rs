@@ -1,4 +1,4 @@
-//! Messages and payloads as a person reads them on a terminal.
+//! Messages and payloads as readable text.
 
 mod cbor;
 mod hex;
@@ -14,5 +14,5 @@ pub use payload::{pretty as pretty_payload, summary as payload_summary};
 pub use source::place;
 pub use terminal::{colour_verdicts, escape, escape_lines, fitted, keep_words, note, table};
 
-/// Levels of nesting that are indented at most. What a peer nests deeper is shown as it is.
+/// Maximum nesting that is indented. Deeper values are shown unchanged.
 const DEEPEST: usize = 32;

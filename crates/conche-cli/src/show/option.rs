@@ -1,4 +1,4 @@
-//! The value of an option as its definition says.
+//! Option values by their format.
 
 use conche::OptionNumber;
 use conche::codec::{OptionFormat, decode_uint};
@@ -6,7 +6,7 @@ use conche::codec::{OptionFormat, decode_uint};
 use super::{escape, hexadecimal};
 use crate::formats;
 
-/// A number, text in quotation marks, or bytes. Content formats have their media type beside them.
+/// Formats a number, quoted text, or bytes. A content format is followed by its media type.
 pub fn value(number: OptionNumber, value: &[u8]) -> String {
     match number.spec().map(|spec| spec.format) {
         Some(OptionFormat::Uint) => match decode_uint(value) {

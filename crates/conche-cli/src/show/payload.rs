@@ -1,18 +1,18 @@
-//! Payloads: in full for a terminal, and in a few words for a trace.
+//! Payloads: in full for a terminal, or summarised for a trace.
 
 use conche::ContentFormat;
 
 use super::{cbor, escape, escape_lines, hex, hexadecimal, json};
 use crate::formats::{self, Syntax};
 
-/// Bytes of a payload that its summary shows at most.
+/// Maximum bytes of a payload in its summary.
 const SHOWN: usize = 64;
 
-/// Bytes of a payload that are laid out at most. Nobody reads more, and indentation can take many times as much.
+/// Maximum bytes of a payload that are pretty-printed, as indentation can multiply the size.
 const LAID_OUT: usize = 1 << 20;
 
-/// A payload for a terminal, ending in a newline: JSON, CBOR and links with a line for each member, other text as it is but
-/// for control characters, and other bytes as a dump.
+/// Formats a payload for a terminal, ending in a newline: JSON, CBOR and links with a line per
+/// member, other text with control characters escaped, and other bytes as a dump.
 pub fn pretty(format: Option<ContentFormat>, payload: &[u8]) -> String {
     let text = std::str::from_utf8(payload).ok();
     let pretty = match format.map(formats::syntax).filter(|_| payload.len() <= LAID_OUT) {
@@ -31,7 +31,7 @@ pub fn pretty(format: Option<ContentFormat>, payload: &[u8]) -> String {
     shown
 }
 
-/// Its beginning and its length, such as `"hello" (5 bytes)`.
+/// Formats the beginning and the length, such as `"hello" (5 bytes)`.
 pub fn summary(payload: &[u8]) -> String {
     let beginning = payload.get(..SHOWN).unwrap_or(payload);
     let shown = match (std::str::from_utf8(payload), beginning.utf8_chunks().next()) {
@@ -43,7 +43,8 @@ pub fn summary(payload: &[u8]) -> String {
     format!("{shown}{more} ({} byte{})", payload.len(), if payload.len() == 1 { "" } else { "s" })
 }
 
-/// A line for each link: a comma ends one unless it is part of a target or quoted (RFC 6690 §2).
+/// Puts each link on its own line: a comma ends a link unless it is inside a target or quotes (RFC
+/// 6690 §2).
 fn links(text: &str) -> String {
     let (mut lines, mut quoted, mut target, mut escaped) =
         (String::with_capacity(text.len() + 16), false, false, false);
@@ -93,7 +94,7 @@ mod tests {
     fn a_summary_shows_the_beginning_and_the_length() {
         assert_eq!(summary(b"a\n"), "\"a\\n\" (2 bytes)");
         assert_eq!(summary(b"\xff"), "0xff (1 byte)");
-        // 63 bytes and one of two, which is not cut through.
+        // 63 bytes and a character of two, which is not split.
         let text = format!("{}ü", "x".repeat(63));
         assert_eq!(summary(text.as_bytes()), format!("\"{}\"… (65 bytes)", "x".repeat(63)));
     }

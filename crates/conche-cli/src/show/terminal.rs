@@ -1,4 +1,4 @@
-//! What a terminal can show: its width, colours, and text that does not command it.
+//! Terminal output: width, colours, and text without control sequences.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -9,20 +9,21 @@ use conche::codec::Escaped;
 use conche_lab::report::{self, ruled};
 use console::{Style, Term};
 
-/// Columns of text where there is no terminal to ask, as in a pipe.
+/// Width without a terminal, as in a pipe.
 const WIDTH: u16 = 100;
 
-/// A line on standard error beside the result. If nobody can read it, such as on a full disk, the result is none the worse.
+/// Prints a line on standard error. A failed write, such as on a full disk, is ignored: the result
+/// does not depend on it.
 pub fn note(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Text of a peer's without what a terminal would obey.
+/// Escapes control characters in a peer's text.
 pub fn escape(text: &str) -> String {
     Escaped(text).to_string()
 }
 
-/// The same for text of several lines, whose ends and tabulators stay.
+/// Escapes control characters except newlines and tabs.
 pub fn escape_lines(text: &str) -> String {
     let parts = text.split_inclusive(['\n', '\t']).map(|part| {
         let end = part.chars().next_back().filter(|end| matches!(end, '\n' | '\t'));
@@ -32,7 +33,8 @@ pub fn escape_lines(text: &str) -> String {
     parts.collect()
 }
 
-/// A table for standard output: as wide as the terminal at most, with lines only around its head.
+/// Returns a table for standard output: at most as wide as the terminal, with lines around its
+/// header only.
 pub fn table() -> Table {
     let mut table = ruled();
     table.set_content_arrangement(ContentArrangement::Dynamic);
@@ -40,7 +42,7 @@ pub fn table() -> Table {
     table
 }
 
-/// A table with its title and remarks, as wide as the terminal at most.
+/// Formats a table with title and notes, at most as wide as the terminal.
 pub fn fitted(of: &report::Table) -> String {
     let mut table = table();
     table.set_header(&of.header).add_rows(&of.rows);
@@ -52,8 +54,8 @@ pub fn fitted(of: &report::Table) -> String {
     format!("{}\n{table}\n{notes}", of.title)
 }
 
-/// Makes each column at least as wide as its longest word, so that none is broken even if the terminal is narrow. To be
-/// called when the rows are in.
+/// Makes each column at least as wide as its longest word, so that no word breaks on a narrow
+/// terminal. Call it after all rows are added.
 pub fn keep_words(table: &mut Table) {
     let rows: Vec<&Row> = table.header().into_iter().chain(table.row_iter()).collect();
     let mut widths: Vec<usize> = Vec::new();
@@ -69,7 +71,7 @@ pub fn keep_words(table: &mut Table) {
     }
 }
 
-/// Verdicts at the ends of lines in green, red and yellow, on a terminal whose user has not set `NO_COLOR`.
+/// Colours verdicts at line ends green, red or yellow, on a terminal without `NO_COLOR`.
 pub fn colour_verdicts(text: &str) -> Cow<'_, str> {
     if !console::colors_enabled() {
         return Cow::Borrowed(text);

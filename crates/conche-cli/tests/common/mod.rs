@@ -1,4 +1,5 @@
-//! What the tests of the command share: running it, and servers that do not outlive their test.
+//! Shared parts of the tests of the command: running it, and servers that do not outlive their
+//! test.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -9,18 +10,18 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
-/// The command, free of the caller's own settings.
+/// Returns the command, without the caller's settings.
 pub fn conche() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_conche"));
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CONCHE_")) {
         command.env_remove(name);
     }
-    // Where there are none.
+    // A directory that does not exist.
     command.env("XDG_CONFIG_HOME", "/nowhere").env("APPDATA", "/nowhere");
     command
 }
 
-/// How a run of a command ended.
+/// The outcome of a command.
 #[derive(Debug)]
 pub struct Ended {
     pub status: Option<i32>,
@@ -38,20 +39,20 @@ pub fn run(command: &mut Command) -> Ended {
     }
 }
 
-/// A process that is killed when the test ends, however it ends.
+/// A process that is killed when the test ends, even by a panic.
 #[derive(Debug)]
 pub struct Process(pub Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // If it has ended by itself, so much the better.
+        // An error means that it has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl Process {
-    /// Waits until it catches SIGINT, which would end it at once before.
+    /// Waits until the process catches SIGINT, which would kill it before.
     #[cfg(target_os = "linux")]
     pub fn catches_interrupts(&self) {
         let status = format!("/proc/{}/status", self.0.id());
@@ -71,18 +72,18 @@ impl Process {
         assert!(kill.expect("there is a kill command").success());
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process.
     pub fn status(mut self) -> Option<i32> {
         self.0.wait().expect("it can be waited for").code()
     }
 }
 
-/// A demonstration server on a free port of the loopback, once it listens.
+/// Starts a demonstration server on a free port of the loopback, and waits until it listens.
 pub fn serve() -> (Process, SocketAddr) {
     listening(conche().args(["serve", "--demo", "--bind", "127.0.0.1:0"]))
 }
 
-/// Starts what announces where it listens, and waits until it does.
+/// Starts a server, and waits until it announces its address.
 pub fn listening(command: &mut Command) -> (Process, SocketAddr) {
     let mut server = Process(command.stdout(Stdio::piped()).spawn().expect("the command starts"));
     let mut line = String::new();

@@ -1,4 +1,4 @@
-//! What was observed after an event, and its comparison with what was expected.
+//! Observations after an event, and their comparison with expectations.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use conche_cc::Instant;
 use conche_cc::bdp::BdpState;
 use serde_json::{Value, json};
 
-/// Every expectation that vectors may hold, and how it is compared.
+/// Every expectation that vectors may contain, and its tolerance.
 const KEYS: &[(&str, Tolerance)] = &[
     ("timeout_ms", Tolerance::Schema),
     ("base_ms", Tolerance::Schema),
@@ -31,11 +31,12 @@ const KEYS: &[(&str, Tolerance)] = &[
 
 #[derive(Clone, Copy)]
 enum Tolerance {
-    /// max(0.006 · expected, 1): three significant digits, and integer milliseconds, bytes or bytes a second.
+    /// max(0.006 · expected, 1): three significant digits, and integer milliseconds, bytes or bytes
+    /// per second.
     Schema,
-    /// 1 ms: a point in time whose distance from now is what counts.
+    /// 1 ms: a time whose distance from now counts.
     Millisecond,
-    /// 0.006 · expected: three significant digits of what has no unit.
+    /// 0.006 · expected: three significant digits of a dimensionless value.
     Relative,
     Exact,
 }
@@ -45,7 +46,7 @@ pub fn tolerance_ms(expected: f64) -> f64 {
     (0.006 * expected.abs()).max(1.0)
 }
 
-/// What can be seen after an event, by the name of its expectation.
+/// Observable values after an event, by the name of their expectation.
 #[derive(Debug, Default)]
 pub struct Observed(BTreeMap<&'static str, Value>);
 
@@ -74,7 +75,8 @@ impl Observed {
         self.set("next_send_ms", json!(state.next_send.map(|at| (at - Instant::ZERO).as_secs_f64() * 1_000.0)));
     }
 
-    /// Whether `key` is as expected: `None` if it is, the observed value otherwise. An unknown key is an error.
+    /// Compares a value with its expectation: `None` if they match, otherwise the observed value.
+    /// An unknown key is an error.
     pub fn compare(&self, key: &str, expected: &Value) -> Result<Option<String>, String> {
         let Some((_, tolerance)) = KEYS.iter().find(|(known, _)| *known == key) else {
             let known: Vec<_> = KEYS.iter().map(|(known, _)| *known).collect();
@@ -86,7 +88,7 @@ impl Observed {
         let same = match (got.as_f64(), expected.as_f64(), tolerance) {
             (Some(got), Some(expected), Tolerance::Schema) => (got - expected).abs() <= tolerance_ms(expected),
             (Some(got), Some(expected), Tolerance::Millisecond) => (got - expected).abs() <= 1.0,
-            // The observed value is in thousandths, which at worst halves one more.
+            // The observed value is rounded to thousandths, which adds at most half of one.
             (Some(got), Some(expected), Tolerance::Relative) => (got - expected).abs() <= 0.006 * expected.abs(),
             (Some(got), Some(expected), Tolerance::Exact) => (got - expected).abs() < f64::EPSILON,
             _ => got == expected,

@@ -1,6 +1,7 @@
 //! Checks controllers against files of event traces with expected timers.
 //!
-//! conche's own algorithms are checked by [`check`], under the names in [`subject::ALGORITHMS`]. To check one of yours, hand it to [`check_with`]:
+//! [`check`] checks conche's own algorithms, by the names in [`subject::ALGORITHMS`]. To check
+//! another controller, pass it to [`check_with`]:
 //!
 //! ```
 //! use conche_cc::default::CoapDefault;
@@ -15,9 +16,10 @@
 //! # Ok::<(), conche_conformance::vectors::Unusable>(())
 //! ```
 //!
-//! The checker is the endpoint: it counts what is on its way, follows the timers that the controller answers, and tells
-//! what happened. Event times in a file come from a floating-point reference; `rto` events happen at the controller's own
-//! timer instead, all others at the time given, or when the controller's own clock passed it.
+//! The checker is the endpoint: it counts exchanges in flight, follows the timers that the
+//! controller returns, and reports events. Event times in a file come from a floating-point
+//! reference. `rto` events happen at the controller's own timer instead; all others at the given
+//! time, or later if the controller's clock has passed it.
 
 mod compare;
 mod run;
@@ -30,29 +32,29 @@ pub use run::{run, run_observed};
 use schema::Vector;
 pub use subject::Observer;
 
-/// What came of a file.
+/// The result of checking a file.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// How many vectors met all their expectations.
+    /// Vectors that met all expectations.
     pub passed: usize,
-    /// How many did not.
+    /// Vectors that did not.
     pub failed: usize,
-    /// Each expectation that was not met.
+    /// Expectations that were not met.
     pub failures: Vec<Failure>,
 }
 
 /// An expectation that was not met.
 #[derive(Debug)]
 pub struct Failure {
-    /// The vector.
+    /// Vector.
     pub id: String,
-    /// Which of its events, from 0, and what it says.
+    /// Index of the event, from 0, and its description.
     pub event: String,
-    /// The name of the expectation.
+    /// Name of the expectation.
     pub key: String,
-    /// What was expected.
+    /// Expected value.
     pub expected: String,
-    /// What the controller did.
+    /// Result of the controller.
     pub got: String,
 }
 
@@ -63,25 +65,25 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Why a file cannot be used at all.
+/// Reasons why a file cannot be used.
 #[derive(Debug)]
 pub enum Unusable {
     /// It is not JSON of the schema.
     Malformed(serde_json::Error),
-    /// A vector asks for an algorithm that does not exist.
+    /// A vector names an unknown algorithm.
     UnknownAlgorithm {
-        /// The vector.
+        /// Vector.
         id: String,
-        /// What it asks for.
+        /// Algorithm.
         algo: String,
     },
     /// A vector contradicts itself or the schema.
     Inconsistent {
-        /// The vector.
+        /// Vector.
         id: String,
-        /// Which of its events, from 0.
+        /// Index of the event, from 0.
         event: usize,
-        /// What is wrong.
+        /// Problem.
         reason: String,
     },
     /// It has no vectors.
@@ -103,18 +105,19 @@ impl fmt::Display for Unusable {
 
 impl std::error::Error for Unusable {}
 
-/// Checks every vector of a file, given as text, against the algorithm of conche's that it names.
+/// Checks every vector of a file, given as text, against conche's algorithm of that name.
 ///
 /// # Errors
-/// If the file is not of the schema, contradicts itself or names an algorithm that is not known.
+/// If the file violates the schema, contradicts itself or names an unknown algorithm.
 pub fn check(text: &str) -> Result<Report, Unusable> {
     check_with(text, subject::check)
 }
 
-/// The same for any controllers: `run` replays a vector, and answers each expectation that was not met.
+/// Checks every vector of a file against any controllers: `run` replays a vector, and returns the
+/// expectations that were not met.
 ///
 /// # Errors
-/// If the file is not of the schema or contradicts itself, or those of `run`.
+/// If the file violates the schema or contradicts itself, and errors of `run`.
 pub fn check_with(text: &str, run: impl Fn(&Vector) -> Result<Vec<Failure>, Unusable>) -> Result<Report, Unusable> {
     let file: schema::File = serde_json::from_str(text).map_err(Unusable::Malformed)?;
     if file.vectors.is_empty() {

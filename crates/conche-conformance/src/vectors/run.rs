@@ -1,4 +1,5 @@
-//! The endpoint around a controller under check: it replays a vector's events and observes what comes of each.
+//! The endpoint around a controller under test: it replays a vector's events and observes the
+//! results.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use super::schema::{Event, Kind, Millis, Vector};
 use super::subject::Observer;
 use super::{Failure, Unusable};
 
-/// Replays `vector` against `controller`. The answer is each expectation that was not met.
+/// Replays `vector` against `controller`, and returns the expectations that were not met.
 ///
 /// # Errors
 /// If the vector contradicts itself or the schema.
@@ -22,7 +23,7 @@ pub fn run<C: Controller>(controller: C, vector: &Vector) -> Result<Vec<Failure>
     run_observed(controller, Observer::default(), vector)
 }
 
-/// The same, where more of the controller can be observed than the trait says.
+/// As [`run`], with an observer for values beyond the trait.
 ///
 /// # Errors
 /// As those of [`run`].
@@ -62,15 +63,15 @@ pub fn run_observed<C: Controller>(
     Ok(failures)
 }
 
-/// Why a vector cannot be replayed any further.
+/// Why a replay stops.
 enum Stop {
-    /// It contradicts itself or the schema.
+    /// The vector contradicts itself or the schema.
     Inconsistent(String),
-    /// The controller answered what no endpoint can go on from.
+    /// The controller returned a value with which no endpoint can continue.
     Misbehaved { expected: &'static str, got: String },
 }
 
-/// An endpoint asks no more often than this whether one message may leave.
+/// Maximum admission requests for one message.
 const PATIENCE: usize = 100;
 
 struct Endpoint<C: Controller> {
@@ -130,7 +131,8 @@ impl<C: Controller> Endpoint<C> {
         Ok(observed)
     }
 
-    /// When the next exchange may start, if that is a question of time. Asking changes nothing.
+    /// Observes when the next exchange may start, if that depends on time only. Leaves the
+    /// controller's state unchanged.
     fn ask(&mut self, event: &Event, observed: &mut Observed) {
         let peer = self.peer.clone();
         if let Ok((at, _)) = self.admitted(&confirmable(event)) {
@@ -164,7 +166,7 @@ impl<C: Controller> Endpoint<C> {
         Ok(())
     }
 
-    /// The timer fires when the controller said, not when the reference's did.
+    /// Fires the timer at the controller's time, not at the reference's.
     fn timer_fires(&mut self, event: &Event, observed: &mut Observed) -> Result<(), Stop> {
         let mut exchange = self.take(event)?;
         let load = self.load(event.x);
@@ -203,7 +205,8 @@ impl<C: Controller> Endpoint<C> {
         Ok(())
     }
 
-    /// A Non-confirmable message is admitted without moving the clock: the next may be submitted before it leaves.
+    /// Submits a Non-confirmable message without moving the clock: the next may be submitted before
+    /// it leaves.
     fn submit_non(&mut self, event: &Event, observed: &mut Observed) -> Result<(), Stop> {
         let message =
             Submission { confirmable: false, may_confirm: true, bytes: bytes(event), probing_rate: PROBING_RATE };
@@ -221,7 +224,7 @@ impl<C: Controller> Endpoint<C> {
         Ok(())
     }
 
-    /// When a message is let through, and whether as Confirmable.
+    /// Returns when a message is admitted, and whether as Confirmable.
     fn admitted(&mut self, message: &Submission) -> Result<(Instant, bool), Stop> {
         let (mut at, load) = (self.clock, self.load(u32::MAX));
         for _ in 0..PATIENCE {
@@ -259,7 +262,7 @@ impl<C: Controller> Endpoint<C> {
         Ok(())
     }
 
-    /// The controller's own pacing may differ from the reference's by what the schema tolerates.
+    /// Lets the controller's own pacing differ from the reference's within the schema's tolerance.
     fn wait_a_little_until(&mut self, at: Instant, expected: Millis) -> Result<(), Stop> {
         let late_ms = (at - self.clock).as_secs_f64() * 1_000.0;
         if late_ms > tolerance_ms(expected.as_f64()) {
@@ -293,7 +296,7 @@ impl<C: Controller> Endpoint<C> {
             .ok_or_else(|| Stop::Inconsistent(format!("exchange {} is not running", event.x)))
     }
 
-    /// What is on its way beside exchange `x`.
+    /// Returns the load beside exchange `x`.
     fn load(&self, x: u32) -> Load {
         let others = || self.exchanges.iter().filter(|(id, _)| **id != x).map(|(_, exchange)| exchange);
         Load {

@@ -1,6 +1,7 @@
-//! The schema of a vector file, as types. Unknown fields are errors: an expectation that is not understood must not pass.
+//! The schema of a vector file, as types. Unknown fields are errors: an expectation that is not
+//! understood must not pass.
 //!
-//! All times are milliseconds. `params` override a controller's defaults; what they may hold is said at [`Params`].
+//! All times are in milliseconds. `params` override a controller's defaults, see [`Params`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,10 +15,10 @@ use serde_json::Value;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// Prose for people.
+    /// Documentation.
     #[serde(default, rename = "schema")]
     pub _schema: Value,
-    /// The traces, each for a fresh controller.
+    /// Traces, each for a new controller.
     pub vectors: Vec<Vector>,
 }
 
@@ -25,25 +26,25 @@ pub struct File {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vector {
-    /// A unique name.
+    /// Unique name.
     pub id: String,
-    /// The algorithm.
+    /// Algorithm.
     pub algo: String,
-    /// What is configured differently.
+    /// Parameters that differ from the defaults.
     #[serde(default)]
     pub params: Params,
-    /// Prose for people.
+    /// Documentation.
     #[serde(default, rename = "note")]
     pub _note: Option<String>,
-    /// What happens, in order.
+    /// Events in order.
     pub events: Vec<Event>,
 }
 
-/// What a vector configures.
+/// The parameters of a vector.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// The RTO before the first sample, in ms.
+    /// RTO before the first sample, in ms.
     pub ack_timeout: Option<Millis>,
     /// `ACK_RANDOM_FACTOR`.
     pub rand: Option<Thousandths>,
@@ -51,16 +52,16 @@ pub struct Params {
     pub max_rtx: Option<u8>,
     /// `NSTART`; 1 unless given.
     pub nstart: Option<u16>,
-    /// From when CoCoA counts idleness; `literal` unless given.
+    /// Start of CoCoA's idle time; `literal` unless given.
     pub aging: Option<Aging>,
-    /// How a small RTO of `cocoa2014` grows when idle; `mul16` unless given.
+    /// Growth of a small RTO of `cocoa2014` when idle; `mul16` unless given.
     pub small_aging: Option<SmallAging>,
-    /// Which timer CoCoA's backoff factor is chosen by.
+    /// Timer that determines CoCoA's backoff factor.
     pub vbf: Option<Vbf>,
-    /// The least bandwidth that `bdp` estimates, in bytes a second. Its other floor is off in vectors.
+    /// Minimum bandwidth estimate of `bdp`, in bytes per second. Its other floor is off in vectors.
     #[serde(rename = "floor_Bps")]
     pub floor: Option<u32>,
-    /// Where `bdp` starts its gain cycle: only 1 is known.
+    /// Start of `bdp`'s gain cycle: only 1 is supported.
     pub cycle_start: Option<u8>,
 }
 
@@ -90,31 +91,31 @@ pub enum SmallAging {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vbf {
-    /// By the timer that ran out.
+    /// By the expired timer.
     Current,
     /// By the first timer of the exchange.
     Frozen,
 }
 
-/// Something that happens, and what is expected of it.
+/// An event and its expectations.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
-    /// When.
+    /// Time.
     pub t: Millis,
-    /// What.
+    /// Kind.
     pub ev: Kind,
-    /// Of which exchange; 0 unless given.
+    /// Exchange; 0 unless given.
     #[serde(default)]
     pub x: u32,
-    /// The uniform draw in [0, 1] for dithering.
+    /// Uniform draw in [0, 1] for dithering.
     #[serde(default)]
     pub u: Draw,
-    /// How many retransmissions the exchange has made.
+    /// Retransmissions of the exchange so far.
     pub rtx: Option<u8>,
-    /// The message's bytes; 100 unless given.
+    /// Message size in bytes; 100 unless given.
     pub size: Option<u32>,
-    /// Names and values of what is expected.
+    /// Expected values by name.
     #[serde(default)]
     pub expect: BTreeMap<String, Value>,
 }
@@ -127,19 +128,19 @@ pub enum Kind {
     Start,
     /// Its retransmission timer fires.
     Rto,
-    /// Its first acknowledgement arrives; which copy it is for is not known.
+    /// Its first acknowledgement arrives; the acknowledged transmission is unknown.
     Ack,
     /// The clock is read, nothing else.
     Query,
     /// A Non-confirmable message is submitted.
     NonSubmit,
-    /// A Confirmable message is sent as soon as pacing and window let it.
+    /// A Confirmable message is sent as soon as pacing and window permit.
     Send,
-    /// A copy of it is sent as soon as pacing lets it.
+    /// It is retransmitted as soon as pacing permits.
     Resend,
 }
 
-/// A time or a span, exact to a nanosecond.
+/// A time or a duration, exact to a nanosecond.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(try_from = "f64")]
 pub struct Millis(Duration);
@@ -155,19 +156,19 @@ impl TryFrom<f64> for Millis {
 }
 
 impl Millis {
-    /// The same as a span.
+    /// Returns the value as a duration.
     #[must_use]
     pub fn as_span(self) -> Duration {
         self.0
     }
 
-    /// The same on the clock.
+    /// Returns the value as a time on the clock.
     #[must_use]
     pub fn as_instant(self) -> Instant {
         Instant::ZERO + self.0
     }
 
-    /// The same in milliseconds.
+    /// Returns the value in milliseconds.
     #[must_use]
     pub fn as_f64(self) -> f64 {
         self.0.as_secs_f64() * 1_000.0
@@ -193,14 +194,14 @@ impl TryFrom<f64> for Thousandths {
 }
 
 impl Thousandths {
-    /// The same as a factor.
+    /// Returns the value as a factor.
     #[must_use]
     pub fn as_factor(self) -> Factor {
         self.0
     }
 }
 
-/// A uniform draw from [0, 1], as the 32 random bits that give it.
+/// A uniform draw from [0, 1], as the 32 random bits that produce it.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(try_from = "f64")]
 pub struct Draw(u32);
@@ -216,7 +217,7 @@ impl TryFrom<f64> for Draw {
 }
 
 impl Draw {
-    /// The same as 32 random bits.
+    /// Returns the value as 32 random bits.
     #[must_use]
     pub fn as_bits(self) -> u32 {
         self.0

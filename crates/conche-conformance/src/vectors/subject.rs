@@ -1,4 +1,4 @@
-//! What can be checked: each algorithm by its name in vector files, with what can be observed of it.
+//! Algorithms by their name in vector files, and their observable values.
 
 use core::time::Duration;
 
@@ -19,20 +19,20 @@ use super::run::{run, run_observed};
 use super::schema::{self, Params, Vector};
 use super::{Failure, Unusable};
 
-/// What vectors can observe of a controller beyond the trait.
+/// Accessors to observe a controller beyond the trait.
 #[derive(Clone, Copy, Debug)]
 pub struct Observer<C: Controller> {
-    /// The initial RTO of an exchange beside so many others, before dithering.
+    /// The initial RTO of an exchange beside this many others, before dithering.
     pub initial_rto: fn(&C, &mut C::Peer, Instant, u16) -> Duration,
-    /// The name of the phase that a peer is in.
+    /// The name of a peer's phase.
     pub phase: fn(&C::Peer) -> Option<&'static str>,
     /// The estimates of a rate-based algorithm.
     pub rate: fn(&C::Peer) -> Option<BdpState>,
-    /// An exchange was the first after the path had been empty.
+    /// Whether an exchange was the first after the path had been empty.
     pub is_first: fn(&C::Flight) -> Option<bool>,
 }
 
-/// Nothing but what the trait says.
+/// Observes the trait only.
 impl<C: Controller> Default for Observer<C> {
     fn default() -> Self {
         Self {
@@ -44,7 +44,7 @@ impl<C: Controller> Default for Observer<C> {
     }
 }
 
-/// The names of vector files.
+/// The names in vector files.
 pub const ALGORITHMS: &[&str] = &[
     "default",
     "default_b",
@@ -111,7 +111,7 @@ impl Params {
         self.nstart.unwrap_or(1)
     }
 
-    /// Vectors follow the draft's text unless they say otherwise.
+    /// Vectors follow the draft's text unless configured otherwise.
     fn aging(&self) -> Aging {
         match self.aging {
             None | Some(schema::Aging::Literal) => Aging::Literal,

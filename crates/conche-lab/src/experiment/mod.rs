@@ -1,6 +1,6 @@
 //! Runs the experiment of a scenario, measures it, and lays out its tables.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `cells` | the runs of a cell and the samples of each |
 //! | `across` | values that combine several cells |

@@ -1,6 +1,6 @@
 //! Metrics of a run, and their statistics over replications.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `metric` | the metrics: each turns a run into a sample |
 //! | `over_time` | metrics per window of a run |

@@ -1,6 +1,6 @@
 //! One run of a cell: a simulation of its network and hosts, and the record of it.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `network` | nodes, links and radios as the simulator's topology |
 //! | `measured` | radio links that agree with measurements |

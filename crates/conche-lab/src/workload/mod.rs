@@ -7,7 +7,7 @@
 //!              └─> Exchange                   └─> Arrival
 //! ```
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `flow` | requests to one peer: schedule, concurrency and size |
 //! | `requester` | opens the exchanges of its flows, and records them |

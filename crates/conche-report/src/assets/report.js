@@ -1,10 +1,10 @@
 'use strict';
-// What the page does beyond being read: light or dark, a word on what is pointed at, exchanges chosen, the runs of a cell,
-// and two schemes compared.
+// Interactive parts of the page: theme, tooltips, selection of exchanges, the runs of a cell, and
+// the comparison of two schemes.
 (() => {
   const $ = (id) => document.getElementById(id);
 
-  // Light or dark: as the reader's system has it, until the reader says otherwise.
+  // Theme: the system's, until the reader selects one.
   const root = document.documentElement;
   const remembered = (value) => {
     try {
@@ -23,7 +23,7 @@
     remembered(root.dataset.theme);
   };
 
-  // What is pointed at. Its text is a <title>, which the browser would show late and once more.
+  // Tooltips. Their text is a <title>, which the browser would show late and a second time.
   const tip = $('tip');
   const hide = () => { tip.hidden = true; };
   document.addEventListener('pointerover', (event) => {
@@ -44,10 +44,10 @@
   });
   addEventListener('scroll', hide, { passive: true });
 
-  // On paper, all tables are open.
+  // Printing opens all tables.
   addEventListener('beforeprint', () => document.querySelectorAll('details').forEach((it) => { it.open = true; }));
 
-  // Exchanges copy by copy: the drawing of the cell and exchange that are chosen.
+  // Timelines: shows the drawing of the selected cell and exchange.
   document.querySelectorAll('.exchanges').forEach((all) => {
     const [cell, which] = all.querySelectorAll('select');
     const show = () => all.querySelectorAll('figure').forEach((it) => {
@@ -57,7 +57,7 @@
     show();
   });
 
-  // Controllers compared: the runs of the cell that is chosen, a lane for each controller.
+  // Comparison of controllers: the runs of the selected cell, one lane per controller.
   const grids = $('fields') ? JSON.parse($('fields').textContent) : [];
   const close = () => { $('field').hidden = true; };
   const space = new DOMParser().parseFromString('<svg/>', 'text/html').querySelector('svg').namespaceURI;
@@ -73,7 +73,7 @@
     const svg = drawn('svg', { viewBox: `0 0 1000 ${height}`, role: 'img', 'aria-label': cell.title });
     const all = cell.of.flatMap((of) => of && of[0] !== null ? [of[0], ...of[4]] : []);
     const least = Math.min(...all), most = Math.max(...all);
-    // What differs by much more than its least value is seen on a logarithmic axis only.
+    // Values that differ by much more than the smallest one need a logarithmic axis.
     const log = least > 0 && most > 20 * least;
     const on = (value) => log ? Math.log(value) : value;
     const [from, to] = [on(least), on(most)];
@@ -147,7 +147,7 @@
     };
   });
 
-  // Two schemes compared.
+  // Comparison of two schemes.
   const studies = JSON.parse($('values').textContent);
   const form = $('choose'), out = $('ratios');
   if (!studies.length) {
@@ -164,8 +164,8 @@
   // The 97.5 % quantile of Student's t, for 1 to 30 degrees of freedom.
   const T = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131,
     2.12, 2.11, 2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042];
-  // A ratio, and the factor that its interval reaches either way: run by run if the runs are known, else as if both values
-  // were independent.
+  // A ratio, and the half-width of its interval as a factor: from the runs if they are known,
+  // otherwise as if both values were independent.
   const ratio = (one, other) => {
     const value = one[3] / other[3];
     const runs = one.length - 6;
@@ -203,7 +203,7 @@
       const beside = others.get(cell);
       if (beside && beside[3] !== 0 && value[3] / beside[3] > 0) found.push([study.cells[cell], ratio(value, beside)]);
     }
-    // Intervals count up to threefold: those of two runs would make all else a point.
+    // Intervals count up to a factor of 3: the intervals of two runs would dwarf everything else.
     const ends = found.map(([, it]) => Math.abs(Math.log(it.value)) + Math.min(Math.log(it.reach || 1), Math.log(3)));
     const reach = Math.max(Math.log(1.25), ...ends);
     const at = (value) => Math.min(1000, Math.max(0, 500 + 490 * Math.log(value) / reach)).toFixed(0);

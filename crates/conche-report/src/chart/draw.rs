@@ -1,4 +1,4 @@
-//! A panel as SVG: axes, grid, and the marks between them.
+//! Draws a panel as SVG: axes, grid and marks.
 
 use conche_lab::scenario::Kind;
 
@@ -7,26 +7,26 @@ use super::scale::label;
 use super::{COLOURS, Chart, Mark, Panel, Place, Scale};
 use crate::html::{Html, Px};
 
-/// The drawing's own units; it is as wide as the page has room.
+/// In units of the drawing, which scales to the page.
 const HEIGHT: f64 = 270.0;
 const WIDTH: f64 = 420.0;
 const WIDE: f64 = 640.0;
-/// About what a character takes.
+/// Approximate width of a character.
 const CHARACTER: f64 = 6.3;
-/// A longer name is cut.
+/// Longer names are cut.
 const LONGEST_NAME: usize = 24;
 const TICKS: u32 = 5;
 
-/// Where things are.
+/// The layout of a panel.
 struct Frame {
     width: f64,
     left: f64,
     right: f64,
     bottom: f64,
     y: Scale,
-    /// Of an axis of numbers.
+    /// Scale of a numeric axis.
     x: Option<Scale>,
-    /// Whether the names of places stand askew.
+    /// Whether the names of places are slanted.
     askew: bool,
 }
 
@@ -84,7 +84,7 @@ impl Frame {
         Self { width, left, right, bottom, y: y.between(bottom, top), x, askew }
     }
 
-    /// The vertical axis: its title above, a line for each tick.
+    /// Draws the vertical axis: title above, a line for each tick.
     fn vertical(&self, chart: &Chart, html: &mut Html) {
         html.write(format_args!("<text class=axis x=\"2\" y=\"13\">")).text(&chart.y.title).raw("</text>");
         for tick in self.y.ticks(TICKS) {
@@ -103,7 +103,7 @@ impl Frame {
         html.write(format_args!("<path class=base d=\"M{} {}H{}\"/>", Px(self.left), Px(ground), Px(self.right)));
     }
 
-    /// The horizontal axis: names or numbers that do not touch each other, and its title.
+    /// Draws the horizontal axis: title, and names or numbers without overlaps.
     fn horizontal(&self, chart: &Chart, html: &mut Html) {
         let y = self.bottom + 15.0;
         let mut free_from = f64::NEG_INFINITY;
@@ -157,7 +157,8 @@ impl Frame {
         (self.right - self.left) / chart.places.len().max(1) as f64
     }
 
-    /// Where a mark stands: series stand side by side, on an axis of numbers just so far that whiskers can be told apart.
+    /// Returns the slot of a mark: series are side by side; on a numeric axis only far enough apart
+    /// to separate whiskers.
     fn slot(&self, chart: &Chart, mark: &Mark) -> Slot {
         let count = if chart.is_dodged() { chart.series.len().max(1) as f64 } else { 1.0 };
         let beside = if chart.is_dodged() { mark.series as f64 - (count - 1.0) / 2.0 } else { 0.0 };
@@ -173,14 +174,14 @@ impl Frame {
                 Slot { middle: self.middle(chart, mark.place) + beside * each.min(52.0), width }
             }
             (None, kind) => {
-                // What is joined by lines stands but so far beside its place that whiskers can be told apart.
+                // Marks joined by lines are shifted only far enough to separate whiskers.
                 let each = (self.band(chart) * 0.7 / count).min(if kind == Kind::Line { 1.6 } else { 14.0 });
                 Slot { middle: self.middle(chart, mark.place) + beside * each, width: 8.0 }
             }
         }
     }
 
-    /// A line for each series, through its points in the order of places.
+    /// Draws a line for each series, through its points in the order of places.
     fn lines(&self, chart: &Chart, panel: &Panel, html: &mut Html) {
         for (number, series) in chart.series.iter().enumerate() {
             let mut marks: Vec<&Mark> = panel.marks.iter().filter(|mark| mark.series == number).collect();
@@ -199,8 +200,9 @@ impl Frame {
     }
 }
 
-/// How far by their values the vertical axis reaches: so that an interval of two runs, which may be many times as wide as
-/// the values are high, does not make these a flat line, it counts only up to some of their height.
+/// Returns the values that the vertical axis must include. Intervals extend it only by part of
+/// their height: an interval of two runs may be many times larger than the values, and would
+/// flatten them.
 fn extremes(chart: &Chart) -> Vec<f64> {
     const ROOM: f64 = 0.6;
     let of_mark = |mark: &Mark| {
@@ -224,7 +226,7 @@ fn extremes(chart: &Chart) -> Vec<f64> {
     values
 }
 
-/// A name that is not too long.
+/// Returns the label, cut if it is too long.
 fn shown(place: &Place) -> String {
     if place.label.chars().count() <= LONGEST_NAME {
         return place.label.clone();

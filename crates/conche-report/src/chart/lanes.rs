@@ -1,4 +1,4 @@
-//! Exchanges copy by copy: a lane for each, over one axis of time.
+//! Timelines of exchanges: one lane each, over a common time axis.
 
 use conche_lab::report::number;
 use conche_lab::results::Unit;
@@ -9,23 +9,23 @@ use super::{COLOURS, Scale, shape};
 use crate::html::{Html, Px};
 
 const WIDTH: f64 = 640.0;
-/// Where time begins; the names stand to the left of it.
+/// Start of the time axis; names are to its left.
 const LEFT: f64 = 170.0;
 const TOP: f64 = 8.0;
-/// Of a lane.
+/// Height of a lane.
 const HEIGHT: f64 = 36.0;
-/// What the axis below needs.
+/// Height of the axis below.
 const AXIS: f64 = 36.0;
 const TICKS: u32 = 6;
 
-/// An exchange, and what it is called.
+/// An exchange and its name.
 pub(crate) struct Lane<'a> {
     pub(crate) name: &'a str,
     pub(crate) colour: usize,
     pub(crate) of: &'a Timeline,
 }
 
-/// Draws them.
+/// Draws the lanes.
 pub(crate) fn lanes(title: &str, lanes: &[Lane<'_>], html: &mut Html) {
     let bottom = TOP + HEIGHT * lanes.len() as f64;
     let longest = lanes.iter().map(|lane| lane.of.lasted_s);
@@ -51,7 +51,7 @@ pub(crate) fn lanes(title: &str, lanes: &[Lane<'_>], html: &mut Html) {
     html.raw("</svg>");
 }
 
-/// The name, a mark for each copy with the timeout that runs from there on, and the end.
+/// Draws the name, a mark with its timeout for each transmission, and the end.
 fn lane(lane: &Lane<'_>, y: f64, scale: &Scale, html: &mut Html) {
     let Timeline { copies, lasted_s, is_answered, .. } = lane.of;
     let colour = lane.colour % COLOURS;
@@ -65,7 +65,7 @@ fn lane(lane: &Lane<'_>, y: f64, scale: &Scale, html: &mut Html) {
     html.raw("</g>");
     for (place, (at, rto)) in copies.iter().enumerate() {
         let what = if place == 0 { "the request".to_owned() } else { format!("retransmission {place}") };
-        // An answer, or giving up, ends the timeout that runs.
+        // The response, or giving up, ends the running timeout.
         let until = (at + rto).min(*lasted_s);
         let told = format!("{}: {what} after {}, timeout {}", lane.name, seconds(*at), seconds(*rto));
         let (from, to) = (scale.at(*at), scale.at(until));

@@ -1,20 +1,20 @@
 //! Shapes, bars, boxes and whiskers.
 //!
-//! Each series has a shape beside its colour, so that a figure can be read without colours. Colours are classes of the style
-//! sheet, so that both themes have their own.
+//! Each series has a shape beside its colour, so that a plot is readable without colours. Colours
+//! are classes of the style sheet, which defines them for both themes.
 
 use std::fmt::Write;
 
 use super::{COLOURS, Mark, Scale};
 use crate::html::{Html, Px};
 
-/// A closed shape around a point: one for each colour.
+/// Returns the closed shape of a colour, around a point.
 pub(crate) fn shape(number: usize, x: f64, y: f64, r: f64) -> String {
     let mut path = String::new();
     let corners = |path: &mut String, corners: &[(f64, f64)]| {
         for (place, (dx, dy)) in corners.iter().enumerate() {
             let command = if place == 0 { 'M' } else { 'L' };
-            // Writing into a text does not fail.
+            // Writing to a String cannot fail.
             let _ = write!(path, "{command}{} {}", Px(x + dx * r), Px(y + dy * r));
         }
         path.push('Z');
@@ -51,14 +51,14 @@ pub(crate) fn shape(number: usize, x: f64, y: f64, r: f64) -> String {
     format!("<path d=\"{path}\"/>")
 }
 
-/// How a series' marks stand at a place: their middle, and how wide they may be.
+/// The horizontal position of a series at a place, and its maximum width.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     pub(super) middle: f64,
     pub(super) width: f64,
 }
 
-/// A bar from the ground, its shape on top.
+/// Draws a bar from the ground, with its shape on top.
 pub(super) fn bar(mark: &Mark, slot: Slot, y: &Scale, colour: usize, html: &mut Html) {
     let (top, ground) = (y.at(mark.value), y.ground());
     let (low, high) = (top.min(ground), top.max(ground));
@@ -73,7 +73,7 @@ pub(super) fn bar(mark: &Mark, slot: Slot, y: &Scale, colour: usize, html: &mut 
     html.raw(&shape(colour, slot.middle, top, (slot.width / 4.0).clamp(1.6, 3.2)));
 }
 
-/// A box between quartiles, its median, and whiskers.
+/// Draws a box between quartiles, its median, and whiskers.
 pub(super) fn quartiles(mark: &Mark, values: [f64; 5], slot: Slot, y: &Scale, colour: usize, html: &mut Html) {
     let [lowest, low, median, high, highest] = values.map(|value| y.at(value));
     let (left, right) = (slot.middle - slot.width / 2.0, slot.middle + slot.width / 2.0);
@@ -98,7 +98,7 @@ pub(super) fn quartiles(mark: &Mark, values: [f64; 5], slot: Slot, y: &Scale, co
     html.raw(&shape(colour, middle, y.at(mark.value), (slot.width / 4.0).clamp(1.6, 3.2)));
 }
 
-/// A point with its interval, and room to hit it.
+/// Draws a point with its interval, and an area for the pointer.
 pub(super) fn point(mark: &Mark, slot: Slot, y: &Scale, colour: usize, html: &mut Html) {
     let place = y.at(mark.value);
     whisker(mark, slot, y, html);
@@ -106,7 +106,7 @@ pub(super) fn point(mark: &Mark, slot: Slot, y: &Scale, colour: usize, html: &mu
     html.raw(&shape(colour, slot.middle, place, 3.4));
 }
 
-/// The 95 % interval of what was measured.
+/// Draws the 95 % interval of the measured value.
 fn whisker(mark: &Mark, slot: Slot, y: &Scale, html: &mut Html) {
     if let Some(interval) = mark.interval {
         interval_around(slot.middle, interval, slot, y, html);
@@ -120,14 +120,15 @@ fn interval_around(middle: f64, (low, high): (f64, f64), slot: Slot, y: &Scale, 
     let cap = (slot.width / 4.0).clamp(1.5, 3.0);
     let (middle, left, right) = (Px(middle), Px(middle - cap), Px(middle + cap));
     html.write(format_args!("<path class=wk d=\"M{middle} {}V{}", Px(y.at(low)), Px(y.at(high))));
-    // An end that is beyond the axis has no cap.
+    // An end beyond the axis has no cap.
     for end in [low, high].into_iter().filter(|end| y.contains(*end)) {
         html.write(format_args!("M{left} {}H{right}", Px(y.at(end))));
     }
     html.raw("\"/>");
 }
 
-/// What was published: the hollow shape of its series, beside the measured one if it has an interval too.
+/// Draws the published value: the hollow shape of its series, beside the measured one if both have
+/// intervals.
 pub(super) fn published(mark: &Mark, slot: Slot, y: &Scale, colour: usize, html: &mut Html) {
     let Some(value) = mark.published else { return };
     html.raw("<g class=pub>");

@@ -1,11 +1,11 @@
-//! A figure as data, and its drawing.
+//! A plot as data, and its drawing.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `scale` | from values to places on an axis |
+//! | `scale` | from values to positions on an axis |
 //! | `draw` | a panel as SVG |
 //! | `marks` | shapes, bars, boxes, whiskers |
-//! | `lanes` | exchanges copy by copy, over one axis of time |
+//! | `lanes` | timelines of exchanges |
 
 mod draw;
 mod lanes;
@@ -19,29 +19,29 @@ pub(crate) use lanes::{Lane, lanes};
 pub(crate) use marks::shape;
 pub(crate) use scale::Scale;
 
-/// Colours, which the style sheet names, and shapes.
+/// Number of colours in the style sheet, and of shapes.
 pub(crate) const COLOURS: usize = 8;
 
-/// A figure: panels over the same axes.
+/// A plot: panels over the same axes.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
     pub(crate) title: String,
     pub(crate) kind: Kind,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
-    /// What stands along the horizontal axis.
+    /// Positions on the horizontal axis.
     pub(crate) places: Vec<Place>,
     pub(crate) series: Vec<Series>,
     pub(crate) panels: Vec<Panel>,
     pub(crate) notes: Vec<String>,
 }
 
-/// What is written along an axis, and how it is divided.
+/// The title and scale of an axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
     pub(crate) title: String,
     pub(crate) log: bool,
-    /// Where it ends, if that is not above all values.
+    /// Upper end, if it is not above all values.
     pub(crate) to: Option<f64>,
 }
 
@@ -49,25 +49,25 @@ pub(crate) struct Axis {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Place {
     pub(crate) label: String,
-    /// What the label says, if that is a number.
+    /// Number in the label, if it is one.
     pub(crate) number: Option<f64>,
 }
 
-/// What has a colour and a shape of its own.
+/// A series with its own colour and shape.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
     pub(crate) name: String,
     pub(crate) colour: usize,
 }
 
-/// What is drawn over one pair of axes.
+/// Marks over one pair of axes.
 #[derive(Clone, Debug)]
 pub(crate) struct Panel {
     pub(crate) title: String,
     pub(crate) marks: Vec<Mark>,
 }
 
-/// A value that is drawn.
+/// A value in a plot.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
     pub(crate) series: usize,
@@ -76,27 +76,28 @@ pub(crate) struct Mark {
     pub(crate) interval: Option<(f64, f64)>,
     pub(crate) published: Option<f64>,
     pub(crate) published_interval: Option<(f64, f64)>,
-    /// What a box has: whisker, quartile, median, quartile, whisker.
+    /// Values of a box: whisker, quartile, median, quartile, whisker.
     pub(crate) quartiles: Option<[f64; 5]>,
-    /// What a reader who points at it is told.
+    /// Tooltip.
     pub(crate) told: String,
 }
 
 impl Chart {
-    /// Whether the horizontal axis is one of numbers.
+    /// Whether the horizontal axis is numeric.
     fn is_numeric(&self) -> bool {
         matches!(self.kind, Kind::Line | Kind::Points)
             && self.places.len() > 1
             && self.places.iter().all(|place| place.number.is_some_and(|number| !self.x.log || number > 0.0))
     }
 
-    /// Whether one panel needs the width of two.
+    /// Whether a panel needs double width.
     fn is_wide(&self) -> bool {
         let columns = self.places.len() * if self.is_dodged() { self.series.len() } else { 1 };
         matches!(self.kind, Kind::Bars | Kind::Box) && columns > 18 || !self.is_numeric() && self.places.len() > 12
     }
 
-    /// Whether series stand side by side: not where each place has one only, as when schemes stand along the axis.
+    /// Whether series are side by side: not if each place has only one, as with schemes along the
+    /// axis.
     fn is_dodged(&self) -> bool {
         self.panels.iter().any(|panel| panel.marks.windows(2).any(|pair| pair[0].place == pair[1].place))
     }
@@ -105,7 +106,7 @@ impl Chart {
         self.panels.iter().flat_map(|panel| &panel.marks)
     }
 
-    /// The figure with its title, legend and notes.
+    /// Writes the plot with title, legend and notes.
     pub(crate) fn html(&self, html: &mut Html) {
         let class = match (self.is_wide(), self.panels.len()) {
             (true, 2..) => "chart full",
@@ -147,7 +148,7 @@ impl Chart {
     }
 }
 
-/// A shape as a legend shows it.
+/// Draws a shape for the legend.
 pub(crate) fn key(colour: usize, hollow: bool) -> String {
     let class = if hollow { "pub".to_owned() } else { format!("s{}", colour % COLOURS) };
     format!("<svg class=key viewBox=\"0 0 12 12\"><g class={class}>{}</g></svg>", shape(colour, 6.0, 6.0, 4.2))

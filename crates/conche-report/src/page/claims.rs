@@ -1,4 +1,4 @@
-//! What is said in words: whether it holds, and how the single runs bear it out.
+//! Claims: the verdicts, and the values of single runs.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::read::Study;
 const WIDTH: f64 = 170.0;
 const HEIGHT: f64 = 22.0;
 
-/// The claims of an experiment, with a line for each.
+/// Writes the claims of an experiment, one line each.
 pub(super) fn write(study: &Study, html: &mut Html) {
     let of_claims = || study.figures.iter().filter(|figure| figure.item == "claims");
     let verdicts: Vec<&Figure> = of_claims().filter(|figure| figure.unit == Unit::Verdict).collect();
@@ -75,12 +75,12 @@ fn line(study: &Study, figures: &HashMap<(&str, &str), &Figure>, (verdict, value
     html.raw("\n");
 }
 
-/// A name as words.
+/// Formats a name as words.
 fn words(name: &str) -> String {
     name.replace('_', " ").replace('/', " · ")
 }
 
-/// What the claim's comparison is in each run that all of its values have.
+/// Computes the claim's comparison in each run that all of its values have.
 fn by_run(study: &Study, figures: &HashMap<(&str, &str), &Figure>, of: &Compared<'_>) -> Vec<f64> {
     let runs =
         |row: &String| figures.get(&(row.as_str(), of.claim.column.as_str())).map(|figure| study.runs.of(figure));
@@ -99,13 +99,14 @@ fn paired(one: &[(u32, f64)], other: &[(u32, f64)], of: impl Fn(f64, f64) -> f64
     both.filter(|value| value.is_finite()).collect()
 }
 
-/// The runs as dots, what was measured as a line, and where the claim holds as a ground below.
+/// Draws the runs as dots, the measured value as a line, and the range in which the claim holds as
+/// a background.
 fn strip(value: &Figure, claim: &Claim, runs: &[f64], html: &mut Html) {
     let (low, high) = match claim.range {
         Some((low, high)) => (Some(low), Some(high)),
         None => (claim.above, claim.below),
     };
-    // Of values that lie apart, one at least exceeds the other.
+    // Values that lie apart have a ratio above 1.
     let low = if claim.compare == Compare::Apart { Some(1.0) } else { low };
     let bounds = || [low, high].into_iter().flatten().filter(|bound| bound.is_finite());
     let interval = value.ci95.map(|interval| [interval.low, interval.high]).into_iter().flatten();

@@ -1,7 +1,7 @@
-//! The values that the reader's comparison of two schemes is made of, as JSON that the page's script reads.
+//! The values for the reader's comparison of two schemes, as JSON for the page's script.
 //!
-//! Of a mean the values of the single runs are there too: runs of two schemes under one replication share their random
-//! numbers, so that their ratio is known better than either value.
+//! Means include the values of single runs: runs of two schemes in the same replication share their
+//! random numbers, so their ratio is more precise than either value.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -14,18 +14,18 @@ use crate::html::{Html, json_text};
 use crate::plots::{labels, sections, symbol};
 use crate::read::Study;
 
-/// More runs of a value would make the page slow.
+/// Maximum runs per value, to keep the page fast.
 const MOST_RUNS: usize = 30;
 
 /// A value of a scheme in a cell.
 pub(super) struct Cell<'a> {
     pub(super) scheme: &'a str,
-    /// Its row but for the scheme.
+    /// Row without the scheme.
     pub(super) cell: String,
     pub(super) figure: &'a Figure,
 }
 
-/// All values that can be compared between schemes: not those of claims, nor one class of many.
+/// Returns all values that can be compared between schemes. Claims and single classes are excluded.
 pub(super) fn cells(study: &Study) -> Vec<Cell<'_>> {
     let sections = sections(study);
     let rows: Vec<Cow<'_, str>> = templates(sections).collect();
@@ -46,7 +46,7 @@ pub(super) fn cells(study: &Study) -> Vec<Cell<'_>> {
     let cell = |figure: &'_ Figure| -> Option<(usize, usize, String)> {
         let of_row = labels(&rows, &[], &figure.row)?;
         let (_, scheme) = of_row.iter().find(|(name, _)| *name == "scheme")?;
-        // The label is a piece of the row; what is around it is the cell.
+        // The label is a slice of the row; the rest is the cell.
         let start = (scheme.as_ptr() as usize).checked_sub(figure.row.as_ptr() as usize)?;
         let (before, after) = (figure.row.get(..start)?, figure.row.get(start + scheme.len()..)?);
         let rest = [before, after].map(|side| side.trim_matches('/')).join("/");
@@ -60,7 +60,7 @@ pub(super) fn cells(study: &Study) -> Vec<Cell<'_>> {
         .collect()
 }
 
-/// The place of the comparison, and what it needs.
+/// Writes the section of the comparison, with its data.
 pub(super) fn write(sections: &[Section<'_>], html: &mut Html) {
     html.raw(
         "<section id=compare><h2>Two schemes compared</h2>\n<p class=sub>By how many times the values of the one ",
@@ -87,7 +87,8 @@ pub(super) fn write(sections: &[Section<'_>], html: &mut Html) {
     html.raw("]</script>\n</section>\n");
 }
 
-/// An object: names, and for each metric and scheme a list of `[cell, value, low, high, runs…]`.
+/// Writes an object: names, and for each metric and scheme a list of
+/// `[cell, value, low, high, runs…]`.
 fn of_study(section: &Section<'_>, cells: &[Cell<'_>], html: &mut Html) {
     let schemes = distinct(cells.iter().map(|cell| cell.scheme));
     let names = distinct(cells.iter().map(|cell| cell.cell.as_str()));
@@ -116,7 +117,7 @@ fn of_study(section: &Section<'_>, cells: &[Cell<'_>], html: &mut Html) {
         if (2..=MOST_RUNS).contains(&runs.len()) && runs.len() == figure.runs as usize {
             let mut list = String::new();
             for (_, value) in runs {
-                // Writing into a text does not fail.
+                // Writing to a String cannot fail.
                 let _ = write!(list, ",{}", short(*value));
             }
             html.raw(&list);
@@ -126,7 +127,7 @@ fn of_study(section: &Section<'_>, cells: &[Cell<'_>], html: &mut Html) {
     html.raw("]}");
 }
 
-/// A number with five digits, as JSON has it.
+/// Formats a number with five digits for JSON.
 pub(super) fn short(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return "0".to_owned();

@@ -1,4 +1,5 @@
-//! All controllers over all cells: the board, and a heat map whose fields show how the runs of a cell are spread.
+//! All controllers over all cells: the ranking, and a heat map whose fields show the runs of a
+//! cell.
 
 use std::collections::HashMap;
 
@@ -15,7 +16,7 @@ pub(super) fn is_there(results: &[Results]) -> bool {
     results.iter().any(|of| !of.comparison.is_empty())
 }
 
-/// Writes those that are there.
+/// Writes all comparisons.
 pub(super) fn write(results: &[Results], html: &mut Html) {
     let compared: Vec<&Results> = results.iter().filter(|of| !of.comparison.is_empty()).collect();
     if compared.is_empty() {
@@ -46,9 +47,9 @@ pub(super) fn write(results: &[Results], html: &mut Html) {
 
 /// Cells by controllers.
 struct Grid<'a> {
-    /// The one that loses least first.
+    /// Least regret first.
     controllers: Vec<&'a str>,
-    /// In their order, those of a paper together.
+    /// In order; cells of a paper are adjacent.
     cells: Vec<Vec<Option<&'a InCell>>>,
 }
 
@@ -110,7 +111,8 @@ impl<'a> Grid<'a> {
         html.raw("</table></div>\n");
     }
 
-    /// Controllers; and of each cell its names and, for each controller, its value, ratio, interval and runs.
+    /// Writes the controllers and, per cell, its names and each controller's value, ratio, interval
+    /// and runs.
     fn json(&self, html: &mut Html) {
         let names: Vec<String> = self.controllers.iter().map(|name| json_text(name)).collect();
         html.raw("{\"controllers\":[").raw(&names.join(",")).raw("],\"cells\":[");
@@ -126,7 +128,7 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// Any controller of a cell: all have its names.
+/// Returns any controller's entry, for the names of the cell.
 fn of<'a>(cell: &[Option<&'a InCell>]) -> Option<&'a InCell> {
     cell.iter().copied().flatten().next()
 }
@@ -138,7 +140,7 @@ fn json(of: &InCell) -> String {
     format!("[{},{},{low},{high},[{}]]", number(of.value), number(of.ratio), runs.join(","))
 }
 
-/// What the grounds of fields say.
+/// The legend of the heat map's colours.
 const STEPS: [(&str, &str); 8] = [
     ("ahead", "ahead"),
     ("h0", "best"),

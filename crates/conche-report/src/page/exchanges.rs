@@ -1,4 +1,4 @@
-//! Some exchanges copy by copy, a drawing for each cell, which the reader chooses.
+//! Timelines of exchanges: a drawing per cell, selected by the reader.
 
 use conche_results::{CellId, Which};
 
@@ -7,10 +7,10 @@ use crate::html::Html;
 use crate::plots::scheme_names;
 use crate::read::{Shown, Study, label};
 
-/// More would make the page large.
+/// Maximum cells, to limit the size of the page.
 const MOST_CELLS: usize = 24;
 
-/// The exchanges of an experiment that were kept copy by copy, if any were.
+/// Writes the timelines of an experiment, if any were kept.
 pub(super) fn write(study: &Study, html: &mut Html) {
     let mut cells: Vec<(String, Vec<&Shown>)> = Vec::new();
     for shown in &study.timelines {
@@ -23,7 +23,7 @@ pub(super) fn write(study: &Study, html: &mut Html) {
     if cells.is_empty() {
         return;
     }
-    // Lines come in the order in which runs were over.
+    // The journal is in the order in which runs end.
     cells.sort_by_key(order);
     let more = cells.len().saturating_sub(MOST_CELLS);
     cells.truncate(MOST_CELLS);
@@ -65,7 +65,7 @@ pub(super) fn write(study: &Study, html: &mut Html) {
     html.raw("</div>\n");
 }
 
-/// Cells by part and labels, these as numbers where they are some.
+/// Orders cells by part and labels; numeric labels by number.
 fn order((_, of_cell): &(String, Vec<&Shown>)) -> impl Ord + use<> {
     let point = |point: &String| (point.parse().unwrap_or(u64::MAX), point.clone());
     of_cell.first().map(|Shown { cell: CellId { part, axes, mix, .. }, .. }| {

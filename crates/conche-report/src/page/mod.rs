@@ -1,13 +1,13 @@
-//! The page: an overview, each experiment with its figures, claims and tables, and two schemes compared.
+//! The page: an overview, each experiment with plots, claims and tables, and comparisons.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `overview` | what was run, by what, how well it came out, and schemes side by side |
-//! | `claims` | what is said in words, and how the runs bear it out |
-//! | `exchanges` | some exchanges copy by copy |
+//! | `overview` | the origin of the results, their quality, and schemes side by side |
+//! | `claims` | verdicts on claims, and the values of single runs |
+//! | `exchanges` | timelines of exchanges |
 //! | `tables` | tables of text |
-//! | `compare` | the values that the reader's comparison is made of |
-//! | `comparison` | all controllers over all cells: board and heat map |
+//! | `compare` | the data of the reader's comparison |
+//! | `comparison` | all controllers over all cells: ranking and heat map |
 
 mod claims;
 mod compare;
@@ -22,19 +22,19 @@ use crate::read::{Results, Study};
 
 const STYLE: &str = include_str!("../assets/report.css");
 const SCRIPT: &str = include_str!("../assets/report.js");
-/// Where scripts are off, nothing can be chosen: every exchange is shown.
+/// Without scripts nothing can be selected, so all exchanges are shown.
 const WITHOUT_SCRIPT: &str =
     "<noscript><style>.exchanges .chart { display: block; } .pick { display: none; }</style></noscript>\n";
 
-/// An experiment with the name that links lead to.
+/// An experiment and the ID of its section.
 struct Section<'a> {
     study: &'a Study,
     id: String,
-    /// What it is called where several directories have one of its name.
+    /// Name, unique among several directories.
     name: String,
 }
 
-/// Results as one HTML file.
+/// Renders results as one HTML file.
 #[must_use]
 pub fn page(results: &[Results]) -> String {
     let sections = sections(results);
@@ -78,7 +78,7 @@ fn sections(results: &[Results]) -> Vec<Section<'_>> {
     named.zip(all()).map(|((number, name), (_, study))| Section { study, id: format!("e{number}"), name }).collect()
 }
 
-/// One experiment.
+/// Writes one experiment.
 fn experiment(section: &Section<'_>, html: &mut Html) {
     let Section { study, id, name } = section;
     html.raw("<section id=").raw(id).raw("><h2>").text(title(study)).raw("</h2><p class=sub>").text(name);
@@ -98,12 +98,12 @@ fn experiment(section: &Section<'_>, html: &mut Html) {
     html.raw("</section>\n");
 }
 
-/// What an experiment is about; its name, if that is not known.
+/// Returns the title of an experiment, or its name.
 fn title(study: &Study) -> &str {
     if study.about.title.is_empty() { &study.about.name } else { &study.about.title }
 }
 
-/// How much of it was run, with which seed.
+/// Returns the amount of work and the seed.
 fn details(study: &Study) -> Vec<String> {
     let extent = Some(study.about.extent.clone()).filter(|extent| !extent.is_empty());
     let runs = study.about.runs.map(|runs| format!("{runs} runs"));

@@ -1,4 +1,5 @@
-//! The first page: what was run, by which program, how well it came out, and the schemes side by side.
+//! The overview: the origin of the results, how well papers were reproduced, and schemes side by
+//! side.
 
 use std::collections::HashMap;
 
@@ -14,10 +15,10 @@ use crate::html::{Html, Px};
 use crate::plots;
 use crate::read::Results;
 
-/// More columns would not fit side by side.
+/// Maximum columns that fit side by side.
 const MOST_METRICS: usize = 6;
 
-/// Writes it.
+/// Writes the overview.
 pub(super) fn write(results: &[Results], sections: &[Section<'_>], html: &mut Html) {
     html.raw("<section id=overview><h1>Results</h1>\n");
     for of in results {
@@ -40,7 +41,7 @@ pub(super) fn write(results: &[Results], sections: &[Section<'_>], html: &mut Ht
     html.raw("</section>\n");
 }
 
-/// When it was run, with which command, and by which program.
+/// Writes time, command and program of the results.
 fn origin(manifest: &Manifest, directory: &str, is_named: bool, html: &mut Html) {
     html.raw("<dl class=origin>");
     let mut told = |name: &str, value: &str| {
@@ -68,7 +69,7 @@ fn origin(manifest: &Manifest, directory: &str, is_named: bool, html: &mut Html)
     if let Some(threads) = manifest.threads {
         told("threads", &threads.to_string());
     }
-    // A file may say any numbers.
+    // The file may contain any numbers.
     let runs = manifest.scenarios.iter().try_fold(0_u64, |sum, of| Some(sum.saturating_add(of.runs?)));
     let seconds: Option<f64> = manifest.scenarios.iter().map(|of| of.cpu_s).sum();
     if let Some((runs, seconds)) = runs.zip(seconds) {
@@ -94,7 +95,7 @@ fn origin(manifest: &Manifest, directory: &str, is_named: bool, html: &mut Html)
     }
 }
 
-/// How well an experiment came out.
+/// Writes how well an experiment reproduces its paper.
 fn line(section: &Section<'_>, html: &mut Html) {
     let study = section.study;
     let summary = study.experiment.as_ref().map(|experiment| Summary::new(experiment, &study.figures));
@@ -117,7 +118,7 @@ fn line(section: &Section<'_>, html: &mut Html) {
     html.raw("\n");
 }
 
-/// Parts of so many, side by side.
+/// Draws parts of a total, side by side.
 fn meter<'a>(parts: &[(&str, usize)], of: usize, html: &'a mut Html) -> &'a mut Html {
     html.raw("<span class=meter>");
     for (class, part) in parts {
@@ -127,7 +128,8 @@ fn meter<'a>(parts: &[(&str, usize)], of: usize, html: &'a mut Html) -> &'a mut 
     html.raw("</span>")
 }
 
-/// For each scheme, by which factor its values differ from those of the first one: the geometric mean over all cells.
+/// Writes, for each scheme, the factor between its values and those of the first one: the geometric
+/// mean over all cells.
 fn side_by_side(section: &Section<'_>, html: &mut Html) {
     let study = section.study;
     let cells = cells(study);
@@ -188,7 +190,7 @@ fn mean_factor(cells: &[Cell<'_>], known: &Places<'_>, (first, scheme): (&str, &
     (!factors.is_empty()).then(|| (factors.iter().sum::<f64>() / factors.len() as f64).exp())
 }
 
-/// A factor, and a bar to the left or right of 1, on a logarithmic axis from a quarter to four times.
+/// Draws a factor as a bar to the left or right of 1, on a logarithmic axis.
 fn around_one(factor: f64, html: &mut Html) {
     let scale = Scale::over([0.2, 5.0].into_iter(), true, false, 2).between(0.0, 60.0);
     let (one, end) = (scale.at(1.0), scale.at(factor));

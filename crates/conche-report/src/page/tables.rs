@@ -1,11 +1,11 @@
-//! Tables of text, as the terminal has them.
+//! The tables of text that the terminal shows.
 
 use conche_lab::report::Table;
 
 use crate::html::Html;
 use crate::read::Study;
 
-/// All tables of an experiment but that of claims; each can be opened.
+/// Writes all tables of an experiment except the claims, each collapsible.
 pub(super) fn write(study: &Study, html: &mut Html) {
     let Some(experiment) = &study.experiment else { return };
     let figures: Vec<_> = study.figures.iter().filter(|figure| figure.item != "claims").cloned().collect();
@@ -22,7 +22,7 @@ pub(super) fn write(study: &Study, html: &mut Html) {
     html.raw("</div>\n");
 }
 
-/// A table, and its remarks.
+/// Writes a table and its notes.
 pub(super) fn table(of: &Table, html: &mut Html) {
     html.raw("<table><thead><tr>");
     for (place, head) in of.header.iter().enumerate() {
@@ -32,7 +32,7 @@ pub(super) fn table(of: &Table, html: &mut Html) {
     for row in &of.rows {
         html.raw("<tr>");
         for (place, cell) in row.iter().enumerate() {
-            // Of columns that are no names, what is as long as a sentence is one.
+            // In columns of values, a cell as long as a sentence is prose.
             let is_prose = cell.lines().any(|line| line.len() > 24 && line.starts_with(char::is_alphabetic));
             html.raw(match (place < of.names, is_prose) {
                 (true, _) => "<td class=l>",
@@ -43,7 +43,7 @@ pub(super) fn table(of: &Table, html: &mut Html) {
                 if number > 0 {
                     html.raw("<br>");
                 }
-                // The interval is read after the value.
+                // The interval is less prominent than the value.
                 match line.split_once(" ± ") {
                     Some((value, error)) => html.text(value).raw(" <i>± ").text(error).raw("</i>"),
                     None => html.text(line),

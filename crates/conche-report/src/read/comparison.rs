@@ -1,4 +1,4 @@
-//! Controllers compared: the lines that `conche compare --json` prints.
+//! Reads comparisons: the lines of `conche compare --json`.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use conche_results::comparison::Row;
 
 use super::{ReadError, lines};
 
-/// All lines; none if nothing is compared, or not yet.
+/// Reads all lines; none if the file does not exist.
 pub(super) fn read(file: &Path) -> Result<Vec<Row>, ReadError> {
     let mut rows = Vec::new();
     if !file.exists() {

@@ -1,4 +1,4 @@
-//! The measured values: the lines that `--json` prints.
+//! Reads measured values: the lines of `--json`.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::{ReadError, lines, parsed};
 
 pub(super) const FILE: &str = "figures.ndjson";
 
-/// A line. A number that is none, such as the mean of nothing, is written as null.
+/// A line. A value that is not a number, such as the mean of nothing, is null.
 #[derive(Deserialize)]
 struct Line {
     schema: u32,
@@ -25,7 +25,7 @@ struct Line {
     runs: u32,
 }
 
-/// All lines; none if nothing is over yet.
+/// Reads all lines; none if the file does not exist yet.
 pub(super) fn read(file: &Path) -> Result<Vec<Figure>, ReadError> {
     let mut figures = Vec::new();
     if !file.exists() {

@@ -1,4 +1,4 @@
-//! What was run, when, and by which program.
+//! Reads the manifest: experiments, time and program.
 
 use std::io::ErrorKind;
 use std::path::Path;

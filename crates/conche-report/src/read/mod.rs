@@ -1,11 +1,11 @@
-//! Results from a directory.
+//! Reads results from a directory.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `manifest` | what was run, when, and by which program |
-//! | `figures` | the measured values, a line each |
-//! | `runs` | what each run gave |
-//! | `comparison` | controllers compared, if they were |
+//! | `manifest` | experiments, time and program |
+//! | `figures` | measured values, one per line |
+//! | `runs` | values and timelines of each run |
+//! | `comparison` | a comparison of controllers, if any |
 
 mod comparison;
 mod figures;
@@ -25,79 +25,79 @@ use conche_results::{Line, Manifest, Scenario};
 pub use runs::Runs;
 pub(crate) use runs::{Shown, label};
 
-/// What cannot be read.
+/// Errors of reading results.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// A directory without results.
+    /// The directory has no results.
     #[error("{} is no result directory: it has no {missing}; `conche reproduce -o DIR` and `conche run -o DIR` write one", directory.display())]
     NoResults {
-        /// The directory.
+        /// Directory.
         directory: PathBuf,
-        /// The file that every result directory has.
+        /// File that every result directory has.
         missing: &'static str,
     },
-    /// A file that is there and cannot be read.
+    /// A file cannot be read.
     #[error("cannot read {}: {source}", file.display())]
     Unreadable {
-        /// The file.
+        /// File.
         file: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// A line that is not what it must be.
+    /// A line is invalid.
     #[error("{}, line {line}: {problem}", file.display())]
     Line {
-        /// The file.
+        /// File.
         file: PathBuf,
-        /// Which line, counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Problem.
         problem: String,
     },
-    /// A file of another version.
+    /// A file has another schema version.
     #[error("{} has schema {found}; this conche reads schema {known}", file.display())]
     Schema {
-        /// The file.
+        /// File.
         file: PathBuf,
-        /// Its version.
+        /// Version of the file.
         found: u32,
-        /// The version that is known.
+        /// Supported version.
         known: u32,
     },
-    /// A scenario that is no longer valid.
+    /// A scenario is no longer valid.
     #[error("{}: {problem}", file.display())]
     Scenario {
-        /// The file.
+        /// File.
         file: PathBuf,
-        /// What is wrong, and where.
+        /// Problem and its place.
         problem: String,
     },
 }
 
-/// What a directory holds.
+/// The contents of a directory.
 #[derive(Debug)]
 pub struct Results {
-    /// Where it is.
+    /// Path.
     pub directory: PathBuf,
-    /// What was run.
+    /// Manifest.
     pub manifest: Manifest,
-    /// Each experiment.
+    /// Experiments.
     pub studies: Vec<Study>,
-    /// Controllers compared, as `conche compare` has written it; empty if it was another command.
+    /// Comparison that `conche compare` has written; empty after another command.
     pub comparison: Vec<Row>,
 }
 
 /// One experiment with its results.
 pub struct Study {
-    /// Its name, title, extent and seed.
+    /// Name, title, extent and seed.
     pub about: Scenario,
-    /// The scenario, which knows tables, claims and figures; `None` of one that the directory does not have.
+    /// Scenario, which defines tables, claims and plots; `None` if the directory does not have it.
     pub experiment: Option<Experiment>,
-    /// The measured values, in their order.
+    /// Measured values, in order.
     pub figures: Vec<Figure>,
-    /// What each run gave.
+    /// Values of each run.
     pub runs: Runs,
-    /// Exchanges that runs kept copy by copy, by cells and schemes.
+    /// Timelines of exchanges, by cell and scheme.
     pub(crate) timelines: Vec<Shown>,
 }
 
@@ -108,10 +108,11 @@ impl std::fmt::Debug for Study {
 }
 
 impl Results {
-    /// Reads a directory that `conche reproduce -o`, `conche run -o` or `conche compare -o` has written.
+    /// Reads a directory that `conche reproduce -o`, `conche run -o` or `conche compare -o` has
+    /// written.
     ///
     /// # Errors
-    /// If it is none, or a file in it is not what it must be; the error names file and line.
+    /// If it has no results or an invalid file; the error names file and line.
     pub fn read(directory: &Path) -> Result<Self, ReadError> {
         let manifest = manifest::read(directory)?;
         let mut figures = figures::read(&directory.join(figures::FILE))?;
@@ -127,7 +128,7 @@ impl Results {
                 timelines: Vec::new(),
             });
         }
-        // What no entry of the manifest tells of is shown all the same.
+        // Values without a manifest entry are shown, too.
         while let Some(first) = figures.first() {
             let name = first.paper.clone();
             let own = figures.extract_if(.., |figure| figure.paper == name).collect();
@@ -141,7 +142,7 @@ impl Results {
     }
 }
 
-/// The scenario as it was run; that of a paper, if the directory has no copy.
+/// Reads the scenario as it was run; for a paper without a copy, the built-in one.
 fn experiment(directory: &Path, about: &Scenario) -> Result<Option<Experiment>, ReadError> {
     let Some(file) = &about.file else {
         return Ok(papers::Paper::by_name(&about.name).map(papers::Paper::experiment));
@@ -163,12 +164,14 @@ fn experiment(directory: &Path, about: &Scenario) -> Result<Option<Experiment>, 
     read.map(Some).map_err(|error| ReadError::Scenario { file: path.clone(), problem: error.to_string() })
 }
 
-/// Whether a path leads to where it begins or below: what others have written names no other files of this machine.
+/// Whether a path stays below its start: a foreign manifest must not name other files of this
+/// machine.
 fn is_below(path: &str) -> bool {
     Path::new(path).components().all(|component| matches!(component, Component::Normal(_)))
 }
 
-/// Gives each line of a file, with its number. A last line that does not end is left out: it is being written.
+/// Reads the numbered lines of a file. Skips an unterminated last line, which is still being
+/// written.
 fn lines(file: &Path, mut each: impl FnMut(usize, &str) -> Result<(), ReadError>) -> Result<(), ReadError> {
     let unreadable = |source| ReadError::Unreadable { file: file.to_owned(), source };
     let mut reader = BufReader::new(File::open(file).map_err(unreadable)?);
@@ -186,7 +189,7 @@ fn lines(file: &Path, mut each: impl FnMut(usize, &str) -> Result<(), ReadError>
     Ok(())
 }
 
-/// A line as what it must be, of the version that is known.
+/// Parses a line.
 fn parsed<'a, T: serde::Deserialize<'a>>(file: &Path, line: usize, text: &'a str) -> Result<T, ReadError> {
     serde_json::from_str(text).map_err(|error| ReadError::Line {
         file: file.to_owned(),

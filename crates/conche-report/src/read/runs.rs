@@ -1,4 +1,4 @@
-//! What each run gave, of the runs that the directory's results come from.
+//! Reads the values of single runs.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,26 +11,26 @@ use conche_results::{CellId, Kept, Line, SCHEMA, Timeline, Which};
 
 use super::{ReadError, Study, lines, parsed};
 
-/// More would only take time to read.
+/// Limit on replications, against excessive reading time.
 const MOST_REPLICATIONS: u32 = 1 << 16;
 
 /// The values of single runs, by row and column.
 #[derive(Clone, Debug, Default)]
 pub struct Runs(HashMap<String, HashMap<String, Vec<(u32, f64)>>>);
 
-/// An exchange of a cell, copy by copy.
+/// The timeline of an exchange in a cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
-    /// Where it was run.
+    /// Cell.
     pub(crate) cell: CellId,
-    /// In which replication.
+    /// Replication.
     pub(crate) replication: u32,
-    /// The exchange.
+    /// Timeline.
     pub(crate) of: Timeline,
 }
 
 impl Runs {
-    /// The value in each replication that a figure is made of, with the replication's number; empty if they are not known.
+    /// Returns the replications of a value, with their numbers; empty if they are unknown.
     #[must_use]
     pub fn of(&self, figure: &Figure) -> &[(u32, f64)] {
         let known = self.0.get(&figure.row).and_then(|columns| columns.get(&figure.column));
@@ -41,7 +41,7 @@ impl Runs {
 
     fn add(&mut self, row: &str, column: String, replication: u32, value: f64) {
         let values = self.0.entry(row.to_owned()).or_default().entry(column).or_default();
-        // Of two of one run the first counts; they are alike.
+        // Duplicates of a run are equal, so the first one counts.
         if let Some(place) =
             values.binary_search_by_key(&replication, |(of, _)| *of).err().filter(|_| value.is_finite())
         {
@@ -50,7 +50,7 @@ impl Runs {
     }
 }
 
-/// Reads what the runs of these studies gave, if that is there.
+/// Reads the runs of these studies, if the file exists.
 pub(super) fn read(file: &Path, studies: &mut [Study]) -> Result<(), ReadError> {
     if !file.exists() {
         return Ok(());
@@ -60,14 +60,14 @@ pub(super) fn read(file: &Path, studies: &mut [Study]) -> Result<(), ReadError> 
         if line.schema != SCHEMA {
             return Err(ReadError::Schema { file: file.to_owned(), found: line.schema, known: SCHEMA });
         }
-        // Runs of earlier invocations with other options are none of these results.
+        // Runs of earlier invocations with other options do not count.
         let is_of = |study: &&mut Study| study.about.name == line.scenario && study.about.settings == line.settings;
         let Some(study) = studies.iter_mut().find(is_of) else { return Ok(()) };
         if line.replication >= MOST_REPLICATIONS {
             let problem = format!("replication {}; nobody runs as many", line.replication);
             return Err(ReadError::Line { file: file.to_owned(), line: number, problem });
         }
-        // Nor are those of another seed.
+        // Runs of another seed do not count either.
         if study.about.seed.is_some_and(|seed| seed_of(seed, line.replication) != line.seed) {
             return Ok(());
         }
@@ -87,15 +87,15 @@ pub(super) fn read(file: &Path, studies: &mut [Study]) -> Result<(), ReadError> 
     })
 }
 
-/// What is made of a column's samples.
+/// Returns the statistic of a column.
 fn statistic(study: &Study, column: &str) -> Statistic {
     let sections = study.experiment.as_ref().map(|experiment| experiment.document().sections());
     let mut values = sections.into_iter().flatten().flat_map(|section| &section.values);
     values.find(|value| value.column == column).map_or(Statistic::Mean, |value| value.statistic)
 }
 
-/// Keeps of each cell and scheme the exchange that is the slowest, or has most copies, in any replication, and the median
-/// of the first one, whatever the order of lines.
+/// Keeps, per cell and scheme, the slowest exchange and the one with most transmissions of all
+/// replications, and the median one of the first replication, independent of the order of lines.
 fn show(known: &mut Vec<Shown>, new: Shown) {
     let is_like = |other: &&mut Shown| {
         other.of.which == new.of.which && other.of.scheme == new.of.scheme && other.cell == new.cell
@@ -113,7 +113,7 @@ fn show(known: &mut Vec<Shown>, new: Shown) {
     }
 }
 
-/// A cell but for its schemes, in words.
+/// Describes a cell without its schemes.
 pub(crate) fn label(cell: &CellId) -> String {
     let axes = cell.axes.iter().map(|(axis, point)| format!("{axis} {point}"));
     let mix = cell.mix.iter().map(|mix| format!("mix {mix}"));

@@ -1,4 +1,4 @@
-//! Directories that are read, and those that are not.
+//! Valid and invalid result directories.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Result directories with made-up values, whatever an experiment would have measured.
+//! Result directories with invented values.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use conche_lab::results::Unit;
 use conche_lab::results::comparison::to_ndjson;
 use conche_lab::scenario::{Better, Scenario, Value, matches_any};
 
-/// A directory with all values that these papers' scenarios ask for, and their runs.
+/// Writes a directory with all values that these papers' scenarios define, and their runs.
 pub fn write(directory: &Path, papers: &[&str]) {
     let scenarios = directory.join("scenarios");
     fs::create_dir_all(&scenarios).expect("a directory");
@@ -44,7 +44,7 @@ fn of_paper(paper: &Paper, figures: &mut String, runs: &mut String) {
     let experiment = paper.experiment();
     let document = experiment.document();
     let mut number = 1.0;
-    // What is over several cells has one row.
+    // Values over several cells have one row.
     let mut known = HashSet::new();
     for cell in document.cells() {
         let phases = cell.scenario.phases.iter().map(|phase| format!("/{}", phase.name));
@@ -64,7 +64,8 @@ fn of_paper(paper: &Paper, figures: &mut String, runs: &mut String) {
     }
 }
 
-/// Three controllers over two cells of each of these papers, the last of them with a gap.
+/// Adds a comparison of three controllers over two cells of each of these papers, the last with a
+/// gap.
 #[allow(dead_code, reason = "not all tests need them")]
 pub fn compare(directory: &Path, papers: &[&str]) {
     let entry = |controller: &str, runs: &[f64]| Entry {
@@ -86,7 +87,7 @@ pub fn compare(directory: &Path, papers: &[&str]) {
     fs::write(directory.join("comparison.ndjson"), lines).expect("written");
 }
 
-/// A value, and the three runs that it is the mean of.
+/// Adds a value and its three runs.
 fn one(paper: &str, [item, row, column]: [&str; 3], value: f64, figures: &mut String, runs: &mut String) {
     let (low, high) = (value * 0.9, value * 1.1);
     writeln!(
@@ -105,7 +106,7 @@ fn one(paper: &str, [item, row, column]: [&str; 3], value: f64, figures: &mut St
     }
 }
 
-/// A run in each of two cells that has kept exchanges of a scheme copy by copy.
+/// Adds a run with timelines of a scheme in each of two cells.
 fn exchanges(paper: &str, runs: &mut String) {
     let seed = conche_lab::campaign::seed_of(1, 0);
     for cell in [1, 2] {
@@ -135,7 +136,7 @@ fn item<'a>(value: &'a Value, row: &str, column: &str, scenario: &'a Scenario) -
     value.item.as_deref().or_else(|| known().map(|item| item.name.as_str())).unwrap_or("grid")
 }
 
-/// The titles of all figures that these papers want.
+/// The titles of all plots of these papers.
 #[allow(dead_code, reason = "not all tests need them")]
 pub fn figures_of(papers: &[&str]) -> Vec<String> {
     let paper = |name: &&str| PAPERS.iter().find(|known| known.name == *name).expect("a paper").experiment();

@@ -1,11 +1,11 @@
-//! Demonstration resources whose representations do not fit into a message (RFC 7959).
+//! Demonstration resources with representations larger than a message (RFC 7959).
 //!
 //! | resource | what it does | test cases |
 //! |---|---|---|
-//! | `/large` | is read | BLOCK 01, 02, 06 |
-//! | `/large-update` | is read and replaced | BLOCK 03 |
-//! | `/large-create` | POST makes a resource below it, of which the latest are kept | BLOCK 04 |
-//! | `/large-post` | POST answers with the payload in upper case | BLOCK 05 |
+//! | `/large` | GET | BLOCK 01, 02, 06 |
+//! | `/large-update` | GET and PUT | BLOCK 03 |
+//! | `/large-create` | POST creates a resource below it; the latest are kept | BLOCK 04 |
+//! | `/large-post` | POST returns the payload in upper case | BLOCK 05 |
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use conche::{Code, ContentFormat};
 
 use super::{Document, Representation, editable};
 
-/// Resources below `/large-create` that are kept.
+/// Maximum number of resources below `/large-create`.
 const KEPT: usize = 16;
 
 pub fn router() -> Router {
@@ -39,7 +39,7 @@ fn text() -> String {
     "0123456789abcdef".repeat(125)
 }
 
-/// What POST made, the latest last.
+/// Created resources, the latest last.
 type Created = Arc<Mutex<VecDeque<(u64, Arc<Representation>)>>>;
 
 async fn create(State(all): State<Created>, request: Request) -> Response {
@@ -76,7 +76,7 @@ mod tests {
         (server, there)
     }
 
-    /// Clients of early negotiation, also with the smallest blocks.
+    /// Clients with early negotiation, down to the smallest block size.
     fn clients() -> [Client; 3] {
         [BlockSize::B1024, BlockSize::B64, BlockSize::B16]
             .map(|size| Client::builder().block_size(size).build().expect("legal settings"))

@@ -1,19 +1,19 @@
-//! The demonstration resources: those of the ETSI plugtests' test descriptions, and some to count and to be read at once.
+//! Demonstration resources: those of the ETSI plugtest descriptions, and a few more.
 //!
 //! | resource | what it does | test cases |
 //! |---|---|---|
-//! | `/test` | is read, replaced and removed; POST names a resource that it might have made | CORE 01-08, 18 |
-//! | `/separate` | answers after 5 s | CORE 09, 11, 16, 17 |
+//! | `/test` | GET, PUT, DELETE; POST returns a location without creating it | CORE 01-08, 18 |
+//! | `/separate` | responds after 5 s | CORE 09, 11, 16, 17 |
 //! | `/seg1/seg2/seg3` | has a path of three segments | CORE 13 |
-//! | `/query` | answers with its query's arguments | CORE 14 |
-//! | `/location-query` | POST answers with a location that has a query | CORE 19 |
-//! | `/multi-format` | text, XML, JSON or CBOR, as Accept asks | CORE 20 |
-//! | `/validate` | has an ETag, and conditions for its replacement | CORE 21, 22 |
-//! | `/create1` to `/create3` | do not exist until they are written | CORE 23 |
-//! | `/link1` to `/link3` | have types and interfaces to be found by | LINK 02-08 |
-//! | `/path` | links to what is below it | LINK 09 |
-//! | `/large`, `/large-update`, `/large-create`, `/large-post` | do not fit into a message | BLOCK 01-06 |
-//! | `/obs` and others | can be observed, see `observed` | OBS |
+//! | `/query` | returns the arguments of its query | CORE 14 |
+//! | `/location-query` | POST returns a location with a query | CORE 19 |
+//! | `/multi-format` | text, XML, JSON or CBOR, by Accept | CORE 20 |
+//! | `/validate` | has an ETag and conditional PUT | CORE 21, 22 |
+//! | `/create1` to `/create3` | do not exist until a PUT | CORE 23 |
+//! | `/link1` to `/link3` | have types and interfaces for discovery | LINK 02-08 |
+//! | `/path` | links to the resources below it | LINK 09 |
+//! | `/large`, `/large-update`, `/large-create`, `/large-post` | exceed a message | BLOCK 01-06 |
+//! | `/obs` and others | are observable, see `observed` | OBS |
 //! | `/count` | counts POST requests | |
 //! | `/a/b` | has a path of two segments | |
 
@@ -28,19 +28,20 @@ use std::time::Duration;
 use conche::server::{Conditions, Query, Rejection, Request, Resource, Response, Router, State, get, post};
 use conche::{Code, ContentFormat, OptionNumber};
 
-/// How long `/separate` takes; far beyond the time after which a request is acknowledged without a response.
+/// Delay of `/separate`, far beyond the time after which a request gets an empty acknowledgement.
 const SEPARATE_DELAY: Duration = Duration::from_secs(5);
 
 /// application/xml
 const XML: ContentFormat = ContentFormat(41);
 
-/// What is below `/path`.
+/// The resources below `/path`.
 const BELOW_PATH: [&str; 3] = ["/path/sub1", "/path/sub2", "/path/sub3"];
 
-/// The bytes of a body, at most: what clients write is kept in memory.
+/// Maximum bytes of a body: clients' writes stay in memory.
 pub const LARGEST: usize = 64 << 10;
 
-/// All demonstration resources. Must be called within a runtime, as some change by themselves.
+/// Returns all demonstration resources. Must be called within a runtime, as some change by
+/// themselves.
 pub fn router() -> Router {
     let test = editable().post(post_test).with_state(Document::of(Some("hello")));
     let test = test.title("A document").format(ContentFormat::TEXT_PLAIN);
@@ -67,7 +68,7 @@ pub fn router() -> Router {
     router.route("/count", count).merge(large::router()).merge(observed::router())
 }
 
-/// POST to /test has no effect, but a location as if it had one (TD_COAP_CORE_18).
+/// POST to /test has no effect, but returns a location as if it had one (TD_COAP_CORE_18).
 async fn post_test(State(document): State<Document>, conditions: Conditions) -> Result<Response, Rejection> {
     conditions.check(etag(&document.locked()).as_ref().map(<[u8; 4]>::as_slice))?;
     Ok(Response::new(Code::CREATED).location("/location1/location2/location3"))
@@ -121,12 +122,12 @@ async fn counted(State(count): State<Arc<AtomicU64>>) -> String {
     count.load(Ordering::Relaxed).to_string()
 }
 
-/// A resource with [`editable`]'s methods and nothing more.
+/// A resource with the methods of [`editable`] only.
 fn document(content: Option<&'static str>) -> Resource {
     editable().with_state(Document::of(content))
 }
 
-/// A resource that is read with GET, replaced with PUT and removed with DELETE, each under conditions.
+/// A resource with conditional GET, PUT and DELETE.
 fn editable() -> Resource<Document> {
     get(read).put(write).delete(remove)
 }
@@ -160,7 +161,7 @@ struct Representation {
 }
 
 impl Representation {
-    /// What a request brings.
+    /// Takes the payload and format of a request.
     fn of(request: &Request) -> Self {
         let format = request.content_format().unwrap_or(ContentFormat::TEXT_PLAIN);
         Self { format, payload: request.payload().to_vec() }
@@ -199,7 +200,7 @@ mod tests {
     use conche::codec::Body;
     use conche::server::Route;
 
-    /// The response to a request for a path, with an option.
+    /// Returns the response to a request for a path, with an option.
     async fn response(service: &Route, method: Code, path: &str, option: OptionNumber, value: &[u8]) -> Response {
         let body = Body::builder().path(path).option(option, value).build().expect("legal options");
         let peer = "192.0.2.1:5683".parse().expect("an address");

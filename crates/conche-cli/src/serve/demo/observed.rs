@@ -1,12 +1,12 @@
-//! The demonstration resources that can be observed (RFC 7641), which change by themselves.
+//! Observable demonstration resources (RFC 7641), which change by themselves.
 //!
 //! | resource | what it does | test cases |
 //! |---|---|---|
-//! | `/obs` | changes every 5 s, and by PUT; is removed by DELETE until it is written again; notifications are Confirmable | OBS 01, 04-10 |
-//! | `/obs-non` | the same with Non-confirmable notifications | OBS 02, 03 |
-//! | `/obs-large` | does not fit into a message | BLOCK 06, OBS 11-13 |
-//! | `/obs-reset` | POST makes the server forget its observers, as a restart would | OBS 04 |
-//! | `/obs-pumping` | changes 20 times a second, more often than most paths can take | OBS 14, 15 |
+//! | `/obs` | changes every 5 s and by PUT, gone after DELETE; Confirmable | OBS 01, 04-10 |
+//! | `/obs-non` | as `/obs`, with Non-confirmable notifications | OBS 02, 03 |
+//! | `/obs-large` | exceeds a message | BLOCK 06, OBS 11-13 |
+//! | `/obs-reset` | POST removes all observers, as a restart would | OBS 04 |
+//! | `/obs-pumping` | changes 20 times per second, too often for most paths | OBS 14, 15 |
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -14,16 +14,16 @@ use std::time::Duration;
 use conche::server::{Notifier, Request, Resource, Response, Router, State, get};
 use conche::{Code, ContentFormat, Reliability};
 
-/// How often most of them change.
+/// Period of most resources.
 const CHANGE: Duration = Duration::from_secs(5);
 
-/// How often `/obs-pumping` changes.
+/// Period of `/obs-pumping`.
 const PUMPING: Duration = Duration::from_millis(50);
 
-/// What `/obs-large` has beside its number: more than one block of 1024 bytes.
+/// Content of `/obs-large` beside its number: more than one block of 1024 bytes.
 const FILLER: &str = "A state that does not fit into a message comes in blocks. ";
 
-/// The observable resources, which change from now on. Must be called within a runtime.
+/// Returns the observable resources, which change from now on. Must be called within a runtime.
 pub fn router() -> Router {
     let resource = |path: &str, shown: Shown, period: Duration| {
         let changing = Arc::new(Changing { shown, notifier: Notifier::new(), content: Mutex::default() });
@@ -46,7 +46,7 @@ pub fn router() -> Router {
     .fold(Router::new(), |router, (path, resource)| router.route(&path, resource))
 }
 
-/// Which of the resources it is.
+/// The kind of resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
     Confirmable,
@@ -66,9 +66,9 @@ struct Changing {
 
 #[derive(Debug, Default)]
 struct Content {
-    /// How often it has changed by itself.
+    /// Number of periodic changes.
     changes: u64,
-    /// The last PUT or DELETE of a client. A PUT lasts until the resource changes by itself.
+    /// The last PUT or DELETE of a client. A PUT lasts until the next periodic change.
     written: Option<Written>,
 }
 
@@ -84,7 +84,7 @@ impl Changing {
     }
 }
 
-/// Changes it as long as there is a server that has it.
+/// Changes the resource periodically while a server holds it.
 async fn keep_changing(changing: Weak<Changing>, period: Duration) {
     let mut ticks = tokio::time::interval(period);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -120,7 +120,8 @@ async fn read(State(changing): State<Arc<Changing>>) -> Response {
     Response::new(Code::CONTENT).payload(format, payload).max_age(CHANGE).reliability(reliability)
 }
 
-/// In another Content-Format this ends all observations with 4.06 (RFC 7641 §4.2, TD_COAP_OBS_08).
+/// Replaces the representation. Another Content-Format ends all observations with 4.06 (RFC 7641
+/// §4.2, TD_COAP_OBS_08).
 async fn write(State(changing): State<Arc<Changing>>, request: Request) -> Code {
     let format = request.content_format().unwrap_or(ContentFormat::TEXT_PLAIN);
     let written = Written::Document(format, request.payload().to_vec());
