@@ -45,7 +45,6 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Returns the names of the targets that a manifest declares.
 fn targets(manifest: &str) -> Result<Vec<String>> {
     let manifest: toml::Table = manifest.parse().context("fuzz/Cargo.toml")?;
     let bins = manifest.get("bin").and_then(toml::Value::as_array).context("fuzz/Cargo.toml declares no [[bin]]")?;
@@ -102,7 +101,6 @@ fn read_lossy(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
 }
 
-/// Returns the file with the failing input.
 fn artifact(output: &str) -> Option<String> {
     output.lines().find_map(|line| line.split_once("Test unit written to ")).map(|(_, path)| path.trim().to_owned())
 }

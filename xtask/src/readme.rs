@@ -65,7 +65,6 @@ pub fn run(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// A fenced block.
 #[derive(Debug, PartialEq, Eq)]
 struct Block {
     /// File and line of its opening fence.

@@ -123,7 +123,6 @@ pub fn doubts(first: &Report, second: &Report) -> Vec<String> {
     doubts
 }
 
-/// Lists relevant differences between the plans.
 fn differences(first: &Setup, second: &Setup) -> Vec<String> {
     let told = |rate: Option<f64>| rate.map_or("none".to_owned(), |rate| format!("{rate:?}"));
     let parts = [

@@ -31,7 +31,6 @@ pub struct Live {
     pub latency: Option<[Duration; 2]>,
 }
 
-/// The collected samples of all threads.
 #[derive(Debug)]
 pub(crate) struct Gathered {
     span: Duration,
@@ -46,7 +45,6 @@ pub(crate) struct Gathered {
     notifications: u64,
 }
 
-/// Collects the threads' samples until all threads are done.
 pub(crate) fn gather(
     told: &Receiver<Sample>,
     start: Instant,

@@ -54,7 +54,6 @@ impl Kind {
 /// Draws kinds by weight.
 #[derive(Debug)]
 pub(crate) struct Draw {
-    /// Cumulative weights.
     sums: Vec<u64>,
     random: Pcg64Mcg,
 }

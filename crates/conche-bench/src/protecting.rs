@@ -18,7 +18,6 @@ use crate::schedule::Share;
 /// disk. There are 2⁴⁰.
 const AHEAD: u64 = 1 << 20;
 
-/// The security contexts of one thread.
 #[derive(Debug)]
 pub(crate) struct Protecting(Vec<Held>);
 

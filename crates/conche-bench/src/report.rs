@@ -348,7 +348,6 @@ impl Interval {
         }
     }
 
-    /// An interval without any event.
     pub(crate) fn empty(span: Duration) -> Self {
         Self { seconds: span.as_secs_f64(), answered: 0, lost: 0, notifications: 0, latency_ms: None }
     }

@@ -77,7 +77,6 @@ impl Schedule {
         Self { arrivals, left: count, until, counts_from }
     }
 
-    /// Shifts the whole schedule.
     pub(crate) fn put_off(&mut self, by: Duration) {
         self.counts_from += by;
         self.until += by;

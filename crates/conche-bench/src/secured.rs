@@ -64,7 +64,6 @@ enum State {
     Open(SessionId),
 }
 
-/// Datagrams and their bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Wire {
     sent: u64,
@@ -73,7 +72,6 @@ struct Wire {
     bytes_received: u64,
 }
 
-/// Counts of handshakes.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
     pub(crate) opened: u64,
@@ -90,7 +88,6 @@ impl Counts {
         Self { opened: 0, failed: 0, lost: 0, bytes: 0, times: times() }
     }
 
-    /// Adds the counts of another thread.
     pub(crate) fn add(&mut self, other: &Self) {
         self.opened += other.opened;
         self.failed += other.failed;
@@ -100,7 +97,6 @@ impl Counts {
     }
 }
 
-/// The next action for the thread.
 pub(crate) enum Next<'a> {
     /// Send a datagram on a lane.
     Datagram { lane: u32, bytes: &'a [u8] },
@@ -133,12 +129,10 @@ impl Secured {
         message_bytes.saturating_add(OVERHEAD).max(MTU)
     }
 
-    /// Returns the next time to poll.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Number of handshakes in progress.
     pub(crate) fn opening(&self) -> usize {
         self.opening
     }
@@ -183,7 +177,6 @@ impl Secured {
         self.connect(now, lane);
     }
 
-    /// Handles a datagram from a lane.
     pub(crate) fn take(&mut self, now: Instant, lane: u32, datagram: &[u8]) {
         self.wire.received += 1;
         self.wire.bytes_received += datagram.len() as u64;

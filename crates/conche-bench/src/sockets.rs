@@ -32,7 +32,6 @@ const TRIES: usize = 100;
 /// Token of the alarm; no lane has this number.
 const ALARM: Token = Token(usize::MAX);
 
-/// The sockets of one thread, by lane.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     target: SocketAddr,
@@ -144,7 +143,6 @@ impl Sockets {
         &self.incoming[number][..self.lengths[number]]
     }
 
-    /// Returns the buffer for the next datagram to send.
     #[inline]
     pub(crate) fn buffer(&mut self) -> &mut [u8] {
         &mut self.outgoing[self.waiting]
@@ -171,7 +169,6 @@ impl Sockets {
         flushed
     }
 
-    /// Sends all queued datagrams.
     pub(crate) fn flush(&mut self) {
         let (mut gone, mut tries) = (0, 0);
         let socket = &self.sockets.get(self.lane as usize);

@@ -26,7 +26,6 @@ pub(crate) fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Why a request has no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
     TimedOut,
@@ -51,15 +50,12 @@ impl From<Failure> for Loss {
 pub(crate) struct Tally {
     /// Requests due, whatever their outcome.
     pub(crate) requests: u64,
-    /// Responses by code.
     pub(crate) codes: Box<[u64; 256]>,
-    /// Lost requests by [`Loss`].
     pub(crate) lost: [u64; 4],
     /// Requests that were due and never sent.
     pub(crate) unsent: u64,
     /// Requests still open at the end.
     pub(crate) unfinished: u64,
-    /// Retransmissions.
     pub(crate) retransmissions: u64,
     /// Time from when a request was due to its response.
     pub(crate) latency: Times,
@@ -74,11 +70,9 @@ pub(crate) struct Tally {
     pub(crate) gaps: Times,
     /// Observations that the server refused or ended.
     pub(crate) not_observed: u64,
-    /// Counts per kind of request.
     pub(crate) kinds: Vec<OfKind>,
 }
 
-/// Counts of one kind of request.
 #[derive(Clone, Debug)]
 pub(crate) struct OfKind {
     pub(crate) requests: u64,
@@ -112,7 +106,6 @@ impl Tally {
         self.codes.iter().sum()
     }
 
-    /// Counts a request that is due.
     #[inline]
     pub(crate) fn begins(&mut self, kind: usize) {
         self.requests += 1;
@@ -121,7 +114,6 @@ impl Tally {
         }
     }
 
-    /// Counts a response.
     #[inline]
     pub(crate) fn answer(&mut self, kind: usize, code: Code, course: &Course, latency: u64) {
         self.codes[usize::from(code.0)] += 1;
@@ -142,13 +134,11 @@ impl Tally {
         self.kinds.len() > 1
     }
 
-    /// Counts a lost request.
     pub(crate) fn lose(&mut self, loss: Loss, course: &Course) {
         self.lost[loss as usize] += 1;
         self.retransmissions += u64::from(course.transmissions.saturating_sub(course.messages));
     }
 
-    /// Adds the counts of another thread.
     pub(crate) fn add(&mut self, other: &Self) {
         self.requests += other.requests;
         self.codes.iter_mut().zip(other.codes.iter()).for_each(|(sum, more)| *sum += more);
@@ -172,7 +162,6 @@ impl Tally {
     }
 }
 
-/// Counts of one interval.
 #[derive(Clone, Debug)]
 pub(crate) struct Interval {
     pub(crate) answered: u64,

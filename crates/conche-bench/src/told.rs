@@ -34,6 +34,5 @@ pub(crate) struct Done {
     /// Source ports that replaced ports without free message IDs.
     pub(crate) renewed: u64,
     pub(crate) dropped: u64,
-    /// Handshakes, over DTLS.
     pub(crate) handshakes: Option<Counts>,
 }

@@ -7,7 +7,6 @@ use cpu_time::ThreadTime;
 /// The CPU use of a thread up to some time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
-    /// CPU time.
     pub(crate) cpu: Duration,
     /// Time ready to run but waiting for a core; zero if the operating system does not report it.
     pub(crate) waiting: Duration,

@@ -59,7 +59,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Marks an exchange that no slot has opened.
 const NO_SLOT: u32 = u32::MAX;
 
-/// Shared state of the threads of a test.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Common<'a> {
     pub(crate) plan: &'a Plan,
@@ -82,7 +81,6 @@ struct Slot {
     submitted: Instant,
 }
 
-/// The phase of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     WarmingUp,
@@ -91,7 +89,6 @@ enum Phase {
     Ending(Instant),
 }
 
-/// One thread of a load test.
 pub(crate) struct Worker<'a> {
     common: Common<'a>,
     thread: u32,
@@ -294,7 +291,6 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Records the slot of an exchange.
     #[inline]
     fn stands(&mut self, place: u32, slot: u32) {
         let place = place as usize;
@@ -355,7 +351,6 @@ impl<'a> Worker<'a> {
         Ok(true)
     }
 
-    /// Waits for datagrams, or until the next timer.
     fn wait(&mut self, wake: Option<Instant>) -> Result<(), Error> {
         let paused = self.pausing.front().map(|(until, _)| *until);
         let phase = match self.phase {
@@ -396,7 +391,6 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Reads and handles datagrams.
     fn receive(&mut self) -> Result<(), Error> {
         // New lanes become ready only in the next wait.
         let mut ready = std::mem::take(&mut self.ready);
@@ -444,14 +438,12 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Returns an unpredictable seed.
 fn seed() -> Result<[u8; 32], Error> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| Error::NoRandomness(error.to_string()))?;
     Ok(seed)
 }
 
-/// Opens a new source port.
 fn open(sockets: &mut Sockets, lanes: &mut Lanes) -> Result<u32, Error> {
     let lane = sockets.open().map_err(|source| Error::NoPort { open: lanes.len(), source })?;
     lanes.add();

@@ -16,7 +16,6 @@ use crate::names::{self, Source};
 use crate::saving;
 use crate::show;
 
-/// The end of the help text.
 const EXAMPLES: &str = "\
 Examples:
   conche compare                                    all controllers, all papers, a first impression

@@ -67,7 +67,6 @@ fn rtts(features: &Features) -> &'static str {
     }
 }
 
-/// Describes a controller, one property per line.
 fn about(named: &Named) -> String {
     let Named { name, features, .. } = named;
     let published = features.published_bytes.map_or_else(|| "nothing".to_owned(), |bytes| format!("{bytes} bytes"));
@@ -97,7 +96,6 @@ fn about(named: &Named) -> String {
     )
 }
 
-/// Prints one object per controller.
 fn print(out: &mut impl Write, controllers: impl IntoIterator<Item = &'static Named>) -> io::Result<()> {
     #[derive(Serialize)]
     struct Line {

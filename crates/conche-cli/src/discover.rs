@@ -135,7 +135,6 @@ fn format_names(numbers: &str) -> String {
     numbers.split_whitespace().map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// Prints one object per resource.
 fn print(links: &[Link<'_>], out: &mut impl Write) -> io::Result<()> {
     #[derive(Serialize)]
     struct Line<'a> {

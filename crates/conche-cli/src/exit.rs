@@ -137,7 +137,6 @@ pub fn usage(error: &clap::Error) -> ! {
     error.exit()
 }
 
-/// An error as JSON.
 #[derive(Serialize)]
 struct Object<'a> {
     schema: u32,

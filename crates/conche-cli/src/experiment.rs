@@ -239,13 +239,11 @@ fn threads(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| "a whole number from 1 on was expected".to_owned())
 }
 
-/// Reads `PATH=VALUE`.
 fn setting(text: &str) -> Result<(String, String), String> {
     let (path, value) = parted(text, "links.up.wire.rate=30kbit/s")?;
     Ok((path.to_owned(), value.to_owned()))
 }
 
-/// Reads `AXIS=LABEL,LABEL`.
 fn labels(text: &str) -> Result<(String, Vec<String>), String> {
     let example = "scheme=default,cocoa";
     let (axis, labels) = parted(text, example)?;

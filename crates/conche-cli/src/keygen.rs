@@ -74,7 +74,6 @@ fn parties(name: &Path, global: &Global) -> anyhow::Result<()> {
     both(name, "toml", [&contents(&client, &server), &contents(&server, &client)], global)
 }
 
-/// Writes the OSCORE credentials of both ends.
 fn pair(name: &Path, secret: &str, global: &Global) -> anyhow::Result<()> {
     // Random IDs, as a server distinguishes its many clients by their IDs, and a client its
     // servers.

@@ -49,7 +49,6 @@ fn only(level: LevelFilter) -> Targets {
     Targets::new().with_default(level)
 }
 
-/// Reads the filter in `CONCHE_LOG`.
 fn chosen() -> Result<Option<Targets>, UsageError> {
     let written = match env::var("CONCHE_LOG") {
         Ok(written) if !written.is_empty() => written,

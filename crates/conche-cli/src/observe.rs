@@ -58,7 +58,6 @@ pub struct Until {
     pub cancel: Cancel,
 }
 
-/// The reason to stop.
 enum End {
     Enough,
     Stream,

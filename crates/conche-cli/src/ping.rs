@@ -107,7 +107,6 @@ async fn ping(client: &Client, args: &Args, global: &Global, statistics: &mut St
     Ok(())
 }
 
-/// Prints the result of one ping as a line.
 fn tell(number: u64, outcome: Result<Course, String>, global: &Global) -> io::Result<()> {
     #[derive(Serialize)]
     struct Line {

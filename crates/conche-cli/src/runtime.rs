@@ -19,7 +19,6 @@ pub const GRACE: Duration = Duration::from_secs(2);
 /// Maximum wait for open file writes at the end.
 const FILES: Duration = Duration::from_millis(500);
 
-/// Number of calls of [`stop_signal`].
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
 /// Starts a single-threaded runtime, enough for one socket.
@@ -82,7 +81,6 @@ pub fn stop_signal(grace: Duration) -> anyhow::Result<impl Future<Output = ()>> 
     })
 }
 
-/// The signals that end a program.
 #[cfg(unix)]
 struct Signals {
     interrupt: tokio::signal::unix::Signal,
@@ -109,7 +107,6 @@ impl Signals {
     }
 }
 
-/// Ctrl-C.
 #[cfg(not(unix))]
 struct Signals;
 

@@ -67,7 +67,6 @@ pub fn save_comparison(store: &Store, lines: &[u8], board: &str) -> anyhow::Resu
     Ok(store.write_comparison(lines, &text)?)
 }
 
-/// The first line of text files.
 fn invocation() -> String {
     format!("conche {}: {}", BUILD.version, std::env::args().collect::<Vec<_>>().join(" "))
 }
@@ -96,7 +95,6 @@ pub fn save(store: &Store, done: &Done, global: &Global) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The build of this command.
 const BUILD: Build = Build {
     version: env!("CARGO_PKG_VERSION"),
     commit: option_env!("CONCHE_COMMIT"),

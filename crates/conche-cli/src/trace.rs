@@ -51,7 +51,6 @@ impl<S: Subscriber> Layer<S> for Trace {
     }
 }
 
-/// The fields of a [`PATHS`] event.
 #[derive(Debug, Default)]
 struct Known {
     peer: String,

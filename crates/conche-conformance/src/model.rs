@@ -20,11 +20,8 @@ use proptest::prelude::*;
 pub(crate) struct Plan {
     /// Start of the endpoint, in nanoseconds.
     pub(crate) start: u64,
-    /// `NSTART`.
     pub(crate) nstart: usize,
-    /// `MAX_RETRANSMIT`.
     pub(crate) max_retransmit: usize,
-    /// Events in order.
     pub(crate) steps: Vec<Step>,
 }
 
@@ -103,7 +100,6 @@ impl Default for Promises {
     }
 }
 
-/// The model endpoint.
 pub(crate) struct Endpoint<'a, C: Controller> {
     controller: &'a C,
     promises: Promises,
@@ -149,7 +145,6 @@ impl<'a, C: Controller> Endpoint<'a, C> {
         }
     }
 
-    /// Executes all steps of a plan.
     pub(crate) fn run(&mut self, plan: &Plan) {
         for step in &plan.steps {
             self.step(*step);
@@ -271,7 +266,6 @@ impl<'a, C: Controller> Endpoint<'a, C> {
         self.controller.drained(&mut self.peer, self.now, &load);
     }
 
-    /// Requests admission and checks the result.
     fn admission(&mut self, message: &Submission) -> Admission {
         let load = self.load();
         let answer = self.controller.admit(&mut self.peer, self.now, message, &load);

@@ -92,7 +92,6 @@ pub fn answer_alike<A: Controller + Debug, B: Controller>(one: &A, other: &B, pr
     });
 }
 
-/// Returns all results of a controller under a plan.
 fn trace<C: Controller>(controller: &C, promises: Promises, plan: &Plan) -> String {
     let mut endpoint = Endpoint::new(controller, promises, plan);
     endpoint.run(plan);

@@ -33,7 +33,6 @@ const PARAMETERS: [Parameter; 3] = [
     ("radios.flocklab.medium.sinr.fading.mean_bad", [50.0, 6_000.0], "ms"),
 ];
 
-/// The part of the scenario that is fitted.
 const PART: &str = "baseline";
 const DRAWS: u32 = 100;
 const STEPS: u32 = 100;

@@ -64,7 +64,6 @@ impl Entry {
 struct Contest<'a> {
     cell: &'a Cell,
     there: Vec<&'a Entry>,
-    /// Index of the baseline in `there`.
     baseline: Option<usize>,
 }
 

@@ -139,7 +139,6 @@ impl<W: Write> CaptureFile<W> {
         Ok(writer)
     }
 
-    /// Writes the finished blocks.
     fn write(&mut self) -> io::Result<()> {
         let blocks = self.blocks.encoder.get_mut();
         let written = self.writer.write_all(blocks);
@@ -174,7 +173,6 @@ impl Blocks {
         Ok(Self { encoder, frame: Vec::new() })
     }
 
-    /// Encodes a packet.
     fn packet(&mut self, packet: &Packet<'_>) -> io::Result<()> {
         let Self { encoder, frame } = self;
         packet.datagram.encapsulate(frame);

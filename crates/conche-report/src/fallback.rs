@@ -15,7 +15,6 @@ const ENOUGH_FOR_AN_AXIS: usize = 3;
 /// Maximum rows of a readable plot.
 const MOST_ROWS: usize = 120;
 
-/// Returns the plots of a study.
 pub(crate) fn plots(study: &Study) -> Vec<Plot> {
     let mut plots = Vec::new();
     let mut items: Vec<&str> = Vec::new();

@@ -2,7 +2,6 @@
 
 use std::fmt::{self, Write};
 
-/// The text of a page.
 #[derive(Debug, Default)]
 pub(crate) struct Html(String);
 
@@ -42,7 +41,6 @@ impl Html {
         self
     }
 
-    /// Returns the finished page.
     pub(crate) fn finish(self) -> String {
         self.0
     }

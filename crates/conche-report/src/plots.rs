@@ -77,7 +77,6 @@ fn chart(study: &Study, plot: &Plot, sections: &[Scenario]) -> Option<Chart> {
     Some(drawn.chart(study, plot, notes, &axis_titles(plot, &x, &columns[columns.len() / 2], unit)))
 }
 
-/// Returns the axis titles.
 fn axis_titles(plot: &Plot, x: &str, column: &str, unit: Unit) -> [String; 2] {
     let spaced = |text: &str| text.replace(['_', '{', '}'], " ").trim().to_owned();
     let or = |title: &String, otherwise: &str| if title.is_empty() { spaced(otherwise) } else { title.clone() };
@@ -86,7 +85,6 @@ fn axis_titles(plot: &Plot, x: &str, column: &str, unit: Unit) -> [String; 2] {
     [with_unit(or(&plot.x_axis.title, x), &plot.x_axis.unit), with_unit(or(&plot.y_axis.title, column), unit)]
 }
 
-/// Returns the symbol of a unit.
 pub(crate) fn symbol(unit: Unit) -> &'static str {
     match unit {
         Unit::Seconds => "s",
@@ -262,7 +260,6 @@ fn sorted(places: &[Place]) -> Vec<usize> {
     order
 }
 
-/// Returns the names of a study's schemes, in order.
 pub(crate) fn scheme_names(study: &Study) -> Vec<&str> {
     let document = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
     let schemes = document.map(|document| document.scenario().schemes.iter());

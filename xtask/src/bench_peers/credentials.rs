@@ -10,10 +10,8 @@ use anyhow::{Context, Result};
 
 use super::load::Protection;
 
-/// The pre-shared key.
 const KEY: &str = "conche bench key";
 
-/// The identity of the key.
 const IDENTITY: &str = "bench";
 
 /// Number of sockets with their own OSCORE keys.
@@ -25,7 +23,6 @@ const SERVERS: u8 = 0x80;
 /// The credentials of one measurement.
 pub struct Credentials {
     protection: Protection,
-    /// Directory of the files.
     directory: PathBuf,
 }
 

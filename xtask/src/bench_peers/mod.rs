@@ -49,7 +49,6 @@ use results::Results;
 use setup::Setup;
 use table::About;
 
-/// The document of the tables.
 const DOCUMENT: &str = "docs/performance.md";
 
 /// What to measure, and what to do with the results.
@@ -190,7 +189,6 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Replaces the tables in the document.
 fn write(project: &Project, page: &Page) -> Result<()> {
     let document = PEERS.replaced(&project.read(DOCUMENT)?, &format!("\n{page}\n")).context(DOCUMENT)?;
     fs::write(project.root.join(DOCUMENT), document).with_context(|| format!("cannot write {DOCUMENT}"))

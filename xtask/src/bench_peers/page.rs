@@ -19,7 +19,6 @@ pub struct Page {
     sections: Vec<Section>,
 }
 
-/// One table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Section {
     title: String,

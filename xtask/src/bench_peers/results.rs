@@ -107,7 +107,6 @@ fn is_disturbed(sample: &Sample) -> bool {
     sample.foreign > MOST_FOREIGN
 }
 
-/// Returns the median.
 fn median(mut numbers: Vec<f64>) -> Option<f64> {
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;

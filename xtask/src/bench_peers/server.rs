@@ -72,7 +72,6 @@ impl Server {
         bail!("the server does not answer through sessions");
     }
 
-    /// Checks that it still runs.
     fn check(&mut self) -> Result<()> {
         match self.process.0.try_wait()? {
             Some(status) => bail!("the server has ended with {status}; its log in target/bench-peers says why"),

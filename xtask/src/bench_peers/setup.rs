@@ -16,7 +16,6 @@ use crate::ci::packages;
 use crate::peers;
 use crate::project::Project;
 
-/// Conche's programs.
 const OURS: &str = "build --release -p conche-cli -p conche --bin conche --example bench_server --example bench_client";
 
 /// The command line of a program.

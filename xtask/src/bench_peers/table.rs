@@ -24,7 +24,6 @@ pub struct About {
     pub versions: Vec<(Peer, String)>,
 }
 
-/// The value of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     /// Ratio to another peer: of CPU time per request, and of the rate.
@@ -39,7 +38,6 @@ enum Column {
     Cpu,
     P50,
     P99,
-    /// Known peers.
     Known,
     PeerBytes,
     SessionBytes,

@@ -78,7 +78,6 @@ fn log(directory: &Path, step: &Step) -> PathBuf {
     directory.join(step.name).with_extension("log")
 }
 
-/// Runs a step, and returns whether it passed.
 fn run(step: &Step, directory: &Path, command: impl Fn(&Step) -> Result<process::Command>) -> Result<bool> {
     fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let log = log(directory, step);

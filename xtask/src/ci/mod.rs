@@ -38,7 +38,6 @@ pub struct Options {
     list: bool,
 }
 
-/// One step.
 struct Step {
     name: &'static str,
     what: &'static str,

@@ -12,7 +12,6 @@ use super::mode::Mode;
 use super::party::{Peer, Role};
 use crate::project::Project;
 
-/// The files of the cases, in the order of the report.
 const FILES: [&str; 5] = ["core", "link", "block", "observe", "irisa"];
 
 /// One case of the test descriptions.

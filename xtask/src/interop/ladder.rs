@@ -180,7 +180,6 @@ pub fn irregularity(captured: &[Captured], ladder: &[Line]) -> Option<String> {
     None
 }
 
-/// Whether it is an Empty Confirmable message.
 fn is_ping(message: &Message<'_>) -> bool {
     message.ty() == Type::Confirmable && message.code() == Code::EMPTY
 }

@@ -38,7 +38,6 @@ use report::{Column, Outcome, Row, Table};
 use run::Pair;
 use setup::Setup;
 
-/// The document of the results.
 const DOCUMENT: &str = "docs/interop.md";
 
 /// Concurrent cases without protection in each column.

@@ -80,7 +80,6 @@ pub struct Column {
 }
 
 impl Column {
-    /// Returns its heading.
     fn title(&self) -> String {
         match (self.peer, self.role) {
             (Peer::Conche, _) => "both conche".to_owned(),

@@ -172,7 +172,6 @@ fn take(step: &Step, client: &mut Client, tap: &Tap, kept: &mut BTreeMap<String,
     Ok(())
 }
 
-/// Waits for the client's expected output.
 fn listen(step: &Step, answers: bool, client: &Client, until: Instant) -> Result<()> {
     let (mut answered, mut notified) = (!answers, 0);
     while !answered || notified < step.notified {

@@ -21,13 +21,10 @@ const OURS: &str = "build --workspace --all-features --profile test --bin conche
 pub struct Setup {
     /// Programs and their dependencies.
     directory: PathBuf,
-    /// Sources of the programs.
     sources: PathBuf,
-    /// Cargo's output directory.
     ours: PathBuf,
     /// Java class path of Californium and its programs.
     class_path: String,
-    /// Python with aiocoap.
     python: String,
 }
 

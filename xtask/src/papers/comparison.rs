@@ -11,7 +11,6 @@ use conche_results::comparison::{Compared, Row, Standing, shown};
 use crate::block::COMPARISON;
 use crate::project::Project;
 
-/// The page.
 const PAGE: &str = "docs/comparison.md";
 
 /// Reads the comparison of a directory, if it has one.

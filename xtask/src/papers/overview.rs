@@ -50,7 +50,6 @@ fn cells(score: &Score) -> Vec<String> {
     [vec![of(score.within, score.promised), near(&score.fitted), near(&score.predicted)], claims.into()].concat()
 }
 
-/// A row of the table.
 struct Row<'a> {
     /// Short name, from its link.
     paper: &'a str,

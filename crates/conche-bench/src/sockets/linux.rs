@@ -23,7 +23,6 @@ const FEW: usize = 8;
 /// Maximum IPv4 UDP payload, and thus of a segmented send.
 const LARGEST_DATAGRAM: usize = 65_507;
 
-/// State of the batched system calls.
 #[derive(Debug)]
 pub(crate) struct Batch {
     headers: MultiHeaders<()>,

@@ -6,7 +6,6 @@ use std::time::Duration;
 use mio::net::UdpSocket;
 use mio::{Registry, Token};
 
-/// Needs no state.
 #[derive(Debug)]
 pub(crate) struct Batch;
 

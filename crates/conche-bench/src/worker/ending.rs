@@ -64,7 +64,6 @@ impl Worker<'_> {
         let _ = self.samples.send(Sample { thread: self.thread, came, next });
     }
 
-    /// Stops submitting requests.
     fn end(&mut self) {
         self.tally.unsent = self.schedule.stop(self.now);
         let deadline = match self.common.plan.until {
@@ -121,7 +120,6 @@ impl Worker<'_> {
     }
 }
 
-/// Subtracts the counts that a load test reports.
 fn difference(now: Stats, before: Stats) -> Stats {
     let mut difference = now;
     difference.datagrams_sent -= before.datagrams_sent;

@@ -38,7 +38,6 @@ impl Worker<'_> {
         }
     }
 
-    /// Deregisters all observations.
     pub(super) fn end_observations(&mut self) {
         for subscription in std::mem::take(&mut self.subscriptions).into_keys() {
             if let Ok(exchange) = self.endpoint.unsubscribe(self.now, subscription) {

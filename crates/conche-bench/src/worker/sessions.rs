@@ -101,7 +101,6 @@ impl Worker<'_> {
         }
     }
 
-    /// Handles a datagram of the last read.
     pub(super) fn take_record(&mut self, lane: u32, number: usize) {
         if let Some(secured) = &mut self.secured {
             secured.take(self.now, lane, self.sockets.received(number));

@@ -14,7 +14,6 @@ use crate::exit::UsageError;
 use crate::formats;
 use crate::request::{Message, option};
 
-/// The file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Mix {
@@ -42,7 +41,6 @@ struct Request {
     kind: Type,
 }
 
-/// A content format by number or name.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Format {

@@ -26,7 +26,6 @@ use crate::request::option::RawOption;
 use crate::request::payload::Payload;
 use crate::runtime;
 
-/// The end of the help text.
 const EXAMPLES: &str = "\
 Examples:
   conche bench coap://192.0.2.1/temperature                as fast as 16 clients with one request at a time go
@@ -116,7 +115,6 @@ enum Command {
     Compare(compare::Args),
 }
 
-/// Default number of endpoints.
 const ENDPOINTS: u32 = 16;
 
 /// Maximum wait for requests in flight at the end.
@@ -212,7 +210,6 @@ fn plan(args: &Args, uri: &Uri, global: &Global) -> anyhow::Result<Plan> {
     Ok(plan)
 }
 
-/// Builds the request that the arguments describe.
 fn kind(args: &Args, uri: &Uri) -> anyhow::Result<Kind> {
     let payload = match args.payload_size {
         Some(size) => filling(size)?,

@@ -21,7 +21,6 @@ use crate::show;
 /// Path below the user's settings directory.
 const DEFAULT: &str = "conche/conche.toml";
 
-/// The file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {

@@ -124,7 +124,6 @@ impl Asking {
         uri.is_secured() && !has_key && self.ca.is_none() && self.own.cert.is_none()
     }
 
-    /// Looks up this URI in the credentials file.
     fn find(&self, uri: &Uri, global: &Global) -> anyhow::Result<Found> {
         let found = Found::of(uri, self.config.as_deref())?;
         if global.verbose > 0

@@ -23,7 +23,6 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Minimum duration of a transfer before its progress is shown.
 const LONG: Duration = Duration::from_secs(2);
 
-/// Polling interval.
 const STEP: Duration = Duration::from_millis(500);
 
 /// The state of the open exchange.
@@ -33,9 +32,7 @@ pub struct Progress(Arc<Mutex<Course>>);
 #[derive(Clone, Copy, Debug, Default)]
 struct Course {
     state: State,
-    /// First transmission.
     sent: Option<Instant>,
-    /// Start of this state.
     since: Option<Instant>,
     transfer: Option<Transfer>,
 }
@@ -87,13 +84,11 @@ impl Progress {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a datagram.
     fn see(&self, sent: bool, datagram: &[u8]) {
         let mut course = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         course.transfer = Transfer::after(course.transfer, sent, datagram);
     }
 
-    /// Records an event of the client.
     fn hear(&self, message: &str, now: Instant) {
         let mut course = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let state = match message {

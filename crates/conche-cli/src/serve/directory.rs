@@ -76,7 +76,6 @@ pub struct Shared {
     truncated: Once,
 }
 
-/// The target of a path.
 enum Found {
     File {
         content: Vec<u8>,
@@ -306,7 +305,6 @@ impl Read for Unchanged {
     }
 }
 
-/// Returns the Content-Format of a file by its name.
 fn format(path: &str) -> Option<ContentFormat> {
     Path::new(path).extension().and_then(|extension| extension.to_str()).and_then(formats::of_extension)
 }

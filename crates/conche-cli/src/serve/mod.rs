@@ -127,7 +127,6 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
 /// direction. Larger bodies are streamed.
 pub const LARGEST: usize = 16 << 20;
 
-/// Returns the ETag of a representation.
 fn etag(content: &[u8]) -> [u8; 8] {
     let mut hasher = DefaultHasher::new();
     content.hash(&mut hasher);

@@ -70,7 +70,6 @@ impl Part {
         Ok(self)
     }
 
-    /// Replaces the old file.
     fn finish(mut self) -> Result<Code, Rejection> {
         let shared = Arc::clone(&self.shared);
         let _changing = shared.changing.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,5 @@
-//! `conche bench` over `coaps`: sessions are opened before the test or by it, and what stops that is told.
+//! `conche bench` over `coaps`: sessions opened before the test or as its load, and the errors that
+//! prevent them.
 #![cfg(unix)]
 
 use serde_json::{Value, json};
@@ -80,7 +81,7 @@ fn requests_are_protected_from_end_to_end_and_the_numbers_go_on_where_they_ended
     let [other_client, other_server] = others.pair();
     let (_server, address) = serve(&["--oscore", &server, "--oscore", &other_server]);
     let uri = format!("coap://{address}/test");
-    // The second begins behind the first, and one request in between fits.
+    // The second run continues the sequence numbers of the first, and one request in between fits.
     for (requests, threads) in [("400", "1"), ("300", "2")] {
         let keys = ["--oscore", &client, "--oscore", &other_client, "--threads", threads];
         let ended = ask(&[&["bench", "-q", "--json", &uri, "-w", "8", "-n", requests][..], &keys].concat());

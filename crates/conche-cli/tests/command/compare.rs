@@ -1,4 +1,4 @@
-//! `conche compare`: controllers over all cells, as a user meets it.
+//! `conche compare`: controllers over all cells, as a user sees it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,8 @@ use crate::common::{Ended, conche, run};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Runs of some milliseconds: clients before a slow uplink; a mix, and a part with a scheme of its own, are not compared.
+/// Runs of a few milliseconds: clients behind a slow uplink. The mix and the part with its own
+/// scheme are not compared.
 const SCENARIO: &str = r#"
 schema = 1
 name = "small"
@@ -81,7 +82,7 @@ impl Files {
         ended
     }
 
-    /// Into a directory of this name.
+    /// Stores the results in a directory with this name.
     fn keeps(&self, name: &str, arguments: &[&str]) -> Ended {
         let directory = self.path(name).display().to_string();
         self.succeeds(&[arguments, &["-o", &directory]].concat())
@@ -197,7 +198,7 @@ fn mistakes_say_what_would_be_right() {
 
 #[test]
 fn a_run_that_fails_leaves_a_gap_that_is_told() {
-    // Under the default a lost message takes seconds, for which there is no time.
+    // Under the default a lost message takes seconds, longer than the run.
     let scenario = SCENARIO.replace("duration = \"60s\"\nsweep", "time_limit = \"11s\"\nsweep");
     let scenario = scenario.replace("to = \"server\"\n\n[[schemes]]", "to = \"server\"\nexchanges = 5\n\n[[schemes]]");
     let ended = Files::with(&scenario).compare(&["--controllers", "default,cocoa", "--runs", "3"]);

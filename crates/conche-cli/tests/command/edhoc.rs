@@ -1,4 +1,4 @@
-//! Keys that client and server agree on (EDHOC), from files of `conche keygen --edhoc`.
+//! EDHOC key exchange with files of `conche keygen --edhoc`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use crate::common::{conche, listening, run};
 struct Files(tempfile::TempDir);
 
 impl Files {
-    /// The files of a client and a server that know each other.
+    /// The files of a client and a server with each other's credentials.
     fn pair() -> (Self, String, String) {
         let directory = tempfile::tempdir().expect("there is room");
         let name = directory.path().join("lamp").to_string_lossy().into_owned();
@@ -43,12 +43,12 @@ fn client_and_server_agree_on_keys_and_nobody_else_is_answered() {
     let secured = run(conche().args(["get", "coaps://127.0.0.1:1/test", "--edhoc", &client]));
     assert_eq!(secured.status, Some(2), "{}", secured.stderr);
     assert!(secured.stderr.contains("--edhoc is for coap://"), "{}", secured.stderr);
-    // Of another pair.
+    // A client of another pair.
     let (others, stranger, _) = Files::pair();
     let refused = run(conche().args(["get", &there, "--edhoc", &stranger]));
     assert_eq!(refused.status, Some(6), "{}", refused.stderr);
     assert!(refused.stderr.contains("no keys were agreed on"), "{}", refused.stderr);
-    // A server that is not the one of our file: the cause is told once.
+    // A server other than the one in our file: the cause is printed once.
     let (_thirds, unlike, _) = Files::pair();
     let other = fs::read_to_string(&client).expect("it was made");
     let peers =

@@ -1,5 +1,5 @@
-//! The command as a user types it: what it prints, where, and with which exit status. One program, since each that links the
-//! command takes seconds to build.
+//! The command as a user runs it: output and exit status. One test program, since each that links
+//! the command takes seconds to build.
 #![allow(missing_docs, reason = "a test")]
 
 mod bench;

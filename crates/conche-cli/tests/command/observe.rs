@@ -1,4 +1,4 @@
-//! `conche observe` and `conche get -s` as a user meets them.
+//! `conche observe` and `conche get -s` as a user sees them.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -61,7 +61,7 @@ fn ctrl_c_or_sigterm_deregisters_and_is_the_way_to_end_without_a_limit() {
         command.args(["observe", "-v", &format!("coap://{address}/obs-pumping")]).args(limit);
         let mut observer = Process(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts"));
         let mut first = String::new();
-        // Open until the end: a reader who has gone would end it as well.
+        // Open until the end: a closed pipe would end the command as well.
         let mut stdout = BufReader::new(observer.0.stdout.take().expect("it is piped"));
         stdout.read_line(&mut first).expect("a state");
         observer.signal(signal);
@@ -82,7 +82,7 @@ fn by_default_it_ends_with_a_deregistration_and_by_rst_with_a_reset_of_the_next_
         assert_eq!(ended.status, Some(0), "{ended:?}");
         let lines = || ended.stderr.lines();
         let sent = |what: &str| lines().position(|line| line.starts_with('>') && line.contains(what));
-        // The Reset that follows a ping of the server answers it.
+        // The first Reset after a ping of the server is the response to the ping.
         let pinged = lines().position(|line| line.starts_with('<') && line.contains("(a ping)"));
         let answer =
             pinged.and_then(|ping| lines().skip(ping).position(|line| line.contains(" RST ")).map(|at| ping + at));
@@ -91,7 +91,7 @@ fn by_default_it_ends_with_a_deregistration_and_by_rst_with_a_reset_of_the_next_
             .find(|(at, line)| Some(*at) != answer && line.starts_with('>') && line.contains(" RST "));
         let (deregistration, reset) = (sent(" Observe: 1"), reset.map(|(at, _)| at));
         assert_eq!(deregistration.is_some(), deregisters, "{cancel:?}: {}", ended.stderr);
-        // A notification that was on its way when it was deregistered is rejected, too.
+        // A notification in flight during the deregistration is rejected, too.
         assert!(reset.is_some() == rejects || reset > deregistration, "{cancel:?}: {}", ended.stderr);
     }
     assert_eq!(observe(address, "/obs-pumping", &["--cancel", "now"]).status, Some(2));

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::common::{conche, listening, run, serve};
 use serde_json::Value;
 
-/// The records of an event log.
+/// Reads the records of an event log.
 fn records(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).expect("a log");
     let records = text.split('\x1e').skip(1);
@@ -23,7 +23,7 @@ fn a_request_is_recorded_at_both_ends_in_files_that_are_complete_when_the_comman
     serve.args(["serve", "--demo", "--bind", "127.0.0.1:0", "--event-log"]).arg(&at_server);
     let (server, address) = listening(&mut serve);
     let uri = format!("coap://{address}/test");
-    // A response 4.04 is a failure, which is what one wants to look into.
+    // A response 4.04 is a failure, which users record to analyse.
     for (path, status) in [(uri.clone(), 0), (format!("{uri}/missing"), 4)] {
         let ended = run(conche().args(["get", &path, "--event-log"]).arg(&log).arg("--capture").arg(&capture));
         assert_eq!(ended.status, Some(status), "{}", ended.stderr);
@@ -44,7 +44,8 @@ fn a_request_is_recorded_at_both_ends_in_files_that_are_complete_when_the_comman
     assert_eq!(received, 2);
 }
 
-/// The names of a log's events, and whether there is a capture of some packets.
+/// Returns the vantage point and event names of a log, after checking that the capture has some
+/// packets.
 fn recorded(log: &Path, capture: &Path) -> (String, Vec<String>) {
     assert!(fs::read(capture).expect("a capture").len() > 200);
     let records = records(log);
@@ -80,7 +81,8 @@ fn pings_and_discoveries_are_recorded_and_so_is_what_a_relay_passes_on() {
     assert!(names.len() >= 3 * 4, "two pings and a request, each received and sent on in both directions: {names:?}");
 }
 
-/// The methods, codes and paths of CoAP that tshark finds in the sessions of a capture, with these arguments besides.
+/// Returns the CoAP codes and paths that tshark, with these extra arguments, finds in the sessions
+/// of a capture.
 #[cfg(unix)]
 fn dissected(capture: &Path, port: u16, more: &[String]) -> Vec<String> {
     let mut command = Command::new("tshark");
@@ -107,7 +109,7 @@ fn wireshark_reads_a_captured_session_with_the_key_log_of_either_end_and_not_wit
     let mut serve = conche();
     serve.args(["serve", "--demo", "--bind", "127.0.0.1:0", "--psk-keys"]).arg(file("keys"));
     let (_server, address) = listening(serve.env("SSLKEYLOGFILE", &at_server));
-    // Between the ends there are records only.
+    // The path between the ends carries only DTLS records.
     let (relay, between) = listening(conche().args(["relay", &address.to_string(), "--capture"]).arg(&capture));
     let mut get = conche();
     get.args(["get", "-u", "lamp-7", "--psk-key-file"]).arg(file("key")).arg(format!("coaps://{between}/test"));

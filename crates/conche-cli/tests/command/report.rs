@@ -1,4 +1,4 @@
-//! `conche report`: a page from a directory, and what is said of one that has no results.
+//! `conche report`: the page of a directory, and the error for a directory without results.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What `-o DIR` leaves on disk, and how a campaign goes on from it.
+//! The files that `-o DIR` writes, and campaigns that resume from them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,8 @@ use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Twelve runs of some milliseconds: clients of two schemes before a slow uplink, alone and in a mix, with phases.
+/// Twelve runs of a few milliseconds: clients of two schemes behind a slow uplink, alone and in a
+/// mix, with phases.
 const SCENARIO: &str = r#"
 schema = 1
 name = "small"
@@ -107,7 +108,7 @@ impl Campaign {
         serde_json::from_str(&self.file("manifest.json")).expect("JSON")
     }
 
-    /// The lines of the journal, which stand in the order in which runs end, in another one.
+    /// The lines of the journal, sorted, as they are written in the order in which runs end.
     fn journal(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.file("runs.ndjson").lines().map(str::to_owned).collect();
         lines.sort_unstable();
@@ -179,7 +180,7 @@ fn more_replications_take_those_that_are_there() {
 
 #[test]
 fn a_run_that_fails_is_named_and_the_rest_is_there() {
-    // Luck decides which runs end in time; with this seed a third of them does not.
+    // Which runs end in time depends on chance; with this seed a third of them do not.
     let scenario = SCENARIO
         .replace("duration = \"60s\"", "time_limit = \"40s\"")
         .replace("phases = [{ name = \"first\", lasts = \"20s\" }, { name = \"rest\", lasts = \"40s\" }]\n", "")
@@ -243,7 +244,7 @@ fn exchanges_are_kept_when_they_are_asked_for_and_runs_without_them_are_run_agai
     }
 }
 
-/// Runs a script with the directory of results as `d`; `CONCHE_PYTHON` names a Python that has pyarrow.
+/// Runs a script with the directory of results as `d`; `CONCHE_PYTHON` names a Python with pyarrow.
 fn python(directory: &Path, script: &str) {
     let python = std::env::var("CONCHE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let script =
@@ -252,7 +253,7 @@ fn python(directory: &Path, script: &str) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// What holds of both tables, and of the figures that are means.
+/// Checks of both tables, and of the values that are means.
 const CHECK: &str = "
 runs = pq.read_table(d / 'runs.parquet').to_pylist()
 figures = [json.loads(line) for line in open(d / 'figures.ndjson')]
@@ -304,7 +305,7 @@ fn tables_of_a_campaign_that_was_killed_are_read_as_well() {
     let journal = campaign.file("runs.ndjson");
     let half = journal.lines().take(5).map(|line| line.len() + 1).sum::<usize>();
     fs::write(campaign.path("results/runs.ndjson"), &journal.as_bytes()[..half + 40]).expect("it can be written");
-    // Of its exchanges nothing was closed either.
+    // The exchanges are cut short as well.
     let exchanges = campaign.path("results/exchanges.parquet");
     let file = fs::read(&exchanges).expect("exchanges");
     fs::write(&exchanges, &file[..file.len() - 9]).expect("it can be written");

@@ -1,4 +1,5 @@
-//! Keys on the command line: what is refused and with which words, and that no secret is told.
+//! Keys on the command line: rejected credentials and their messages, none of which reveals a
+//! secret.
 #![cfg(unix)]
 
 use std::collections::HashSet;
@@ -15,7 +16,7 @@ use crate::common::{Ended, Process, conche, listening, run};
 
 pub const KEY: &str = "a key of sixteen";
 
-/// Where nobody listens.
+/// A port without a server.
 const NOBODY: &str = "coaps://127.0.0.1:1/";
 
 /// A directory of files that only we may read.
@@ -30,7 +31,7 @@ impl Files {
         self.0.path().join(name).to_str().expect("a UTF-8 path").to_owned()
     }
 
-    /// A file that holds a secret.
+    /// Writes a file with a secret.
     pub fn secret(&self, name: &str, text: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
         fs::write(&path, text).expect("it can be written");
@@ -38,7 +39,7 @@ impl Files {
         path
     }
 
-    /// The names of a pair of credential files for OSCORE.
+    /// Writes a pair of OSCORE credential files, and returns their names.
     pub fn pair(&self) -> [String; 2] {
         let made = ask(&["keygen", "--oscore", &self.path("lamp")]);
         assert_eq!(made.status, Some(0), "{}", made.stderr);
@@ -56,7 +57,7 @@ pub fn serve(arguments: &[&str]) -> (Process, SocketAddr) {
     listening(serving(arguments).stderr(std::process::Stdio::null()))
 }
 
-/// A server that knows a lamp, and the files of the lamp: its key, and another.
+/// A server with a lamp's key, and the lamp's files: its key, and another.
 pub fn lamp() -> (Files, Process, SocketAddr) {
     let files = Files::new();
     let keys = files.secret("keys", format!("lamp:{KEY}\n"));
@@ -109,13 +110,13 @@ fn a_key_and_roots_exclude_each_other_but_what_is_typed_goes_before_the_environm
     assert!(both.stderr.contains("CONCHE_CA goes not with CONCHE_PSK_IDENTITY"), "{}", both.stderr);
     let roots = run(conche().args(["get", NOBODY, "--ca", "/nothing"]).envs(psk_environment));
     assert!(roots.stderr.contains("/nothing cannot be read"), "{}", roots.stderr);
-    // That the key is used is shown by what is said of it.
+    // The warning about the key shows that it is used.
     let used = run(conche().args(["get", NOBODY]).args(psk).env("CONCHE_CA", "/nothing"));
     assert!(used.stderr.contains("fewer than 16 bytes"), "{}", used.stderr);
     assert_eq!(used.status, Some(3), "{}", used.stderr);
 }
 
-/// A certificate or key of the tests of conche-dtls (DER), as RFC 7468 has it.
+/// Encodes a certificate or key of conche-dtls's tests from DER to PEM (RFC 7468).
 fn pem(label: &str, der: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digits = der.chunks(3).map(|three| {
@@ -141,7 +142,7 @@ fn a_private_key_that_is_not_that_of_the_certificate_is_refused_at_once() {
         assert!(ended.stderr.contains(&other) && ended.stderr.contains(&key), "{}", ended.stderr);
         assert_eq!(ended.status, Some(2), "{}", ended.stderr);
     }
-    // With its own it goes on, and finds nobody.
+    // With its own key the command proceeds, and reaches no server.
     let ended = show(&own);
     assert!(!ended.stderr.contains("cannot be used"), "{}", ended.stderr);
 }
@@ -252,7 +253,8 @@ fn a_made_key_is_random_and_opens_a_session_and_overwrites_nothing() {
     assert_eq!(fs::read(&server).expect("it is there"), before);
 }
 
-/// The sender's numbers of the requests that a client tells with `-v`, from the OSCORE option (RFC 8613 §6.1).
+/// Returns the sender sequence numbers in the OSCORE options (RFC 8613 §6.1) of requests printed by
+/// `-v`.
 fn numbers(told: &str) -> Vec<u64> {
     let options = told.lines().filter_map(|line| line.strip_prefix(">   OSCORE: 0x"));
     let number = |option: &str| {
@@ -268,7 +270,7 @@ fn requests_are_protected_from_end_to_end_and_no_number_comes_again_after_both_h
     let [client, server] = files.pair();
     let mut used = Vec::new();
     for round in 0..3 {
-        // It is killed at the end, without a chance to keep anything.
+        // Killed at the end of the round, without a chance to save its state.
         let (_server, address) = serve(&["--oscore", &server]);
         let there = format!("coap://{address}/test");
         let got = ask(&["get", &there, "--oscore", &client, "-v"]);

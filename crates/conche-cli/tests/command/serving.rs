@@ -1,4 +1,4 @@
-//! `conche serve DIR`, `conche ping`, `conche discover` and `conche relay` as a user meets them.
+//! `conche serve DIR`, `conche ping`, `conche discover` and `conche relay` as a user sees them.
 
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
@@ -11,7 +11,7 @@ fn ask(arguments: &[&str]) -> Ended {
     run(conche().args(arguments))
 }
 
-/// A directory with files, beside one that is not to be served, and a server of it.
+/// A directory of served files beside one that must not be served, and its server.
 struct Files {
     directory: TempDir,
     _server: Process,
@@ -45,7 +45,8 @@ impl Files {
         ask(&[&[method, &format!("coap://{}{path}", self.address)], arguments].concat())
     }
 
-    /// The code of the response to a request for these segments, which a client of good manners would not send.
+    /// Returns the response code of a request for these segments, which a well-behaved client would
+    /// not send.
     fn code_of(&self, method: u8, segments: &[&str]) -> u8 {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
         // CON without a token; Uri-Path is option 11, and each further one has the same number.
@@ -64,7 +65,7 @@ impl Files {
             let mut response = [0; 1500];
             socket.recv(&mut response).expect("a response");
             let [header, code, id @ ..] = *response.first_chunk::<4>().expect("it has 1500 bytes");
-            // A ping asks whether the source receives (Empty, Confirmable): a Reset answers it.
+            // A ping (Empty, Confirmable) validates the source address; a Reset answers it.
             if (header, code) != (0x40, 0) {
                 return code;
             }
@@ -78,7 +79,7 @@ impl Files {
     }
 }
 
-/// The value of an option of a response in JSON.
+/// Returns the value of an option of a response in JSON.
 fn option(json: &Value, name: &str) -> Option<String> {
     let options = json["options"].as_array().expect("options");
     let found = options.iter().find(|option| option["name"] == name)?;
@@ -155,7 +156,7 @@ fn blocks_have_the_size_that_is_asked_for() {
 #[test]
 fn a_block_of_a_file_that_has_changed_has_another_etag() {
     let files = Files::serve(&[]);
-    // Block2 1/0/1024, which asks for one block and nothing more.
+    // Block2 1/0/1024, which requests a single block.
     let second = |files: &Files| {
         let block = files.json("/large.txt", &["-O", "23,0x16"]);
         (option(&block, "ETag").expect("an ETag"), block["payload"].as_str().expect("text").to_owned())
@@ -179,7 +180,7 @@ fn nothing_outside_of_the_directory_and_nothing_hidden_is_reached() {
     for path in ["../secret/key", "sub/../../secret/key", "./../secret/key", "out/key", "out", "key"] {
         for method in [get, delete, put] {
             let code = files.code_of(method, &path.split('/').collect::<Vec<_>>());
-            // A link that is in the directory may be replaced, what it leads to not.
+            // PUT may replace a link in the directory, but not the link's target.
             let is_link = !path.contains('/') && method == put;
             assert!(code >> 5 == 4 || is_link, "{path}, method {method}: {}.{:02}", code >> 5, code & 0x1f);
         }

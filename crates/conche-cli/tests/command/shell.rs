@@ -5,11 +5,11 @@ use std::fs;
 
 use crate::common::{Ended, conche, run};
 
-/// All that `conche --help` lists, but for the help itself.
+/// All subcommands that `conche --help` lists, except `help`.
 fn subcommands() -> Vec<String> {
     let help = ask(&["--help"]).stdout;
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    // What an entry says may take several lines, which are indented more.
+    // Descriptions may continue on further lines, which are indented more.
     let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty()));
     let names: Vec<_> = names.filter(|name| *name != "help").map(str::to_owned).collect();
     assert!(names.len() > 10 && names.contains(&"observe".to_owned()), "{names:?}");
@@ -25,7 +25,7 @@ fn helps_are_wrapped_and_begin_with_what_a_command_has_of_its_own() {
     for subcommand in subcommands() {
         let help = ask(&[&subcommand, "--help"]).stdout;
         let too_wide: Vec<_> = help.lines().filter(|line| line.chars().count() > 100).collect();
-        // Examples stand as they are to be typed.
+        // Examples are not wrapped.
         assert!(too_wide.iter().all(|line| line.starts_with("  conche ")), "{subcommand}: {too_wide:?}");
     }
     let help = ask(&["observe", "--help"]).stdout;
@@ -52,7 +52,7 @@ fn completions_know_subcommands_controllers_and_papers() {
         for word in subcommands().iter().map(String::as_str).chain(["peak-hopper", "cocoa-fb1"]) {
             assert!(script.stdout.contains(word), "{word} for {shell}");
         }
-        // What clap_complete writes for fish has no values of positional arguments.
+        // The fish completions of clap_complete lack values of positional arguments.
         assert!(shell == "fish" || script.stdout.contains("anrw18"), "{shell}");
     }
 }

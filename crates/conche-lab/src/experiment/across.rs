@@ -8,7 +8,6 @@ use crate::metrics::Sample;
 use crate::metrics::statistic::{Measured, number, of_numbers};
 use crate::scenario::{By, Pick, Statistic, Value};
 
-/// All cells and their measurements.
 #[derive(Clone, Copy)]
 pub(super) struct Cells<'a> {
     pub(super) runs: &'a [CellRuns],

@@ -28,7 +28,6 @@ pub(super) struct View<'a> {
     pub(super) phase: Option<&'a Phase>,
     /// 0 for the whole run, then the number of the phase.
     pub(super) stretch: usize,
-    /// Index of its first sample.
     first: usize,
 }
 
@@ -103,7 +102,6 @@ impl<'a> View<'a> {
     }
 }
 
-/// Returns the metric and the index of its traffic.
 fn thing(cell: &Cell, value: &Value) -> (Metric, Option<usize>) {
     let place = |name: &String| cell.scenario.traffic.iter().position(|traffic| traffic.name == *name);
     (value.metric.clone(), value.traffic.as_ref().and_then(place))

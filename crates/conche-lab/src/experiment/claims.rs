@@ -148,7 +148,6 @@ fn judge(claim: &Claim, labels: &Labels<'_>, known: &Known<'_>, paper: &str) -> 
     Some([value, verdict])
 }
 
-/// Returns the verdict on a claim from the interval of its outcome.
 fn verdict(claim: &Claim, interval: Option<Interval>) -> Verdict {
     let Some(Interval { low, high }) = interval else { return Verdict::Inconclusive };
     let above = if claim.compare == Compare::Apart { Some(0.0) } else { claim.above };
@@ -164,10 +163,8 @@ fn verdict(claim: &Claim, interval: Option<Interval>) -> Verdict {
     }
 }
 
-/// The result of a comparison.
 struct Outcome {
     shown: f64,
-    /// Interval of `shown`.
     interval: Option<Interval>,
     /// Interval that decides the verdict.
     decides: Option<Interval>,

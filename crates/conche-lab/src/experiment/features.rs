@@ -4,7 +4,6 @@ use crate::report::Table;
 use crate::results::{Figure, Unit};
 use crate::scenario::{self, Scenario, Scheme};
 
-/// Returns the bytes of state per peer of each scheme.
 pub(super) fn figures(scenario: &Scenario) -> Vec<Figure> {
     let Some(shown) = &scenario.features else { return Vec::new() };
     let figure = |scheme: &Scheme| {
@@ -24,7 +23,6 @@ pub(super) fn figures(scenario: &Scenario) -> Vec<Figure> {
     scenario.schemes.iter().filter_map(figure).collect()
 }
 
-/// Returns the table of features, one line per scheme.
 pub(super) fn table(scenario: &Scenario) -> Option<Table> {
     let scenario::Features { title, .. } = scenario.features.as_ref()?;
     let yes = |feature: bool| if feature { "yes" } else { "-" }.to_owned();

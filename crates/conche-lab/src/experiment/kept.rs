@@ -12,7 +12,6 @@ use crate::metrics::statistic;
 use crate::scenario::Value;
 use crate::trial::Record;
 
-/// Returns the samples of a run, in order.
 pub(super) fn keep(runs: &CellRuns, outcome: &Samples) -> Vec<Kept> {
     let of_view = |view: View<'_>| {
         let kept = move |(place, sample): (usize, &Sample)| {

@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 
-/// Published values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Published(HashMap<String, HashMap<String, (f64, Option<f64>)>>);
 
@@ -41,7 +40,6 @@ impl Published {
         Ok(Self(values))
     }
 
-    /// The published value of a row and column.
     pub(super) fn of(&self, row: &str, column: &str) -> Option<f64> {
         Some(self.0.get(row)?.get(column)?.0)
     }

@@ -89,7 +89,6 @@ fn with_error(figure: &Figure) -> String {
     }
 }
 
-/// Values by row and column.
 #[derive(Clone, Debug)]
 struct Values<'a>(HashMap<(&'a str, &'a str), &'a Figure>);
 
@@ -114,7 +113,6 @@ struct View<'a> {
     columns: Vec<(&'a str, &'a str)>,
 }
 
-/// A line of a table under construction.
 struct Line<'a> {
     names: Vec<String>,
     cells: Vec<(String, Vec<&'a Figure>)>,

@@ -8,7 +8,6 @@ use super::Sample;
 use super::metric::{quotient, seconds, share};
 use crate::trial::{Record, Selection};
 
-/// Computes a metric of handshakes from a run.
 pub(super) fn sample(handshake: Handshake, run: &Record, of: Selection) -> Sample {
     let each = || run.flows_of(of).map(|flow| &flow.handshaken);
     let done = each().map(|handshaken| handshaken.done.len()).sum::<usize>() as f64;

@@ -152,7 +152,6 @@ pub(super) fn quotient(above: f64, below: f64) -> Sample {
     if below > 0.0 { Sample::Ratio(above, below) } else { Sample::None }
 }
 
-/// Returns a share in per cent.
 pub(super) fn share(part: f64, whole: f64) -> Sample {
     quotient(100.0 * part, whole)
 }

@@ -6,7 +6,6 @@ use super::Sample;
 use super::metric::{seconds, share};
 use crate::trial::{Flow, Record, Selection};
 
-/// Computes a metric of observations from a run.
 pub(super) fn sample(observed: Observed, run: &Record, of: Selection) -> Sample {
     let ages: Vec<Option<u128>> = run.flows_of(of).flat_map(ages).collect();
     match observed {

@@ -8,7 +8,6 @@ use super::Sample;
 use crate::stats::jain_index;
 use crate::trial::{Flow, Record, Selection};
 
-/// Computes a metric of received requests from a run.
 pub(super) fn sample(received: Received, run: &Record, of: Selection) -> Sample {
     let flows: Vec<&Flow> = run.flows_of(of).collect();
     let seconds = run.elapsed.as_secs_f64();
@@ -77,7 +76,6 @@ fn some(value: Option<f64>) -> Sample {
     value.map_or(Sample::None, Sample::One)
 }
 
-/// The bits of a request.
 fn bits(flow: &Flow) -> f64 {
     8.0 * flow.request_bytes as f64
 }

@@ -6,7 +6,6 @@ use super::Sample;
 use super::metric::share;
 use crate::trial::{Flow, Record, Selection};
 
-/// Computes a metric of bulk transfers from a run.
 pub(super) fn sample(transferred: Transferred, run: &Record, of: Selection) -> Sample {
     let flows = || run.flows_of(of);
     let goodput = |flow: &Flow| {

@@ -12,7 +12,6 @@ use crate::scenario::Tcp;
 use crate::units::Size;
 use crate::workload::{Tally, Timer};
 
-/// A planned transfer.
 #[derive(Clone, Debug)]
 pub(super) struct PlannedTcp {
     /// Index of its flow.
@@ -28,7 +27,6 @@ pub(super) struct PlannedTcp {
 type Host = Bulk<AnyController, Timer>;
 
 impl PlannedTcp {
-    /// Builds the host at one of its nodes.
     pub(super) fn host(&self, node: NodeId, controller: AnyController) -> Host {
         let bytes = |size: Size| usize::try_from(size.0).unwrap_or(usize::MAX);
         let (header, payload) = (bytes(self.tcp.header), bytes(self.tcp.payload));

@@ -6,7 +6,6 @@ use conche_netsim::{Instant, LinkId, NodeId};
 use super::network::Network;
 use crate::scenario::{Happening, Scenario};
 
-/// One change at an instant.
 pub(super) enum Step {
     /// Links get another configuration.
     Links(Vec<LinkId>, Box<LinkConfig>),

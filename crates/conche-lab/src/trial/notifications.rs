@@ -23,7 +23,6 @@ const CONFIRMABLE: u8 = 0;
 const ACKNOWLEDGEMENT: u8 = 2;
 
 impl Notifications {
-    /// Watches the notifications of these servers.
     pub(super) fn of(servers: BTreeSet<NodeId>) -> Self {
         Self { servers, ..Self::default() }
     }

@@ -60,7 +60,6 @@ impl Plan<'_> {
 }
 
 impl Role {
-    /// Returns the publisher of the observed topics, if any.
     pub(super) fn publisher(&self) -> Option<Publisher> {
         let topics: Vec<Topic> = self.topics.iter().map(|(_, topic)| topic.clone()).collect();
         (!topics.is_empty()).then(|| Publisher::new(topics, self.observers.clone()))

@@ -8,7 +8,6 @@ use conche_netsim::trace::{DropReason, Observer};
 #[derive(Debug)]
 pub(super) struct PacketCounts(pub(super) Vec<OfNode>);
 
-/// Counts of one node's exchanges.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OfNode {
     /// Transmissions of its requests.

@@ -20,7 +20,6 @@ use crate::scenario::{self, Count, Nstart, Outstanding, Phase, Scenario, Sender,
 use crate::units::Size;
 use crate::workload::{self, Limit, Responder, Topic, body_of};
 
-/// The role of a host.
 #[derive(Clone, Debug)]
 pub(super) struct Role {
     /// Requests that it sends, with the index of each flow.
@@ -64,13 +63,11 @@ const TWO_SENDERS: &str = "its clients send other traffic with an endpoint, or w
 const TWO_CONTROLLERS: &str =
     "its clients send other traffic under another controller, or notify; give it clients of its own";
 
-/// The roles of all hosts.
 pub(super) struct Plan<'a> {
     scenario: &'a Scenario,
     streams: Streams,
     /// NSTART under each scheme that shares the network.
     nstarts: Vec<u16>,
-    /// Clients planned so far.
     clients: usize,
     pub(super) flows: Vec<Flow>,
     pub(super) roles: BTreeMap<NodeId, Role>,

@@ -24,7 +24,6 @@ pub struct Standing {
 }
 
 impl Queues {
-    /// Watches a link.
     pub(super) fn watch(&mut self, id: LinkId, link: &str, above: Duration) {
         let (longest, stretch) = (Duration::ZERO, (Instant::ZERO, Instant::ZERO));
         self.0.entry(id).or_default().push(Standing { link: link.to_owned(), above, longest, stretch });

@@ -102,7 +102,6 @@ fn unfinished(flow: &Flow, place: usize, limit: Duration) -> String {
     )
 }
 
-/// A network with its hosts.
 struct Trial<'a> {
     cell: &'a Cell,
     simulation: Simulation<Occupant, (PacketCounts, (Queues, Notifications))>,
@@ -316,7 +315,6 @@ impl<'a> Trial<'a> {
         Ok(Occupant::Coap(Box::new(host)))
     }
 
-    /// Returns the controller of a client.
     fn controller(&self, control: Control) -> AnyController {
         let own = |place: usize| self.cell.scenario.traffic[place].controller.as_ref();
         match control {

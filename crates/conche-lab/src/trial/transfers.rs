@@ -21,14 +21,12 @@ pub(super) struct Mesh {
     pub(super) routing: Routing,
 }
 
-/// A planned transfer.
 #[derive(Clone, Debug)]
 pub(super) struct Planned {
     /// Index of its flow.
     pub(super) place: usize,
     pub(super) from: NodeId,
     pub(super) to: NodeId,
-    /// Congestion controller.
     pub(super) control: Control,
     pub(super) transfer: Transfer,
     /// Route, where routes are frozen.
@@ -63,7 +61,6 @@ pub(super) fn mote(mesh: &Mesh, node: NodeId, planned: &Planned, controller: Any
     Mote::new(node, mote_config(mesh.radio, transfer), router, role)
 }
 
-/// Returns the frame format of a transfer.
 pub(super) fn mote_config(radio: RadioId, transfer: &Transfer) -> MoteConfig {
     // The checked scenario guarantees that both fit into a frame.
     let octets = |size: Size| u8::try_from(size.0).unwrap_or(u8::MAX);

@@ -104,7 +104,6 @@ impl Flow {
         }
     }
 
-    /// Returns the time of the first message.
     pub(super) fn first(&self, stream: &mut Stream) -> Option<Instant> {
         match &self.pace {
             Pace::Closed => Some(self.start),
@@ -115,7 +114,6 @@ impl Flow {
         }
     }
 
-    /// Returns the time of the message after one at `now`.
     pub(super) fn next(&self, now: Instant, stream: &mut Stream) -> Option<Instant> {
         match &self.pace {
             Pace::Closed => None,
@@ -134,7 +132,6 @@ impl Flow {
         }
     }
 
-    /// Returns the number of messages due at `now`.
     pub(super) fn due(&self, now: Instant) -> u64 {
         match &self.pace {
             Pace::Closed => 0,

@@ -57,7 +57,6 @@ impl Publisher {
         }
     }
 
-    /// Changes a topic.
     pub(super) fn timer(&mut self, ctx: &mut Context<'_>, number: u32) {
         let now = ctx.now();
         let changes = &self.topics[number as usize].changes;

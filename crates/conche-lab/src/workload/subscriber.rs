@@ -54,7 +54,6 @@ impl Subscriber {
         }
     }
 
-    /// Registers with a server.
     pub(super) fn timer(&mut self, ctx: &mut Context<'_>, number: u32) {
         let request = Request::new(Code::GET, Body::EMPTY);
         match ctx.subscribe(self.servers[number as usize], request) {
@@ -99,7 +98,6 @@ impl Subscriber {
         }
     }
 
-    /// Handles the end of a subscription.
     fn over(&mut self, ctx: &mut Context<'_>, subscription: &SubscriptionId) {
         if let Some(number) = take(&mut self.observing, subscription) {
             ctx.set_timer(PAUSE, Timer::Register(number));

@@ -17,7 +17,6 @@ const CHARACTER: f64 = 6.3;
 const LONGEST_NAME: usize = 24;
 const TICKS: u32 = 5;
 
-/// The layout of a panel.
 struct Frame {
     width: f64,
     left: f64,
@@ -30,7 +29,6 @@ struct Frame {
     askew: bool,
 }
 
-/// Draws a panel.
 pub(super) fn panel(chart: &Chart, panel: &Panel, html: &mut Html) {
     let frame = Frame::of(chart);
     let name = if panel.title.is_empty() { String::new() } else { format!(", {}", panel.title) };

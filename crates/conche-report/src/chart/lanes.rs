@@ -12,20 +12,16 @@ const WIDTH: f64 = 640.0;
 /// Start of the time axis; names are to its left.
 const LEFT: f64 = 170.0;
 const TOP: f64 = 8.0;
-/// Height of a lane.
 const HEIGHT: f64 = 36.0;
-/// Height of the axis below.
 const AXIS: f64 = 36.0;
 const TICKS: u32 = 6;
 
-/// An exchange and its name.
 pub(crate) struct Lane<'a> {
     pub(crate) name: &'a str,
     pub(crate) colour: usize,
     pub(crate) of: &'a Timeline,
 }
 
-/// Draws the lanes.
 pub(crate) fn lanes(title: &str, lanes: &[Lane<'_>], html: &mut Html) {
     let bottom = TOP + HEIGHT * lanes.len() as f64;
     let longest = lanes.iter().map(|lane| lane.of.lasted_s);

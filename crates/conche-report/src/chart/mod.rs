@@ -45,7 +45,6 @@ pub(crate) struct Axis {
     pub(crate) to: Option<f64>,
 }
 
-/// A place on the horizontal axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Place {
     pub(crate) label: String,
@@ -60,7 +59,6 @@ pub(crate) struct Series {
     pub(crate) colour: usize,
 }
 
-/// Marks over one pair of axes.
 #[derive(Clone, Debug)]
 pub(crate) struct Panel {
     pub(crate) title: String,
@@ -78,19 +76,16 @@ pub(crate) struct Mark {
     pub(crate) published_interval: Option<(f64, f64)>,
     /// Values of a box: whisker, quartile, median, quartile, whisker.
     pub(crate) quartiles: Option<[f64; 5]>,
-    /// Tooltip.
     pub(crate) told: String,
 }
 
 impl Chart {
-    /// Whether the horizontal axis is numeric.
     fn is_numeric(&self) -> bool {
         matches!(self.kind, Kind::Line | Kind::Points)
             && self.places.len() > 1
             && self.places.iter().all(|place| place.number.is_some_and(|number| !self.x.log || number > 0.0))
     }
 
-    /// Whether a panel needs double width.
     fn is_wide(&self) -> bool {
         let columns = self.places.len() * if self.is_dodged() { self.series.len() } else { 1 };
         matches!(self.kind, Kind::Bars | Kind::Box) && columns > 18 || !self.is_numeric() && self.places.len() > 12

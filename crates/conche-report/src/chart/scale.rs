@@ -44,12 +44,10 @@ impl Scale {
         if high > self.low && high.is_finite() { Self { high, ..self } } else { self }
     }
 
-    /// Returns the axis between two positions.
     pub(crate) fn between(self, from: f64, to: f64) -> Self {
         Self { from, to, ..self }
     }
 
-    /// Whether the axis includes this value.
     pub(crate) fn contains(&self, value: f64) -> bool {
         value >= self.low && value <= self.high
     }

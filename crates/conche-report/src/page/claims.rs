@@ -75,7 +75,6 @@ fn line(study: &Study, figures: &HashMap<(&str, &str), &Figure>, (verdict, value
     html.raw("\n");
 }
 
-/// Formats a name as words.
 fn words(name: &str) -> String {
     name.replace('_', " ").replace('/', " · ")
 }

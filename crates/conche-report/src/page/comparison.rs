@@ -11,12 +11,10 @@ use super::tables;
 use crate::html::{Html, json_text};
 use crate::read::Results;
 
-/// Whether any directory has a comparison.
 pub(super) fn is_there(results: &[Results]) -> bool {
     results.iter().any(|of| !of.comparison.is_empty())
 }
 
-/// Writes all comparisons.
 pub(super) fn write(results: &[Results], html: &mut Html) {
     let compared: Vec<&Results> = results.iter().filter(|of| !of.comparison.is_empty()).collect();
     if compared.is_empty() {
@@ -45,7 +43,6 @@ pub(super) fn write(results: &[Results], html: &mut Html) {
     html.raw("]</script>\n</section>\n");
 }
 
-/// Cells by controllers.
 struct Grid<'a> {
     /// Least regret first.
     controllers: Vec<&'a str>,

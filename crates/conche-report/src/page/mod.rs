@@ -78,7 +78,6 @@ fn sections(results: &[Results]) -> Vec<Section<'_>> {
     named.zip(all()).map(|((number, name), (_, study))| Section { study, id: format!("e{number}"), name }).collect()
 }
 
-/// Writes one experiment.
 fn experiment(section: &Section<'_>, html: &mut Html) {
     let Section { study, id, name } = section;
     html.raw("<section id=").raw(id).raw("><h2>").text(title(study)).raw("</h2><p class=sub>").text(name);

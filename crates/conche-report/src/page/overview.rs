@@ -18,7 +18,6 @@ use crate::read::Results;
 /// Maximum columns that fit side by side.
 const MOST_METRICS: usize = 6;
 
-/// Writes the overview.
 pub(super) fn write(results: &[Results], sections: &[Section<'_>], html: &mut Html) {
     html.raw("<section id=overview><h1>Results</h1>\n");
     for of in results {

@@ -22,7 +22,6 @@ pub(super) fn write(study: &Study, html: &mut Html) {
     html.raw("</div>\n");
 }
 
-/// Writes a table and its notes.
 pub(super) fn table(of: &Table, html: &mut Html) {
     html.raw("<table><thead><tr>");
     for (place, head) in of.header.iter().enumerate() {

@@ -189,7 +189,6 @@ fn lines(file: &Path, mut each: impl FnMut(usize, &str) -> Result<(), ReadError>
     Ok(())
 }
 
-/// Parses a line.
 fn parsed<'a, T: serde::Deserialize<'a>>(file: &Path, line: usize, text: &'a str) -> Result<T, ReadError> {
     serde_json::from_str(text).map_err(|error| ReadError::Line {
         file: file.to_owned(),

@@ -21,11 +21,8 @@ pub struct Runs(HashMap<String, HashMap<String, Vec<(u32, f64)>>>);
 /// The timeline of an exchange in a cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
-    /// Cell.
     pub(crate) cell: CellId,
-    /// Replication.
     pub(crate) replication: u32,
-    /// Timeline.
     pub(crate) of: Timeline,
 }
 
@@ -87,7 +84,6 @@ pub(super) fn read(file: &Path, studies: &mut [Study]) -> Result<(), ReadError> 
     })
 }
 
-/// Returns the statistic of a column.
 fn statistic(study: &Study, column: &str) -> Statistic {
     let sections = study.experiment.as_ref().map(|experiment| experiment.document().sections());
     let mut values = sections.into_iter().flatten().flat_map(|section| &section.values);

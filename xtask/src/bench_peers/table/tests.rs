@@ -67,7 +67,6 @@ fn the_memory_of_a_session_stands_beside_how_fast_sessions_open() {
     assert!(text.contains("\nbytes/session: ") && text.contains(" 2000 idle sessions"), "{text}");
 }
 
-/// Returns the cells after a name.
 fn cells<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
     let row = text.lines().find_map(|line| line.strip_prefix("| ")?.strip_prefix(name)).expect("a row");
     row.split('|').map(str::trim).filter(|cell| !cell.is_empty()).collect()

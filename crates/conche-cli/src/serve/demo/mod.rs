@@ -34,7 +34,6 @@ const SEPARATE_DELAY: Duration = Duration::from_secs(5);
 /// application/xml
 const XML: ContentFormat = ContentFormat(41);
 
-/// The resources below `/path`.
 const BELOW_PATH: [&str; 3] = ["/path/sub1", "/path/sub2", "/path/sub3"];
 
 /// Maximum bytes of a body: clients' writes stay in memory.

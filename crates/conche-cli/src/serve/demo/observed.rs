@@ -46,7 +46,6 @@ pub fn router() -> Router {
     .fold(Router::new(), |router, (path, resource)| router.route(&path, resource))
 }
 
-/// The kind of resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
     Confirmable,
@@ -56,7 +55,6 @@ enum Shown {
     Pumping,
 }
 
-/// A resource that changes.
 #[derive(Debug)]
 struct Changing {
     shown: Shown,

@@ -37,7 +37,6 @@ fn anrw18(clients: &[u32], buffers: &[&str], schemes: &[&str], replications: u32
     reduced
 }
 
-/// A point as TOML.
 fn point(point: conche_lab::scenario::Point) -> toml::Value {
     let value = point.value.map(|value| ("value".to_owned(), value));
     let table = [("name".to_owned(), point.name.into())].into_iter().chain(value).collect();
