@@ -62,7 +62,7 @@ fn a_person_gets_rates_percentiles_and_bars() {
     let (_server, address) = serve();
     let ended = bench(&[&uri(address, "/test"), "-r", "200", "--poisson", "-z", "500ms", "--warm-up", "100ms"]);
     assert_eq!(ended.status, Some(0), "{}", ended.stderr);
-    for part in ["200 requests a second, poisson", "requests/s ", "2.05: ", "  99.9 % ", "retransmissions 0", "■"] {
+    for part in ["200 requests a second, poisson", "requests/s ", "2.05: ", "  99.9 % ", "retransmissions ", "■"] {
         assert!(ended.stdout.contains(part), "{part:?} in {}", ended.stdout);
     }
     let short = bench(&[&uri(address, "/test"), "-n", "20"]);

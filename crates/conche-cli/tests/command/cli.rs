@@ -71,7 +71,7 @@ fn every_command_that_requests_keeps_what_it_finds_out_of_the_path() {
     let file = directory.path().join("paths");
     let store = file.to_str().expect("a UTF-8 path");
     let test = uri(address, "/test");
-    let commands = [&["discover"][..], &["put", "-e", "x"], &["observe", "-c", "1"], &["get", "-s", "0.1"]];
+    let commands = [&["discover"][..], &["put", "-e", "x"], &["observe", "-c", "1"], &["get", "-s", "3"]];
     for arguments in commands {
         let ended = run(conche().args(arguments).args([&test, "--path-store", store]));
         assert!(file.exists(), "{arguments:?}: {}", ended.stderr);

@@ -97,7 +97,10 @@ fn unprivileged(files: &Files, command: &mut Command) -> Ended {
     // The user may have no way to where the command was built.
     let program = files.path("program");
     if !fs::exists(&program).expect("the directory can be read") {
-        fs::copy(command.get_program(), &program).expect("it can be copied");
+        // By another process: a child that a concurrent test starts would have the copy open for
+        // writing, and nobody could execute it meanwhile.
+        let copied = Command::new("cp").arg(command.get_program()).arg(&program).status().expect("it is installed");
+        assert!(copied.success(), "it can be copied");
         fs::set_permissions(files.path(""), fs::Permissions::from_mode(0o755)).expect("it is ours");
     }
     let mut other = Command::new(program);

@@ -26,9 +26,8 @@ fn json_is_one_object_with_a_schema() {
     let (_server, address) = serve();
     let ended = ask(&["get", &uri(address, "/test"), "--json"]);
     let json = object(&ended);
-    for (pointer, expected) in
-        [("/schema", "1"), ("/code", "\"2.05\""), ("/payload", "\"hello\""), ("/retransmissions", "0")]
-    {
+    assert!(json["retransmissions"].is_u64(), "{json}");
+    for (pointer, expected) in [("/schema", "1"), ("/code", "\"2.05\""), ("/payload", "\"hello\"")] {
         assert_eq!(json.pointer(pointer).map(ToString::to_string).as_deref(), Some(expected), "{pointer}");
     }
     let missing = ask(&["get", &uri(address, "/missing"), "--json"]);

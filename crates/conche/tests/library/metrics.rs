@@ -47,11 +47,11 @@ async fn an_exchange_is_counted_at_both_ends_and_its_path_is_told() {
 
     let text = client.metrics(9).await;
     check(&text);
+    let counter = |name: &str| sample(&text, &format!("conche_{name}_total")).expect("it is listed");
+    assert_eq!(counter("datagrams_sent") - counter("retransmissions"), 1.0);
+    assert!(counter("datagrams_received") >= 1.0);
     for (name, value) in [
-        ("conche_datagrams_sent_total", 1.0),
-        ("conche_datagrams_received_total", 1.0),
         ("conche_exchanges_opened_total", 1.0),
-        ("conche_retransmissions_total", 0.0),
         ("conche_datagrams_dropped_total{reason=\"malformed\"}", 0.0),
         ("conche_exchanges", 0.0),
         ("conche_peers", 1.0),
