@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!  arrived ──┬── answered in time ──> piggybacked on the ACK, over
-//!            └── separate_after ──> Empty ACK ──> answered ──> separate response, an exchange of ours
+//!            └── separate_after ──> Empty ACK ──> answered ──> separate response, an exchange
 //! ```
 
 #[cfg(feature = "oscore")]

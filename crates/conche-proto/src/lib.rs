@@ -5,8 +5,8 @@
 //! tokio, a simulator or an interrupt handler; all run the same protocol code.
 //!
 //! ```text
-//! in:   datagram ──> codec ──> message layer (deduplication) ──> incoming | exchange ──> event ──> application
-//! out:  application ──> exchange (admission) ──> peer (queue, IDs, controller) ──> outbox ──> codec ──> transmit
+//! in:   datagram ─> codec ─> deduplication ─> incoming | exchange ─> event ─> application
+//! out:  application ─> exchange ─> peer (queue, IDs, controller) ─> outbox ─> codec ─> transmit
 //! ```
 //!
 //! | module | contents |

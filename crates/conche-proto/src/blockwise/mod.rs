@@ -2,10 +2,10 @@
 //! them.
 //!
 //! ```text
-//!  client, Block1:  body ──> Transfer ──block──> … ──2.31──> Transfer ──last block──> … ──> response
-//!  client, Block2:  … ──first block──> Transfer ──asks for the next──> … ──last block──> joined response
-//!  server, Block1:  … ──block──> Assemblies ──2.31──> … ──last block──> joined request ──> application
-//!  server, Block2:  application ──> Representations ──first block──> …, and each block that is asked for
+//!  client, Block1:  body ─> Transfer ─block─> … ─2.31─> Transfer ─last block─> … ─> response
+//!  client, Block2:  … ─first block─> Transfer ─requests the next─> … ─last block─> joined response
+//!  server, Block1:  … ─block─> Assemblies ─2.31─> … ─last block─> joined request ─> application
+//!  server, Block2:  application ─> Representations ─first block─> …, and each requested block
 //! ```
 //!
 //! A client's transfer is one exchange, regardless of its number of messages. A server stores

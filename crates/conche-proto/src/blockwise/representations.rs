@@ -2,8 +2,8 @@
 //! §2.4).
 //!
 //! The table keeps the body of the first block, so that all blocks are of the same state of the
-//! resource. A request for a block of a missing body goes to the application, if the method is safe,
-//! and the block is taken from the new response.
+//! resource. A request for a block of a missing body goes to the application, if the method is
+//! safe, and the block is taken from the new response.
 //!
 //! A body is kept until its last block was sent or its client has been silent for some time. A full
 //! table refuses new responses instead of evicting bodies in use: otherwise, with more clients than

@@ -4,7 +4,7 @@
 //! ```text
 //!   Queued ──admitted──> Departing ──left──> AwaitingAck ──Empty ACK──> AwaitingResponse ──> over
 //!     ^                      ^                  │  │  │
-//!     └── more to send ──────│──────────────────│──┘  └── response, RST, given up, cancelled ──> over
+//!     └── more to send ──────│──────────────────│──┘  └── response, RST, give-up, cancel ──> over
 //!                            └──── expired ─────┘
 //! ```
 //!
@@ -175,8 +175,8 @@ impl<C: Controller> Exchange<C> {
         if self.confirmable { Type::Confirmable } else { Type::NonConfirmable }
     }
 
-    /// Returns the acknowledged transmission: exact if only one was sent, or if a handshake's answer
-    /// identifies it. The number of a transmission not yet sent is ignored.
+    /// Returns the acknowledged transmission: exact if only one was sent, or if a handshake's
+    /// answer identifies it. The number of a transmission not yet sent is ignored.
     pub(crate) fn acked_copy(&self) -> AckedCopy {
         let told = self.told_copy.map(|copy| copy.get() - 1).filter(|&copy| usize::from(copy) < self.sent.len());
         match told {

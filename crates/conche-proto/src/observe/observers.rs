@@ -40,7 +40,7 @@ pub enum ObserverEnd {
     /// The client registered again with the same token (RFC 7641 §4.1); that request follows.
     Replaced,
     /// The client had not proven its presence and was evicted for another one
-    /// ([`ObserverChecks`](crate::ObserverChecks)).
+    /// ([`ObserverChecks`]).
     Displaced,
     /// The state has another Content-Format than the first response: the client was sent 4.06
     /// (RFC 7641 §4.2).

@@ -1,7 +1,7 @@
 //! [`Subscriptions`]: what this endpoint observes elsewhere (RFC 7641 §3).
 //!
 //! ```text
-//!  registering ──response with Observe──> fresh ──Max-Age and 5 to 15 s──> stale ──registered again──> fresh
+//!  registering ─response with Observe─> fresh ─Max-Age + 5 to 15 s─> stale ─re-registered─> fresh
 //! ```
 
 use core::fmt;

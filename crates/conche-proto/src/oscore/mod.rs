@@ -2,8 +2,8 @@
 //! proxies.
 //!
 //! ```text
-//! request:   inner request ──> protect_request ──> outer request ~~> unprotect_request ──> inner request
-//! response:  inner response <── unprotect_response <~~ outer response <── protect_response <── inner response
+//! request:   inner ──> protect_request ──> outer request ~~> unprotect_request ──> inner
+//! response:  inner <── unprotect_response <~~ outer response <── protect_response <── inner
 //! ```
 //!
 //! Two ends share [`Credentials`]. Each derives a [`Context`] from them and stores it in

@@ -2,17 +2,17 @@
 //! appendix B.2).
 //!
 //! ```text
-//!   client                                                                    server
-//!   request 1, keys of R1               kid context: R1       ->  it is authentic, and may be old: nothing is kept of it
-//!   new keys                            <-  kid context: R2       4.01, keys of R2 || R1
-//!   the request again, keys of R2 || R3   kid context: R2 || R3 ->  R2 was offered a short time ago: new keys
+//!   client                                                        server
+//!   request, keys of R1          kid context: R1       ->  authentic, maybe a replay: not stored
+//!   new keys                     <-  kid context: R2       4.01, keys of R2 || R1
+//!   request, keys of R2 || R3    kid context: R2 || R3 ->  R2 was offered recently: new keys
 //! ```
 //!
 //! The ID context takes these values in turn. During the renewal, the kid context is an encoded
 //! CBOR byte string; after the client has received an answer, it is R2 || R3 itself. R2 consists of
 //! a random number, the time and a MAC, so that the server can verify it without storing it. After
-//! the server accepts one of its offers, it accepts no earlier offer. Thus no keys are ever agreed on
-//! twice, and a replayed request only gets another offer, which is useless without the keys.
+//! the server accepts one of its offers, it accepts no earlier offer. Thus no keys are ever agreed
+//! on twice, and a replayed request only gets another offer, which is useless without the keys.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;

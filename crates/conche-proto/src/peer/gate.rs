@@ -32,7 +32,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 /// The minimum window, also used for a path without state: NSTART of an adaptive CoAP
-/// (draft-ietf-core-cocoa-03 §4.3) [assumption].
+/// (draft-ietf-core-cocoa-03 §4.3) \[assumption\].
 const LEAST: u32 = 4;
 /// The maximum window: the number of message IDs of a single peer.
 const MOST: u32 = 1 << 16;

@@ -1,4 +1,4 @@
-//! Decoding and encoding allocate nothing, and what owns its bytes allocates less often than there are messages.
+//! Decoding and encoding do not allocate, and owned types allocate less than once per message.
 
 use allocation_counter::measure;
 use conche_proto::codec::{
@@ -57,7 +57,7 @@ const RESPONSE: [u8; 60] = {
     datagram
 };
 
-/// Takes `messages` responses into `pool`, keeping the last `kept`, and answers how much was allocated.
+/// Stores `messages` responses in `pool`, keeping the last `kept`; returns the allocations.
 fn pooling(pool: &mut MessagePool, messages: usize, kept: usize) -> allocation_counter::AllocationInfo {
     let mut window: Vec<Option<OwnedMessage>> = vec![None; kept.max(1)];
     measure(|| {

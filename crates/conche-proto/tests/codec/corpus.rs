@@ -1,9 +1,9 @@
-//! Every datagram of the corpus is decoded to the fields that it gives, or refused for the reason that it gives.
+//! Decodes every datagram of the corpus and compares fields or error with the corpus.
 
 use conche_proto::codec::{DecodeErrorKind, Header, Message, OwnedMessage};
 use serde_json::Value;
 
-/// A datagram of the corpus and what decoding it must give.
+/// A datagram of the corpus and the expected result of decoding.
 struct Entry {
     id: String,
     datagram: Vec<u8>,
@@ -85,7 +85,7 @@ fn kind(decode: &Value) -> DecodeErrorKind {
     }
 }
 
-/// The datagrams of the corpus that are CoAP, those of sequences included.
+/// Returns the CoAP datagrams of the corpus, including those in sequences.
 fn entries() -> Vec<Entry> {
     let corpus = include_str!("../data/malformed-datagrams.json");
     let corpus: Value = serde_json::from_str(corpus).expect("the corpus is JSON");
@@ -101,7 +101,7 @@ fn entries() -> Vec<Entry> {
     entries
 }
 
-/// A datagram too long to be written down: prefix, a byte repeated, suffix.
+/// Generates a long datagram: a prefix, a repeated byte, a suffix.
 fn generate(recipe: &Value) -> Vec<u8> {
     let count = recipe["count"].as_u64().and_then(|count| usize::try_from(count).ok()).expect("a count");
     let suffix = if recipe["suffix"].is_null() { Vec::new() } else { bytes(&recipe["suffix"]) };

@@ -1,4 +1,4 @@
-//! The seeds of the fuzz targets, replayed: what fuzzing once found, and the corpus that it starts from, stay sound.
+//! Replays the seeds of the fuzz targets: the initial corpus and past findings.
 
 #[path = "../../../../fuzz/bodies/decode.rs"]
 mod decode;

@@ -1,4 +1,5 @@
-//! The codec through its public interface: properties, the corpus of malformed datagrams, allocations, the seeds of fuzzing.
+//! Tests of the codec's public interface: properties, malformed datagrams, allocations, fuzzing
+//! seeds.
 
 mod allocations;
 mod corpus;

@@ -1,4 +1,4 @@
-//! What must hold for all datagrams and all messages.
+//! Properties of all datagrams and all messages.
 
 use std::ops::Range;
 
@@ -84,7 +84,7 @@ proptest! {
     }
 }
 
-// Two tests, since this takes longer than all others together.
+// Two tests, because this one takes longer than all others together.
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(5_000))]
 
@@ -105,7 +105,8 @@ fn every_option_sequence_of_three_bytes_decodes_as_the_reference_does() {
     let mut datagram = [0x40, 0x01, 0, 0, 0, 0, 0];
     for first in 0..=u8::MAX {
         for second in 0..=u8::MAX {
-            // The third byte matters by its nibbles' kinds and as a low byte; these values show all of them.
+            // The third byte matters by the kinds of its nibbles and as a low byte; these values
+            // cover all.
             for third in [0x00, 0x01, 0x0c, 0x0d, 0x0e, 0x0f, 0xc0, 0xd0, 0xe0, 0xf0, 0xf2, 0xf3, 0xfe, 0xff] {
                 datagram[4..].copy_from_slice(&[first, second, third]);
                 assert_agrees_with_reference(&datagram);
@@ -253,14 +254,14 @@ fn encode_body(body: &Body) -> Vec<u8> {
     buffer
 }
 
-/// Bytes that often are a message: arbitrary ones, and arbitrary ones behind a sound header.
+/// Arbitrary bytes, and arbitrary bytes after a valid header, which are often a message.
 fn datagram() -> impl Strategy<Value = Vec<u8>> {
     let bytes = || vec(any::<u8>(), 0..48);
     prop_oneof![
         bytes(),
         (0_u8..64, any::<[u8; 3]>(), bytes())
             .prop_map(|(first, header, rest)| { [&[0x40 | first][..], &header, &rest].concat() }),
-        // Small bytes make many short options.
+        // Small bytes form many short options.
         (any::<[u8; 3]>(), vec(prop_oneof![0_u8..0x40, any::<u8>()], 0..48))
             .prop_map(|(header, rest)| { [&[0x40][..], &header, &rest].concat() }),
     ]
@@ -272,7 +273,7 @@ fn message() -> impl Strategy<Value = Fields> {
 }
 
 prop_compose! {
-    /// The same of one of these types.
+    /// The fields of a message of one of these types.
     fn message_of(types: Range<u8>)(
         ty in types,
         code in 1_u8..,

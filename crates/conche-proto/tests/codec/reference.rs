@@ -1,4 +1,5 @@
-//! A second decoder, written to be read beside RFC 7252 §3 and RFC 8974 §2.1, and without regard to speed: what the codec is compared to.
+//! A second decoder for comparison, written after RFC 7252 §3 and RFC 8974 §2.1 for readability,
+//! not speed.
 
 /// The fields of a well-formed message.
 #[derive(Debug, PartialEq, Eq)]
@@ -11,7 +12,7 @@ pub struct Fields {
     pub payload: Vec<u8>,
 }
 
-/// The fields of the message, `None` for a malformed one; with tokens of so many bytes at most.
+/// Decodes a message with tokens of at most `longest` bytes; `None` if it is malformed.
 pub fn decode(datagram: &[u8], longest: u64) -> Option<Fields> {
     let mut input = datagram.iter().copied();
     let first = input.next()?;

@@ -1,15 +1,15 @@
-//! The checked-in inputs of a fuzz target, run through its body.
+//! Runs the checked-in inputs of a fuzz target.
 
 use std::path::Path;
 
-/// Runs all of them, of which there are at least so many.
+/// Runs all inputs, at least `least` of them.
 pub fn replay(target: &str, least: usize, body: fn(&[u8])) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
     let mut seeds = 0;
     for entry in std::fs::read_dir(&directory).expect("the seeds are checked in") {
         let path = entry.expect("the seeds can be listed").path();
         let seed = std::fs::read(&path).expect("a seed can be read");
-        // Captured and shown only when the seed fails.
+        // Captured, and shown only if the seed fails.
         println!("{}", path.display());
         body(&seed);
         seeds += 1;

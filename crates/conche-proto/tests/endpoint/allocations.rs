@@ -1,4 +1,4 @@
-//! How often an endpoint asks for memory when it serves a request, in the steady state.
+//! Allocations per request served, in the steady state.
 
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Bytes, Code, Encoder, MessageId, OptionNumber, Token, Type};
@@ -8,14 +8,14 @@ type Server = Endpoint<u32, AnyController>;
 
 const REQUESTS: u16 = 1_000;
 
-/// Serves one GET and answers it with this payload.
+/// Serves one GET with this payload.
 fn serve(server: &mut Server, id: u16, payload: &Bytes) {
     let mut datagram = [0; 64];
     let token = Token::from(*b"8 bytes!");
     let mut encoder =
         Encoder::new(&mut datagram, Type::Confirmable, Code::GET, MessageId(id), &token).expect("room for a header");
     let length = encoder.option(OptionNumber::URI_PATH, b"test").expect("room for an option").finish();
-    // The application's own: what it answers with.
+    // Allocated by the application.
     let body = Body::builder().payload(payload.clone()).build().expect("no options");
     let mut body = Some(body);
     let allocations = allocation_counter::measure(|| {
@@ -43,7 +43,7 @@ fn allocations(payload: &'static [u8]) -> u64 {
     let controller = AnyController::by_name("default").expect("a known name");
     let mut server = Endpoint::new(EndpointConfig::default(), controller, [1; 32]).expect("legal parameters");
     let payload = Bytes::from_static(payload);
-    // Tables grow now and then; by now they hold what follows.
+    // Let the tables grow to their final size.
     for id in 0..8 * REQUESTS {
         serve(&mut server, id, &payload);
     }
@@ -54,7 +54,7 @@ fn allocations(payload: &'static [u8]) -> u64 {
     COUNTED.with(std::cell::Cell::get)
 }
 
-/// A chunk of 256 entries and one of requests are allocated now and then.
+/// Occasionally a chunk of 256 entries and one of requests are allocated.
 const NOW_AND_THEN: u64 = 40;
 
 #[test]

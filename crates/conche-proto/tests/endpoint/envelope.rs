@@ -1,4 +1,4 @@
-//! The safety envelope around controllers that are broken on purpose.
+//! The safety envelope around deliberately broken controllers.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use conche_proto::{EndpointConfig, Envelope, Failure, Instant, Reliability};
 
 use crate::support::{CLIENT, SERVER, World, end_of, ms, request, request_with_payload, s};
 
-/// A controller that gives the same answers whatever happens.
+/// A controller with constant answers.
 #[derive(Clone, Copy, Debug)]
 struct Stubborn {
     admission: fn(Instant) -> Admission,
@@ -21,7 +21,7 @@ struct Stubborn {
     departure: fn(Instant) -> Instant,
 }
 
-/// One that does no harm, for others to differ from.
+/// A harmless one, as a base for the others.
 const HARMLESS: Stubborn = Stubborn {
     admission: |_| Admission::Send,
     timeout: |attempt| Duration::from_secs(2 << attempt.min(4)),
@@ -73,7 +73,7 @@ impl From<Stubborn> for AnyController {
     }
 }
 
-/// The spans between the copies of one request to a black hole, and its end.
+/// Returns the intervals between the transmissions of a request to a black hole, and its end.
 fn black_hole(config: &EndpointConfig, controller: Stubborn) -> (Vec<Duration>, Duration, Failure) {
     let mut world = World::client_of(config, controller.into());
     let asked = world.request(request(Code::GET, "/test"));
@@ -95,7 +95,7 @@ fn a_timeout_of_zero_is_raised_to_the_floor() {
 fn a_huge_timeout_is_cut_to_the_cap() {
     let huge = Stubborn { timeout: |_| Duration::MAX, ..HARMLESS };
     let (gaps, end, failure) = black_hole(&EndpointConfig::default(), huge);
-    // A copy after 60 s would leave outside MAX_TRANSMIT_SPAN.
+    // A retransmission after 60 s would be outside MAX_TRANSMIT_SPAN.
     assert_eq!((gaps, end, failure), (vec![], s(60), Failure::TimedOut));
 }
 
@@ -145,7 +145,7 @@ fn a_departure_in_the_past_is_now() {
 fn a_departure_in_the_far_future_expires_in_the_queue() {
     let never = Stubborn { admission: |_| Admission::At(Instant::FAR_FUTURE), ..HARMLESS };
     let (gaps, end, failure) = black_hole(&EndpointConfig::default(), never);
-    // A pause may be longer than a queue's lifetime, by EXCHANGE_LIFETIME.
+    // A pause may exceed the queue lifetime by EXCHANGE_LIFETIME.
     assert_eq!((gaps, end, failure), (vec![], s(60 + 247), Failure::QueueExpired));
 }
 

@@ -1,4 +1,4 @@
-//! What an idle peer takes, counted at the allocator, under every congestion controller; what an endpoint takes.
+//! Memory of an idle peer under every controller, and of an endpoint, measured at the allocator.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,10 +6,10 @@ use conche_proto::cc::any::{ALL, AnyController};
 use conche_proto::codec::{Body, Code};
 use conche_proto::{Endpoint, EndpointConfig, Instant, Limits, Output, Request, SharedConfig};
 
-/// A chunk more than a power of two: all places are taken, and the index has most to spare.
+/// One chunk more than a power of two: all places are used, and the index has its maximum slack.
 const PEERS: u32 = 8_192 + 256;
 
-/// Bytes that an endpoint holds once it has asked so many peers, all of which are idle again.
+/// Returns the bytes held by an endpoint after requests to this many peers, all idle again.
 fn bytes_held(controller: AnyController) -> i64 {
     let limits = Limits { peers: PEERS as usize, ..Limits::default() };
     let config = EndpointConfig { limits, ..EndpointConfig::default() };
@@ -61,8 +61,7 @@ fn an_endpoint_takes_1536_bytes_at_most_and_2048_with_a_request_under_way() {
     }
 }
 
-/// A request that waits for its response, and what is remembered of one beside its reply: this does not compile if they take
-/// more.
+/// Compile-time limits for a waiting request, and for a deduplication entry without its reply.
 #[cfg(target_pointer_width = "64")]
 const _: () = {
     type Server = Endpoint<SocketAddr, AnyController>;

@@ -1,4 +1,4 @@
-//! Handshakes of what stands below an endpoint, under the congestion control of their destination.
+//! Handshakes of a lower layer, under the congestion control of their destination.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const SERVER: u32 = 1;
 struct Client {
     endpoint: Endpoint<u32, AnyController>,
     now: Instant,
-    /// Datagrams that have left, flights that may, and what has failed.
+    /// Sent datagrams, permitted flights, and failures.
     left: Vec<(u32, Vec<u8>)>,
     flights: Vec<(Instant, ExchangeId)>,
     failed: Vec<(ExchangeId, Failure)>,
@@ -34,7 +34,7 @@ impl Client {
         Self { endpoint, now: Instant::ZERO, left: Vec::new(), flights: Vec::new(), failed: Vec::new() }
     }
 
-    /// Polls until it waits; the answer is until when.
+    /// Polls until the endpoint waits; returns the time of the next wake-up.
     fn drain(&mut self) -> Option<Instant> {
         let mut buffer = [0; 1280];
         loop {
@@ -66,7 +66,7 @@ impl Client {
         self.drain();
     }
 
-    /// Waits until the next copy may leave, which it does; how long that took.
+    /// Waits until the next retransmission may leave, and sends it; returns the wait.
     fn repeated(&mut self, handshake: ExchangeId) -> Duration {
         let (since, before) = (self.now, self.flights.len());
         loop {
@@ -185,7 +185,7 @@ fn a_handshake_waits_for_the_slot_of_an_exchange() {
     client.ask();
     let handshake = client.begin(SERVER);
     assert_eq!((client.left.len(), client.flights.len()), (1, 0));
-    // Nobody may be told of what cannot have been.
+    // The answer to a flight not sent must not be reported.
     client.leaves(handshake, false);
     client.endpoint.flight_answered(client.now, handshake, Some(0));
     client.now += ms(50);

@@ -1,4 +1,4 @@
-//! Drawn runs of two endpoints, as fuzzing begins with them, and others.
+//! Random runs of two endpoints, including the seeds of fuzzing.
 
 #[path = "../../../../fuzz/bodies/hostile_endpoint.rs"]
 mod hostile_endpoint;

@@ -1,4 +1,4 @@
-//! Two endpoints and a link that loses, duplicates and reorders, under every controller.
+//! Two endpoints over a link that loses, duplicates and reorders, under every controller.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -43,7 +43,7 @@ proptest! {
         let transmission = TransmissionParameters { nstart, ..TransmissionParameters::default() };
         let mut world = World::pair_of(&with_transmission(transmission), &controller, seed);
         world.link = lossy_link(seed, loss, duplication, jitter_ms);
-        // BDP-CoAP paces retransmissions too, so gaps may shrink though timeouts do not.
+        // BDP-CoAP also paces retransmissions, so intervals may shrink although timeouts do not.
         for node in [CLIENT, SERVER] {
             world.node(node).checker.backoff_shows = !named.name.starts_with("bdp");
         }
@@ -82,7 +82,8 @@ fn on_a_link_without_loss_every_controller_completes_every_request_without_a_ret
     for named in ALL {
         let mut config = EndpointConfig::default();
         if named.name == "bdp-literal" {
-            // As printed it begins with a message in two seconds, and grows by a few per cent in ten.
+            // As published, it starts with one message per two seconds and grows by a few percent
+            // in ten.
             config.queue_lifetime = Duration::from_secs(600);
         }
         let mut world = World::pair_of(&config, &named.controller(), 3);

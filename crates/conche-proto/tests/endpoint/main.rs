@@ -1,7 +1,7 @@
-//! The endpoint through its public interface, in virtual time: the corpus of malformed datagrams, RFC 7252 and RFC 7641
-//! requirement by requirement, block-wise transfer, threats, broken controllers, lossy links, scripts of arbitrary
-//! operations, what it asks of the heap, and the security contexts of OSCORE. One program, since each compiles the endpoint
-//! for itself.
+//! Tests of the endpoint's public interface in virtual time: malformed datagrams, RFC 7252 and
+//! RFC 7641 by requirement, block-wise transfer, threats, broken controllers, lossy links, random
+//! scripts, allocations, and OSCORE contexts. A single program, since each would compile the
+//! endpoint again.
 #![allow(clippy::cast_possible_truncation, reason = "test data is small")]
 
 mod allocations;

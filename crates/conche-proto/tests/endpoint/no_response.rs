@@ -1,4 +1,4 @@
-//! Requests that do not want some responses (RFC 7967), from both sides.
+//! No-Response (RFC 7967), at both sides.
 
 use conche_proto::codec::{Body, Code, NoResponse, OptionNumber, OwnedMessage, Type};
 use conche_proto::{EndpointConfig, Event, Failure, Reliability, Request, Response};

@@ -33,7 +33,7 @@ fn ask(client: &mut Client, now: Instant, peer: u32) -> Vec<u8> {
     buf[..transmit.len].to_vec()
 }
 
-/// The first timeout of what has just left.
+/// Returns the initial timeout of the message just sent.
 fn timeout(client: &mut Client, now: Instant) -> Duration {
     match client.poll(now, &mut [0; 1280]) {
         Output::Wait(Some(until)) => until - now,
@@ -41,7 +41,7 @@ fn timeout(client: &mut Client, now: Instant) -> Duration {
     }
 }
 
-/// What leaves now, and to whom, until nothing more does.
+/// Returns all datagrams sent now, with their destinations.
 fn leaving(client: &mut Client, now: Instant) -> Vec<(u32, Vec<u8>)> {
     let (mut buf, mut left) = ([0; 1280], Vec::new());
     loop {
@@ -53,7 +53,7 @@ fn leaving(client: &mut Client, now: Instant) -> Vec<(u32, Vec<u8>)> {
     }
 }
 
-/// Requests to all of these peers at once; what of them leaves.
+/// Sends requests to all of these peers; returns the datagrams sent.
 fn ask_all(client: &mut Client, now: Instant, peers: impl Iterator<Item = u32>) -> Vec<(u32, Vec<u8>)> {
     for peer in peers {
         client.request(now, peer, Request::new(Code::GET, Body::EMPTY)).expect("there is room");
@@ -61,7 +61,7 @@ fn ask_all(client: &mut Client, now: Instant, peers: impl Iterator<Item = u32>) 
     leaving(client, now)
 }
 
-/// An exchange with a peer that answers after so long; its first timeout.
+/// Runs an exchange with this RTT; returns its initial timeout.
 fn exchange(client: &mut Client, now: &mut Instant, peer: u32, round_trip: Duration) -> Duration {
     let datagram = ask(client, *now, peer);
     let first = timeout(client, *now);
@@ -247,7 +247,7 @@ fn peers_of_a_path_begin_a_few_at_a_time_and_in_order() {
     let mut windows = Vec::new();
     while !asked.is_empty() {
         now += ms(500);
-        // One at a time, so that each that leaves takes the place of one that has answered.
+        // One at a time, so that each transmission takes the place of an answered one.
         let mut next = Vec::new();
         for one in &asked {
             next.extend(answer(&mut client, now, one));
@@ -261,7 +261,7 @@ fn peers_of_a_path_begin_a_few_at_a_time_and_in_order() {
     assert_eq!(client.occupancy().over_paths, 0);
 }
 
-/// One answers, and what leaves then.
+/// Delivers one answer; returns the datagrams sent then.
 fn answer(client: &mut Client, now: Instant, (peer, datagram): &(u32, Vec<u8>)) -> Vec<(u32, Vec<u8>)> {
     client.handle(now, Input::datagram(*peer, &wire::piggybacked(datagram, Code::CONTENT))).expect("drained");
     leaving(client, now)
@@ -290,7 +290,7 @@ fn peers_that_do_not_answer_hold_others_up_for_one_timer_only() {
             Output::Event(event) => panic!("{event:?}"),
         }
     }
-    // Four at a time, each for a blind timer of 2 to 3 s.
+    // Four at a time, each for an initial timeout of 2 to 3 s.
     assert!(first[&19] <= s(12), "{first:?}");
 }
 
@@ -327,7 +327,7 @@ fn address(_: &u32) -> Option<PathKey> {
     Some(PathKey::new(1, 128))
 }
 
-/// An endpoint whose peers are all ports of one address.
+/// An endpoint with all peers at ports of one address.
 fn behind_one_address(nstart: u16) -> Client {
     let transmission = TransmissionParameters { nstart, ..TransmissionParameters::default() };
     let config = EndpointConfig { transmission, source_validation: SourceValidation::Off, ..EndpointConfig::default() };
@@ -372,7 +372,7 @@ fn poison(client: &mut Client) -> Instant {
     now
 }
 
-/// Departure times of the copies of an unanswered message, from its submission on.
+/// Returns the times of all transmissions of an unanswered message, relative to its submission.
 fn copies(client: &mut Client, mut now: Instant, peer: u32) -> Vec<Duration> {
     let begun = now;
     client.request(now, peer, Request::new(Code::GET, Body::EMPTY)).expect("there is room");
@@ -408,7 +408,7 @@ fn a_peer_that_delays_its_acknowledgements_delays_no_message_to_another_port_of_
     let mut now = poison(&mut client);
     for peer in VICTIM..VICTIM + 3 {
         for exchange in 0..8 {
-            // `ask` wants it to leave at once.
+            // `ask` requires it to leave at once.
             let first = self::exchange(&mut client, &mut now, peer, ms(20));
             let most = if exchange == 0 { s(6) } else { s(1) };
             assert!(first <= most, "port {peer}, exchange {exchange}: {first:?}");
@@ -464,7 +464,7 @@ fn peers_with_long_timers_hold_another_port_of_their_address_up_for_6_s_at_most(
     assert_eq!(copies.first(), Some(&s(6)), "{copies:?}");
 }
 
-/// Registers `peers` observers of one topic, with the endpoint as their server.
+/// Registers `peers` observers of one topic at the endpoint.
 fn observed_by(server: &mut Client, now: Instant, peers: u32) {
     for peer in 0..peers {
         let register = [(OptionNumber::OBSERVE.0, &[][..])];
@@ -483,8 +483,8 @@ fn state(number: u8) -> Response {
     Response::new(Code::CONTENT, Body::builder().payload(vec![number; 1_000]).build().expect("no options"))
 }
 
-/// Counts the datagrams of each state that leave every 100 ms, to devices that acknowledge after
-/// 200 ms. All devices are notified.
+/// Notifies all devices, which acknowledge after 200 ms; returns the number of datagrams of each
+/// state per 100 ms.
 fn notified(choose: fn(&u32) -> Option<PathKey>, states: u8) -> Vec<Vec<usize>> {
     const OBSERVERS: u32 = 500;
     let mut server = behind_one_address(1);
@@ -525,7 +525,7 @@ fn a_state_for_many_ports_of_one_address_leaves_in_windows_as_for_many_hosts_of_
     let one_address = notified(address, 3);
     assert_eq!(one_address, notified(|_| Some(PathKey::new(1, 64)), 3));
     for (number, bursts) in one_address.iter().enumerate() {
-        // A window at most doubles in the time of a round trip.
+        // A window at most doubles per round trip.
         let mut window = if number == 0 { 4 } else { 512 };
         for pair in bursts.chunks(2) {
             let left: usize = pair.iter().sum();

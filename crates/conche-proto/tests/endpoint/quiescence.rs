@@ -1,5 +1,4 @@
-//! Whatever happens to exchanges, transfers and observations, and in whatever order: when nothing is left to do, nothing is
-//! held.
+//! Random sequences of exchanges, transfers and observations: at the end, nothing is held.
 
 use conche_proto::codec::{Code, Type};
 use conche_proto::endpoint::Occupancy;
@@ -14,10 +13,10 @@ use crate::support::{ms, s, wire};
 
 const CLIENT: u32 = 1;
 
-/// A server and a client, with what a script can get hold of again.
+/// A server and a client, with the objects that a script can refer to.
 struct Script {
     net: Net,
-    /// Exchanges of each node, over or not.
+    /// Exchanges of each node, live or ended.
     exchanges: Vec<(u32, ExchangeId)>,
     subscriptions: Vec<SubscriptionId>,
 }
@@ -42,7 +41,7 @@ impl Script {
                 let id = net.endpoint(CLIENT).ping(now, SERVER);
                 self.exchanges.extend(id.map(|id| (CLIENT, id)));
             }
-            // Exchanges that the endpoint opened itself are cancelled as well.
+            // Exchanges opened by the endpoint itself are cancelled as well.
             3 if !self.exchanges.is_empty() => {
                 let (node, id) = self.exchanges[usize::from(detail) % self.exchanges.len()];
                 net.endpoint(node).cancel(now, id);
@@ -82,7 +81,7 @@ impl Script {
             }
             11 => net.resource.mute = detail.is_multiple_of(2),
             12 => self.answer_late(detail, reliability),
-            // A separate response or notification that is out of date.
+            // A separate response or notification is superseded.
             13 if !self.exchanges.is_empty() => {
                 let (node, id) = self.exchanges[usize::from(detail) % self.exchanges.len()];
                 let _ = net.endpoint(node).supersede(id, content("newer"));
@@ -101,7 +100,8 @@ impl Script {
         }
     }
 
-    /// A slot is held by an exchange. What observes or is observed keeps the peer, and a slot that was leaked with it.
+    /// Asserts that slots are held only by exchanges: a leaked slot would stay with a peer kept by
+    /// an observation.
     fn assert_no_slot_without_an_exchange(&mut self) {
         for (node, peer) in PAIRS {
             let endpoint = self.net.endpoint(node);
@@ -112,7 +112,7 @@ impl Script {
         }
     }
 
-    /// Some requests that were left alone are answered, in a message of its own or not.
+    /// Answers some pending requests late, as a separate response or not.
     fn answer_late(&mut self, detail: u8, reliability: Reliability) {
         let now = self.net.now;
         let left: Vec<_> = self.net.events(SERVER).filter_map(request_of).collect();
@@ -125,7 +125,7 @@ impl Script {
     }
 }
 
-/// What a node has with the other one, which its snapshot tells.
+/// Each node with its peer.
 const PAIRS: [(u32, u32); 2] = [(SERVER, CLIENT), (CLIENT, SERVER)];
 
 fn request_of(event: &Event<u32>) -> Option<conche_proto::RequestId> {
@@ -153,10 +153,10 @@ proptest! {
         }
         script.net.run(s(400));
         script.assert_no_slot_without_an_exchange();
-        // The applications let go of what only they can end.
+        // The applications release everything that only they can end.
         let Script { mut net, subscriptions, .. } = script;
         let now = net.now;
-        // What is still on its way is answered.
+        // Pending requests are answered.
         net.resource.mute = false;
         let left: Vec<_> = net.events(SERVER).filter_map(request_of).collect();
         left.into_iter().for_each(|id| net.endpoint(SERVER).ignore(now, id));
@@ -179,7 +179,7 @@ proptest! {
 
 #[test]
 fn what_such_a_script_draws_is_what_it_is_meant_to() {
-    // A NON that nobody answers, a queue that expires, a transfer that is abandoned.
+    // An unanswered NON, an expired queue, an abandoned transfer.
     let mut script = Script { net: Net::of(1), exchanges: Vec::new(), subscriptions: Vec::new() };
     script.step(0, 14, 129);
     for (what, detail) in [(0, 1), (0, 7), (1, 99), (1, 255)] {

@@ -1,4 +1,5 @@
-//! The scripts that fuzzing of the endpoint starts from and what it once found, and random ones, each under every focus.
+//! The initial fuzzing scripts of the endpoint, past findings, and random scripts, each under every
+//! focus.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ fn every_seed_of_the_endpoint_targets_passes() {
     let mut seeds = 0;
     for entry in std::fs::read_dir(&directory).expect("the seeds are checked in") {
         let path = entry.expect("the seeds can be listed").path();
-        // Captured and shown only when the seed fails.
+        // Captured, and shown only if the seed fails.
         println!("{}", path.display());
         let seed = std::fs::read(&path).expect("a seed can be read");
         Focus::ALL.iter().for_each(|focus| script::run(focus, &seed));

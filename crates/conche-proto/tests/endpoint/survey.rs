@@ -1,11 +1,11 @@
-//! Which peers are the busiest.
+//! The search for the busiest peers.
 
 use conche_proto::codec::{Body, Code};
 use conche_proto::{Limits, Request, Survey};
 
 use crate::support::Direct;
 
-/// A client that has `n % 7` requests under way to peer `n`.
+/// A client with `n % 7` requests in progress to peer `n`.
 fn busy(peers: u32) -> Direct {
     let mut client = Direct::with_limits(Limits { queue_per_peer: 10, peers: peers as usize, ..Limits::default() });
     for peer in 0..peers {

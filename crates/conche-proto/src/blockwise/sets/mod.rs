@@ -2,10 +2,10 @@
 //! answer per burst. The code calls a burst a set, after MAX_PAYLOADS_SET.
 //!
 //! ```text
-//!  client, Q-Block1:  body ──> Sender ──set──> … ──2.31──> Sender ──last set──> … ──> response
-//!  server, Q-Block1:  … ──block──> Receiver ──2.31, or 4.08 and what is missing──> … ──> request ──> application
-//!  server, Q-Block2:  kept response ──> Sender ──set──> …, and each block that is asked for
-//!  client, Q-Block2:  … ──block──> Receiver ──asks for the next set, or for what is missing──> … ──> response
+//!  client, Q-Block1:  body ─> Sender ─burst─> … ─2.31─> Sender ─last burst─> … ─> response
+//!  server, Q-Block1:  … ─block─> Receiver ─2.31, or 4.08 with missing blocks─> … ─> request
+//!  server, Q-Block2:  stored response ─> Sender ─burst─> …, and each requested block
+//!  client, Q-Block2:  … ─block─> Receiver ─requests next burst or missing blocks─> … ─> response
 //! ```
 //!
 //! Both roles use a [`Sender`] for an outgoing body and a [`Receiver`] for an incoming one. Both

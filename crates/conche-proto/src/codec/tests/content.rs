@@ -37,7 +37,8 @@ fn ill_formed_content_is_refused_without_a_header() {
     assert_eq!(refused(0, &[0xb1]), Some(DecodeErrorKind::OptionTruncated));
 }
 
-// RFC 7252 §4.1 (Q01); CoAP over TCP has no such rule: its Empty messages are ignored whatever they carry (RFC 8323 §3.4).
+// RFC 7252 §4.1 (Q01)
+// CoAP over TCP ignores Empty messages, with or without content (RFC 8323 §3.4).
 #[test]
 fn only_udp_forbids_an_empty_message_to_have_content() {
     assert_eq!(behind(&[0x41, 0, 0, 1, 7]).map(|content| content.token().len()), Ok(1));

@@ -1,4 +1,4 @@
-//! Blocks as a means of attack: first blocks of bodies that never come, transfers that go on for ever.
+//! Attacks with blocks: first blocks of bodies that never continue, endless transfers.
 
 use std::time::Duration;
 
@@ -24,14 +24,14 @@ fn put(id: u16, block: Block, payload: &[u8]) -> Vec<u8> {
     block_message((Type::Confirmable, Code::PUT, id), "/u", &[(B1, block)], payload)
 }
 
-/// The caps hold, with what one of their entries may be rounded up to.
+/// Asserts the limits, with rounding of one entry.
 fn check_caps(server: &Direct) {
     let (left, limits) = (server.endpoint.occupancy(), Limits::default());
     assert!(left.assemblies <= limits.transfers && left.representations <= limits.transfers, "{left:?}");
     assert!(left.body_bytes <= 2 * limits.assembly_bytes, "{left:?}");
 }
 
-/// An honest client puts a body of three blocks, one each 50 ms, with whatever happens meanwhile.
+/// An honest client PUTs a body of three blocks, one per 50 ms; `meanwhile` runs in between.
 fn put_honestly(server: &mut Direct, from: Address, mut meanwhile: impl FnMut(&mut Direct)) -> bool {
     let sent = body(160, 1);
     for num in 0..3_u16 {
@@ -81,7 +81,7 @@ fn transfers_that_go_on_for_ever_make_room_and_end() {
     let mut server = server();
     let start = server.now;
     let (mut asked, mut served) = (0, 0);
-    // A thousand peers of as many groups send a block of theirs each 100 s.
+    // A thousand peers of as many groups send one block each every 100 s.
     for n in 0..40_000_u32 {
         server.now = start + Duration::from_millis(100) * n;
         server.run(Duration::ZERO);

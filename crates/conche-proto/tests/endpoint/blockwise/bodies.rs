@@ -12,7 +12,7 @@ use crate::support::{CLIENT, SERVER, World, end_of, ms, request};
 
 const MEBIBYTE: usize = 1 << 20;
 
-/// Nothing is given up, whatever is lost: with MAX_RETRANSMIT of RFC 7252, one message in 60 would be.
+/// Never gives up: with the MAX_RETRANSMIT of RFC 7252, one message in 60 would be given up.
 fn persistent() -> EndpointConfig {
     let mut config = roomy();
     config.transmission.max_retransmit = 12;
@@ -20,7 +20,7 @@ fn persistent() -> EndpointConfig {
     config
 }
 
-/// A mebibyte is fetched through a loss of 20 %.
+/// Fetches a mebibyte at a loss rate of 20 %.
 pub fn fetch_through_loss(mut world: World, seed: u64) {
     world.link = lossy_link(seed, 20, 5, 40);
     let large = body(MEBIBYTE, seed as usize);
@@ -30,7 +30,7 @@ pub fn fetch_through_loss(mut world: World, seed: u64) {
     assert!(response_to(&world, asked).payload() == large, "seed {seed}");
 }
 
-/// A mebibyte is written through a loss of 20 %, and once.
+/// Writes a mebibyte at a loss rate of 20 %, exactly once.
 pub fn write_through_loss(mut world: World, seed: u64) {
     world.link = lossy_link(seed, 20, 5, 40);
     let large = body(MEBIBYTE, seed as usize);
@@ -75,7 +75,8 @@ proptest! {
             let sent = body(bytes, n);
             let (code, path) = if post { (Code::POST, "/large-post") } else { (Code::GET, "/large") };
             let request = request_with(code, path, if post { &sent } else { b"" });
-            // Each body has a query of its own, as a client that posts several at once has to see to (RFC 7959 §2.5).
+            // Each body has its own query, as required for parallel POSTs of one client (RFC 7959
+            // §2.5).
             let content = request.body.content(code).expect("well-formed");
             let mut named = Body::builder().query(&n.to_string()).payload(content.payload().to_vec());
             for option in content.options() {
@@ -110,14 +111,14 @@ fn what_exceeds_the_largest_body_is_refused_at_once_by_either_side() {
     let too_large = request_with(Code::PUT, "/large-update", &body(3 << 20, 1));
     let refused = world.node(CLIENT).endpoint.request(now, SERVER, too_large);
     assert_eq!(refused, Err(RequestError::BodyTooLarge { bytes: 3 << 20, limit: 2 << 20 }));
-    // The server refuses it from what the first block announces.
+    // The server refuses the body by the size announced in its first block.
     let asked = world.request(request_with(Code::PUT, "/large-update", &body(limit + 1, 1)));
     world.run_to_end();
     let response = response_to(&world, asked);
     assert_eq!(response.code(), Code::REQUEST_ENTITY_TOO_LARGE);
     assert_eq!(response.uint(OptionNumber::SIZE1), Some(65_536));
     assert_eq!((world.departures(asked).len(), given(&world)), (1, 0));
-    // And a response that is larger than what the client takes fails.
+    // A response larger than the client's limit fails.
     let mut world = pair(EndpointConfig::default(), roomy(), 2);
     world.node(SERVER).app.as_mut().expect("the fixture").large = body(limit + 1, 1);
     let asked = world.request(request(Code::GET, "/large"));

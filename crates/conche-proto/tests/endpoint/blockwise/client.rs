@@ -1,4 +1,4 @@
-//! A client whose server is played by hand: negotiation, bodies that change, blocks that do not fit together.
+//! A client with a simulated server: negotiation, changing bodies, inconsistent blocks.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, Type};
 use conche_proto::{EndpointConfig, ExchangeId, Failure, Limits, QBlock, Request};
@@ -11,7 +11,7 @@ use crate::support::{CLIENT, SERVER, World, end_of, ms, request, s, wire};
 const B1: OptionNumber = OptionNumber::BLOCK1;
 const B2: OptionNumber = OptionNumber::BLOCK2;
 
-/// A client and what it asks; the server is the test.
+/// A client and its request; the test plays the server.
 struct Asking {
     world: World,
     asked: ExchangeId,
@@ -28,7 +28,7 @@ impl Asking {
         Self::new(EndpointConfig::default(), request(Code::GET, "/large"))
     }
 
-    /// What the client said last of this block, if it did.
+    /// Returns this block option of the client's last message.
     fn last(&self, number: OptionNumber) -> Option<Block> {
         block_of(&self.world.sent_by(CLIENT).next_back().expect("it sends").message(), number)
     }
@@ -37,14 +37,14 @@ impl Asking {
         self.world.sent_by(CLIENT).count()
     }
 
-    /// The server answers the last message with this code, block, ETag and payload.
+    /// Answers the last message with this code, block, ETag and payload.
     fn answer(&mut self, code: Code, block: Option<(OptionNumber, Block)>, etag: Option<&[u8]>, payload: &[u8]) {
         let block = block.map(|(number, block)| (number, block.encode().as_slice().to_vec()));
         let etag = etag.map(|etag| (OptionNumber::ETAG, etag.to_vec()));
         self.respond(code, block.into_iter().chain(etag), payload);
     }
 
-    /// The server answers the last message with this code, options and payload.
+    /// Answers the last message with this code, options and payload.
     fn respond(&mut self, code: Code, options: impl IntoIterator<Item = (OptionNumber, Vec<u8>)>, payload: &[u8]) {
         let last = self.world.sent_by(CLIENT).next_back().expect("it sends").clone();
         let mut answer = Body::builder().payload(payload.to_vec());
@@ -60,7 +60,7 @@ impl Asking {
         self.answer(Code::CONTENT, Some((B2, block)), Some(etag), payload);
     }
 
-    /// How it ended: with the payload of a response, or not.
+    /// Returns the outcome: the payload of the response, or the failure.
     fn end(&mut self) -> Option<Result<Vec<u8>, Failure>> {
         let end = end_of(self.world.events(CLIENT), self.asked).map(|(_, end)| end.map(|it| it.payload().to_vec()));
         if end.is_some() {
@@ -209,7 +209,7 @@ fn a_4_13_with_a_smaller_size_begins_anew_with_that_and_without_one_is_the_respo
     assert_eq!(client.last(B1), Some(Block { num: 0, more: true, size: BlockSize::B256 }));
     client.answer(Code::REQUEST_ENTITY_TOO_LARGE, hint(BlockSize::B256), None, b"no");
     assert_eq!(client.end(), Some(Ok(b"no".to_vec())), "the same size again would go on for ever");
-    // A request that went whole goes in blocks as well.
+    // A request sent whole continues in blocks.
     let mut client = Asking::new(EndpointConfig::default(), request_with(Code::PUT, "/u", &body(300, 1)));
     assert_eq!(client.last(B1), None);
     client.answer(Code::REQUEST_ENTITY_TOO_LARGE, hint(BlockSize::B128), None, b"");

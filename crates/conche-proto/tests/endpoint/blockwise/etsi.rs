@@ -56,7 +56,7 @@ fn block_04_a_post_goes_in_blocks_of_the_size_that_the_server_wants() {
     world.run_to_end();
     assert_eq!(response_to(&world, asked).code(), Code::CREATED);
     assert_eq!((world.app().created.as_ref(), given(&world)), (Some(&body(2_000, 5)), 1));
-    // The first one is there already; the second begins where it ended.
+    // The first block has arrived; the second one starts at its end.
     assert_eq!(&blocks_sent(&world, CLIENT, B1)[..3], ["0/1/1024", "8/1/128", "9/1/128"]);
 }
 

@@ -1,4 +1,4 @@
-//! A transfer beside other senders to the same peer: whoever has something to send takes turns.
+//! A transfer beside other senders to the same peer: senders take turns.
 
 use std::collections::HashMap;
 
@@ -11,8 +11,8 @@ use crate::support::{CLIENT, SERVER, World, end_of, request, s};
 
 const REQUESTERS: usize = 8;
 
-/// How many answers each of eight requesters got in 60 s beside a transfer, which is not over by then. A requester asks again
-/// when it has its answer.
+/// Returns the number of answers to each of eight closed-loop requesters within 60 s, beside a
+/// transfer that takes longer.
 pub fn answers_beside(world: &mut World, transfer: Request) -> (ExchangeId, Vec<usize>) {
     world.node(SERVER).app.as_mut().expect("the fixture").large = body(1 << 20, 1);
     let transfer = world.request(transfer);

@@ -1,4 +1,5 @@
-//! FETCH: its payload says what is asked for (RFC 8132), so it tells the bodies of responses apart.
+//! FETCH: its payload is part of the request's identity (RFC 8132), and distinguishes response
+//! bodies.
 
 use conche_proto::codec::{Code, OptionNumber, Type};
 
@@ -9,12 +10,12 @@ use crate::support::direct::{Given, content};
 const B1: OptionNumber = OptionNumber::BLOCK1;
 const B2: OptionNumber = OptionNumber::BLOCK2;
 
-/// A FETCH with this payload asks for block `num` of the response.
+/// A FETCH with this payload requests block `num` of the response.
 fn fetch(server: &mut Direct, id: u16, num: u32, payload: &[u8]) -> Given {
     server.receive(1, &block_message((Type::Confirmable, Code::FETCH, id), "/l", &[(B2, b64(num, false))], payload))
 }
 
-/// The same for the first block, which the application answers.
+/// Requests the first block, which the application answers.
 fn begin(server: &mut Direct, id: u16, payload: &[u8], letter: &str) {
     let request = fetch(server, id, 0, payload).request();
     let first = server.respond(request, content(&letter.repeat(100)));
@@ -34,7 +35,7 @@ fn requests_with_other_payloads_get_the_blocks_of_their_own_responses() {
     begin(&mut server, 2, b"second", "b");
     assert_eq!(rest(&fetch(&mut server, 3, 1, b"first")), "a".repeat(36));
     assert_eq!(rest(&fetch(&mut server, 4, 1, b"second")), "b".repeat(36));
-    // Nobody has asked for that.
+    // No client has requested this before.
     let request = fetch(&mut server, 5, 1, b"third").request();
     assert_eq!(server.respond(request, content(&"c".repeat(100))).message().payload(), "c".repeat(36).as_bytes());
     server.run_to_end();
@@ -49,7 +50,7 @@ fn blocks_that_are_asked_for_without_the_payload_are_those_of_the_last_response(
     begin(&mut server, 2, b"second", "b");
     assert_eq!(rest(&fetch(&mut server, 3, 1, b"first")), "a".repeat(36));
     assert_eq!(rest(&fetch(&mut server, 4, 1, b"")), "b".repeat(36), "whatever was used last");
-    // A payload that came in blocks does not come again with the requests that follow (RFC 7959 §2.7).
+    // A payload that arrived in blocks is not repeated in further requests (RFC 7959 §2.7).
     server.now += std::time::Duration::from_secs(1);
     for (id, num) in [(5, 0), (6, 1)] {
         let block = [(B1, b64(num, num == 0))];

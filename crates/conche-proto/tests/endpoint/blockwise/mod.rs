@@ -19,19 +19,19 @@ use crate::model::Address;
 use crate::support::world::by_name;
 use crate::support::{CLIENT, SERVER, World, end_of, wire};
 
-/// The default configuration with blocks of this size at most.
+/// The default configuration with this maximum block size.
 fn with_block_size(size: BlockSize) -> EndpointConfig {
     EndpointConfig { block_size: size, ..EndpointConfig::default() }
 }
 
-/// With room for bodies of a mebibyte.
+/// A configuration with room for bodies of a mebibyte.
 fn roomy() -> EndpointConfig {
     let limits = Limits { body_bytes: 2 << 20, ..Limits::default() };
     let hours = std::time::Duration::from_secs(24 * 3_600);
     EndpointConfig { limits, transfer_lifetime: hours, ..EndpointConfig::default() }
 }
 
-/// A client and the fixture server of these configurations.
+/// A client and the fixture server with these configurations.
 fn pair(client: EndpointConfig, server: EndpointConfig, seed: u64) -> World {
     let mut world = World::empty();
     world.add(CLIENT, client, by_name("default"), seed);
@@ -46,7 +46,7 @@ fn request_with(code: Code, path: &str, payload: &[u8]) -> Request {
     Request::new(code, body)
 }
 
-/// A message with blocks, by hand.
+/// Encodes a message with block options.
 fn block_message(
     (ty, code, id): (Type, Code, u16),
     path: &str,
@@ -66,12 +66,13 @@ const fn b64(num: u32, more: bool) -> Block {
     Block { num, more, size: BlockSize::B64 }
 }
 
-/// What a message says in Block1 or Block2.
+/// Returns Block1 or Block2 of a message.
 fn block_of(message: &OwnedMessage, number: OptionNumber) -> Option<Block> {
     message.content().block(number).expect("endpoints send no reserved sizes")
 }
 
-/// The values of Block1 or Block2 in all that a node sent, in order and without copies.
+/// Returns the Block1 or Block2 values of all messages that a node sent, in order, without
+/// retransmissions.
 fn blocks_sent(world: &World, from: Address, number: OptionNumber) -> Vec<String> {
     let mut blocks: Vec<_> = Vec::new();
     for sent in world.sent_by(from) {
@@ -81,13 +82,13 @@ fn blocks_sent(world: &World, from: Address, number: OptionNumber) -> Vec<String
     blocks
 }
 
-/// The response that an exchange ended with.
+/// Returns the response of a completed exchange.
 fn response_to(world: &World, id: ExchangeId) -> &OwnedMessage {
     let (_, end) = end_of(world.events(CLIENT), id).expect("it is over");
     end.expect("it ended with a response")
 }
 
-/// Requests that the server's application was given.
+/// Returns the number of requests that the server's application received.
 fn given(world: &World) -> usize {
     world.events(SERVER).iter().filter(|(_, event)| matches!(event, Event::Request { .. })).count()
 }

@@ -1,5 +1,5 @@
-//! More clients than places for their bodies, honest and hostile ones: admitted transfers finish,
-//! and the others get 5.03 with Max-Age.
+//! More clients than places for bodies, honest and hostile: admitted transfers finish, and the
+//! others get 5.03 with Max-Age.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, OptionNumber, OwnedMessage, Type};
 use conche_proto::{EndpointConfig, Event, Instant, Limits, RequestId, Response};
@@ -14,14 +14,14 @@ fn server(limits: Limits) -> Direct {
     server
 }
 
-/// A response of this size that differs from all others.
+/// A response of this size, different for each number.
 fn unlike_others(number: u64, bytes: usize) -> Response {
     let mut payload = vec![0; bytes];
     payload[..8].copy_from_slice(&number.to_be_bytes());
     Response::new(Code::CONTENT, Body::builder().payload(payload).build().expect("no options"))
 }
 
-/// A client that asks again after the Max-Age of a 5.03 (RFC 7252 §5.9.3.4).
+/// A client that repeats a request after the Max-Age of a 5.03 (RFC 7252 §5.9.3.4).
 struct Client {
     endpoint: Direct,
     address: Address,
@@ -33,7 +33,7 @@ struct Client {
 impl Client {
     fn new(number: u32) -> Self {
         let endpoint = Direct::seeded(EndpointConfig::default(), u64::from(number) + 100);
-        // Each in a network of its own.
+        // Each in its own network.
         let address = (number + 10) << 16 | 1;
         Self { endpoint, address, code: Code::GET, asks_at: Some(Instant::ZERO), outcome: None }
     }
@@ -70,15 +70,15 @@ impl Client {
     }
 }
 
-/// How the application answers.
+/// When the application answers.
 enum Application {
     AtOnce,
-    /// All requests of a round together, when the last one of them has arrived.
+    /// All requests of a round together, after the last one has arrived.
     Together,
 }
 
-/// Runs clients in lockstep, with a round trip of 100 ms for each block. Returns how many succeed,
-/// and how often the handler ran.
+/// Runs clients in lockstep, with a round trip of 100 ms per block. Returns the number of successes
+/// and of handler runs.
 fn in_lockstep(limits: Limits, count: u32, code: Code, application: &Application) -> (usize, u64) {
     let mut server = server(limits);
     let mut clients: Vec<_> = (0..count).map(Client::new).collect();
@@ -140,7 +140,7 @@ fn before_a_resource_is_known_to_be_large_a_handler_runs_in_vain_once_for_each_c
     let limits = Limits { transfers: 64, ..Limits::default() };
     let (succeeded, handled) = in_lockstep(limits, 200, Code::GET, &Application::Together);
     assert_eq!(succeeded, 200);
-    // Of the first 200 requests 64 find room. From then on, a request reserves a place before its
+    // Of the first 200 requests, 64 find room. From then on, a request reserves a place before its
     // handler runs.
     assert_eq!(handled, 200 + 136);
 }
@@ -152,7 +152,7 @@ fn a_response_to_a_method_that_is_not_safe_is_never_replaced_by_a_refusal() {
     for number in 0..20 {
         let client = address(number, 1);
         let request = server.receive(client, &con(Code::POST, 1)).requests();
-        // It is refused before the application sees it, or answered.
+        // Refused before the application sees it, or answered.
         for request in request {
             let given = server.respond(request, unlike_others(number.into(), 8_000));
             assert_eq!(given.message().code(), Code::CONTENT);
@@ -252,7 +252,7 @@ fn a_resource_that_has_become_small_is_served_while_large_bodies_have_all_places
     assert_eq!(ask(&mut server, path("/a", 1, 1), 2_000).code(), Code::CONTENT);
     assert_eq!(ask(&mut server, path("/b", 2, 1), 5).code(), Code::CONTENT, "nobody has seen a large body of it");
     assert_eq!(ask(&mut server, path("/a", 3, 1), 5).code(), Code::SERVICE_UNAVAILABLE);
-    // The place becomes free, and the resource turns out to be small now.
+    // A place is free, and the resource is small now.
     server.run(s(10));
     assert_eq!(ask(&mut server, path("/c", 4, 1), 2_000).code(), Code::CONTENT);
     server.run(s(300));

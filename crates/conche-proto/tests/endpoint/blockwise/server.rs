@@ -1,4 +1,4 @@
-//! A server whose client is played by hand: order, sizes, copies, what it keeps and for how long.
+//! A server with a simulated client: order, sizes, duplicates, retention.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, OptionNumber, Type};
 use conche_proto::{EndpointConfig, Limits, Response};
@@ -15,7 +15,7 @@ fn server() -> Direct {
     Direct::new(EndpointConfig::default())
 }
 
-/// A Confirmable PUT with this block arrives.
+/// Delivers a Confirmable PUT with this block.
 fn put(server: &mut Direct, id: u16, block: Block, payload: &[u8]) -> Given {
     server.receive(1, &block_message((Type::Confirmable, Code::PUT, id), "/u", &[(B1, block)], payload))
 }
@@ -161,10 +161,10 @@ fn a_body_that_outgrows_the_limit_without_a_word_of_its_size_is_answered_4_13() 
     assert_eq!(code_of(&given), Code::REQUEST_ENTITY_TOO_LARGE);
     assert_eq!(given.message().uint(OptionNumber::SIZE1), Some(128));
     assert_eq!(server.endpoint.occupancy().assemblies, 0);
-    // A copy, whose answer was lost, hears the same (RFC 7252 §4.5).
+    // A duplicate, after a lost answer, gets the same answer (RFC 7252 §4.5).
     let copy = put(&mut server, 2, b64(2, true), &[1; 64]);
     assert_eq!(copy.message().view().as_bytes(), given.message().view().as_bytes());
-    // Nothing is known of its beginning any more.
+    // The earlier blocks were dropped.
     assert_eq!(code_of(&put(&mut server, 3, b64(3, true), &[1; 64])), Code::REQUEST_ENTITY_INCOMPLETE);
 }
 
@@ -187,7 +187,7 @@ fn blocks_that_are_asked_for_later_are_of_the_state_that_the_first_was_of() {
     }
     assert_eq!(code_of(&server.receive(1, &get(20, 3))), Code::BAD_REQUEST, "the body ends before");
     assert_eq!(code_of(&server.receive(1, &get(21, Block::MAX_NUM))), Code::BAD_REQUEST);
-    // Whoever has asked for nothing yet gets what the application says, cut to what was asked for.
+    // Another client gets a new response, cut to the requested block.
     let asked = server.receive(2, &get(30, 2)).request();
     let other = server.respond(asked, content(150, 2));
     assert_eq!(other.message().payload(), &body(150, 2)[128..]);

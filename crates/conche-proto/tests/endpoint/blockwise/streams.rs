@@ -1,4 +1,5 @@
-//! Bodies that go block by block between endpoint and application, over links that lose, and with peers that go away.
+//! Bodies streamed between endpoint and application, over lossy links, and with peers that
+//! disappear.
 
 use conche_proto::codec::{Block, Body, Code, MessageId, OptionNumber, OwnedMessage, Type};
 use conche_proto::{
@@ -13,7 +14,7 @@ use crate::support::world::{by_name, lossy_link};
 use crate::support::{CLIENT, SERVER, Streamer, World, end_of, ms, request, s};
 use conche_proto::codec::BlockSize;
 
-/// Nothing is given up, whatever is lost, and no body of more than a block is ever held.
+/// Never gives up, and never holds a body of more than a block.
 fn small() -> EndpointConfig {
     let limits = Limits { body_bytes: 1_024, assembly_bytes: 4_096, ..Limits::default() };
     let mut config = EndpointConfig { limits, ..EndpointConfig::default() };
@@ -21,7 +22,7 @@ fn small() -> EndpointConfig {
     config
 }
 
-/// A client and a server whose bodies go block by block.
+/// A client and a server that stream bodies.
 fn pair(client: EndpointConfig, server: EndpointConfig, seed: u64) -> World {
     let mut world = World::empty();
     world.add(CLIENT, client, by_name("default"), seed);
@@ -241,8 +242,8 @@ fn a_server_that_is_gone_ends_the_body_in_time() {
 
 #[test]
 fn a_body_that_becomes_another_one_is_no_body() {
-    // Two at the same time, for the same client: the second takes the place of the first. Where the application says that
-    // they are the same body, both are that.
+    // Two parallel requests of one client: the second response replaces the first, unless the
+    // application marks both as the same body by an ETag.
     for (etag, ends) in [
         (None, [Err(Failure::BodyChanged), Ok(Code::CONTENT)]),
         (Some(b"same".to_vec()), [Ok(Code::CONTENT), Ok(Code::CONTENT)]),
@@ -256,7 +257,7 @@ fn a_body_that_becomes_another_one_is_no_body() {
     }
 }
 
-/// The server, asked by hand.
+/// A server for hand-made requests.
 fn asked_by_hand() -> World {
     let mut world = World::empty();
     world.add(SERVER, with_block_size(BlockSize::B64), by_name("default"), 9);

@@ -1,5 +1,5 @@
-//! Whatever peers send and applications do with bodies that go block by block, in whatever order: nothing panics, and when
-//! nothing is left to do, nothing is held.
+//! Random scripts of peers and applications that stream bodies: nothing panics, and nothing is held
+//! at the end.
 
 use bytes::Bytes;
 use conche_proto::cc::AnyController;
@@ -20,7 +20,7 @@ struct Machine {
     now: Instant,
     requests: Vec<RequestId>,
     exchanges: Vec<ExchangeId>,
-    /// What left last: token, message ID and whom it was for.
+    /// Recently sent messages: destination, token, message ID.
     sent: Vec<(Address, Token, MessageId)>,
     buffer: Vec<u8>,
 }
@@ -52,7 +52,7 @@ impl Machine {
         }
     }
 
-    /// Time passes, and the endpoint is polled whenever it wants to be.
+    /// Advances the clock and polls the endpoint when due.
     fn pass(&mut self, until: Instant) {
         while let Output::Wait(Some(wake)) = self.endpoint.poll(self.now, &mut self.buffer)
             && wake <= until
@@ -80,7 +80,7 @@ impl Machine {
         }
         let length = if length % 4 == 0 { usize::from(length) } else { size.bytes() };
         let body = body.payload(vec![length as u8; length]).build().expect("legal");
-        // What answers us has to look like it.
+        // A response must match an earlier request.
         let answered = self.sent.iter().rev().find(|(to, ..)| *to == from).filter(|_| code.is_response());
         let (token, id) = match answered {
             Some((_, token, sent)) => {
@@ -97,7 +97,7 @@ impl Machine {
         let (piece, last) = (Bytes::from(vec![7; usize::from(length)]), last % 4 == 0);
         if let Some(&id) = self.requests.iter().rev().nth(usize::from(which % 4)) {
             let response = |code| Response::new(code, Body::EMPTY);
-            // Whether it may is for the endpoint to say.
+            // The endpoint decides whether this is allowed.
             let _ = match what % 8 {
                 0..=2 => self.endpoint.continue_request(now, id).is_ok(),
                 3 => self.endpoint.respond(now, id, response(Code::CHANGED)).is_ok(),
@@ -149,7 +149,7 @@ proptest! {
             let held = machine.endpoint.occupancy();
             prop_assert!(held.streams <= 6 && held.incoming + held.responses <= 8, "{:?}", held);
         }
-        // The applications let go of what only they can end.
+        // The applications release everything that only they can end.
         for id in std::mem::take(&mut machine.requests) {
             machine.endpoint.ignore(machine.now, id);
         }

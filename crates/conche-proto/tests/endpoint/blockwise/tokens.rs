@@ -1,4 +1,4 @@
-//! One token for all messages of a block-wise transfer, and late responses that it brings.
+//! One token for all messages of a block-wise transfer, and the late responses that this permits.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use conche_proto::{EndpointConfig, Event, Reliability, Request};
@@ -40,7 +40,7 @@ fn ack(request: &OwnedMessage, code: Code, blocks: &[(OptionNumber, Block)], pay
     answer((Type::Acknowledgement, request.header().id.0), &request.token(), code, blocks, payload)
 }
 
-/// The payload of the response that the application got.
+/// Returns the code and payload of the response that the application received.
 fn response(given: &Given) -> Option<(Code, Vec<u8>)> {
     given.events.iter().find_map(|event| match event {
         Event::Response { message, .. } => Some((message.code(), message.payload().to_vec())),
@@ -76,8 +76,7 @@ fn a_late_separate_response_to_an_earlier_block_is_not_taken_for_the_next() {
         let given = client.receive(SERVER, &ack(&first, Code::CONTINUE, &[(B1, b64(0, true))], b""));
         let second = given.message().clone();
         assert_eq!(second.content().block(B1), Ok(Some(b64(1, true))));
-        // Held back on the way, or sent once more by a server that does not know that it has sent
-        // it.
+        // Delayed by the network, or repeated by a server that does not remember its response.
         for id in [70, 71] {
             let late = answer((ty, id), &token, Code::CONTINUE, &[(B1, b64(0, true))], b"");
             let kinds = client.receive(SERVER, &late).kinds();
@@ -134,7 +133,7 @@ fn a_transfer_that_begins_anew_has_another_token() {
     let again = client.receive(SERVER, &ack(given.message(), Code::REQUEST_ENTITY_INCOMPLETE, &[], b""));
     assert_eq!(again.message().content().block(B1), Ok(Some(b64(0, true))));
     assert_ne!(again.message().token(), first.token());
-    // The resource changed while it was fetched.
+    // The resource changed during the transfer.
     let (mut client, first) = asking(Code::GET, 0, Reliability::Confirmable);
     let etagged = |request: &OwnedMessage, etag: &[u8], block: Block| {
         let options = [(4, etag), (23, block.encode().as_slice())].map(|(number, value)| (number, value.to_vec()));

@@ -1,11 +1,11 @@
-//! What aiocoap 0.4.17 protected is unprotected, and what it unprotected is protected, byte for byte.
+//! Interoperability with aiocoap 0.4.17 in both directions, byte for byte.
 
 use conche_proto::codec::{Body, Code, ContentFormat, OptionNumber, OwnedMessage};
 use conche_proto::oscore::{Credentials, ReplayWindow, Start};
 
 use super::support::{End, id, option};
 
-/// Those of a client `client` and a server `server`, of RFC 8613's master secret and salt.
+/// Credentials of `client` and `server` with the master secret and salt of RFC 8613.
 fn credentials(sender: &[u8], recipient: &[u8]) -> Credentials {
     let secret: Vec<u8> = (1..=16).collect();
     Credentials {
@@ -54,7 +54,8 @@ fn a_request_is_protected_as_aiocoap_does_it() {
     }
 }
 
-/// The responses to both, which aiocoap takes for 2.05 with a payload: with the number of its request, and with one of its own.
+/// The responses to both, accepted by aiocoap as 2.05 with a payload: one with the request's
+/// number, one with its own.
 #[test]
 fn responses_are_those_that_aiocoap_takes() {
     let mut server = End::ready(&credentials(b"server", b"client"), Start::First);

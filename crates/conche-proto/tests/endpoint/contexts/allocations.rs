@@ -1,4 +1,4 @@
-//! What is unprotected goes through memory that is used again and again.
+//! Unprotecting messages reuses its buffers.
 
 use allocation_counter::measure;
 use conche_proto::codec::{Body, Code};
@@ -16,13 +16,13 @@ fn unprotecting_allocates_far_less_often_than_messages_come() {
             server.receive(request).expect("authentic");
         }
     });
-    // Chunks of the pool; whatever else there was has to be returned.
+    // Only chunks of the pool: all other memory was reused.
     assert!(unprotecting.count_total <= 3, "{unprotecting:?}");
     let asked = requests.into_iter().map(|(_, binding)| binding);
     assert_eq!(asked.map(|binding| binding.number()).collect::<Vec<_>>(), (0..100).collect::<Vec<_>>());
     let protecting = measure(|| {
         client.contexts.protect_request(client.id, Code::FETCH, &body).expect("a number");
     });
-    // The outer body: its bytes, and what counts who shares them.
+    // The outer body: its bytes and its reference count.
     assert!(protecting.count_total <= 2, "{protecting:?}");
 }

@@ -1,4 +1,4 @@
-//! What draft-ietf-core-attacks-on-coap lets somebody on the path do, and what RFC 8613 has against it.
+//! The on-path attacks of draft-ietf-core-attacks-on-coap, and the protection of RFC 8613.
 
 use conche_proto::Instant;
 use conche_proto::codec::{Body, Code, OptionNumber, OwnedMessage, Type};
@@ -22,7 +22,7 @@ fn a_response_to_another_request_is_refused_though_its_token_fits() {
     assert_eq!(client.hear(&mut is_open, &open).expect("its own").message.payload(), b"open");
 }
 
-// draft-ietf-core-attacks-on-coap, response delay: a response that was kept back until the same was asked again
+// draft-ietf-core-attacks-on-coap, response delay: a response held until the request is repeated
 #[test]
 fn a_response_that_was_kept_back_is_no_answer_to_the_same_question_asked_later() {
     let [mut client, mut server] = pair();
@@ -85,7 +85,7 @@ fn what_an_end_said_itself_is_not_taken_for_what_the_other_one_says() {
     assert!(server.receive(&of_client).is_err());
 }
 
-// RFC 8613 §5.2: else the nonce of a request would be that of a response of the same end
+// RFC 8613 §5.2: otherwise a request and a response of the same end could share a nonce
 #[test]
 fn an_end_does_not_answer_its_own_request() {
     let [mut client, mut server] = pair();
@@ -107,7 +107,7 @@ fn only_one_response_takes_the_number_of_its_request_however_often_its_binding_i
     assert_eq!(options[0], b"");
     assert_eq!(options[1..], (0..9).map(|number| vec![1, number]).collect::<Vec<_>>());
 
-    // So does none whose request is so old that this is not known any more.
+    // The same for a response to a request outside the window.
     let (request, _) = client.get("/lock");
     let binding = server.receive(&request).expect("authentic").binding;
     for _ in 0..Credentials::LARGEST_WINDOW {

@@ -1,4 +1,4 @@
-//! The seeds of the fuzz targets, replayed.
+//! Replays the seeds of the fuzz targets.
 
 #[cfg(feature = "edhoc")]
 #[path = "../../../../../fuzz/bodies/edhoc.rs"]

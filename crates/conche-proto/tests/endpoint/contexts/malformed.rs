@@ -1,4 +1,4 @@
-//! What RFC 8613 §8.2 says of requests that cannot be taken.
+//! The errors of RFC 8613 §8.2 for requests that cannot be unprotected.
 
 use conche_proto::Instant;
 use conche_proto::codec::{Body, Code, OptionNumber, Type};
@@ -101,7 +101,7 @@ fn a_request_without_its_id_context_finds_the_right_one_of_several() {
     }
 }
 
-// RFC 8613 §12.2: those that share an ID cost a request without its ID context a few tries, and one with it none
+// RFC 8613 §12.2: contexts that share an ID cost a few tries for a request without ID context only
 #[test]
 fn of_many_contexts_with_one_id_each_is_found_by_its_id_context() {
     const MANY: u16 = 300;
@@ -226,7 +226,7 @@ fn a_proxy_uri_is_divided_and_comes_out_in_parts() {
     let (request, _) = client.request(Code::GET, &body);
     assert_eq!(request.option(OptionNumber::PROXY_URI), Some(&b"coap://example.com"[..]));
     assert_eq!(request.content().options().count(), 2);
-    // A proxy takes it away.
+    // A proxy removes it.
     let asked = server.receive(&altered_without_proxy(&request)).expect("authentic");
     assert_eq!(asked.message.uri_path(), "/resource");
     assert_eq!(asked.message.uri_queries().collect::<Vec<_>>(), ["q=1"]);
@@ -250,7 +250,7 @@ fn what_would_repeat_the_nonces_of_another_context_is_refused_as_long_as_that_is
     };
     let mut contexts = Contexts::new(9, [7; 32]);
     let first = contexts.insert(context(b"s", b"1", b"")).expect("room");
-    // A salt that ends in zeros makes the same keys (RFC 2104 §2).
+    // A salt that differs only in trailing zeros gives the same keys (RFC 2104 §2).
     for salt in [&b""[..], b"\0"] {
         assert_eq!(contexts.insert(context(b"s", b"2", salt)), Err(InsertError::SameSender));
     }

@@ -1,4 +1,4 @@
-//! Security contexts of OSCORE without an endpoint: what is protected comes out again, and nothing else does.
+//! OSCORE security contexts without an endpoint: only what was protected can be unprotected.
 
 mod aiocoap;
 mod allocations;

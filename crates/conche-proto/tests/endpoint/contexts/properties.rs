@@ -1,4 +1,4 @@
-//! What must hold for all messages.
+//! Properties of all messages.
 
 use conche_proto::codec::{Body, Code, OptionNumber, OwnedMessage};
 use conche_proto::oscore::{Aead, Credentials, Hkdf, Refused, Start, is_protected};
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::support::{End, altered, credentials, option, pair, said};
 
-/// Options that travel encrypted, seen, or as both; known ones with legal values and unknown ones.
+/// Options of all classes; known ones with legal values, and unknown ones.
 fn body() -> impl Strategy<Value = Body> {
     let value = || vec(any::<u8>(), 1..8);
     let known = prop_oneof![
@@ -47,7 +47,7 @@ fn algorithms() -> impl Strategy<Value = [Credentials; 2]> {
         .prop_map(|(aead, hkdf)| credentials().map(|credentials| Credentials { aead, hkdf, ..credentials }))
 }
 
-/// The options that anybody can see, and the names that tell how a message is protected.
+/// Returns `true` for visible options and those that name the context.
 fn is_seen(number: OptionNumber) -> bool {
     matches!(
         number,
@@ -93,7 +93,7 @@ proptest! {
             prop_assert_eq!(heard, Err(Refused::Forged), "nobody asked to be notified");
             return Ok(());
         }
-        // The first response has no number of its own, and so is the oldest.
+        // The first response has no number, hence is the oldest.
         let inner = if notifies { answered.with_uint(OptionNumber::OBSERVE, 0) } else { answered };
         let inner = inner.content(status).expect("well-formed");
         prop_assert_eq!(said(&heard.expect("authentic").message.content()), said(&inner));
@@ -137,7 +137,7 @@ proptest! {
     }
 }
 
-/// The message with one bit of its datagram flipped, if that is a message.
+/// Returns the message with one bit flipped, if it is still a message.
 fn flipped(original: &OwnedMessage, bit: usize) -> Option<OwnedMessage> {
     let mut datagram = original.view().as_bytes().to_vec();
     datagram[bit / 8] ^= 1 << (bit % 8);
@@ -156,7 +156,7 @@ fn no_flipped_bit_changes_what_is_heard_or_moves_the_window() {
         let Some(flipped) = flipped(&request, bit) else { continue };
         let [_, mut fresh] = pair();
         match fresh.receive(&flipped) {
-            // Header, token and the options that proxies use are not protected.
+            // Header, token and proxy options are not protected.
             Ok(unprotected) => {
                 let sealed = (option(&flipped), flipped.payload());
                 assert_eq!(sealed, (option(&request), request.payload()), "bit {bit}");

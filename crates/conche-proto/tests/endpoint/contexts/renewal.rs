@@ -1,4 +1,4 @@
-//! Contexts that are derived anew with random numbers of both ends (RFC 8613 appendix B.2).
+//! Key renewal with random numbers of both ends (RFC 8613 appendix B.2).
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use rand_core::{RngCore, SeedableRng};
 
 use super::support::{End, altered, credentials, message, option};
 
-/// The two ends, which know nothing but their credentials.
+/// Two ends that know only their credentials.
 fn pair(seed: u8) -> [End; 2] {
     let [client, server] = credentials();
     [(client, seed), (server, seed + 1)].map(|(credentials, seed)| End::seeded(&credentials, Start::Anew, [seed; 32]))
@@ -21,7 +21,7 @@ fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-/// The answer of a server that does not take a request.
+/// Returns the server's offer in answer to a refused request.
 fn offered(server: &mut End, now: Instant, request: &OwnedMessage) -> OwnedMessage {
     let refused = server.receive_at(now, request).expect_err("its keys are not agreed on");
     assert!(matches!(refused, Refused::Proposed { .. }), "{refused:?}");
@@ -29,7 +29,7 @@ fn offered(server: &mut End, now: Instant, request: &OwnedMessage) -> OwnedMessa
     message(Type::NonConfirmable, code, &body)
 }
 
-/// Has both agree on keys: the request with them, which has not been received.
+/// Agrees on keys; returns the request protected with them, which was not delivered yet.
 fn agree(client: &mut End, server: &mut End, now: Instant) -> (OwnedMessage, Binding) {
     let (proposal, mut binding) = client.get("/light");
     let offer = offered(server, now, &proposal);
@@ -60,7 +60,7 @@ fn both_ends_agree_on_keys_in_a_round_trip_and_use_them_from_then_on() {
     let (_, mut second) = client.get("/early");
     let answer = server.say(&asked.binding, "on");
     assert_eq!(client.hear(&mut binding, &answer).expect("authentic").message.payload(), b"on");
-    // From now on the kid context is as it is.
+    // From now on the kid context is sent unwrapped.
     let (later, mut binding) = client.get("/light");
     let id_context = client.context().id_context().expect("it has one").to_vec();
     assert!(option(&later).windows(id_context.len() + 1).any(|bytes| bytes[0] == 32 && bytes[1..] == id_context[..]));
@@ -68,7 +68,7 @@ fn both_ends_agree_on_keys_in_a_round_trip_and_use_them_from_then_on() {
     let answer = server.say(&asked.binding, "off");
     assert!(client.hear(&mut second, &answer).is_err(), "it answers another request");
     assert!(client.hear(&mut binding, &answer).is_ok());
-    // The server asks as well.
+    // The server sends a request as well.
     let (question, _) = server.get("/clock");
     assert!(client.receive_at(at(30), &question).is_ok());
 }
@@ -99,7 +99,8 @@ fn keys_are_agreed_on_once_whoever_repeats_what() {
     let (first, _) = agree(&mut client, &mut server, at(0));
     assert!(server.receive_at(at(5), &first).is_ok());
     assert_eq!(server.receive_at(at(6), &first), Err(Refused::Replayed));
-    // The client starts anew, and both agree on other keys. One offer was made before, and is not taken after that.
+    // The client restarts, and both agree on new keys. An offer made before is not accepted
+    // afterwards.
     let [mut client, _] = pair(7);
     let (held_back, _) = agree(&mut client, &mut server, at(10));
     let [mut client, _] = pair(9);
@@ -109,7 +110,7 @@ fn keys_are_agreed_on_once_whoever_repeats_what() {
         assert!(matches!(server.receive_at(at(30), old), Err(Refused::Proposed { .. })), "it proposes, at most");
     }
     assert_eq!(server.receive_at(at(30), &second), Err(Refused::Replayed));
-    // An offer lasts for 93 seconds, and not beyond the server's life.
+    // An offer is valid for 93 seconds, and not after a restart of the server.
     let [mut client, mut server] = pair(1);
     let (late, _) = agree(&mut client, &mut server, at(0));
     assert!(matches!(server.receive_at(at(93_001), &late), Err(Refused::Proposed { .. })));
@@ -158,12 +159,12 @@ fn proposals_and_offers_that_are_forged_or_make_no_sense_change_nothing() {
         let refused = server.receive(&altered(&proposal, &value, proposal.payload()));
         assert_eq!(refused, Err(Refused::UnknownContext), "{nonsense:x?}");
     }
-    // Keys that nothing random is in are never used.
+    // Keys without any randomness are never used.
     let value = [&[0b1_1001, 0, 5], &b"where"[..], b"C"].concat();
     assert_eq!(server.receive(&altered(&proposal, &value, proposal.payload())), Err(Refused::UnknownContext));
 }
 
-/// Each message that was protected: with whose key of which ID context, and with whose number.
+/// Records each protected message: key owner, ID context, and nonce.
 #[derive(Default)]
 struct Checker {
     nonces: HashSet<(EndId, Vec<u8>, EndId, u64)>,
@@ -181,7 +182,7 @@ impl Checker {
         assert!(self.taken.insert((id_context, asked.binding.number())), "a replay is taken");
     }
 
-    /// A response, or an offer, says in its option whose number it has.
+    /// Records a response or an offer, whose option contains its number.
     fn response(&mut self, server: &End, id_context: &[u8], asked: u64, option: &[u8]) {
         let (own, client) = (server.context().sender_id(), server.context().recipient_id());
         match option.split_first() {
@@ -194,7 +195,7 @@ impl Checker {
     }
 }
 
-/// The bytes of an offer: behind flags, number, length, and the two bytes that a byte string of 24 begins with.
+/// Returns an offer: it follows flags, number, length, and the two-byte header of a 24-byte string.
 fn offer_of(option: &[u8]) -> &[u8] {
     assert_eq!((option[1..].len(), &option[3..5]), (28, &[0x58, 24][..]));
     &option[5..]

@@ -1,5 +1,5 @@
-//! A key and a nonce protect one message only, and a request is taken once only, whenever ends restart and whatever
-//! their stores do (RFC 8613 appendix B.1, D.4).
+//! A key and a nonce protect only one message, and a request is accepted once, for any restarts and
+//! any behaviour of the stores (RFC 8613 appendix B.1, D.4).
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -12,20 +12,20 @@ use rand_core::{RngCore, SeedableRng};
 
 use super::support::{End, credentials, option, pair};
 
-/// What survives a power cut.
+/// The state that survives a power failure.
 #[derive(Clone, Copy, Default)]
 struct Disk {
-    /// Something was ever written.
+    /// Anything was ever written.
     used: bool,
     next: u64,
-    /// Written at an orderly end, and removed before anything is done.
+    /// Written at an orderly shutdown, and removed before any use.
     window: Option<ReplayWindow>,
-    /// Says that it has written, and has not.
+    /// Reports success without writing.
     lies: bool,
 }
 
 impl Disk {
-    /// Three writes of four succeed.
+    /// Three of four writes succeed.
     fn write(&mut self, random: &mut ChaCha8Rng, next: u64, window: Option<ReplayWindow>) -> bool {
         let succeeds = !random.next_u32().is_multiple_of(4);
         if succeeds && !self.lies {
@@ -58,7 +58,7 @@ impl Device {
     fn restart(self, random: &mut ChaCha8Rng) -> Self {
         let Self { credentials, mut disk, end } = self;
         if random.next_u32().is_multiple_of(4) {
-            // An orderly end, if all of it can be written.
+            // An orderly shutdown, if everything can be written.
             let context = end.context();
             disk.write(random, context.next_number(), context.window());
         }
@@ -76,10 +76,10 @@ impl Device {
     }
 }
 
-/// What was protected, and what was taken.
+/// Protected messages and accepted requests.
 #[derive(Default)]
 struct Checker {
-    /// Whose key, and whose number.
+    /// Key owner, and sender and value of the number.
     nonces: HashSet<(EndId, EndId, u64)>,
     taken: HashSet<u64>,
     challenges: usize,
@@ -96,7 +96,7 @@ impl Checker {
         self.nonces.insert((by, counted_by, number)).then_some(()).ok_or(Broken::NonceRepeated)
     }
 
-    /// A response says in its option whose number it has.
+    /// Records a response; its option contains its number.
     fn response(&mut self, server: &End, asked: u64, option: &[u8]) -> Result<(), Broken> {
         let (server, client) = (server.context().sender_id(), server.context().recipient_id());
         match option {
@@ -109,8 +109,8 @@ impl Checker {
     }
 }
 
-/// Has a client ask a server, both new, that restart so often, and somebody repeat what was asked. Time does not pass, so
-/// that no challenge is ever too old.
+/// Runs a client and a server, both new, with `restarts` restarts, while an attacker replays
+/// requests. The clock stands still, so that challenges do not expire.
 fn run(restarts: usize, lies: bool, random: &mut ChaCha8Rng) -> Result<Checker, Broken> {
     let mut checker = Checker::default();
     let disk = Disk { lies, ..Disk::default() };
@@ -146,7 +146,7 @@ fn run(restarts: usize, lies: bool, random: &mut ChaCha8Rng) -> Result<Checker, 
                     sent.remove(random.next_u32() as usize % 100);
                 }
                 sent.push((binding.number(), request.clone()));
-                // The answer to a challenge comes with its value.
+                // The answer to a challenge contains its value.
                 echo = answer(&mut checker, random, &mut client, &mut server, binding, &request)?;
                 continue;
             }
@@ -169,7 +169,7 @@ fn run(restarts: usize, lies: bool, random: &mut ChaCha8Rng) -> Result<Checker, 
     Ok(checker)
 }
 
-/// Has the server answer, if the request arrives, and the client take the answer.
+/// Delivers the request to the server, and its answer to the client.
 fn answer(
     checker: &mut Checker,
     random: &mut ChaCha8Rng,
@@ -209,7 +209,7 @@ fn answer(
     Ok(heard.message.option(OptionNumber::ECHO).map(Vec::from))
 }
 
-/// A hundred restarts of each of so many pairs.
+/// Runs a hundred restarts of each of `pairs` pairs.
 fn run_pairs(pairs: usize, lies: bool) -> Result<(usize, usize), Broken> {
     let random = &mut ChaCha8Rng::seed_from_u64(8613);
     let (mut taken, mut challenges) = (0, 0);
@@ -275,14 +275,14 @@ fn a_server_that_has_restarted_takes_nothing_before_an_echo_and_nothing_older_af
     assert!(server.receive(&client.get("/light").0).is_ok());
 }
 
-/// The same with an outer Echo.
+/// The request with an outer Echo.
 fn altered_outside(request: &OwnedMessage, echo: &[u8]) -> OwnedMessage {
     let body = Body::builder().option(OptionNumber::OSCORE, option(request)).option(OptionNumber::ECHO, echo);
     let body = body.payload(request.payload().to_vec()).build().expect("legal");
     super::support::message(request.header().ty, request.code(), &body)
 }
 
-// RFC 8613 appendix B.1: after a power cut this end would take itself for new once more
+// RFC 8613 appendix B.1: after a power failure this end would start as new again
 #[test]
 fn nothing_is_taken_before_it_is_stored_that_the_credentials_are_used() {
     let [mut client, _] = pair();

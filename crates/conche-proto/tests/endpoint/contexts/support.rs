@@ -1,4 +1,4 @@
-//! Two ends that share credentials, and messages between them.
+//! Two ends with shared credentials, and messages between them.
 
 use conche_proto::Instant;
 use conche_proto::codec::{Body, Code, Content, MessageId, MessagePool, OptionNumber, OwnedMessage, Token, Type};
@@ -7,7 +7,7 @@ use conche_proto::oscore::{
     Unprotected, UnprotectedResponse,
 };
 
-/// One end, with one context.
+/// One end with one context.
 pub struct End {
     pub contexts: Contexts,
     pub id: ContextId,
@@ -19,21 +19,21 @@ impl End {
         Self::seeded(credentials, start, [7; 32])
     }
 
-    /// The same with challenges of its own.
+    /// Creates an end with its own seed for challenges.
     pub fn seeded(credentials: &Credentials, start: Start, seed: [u8; 32]) -> Self {
         let mut contexts = Contexts::new(8, seed);
         let id = contexts.insert(Context::derive(credentials, start).expect("legal credentials")).expect("room");
         Self { contexts, id, pool: MessagePool::new() }
     }
 
-    /// The same once numbers are reserved.
+    /// Creates an end with reserved numbers.
     pub fn ready(credentials: &Credentials, start: Start) -> Self {
         let mut end = Self::new(credentials, start);
         end.store();
         end
     }
 
-    /// Stores whatever is to be stored.
+    /// Stores all pending reservations.
     pub fn store(&mut self) {
         while let Some(reserve) = self.contexts.poll_reserve() {
             self.contexts.reserved(reserve);
@@ -51,7 +51,7 @@ impl End {
         (message(Type::Confirmable, code, &body), binding)
     }
 
-    /// A GET, unless no number is reserved.
+    /// Protects a GET, if a number is reserved.
     pub fn try_request(&mut self, body: &Body) -> Option<(OwnedMessage, Binding)> {
         let Protected { code, body, binding } = self.contexts.protect_request(self.id, Code::GET, body).ok()?;
         Some((message(Type::Confirmable, code, &body), binding))
@@ -98,7 +98,7 @@ pub fn id(id: &[u8]) -> EndId {
     EndId::new(id).expect("short")
 }
 
-/// A client and a server that were never used before.
+/// A client and a server, both new.
 pub fn pair() -> [End; 2] {
     credentials().map(|credentials| End::ready(&credentials, Start::First))
 }
@@ -107,12 +107,12 @@ pub fn message(ty: Type, code: Code, body: &Body) -> OwnedMessage {
     OwnedMessage::encode(ty, code, MessageId(0x1a2b), &Token::from(*b"8 bytes!"), body).expect("legal")
 }
 
-/// The value of the option, which a protected message has.
+/// Returns the OSCORE option of a protected message.
 pub fn option(message: &OwnedMessage) -> &[u8] {
     message.option(OptionNumber::OSCORE).expect("it is protected")
 }
 
-/// The same message with another value of its OSCORE option, and another payload.
+/// Replaces the OSCORE option and the payload of a message.
 pub fn altered(original: &OwnedMessage, value: &[u8], payload: &[u8]) -> OwnedMessage {
     let others = original.content();
     let others = others.options().filter(|option| option.number != OptionNumber::OSCORE);
@@ -122,7 +122,7 @@ pub fn altered(original: &OwnedMessage, value: &[u8], payload: &[u8]) -> OwnedMe
 
 type Options = Vec<(OptionNumber, Vec<u8>)>;
 
-/// Code, options and payload: what was protected.
+/// Returns the protected parts: code, options and payload.
 pub fn said(content: &Content<'_>) -> (Code, Options, Vec<u8>) {
     let options = content.options().map(|option| (option.number, option.value.to_vec())).collect();
     (content.code(), options, content.payload().to_vec())

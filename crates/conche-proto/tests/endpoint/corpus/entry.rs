@@ -1,4 +1,4 @@
-//! The corpus as it stands in its file. No field goes unread: an unknown one fails.
+//! The file format of the corpus. Unknown fields are errors.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,7 +10,7 @@ pub struct Corpus {
     pub entries: Vec<Entry>,
 }
 
-/// A datagram, or a sequence of them, and what must come of it.
+/// A datagram or a sequence of datagrams, and the expected reaction.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
@@ -25,19 +25,19 @@ pub struct Entry {
     #[serde(rename = "gen")]
     pub recipe: Option<Recipe>,
     pub len: Option<usize>,
-    /// What the codec must make of it; the codec's own tests check that.
+    /// Expected result of decoding; checked by the codec's tests.
     #[serde(rename = "decode")]
     _decode: Option<Value>,
     pub expect: Expectation,
     #[serde(default)]
     pub also_accept: Vec<Reaction>,
-    /// What the client has on its way, or an OSCORE context.
+    /// The client's outstanding request, or an OSCORE context.
     pub given: Option<Value>,
-    /// Who sends: `S`, whom the client asked, or `A`, somebody else.
+    /// Sender: `S` for the client's server, `A` for another host.
     pub src: Option<Address>,
-    /// What becomes of the client's request.
+    /// Outcome of the client's request.
     pub outcome: Option<String>,
-    /// What of the client's own message is put into the datagram: `mid`, `token`.
+    /// Parts of the client's own message to be inserted: `mid`, `token`.
     #[serde(default)]
     pub binds: Vec<String>,
     #[serde(default)]
@@ -51,14 +51,14 @@ pub struct Entry {
     _note: Option<String>,
 }
 
-/// Who sends a datagram.
+/// Sender of a datagram.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 pub enum Address {
     S,
     A,
 }
 
-/// A datagram too long to be written down.
+/// The recipe of a long datagram.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
@@ -69,7 +69,7 @@ pub struct Recipe {
     suffix: String,
 }
 
-/// What may and what must not happen.
+/// Accepted and forbidden reactions.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expectation {
@@ -77,14 +77,14 @@ pub struct Expectation {
     _level: String,
     #[serde(default)]
     pub accept: Vec<Reaction>,
-    /// The index in `accept` of the best reaction.
+    /// Index of the preferred reaction in `accept`.
     #[serde(default)]
     pub preferred: usize,
     #[serde(default)]
     pub must_not: Vec<String>,
 }
 
-/// One way to react.
+/// A reaction.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Reaction {
@@ -102,7 +102,7 @@ pub enum Reaction {
         code: String,
         prefix: Option<String>,
         token: Option<String>,
-        /// Only in the group of OSCORE.
+        /// Only in the OSCORE group.
         oscore_protected: Option<bool>,
         #[serde(rename = "delay_ms")]
         _delay_ms: Option<Value>,
@@ -129,23 +129,23 @@ pub struct Step {
     pub accept: Vec<Reaction>,
     #[serde(rename = "decode")]
     _decode: Value,
-    /// The reaction is the same, byte for byte, as that to an earlier step.
+    /// The reaction must be identical to that of an earlier step.
     pub identical_to_step: Option<usize>,
 }
 
-/// What must hold after a sequence.
+/// Conditions after a sequence.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {
     pub handler_calls: Option<std::collections::HashMap<String, u32>>,
     pub deliveries: Option<usize>,
     pub retransmissions_after: Option<usize>,
-    /// Only in the group of blocks.
+    /// Only in the group of block-wise transfer.
     pub resource_unchanged: Option<String>,
 }
 
 impl Entry {
-    /// The datagram, as it stands in the file.
+    /// Returns the datagram as in the file.
     pub fn datagram(&self) -> Vec<u8> {
         let datagram = match (&self.hex, &self.recipe) {
             (Some(hex), None) => bytes(hex),
@@ -163,7 +163,7 @@ impl Recipe {
     }
 }
 
-/// The bytes of hexadecimal digits.
+/// Decodes hexadecimal digits.
 pub fn bytes(hexadecimal: &str) -> Vec<u8> {
     let pairs = hexadecimal.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).expect("ASCII"));
     pairs.map(|pair| u8::from_str_radix(pair, 16).expect("hexadecimal digits")).collect()

@@ -1,7 +1,7 @@
-//! Malformed and edge datagrams, and what RFC 7252 wants of an endpoint that gets them.
+//! Malformed and edge-case datagrams, and the reactions that RFC 7252 requires.
 //!
-//! Each entry starts with fresh endpoints. Its reaction is all that is sent to its source within a second. Afterwards a
-//! ping must still be answered.
+//! Each entry starts with fresh endpoints. Its reaction is everything sent to its source within a
+//! second. Afterwards a ping must still be answered.
 
 mod entry;
 mod reaction;
@@ -16,13 +16,14 @@ use crate::support::{CLIENT, Direct, Fixture, SERVER, STRANGER, World, end_of, m
 use entry::{Address as Source, Corpus, Entry, bytes};
 use reaction::{check_absences, matches};
 
-/// The corpus holds this many entries that run.
+/// Number of entries that run.
 const RUN: usize = 78;
 
-/// Entries whose preferred reaction this fixture cannot give; another accepted one comes.
+/// Entries with a preferred reaction that the fixture cannot produce; another accepted one is
+/// expected.
 const SECOND_BEST: &[(&str, &str)] = &[("O31", "2.05 of the root resource, which the fixture does not have")];
 
-/// Why an entry waits.
+/// Returns why an entry is skipped.
 fn deferral(entry: &Entry) -> Option<&'static str> {
     match (entry.group.as_str(), entry.id.as_str()) {
         ("oscore", _) => Some("OSCORE (RFC 8613) is not implemented yet"),
@@ -77,7 +78,7 @@ fn ask_server(entry: &Entry) {
     assert_still_alive(&mut world, SERVER);
 }
 
-/// The fixture server is a member of the group that is asked.
+/// Sends the entry to a group of which the fixture server is a member.
 fn ask_group(entry: &Entry) {
     let (mut server, mut app) = (
         Direct::new(EndpointConfig { multicast: Some(Multicast::default()), ..EndpointConfig::default() }),
@@ -104,7 +105,7 @@ fn ask_server_in_steps(entry: &Entry) {
         world.run_until(conche_proto::Instant::from_millis(step.t_ms));
         let before = world.sent.len();
         world.inject(STRANGER, SERVER, &bytes(&step.hex));
-        // The next step may come within a second; what is sent by then is the reaction.
+        // The next step may follow within a second, which ends the reaction.
         let until = entry.steps.get(n + 1).map_or(1_000, |next| (next.t_ms - step.t_ms - 1).min(1_000));
         world.run(ms(until));
         let reaction = sent_to(&world, before, STRANGER);
@@ -129,7 +130,7 @@ fn ask_server_in_steps(entry: &Entry) {
     assert_still_alive(&mut world, SERVER);
 }
 
-/// A client with the request on its way that the corpus gives: CON GET /test to the server, which is played by hand.
+/// Creates a client with the entry's outstanding request: CON GET /test to a simulated server.
 fn asking_client(entry: &Entry) -> (World, ExchangeId) {
     let given = entry.given.as_ref().and_then(|given| given.get("outstanding")).expect("the client asked something");
     let expected = [("type", "CON"), ("code", "0.01"), ("path", "/test"), ("peer", "S")];
@@ -139,7 +140,7 @@ fn asking_client(entry: &Entry) -> (World, ExchangeId) {
     (world, asked)
 }
 
-/// The datagram with the client's own message ID and token in place of the corpus's, where `binds` names them.
+/// Inserts the client's message ID and token into the datagram as `binds` specifies.
 fn bound(mut datagram: Vec<u8>, binds: &[String], request: &[u8]) -> Vec<u8> {
     for bind in binds {
         let range = match bind.as_str() {
@@ -176,7 +177,7 @@ fn answer_client(entry: &Entry) {
         "failed:reset" => {
             assert_eq!(end_of(world.events(CLIENT), asked).map(|(_, end)| end), Some(Err(Failure::Reset)));
         }
-        // "As complete": this body is the first block of several.
+        // "As complete": this body is the first of several blocks.
         "not_delivered" | "failed or not_delivered as complete" => {
             world.run_to_end();
             let (_, end) = end_of(world.events(CLIENT), asked).expect("the request ends");
@@ -193,7 +194,7 @@ fn answer_client_in_steps(entry: &Entry) {
     for (n, step) in entry.steps.iter().enumerate() {
         world.run_until(conche_proto::Instant::from_millis(step.t_ms));
         let datagram = bytes(&step.hex);
-        // A message with a token is a response; an Empty one goes by its message ID.
+        // A message with a token is a response; an Empty one is matched by its message ID.
         let binds = if datagram.len() > 4 { "token" } else { "mid" };
         let datagram = bound(datagram, &[binds.to_owned()], &request);
         let before = world.sent.len();
@@ -211,7 +212,7 @@ fn answer_client_in_steps(entry: &Entry) {
     assert_still_alive(&mut world, CLIENT);
 }
 
-/// The reaction is the preferred one, which is among those accepted, and nothing happened that must not.
+/// Asserts the preferred or another accepted reaction, and no forbidden one.
 fn check(entry: &Entry, reaction: &[Vec<u8>]) {
     let expect = &entry.expect;
     let accepted = expect.accept.iter().chain(&entry.also_accept).any(|accepted| matches(accepted, reaction));
@@ -222,7 +223,8 @@ fn check(entry: &Entry, reaction: &[Vec<u8>]) {
     check_absences(&entry.id, &expect.must_not, reaction);
 }
 
-/// What a node sends to the source of a datagram within a second, beside copies of what was on its way.
+/// Returns everything that a node sends to the source of a datagram within a second, without
+/// retransmissions of outstanding messages.
 fn reaction_to(world: &mut World, from: Address, to: Address, datagram: &[u8]) -> Vec<Vec<u8>> {
     let before = world.sent.len();
     world.inject(from, to, datagram);
@@ -235,7 +237,7 @@ fn sent_to(world: &World, before: usize, to: Address) -> Vec<Vec<u8>> {
     sent.map(|datagram| datagram.bytes.clone()).collect()
 }
 
-/// The request is repeated when its time comes, and its response is delivered.
+/// Asserts that the request is retransmitted, and its response delivered.
 fn assert_pending(world: &mut World, asked: ExchangeId, request: &[u8]) {
     assert!(end_of(world.events(CLIENT), asked).is_none(), "the request is over");
     world.run(s(3));

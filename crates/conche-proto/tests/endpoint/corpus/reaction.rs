@@ -1,11 +1,11 @@
-//! Whether what an endpoint sent is one of the reactions that the corpus names.
+//! Compares an endpoint's reaction with those of the corpus.
 
 use conche_proto::codec::{Message, Type};
 
 use super::entry::{Reaction, bytes};
 use crate::support::wire::decode;
 
-/// The datagrams sent are this reaction.
+/// Returns `true` if the sent datagrams are this reaction.
 pub fn matches(accepted: &Reaction, sent: &[Vec<u8>]) -> bool {
     match (accepted, sent) {
         (Reaction::Silent, sent) => sent.is_empty(),
@@ -26,7 +26,7 @@ pub fn matches(accepted: &Reaction, sent: &[Vec<u8>]) -> bool {
     }
 }
 
-/// Nothing was sent that must not be.
+/// Asserts that no forbidden reaction occurred.
 pub fn check_absences(id: &str, must_not: &[String], sent: &[Vec<u8>]) {
     for absent in must_not {
         let happened: Box<dyn Fn(&Message<'_>) -> bool> = match absent.as_str() {
@@ -37,7 +37,7 @@ pub fn check_absences(id: &str, must_not: &[String], sent: &[Vec<u8>]) {
             code if code.len() == 4 && code.as_bytes()[1] == b'.' => {
                 Box::new(|message| message.code().to_string() == *code)
             }
-            // What a server keeps of bodies is asked of itself.
+            // Checked through the server's occupancy.
             "allocation > 64 KiB" => Box::new(|_| false),
             other => panic!("{id}: unknown absence {other:?}"),
         };

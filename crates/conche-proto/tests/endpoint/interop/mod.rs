@@ -1,18 +1,20 @@
-//! Cases of the ETSI and IRISA test descriptions with both roles ours, over links that lose: most pass, and none goes wrong.
+//! Cases of the ETSI and IRISA test descriptions with both roles ours, over lossy links: most pass,
+//! and none misbehaves.
 //!
-//! What is on the wire where nothing is lost is in `rfc7252`, `blockwise` and `observe`. Here a case that does not pass has
-//! to end with a failure that is told.
+//! `rfc7252`, `blockwise` and `observe` test the messages without loss. Here, a case that does not
+//! pass must end with a reported failure.
 
 mod observations;
 mod requests;
 
-/// Each case has so many links that lose in another way.
+/// Number of different links per case.
 const SEEDS: u64 = 20;
 
-/// Shares of loss in percent, and of cases that have to pass with it.
+/// Loss in percent, and the percentage of cases that must pass.
 const LOSSES: [(u32, usize); 3] = [(0, 100), (10, 97), (30, 85)];
 
-/// Runs these cases under all losses; `passes` tells whether one with this seed and loss passes, and panics if it goes wrong.
+/// Runs these cases at all loss rates; `passes` returns the result for a seed and a loss rate, and
+/// panics on misbehaviour.
 fn most_pass<C>(cases: &[C], name: impl Fn(&C) -> &'static str, passes: impl Fn(&C, u64, u32) -> bool) {
     for (loss, least_percent) in LOSSES {
         let mut failed = Vec::new();

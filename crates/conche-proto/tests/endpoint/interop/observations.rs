@@ -1,7 +1,8 @@
-//! OBS and IRISA's OBS: a client that observes, and what happens to the resource, to itself, or to the server.
+//! OBS of ETSI and IRISA: an observing client, and events at the resource, the client or the
+//! server.
 //!
-//! States are numbers, so that one that comes late shows. Large ones are one number many times, and fetched after the
-//! notification with their first block.
+//! States are numbers, so that late ones are detected. A large state repeats its number and is
+//! fetched after the notification with its first block.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, OptionNumber, OwnedMessage, Type};
 use conche_proto::{
@@ -13,20 +14,20 @@ use crate::observe::net::{Net, SERVER, Sent, TOPIC, get, write};
 use crate::support::world::lossy_link;
 use crate::support::{ms, s};
 
-/// The client that observes.
+/// The observing client.
 const CLIENT: u32 = 1;
-/// Another one.
+/// Another client.
 const OTHER: u32 = 2;
-/// A large state has so many words.
+/// Number of words in a large state.
 const WORDS: usize = 1_000;
 
-/// A client that observes a resource, and what happens then: as it has to, or not.
+/// A client that observes a resource, with the expected behaviour.
 struct Case {
     name: &'static str,
     reliability: Option<Reliability>,
     max_age: Option<u32>,
     large: bool,
-    /// The client asks for blocks of this size.
+    /// The block size that the client requests.
     blocks: Option<BlockSize>,
     passes: fn(&mut Net, SubscriptionId) -> bool,
 }
@@ -144,7 +145,7 @@ fn a_get_besides_does_not_cancel(net: &mut Net, _: SubscriptionId) -> bool {
     net.run(s(100));
     let answered =
         net.events(CLIENT).any(|event| matches!(event, Event::Response { exchange, .. } if *exchange == asked));
-    // If enough is lost, the server takes the client for gone.
+    // With sufficient loss, the server considers the client gone.
     let observed = net.held() == (1, 1);
     change(net, 1);
     net.run(s(100));
@@ -195,7 +196,7 @@ fn one_is_confirmable_every_24_hours(net: &mut Net, _: SubscriptionId) -> bool {
     true
 }
 
-/// The resource changes to this number.
+/// Changes the resource to this number.
 fn change(net: &mut Net, number: u32) {
     let large = net.resource.state.len() > 10;
     net.change(&state(number, large));
@@ -205,7 +206,7 @@ fn state(number: u32, large: bool) -> String {
     if large { format!("{number} ").repeat(WORDS) } else { number.to_string() }
 }
 
-/// Fetches all of the last state that the client was told, if it has its first block only.
+/// Fetches the rest of the last state if only its first block arrived.
 fn fetch(net: &mut Net) {
     let told = net.events(CLIENT).filter_map(state_in).last();
     if told.is_some_and(|message| first_block(message).is_some()) {
@@ -214,7 +215,7 @@ fn fetch(net: &mut Net) {
     }
 }
 
-/// The states that the client was told, in order, the first one included. Each is whole.
+/// Returns the states that the client received, in order; each must be consistent.
 fn numbers(net: &Net) -> Vec<u32> {
     let whole = net.events(CLIENT).filter_map(state_in).filter(|message| first_block(message).is_none());
     let number = |message: &OwnedMessage| {
@@ -235,13 +236,13 @@ fn state_in(event: &Event<u32>) -> Option<&OwnedMessage> {
     }
 }
 
-/// The block that a message has of a state, if more is to be fetched.
+/// Returns the block of a message, if more must be fetched.
 fn first_block(message: &OwnedMessage) -> Option<Block> {
     let block = message.content().block(OptionNumber::BLOCK2).expect("no reserved size");
     block.filter(|_| message.uint(OptionNumber::OBSERVE).is_some())
 }
 
-/// How the server was told that its last observer is none any more.
+/// Returns why the server's last observer was removed.
 fn gone(net: &Net) -> Option<ObserverEnd> {
     let reason = |event: &Event<u32>| match event {
         Event::ObserverGone { reason, .. } => Some(*reason),
@@ -250,7 +251,7 @@ fn gone(net: &Net) -> Option<ObserverEnd> {
     net.events(SERVER).filter_map(reason).last()
 }
 
-/// How the client was told that it observes no more.
+/// Returns why the client's subscription ended.
 fn over(net: &Net) -> Option<SubscriptionEnd> {
     let reason = |event: &Event<u32>| match event {
         Event::SubscriptionOver { reason, .. } => Some(*reason),
@@ -260,7 +261,7 @@ fn over(net: &Net) -> Option<SubscriptionEnd> {
 }
 
 impl Case {
-    /// Registers, lets happen what happens, and lets all end over a link that loses nothing.
+    /// Registers, runs the case, and ends everything over a lossless link.
     fn run(&self, seed: u64, loss: u32) -> bool {
         let mut config = EndpointConfig::default();
         let mut registration = get();
@@ -292,7 +293,8 @@ impl Case {
         passes
     }
 
-    /// Whoever still observes is told the next state, nobody was told an older one after a newer one, and all can end.
+    /// Asserts that remaining observers receive the next state, that states arrived in order, and
+    /// that everything ends.
     fn check_the_end(&self, net: &mut Net, subscription: SubscriptionId, seed: u64, loss: u32) {
         let case = format!("{}, seed {seed}, {loss} %", self.name);
         if net.held() == (1, 1) {

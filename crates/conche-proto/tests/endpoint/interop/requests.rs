@@ -9,7 +9,7 @@ use crate::support::fixture::body;
 use crate::support::world::{by_name, lossy_link};
 use crate::support::{CLIENT, World, end_of};
 
-/// A request with so many bytes of payload, and its response.
+/// A request with a payload of this size, and its response.
 struct Case {
     name: &'static str,
     reliability: Reliability,
@@ -28,7 +28,7 @@ enum Answer {
     Text(&'static str),
     /// The large state of the fixture server.
     Large,
-    /// What was sent, the other way round.
+    /// The request's payload, reversed.
     Reversed,
     /// Links to these targets.
     Links(&'static [&'static str]),

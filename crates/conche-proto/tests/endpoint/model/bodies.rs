@@ -1,18 +1,18 @@
-//! What a peer sends of bodies in sets (RFC 9177): as it should, most of the time.
+//! Q-Block bodies (RFC 9177) of a peer that mostly conforms.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, Encoder, Message, MessageId, OptionNumber, Token, Type};
 
 use super::Address;
 use super::script::{Bytes, Machine};
 
-/// How long a response in sets is.
+/// Length of a Q-Block response.
 const RESPONSE_BYTES: u32 = 333;
 
-/// How long bodies of requests in sets are.
+/// Lengths of Q-Block request bodies.
 const LENGTHS: [u32; 4] = [100, 16, 17, 500];
 
 impl Machine {
-    /// A message that goes on with what the endpoint sent lately, or a block of a body of a peer's own.
+    /// Receives a message that continues a recently sent one, or a block of a peer's own body.
     pub(super) fn receive_of_set(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.sent.len());
         let answered = self.sent.iter().rev().nth(index).cloned();
@@ -30,7 +30,8 @@ impl Machine {
         }
     }
 
-    /// A body of ours is coming: its set is there, some of it is missing, or it is done.
+    /// A peer answers a block of our body: the burst is complete, blocks are missing, or the
+    /// transfer ends.
     fn answer_payload(&mut self, to: Address, sent: &Message<'_>, block: Block, bytes: &mut Bytes<'_>) {
         let near = |bytes: &mut Bytes<'_>| block.num.saturating_sub(bytes.choose(&[0, 0, 1, 2, 5]));
         let (code, body) = match bytes.next() % 8 {
@@ -59,7 +60,7 @@ impl Machine {
         self.receive_body(to, (ty, code, id, token), &body.build().expect("legal options"));
     }
 
-    /// A response of ours is asked for: a block of it comes.
+    /// A peer answers a request for a response with one of its blocks.
     fn answer_with_block(&mut self, to: Address, sent: &Message<'_>, asked: Block, bytes: &mut Bytes<'_>) {
         let size = if asked.size.bytes() > 64 { BlockSize::B16 } else { asked.size };
         let num = asked.num + bytes.choose(&[0, 0, 1, 2, 3, 9, 10]);
@@ -69,7 +70,7 @@ impl Machine {
         let etag: &[u8] = if bytes.next().is_multiple_of(32) { b"f" } else { b"e" };
         let mut body = Body::builder().option(OptionNumber::ETAG, etag);
         if sent.option(OptionNumber::OBSERVE).is_some() {
-            // A state of what is observed, the newest or an older one.
+            // A notification, the newest state or an older one.
             body = body.uint(OptionNumber::OBSERVE, bytes.choose(&[5, 5, 5, 6, 7, 4]));
         }
         let body = body
@@ -86,7 +87,7 @@ impl Machine {
         self.receive_body(to, (ty, Code::CONTENT, id, sent.token()), &body.build().expect("legal options"));
     }
 
-    /// A peer goes on with a response that it is getting.
+    /// A peer requests more of a response.
     fn ask_for_more(&mut self, from: Address, token: Token, last: Block, bytes: &mut Bytes<'_>) {
         let first = (last.num + bytes.choose(&[0, 1, 1, 2])).saturating_sub(bytes.choose(&[0, 0, 1, 9]));
         let apart = bytes.choose(&[0, 0, 1, 2, 3]);
@@ -120,7 +121,7 @@ impl Machine {
         self.receive_body(from, (ty, bytes.choose(&[Code::GET, Code::GET, Code::FETCH]), id, token), &body);
     }
 
-    /// A block of a body of a peer's own.
+    /// Receives a block of a peer's own body.
     fn receive_upload(&mut self, bytes: &mut Bytes<'_>) {
         let from = Self::peer(bytes);
         let size = BlockSize::B16;

@@ -1,4 +1,5 @@
-//! [`Checker`]: watches all that goes into an endpoint and comes out of it, and panics when an invariant breaks.
+//! [`Checker`]: observes all input and output of an endpoint, and panics when an invariant is
+//! violated.
 
 mod settled;
 
@@ -17,50 +18,53 @@ use super::flows::Flows;
 use super::sets::Sets;
 use super::track::{Sent, Track};
 
-/// No message is remembered for longer, whatever the parameters: 13 days.
+/// Maximum lifetime of a deduplication entry, for any parameters: 13 days.
 const LONGEST_MEMORY: Duration = Duration::from_nanos(1 << 50);
 
-/// The identity of a request: sender, our address, message ID, type and token.
+/// The identity of a request: sender, local address, message ID, type and token.
 type Handled = (Address, Option<IpAddr>, MessageId, Type, Token);
 
-/// The invariants of one endpoint, checked on all that it sends and tells.
+/// The invariants of one endpoint, checked on all messages and events.
 #[derive(Debug)]
 pub struct Checker {
     config: EndpointConfig,
-    /// The driver polls exactly when it was told to. A clock that jumps makes everything late, and lateness is no fault
-    /// of the endpoint.
+    /// The driver polls exactly when requested. After a clock jump everything is late, which is not
+    /// the endpoint's fault.
     pub punctual: bool,
-    /// Gaps between the copies of a message never shrink. Not so where a controller delays retransmissions.
+    /// Intervals between transmissions never shrink. Not true if a controller delays
+    /// retransmissions.
     pub backoff_shows: bool,
-    /// Which of our addresses the last datagram was for.
+    /// Local address of the last datagram.
     pub local: Option<IpAddr>,
     exchanges: BTreeMap<ExchangeId, Track>,
-    /// Confirmable messages that left and were not acknowledged.
+    /// Number of unacknowledged Confirmable messages.
     outstanding: HashMap<Address, u16>,
-    /// When each message ID was first used.
+    /// Time of the first use of each message ID.
     ids: HashMap<(Address, MessageId), Instant>,
-    /// When a peer last answered a message of ours.
+    /// Time of a peer's last answer.
     answered: HashMap<Address, Instant>,
-    /// Confirmable messages that came: how many may still be answered with ACK or RST, and their tokens.
+    /// Received Confirmable messages: how many may still be answered with ACK or RST, and their
+    /// tokens.
     answerable: HashMap<(Address, MessageId), (u32, Vec<Token>)>,
-    /// Non-confirmable responses that left, by peer and token, hence what a peer can reject.
+    /// Sent Non-confirmable responses by peer and token, which a peer can reject.
     rejectable: Vec<(Address, Token)>,
-    /// Requests that the application was given: how long they are remembered, and whether they may be forgotten.
+    /// Requests passed to the application: how long they are remembered, and whether they may be
+    /// evicted.
     handled: HashMap<Handled, (Instant, bool)>,
-    /// Subscriptions that are not over, and the exchange that registers each.
+    /// Live subscriptions, and the exchange that registers each.
     subscriptions: HashMap<SubscriptionId, ExchangeId>,
-    /// Observers of whom nobody said that they are gone.
+    /// Observers that were not reported as gone.
     observers: HashMap<ObserverId, (Address, u64)>,
-    /// The deduplication table was full: what is idempotent may have been forgotten.
+    /// The deduplication table was full: idempotent entries may have been evicted.
     forgetful: bool,
-    /// What leaves in sets, where that is configured.
+    /// Q-Block transfers, if configured.
     sets: Option<Sets>,
-    /// Bodies that go block by block between application and endpoint.
+    /// Streamed bodies.
     pub(super) flows: Flows,
 }
 
 impl Checker {
-    /// Watches an endpoint of this configuration from its start.
+    /// Creates the checker for a new endpoint with this configuration.
     pub fn new(config: &EndpointConfig) -> Self {
         Self {
             config: config.clone(),
@@ -82,13 +86,13 @@ impl Checker {
         }
     }
 
-    /// An exchange was opened by an operation that returned `id`.
+    /// Records an exchange opened by an operation that returned `id`.
     pub fn opened(&mut self, now: Instant, id: ExchangeId, to: Address, timeout: Option<Duration>) {
         let ends_by = now + timeout.unwrap_or(Duration::MAX).min(self.longest_exchange());
         assert!(self.exchanges.insert(id, Track::new(to, ends_by)).is_none(), "{id:?} was opened before");
     }
 
-    /// The token, or a longer one made of it where that is understood.
+    /// Returns the token, lengthened where extended tokens are supported.
     pub fn lengthened(&self, token: Token) -> Token {
         match (self.config.longest_token, token.as_slice()) {
             (8, _) | (_, []) => token,
@@ -96,14 +100,15 @@ impl Checker {
         }
     }
 
-    /// A token is that of the exchange's last message, or one of its messages in sets (RFC 9177 §6).
+    /// Returns `true` if the token belongs to the exchange's last message, or to one of its burst
+    /// messages (RFC 9177 §6).
     fn used(&self, id: ExchangeId, token: &Token) -> bool {
         let is_first = self.exchanges[&id].first.as_ref().is_some_and(|first| first.token == *token);
         is_first || self.sets.as_ref().is_some_and(|sets| sets.used(id, token))
     }
 
-    /// A course tells of all messages of an exchange that left, their copies included. Not so of one whose token the peer
-    /// did not understand.
+    /// Returns `true` if the statistics count all messages of an exchange, including
+    /// retransmissions. Not required if the peer rejected the token.
     fn counted(&self, id: ExchangeId, course: &Course) -> bool {
         let track = &self.exchanges[&id];
         let in_sets = self.sets.as_ref().map_or(0, |sets| sets.left(id));
@@ -111,19 +116,19 @@ impl Checker {
         course.transmissions as usize == left || self.config.token_length > 8
     }
 
-    /// The application told observers of a state.
+    /// Records a notification of observers.
     pub fn notified(&mut self) {
         if let Some(sets) = &mut self.sets {
             sets.notified();
         }
     }
 
-    /// A subscription was opened, which this exchange registers.
+    /// Records a subscription, which this exchange registers.
     pub fn subscribed(&mut self, id: SubscriptionId, exchange: ExchangeId) {
         assert!(self.subscriptions.insert(id, exchange).is_none(), "{id:?} was opened before");
     }
 
-    /// The application ended a subscription; the endpoint said whether it had not been over.
+    /// Records the end of a subscription by the application; `was_open` is the endpoint's answer.
     pub fn unsubscribed(&mut self, id: SubscriptionId, was_open: bool) {
         let exchange = self.subscriptions.remove(&id);
         assert_eq!(was_open, exchange.is_some(), "{id:?}: what the endpoint answers and what events told differ");
@@ -132,17 +137,17 @@ impl Checker {
         }
     }
 
-    /// Whom a subscription is with, if it is not over.
+    /// Returns the peer of a live subscription.
     pub fn subscribed_to(&self, id: SubscriptionId) -> Option<Address> {
         self.subscriptions.get(&id).map(|exchange| self.exchanges[exchange].to)
     }
 
-    /// A client was entered as an observer.
+    /// Records a new observer.
     pub fn observed(&mut self, id: ObserverId, from: Address, topic: u64) {
         assert!(self.observers.insert(id, (from, topic)).is_none(), "{id:?} was entered before");
     }
 
-    /// An observer was removed by the application.
+    /// Records the removal of an observer by the application.
     pub fn dismissed(&mut self, id: ObserverId, was_there: bool) {
         let known = self.observers.remove(&id).is_some();
         assert!(known || !was_there, "{id:?} was there though it was told to be gone");
@@ -154,7 +159,7 @@ impl Checker {
         let _ = self.sets.as_mut().map(|sets| sets.ended(id));
     }
 
-    /// An exchange was cancelled; the endpoint said whether it was still open.
+    /// Records a cancellation; `was_open` is the endpoint's answer.
     pub fn cancelled(&mut self, id: ExchangeId, was_open: bool) {
         let track = self.exchanges.get_mut(&id).expect("only known exchanges are cancelled");
         assert_eq!(was_open, !track.ended, "{id:?}: what cancel answers and what events told differ");
@@ -164,17 +169,17 @@ impl Checker {
         }
     }
 
-    /// An exchange was given something else to send.
+    /// Records that the content of an exchange was superseded.
     pub fn superseded(&mut self, id: ExchangeId) {
         let longest = self.longest_exchange();
         let track = self.exchanges.get_mut(&id).expect("only known exchanges are superseded");
         assert!(!track.ended, "{id:?} is over");
-        // What has not left is replaced as if it had never been.
+        // Unsent content is replaced without a trace.
         track.superseded = !track.sent.is_empty();
         track.ends_by += longest;
     }
 
-    /// An exchange goes on when the application does.
+    /// Records that an exchange waits for the application.
     fn waits_for_us(&mut self, id: ExchangeId) {
         self.no_longer_outstanding(id);
         let track = self.exchanges.get_mut(&id).expect("only known exchanges wait");
@@ -182,7 +187,7 @@ impl Checker {
         track.ends_by = Instant::FAR_FUTURE;
     }
 
-    /// The application let an exchange go on.
+    /// Records that the application continues an exchange.
     pub fn goes_on(&mut self, now: Instant, id: ExchangeId) {
         let longest = self.longest_exchange();
         let track = self.exchanges.get_mut(&id).expect("only known exchanges go on");
@@ -190,17 +195,17 @@ impl Checker {
         track.ends_by = now + longest + longest;
     }
 
-    /// The limits of the endpoint.
+    /// Returns the limits of the endpoint.
     pub fn limits(&self) -> &Limits {
         &self.config.limits
     }
 
-    /// How long an idle peer is kept.
+    /// Returns the retention of an idle peer.
     pub fn retention(&self) -> Duration {
         self.config.idle_lifetime.max(self.config.transmission.exchange_lifetime())
     }
 
-    /// A datagram is about to be handed in.
+    /// Records a datagram before it is delivered.
     pub fn received(&mut self, now: Instant, from: Address, bytes: &[u8]) {
         let decoded = match self.config.longest_token {
             8 => Message::decode(bytes),
@@ -216,16 +221,16 @@ impl Checker {
             Ok(message) => Some((message.header(), message.token())),
             Err(error) => error.header.map(|header| (header, Token::EMPTY)),
         };
-        // A token that is too long for the peer is followed by a shorter one, which may have to wait for its turn.
+        // A rejected long token is followed by a shorter one, which may have to wait.
         let ends_wait = |ty| ty == Type::Acknowledgement || ty == Type::Reset && self.config.token_length > 8;
         if let Some((header, _)) = header.as_ref().filter(|(header, _)| ends_wait(header.ty)) {
             self.perhaps_acknowledged(from, |sent| sent.id == header.id);
         }
         if let Some((_, token)) = header.as_ref().filter(|(header, _)| header.code.is_response()) {
-            // A transfer goes on with that, but may have to wait for its turn.
+            // The response continues a transfer, which may have to wait.
             self.perhaps_acknowledged(from, |sent| sent.code.is_request() && sent.token == *token);
         }
-        // A notification that nobody wants is rejected though it be Non-confirmable (RFC 7641 §3.6).
+        // An unwanted notification is rejected even if it is Non-confirmable (RFC 7641 §3.6).
         let answerable = |header: &Header| {
             header.ty == Type::Confirmable || header.ty == Type::NonConfirmable && header.code.is_response()
         };
@@ -238,7 +243,7 @@ impl Checker {
         }
     }
 
-    /// A datagram was handed out.
+    /// Records a transmitted datagram.
     pub fn transmitted(&mut self, now: Instant, transmit: &Transmit<Address>, bytes: &[u8]) {
         assert!(bytes.len() <= self.config.limits.message_bytes, "a message of {} bytes was sent", bytes.len());
         let message = Message::decode_extended(bytes).expect("an endpoint sends well-formed messages");
@@ -275,7 +280,7 @@ impl Checker {
         }
         if let Some(id) = transmit.exchange {
             use OptionNumber as N;
-            // Behind protection there may be blocks as well.
+            // Protected messages may contain blocks.
             let cut = [N::BLOCK1, N::BLOCK2, N::Q_BLOCK1, N::Q_BLOCK2, N::OSCORE];
             let blocks = cut.map(|number| message.option(number).is_some());
             let begins_anew = self.sets.as_ref().is_some_and(|sets| sets.fell_back(id));
@@ -283,7 +288,7 @@ impl Checker {
         }
     }
 
-    /// An event was handed out.
+    /// Records an event.
     pub fn event(&mut self, now: Instant, event: &Event<Address>) {
         self.flows.event(event);
         match event {
@@ -312,7 +317,7 @@ impl Checker {
                 assert_eq!(track.to, *from);
                 assert!(!track.acknowledged, "{exchange:?} was acknowledged before");
                 self.answered.insert(*from, now);
-                // A request goes on to its response; a separate response or a ping is over.
+                // A request awaits its response; a separate response or a ping ends.
                 let is_request = track.first.as_ref().is_some_and(|sent| sent.code.is_request());
                 self.no_longer_outstanding(*exchange);
                 self.exchanges.get_mut(exchange).expect("indexed above").acknowledged = true;
@@ -322,13 +327,13 @@ impl Checker {
             }
             Event::Failed { exchange, peer, course, .. } | Event::Unanswered { exchange, peer, course } => {
                 if self.flows.answers {
-                    // A block of a response, which the endpoint sent when there was one.
+                    // A block of a response, sent by the endpoint itself.
                     let track = || Track { own: true, ..Track::new(*peer, Instant::FAR_FUTURE) };
                     self.exchanges.entry(*exchange).or_insert_with(track);
                 }
                 let track = &self.exchanges[exchange];
                 assert_eq!(track.to, *peer);
-                // What was superseded and acknowledged begins anew.
+                // A message superseded and acknowledged starts again.
                 let begun_anew = track.superseded && course.transmissions == 0;
                 let counted = self.counted(*exchange, course);
                 assert!(begun_anew || counted, "{course:?} of {track:?}");
@@ -363,14 +368,15 @@ impl Checker {
         }
     }
 
-    /// Every exchange that was opened has ended.
+    /// Asserts that every exchange has ended.
     pub fn finish(&self) {
         let open: Vec<_> = self.exchanges.iter().filter(|(_, track)| !track.ended && !track.own).collect();
         assert!(open.is_empty(), "exchanges without an end: {open:?}");
         assert!(self.outstanding.is_empty(), "slots that were never freed: {:?}", self.outstanding);
     }
 
-    /// Queueing or a pause, all transmissions and the wait for a separate response at their longest.
+    /// Maximum duration: queueing or a pause, all transmissions, and the wait for a separate
+    /// response.
     fn longest_exchange(&self) -> Duration {
         let EndpointConfig { transmission, envelope, queue_lifetime, longest_pause, response_timeout, .. } =
             &self.config;
@@ -380,7 +386,7 @@ impl Checker {
         pause.max(*queue_lifetime).max(response).saturating_add(transmissions).saturating_add(response)
     }
 
-    /// An ACK or RST left: it answers one Confirmable message that came, and nothing else.
+    /// Checks a sent ACK or RST: it answers exactly one received Confirmable message.
     fn answered(&mut self, transmit: &Transmit<Address>, message: &Message<'_>) {
         let (id, code) = (message.id(), message.code());
         assert!(transmit.exchange.is_none() && transmit.attempt == 0);
@@ -396,16 +402,15 @@ impl Checker {
     fn id_used(&mut self, now: Instant, to: Address, id: MessageId) {
         let lifetime = self.config.transmission.exchange_lifetime();
         let Some(before) = self.ids.insert((to, id), now) else { return };
-        // A peer that has proved nothing makes room in a full table and forgets its IDs: when it
-        // comes back, it may draw a first one among those that it had. A peer that has answered
-        // stays until its state is old.
+        // An unproven peer is evicted from a full table and loses its IDs; when it returns, the
+        // first ID may be one that it had. A peer that has answered stays until its state is old.
         let answered = self.answered.get(&to);
         let proven = answered.is_some_and(|&at| at <= before && before - at < lifetime);
         let stays = self.config.limits.peers >= ROOM || proven && self.config.idle_lifetime >= lifetime;
         assert!(!stays || now - before >= lifetime, "{id} is used again toward {to} after {:?}", now - before);
     }
 
-    /// A message in a set left: more follow, or its answer does.
+    /// Records a burst message: more follow, or its answer.
     fn goes_on_in_sets(&mut self, id: ExchangeId) {
         self.no_longer_outstanding(id);
         let longest = self.longest_exchange();
@@ -415,12 +420,12 @@ impl Checker {
     }
 
     fn copy_left(&mut self, now: Instant, id: ExchangeId, transmit: &Transmit<Address>, sent: Sent, blocks: bool) {
-        // A transfer goes on, or the peer did not understand a long token.
+        // A transfer continues, or the peer rejected a long token.
         let goes_on = |first: &Sent| blocks || first.token.is_extended() && !sent.token.is_extended();
         let in_blocks = sent.code.is_request() || blocks && sent.ty == Type::Confirmable && self.exchanges[&id].own;
         let another = |first: &Sent| goes_on(first) && first.id != sent.id && first.code == sent.code && in_blocks;
         if transmit.attempt == 0 && self.exchanges[&id].first.as_ref().is_some_and(another) {
-            // Whatever was outstanding of it has been answered.
+            // Previous messages of the exchange were answered.
             self.no_longer_outstanding(id);
             let longest = self.longest_exchange();
             let track = self.exchanges.get_mut(&id).expect("looked up above");
@@ -437,7 +442,7 @@ impl Checker {
         }
         assert_eq!((transmit.to, usize::from(transmit.attempt)), (track.to, track.sent.len()));
         if track.own && track.first.as_ref().is_some_and(|first| first.id != sent.id) {
-            // A notification is superseded by the newest state.
+            // The newest state supersedes a notification.
             let first = track.first.as_ref();
             // A ping of the observer has no token.
             let is_token = |first: &Sent| first.token == sent.token || first.code.is_empty();

@@ -1,5 +1,5 @@
-//! Operations of scripts beyond RFC 7252: observation in both roles (RFC 7641), blocks as a peer may cut them (RFC 7959), and
-//! requests that want no response (RFC 7967).
+//! Script operations beyond RFC 7252: observation in both roles (RFC 7641), blocks of peers
+//! (RFC 7959), and No-Response (RFC 7967).
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use conche_proto::{Request, Response};
 use super::Address;
 use super::script::{Bytes, METHODS, Machine, RELIABILITIES};
 
-/// What peers answer with, or claim to.
+/// Codes of peers' responses.
 const ANSWERS: [Code; 8] = [
     Code::CONTENT,
     Code::CONTINUE,
@@ -23,7 +23,7 @@ const ANSWERS: [Code; 8] = [
     Code::SERVICE_UNAVAILABLE,
 ];
 
-/// How long bodies are: around the sizes of blocks, messages and the limit.
+/// Body lengths around block size, message size and limit.
 const LENGTHS: [usize; 10] = [0, 1, 15, 16, 17, 64, 150, 257, 600, 601];
 
 impl Machine {
@@ -41,7 +41,7 @@ impl Machine {
         }
     }
 
-    /// Nothing observes and nothing is observed any more.
+    /// Ends all subscriptions and observations.
     pub(super) fn end_observation(&mut self) {
         for subscription in std::mem::take(&mut self.subscriptions) {
             let was_open = self.endpoint.forget(self.now, subscription);
@@ -90,7 +90,7 @@ impl Machine {
         }
     }
 
-    /// The application lets a client observe, or thinks so.
+    /// The application registers an observer, for a valid or an invalid request.
     fn observe(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.requests.len());
         let Some(asked) = self.requests.get(index) else { return };
@@ -157,7 +157,7 @@ impl Machine {
         self.receive_with_options(from, (ty, code, id, token), bytes);
     }
 
-    /// A response to something that was sent lately: piggybacked, separate, or a notification.
+    /// Receives a response to a recent message: piggybacked, separate, or a notification.
     fn receive_answer_with_options(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.sent.len());
         let Some((to, sent)) = self.sent.iter().rev().nth(index).cloned() else { return };
@@ -172,7 +172,7 @@ impl Machine {
         let (ty, code, id, token) = head;
         let builder = hostile(Body::builder(), bytes);
         let length = match bytes.next() % 4 {
-            // As long as its Block option says.
+            // As long as its block option requires.
             0 => bytes.choose(&LENGTHS),
             _ => block_bytes(&builder),
         };
@@ -185,7 +185,7 @@ impl Machine {
     }
 }
 
-/// A body of a response, perhaps with an ETag.
+/// A response body, possibly with an ETag.
 fn body(bytes: &mut Bytes<'_>) -> Body {
     let length = bytes.choose(&LENGTHS);
     let mut builder = Body::builder();
@@ -195,7 +195,7 @@ fn body(bytes: &mut Bytes<'_>) -> Body {
     builder.payload(vec![b'y'; length]).build().expect("legal options")
 }
 
-/// Adds options as a friend or an enemy would.
+/// Adds options, legal or hostile.
 fn hostile(mut builder: BodyBuilder, bytes: &mut Bytes<'_>) -> BodyBuilder {
     let which = bytes.next();
     let has = |bit: u8| which & 1 << bit != 0;
@@ -203,7 +203,7 @@ fn hostile(mut builder: BodyBuilder, bytes: &mut Bytes<'_>) -> BodyBuilder {
         if has(bit) {
             let num = bytes.choose(&[0, 0, 1, 2, 3, 4, 9, Block::MAX_NUM]);
             let rest = bytes.next();
-            // Of the size exponents, 7 is reserved.
+            // Includes the reserved size exponent 7.
             let value = num << 4 | u32::from(rest & 0xf);
             builder = builder.uint(number, value);
         }
@@ -236,7 +236,7 @@ fn hostile(mut builder: BodyBuilder, bytes: &mut Bytes<'_>) -> BodyBuilder {
     builder
 }
 
-/// How many bytes a block of this message has, if it is not the last one.
+/// Returns the block size of this message, unless it is the last block.
 fn block_bytes(builder: &BodyBuilder) -> usize {
     let value = [OptionNumber::BLOCK1, OptionNumber::BLOCK2].into_iter().find_map(|number| builder.value(number));
     value.and_then(|value| Block::decode(value).ok()).map_or(5, |block| block.size.min(BlockSize::B256).bytes())

@@ -1,5 +1,4 @@
-//! [`Flows`]: what the checker knows of bodies that go block by block between application and endpoint: no byte of them is
-//! lost, doubled or another's.
+//! [`Flows`]: checks streamed bodies: no byte is lost, duplicated or mixed up.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -8,24 +7,24 @@ use conche_proto::{Event, ExchangeId, RequestId, Unfinished};
 
 use super::Address;
 
-/// All such bodies of one endpoint.
+/// The streamed bodies of one endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
-    /// Where the next block begins of what comes.
+    /// Offset of the next received block.
     requests: HashMap<RequestId, usize>,
     responses: HashMap<ExchangeId, usize>,
-    /// What leaves, and by which ETag it is known if it answers.
+    /// Sent bodies, and the ETag that identifies those of responses.
     leaving: HashMap<Unfinished, Leaving>,
     by_tag: HashMap<[u8; 3], Unfinished>,
-    /// Requests that take no part any more.
+    /// Requests without further relevance.
     over: HashSet<RequestId>,
-    /// The endpoint may answer when it has something to say, as messages that no operation opened.
+    /// The endpoint may send responses that no operation opened.
     pub(super) answers: bool,
-    /// The payload that came last.
+    /// The last received payload.
     came: Vec<u8>,
 }
 
-/// A body that leaves, made of the bytes that [`byte`] gives.
+/// A sent body, consisting of the bytes of [`byte`].
 #[derive(Clone, Copy, Debug)]
 struct Leaving {
     tag: u8,
@@ -33,24 +32,24 @@ struct Leaving {
     whole: bool,
 }
 
-/// So it is known which body a byte is of, and where it has its place.
+/// Returns a byte that depends on body and offset.
 pub(super) fn byte(tag: u8, at: usize) -> u8 {
     (at.wrapping_mul(2_654_435_761) >> 13) as u8 ^ tag
 }
 
-/// A piece of a body.
+/// Returns a part of a body.
 pub(super) fn piece(tag: u8, from: usize, length: usize) -> Vec<u8> {
     (from..from + length).map(|at| byte(tag, at)).collect()
 }
 
 impl Flows {
-    /// The ETag of the next response whose body leaves in parts.
+    /// Returns the ETag of the next streamed response.
     pub(super) fn next_tag(&self) -> [u8; 3] {
         let [low, high, ..] = self.by_tag.len().to_le_bytes();
         [0x5a, high, low]
     }
 
-    /// A body begins to leave, with so many bytes.
+    /// Records a new body with its first `supplied` bytes.
     pub(super) fn began(&mut self, body: Unfinished, etag: Option<[u8; 3]>, supplied: usize) {
         let tag = self.next_body();
         self.leaving.insert(body, Leaving { tag, supplied, whole: false });
@@ -59,17 +58,17 @@ impl Flows {
         }
     }
 
-    /// What the bytes of the next body that leaves are made of.
+    /// Returns the tag of the next sent body.
     pub(super) fn next_body(&self) -> u8 {
         self.leaving.len() as u8
     }
 
-    /// The next so many bytes of a body that leaves.
+    /// Returns the next `length` bytes of a sent body.
     pub(super) fn next_piece(&self, body: Unfinished, length: usize) -> Vec<u8> {
         self.leaving.get(&body).map_or_else(Vec::new, |leaving| piece(leaving.tag, leaving.supplied, length))
     }
 
-    /// The endpoint took more of a body, or did not.
+    /// Records a supply call, accepted (`taken`) or not.
     pub(super) fn supplied(&mut self, body: Unfinished, bytes: usize, last: bool, taken: bool) {
         if taken {
             let leaving = self.leaving.get_mut(&body).expect("only what began is taken");
@@ -78,12 +77,12 @@ impl Flows {
         }
     }
 
-    /// The body of this request comes, or that of its response leaves, in parts.
+    /// Returns `true` if the body of this request or of its response is streamed.
     pub(super) fn has(&self, request: RequestId) -> bool {
         self.requests.contains_key(&request) || self.leaving.contains_key(&Unfinished::Response(request))
     }
 
-    /// Our requests with bodies in parts.
+    /// Returns our requests with streamed bodies.
     pub(super) fn exchanges(&self) -> BTreeSet<ExchangeId> {
         let leaving = self.leaving.keys().filter_map(|body| match body {
             Unfinished::Request(exchange) => Some(*exchange),
@@ -92,7 +91,7 @@ impl Flows {
         self.responses.keys().copied().chain(leaving).collect()
     }
 
-    /// The response to a request of ours is told as it comes. Of others it is known by the first block.
+    /// Records that the response to our request is streamed. Others start with the first block.
     pub(super) fn expects(&mut self, exchange: ExchangeId) {
         self.responses.insert(exchange, 0);
     }
@@ -102,7 +101,7 @@ impl Flows {
         self.came.extend_from_slice(message.payload());
     }
 
-    /// What leaves of a body is what was supplied of it at this place.
+    /// Asserts that the payload is the supplied part of the body at this offset.
     pub(super) fn transmitted(&self, exchange: Option<ExchangeId>, message: &Message<'_>) {
         let (body, number) = match message.option(OptionNumber::ETAG).and_then(|etag| <[u8; 3]>::try_from(etag).ok()) {
             Some(etag) if message.code().is_success() => (self.by_tag.get(&etag).copied(), OptionNumber::BLOCK2),
@@ -111,7 +110,7 @@ impl Flows {
         };
         let Some(leaving) = body.and_then(|body| self.leaving.get(&body)) else { return };
         let block = message.block(number).expect("endpoints send no reserved sizes");
-        // Once all of it has arrived, blocks of the response are asked for without it.
+        // After the upload, blocks of the response are requested without its body.
         let Some(block) = block.or(message.code().is_response().then_some(WHOLE)) else { return };
         let (begin, payload) = (block.offset(), message.payload());
         let end = begin + payload.len();
@@ -167,7 +166,7 @@ impl Flows {
     }
 }
 
-/// What has no Block option is all of it.
+/// A message without block option carries the whole body.
 const WHOLE: Block = Block { num: 0, more: false, size: conche_proto::codec::BlockSize::B1024 };
 
 fn of(message: &OwnedMessage, number: OptionNumber) -> Option<Block> {

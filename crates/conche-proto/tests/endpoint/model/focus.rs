@@ -1,21 +1,21 @@
-//! What scripts are about: all that they can do, or the operations of one role or extension, which then come often enough for
-//! a fuzzer to combine them.
+//! The focus of a script: all operations, or those of one role or extension, which a fuzzer then
+//! combines more often.
 
-/// The operations that a script may choose from.
+/// The operations available to a script.
 #[derive(Debug)]
 pub struct Focus {
     pub name: &'static str,
-    /// As [`operate`](super::script::Machine::operate) reads them; if there are none, all.
+    /// Operation bytes, as in [`operate`](super::script::Machine::operate); empty for all.
     operations: &'static [u8],
-    /// Bodies go in sets (RFC 9177), whatever the script draws.
+    /// Q-Block is always enabled (RFC 9177).
     pub in_sets: bool,
-    /// Bodies go block by block between application and endpoint, whatever the script draws.
+    /// Bodies are always streamed.
     pub in_parts: bool,
-    /// The table has room for all peers, whatever the script draws.
+    /// The peer table always has room for all peers.
     pub has_room: bool,
 }
 
-/// The operations of RFC 7252, by the byte that chooses them.
+/// Operations of RFC 7252, by their byte.
 mod plain {
     pub const WAKE: u8 = 0;
     pub const MILLISECONDS: u8 = 1;
@@ -33,7 +33,7 @@ mod plain {
     pub const RARE: u8 = 15;
 }
 
-/// Those beyond it: bytes from 0xa0 on, modulo 12.
+/// Further operations: bytes from 0xa0 on, modulo 12.
 mod extended {
     const FIRST: u8 = 168;
     pub const SUBSCRIBE: u8 = FIRST;
@@ -45,24 +45,24 @@ mod extended {
     pub const RESPOND: u8 = FIRST + 6;
     pub const RECEIVE_REQUEST: u8 = FIRST + 7;
     pub const RECEIVE_ANSWER: u8 = FIRST + 9;
-    /// Where there is Q-Block.
+    /// With Q-Block.
     pub const RECEIVE_OF_SET: u8 = 0xf0;
-    /// Where bodies go in parts: eight of them.
+    /// With streaming: eight operations.
     pub const STREAM: u8 = 0xe0;
 }
 
 use plain::{CANCEL, JUMP, MILLISECONDS, PING, POSTPONE, RARE, SECONDS, UNREACHABLE, WAKE};
 
 impl Focus {
-    /// Everything, in both roles.
+    /// All operations, in both roles.
     pub const ENDPOINT: Self =
         Self { name: "endpoint", operations: &[], in_sets: false, in_parts: false, has_room: false };
 
-    /// Everything, with a peer table in which no peer makes room for another one.
+    /// All operations, with a peer table that never evicts.
     pub const WITH_ROOM: Self =
         Self { name: "with_room", operations: &[], in_sets: false, in_parts: false, has_room: true };
 
-    /// Answers requests, and tells observers.
+    /// Answers requests and notifies observers.
     pub const SERVER: Self = Self {
         name: "server",
         operations: &[
@@ -88,7 +88,7 @@ impl Focus {
         has_room: false,
     };
 
-    /// Asks, observes, and takes what may be an answer.
+    /// Sends requests, observes, and receives possible answers.
     pub const CLIENT: Self = Self {
         name: "client",
         operations: &[
@@ -113,7 +113,7 @@ impl Focus {
         has_room: false,
     };
 
-    /// Bodies in blocks (RFC 7959), in both roles.
+    /// Block-wise bodies (RFC 7959), in both roles.
     pub const BLOCKWISE: Self = Self {
         name: "blockwise",
         operations: &[
@@ -156,7 +156,7 @@ impl Focus {
         has_room: false,
     };
 
-    /// Bodies in sets (RFC 9177), in both roles.
+    /// Q-Block (RFC 9177), in both roles.
     pub const Q_BLOCK: Self = Self {
         name: "q_block",
         operations: &[
@@ -186,7 +186,7 @@ impl Focus {
         has_room: false,
     };
 
-    /// Bodies that go block by block between application and endpoint, in both roles.
+    /// Streamed bodies, in both roles.
     pub const STREAMS: Self = Self {
         name: "streams",
         operations: &[
@@ -208,7 +208,7 @@ impl Focus {
             extended::STREAM + 5,
             extended::STREAM + 6,
             extended::STREAM + 7,
-            // Most of the time what is under way goes on.
+            // Mostly continue what is in progress.
             extended::STREAM,
             extended::STREAM + 1,
             extended::STREAM + 2,
@@ -221,11 +221,11 @@ impl Focus {
         has_room: false,
     };
 
-    /// Each is a fuzz target of its name.
+    /// Each is a fuzz target of this name.
     pub const ALL: [Self; 7] =
         [Self::ENDPOINT, Self::SERVER, Self::CLIENT, Self::BLOCKWISE, Self::OBSERVE, Self::Q_BLOCK, Self::STREAMS];
 
-    /// The operation that a byte of a script chooses.
+    /// Returns the operation for a byte of a script.
     pub fn operation(&self, byte: u8) -> u8 {
         match self.operations {
             [] => byte,

@@ -1,4 +1,4 @@
-//! What must hold for every endpoint whatever happens to it, and scripts that make everything happen.
+//! Invariants of every endpoint, and random scripts to test them.
 //!
 //! The fuzz targets of the endpoint compile this folder as well.
 
@@ -13,6 +13,6 @@ mod sets;
 mod streams;
 mod track;
 
-/// What names a peer in tests. It is one type for nearly all, as the controller is always an `AnyController`: an endpoint for
-/// another one is the whole endpoint compiled once more.
+/// The peer key in tests. A single type, with `AnyController`, because each combination compiles
+/// the whole endpoint again.
 pub type Address = u32;

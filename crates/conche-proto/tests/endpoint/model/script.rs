@@ -1,4 +1,5 @@
-//! Scripts: bytes read as operations on an endpoint, on its clock and on its network. Every byte string is a script.
+//! Scripts: bytes interpreted as operations on an endpoint, its clock and its network. Every byte
+//! string is a script.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -19,7 +20,7 @@ use super::drawn::Drawn;
 use super::focus::Focus;
 use super::streams::{STREAMED, Streaming};
 
-/// Runs a script: whatever it does, nothing panics, the checker finds nothing, and in the end every exchange is over.
+/// Runs a script: nothing panics, the checker finds no violation, and every exchange ends.
 pub fn run(focus: &Focus, script: &[u8]) {
     let mut bytes = Bytes(script);
     let Some(mut machine) = Machine::new(focus, &mut bytes) else { return };
@@ -31,7 +32,7 @@ pub fn run(focus: &Focus, script: &[u8]) {
     machine.finish();
 }
 
-/// The rest of a script; zeros follow its end.
+/// The rest of a script, followed by zeros.
 pub struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -54,7 +55,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// A request that the application was given.
+/// A request passed to the application.
 #[derive(Clone)]
 pub(super) struct Asked {
     pub(super) id: RequestId,
@@ -62,29 +63,29 @@ pub(super) struct Asked {
     local: Option<IpAddr>,
     token: Token,
     unwanted: NoResponse,
-    /// It wants a block in the middle of the response, which may not have one.
+    /// It requests a block in the middle of the response, which may not exist.
     in_the_middle: bool,
 }
 
-/// An endpoint, what watches over it, and what operations can refer to.
+/// An endpoint with its checker, and the objects that operations refer to.
 pub(super) struct Machine {
     pub(super) endpoint: Endpoint<Address, AnyController>,
     pub(super) checker: Checker,
     pub(super) now: Instant,
     pub(super) wake: Option<Instant>,
     pub(super) buffer: Vec<u8>,
-    /// How many addresses of its own the endpoint is asked at, and how many datagrams came.
+    /// Number of local addresses, and of received datagrams.
     pub(super) addresses: u8,
     pub(super) arrivals: u8,
-    /// Bodies may go in sets (RFC 9177).
+    /// Q-Block is enabled.
     in_sets: bool,
-    /// Bodies may go block by block between application and endpoint.
+    /// Bodies may be streamed.
     streams: bool,
     pub(super) streaming: Streaming,
     pub(super) exchanges: Vec<ExchangeId>,
     pub(super) requests: Vec<Asked>,
     pub(super) answered: HashSet<RequestId>,
-    /// A response that must leave before the endpoint waits.
+    /// A response that must be sent before the endpoint waits.
     pub(super) due: Option<(Asked, Code)>,
     pub(super) sent: Vec<(Address, Vec<u8>)>,
     pub(super) subscriptions: Vec<SubscriptionId>,
@@ -98,11 +99,11 @@ pub(super) const METHODS: [Code; 5] = [Code::GET, Code::POST, Code::PUT, Code::D
 const RESPONSES: [Code; 3] = [Code::CONTENT, Code::NOT_FOUND, Code::GET];
 
 impl Machine {
-    /// `None` if the endpoint was refused, as it had to be.
+    /// Returns `None` if the configuration was refused, as expected.
     fn new(focus: &Focus, bytes: &mut Bytes<'_>) -> Option<Self> {
         let drawn = Drawn::from(focus, bytes);
         let mut checker = Checker::new(&drawn.config);
-        // BDP-CoAP paces retransmissions too, so gaps may shrink though timeouts do not.
+        // BDP-CoAP also paces retransmissions, so intervals may shrink although timeouts do not.
         checker.backoff_shows &= !drawn.named.name.starts_with("bdp");
         let mut endpoint = drawn.endpoint()?;
         if drawn.streams {
@@ -151,7 +152,7 @@ impl Machine {
         }
     }
 
-    /// The clock goes on, and the endpoint is polled when it wants to be.
+    /// Advances the clock, and polls the endpoint when due.
     fn advance(&mut self, span: Duration) {
         self.advance_to(self.now + span);
     }
@@ -164,7 +165,7 @@ impl Machine {
         self.now = self.now.max(until);
     }
 
-    /// The clock jumps, and nobody was polled meanwhile.
+    /// Advances the clock without polling.
     fn jump(&mut self, bytes: &mut Bytes<'_>) {
         self.checker.punctual = false;
         self.now += bytes.choose(&[1, 60, 300, 3_600, 86_400].map(Duration::from_secs));
@@ -208,7 +209,7 @@ impl Machine {
         }
     }
 
-    /// Answers a request, perhaps for the second time.
+    /// Answers a request, possibly for the second time.
     fn respond(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.requests.len());
         let Some(asked) = self.requests.get(index).cloned() else { return };
@@ -228,9 +229,9 @@ impl Machine {
                         self.checker.opened(self.now, exchange, asked.from, None);
                         self.exchanges.push(exchange);
                     }
-                    // It leaves now, unless it is Non-confirmable and waits for a message ID.
+                    // Sent now, unless it is Non-confirmable and waits for a message ID.
                     None if asked.unwanted.suppresses(code) || asked.in_the_middle => {}
-                    // It may have been given before the client asks for it.
+                    // May be given before the client requests it.
                     None if self.checker.flows.has(asked.id) => {}
                     None if self.endpoint.occupancy().responses == separate => self.due = Some((asked, code)),
                     None => {}
@@ -265,7 +266,7 @@ impl Machine {
         self.receive(from, &message(ty, code, id, &token));
     }
 
-    /// Something that answers, or nearly answers, what the endpoint sent.
+    /// Receives an answer, or nearly one, to a sent message.
     fn receive_answer(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.sent.len());
         let Some((to, sent)) = self.sent.iter().rev().nth(index).cloned() else { return };
@@ -311,7 +312,7 @@ impl Machine {
         self.endpoint.handle(self.now, input).expect("scripts poll after every operation");
     }
 
-    /// The checker is not told, so that any answer to it is one too many.
+    /// Not reported to the checker, so that any answer is a violation.
     fn receive_multicast(&mut self, bytes: &mut Bytes<'_>) {
         let from = Self::peer(bytes);
         let ty = bytes.choose(&[Type::Confirmable, Type::NonConfirmable]);
@@ -323,7 +324,7 @@ impl Machine {
         assert_eq!(self.endpoint.occupancy(), before, "a group's datagram leaves no trace");
     }
 
-    /// What an exchange sends is out of date.
+    /// Supersedes the content of an exchange.
     fn supersede(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.exchanges.len());
         let Some(&id) = self.exchanges.get(index) else { return };
@@ -356,7 +357,7 @@ impl Machine {
         }
     }
 
-    /// A block of a request, or one that answers what the endpoint sent lately.
+    /// Receives a block of a request, or one that answers a recent message.
     fn receive_block(&mut self, bytes: &mut Bytes<'_>) {
         let num = bytes.choose(&[0, 1, 2, 3, Block::MAX_NUM]);
         let size = bytes.choose(&[BlockSize::B16, BlockSize::B64, BlockSize::B128]);
@@ -378,7 +379,8 @@ impl Machine {
                 (*from, number, Type::Acknowledgement, code, sent.id(), sent.token())
             }
         };
-        // An application's answer to a request for a block beyond its body would be another code than it gave.
+        // The application's response to a request for a block beyond its body would get another
+        // code.
         let num = if code.is_request() && number == OptionNumber::BLOCK2 { 0 } else { num };
         let mut datagram = vec![0; 200 + token.encoded_len()];
         let length = Encoder::new(&mut datagram, ty, code, id, &token)
@@ -400,7 +402,7 @@ impl Machine {
                     let message = Message::decode_extended(&bytes).expect("checked above");
                     let is_due = |due: &mut (Asked, Code)| {
                         let (Asked { from, local, ref token, .. }, code) = *due;
-                        // A body in blocks for which there is no place is replaced by 5.03.
+                        // A block-wise body without a free place is replaced by 5.03.
                         let replaced = code.is_success() && message.code() == Code::SERVICE_UNAVAILABLE;
                         let is_code = message.code() == code || replaced;
                         is_code && (transmit.to, transmit.local, &message.token()) == (from, local, token)
@@ -429,7 +431,7 @@ impl Machine {
         }
     }
 
-    /// Lets time pass until nothing is left to do.
+    /// Advances the clock until nothing is left to do.
     fn finish(mut self) {
         self.end_streams();
         for asked in std::mem::take(&mut self.requests) {
@@ -451,7 +453,7 @@ impl Machine {
         self.every_peer_is_let_go();
     }
 
-    /// After their lifetime all peers make room for new ones: nothing holds them any more.
+    /// Asserts that all peers can be evicted after their lifetime, hence are not held.
     fn every_peer_is_let_go(&mut self) {
         let (lifetime, peers) = (self.checker.retention(), self.checker.limits().peers);
         if self.now + lifetime >= Instant::FAR_FUTURE {

@@ -1,4 +1,4 @@
-//! Operations of scripts on bodies that go block by block between application and endpoint, and what peers send of such.
+//! Script operations on streamed bodies, and the messages of peers about them.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, Message, MessageId, OptionNumber, Token, Type};
 use conche_proto::{Request, Response, Rest, Unfinished};
@@ -6,16 +6,16 @@ use conche_proto::{Request, Response, Rest, Unfinished};
 use super::flows::piece;
 use super::script::{Bytes, Machine, PEERS, RELIABILITIES};
 
-/// Which requests of peers the application wants as they come, where it streams at all.
+/// The method of requests that the application streams, if it streams at all.
 pub(super) const STREAMED: Code = Code::PUT;
 
-/// How many bytes are supplied at once.
+/// Lengths of supplied pieces.
 const PIECES: [usize; 8] = [16, 64, 17, 0, 1, 15, 33, 200];
 
-/// What the application has to do with such bodies, and how far those of peers are.
+/// Pending operations on streamed bodies, and the progress of peers' bodies.
 #[derive(Debug, Default)]
 pub(super) struct Streaming {
-    /// Bodies that the endpoint was given the beginning of.
+    /// Bodies with only their start supplied.
     unfinished: Vec<Unfinished>,
     /// The next block of each peer's upload.
     uploads: [u32; PEERS as usize],
@@ -23,7 +23,7 @@ pub(super) struct Streaming {
 }
 
 impl Streaming {
-    /// No copy of what came before: that is for other operations.
+    /// Returns a new message ID: duplicates are tested by other operations.
     fn next_id(&mut self) -> MessageId {
         self.messages = self.messages.wrapping_add(1) % 0x1000;
         MessageId(0x2000 | self.messages)
@@ -44,7 +44,7 @@ impl Machine {
         }
     }
 
-    /// The application goes on with nothing that waits for it.
+    /// Abandons everything that waits for the application.
     pub(super) fn end_streams(&mut self) {
         for exchange in self.checker.flows.exchanges() {
             let was_open = self.endpoint.cancel(self.now, exchange);
@@ -52,7 +52,7 @@ impl Machine {
         }
     }
 
-    /// The application has taken a block of a request.
+    /// The application has accepted a block of a request.
     fn take_part(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.requests.len());
         let Some(asked) = self.requests.iter().rev().nth(index).cloned() else { return };
@@ -65,7 +65,7 @@ impl Machine {
         }
     }
 
-    /// The application has taken a block of a response.
+    /// The application has accepted a block of a response.
     fn take_block(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.exchanges.len());
         let Some(&exchange) = self.exchanges.iter().rev().nth(index) else { return };
@@ -87,7 +87,7 @@ impl Machine {
         }
     }
 
-    /// A request whose body, or whose response's body, or both go in parts.
+    /// Sends a request that streams its body, its response, or both.
     fn request_in_parts(&mut self, bytes: &mut Bytes<'_>) {
         let to = Self::peer(bytes);
         let (how, begun) = (bytes.next(), bytes.choose(&[65, 17, 16, 0, 200]));
@@ -128,7 +128,7 @@ impl Machine {
         }
     }
 
-    /// The next block of a peer's body, mostly.
+    /// Receives a block of a peer's body, mostly the next one.
     fn receive_part(&mut self, bytes: &mut Bytes<'_>) {
         let from = Self::peer(bytes);
         let next = &mut self.streaming.uploads[from as usize];
@@ -152,7 +152,7 @@ impl Machine {
         self.receive_body(from, (ty, STREAMED, id, Token::from([9; 8])), &body.build().expect("legal options"));
     }
 
-    /// A peer goes on with an exchange of ours as it should: more of a body may come, or here is some.
+    /// A peer continues one of our exchanges correctly: it requests a block, or sends one.
     fn receive_turn(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.sent.len());
         let Some((to, sent)) = self.sent.iter().rev().nth(index).cloned() else { return };
@@ -190,7 +190,7 @@ impl Machine {
         self.receive_body(to, (ty, code, id, sent.token()), &body.build().expect("legal options"));
     }
 
-    /// A peer asks for the next block of a response that it is getting, or for something from its beginning.
+    /// A peer requests the next block of a response, or another response from its start.
     fn receive_ask(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.sent.len());
         let answered = self.sent.iter().rev().nth(index).cloned();

@@ -1,25 +1,27 @@
-//! [`Track`]: what the checker knows of an exchange.
+//! [`Track`]: the checker's state of an exchange.
 
 use conche_proto::Instant;
 use conche_proto::codec::{Code, MessageId, Token, Type};
 
 use super::Address;
 
-/// One exchange as seen from outside.
+/// An exchange as seen from outside.
 #[derive(Debug)]
 pub(super) struct Track {
     pub(super) to: Address,
     pub(super) ends_by: Instant,
     pub(super) sent: Vec<Instant>,
-    /// Copies of messages that it has had the answer to, and went on: it takes several.
+    /// Transmissions of earlier, answered messages of the exchange.
     pub(super) before: usize,
     pub(super) first: Option<Sent>,
     pub(super) acknowledged: bool,
-    /// An Empty ACK came, and the endpoint may have given up waiting for another one though it did not believe it.
+    /// An Empty ACK arrived, and the endpoint may have stopped waiting for another one although it
+    /// did not trust this one.
     pub(super) doubtful: bool,
-    /// It has something else to send: the next copy or, if the last was acknowledged, another message may be that.
+    /// The content was superseded: the next transmission, or another message after an
+    /// acknowledgement, may carry the new one.
     pub(super) superseded: bool,
-    /// The endpoint opened it by itself and tells nothing of it: a notification, or a registration once more.
+    /// Opened by the endpoint itself and not reported: a notification, or a repeated registration.
     pub(super) own: bool,
     pub(super) ended: bool,
 }

@@ -1,4 +1,4 @@
-//! Who asks a group: one message, any number of responses, one end.
+//! Group requests: one message, any number of responses, one end.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ fn client() -> Direct {
     Direct::new(EndpointConfig::default())
 }
 
-/// Asks the group; the datagram that leaves.
+/// Sends a group request; returns its datagram.
 fn asking(client: &mut Direct) -> (ExchangeId, Vec<u8>) {
     let asked = client.endpoint.request_group(client.now, GROUP, question()).expect("room");
     let given = client.drain();
@@ -28,7 +28,7 @@ fn asking(client: &mut Direct) -> (ExchangeId, Vec<u8>) {
     (asked, given.datagram().to_vec())
 }
 
-/// Who answered, as far as it was told.
+/// Returns the senders of the reported responses.
 fn answers(given: &Given, asked: ExchangeId) -> Vec<u32> {
     let from = |event: &Event<u32>| match event {
         Event::GroupResponse { exchange, from, .. } if *exchange == asked => Some(*from),
@@ -127,7 +127,7 @@ fn a_response_with_another_token_or_an_unknown_critical_option_is_none() {
         let given = client.receive(1, &bytes);
         assert!(given.events.is_empty(), "{bytes:02x?}: {given:?}");
     }
-    // Nor does a Reset of one member end what all others were asked as well.
+    // A Reset of one member does not end the request to the others.
     let reset = wire::reset(wire::decode(&bytes).id());
     assert!(client.receive(1, &reset).events.is_empty() && client.receive(GROUP, &reset).events.is_empty());
     assert_eq!(client.endpoint.occupancy().exchanges, 1);
@@ -168,7 +168,7 @@ fn the_token_has_8_bytes_whatever_the_settings_are() {
 fn message_ids_to_groups_are_those_of_no_peer_and_are_not_used_twice_within_the_lifetime() {
     let mut client = client();
     let mut ids = HashSet::new();
-    // Each group is another destination, so that none of these waits for another one.
+    // Each group is another destination, so none waits for another.
     for group in 0..1_024 {
         client.endpoint.request_group(client.now, GROUP + group, question()).expect("an ID is free");
         let id = client.drain().message().header().id.0;

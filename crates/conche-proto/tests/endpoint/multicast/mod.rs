@@ -1,4 +1,4 @@
-//! Multicast (RFC 7252 §8): groups that are asked, and those that ask them.
+//! Multicast (RFC 7252 §8): members of groups, and clients of groups.
 
 mod client;
 mod server;

@@ -1,4 +1,5 @@
-//! What a member of a group does with what comes to that: it takes in Non-confirmable requests, and answers at leisure.
+//! A group member: accepts Non-confirmable requests to the group, and delays its responses
+//! (leisure).
 
 use std::time::Duration;
 
@@ -23,14 +24,14 @@ fn to_group(server: &mut Direct, from: u32, bytes: &[u8]) -> Given {
     server.receive_datagram(datagram)
 }
 
-/// A request arrives at the group and is told to the application.
+/// Delivers a group request to the application.
 fn ask(server: &mut Direct, from: u32, id: u16) -> RequestId {
     let given = to_group(server, from, &non(Code::GET, id));
     assert!(given.sent.is_empty(), "{given:?}");
     given.request()
 }
 
-/// Lets the server answer, and returns what it sent within two leisures, and when.
+/// Responds; returns the times of the messages sent within two leisure periods.
 fn answered(server: &mut Direct, request: RequestId, response: Response) -> Vec<Instant> {
     assert!(server.respond(request, response).sent.is_empty(), "nobody answers a group at once");
     departures(server, s(10))
@@ -199,7 +200,7 @@ fn what_waits_for_its_time_is_bounded_and_shared_among_sources() {
     let greedy = asked(1, 0..20);
     assert_eq!((greedy.len(), asked(2, 0..20).len()), (4, 2), "half, and half of the rest");
     assert_eq!(server.endpoint.stats().no_leisure, 16 + 18);
-    // What is answered, suppressed or ignored has given its place back in the end.
+    // Answered, suppressed and ignored requests have freed their places.
     let [first, second, third, fourth] = greedy[..] else { panic!("four") };
     server.respond(first, content("here"));
     server.respond(second, Response::new(Code::NOT_FOUND, Body::EMPTY));

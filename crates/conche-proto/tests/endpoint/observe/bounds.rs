@@ -1,5 +1,4 @@
-//! What one host and one prefix may have observed: observers of a host, topics, and the bytes of
-//! states.
+//! Limits per host and per prefix: observers, topics, and bytes of states.
 
 use conche_proto::codec::{Code, OptionNumber, Type};
 use conche_proto::{EndpointConfig, Event, Limits, NotifyError, Reliability, Response};
@@ -9,7 +8,7 @@ use crate::model::Address;
 use crate::support::direct::content;
 use crate::support::{Direct, s};
 
-/// A server that reads an address as a prefix of 16 bits, a host of eight and a port of eight.
+/// A server that splits an address into a 16-bit prefix, an 8-bit host and an 8-bit port.
 fn server(limits: Limits) -> Direct {
     let mut server = Direct::new(EndpointConfig { limits, ..EndpointConfig::default() });
     server.endpoint.set_source_groups(Box::new(|address| u64::from(address >> 16)));
@@ -17,7 +16,7 @@ fn server(limits: Limits) -> Direct {
     server
 }
 
-/// A client registers for a topic with this first state; whether it observes.
+/// Registers a client for a topic with this first state; returns `true` if it observes.
 fn register(server: &mut Direct, from: Address, token: u8, topic: u64, state: &str) -> bool {
     let id = u16::from(token) << 8 | u16::try_from(topic % 256).expect("a byte");
     let request = server.receive(from, &registration(Type::Confirmable, id, &[token], 0)).request();

@@ -1,4 +1,4 @@
-//! What a client makes of notifications (RFC 7641 §3).
+//! A client's handling of notifications (RFC 7641 §3).
 
 use conche_proto::codec::{Code, OptionNumber, Token, Type};
 use conche_proto::{
@@ -11,7 +11,7 @@ use crate::support::{Direct, s, wire};
 
 const TOKEN: &[u8] = b"observed";
 
-/// A client of server 9, which has agreed with the number 100.
+/// A client with a subscription at server 9, confirmed with the number 100.
 fn subscribed() -> (Direct, SubscriptionId) {
     let (mut client, subscription, asked) = subscribing();
     let request = asked.message().view();
@@ -195,7 +195,7 @@ fn a_notification_that_was_on_its_way_does_not_answer_the_deregistration() {
     }
 }
 
-/// Time passes until the subscription is stale, and it is registered again.
+/// Waits until the subscription is stale, and registers again.
 fn reregistered(client: &mut Direct, subscription: SubscriptionId) -> Given {
     client.run(s(80));
     client.endpoint.reregister(client.now, subscription).expect("room");
@@ -235,7 +235,7 @@ fn a_registration_is_repeated_without_the_echo_value_that_was_used_and_with_a_ne
     assert!(proof.events.is_empty(), "{proof:?}");
     assert_eq!(proof.message().option(OptionNumber::ECHO), Some(&b"new"[..]));
     assert_eq!(proof.message().uint(OptionNumber::OBSERVE), Some(0));
-    // It is asked for once.
+    // Requested once.
     let given = client.receive(9, &answer(&proof, Code::UNAUTHORIZED, &[(252, b"newer")]));
     let end = SubscriptionEnd::Error(Code::UNAUTHORIZED);
     assert!(given.sent.is_empty(), "{given:?}");

@@ -1,5 +1,4 @@
-//! Notifications and other exchanges of an observer that end by something from outside: an ICMP error, a cancellation, a
-//! state that is the last one.
+//! Exchanges of an observer that end from outside: an ICMP error, a cancellation, a last state.
 
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Code, Type};
@@ -11,7 +10,7 @@ use super::net::registration;
 use crate::support::direct::{Given, ack_of, content};
 use crate::support::{Direct, ms, s, wire};
 
-/// A server that may have two exchanges with each client.
+/// A server with NSTART 2.
 fn server() -> Direct {
     let transmission = TransmissionParameters { nstart: 2, ..TransmissionParameters::default() };
     let config = EndpointConfig { transmission, source_validation: SourceValidation::Off, ..EndpointConfig::default() };

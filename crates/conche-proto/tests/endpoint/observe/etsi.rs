@@ -1,4 +1,4 @@
-//! The cases OBS of ETSI's and IRISA's interoperability tests; blocks are apart.
+//! The OBS cases of ETSI's and IRISA's interoperability tests, without blocks.
 
 use conche_proto::codec::{Code, ContentFormat, OptionNumber, Type};
 use conche_proto::{Event, Failure, ObserverEnd, Reliability, SubscriptionEnd};
@@ -17,7 +17,8 @@ fn observing(reliability: Option<Reliability>) -> (Net, conche_proto::Subscripti
     (net, subscription)
 }
 
-/// TD_COAP_OBS_01: a Confirmable GET with Observe, then Confirmable notifications with rising numbers, each acknowledged.
+/// TD_COAP_OBS_01: a Confirmable GET with Observe, then Confirmable notifications with rising
+/// numbers, each acknowledged.
 // RFC 7641 §2 (Q98) §3.1 (Q99) §4.1 (Q106) §4.2 (Q109)
 #[test]
 fn obs_01_confirmable_notifications_are_acknowledged() {
@@ -51,7 +52,8 @@ fn obs_02_non_confirmable_notifications_are_not() {
     assert_eq!((notification.ty(), net.states(1)), (Type::NonConfirmable, vec!["1".to_owned()]));
 }
 
-/// TD_COAP_OBS_03: a client that is not interested any more rejects the next notification with a Reset.
+/// TD_COAP_OBS_03: a client that is no longer interested rejects the next notification with a
+/// Reset.
 // RFC 7641 §3.6 (Q103) §4.5 (Q110)
 #[test]
 fn obs_03_a_client_that_forgot_rejects_the_next_notification_of_either_type_and_gets_no_more() {
@@ -71,7 +73,8 @@ fn obs_03_a_client_that_forgot_rejects_the_next_notification_of_either_type_and_
     }
 }
 
-/// TD_COAP_OBS_04 and IRISA's OBS_03: without a notification for Max-Age the client registers again, under the same token.
+/// TD_COAP_OBS_04 and IRISA's OBS_03: without a notification for Max-Age the client registers
+/// again, with the same token.
 // RFC 7641 §3.3.1 (Q101, Q102)
 #[test]
 fn obs_04_a_client_registers_again_5_to_15_seconds_after_max_age() {
@@ -99,7 +102,8 @@ fn obs_04_a_client_registers_again_5_to_15_seconds_after_max_age() {
     assert!(waits[39] - waits[0] > 5_000, "they are spread: {waits:?}");
 }
 
-/// TD_COAP_OBS_05: a client that is switched off is removed when a Confirmable notification times out.
+/// TD_COAP_OBS_05: a client that is switched off is removed when a Confirmable notification times
+/// out.
 // RFC 7641 §4.5 (Q116)
 #[test]
 fn obs_05_a_client_that_is_off_is_removed_when_a_notification_times_out() {
@@ -130,7 +134,7 @@ fn obs_06_a_client_that_was_restarted_rejects_a_notification_and_gets_no_more() 
     assert_eq!(net.held(), (0, 0));
 }
 
-/// TD_COAP_OBS_07: when the resource is deleted, observers get 4.04 and nothing more.
+/// TD_COAP_OBS_07: when the resource is deleted, observers get 4.04 and no further messages.
 // RFC 7641 §4.2 (Q111) §3.2 (Q100)
 #[test]
 fn obs_07_a_deletion_ends_the_observation_with_an_error_without_the_option() {
@@ -147,7 +151,7 @@ fn obs_07_a_deletion_ends_the_observation_with_an_error_without_the_option() {
     net.assert_quiescent();
 }
 
-/// TD_COAP_OBS_08: a server that can no longer tell in the agreed format ends the observation with an error.
+/// TD_COAP_OBS_08: a server that no longer supports the format ends the observation with an error.
 // RFC 7641 §4.2 (Q112)
 #[test]
 fn obs_08_another_content_format_is_told_as_an_error() {
@@ -162,7 +166,7 @@ fn obs_08_another_content_format_is_told_as_an_error() {
     net.assert_quiescent();
 }
 
-/// TD_COAP_OBS_09: whoever changes the resource, observers learn of it.
+/// TD_COAP_OBS_09: observers are notified of changes by another client.
 #[test]
 fn obs_09_an_update_by_another_client_is_told() {
     let mut net = Net::of(2);
@@ -205,7 +209,7 @@ fn obs_12_a_get_with_observe_1_cancels_and_is_answered_without_the_option() {
     net.assert_quiescent();
 }
 
-/// IRISA's OBS_01: without an estimate of the round-trip time, Non-confirmable notifications are 3 s apart.
+/// IRISA's OBS_01: without an RTT estimate, Non-confirmable notifications are 3 s apart.
 // RFC 7641 §4.5.1 (Q97)
 #[test]
 fn irisa_obs_01_non_confirmable_notifications_are_at_least_3_seconds_apart() {
@@ -226,7 +230,8 @@ fn irisa_obs_01_non_confirmable_notifications_are_at_least_3_seconds_apart() {
     }
 }
 
-/// IRISA's OBS_02: at least every 24 h a notification is Confirmable, whatever the application wants.
+/// IRISA's OBS_02: at least every 24 h a notification is Confirmable, regardless of the
+/// application's setting.
 // RFC 7641 §4.5 (Q95)
 #[test]
 fn irisa_obs_02_a_notification_is_confirmable_at_least_every_24_hours() {

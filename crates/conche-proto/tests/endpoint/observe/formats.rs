@@ -20,7 +20,7 @@ fn state(format: Option<u32>, payload: &str) -> Response {
     Response { body, reliability: Some(Reliability::Confirmable), ..response }
 }
 
-/// A server with an observer whose first response was this.
+/// A server with an observer that got this first response.
 fn observed(first: Response) -> Direct {
     let mut server = Direct::new(EndpointConfig::default());
     let request = server.receive(1, &registration(Type::Confirmable, 1, b"observed", 0)).request();
@@ -29,7 +29,7 @@ fn observed(first: Response) -> Direct {
     server
 }
 
-/// The code of the notification of this state, which is acknowledged.
+/// Notifies and acknowledges; returns the code of the notification.
 fn notified(server: &mut Direct, state: Response) -> Code {
     server.endpoint.notify(server.now, TOPIC, state).expect("legal");
     let given = server.drain();
@@ -71,7 +71,7 @@ fn an_observer_that_came_after_the_change_of_format_stays() {
     assert_eq!(server.endpoint.observers(TOPIC), 1);
 }
 
-// RFC 7641 §4.2: 2.03 says that a representation that the client has is valid again.
+// RFC 7641 §4.2: 2.03 confirms a representation that the client has.
 #[test]
 fn what_has_no_representation_of_its_own_has_no_content_format_to_compare() {
     let valid = || Response { code: Code::VALID, body: Body::EMPTY, ..state(None, "") };

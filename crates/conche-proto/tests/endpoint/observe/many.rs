@@ -1,4 +1,4 @@
-//! Ten thousand observers of one resource, over a link that loses 1 %.
+//! Ten thousand observers of one resource, over a link with 1 % loss.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn ten_thousand_observers_get_the_last_state_through_loss_none_more_often_than_i
     net.sent.clear();
     let mut rto = vec![Duration::MAX; OBSERVERS as usize + 1];
     for round in 1..=10 {
-        // Three states in a row, of which the second is left out.
+        // Three consecutive states, the second of which is skipped.
         for state in 0..3 {
             net.change(&(round * 10 + state).to_string());
             net.run(ms(if state < 2 { 50 } else { 9_900 }));
@@ -39,7 +39,7 @@ fn ten_thousand_observers_get_the_last_state_through_loss_none_more_often_than_i
         assert!(occupancy.exchanges <= OBSERVERS as usize && occupancy.outputs == 0, "{occupancy:?}");
         assert!(occupancy.queued <= occupancy.observers, "at most one waits for each: {occupancy:?}");
     }
-    // Nothing changes any more. Of the last messages one in a hundred was lost.
+    // No more changes. One in a hundred of the last messages was lost.
     let known = |net: &Net| (1..=OBSERVERS).filter(|&client| net.known(client).as_deref() == Some("102")).count();
     assert!(known(&net) < OBSERVERS as usize, "the link must lose what matters");
     net.run(s(150));

@@ -1,4 +1,4 @@
-//! Any mix of what can happen to observations, after which nothing is held.
+//! Random events around observations, after which nothing is held.
 
 use conche_proto::codec::{Code, Type};
 use conche_proto::{EndpointConfig, Event, Limits, Reliability, SubscriptionId};
@@ -77,7 +77,7 @@ proptest! {
         }
         net.link = Box::new(|_| Some(ms(10)));
         net.run(s(700));
-        // The last word reaches all whose observation lives at both ends.
+        // The last state reaches every observer that still exists at both ends.
         net.resource.exists = true;
         net.resource.reliability = Some(Reliability::Confirmable);
         net.change("the last");

@@ -1,4 +1,5 @@
-//! Observe (RFC 7641), both roles: the ETSI and IRISA cases, requirement by requirement, many observers, and what attackers do.
+//! Observe (RFC 7641), both roles: ETSI and IRISA cases, individual requirements, many observers,
+//! attacks.
 
 mod bounds;
 mod client;

@@ -1,4 +1,4 @@
-//! [`Net`]: a server with one resource, clients that observe it, and the links between them.
+//! [`Net`]: a server with one resource, observing clients, and the links between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::support::world::{by_name, seed_of};
 
 /// The server; all others are clients.
 pub const SERVER: u32 = 0;
-/// What the resource is called among topics.
+/// The topic of the resource.
 pub const TOPIC: u64 = 77;
 
-/// The resource: its representation and how it tells of it.
+/// The resource: its representation and its notifications.
 pub struct Resource {
     pub state: String,
     pub format: ContentFormat,
@@ -27,7 +27,7 @@ pub struct Resource {
     pub reliability: Option<Reliability>,
     pub exists: bool,
     pub observers: Vec<ObserverId>,
-    /// Requests are left alone.
+    /// Requests get no response.
     pub mute: bool,
 }
 
@@ -45,7 +45,7 @@ impl Resource {
     }
 }
 
-/// A datagram that left.
+/// A sent datagram.
 #[derive(Clone, Debug)]
 pub struct Sent {
     pub at: Instant,
@@ -59,7 +59,7 @@ impl Sent {
         self.message.header().ty
     }
 
-    /// It carries a state to an observer.
+    /// Returns `true` if it carries a state to an observer.
     pub fn notifies(&self) -> bool {
         self.from == SERVER && self.message.code().is_response() && self.ty() != Type::Acknowledgement
     }
@@ -69,7 +69,7 @@ impl Sent {
     }
 }
 
-/// The delay of a datagram; `None` if it is lost.
+/// The delay of a datagram; `None` for a loss.
 pub type Link = Box<dyn FnMut(&Sent) -> Option<Duration>>;
 
 pub struct Node {
@@ -91,7 +91,7 @@ pub struct Net {
 }
 
 impl Net {
-    /// A server and so many clients, with RFC 7252's own congestion control.
+    /// A server and `clients` clients, with the congestion control of RFC 7252.
     pub fn of(clients: u32) -> Self {
         Self::with(clients, "default", &EndpointConfig::default())
     }
@@ -132,7 +132,7 @@ impl Net {
         self.nodes[node as usize].events.iter().map(|(_, event)| event)
     }
 
-    /// A client begins to observe the resource.
+    /// A client starts to observe the resource.
     pub fn subscribe(&mut self, client: u32) -> (ExchangeId, SubscriptionId) {
         let now = self.now;
         let ids = self.endpoint(client).subscribe(now, SERVER, get()).expect("room for a subscription");
@@ -140,13 +140,13 @@ impl Net {
         ids
     }
 
-    /// The state changes, and observers are told.
+    /// Changes the state and notifies observers.
     pub fn change(&mut self, state: &str) {
         state.clone_into(&mut self.resource.state);
         self.tell();
     }
 
-    /// Observers are told of the resource as it is.
+    /// Notifies observers of the current state.
     pub fn tell(&mut self) {
         let (now, response) = (self.now, self.resource.response());
         self.endpoint(SERVER).notify(now, TOPIC, response).expect("a legal response");
@@ -161,7 +161,7 @@ impl Net {
         id
     }
 
-    /// A datagram by hand.
+    /// Injects a datagram.
     pub fn inject(&mut self, from: u32, to: u32, bytes: &[u8]) {
         let now = self.now;
         self.endpoint(to).handle(now, Input::datagram(from, bytes)).expect("drained");
@@ -186,7 +186,7 @@ impl Net {
         self.now = until;
     }
 
-    /// What the application of a client knows to be the newest state.
+    /// Returns the newest state that a client's application received.
     pub fn known(&self, client: u32) -> Option<String> {
         let message = |event: &Event<u32>| match event {
             Event::Response { message, .. } | Event::Notification { message, .. } => {
@@ -197,7 +197,7 @@ impl Net {
         self.events(client).filter_map(message).last()
     }
 
-    /// The states that a client was told, in order.
+    /// Returns the states that a client received, in order.
     pub fn states(&self, client: u32) -> Vec<String> {
         let notified = |event: &Event<u32>| match event {
             Event::Notification { message, .. } => Some(String::from_utf8_lossy(message.payload()).into_owned()),
@@ -206,18 +206,18 @@ impl Net {
         self.events(client).filter_map(notified).collect()
     }
 
-    /// Messages of the server that carry a state and are no piggybacked response.
+    /// Returns the server's messages with a state, except piggybacked responses.
     pub fn notifications(&self) -> Vec<&Sent> {
         self.sent.iter().filter(|sent| sent.notifies()).collect()
     }
 
-    /// How many observers and subscriptions there are.
+    /// Returns the number of observers and of subscriptions.
     pub fn held(&self) -> (usize, usize) {
         let of = |node: &Node| (node.endpoint.occupancy().observers, node.endpoint.occupancy().subscriptions);
         self.nodes.iter().map(of).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
-    /// Time passes until nothing is left to do, and nothing is left behind.
+    /// Runs until nothing is left to do, and asserts that nothing is held.
     pub fn assert_quiescent(&mut self) {
         self.run(Duration::from_secs(1_000));
         for node in &self.nodes {
@@ -301,7 +301,7 @@ pub fn write(code: Code, payload: &str) -> Request {
     Request::new(code, body.expect("a legal path"))
 }
 
-/// A registration by hand.
+/// Encodes a registration.
 pub fn registration(ty: Type, id: u16, token: &[u8], observe: u8) -> Vec<u8> {
     let value: &[u8] = if observe == 0 { &[] } else { &[1] };
     crate::support::wire::with_options(ty, Code::GET, id, token, &[(6, value), (11, b"obs")], b"")

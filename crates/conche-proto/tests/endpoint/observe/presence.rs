@@ -1,4 +1,4 @@
-//! Observers prove that messages to their address reach them, or make room (RFC 7641 §4.5).
+//! Observers prove that they receive at their address, or are evicted (RFC 7641 §4.5).
 
 use conche_proto::codec::{Body, Code, MessageId, OptionNumber, OwnedMessage, Type};
 use conche_proto::{
@@ -14,14 +14,14 @@ const TOPIC: u64 = 1;
 const FIRST: std::time::Duration = ObserverChecks::FIRST;
 const EVERY: std::time::Duration = ObserverChecks::EVERY;
 
-/// A server that reads an address as a prefix and a host of 12 bits, and validates no source.
+/// A server that splits an address into a prefix and a 12-bit host, without source validation.
 fn server(limits: Limits) -> Direct {
     let mut server = Direct::new(EndpointConfig { limits, ..EndpointConfig::default() });
     server.endpoint.set_source_groups(Box::new(|address| u64::from(address >> 12)));
     server
 }
 
-/// A registration arrives and is answered; whether its sender observes.
+/// Registers and responds; returns `true` if the sender observes.
 fn register(server: &mut Direct, from: Address, id: u16) -> bool {
     let request = server.receive(from, &registration(Type::Confirmable, id, b"observed", 0)).request();
     let observes = server.endpoint.observe(server.now, request, TOPIC).is_some();
@@ -30,7 +30,7 @@ fn register(server: &mut Direct, from: Address, id: u16) -> bool {
     observes
 }
 
-/// The answer of a client to a Confirmable message.
+/// Returns a client's answer to a Confirmable message.
 fn answer_of(message: &OwnedMessage) -> Option<Vec<u8>> {
     let id = MessageId(message.header().id.0);
     match (message.header().ty, message.code()) {
@@ -40,7 +40,7 @@ fn answer_of(message: &OwnedMessage) -> Option<Vec<u8>> {
     }
 }
 
-/// Lets time pass. Only `honest` addresses answer.
+/// Runs for `span`; only `honest` addresses answer.
 fn run(server: &mut Direct, span: std::time::Duration, honest: &[Address]) {
     let until = server.now + span;
     let mut buffer = vec![0; 1152];
@@ -75,7 +75,7 @@ fn own_request(server: &mut Direct, to: Address) -> bool {
     asked.is_ok()
 }
 
-/// A Non-confirmable GET, and whether it was answered with a state.
+/// Sends a Non-confirmable GET; returns `true` if it got a state.
 fn non_is_answered(server: &mut Direct, from: Address, id: u16) -> bool {
     let given = server.receive(from, &wire::request(Type::NonConfirmable, Code::GET, id, b"non", "obs"));
     match given.requests()[..] {
@@ -134,7 +134,7 @@ fn a_state_that_supersedes_a_ping_is_a_notification_with_the_token_of_the_observ
         };
         let notification = given.message();
         assert_eq!((notification.token().as_slice(), notification.payload()), (&b"observed"[..], &b"1"[..]));
-        // The Reset has proven the presence of the client, and measured the round-trip time.
+        // The Reset proves the client's presence, and gives an RTT sample.
         let ty = if ping_arrives { Type::NonConfirmable } else { Type::Confirmable };
         assert_eq!(notification.header().ty, ty);
         assert_ne!(notification.header().id, ping.header().id);
@@ -171,7 +171,7 @@ fn a_client_whose_address_is_proven_is_not_checked_again_when_it_registers_again
 }
 
 /// Forged registrations and floods of Non-confirmable requests, four times a day for a week. The
-/// tables are small so that each burst fills them.
+/// tables are small, so that each burst fills them.
 #[test]
 fn forged_sources_never_keep_own_requests_and_honest_clients_out() {
     let limits = Limits { peers: 1024, observers: 1024, ..Limits::default() };
@@ -181,7 +181,7 @@ fn forged_sources_never_keep_own_requests_and_honest_clients_out() {
     run(&mut server, FIRST + s(1), &[honest]);
     let mut newcomers = vec![honest];
     for burst in 0..28_u32 {
-        // From 1100 prefixes, as far as that goes from addresses that the server never sees again.
+        // From up to 1100 prefixes, with addresses that are never used again.
         for n in 0..1100 {
             register(&mut server, n << 12 | burst, 1);
         }
@@ -218,7 +218,7 @@ fn at_the_default_limits_a_flood_of_registrations_is_over_after_minutes() {
         if n == observers / 2 {
             assert!(register(&mut server, honest, 1));
         }
-        // One of each of 2^16 prefixes, and then of each of them another one.
+        // One source from each of 2^16 prefixes, then another one from each.
         let from = (n & 0xffff) << 12 | n >> 16;
         server
             .endpoint
@@ -255,8 +255,8 @@ fn a_flood_of_non_confirmable_requests_from_any_number_of_prefixes_leaves_own_re
     }
 }
 
-/// A Non-confirmable request and its Confirmable response, which the client acknowledges. Returns
-/// the message ID.
+/// Sends a Non-confirmable request and acknowledges its Confirmable response; returns the message
+/// ID.
 fn answers_a_response(server: &mut Direct, from: Address, id: u16) -> u16 {
     let asked = server.receive(from, &wire::request(Type::NonConfirmable, Code::GET, id, b"non", "obs")).request();
     let confirmable = Response { reliability: Some(Reliability::Confirmable), ..content("0") };

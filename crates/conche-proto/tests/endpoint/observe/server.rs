@@ -1,4 +1,4 @@
-//! How a server notifies (RFC 7641 §4).
+//! Notifications by a server (RFC 7641 §4).
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, OptionNumber, OwnedMessage, Type};
 use conche_proto::{
@@ -11,12 +11,12 @@ use crate::support::{Direct, ms, s, wire};
 
 const TOKEN: &[u8] = b"observed";
 
-/// A server that does not check observers by itself.
+/// A server without observer checks.
 fn server() -> Direct {
     Direct::new(EndpointConfig { observer_checks: None, ..EndpointConfig::default() })
 }
 
-/// A client registers, and gets the state "0".
+/// Registers a client, which gets the state "0".
 fn register(server: &mut Direct, from: u32, id: u16, token: &[u8]) -> Option<ObserverId> {
     let request = server.receive(from, &registration(Type::Confirmable, id, token, 0)).request();
     answer(server, request)
@@ -216,7 +216,7 @@ fn four_non_confirmable_notifications_are_followed_by_one_that_must_be_acknowled
     register(&mut server, 1, 1, TOKEN);
     let mut types = Vec::new();
     for n in 0..10 {
-        // Its requests show that it is alive, but not that the observation is wanted.
+        // Its requests show that it is alive, but not that it still wants the observation.
         server.receive(1, &wire::request(Type::NonConfirmable, Code::GET, 100 + n, b"x", "other"));
         let given = notify(&mut server, "x", Some(Reliability::NonConfirmable));
         types.extend(given.kinds().iter().map(|(ty, _)| *ty));
@@ -273,7 +273,7 @@ fn the_blocks_after_a_notification_are_of_its_state_and_of_the_size_that_the_obs
         wire::with_options(Type::Confirmable, Code::GET, id, token, options, b"")
     };
     let block = |message: &OwnedMessage| message.view().content().block(OptionNumber::BLOCK2);
-    // Without a wish for smaller blocks, and with one for those of 64 bytes (SZX 2).
+    // Without a requested block size, and with blocks of 64 bytes (SZX 2).
     for (wish, size) in [(None, BlockSize::B1024), (Some((23, &b"\x02"[..])), BlockSize::B64)] {
         let mut server = server();
         let options: Vec<_> = [OBSERVE, PATH].into_iter().chain(wish).collect();
@@ -294,7 +294,7 @@ fn the_blocks_after_a_notification_are_of_its_state_and_of_the_size_that_the_obs
         assert_eq!(second.payload(), &state.as_bytes()[size.bytes()..(2 * size.bytes()).min(state.len())]);
         assert_eq!(second.option(OptionNumber::ETAG), first.option(OptionNumber::ETAG));
         assert_eq!(second.option(OptionNumber::OBSERVE), None, "it is part of a state, not another one");
-        // What fits into a message, but not into the block, is cut as well.
+        // A state that fits into a message, but not into the block size, is split as well.
         server.run(s(10));
         assert_eq!(server.endpoint.notify(server.now, 1, content(&"x".repeat(100))), Ok(1));
         let given = server.drain();
@@ -342,7 +342,7 @@ fn a_peer_that_is_lost_observes_nothing_and_others_go_on() {
 fn a_reset_of_a_first_response_that_waited_for_a_message_id_ends_the_observation() {
     let mut server = server();
     let asked = server.receive(1, &registration(Type::NonConfirmable, 0, TOKEN, 0)).request();
-    // Message IDs run out with the answers to requests that arrived while there were some.
+    // Message IDs run out with the responses to requests that arrived before.
     let mut slow = Vec::new();
     for n in 1..70_000_u32 {
         let request = wire::bare(Type::NonConfirmable, Code::GET, n as u16, &n.to_be_bytes());

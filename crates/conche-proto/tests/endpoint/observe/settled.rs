@@ -1,4 +1,5 @@
-//! The last state arrives: what was sent as a Non-confirmable message only is sent once more when it has stayed for a while.
+//! Eventual consistency: a state sent only in a Non-confirmable message is sent again once it has
+//! settled.
 
 use conche_proto::codec::{Code, OptionNumber, Type};
 use conche_proto::{EndpointConfig, Reliability, Response};
@@ -7,7 +8,7 @@ use super::net::registration;
 use crate::support::direct::{ack_of, content};
 use crate::support::{Direct, ms, s, wire};
 
-/// A server with an observer, whose resource has this Max-Age from now on.
+/// A server with an observer, and the Max-Age of its resource.
 struct Told {
     server: Direct,
     max_age: Option<u32>,
@@ -22,7 +23,7 @@ impl Told {
         Self { server, max_age }
     }
 
-    /// The types and times, in milliseconds from now on, of the messages that tell of this state within some time.
+    /// Returns types and times, in milliseconds from now, of the messages with this state.
     fn tell(&mut self, state: &str, reliability: Option<Reliability>, within: u64) -> Vec<(Type, u64)> {
         let mut response = Response { reliability, ..content(state) };
         if let Some(seconds) = self.max_age {
@@ -30,7 +31,7 @@ impl Told {
         }
         let server = &mut self.server;
         let start = server.now;
-        // The client says something now and then, or it would be asked whether it still is there.
+        // The client sends a message occasionally, to avoid a check of its presence.
         server.receive(1, &wire::bare(Type::NonConfirmable, Code::CONTENT, 77, b"anything"));
         server.endpoint.notify(start, 1, response).expect("legal");
         let mut told = Vec::new();

@@ -1,4 +1,4 @@
-//! FETCH with Observe and a body in blocks (RFC 7959 §2.5) that the application reads as a stream.
+//! FETCH with Observe and a block-wise body (RFC 7959 §2.5) that the application streams.
 
 use conche_proto::codec::{Code, OptionNumber, Type};
 use conche_proto::{EndpointConfig, Event, ObserverEnd, RequestId, StreamEnd};
@@ -14,7 +14,7 @@ fn server() -> Direct {
     server
 }
 
-/// A block of 16 bytes, or the last one of five, of a FETCH with this value of Observe.
+/// One of five blocks of 16 bytes of a FETCH with this value of Observe.
 fn block(id: u16, token: &[u8], number: u8, more: bool, observe: Option<u8>) -> Vec<u8> {
     let observe: &[u8] = if observe == Some(1) { &[1] } else { &[] };
     let block1 = [number << 4 | u8::from(more) << 3];
@@ -30,7 +30,7 @@ fn last_part(given: &Given) -> RequestId {
     given.events.iter().find_map(part).unwrap_or_else(|| panic!("the last block is delivered: {given:?}"))
 }
 
-/// A client sends the first block of a registration, which is taken.
+/// Delivers the first block of a registration, which is accepted.
 fn begin(server: &mut Direct, from: u32, id: u16, token: &[u8]) -> RequestId {
     let request = server.receive(from, &block(id, token, 0, true, Some(0))).request();
     assert!(server.endpoint.observe(server.now, request, TOPIC).is_some());
@@ -53,7 +53,7 @@ fn a_registration_in_two_blocks_is_observed_under_the_token_of_the_last() {
         assert_eq!((given.message().token().as_slice(), given.message().payload()), (&second[..], &b"1"[..]));
         let acknowledgement = ack_of(given.message());
         server.receive(1, &acknowledgement);
-        // It ends like any other, under its token.
+        // It ends like any other, by its token.
         let given = server.receive(1, &block(3, second, 0, true, Some(1)));
         let gone = |event: &Event<u32>| matches!(event, Event::ObserverGone { reason: ObserverEnd::Deregistered, .. });
         assert!(given.events.iter().any(gone), "{given:?}");

@@ -1,4 +1,4 @@
-//! What registrations from forged addresses do, and what must not come of it.
+//! Registrations from forged addresses, and their limited effect.
 
 use conche_proto::codec::{OptionNumber, Type};
 use conche_proto::{EndpointConfig, Limits};
@@ -29,7 +29,7 @@ fn a_flood_of_forged_registrations_keeps_to_the_caps_and_an_honest_observer_is_s
     assert_eq!(server.endpoint.notify(server.now, 1, content("1")), Ok(2_001));
     let given = server.drain();
     assert_eq!(given.sent.iter().filter(|(transmit, _)| transmit.to == honest).count(), 1);
-    // Whoever does not acknowledge is not told for ever.
+    // A client that does not acknowledge is not notified for ever.
     let mut sent = 0;
     for state in 0..20 {
         server.endpoint.notify(server.now, 1, content(&state.to_string())).expect("legal");
@@ -55,7 +55,7 @@ fn thousands_of_guessed_resets_cancel_nothing() {
     server.respond(request, content("0"));
     server.endpoint.notify(server.now, 1, content("1")).expect("legal");
     let used = server.drain().message().header().id.0;
-    // From below: the ID is met only after many others, when nothing is believed any more.
+    // The right ID comes only after many wrong ones, when Resets are no longer trusted.
     for step in 1..=60_000_u16 {
         server.receive(1, &wire::reset(conche_proto::codec::MessageId(used.wrapping_sub(60_000).wrapping_add(step))));
     }

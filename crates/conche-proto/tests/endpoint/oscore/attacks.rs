@@ -1,4 +1,4 @@
-//! What somebody without the key can do: delay, repeat, change, exchange and make up datagrams.
+//! Attacks without the key: delayed, replayed, modified, exchanged and forged datagrams.
 
 use conche_proto::codec::{Code, OptionNumber, OwnedMessage, Type};
 use conche_proto::oscore::ReplayWindow;
@@ -17,7 +17,7 @@ fn requests(pair: &Pair) -> usize {
     pair.world.events(SERVER).iter().filter(|(_, event)| matches!(event, Event::Request { .. })).count()
 }
 
-/// The options of a message, with others in place of its own.
+/// Returns the message with another header and token.
 fn rebuilt(message: &OwnedMessage, ty: Type, id: u16, token: &[u8]) -> Vec<u8> {
     let view = message.view();
     let options: Vec<(u16, &[u8])> = view.options().map(|option| (option.number.0, option.value)).collect();
@@ -34,7 +34,8 @@ fn no_copy_with_another_id_and_no_changed_bit_of_a_request_reaches_the_applicati
     let token = original.token();
     let mut id = 0;
     for turn in 0..40_u16 {
-        // From its sender, and from somebody who saw it; copies, and every bit changed that is not the message layer's.
+        // From its sender and from an eavesdropper: duplicates, and every flipped bit outside the
+        // message layer.
         let from = if turn % 2 == 0 { CLIENT } else { STRANGER };
         let ty = if turn % 4 < 2 { Type::Confirmable } else { Type::NonConfirmable };
         let bytes = rebuilt(&original, ty, id, token.as_slice());
@@ -42,7 +43,7 @@ fn no_copy_with_another_id_and_no_changed_bit_of_a_request_reaches_the_applicati
             id = id.wrapping_add(1);
             let mut changed = rebuilt(&original, ty, id, token.as_slice());
             changed[bit / 8] ^= 1 << (bit % 8);
-            // Its path, in the clear, is what some would have become.
+            // A flipped bit may turn a protected option into a plain path.
             let outer = OwnedMessage::decode(changed.clone()).ok();
             if outer.is_some_and(|outer| outer.option(OptionNumber::OSCORE).is_some()) {
                 pair.world.inject(from, SERVER, &changed);
@@ -89,7 +90,8 @@ fn a_refusal_is_not_protected_and_says_no_more_than_the_rfc_has_it() {
         let answer = answer.message();
         assert_eq!((answer.code(), answer.payload()), (code, diagnosis.as_bytes()));
         assert_eq!(answer.uint(OptionNumber::MAX_AGE), Some(0));
-        // A Non-confirmable one is as if it had been lost, unless nobody could ever know that the context is gone.
+        // A Non-confirmable error is ignored, unless no protected message could ever report that
+        // the context is gone.
         let sent = pair.world.sent.len();
         let bytes =
             wire::with_options(Type::NonConfirmable, Code::POST, id + 100, token.as_slice(), &[(9, value)], payload);
@@ -103,7 +105,8 @@ fn a_refusal_is_not_protected_and_says_no_more_than_the_rfc_has_it() {
     assert_eq!(pair.world.node(SERVER).endpoint.occupancy().peers, peers + 1, "whoever is told so has a message ID");
 }
 
-/// The block, mismatch and delay attacks on responses: whoever is on the path gives a client the answer to another question.
+/// The block, mismatch and delay attacks on responses: an attacker on the path delivers the answer
+/// to another request.
 #[test]
 fn the_response_to_another_request_is_no_answer() {
     let mut pair = Pair::new();
@@ -111,18 +114,18 @@ fn the_response_to_another_request_is_no_answer() {
     pair.world.run_to_end();
     assert!(end_of(pair.world.events(CLIENT), first).is_some_and(|(_, end)| end.is_ok()));
     let before = pair.world.sent_by(SERVER).last().expect("it answered").message();
-    // From now on nothing of the server arrives by itself.
+    // From now on, no message of the server arrives by itself.
     pair.world.link = Box::new(|sent| if sent.from == SERVER { vec![] } else { vec![ms(10)] });
     let second = pair.world.request(pair.request(Code::GET, "/test"));
     pair.world.run(ms(100));
     let request = pair.world.first_copy(second).message();
     let (id, token) = (request.header().id.0, request.token());
-    // The old answer in the place of the new one: piggybacked, and separately.
+    // The old answer in place of the new one: piggybacked and separate.
     for (ty, id) in [(Type::NonConfirmable, 9), (Type::Confirmable, 10), (Type::Acknowledgement, id)] {
         pair.world.inject(SERVER, CLIENT, &rebuilt(&before, ty, id, token.as_slice()));
         assert!(end_of(pair.world.events(CLIENT), second).is_none());
     }
-    // The true one is still the answer, even if it comes separately.
+    // The true answer is still accepted, even as a separate response.
     let answer = pair.world.sent_by(SERVER).last().expect("it answered").message();
     pair.world.inject(SERVER, CLIENT, &rebuilt(&answer, Type::NonConfirmable, 11, token.as_slice()));
     let (_, end) = end_of(pair.world.events(CLIENT), second).expect("it ended");
@@ -140,7 +143,7 @@ fn a_response_in_the_clear_is_no_answer_and_an_error_tells_that_nobody_vouches_f
         pair.world.inject(SERVER, CLIENT, &wire::separate(&request.bytes, ty, Code::CONTENT, 5));
         assert!(end_of(pair.world.events(CLIENT), asked).is_none());
     }
-    // An error with another token, or from somewhere else, is none to this request.
+    // An error with another token, or from another address, does not match this request.
     let mut other = token.as_slice().to_vec();
     other[0] ^= 1;
     let error = |token: &[u8]| wire::bare(Type::NonConfirmable, Code::UNAUTHORIZED, 6, token);
@@ -152,7 +155,7 @@ fn a_response_in_the_clear_is_no_answer_and_an_error_tells_that_nobody_vouches_f
     assert_eq!(end.err(), Some(Failure::NotAuthenticated(Code::UNAUTHORIZED)));
 }
 
-/// What the application answers to who has the key is nothing that others can fetch block by block.
+/// Blocks of a protected response are not available to others.
 #[test]
 fn the_rest_of_a_protected_response_is_not_given_in_the_clear() {
     let mut pair = Pair::new();

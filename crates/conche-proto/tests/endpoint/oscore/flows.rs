@@ -1,4 +1,4 @@
-//! Requests and responses of every kind, over a link that loses, duplicates and reorders.
+//! Requests and responses of all kinds, over a link that loses, duplicates and reorders.
 
 use conche_proto::codec::{Body, Code, OptionNumber};
 use conche_proto::{EndpointConfig, Event, Failure, Request, RequestError};
@@ -11,7 +11,7 @@ use crate::support::{CLIENT, SERVER, World, end_of, ms, request};
 
 const SECRETS: [&[u8]; 8] = [b"test", b"count", b"separate", b"large", b"hello", b"late", b"nope", b"update"];
 
-/// Checks all that left, and answers how many messages were protected.
+/// Checks all sent messages; returns the record of protected ones.
 fn check(pair: &Pair) -> Recorder {
     let messages: Vec<_> = pair.world.sent.iter().map(|sent| (sent.from, sent.message())).collect();
     for (sent, (_, message)) in pair.world.sent.iter().zip(&messages) {
@@ -64,7 +64,7 @@ fn whoever_answers_is_told_who_asks_as_long_as_the_request_waits() {
             _ => None,
         })
         .collect();
-    // NSTART lets the second one leave behind the response to the first.
+    // NSTART permits the second request after the response to the first.
     let [first] = ids[..] else { panic!("{ids:?}") };
     let endpoint = &mut pair.world.node(SERVER).endpoint;
     assert_eq!(endpoint.security(first), Some(server));
@@ -100,7 +100,7 @@ fn every_request_ends_as_without_protection_over_a_link_that_loses_duplicates_an
                 assert_eq!(response.payload(), payload, "{code}");
                 answered += 1;
             } else {
-                // A copy that comes when the original is forgotten is refused as a replay.
+                // A duplicate that arrives after the original was forgotten is refused as a replay.
                 assert!(matches!(end, Err(Failure::TimedOut | Failure::NoResponse | Failure::QueueExpired)), "{end:?}");
             }
         }

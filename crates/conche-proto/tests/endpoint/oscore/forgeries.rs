@@ -1,4 +1,5 @@
-//! Protected messages again and again, and with bits changed, in numbers: none is accepted, none leaves a trace, and what is true still is.
+//! Many replayed and modified messages: none is accepted or leaves a trace, and genuine ones still
+//! are accepted.
 
 use conche_proto::codec::{Code, OptionNumber, OwnedMessage, Type};
 use conche_proto::oscore::{ContextId, ReplayWindow};
@@ -11,10 +12,10 @@ use crate::model::Address;
 use crate::support::direct::{Direct, Given, changed};
 use crate::support::{CLIENT, SERVER, STRANGER, request};
 
-/// Messages of each direction that somebody on the path has kept.
+/// Recorded messages per direction.
 const KEPT: usize = 40;
 
-/// One end, and what it calls what it shares with the other.
+/// One end with its context.
 struct End {
     direct: Direct,
     context: ContextId,
@@ -30,7 +31,7 @@ impl End {
         end
     }
 
-    /// Keeps what is to be kept, at once.
+    /// Stores reservations at once.
     fn keep(&mut self, mut given: Given) -> Given {
         for event in &given.events {
             if let Event::Reserve(reserve) = event {
@@ -53,7 +54,7 @@ impl End {
         (asked, self.keep(given).datagram().to_vec())
     }
 
-    /// Answers the one request that has come, which was protected.
+    /// Responds to the single protected request.
     fn answer(&mut self, request: &[u8]) -> Vec<u8> {
         let asked = self.receive(CLIENT, request).request();
         assert_eq!(self.direct.endpoint.security(asked), Some(self.context));
@@ -70,14 +71,14 @@ impl End {
     }
 }
 
-/// The same message as another one: with another ID, of another type, under this token.
+/// Disguises a message with another type, message ID and token.
 fn disguised(kept: &[u8], ty: Type, id: u16, token: &[u8]) -> Vec<u8> {
     let length = usize::from(kept[0] & 15);
     let head = [0x40 | (ty as u8) << 4 | u8::try_from(token.len()).expect("short"), kept[1]];
     [&head, &id.to_be_bytes(), token, &kept[4 + length..]].concat()
 }
 
-/// Bits that are changed behind the token, where nothing but protection tells.
+/// Flips bits after the token, where only the protection detects them.
 fn flip(message: &mut [u8], count: u32, random: &mut ChaCha8Rng) {
     let before = 8 * (4 + usize::from(message[0] & 15));
     for _ in 0..count {
@@ -119,13 +120,13 @@ fn forge(count: u32) {
             let from = if random.next_u32() % 2 == 0 { CLIENT } else { STRANGER };
             let given = server.receive(from, &forged);
             for asked in given.requests() {
-                // Without the option it is one in the clear, and known as such.
+                // Without the option it is a plain request, and treated as one.
                 assert!(!is_protected && server.direct.endpoint.security(asked).is_none(), "{forged:x?}");
                 server.direct.respond(asked, changed());
                 plain += 1;
             }
         } else {
-            // Earlier responses in the place of this one, and this one changed.
+            // Earlier responses in place of this one, and modifications of this one.
             let ty = [Type::Confirmable, Type::NonConfirmable, Type::Acknowledgement][which % 3];
             let id = if ty == Type::Acknowledgement { u16::from_be_bytes([request[2], request[3]]) } else { id };
             let kept = if changes == 0 { &responses[which % KEPT] } else { &truth };
@@ -137,7 +138,7 @@ fn forge(count: u32) {
         }
     }
     let refused = server.direct.endpoint.refused_protection();
-    // An ID may be that of a message in the clear, or of one of those that were kept: then it is answered as that was.
+    // The ID may equal that of a plain or recorded message: then the reply to that one is repeated.
     let copies = server.direct.endpoint.stats().duplicates;
     assert!(refused + copies >= protected && protected > u64::from(count / 4), "{refused} + {copies} of {protected}");
     assert_eq!(server.window(), window, "nothing that is not authentic moves the window");
@@ -147,7 +148,8 @@ fn forge(count: u32) {
     println!(
         "{protected} of {count} were requests that say they are protected, {refused} refused, {copies} taken for copies; {plain} had become others"
     );
-    // What is true still is: the answer that was held back, as a message of its own, and the next request.
+    // Genuine messages are still accepted: the delayed answer as a separate message, and the next
+    // request.
     let late = disguised(&truth, Type::NonConfirmable, 9, token);
     assert!(End::is_answered(&client.receive(SERVER, &late), waiting));
     let (asked, request) = client.ask();

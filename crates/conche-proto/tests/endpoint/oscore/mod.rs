@@ -1,5 +1,4 @@
-//! OSCORE (RFC 8613) in the endpoint: what two ends say to each other behind their protection, and what somebody between
-//! them, or beside them, can make of it.
+//! OSCORE (RFC 8613) in the endpoint: protected exchanges, and attacks on them.
 
 mod attacks;
 mod flows;
@@ -16,22 +15,22 @@ use crate::support::world::by_name;
 use crate::support::{CLIENT, SERVER, World, request};
 use conche_proto::codec::Code;
 
-/// Names of the ends.
+/// IDs of the ends.
 pub const CLIENT_ID: &[u8] = b"c";
 pub const SERVER_ID: &[u8] = b"srv";
 
-/// What two ends share, as the one with this name sees it.
+/// Shared credentials, from the point of view of `sender`.
 pub fn credentials(sender: &[u8], recipient: &[u8]) -> Credentials {
     let [sender, recipient] = [sender, recipient].map(|id| EndId::new(id).expect("short"));
     Credentials::new(*b"16 random bytes.", sender, recipient)
 }
 
-/// The context of one end, which has never been used.
+/// A new context of one end.
 pub fn context(sender: &[u8], recipient: &[u8]) -> Context {
     Context::derive(&credentials(sender, recipient), Start::First).expect("legal credentials")
 }
 
-/// A client and the fixture server that share a security context, and what each of them calls it.
+/// A client and the fixture server with a shared security context.
 pub struct Pair {
     pub world: World,
     pub client: ContextId,
@@ -55,7 +54,7 @@ impl Pair {
         Self { world, client, server }
     }
 
-    /// A request that is protected.
+    /// A protected request.
     pub fn request(&self, code: Code, path: &str) -> Request {
         request(code, path).protected(self.client)
     }

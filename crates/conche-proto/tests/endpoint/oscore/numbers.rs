@@ -1,4 +1,5 @@
-//! Sequence numbers: asked for, used once, and what a restart does (RFC 8613 §7.2.1, appendix B.1).
+//! Sequence numbers: reserved, used once, and continued after restarts (RFC 8613 §7.2.1, appendix
+//! B.1).
 
 use conche_proto::codec::{Body, Code, OptionNumber};
 use conche_proto::oscore::{Context, ProtectError, Start};
@@ -46,7 +47,7 @@ fn numbers_are_asked_for_before_they_are_used_up() {
     assert!(reserves.len() >= 3 && reserves.is_sorted(), "{reserves:?}");
 }
 
-/// RFC 8613 appendix B.1.2: a server that does not know which requests it has had.
+/// RFC 8613 appendix B.1.2: a server that has lost its replay window.
 #[test]
 fn after_a_restart_a_server_lets_nobody_in_before_an_echo() {
     let mut pair = Pair::new();

@@ -1,4 +1,4 @@
-//! Observation behind protection (RFC 8613 §4.1.3.5).
+//! Protected observation (RFC 8613 §4.1.3.5).
 
 use conche_proto::codec::{Code, OptionNumber, Type};
 use conche_proto::oscore::{Context, ContextId, Start};
@@ -17,7 +17,7 @@ fn net() -> (Net, ContextId) {
     (net, client)
 }
 
-/// A client and a server, and what each of them calls the context.
+/// A client and a server with their contexts.
 fn net_and_contexts() -> (Net, ContextId, ContextId) {
     let mut net = Net::of(1);
     let client = net.endpoint(CLIENT).add_context(context(CLIENT_ID, SERVER_ID)).expect("the first one");
@@ -44,7 +44,7 @@ fn a_hundred_states_come_in_order_and_no_nonce_twice() {
         net.link = Box::new(move |sent| link(sent).first().copied());
         subscribe(&mut net, client);
         if net.held() != (1, 1) {
-            // The registration itself may have been lost for now.
+            // The registration itself may have been lost.
             net.run(ms(60_000));
         }
         for state in 1..=100 {
@@ -65,7 +65,7 @@ fn a_hundred_states_come_in_order_and_no_nonce_twice() {
     }
 }
 
-/// RFC 8613 appendix B.2: what would be told to the client of before nobody can read any more.
+/// RFC 8613 appendix B.2: notifications with the old keys could no longer be decrypted.
 #[test]
 fn an_observer_is_gone_when_its_client_has_agreed_on_other_keys() {
     let mut net = Net::of(1);
@@ -74,7 +74,7 @@ fn an_observer_is_gone_when_its_client_has_agreed_on_other_keys() {
     net.endpoint(SERVER).add_context(anew(SERVER_ID, CLIENT_ID)).expect("the first one");
     subscribe(&mut net, client);
     assert_eq!(net.held().0, 1);
-    // The client starts anew and asks for something else.
+    // The client restarts and requests something else.
     net.endpoint(CLIENT).remove_context(client).expect("it is there");
     let client = net.endpoint(CLIENT).add_context(anew(CLIENT_ID, SERVER_ID)).expect("there is no other");
     let now = net.now;
@@ -106,7 +106,7 @@ fn a_client_registers_again_and_ends_it_behind_protection() {
     net.assert_quiescent();
 }
 
-/// Without protection anybody who sends from the address of a client could say that it does not want to know any more.
+/// Without protection, anyone could deregister a client by forging its address.
 #[test]
 fn nobody_ends_a_protected_observation_or_takes_its_place_without_the_key() {
     let (mut net, client) = net();
@@ -146,7 +146,8 @@ fn a_notification_that_is_forged_replayed_or_in_the_clear_is_as_if_it_had_not_co
         bytes[3] ^= number;
         bytes
     };
-    // A replay under other message IDs, with every bit of it changed, and errors and states that are not protected.
+    // A replay with other message IDs, with every bit flipped, and unprotected errors and
+    // notifications.
     net.inject(SERVER, CLIENT, &other_id(0x55));
     for bit in 0..bytes.len() * 8 {
         let mut forged = other_id(0xaa);
@@ -161,7 +162,8 @@ fn a_notification_that_is_forged_replayed_or_in_the_clear_is_as_if_it_had_not_co
     assert_eq!(net.states(CLIENT), told);
     assert_eq!(net.held(), (1, 1));
     assert!(net.endpoint(CLIENT).refused_protection() > 100);
-    // What has another token or type than a notification may be rejected, which does not end this one.
+    // A message with another token or type than a notification may be rejected, which does not end
+    // this observation.
     assert!(net.sent[answered..].iter().all(|sent| sent.message.option(OptionNumber::OSCORE).is_none()));
     net.change("three");
     net.run(ms(4_000));

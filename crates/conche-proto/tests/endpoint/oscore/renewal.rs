@@ -1,4 +1,4 @@
-//! Keys that both ends agree on anew, as neither stores anything (RFC 8613 appendix B.2).
+//! Key renewal if neither end stores anything (RFC 8613 appendix B.2).
 
 use conche_proto::codec::{Code, OwnedMessage, Type};
 use conche_proto::oscore::{Context, ContextId, Start};
@@ -8,7 +8,7 @@ use super::{CLIENT_ID, SERVER_ID, credentials};
 use crate::support::world::{by_name, lossy_link};
 use crate::support::{CLIENT, SERVER, World, end_of, ms, request, wire};
 
-/// A client and the fixture server that remember nothing, and what each of them calls their context.
+/// A client and the fixture server without stored state, and their contexts.
 fn forgetful(seed: u64) -> (World, ContextId, ContextId) {
     forgetful_in(World::pair_of(&EndpointConfig::default(), &by_name("default"), seed))
 }
@@ -55,7 +55,7 @@ fn requests_go_on_when_the_server_has_lost_its_keys() {
         world.run_to_end();
         let (_, response) = end_of(world.events(CLIENT), asked).expect("it ended");
         assert_eq!(response.expect("a response").payload(), b"hello");
-        // It starts anew.
+        // The server restarts.
         world.node(SERVER).endpoint.remove_context(server).expect("it is there");
         let context = Context::derive(&credentials(SERVER_ID, CLIENT_ID), Start::Anew).expect("legal credentials");
         let again = world.node(SERVER).endpoint.add_context(context).expect("there is no other");
@@ -78,7 +78,7 @@ fn a_server_that_never_has_the_keys_is_asked_four_times_at_most() {
     assert_eq!(world.sent.len(), 8);
 }
 
-/// Has the answer held back, and an error in its place that is not protected.
+/// Holds the answer back and delivers an unprotected error instead.
 fn denied(world: &mut World, request: Request) -> ExchangeId {
     world.link = Box::new(|sent| if sent.from == SERVER { vec![] } else { vec![ms(10)] });
     let asked = world.request(request);
@@ -89,7 +89,8 @@ fn denied(world: &mut World, request: Request) -> ExchangeId {
     asked
 }
 
-/// Whoever is on the path lets a request through, keeps its response, and says that the keys are lost.
+/// An attacker on the path lets a request through, holds its response back, and claims that the
+/// keys are lost.
 #[test]
 fn what_may_have_been_executed_is_not_repeated_for_an_error_that_nobody_vouches_for() {
     let (mut world, client, _) = forgetful(7);
@@ -99,12 +100,12 @@ fn what_may_have_been_executed_is_not_repeated_for_an_error_that_nobody_vouches_
         let (_, end) = end_of(world.events(CLIENT), asked).expect("it ended");
         (end.map(OwnedMessage::code), world.app().calls["/count"])
     };
-    // The first one is made again once, with keys that were offered.
+    // The first request is repeated once, with the offered keys.
     let first = world.request(post());
     assert_eq!(end(&mut world, first), (Ok(Code::CHANGED), 1));
     let asked = denied(&mut world, post());
     assert_eq!(end(&mut world, asked), (Err(Failure::NotAuthenticated(Code::UNAUTHORIZED)), 2));
-    // What comes after it goes on with other keys, and what may be executed twice is repeated.
+    // Later requests use other keys; only requests that may be executed twice are repeated.
     let next = world.request(post());
     assert_eq!(end(&mut world, next), (Ok(Code::CHANGED), 3));
     let asked = denied(&mut world, get(client));

@@ -1,4 +1,4 @@
-//! What is seen on the wire: that it tells nothing, and that no nonce protects two messages.
+//! Protected messages on the wire: no content is visible, and no nonce is used twice.
 
 use std::collections::HashMap;
 
@@ -8,21 +8,21 @@ use super::{CLIENT_ID, SERVER_ID};
 use crate::model::Address;
 use crate::support::CLIENT;
 
-/// Who gave the number, and the number.
+/// Sender and number.
 type Nonce = (&'static [u8], Vec<u8>);
 
-/// Everything that was protected: with whose key, with which nonce, and what came of it.
+/// All protected messages: key owner, nonce, and ciphertext.
 #[derive(Debug, Default)]
 pub struct Recorder {
     seen: HashMap<(Address, Nonce), Vec<u8>>,
-    /// The numbers of the requests with each token, by message ID. The blocks of a body have one
+    /// The numbers of the requests with each token, by message ID. The blocks of a body share a
     /// token.
     numbers: HashMap<Vec<u8>, Vec<(MessageId, Vec<u8>)>>,
     pub messages: usize,
 }
 
 impl Recorder {
-    /// A message left, and is protected, with a nonce that no other one was protected with.
+    /// Records a sent message and asserts that a protected one has a new nonce.
     pub fn record(&mut self, from: Address, message: &OwnedMessage) {
         let Some(value) = message.option(OptionNumber::OSCORE) else { return };
         let number = value.split_first().map_or(&[][..], |(flags, rest)| &rest[..usize::from(flags & 7)]).to_vec();
@@ -47,20 +47,20 @@ impl Recorder {
         assert_eq!(*before, sealed, "a nonce protects two messages: {message}");
     }
 
-    /// The same of all these, in the order in which they left.
+    /// Records all messages in order of transmission.
     pub fn of<'a>(sent: impl IntoIterator<Item = (Address, &'a OwnedMessage)>) -> Self {
         let mut recorder = Self::default();
         sent.into_iter().for_each(|(from, message)| recorder.record(from, message));
         recorder
     }
 
-    /// How many different messages were protected.
+    /// Returns the number of distinct protected messages.
     pub fn different(&self) -> usize {
         self.seen.len()
     }
 }
 
-/// Nothing of a message but what everybody may know is seen.
+/// Asserts that only public parts of a message are visible.
 pub fn assert_opaque(message: &OwnedMessage, bytes: &[u8], secrets: &[&[u8]]) {
     if message.code() == Code::EMPTY {
         return;

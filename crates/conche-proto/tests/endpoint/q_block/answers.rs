@@ -1,4 +1,4 @@
-//! Large answers to requests whose own bodies go in sets.
+//! Large responses to Q-Block requests.
 
 use conche_proto::codec::{Code, OptionNumber, Type};
 use conche_proto::{EndpointConfig, Request};

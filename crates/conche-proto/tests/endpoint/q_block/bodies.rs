@@ -1,4 +1,4 @@
-//! Whole bodies in sets.
+//! Whole Q-Block bodies.
 
 use conche_proto::EndpointConfig;
 use conche_proto::codec::{Code, OptionNumber};

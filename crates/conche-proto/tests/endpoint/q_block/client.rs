@@ -1,4 +1,5 @@
-//! A client that is answered by hand, though not with the first block, so that it asks for more on its own.
+//! A client with a simulated server that does not send the first block first, so that the client
+//! requests missing ones.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, Token, Type};
 use conche_proto::{EndpointConfig, ExchangeId, QBlock};
@@ -8,7 +9,7 @@ use crate::support::fixture::body;
 use crate::support::world::{Datagram, by_name};
 use crate::support::{CLIENT, SERVER, World, request, s, wire};
 
-/// A block of a response of 64 bytes, all of them its ETag.
+/// A block of a 64-byte response that consists of its ETag.
 fn block(ty: Type, id: MessageId, token: &Token, num: u32, etag: u8) -> Vec<u8> {
     let block = Block { num, more: num < 3, size: BlockSize::B16 };
     let body = Body::builder()
@@ -19,7 +20,7 @@ fn block(ty: Type, id: MessageId, token: &Token, num: u32, etag: u8) -> Vec<u8> 
     wire::message(ty, Code::CONTENT, id, token, &body.build().expect("legal options"))
 }
 
-/// A client that got block 2 and asked for the others; its first message, and the one that asks.
+/// A client that received block 2 and requested the others; its first message and this request.
 fn asking() -> (World, ExchangeId, [Datagram; 2]) {
     let mut world = World::client_of(&in_sets(), by_name("default"));
     let asked = world.request(request(Code::GET, "/large"));
@@ -101,14 +102,14 @@ fn confirmable() -> EndpointConfig {
     EndpointConfig { q_block: Some(QBlock { confirmable: true, ..QBlock::default() }), ..in_sets() }
 }
 
-/// A 2.31 that speaks of this block.
+/// A 2.31 for this block.
 fn continues(ty: Type, id: MessageId, token: &Token, num: u32) -> Vec<u8> {
     let block = Block { num, more: true, size: BlockSize::B1024 };
     let body = Body::builder().option(OptionNumber::Q_BLOCK1, block.encode().as_slice()).build().expect("legal");
     wire::message(ty, Code::CONTINUE, id, token, &body)
 }
 
-/// The last message that the client sent.
+/// Returns the client's last message.
 fn last(world: &World) -> Datagram {
     world.sent_by(CLIENT).next_back().expect("it sent something").clone()
 }

@@ -1,4 +1,4 @@
-//! Payloads as Confirmable messages, of our own or a peer's.
+//! Confirmable payloads, ours or a peer's.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, Type};
 use conche_proto::{EndpointConfig, QBlock, Request};
@@ -15,7 +15,7 @@ fn confirmable() -> EndpointConfig {
     config
 }
 
-/// Which blocks a node sent, and how.
+/// Returns types and numbers of the blocks that a node sent.
 fn payloads(world: &World, from: u32, number: OptionNumber) -> Vec<(Type, u32)> {
     let messages = world.sent_by(from).map(|sent| sent.message());
     let with_payload = messages.filter(|message| !message.payload().is_empty());
@@ -71,12 +71,12 @@ fn what_is_lost_is_repeated_by_its_sender_and_counted_once() {
     }
 }
 
-/// A payload of a peer that sends Confirmable ones.
+/// A Confirmable payload of a peer.
 fn payload(id: u16, num: u32) -> Vec<u8> {
     payload_of(b"tag", id, num)
 }
 
-/// The same of the body with this tag.
+/// A payload of the body with this Request-Tag.
 fn payload_of(tag: &[u8], id: u16, num: u32) -> Vec<u8> {
     let body = Body::builder()
         .option(OptionNumber::REQUEST_TAG, tag)

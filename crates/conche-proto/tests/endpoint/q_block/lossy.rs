@@ -1,4 +1,4 @@
-//! Bodies in sets over links that lose, duplicate and reorder.
+//! Q-Block bodies over links that lose, duplicate and reorder.
 
 use conche_proto::codec::{Block, BlockSize, Code, OptionNumber};
 use conche_proto::{Limits, QBlock};
@@ -11,7 +11,7 @@ use crate::support::{CLIENT, SERVER, request, s};
 
 fn persistent() -> conche_proto::EndpointConfig {
     let mut config = in_sets();
-    // Nothing is given up, whatever is lost.
+    // Never gives up.
     config.transmission.max_retransmit = 12;
     config.limits = Limits { assembly_bytes: 64 << 20, ..config.limits };
     config
@@ -29,7 +29,7 @@ fn a_mebibyte_is_written_through_a_loss_of_20_percent_byte_by_byte_and_once() {
     (0..20).for_each(|seed| write_through_loss(pair(persistent(), persistent(), "cocoa", seed), seed));
 }
 
-/// Loses the first copy of these blocks.
+/// Loses the first transmission of these blocks.
 fn without(number: OptionNumber, lost: &'static [u32]) -> crate::support::world::Link {
     let mut lost = lost.to_vec();
     Box::new(move |datagram| {
@@ -97,7 +97,7 @@ fn without_a_continue_the_next_set_follows_after_non_timeout_and_four_in_vain_ar
     let mut world = pair(in_sets(), in_sets(), "default", 3);
     let mut answers = 0;
     world.link = Box::new(move |datagram| {
-        // The server's Empty ACK arrives, and nothing else of it.
+        // Only the server's Empty ACK arrives.
         answers += usize::from(datagram.from == SERVER);
         if datagram.from == SERVER && answers > 1 { Vec::new() } else { vec![crate::support::ms(10)] }
     });

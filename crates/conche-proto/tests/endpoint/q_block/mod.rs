@@ -17,14 +17,14 @@ use crate::model::Address;
 use crate::support::world::by_name;
 use crate::support::{CLIENT, Fixture, SERVER, World, end_of};
 
-/// Bodies of up to two mebibytes, in sets of ten.
+/// Bodies of up to two mebibytes, in bursts of ten.
 fn in_sets() -> EndpointConfig {
     let limits = Limits { body_bytes: 2 << 20, ..Limits::default() };
     let hours = std::time::Duration::from_secs(24 * 3_600);
     EndpointConfig { limits, transfer_lifetime: hours, q_block: Some(QBlock::default()), ..EndpointConfig::default() }
 }
 
-/// A client and the fixture server of these configurations.
+/// A client and the fixture server with these configurations.
 fn pair(client: EndpointConfig, server: EndpointConfig, controller: &str, seed: u64) -> World {
     let mut world = World::empty();
     world.in_sets = true;
@@ -39,18 +39,18 @@ fn put(path: &str, payload: &[u8]) -> Request {
     Request::new(Code::PUT, Body::builder().path(path).payload(payload.to_vec()).build().expect("legal"))
 }
 
-/// The response that an exchange ended with.
+/// Returns the response of a completed exchange.
 fn response_to(world: &World, id: ExchangeId) -> &OwnedMessage {
     let (_, end) = end_of(world.events(CLIENT), id).expect("it is over");
     end.expect("it ended with a response")
 }
 
-/// What a message says in this option.
+/// Returns this block option of a message.
 fn block_of(message: &OwnedMessage, number: OptionNumber) -> Option<Block> {
     message.content().block(number).expect("endpoints send no reserved sizes")
 }
 
-/// The values of Q-Block1 or Q-Block2 in all that a node sent, in order.
+/// Returns the Q-Block1 or Q-Block2 values of all messages that a node sent, in order.
 fn blocks_sent(world: &World, from: Address, number: OptionNumber) -> Vec<String> {
     let messages = world.sent_by(from).map(|sent| sent.message());
     messages.filter_map(|message| block_of(&message, number).map(|block| block.to_string())).collect()

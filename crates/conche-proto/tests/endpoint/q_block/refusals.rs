@@ -1,5 +1,4 @@
-//! Peers that do not send or take bodies in sets, or not in the way that they are asked to (RFC
-//! 9177 §4.1).
+//! Peers that do not support Q-Block, or only partially (RFC 9177 §4.1).
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, OwnedMessage, Type};
 use conche_proto::{Event, Failure, Request};
@@ -21,7 +20,7 @@ fn block_of(message: &OwnedMessage, number: OptionNumber) -> Option<Block> {
     message.content().block(number).expect("endpoints send no reserved sizes")
 }
 
-/// A client sends this, and its first message.
+/// Sends a request; returns its first message.
 fn sending(client: &mut Direct, request: Request) -> OwnedMessage {
     client.endpoint.request(client.now, SERVER, request).expect("admitted");
     client.drain().message().clone()
@@ -50,12 +49,12 @@ fn ack(request: &OwnedMessage, code: Code, options: &[(OptionNumber, Block)], bo
     answer((Type::Acknowledgement, request.header().id.0), request, code, options, body)
 }
 
-/// A Non-confirmable response that is an error.
+/// A Non-confirmable error response.
 fn refusal(id: u16, request: &OwnedMessage, code: Code) -> Vec<u8> {
     answer((Type::NonConfirmable, id), request, code, &[], (None, b""))
 }
 
-/// How the one exchange ended.
+/// Returns the outcome of the only exchange.
 fn end(given: &Given) -> Option<Result<(Code, usize), Failure>> {
     given.events.iter().find_map(|event| match event {
         Event::Response { message, .. } => Some(Ok((message.code(), message.payload().len()))),
@@ -64,7 +63,7 @@ fn end(given: &Given) -> Option<Result<(Code, usize), Failure>> {
     })
 }
 
-/// The messages that the client sends within a second.
+/// Returns the messages that the client sends within a second.
 fn sets_of(client: &mut Direct, given: Given) -> Vec<OwnedMessage> {
     let mut sent: Vec<_> = given.sent.into_iter().map(|(_, message)| message).collect();
     if sent.is_empty() {
@@ -96,7 +95,7 @@ fn a_peer_that_refuses_the_payloads_behind_the_first_gets_the_body_by_block1() {
         }
         let done = client.receive(SERVER, &ack(&last, Code::CHANGED, &[(B1, block(4, false))], (None, b"")));
         assert_eq!(end(&done), Some(Ok((Code::CHANGED, 0))));
-        // It is remembered, for a while.
+        // The refusal is remembered for some time.
         let next = sending(&mut client, put("/large", &[7; 5_000]));
         assert_eq!((block_of(&next, B1), block_of(&next, Q1)), (Some(block(0, true)), None));
         client.receive(SERVER, &ack(&next, Code::CHANGED, &[], (None, b"")));
@@ -133,7 +132,7 @@ fn a_peer_that_refuses_requests_for_single_blocks_is_asked_for_the_whole_respons
     }
 }
 
-/// The server sends a body of 14 000 bytes in Confirmable messages, as the request was, and the
+/// The server sends a body of 14 000 bytes in Confirmable messages, like the request, and the
 /// client sends only ACKs.
 fn gets_confirmable_blocks(client: &mut Direct, asked: &OwnedMessage) {
     let blocks = [(Q2, block(0, true))];

@@ -1,4 +1,4 @@
-//! A server that is asked by hand: what it refuses, how it is abused, and what that costs.
+//! A server with a simulated client: refusals, abuse, and its cost.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use conche_proto::{Datagram, EndpointConfig, Limits, Multicast, Response};
@@ -42,7 +42,7 @@ fn get(ty: Type, id: u16, blocks: &[Block]) -> Vec<u8> {
     message(ty, Code::GET, id, body)
 }
 
-/// A server that has given the first of 25 blocks of a response.
+/// A server that has sent the first of 25 blocks of a response.
 fn serving() -> Direct {
     let mut server = Direct::new(in_sets());
     let given = server.receive(PEER, &get(Type::Confirmable, 1, &[b16(0, false)]));
@@ -194,7 +194,7 @@ fn who_asks_for_everything_again_and_again_gets_no_more_than_the_rounds_of_a_set
         server.receive(PEER, &get(Type::NonConfirmable, 1_000 + id, &all));
         sent += server.run(std::time::Duration::from_millis(20)).sent.len();
     }
-    // 40 s at ten payloads in an RTO of 2 s to 3 s, which is what the controller says while nobody answers.
+    // 40 s at ten payloads per RTO of 2 s to 3 s, the controller's limit without answers.
     assert!(sent <= 300, "{sent}");
     server.run_to_end();
 }
@@ -228,7 +228,7 @@ fn other_requests_are_answered_while_a_body_leaves() {
     assert_eq!(server.respond(request, changed()).kinds(), [(Type::Acknowledgement, Code::CHANGED)]);
 }
 
-/// A FETCH for block `num` of its response and those behind it, with the request's own body or without it.
+/// A FETCH for block `num` and those after it, with or without the request's own body.
 fn fetch(id: u16, num: u32, more: bool, payload: &[u8]) -> Vec<u8> {
     let block = b16(num, more).encode();
     let body = Body::builder().option(QB2, block.as_slice()).payload(payload.to_vec());

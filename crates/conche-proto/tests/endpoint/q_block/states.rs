@@ -1,4 +1,4 @@
-//! States of what is observed, in sets.
+//! Q-Block notifications.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use conche_proto::{EndpointConfig, Event, Failure, QBlock, Reliability, Request, Response, SubscriptionEnd};
@@ -11,7 +11,7 @@ use crate::support::{ms, s, wire};
 const CLIENT: u32 = 1;
 const QB2: OptionNumber = OptionNumber::Q_BLOCK2;
 
-/// A text of so many bytes, all of whose blocks tell which state it is.
+/// A text of `bytes` bytes; each block identifies the state.
 fn state(number: u32, bytes: usize) -> String {
     let piece = format!("{number:07} ");
     piece.repeat(bytes.div_ceil(piece.len()))[..bytes].to_owned()
@@ -21,7 +21,7 @@ fn net(config: &EndpointConfig) -> Net {
     Net::with(1, "default", config)
 }
 
-/// A client that observes a state of so many bytes.
+/// A client that observes a state of `bytes` bytes.
 fn observing(config: &EndpointConfig, bytes: usize) -> Net {
     let mut net = net(config);
     net.resource.state = state(0, bytes);
@@ -66,7 +66,8 @@ fn a_large_state_comes_in_sets_with_one_number_in_all_payloads_and_is_told_as_on
     let second = payloads(&net);
     assert!(second.iter().all(|message| message.uint(OptionNumber::OBSERVE) == second[0].uint(OptionNumber::OBSERVE)));
     assert!(second.iter().all(|message| message.token() == second[0].token()));
-    // Nobody has answered the last set before it, so the first block asks whether the client is there (RFC 7641 §4.5).
+    // The last burst was not acknowledged, so the first block checks the client's presence
+    // (RFC 7641 §4.5).
     let types: Vec<_> = second.iter().map(|message| message.header().ty).collect();
     assert_eq!((types[0], &types[1..]), (Type::Confirmable, &[Type::NonConfirmable; 25][..]));
     assert_ne!(second[0].uint(OptionNumber::OBSERVE), first[0]);
@@ -111,7 +112,7 @@ fn a_newer_state_takes_the_place_of_what_has_not_left_of_the_older_one() {
     net.run(s(60));
     assert!(net.states(CLIENT) == [state(2, 100 * 1024)]);
     assert_eq!(payloads(&net).len(), 15 + 100, "nothing of the older one left after that");
-    // Between two sets.
+    // Between two bursts.
     net.sent.clear();
     net.change(&state(3, 100 * 1024));
     run_until(&mut net, 20);
@@ -121,7 +122,7 @@ fn a_newer_state_takes_the_place_of_what_has_not_left_of_the_older_one() {
     assert_eq!(payloads(&net).len(), 20 + 100);
 }
 
-/// Until so many payloads have left.
+/// Runs until `left` payloads were sent.
 fn run_until(net: &mut Net, left: usize) {
     while payloads(net).len() < left {
         net.run(ms(1));
@@ -139,7 +140,7 @@ fn a_state_that_changes_all_the_time_takes_no_more_of_the_path_than_sets_do() {
         net.run(ms(10));
     }
     let sent = payloads(&net).len();
-    // A set and its superseded beginning leave in about an RTO of 2 s, and its time follows.
+    // A burst and its superseded start take about an RTO of 2 s, followed by their waiting time.
     let most = (net.now - start).as_secs() as usize * 10;
     assert!((20..=most).contains(&sent), "{sent} of {most}");
     net.run(s(120));

@@ -1,4 +1,5 @@
-//! What comes while the next set of a request's body waits for its turn, behind another request to the same destination.
+//! Messages that arrive while the next burst of a request waits behind another request to the same
+//! destination.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, ContentFormat, MessageId, OptionNumber, Token, Type};
 use conche_proto::{EndpointConfig, Event, ExchangeId, QBlock, Request};
@@ -12,13 +13,14 @@ use crate::support::{CLIENT, SERVER, World, request, s, wire};
 const OBSERVER: u32 = 1;
 const QB1: OptionNumber = OptionNumber::Q_BLOCK1;
 
-/// In sets of Non-confirmable payloads, or each payload as a Confirmable message.
+/// Bursts of Non-confirmable payloads, or single Confirmable ones.
 fn configs() -> [EndpointConfig; 2] {
     let q_block = Some(QBlock { confirmable: true, ..QBlock::default() });
     [in_sets(), EndpointConfig { q_block, ..in_sets() }]
 }
 
-/// A client whose body's first block was acknowledged, while another request has the slot: the token, and both.
+/// A client with an acknowledged first block, and another request that holds the slot: the token,
+/// and both.
 fn waiting(config: &EndpointConfig) -> (World, Token, [ExchangeId; 2]) {
     let mut world = World::client_of(config, by_name("default"));
     let upload = world.request(put("/large-update", &body(3_000, 1)));
@@ -29,7 +31,7 @@ fn waiting(config: &EndpointConfig) -> (World, Token, [ExchangeId; 2]) {
     (world, first.token(), [upload, beside])
 }
 
-/// A Confirmable response arrives, and is acknowledged before anything else leaves.
+/// Delivers a Confirmable response, which is acknowledged before anything else is sent.
 fn respond(world: &mut World, token: &Token, code: Code, body: &Body) {
     let before = world.sent.len();
     world.inject(SERVER, CLIENT, &wire::message(Type::Confirmable, code, MessageId(1), token, body));
@@ -128,7 +130,7 @@ fn what_is_missing_leaves_with_the_rest() {
     }
 }
 
-/// A client that observes, and whose registration goes once more while nothing that anybody sends arrives: its first message.
+/// A client that retransmits its registration while nothing arrives: its first message.
 fn registering(request: Request) -> (Net, MessageId, Token) {
     let mut net = Net::with(1, "default", &in_sets());
     let now = net.now;

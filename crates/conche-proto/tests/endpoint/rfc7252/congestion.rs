@@ -1,4 +1,5 @@
-//! Congestion control (RFC 7252 §4.7): NSTART, what counts as outstanding, PROBING_RATE, the server's own limit.
+//! Congestion control (RFC 7252 §4.7): NSTART, outstanding messages, PROBING_RATE, the server's own
+//! limit.
 
 use conche_proto::cc::any::ALL;
 use conche_proto::codec::{Code, Type};
@@ -25,7 +26,7 @@ fn no_more_than_nstart_requests_are_outstanding() {
         let left = world.sent.len();
         assert_eq!(left, usize::from(nstart), "at first NSTART leave, each for its round trip");
         world.run_to_end();
-        // The checker counted at every moment; here only what the requests have to show for it.
+        // The checker counts continuously; here only the results of the requests are checked.
         let ends: Vec<_> = asked.iter().map(|&id| end_of(world.events(CLIENT), id).expect("it ended")).collect();
         assert!(ends.iter().all(|(_, end)| end.is_ok()));
         for (n, &id) in asked.iter().enumerate().skip(usize::from(nstart)) {
@@ -39,7 +40,8 @@ fn no_more_than_nstart_requests_are_outstanding() {
     }
 }
 
-/// Who occupies a slot: the client toward the server, or the server toward the client.
+/// The number of slots occupied by the client toward the server, or by the server toward the
+/// client.
 const OUTSTANDING: &[(&str, u16)] = &[
     ("a Confirmable request without an answer, as message and as request at once", 1),
     ("a request that was acknowledged and waits for its response", 0),
@@ -92,7 +94,7 @@ fn a_non_confirmable_request_frees_its_slot_when_no_response_is_due_any_more_but
     assert!(end_of(world.events(CLIENT), asked).is_some_and(|(_, end)| end.is_ok()));
 }
 
-/// Departures of `count` Non-confirmable requests, answered after 20 ms or never.
+/// Returns the departure times of `count` Non-confirmable requests, answered after 20 ms or never.
 fn non_confirmable_requests(controller: &str, count: usize, answered: bool) -> Vec<Instant> {
     let mut world = World::pair_of(&EndpointConfig::default(), &by_name(controller), 37);
     if !answered {
@@ -134,7 +136,7 @@ fn nothing_is_expected_longer_than_exchange_lifetime_without_an_acknowledgement(
     assert_eq!(outstanding(&mut world, SERVER, CLIENT), 0);
     let (at, end) = end_of(world.events(CLIENT), asked).expect("it is over");
     assert!(end == Err(Failure::TimedOut) && at.as_millis() <= 93_000, "MAX_TRANSMIT_WAIT");
-    // What comes now is a response that nobody expects.
+    // From now on, a response is unexpected.
     let before = world.events(CLIENT).len();
     world.inject(SERVER, CLIENT, &wire::piggybacked(&sent, Code::CONTENT));
     world.inject(SERVER, CLIENT, &wire::separate(&sent, Type::Confirmable, Code::CONTENT, 3));
@@ -150,7 +152,8 @@ fn a_flood_of_non_confirmable_messages_to_a_silent_peer_keeps_to_probing_rate() 
         for reliability in [Reliability::NonConfirmable, Reliability::NeverConfirmable] {
             for payload in [1, 100, 1_000] {
                 let mut world = World::client_of(&EndpointConfig::default(), named.controller());
-                // A controller may turn one message in a while into a Confirmable one, which then gets its copies.
+                // A controller may convert a message occasionally into a Confirmable one, which is
+                // then retransmitted.
                 let mut largest = 0;
                 while world.now.as_millis() < 2 * WINDOW * 1_000 {
                     for _ in 0..2 {
@@ -231,11 +234,11 @@ fn a_peer_that_a_message_was_given_up_for_gets_probing_rate_from_the_first_non_c
     let never = || request_with_payload(Code::POST, "/t", 50).with_reliability(Reliability::NeverConfirmable);
     let messages = [never(), never()].map(|request| world.request(request));
     assert_eq!(world.departures(messages[0]).len(), 1);
-    // 50 bytes of payload, and others around them, take their seconds at a byte a second.
+    // 50 bytes of payload, plus overhead, take their time at one byte per second.
     world.run(s(50));
     assert!(world.departures(messages[1]).is_empty());
 
-    // A sign of life, and it is trusted again: the pace is the controller's, a message in an RTO.
+    // After a message from the peer, the controller's rate applies: one message per RTO.
     world.inject(SERVER, CLIENT, &wire::bare(Type::Confirmable, Code::EMPTY, 1, &[]));
     assert_eq!(world.departures(messages[1]), [world.now]);
 }

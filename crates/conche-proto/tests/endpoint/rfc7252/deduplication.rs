@@ -23,7 +23,7 @@ fn each_copy_within_exchange_lifetime_gets_the_same_acknowledgement_and_is_handl
     assert_eq!(world.sent[0].message().code(), Code::CHANGED);
     assert_eq!(world.app().calls["/count"], 1);
 
-    // Nobody polled since: the entry is over all the same, within two milliseconds.
+    // Without a poll in between, the entry still expires, within two milliseconds.
     world.run_until(at_ms(247_002));
     world.inject(STRANGER, SERVER, &post(Type::Confirmable));
     assert_eq!(world.app().calls["/count"], 2);
@@ -124,7 +124,7 @@ fn an_idle_server_forgets_everything() {
 
 #[test]
 fn looking_at_datagrams_before_they_are_taken_in_changes_nothing() {
-    // A table of 64 MiB, and one that is full soon.
+    // A table of 64 MiB, and one that is soon full.
     for deduplication_bytes in [Limits::default().deduplication_bytes, 6_000] {
         let limits = Limits { deduplication_bytes, ..Limits::default() };
         let mut server = Direct::new(EndpointConfig { limits, ..EndpointConfig::default() });
@@ -134,7 +134,7 @@ fn looking_at_datagrams_before_they_are_taken_in_changes_nothing() {
         for (number, (from, bytes)) in datagrams.iter().enumerate() {
             let before = seen(&server);
             for (from, bytes) in &datagrams {
-                // Of a datagram that is cut short, too.
+                // Also for truncated datagrams.
                 (0..=bytes.len()).for_each(|length| server.endpoint.glance_at(&Datagram::new(*from, &bytes[..length])));
             }
             server.endpoint.glance_at_all(datagrams.iter().map(|(from, bytes)| Datagram::new(*from, bytes)));

@@ -1,4 +1,4 @@
-//! What the network reports (RFC 7252 §4.2): believed where it quotes what is outstanding, ignored otherwise.
+//! Network errors (RFC 7252 §4.2): trusted if they quote an outstanding message, otherwise ignored.
 
 use conche_proto::codec::Code;
 use conche_proto::{Failure, Input};
@@ -15,7 +15,7 @@ fn a_thousand_forged_errors_cancel_nothing_and_the_true_one_does() {
     let mut world = World::client();
     let asked = world.request(request(Code::GET, "/test"));
     let datagram = world.first_copy(asked).bytes;
-    // Type, token length, code, message ID and token: an attacker off the path cannot know all of them.
+    // Type, token length, code, message ID and token: an off-path attacker cannot know all of them.
     let identity = 12;
     for n in 0..1_000_usize {
         let mut forged = datagram.clone();
@@ -75,7 +75,8 @@ fn a_message_too_big_for_the_path_is_repeated_on_schedule_and_times_out() {
 // RFC 7252 §4.2 (Q18, Q19)
 #[test]
 fn an_endpoint_cannot_even_be_told_of_errors_that_it_must_ignore() {
-    // Exhaustive on purpose: whoever adds an input for Source Quench, Time Exceeded or Packet Too Big fails here.
+    // Exhaustive on purpose: a new input for Source Quench, Time Exceeded or Packet Too Big fails
+    // here.
     fn is_error(input: &Input<'_, Address>) -> bool {
         match input {
             Input::Datagram(_) => false,

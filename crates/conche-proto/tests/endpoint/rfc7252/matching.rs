@@ -1,11 +1,11 @@
-//! Request and response matching (RFC 7252 §5.3.2): what looks like a response and is not.
+//! Matching of requests and responses (RFC 7252 §5.3.2): forged responses.
 
 use conche_proto::codec::{Code, MessageId, Token, Type};
 
 use crate::model::Address;
 use crate::support::{CLIENT, SERVER, STRANGER, World, end_of, request, s, wire};
 
-/// What somebody sends while a request to the server is outstanding.
+/// A message sent while a request to the server is outstanding.
 struct Forgery {
     name: &'static str,
     from: Address,
@@ -51,7 +51,7 @@ fn a_response_matches_by_source_token_and_if_piggybacked_message_id() {
         let asked = world.request(request(Code::GET, "/test"));
         let sent = world.first_copy(asked).message();
         let id = if *right_id { sent.header().id } else { MessageId(sent.header().id.0 ^ 0x5555) };
-        // All but the last byte are right.
+        // All bytes but the last are right.
         let mut token: [u8; 8] = sent.token().as_slice().try_into().expect("eight bytes");
         token[7] ^= u8::from(!right_token);
         let forged = wire::message(*ty, Code::CONTENT, id, &Token::from(token), &wire::payload("forged"));

@@ -52,8 +52,8 @@ fn responses_for_which_no_id_comes_free_in_time_are_counted() {
     assert!(expired > 0);
 }
 
-/// Answers Non-confirmable requests of a peer until its message IDs run out, 4096 of them last: how
-/// many responses wait for one, and how many of them leave or expire.
+/// Answers Non-confirmable requests of a peer until its message IDs run out, the last 4096 at once.
+/// Returns the number of responses that wait for an ID, and how many of them leave or expire.
 fn respond_with_all_ids(config: EndpointConfig) -> (usize, usize, u64) {
     let limits = Limits { queue_per_peer: 4096, ..Limits::default() };
     let mut endpoint: Endpoint<Address, _> =
@@ -81,7 +81,7 @@ fn respond_with_all_ids(config: EndpointConfig) -> (usize, usize, u64) {
         }
     }
     let waiting = endpoint.occupancy().responses;
-    // The last 1024 IDs are left for the server's own messages as long as requests arrive.
+    // The last 1024 IDs are reserved for the server's own messages while requests arrive.
     assert!((3072..=4096).contains(&waiting), "{waiting} responses wait");
     assert_eq!(used.len() + waiting, taken_in);
     let mut later = 0;

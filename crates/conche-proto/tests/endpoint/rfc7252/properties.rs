@@ -1,11 +1,13 @@
-//! What holds for all that an endpoint sends, whatever it gets. The checker of every world asserts it; here it is fed.
+//! Properties of all sent messages for any input. Every world's checker asserts them; this test
+//! provides input.
 
 use conche_proto::codec::{Code, Type};
 use proptest::prelude::*;
 
 use crate::support::{CLIENT, SERVER, STRANGER, World, request, s, wire};
 
-/// Datagrams around what endpoints know: all types and codes, few message IDs and tokens, some of them cut or changed.
+/// Datagrams near valid ones: all types and codes, few message IDs and tokens, some truncated or
+/// modified.
 fn datagram() -> impl Strategy<Value = Vec<u8>> {
     let ty = prop::sample::select(vec![Type::Confirmable, Type::NonConfirmable, Type::Acknowledgement, Type::Reset]);
     let code = prop_oneof![
@@ -68,7 +70,7 @@ proptest! {
                 prop_assert!(at.is_some(), "an answer to nothing: {id:02x?}");
                 due.swap_remove(at.unwrap_or_default());
             }
-            // A copy that comes before the one answer is ready shares it; nothing goes without.
+            // A duplicate before the reply is ready shares the reply; every message gets one.
             let without = due.iter().find(|due| !answers.clone().any(|answer| answer == (node, **due)));
             prop_assert_eq!(without, None, "neither ACK nor RST");
         }

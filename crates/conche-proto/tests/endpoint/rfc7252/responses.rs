@@ -1,4 +1,4 @@
-//! Responses (RFC 7252 §5.2): piggybacked, separate and Non-confirmable ones, from both sides.
+//! Responses (RFC 7252 §5.2): piggybacked, separate and Non-confirmable, at both sides.
 
 use conche_proto::codec::{Code, MessageId, Token, Type};
 use conche_proto::{Event, Failure, Reliability};

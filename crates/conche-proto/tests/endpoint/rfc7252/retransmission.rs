@@ -1,4 +1,4 @@
-//! Messages transmitted reliably (RFC 7252 §4.2) and copies of those that are not (§4.3).
+//! Reliable transmission (RFC 7252 §4.2) and unreliable transmission (§4.3).
 
 use conche_proto::codec::{Code, Type};
 use conche_proto::{Endpoint, EndpointConfig, Failure, Instant, Output, Reliability, TransmissionParameters};
@@ -8,7 +8,7 @@ use crate::support::statistics::uniform_ks_p;
 use crate::support::world::{by_name, seed_of};
 use crate::support::{CLIENT, SERVER, World, acknowledged_at, end_of, ms, request, s, wire, with_transmission};
 
-/// The spans from the first departure to all others.
+/// Returns the intervals from the first departure to all others.
 fn schedule(departures: &[Instant]) -> Vec<u64> {
     departures.iter().skip(1).map(|&at| nanos(at - departures[0])).collect()
 }
@@ -48,7 +48,7 @@ fn the_first_timeout_is_uniform_between_ack_timeout_and_its_random_multiple() {
     let (now, mut buffer) = (Instant::ZERO, [0; 1152]);
     let mut draws = Vec::new();
     for n in 0..DRAWS {
-        // 50 000 message IDs of each peer, which are there at once.
+        // 50 000 message IDs per peer, available at once.
         let peer = (n / 50_000) as Address;
         let exchange = endpoint.request(now, peer, request(Code::GET, "/test")).expect("room");
         let Output::Transmit(transmit) = endpoint.poll(now, &mut buffer) else { panic!("the request leaves") };

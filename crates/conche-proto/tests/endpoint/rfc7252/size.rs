@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use crate::support::{CLIENT, SERVER, STRANGER, World, request_with_payload, wire};
 
-/// Bytes of an IP packet for an unknown path (RFC 7252 §4.6), and of IPv6 and UDP headers in it.
+/// Size of an IP packet for an unknown path (RFC 7252 §4.6), and of its IPv6 and UDP headers, in
+/// bytes.
 const UNKNOWN_PATH: usize = 1280;
 const HEADERS: usize = 40 + 8;
 

@@ -1,4 +1,4 @@
-//! Long tokens of requests, and how a client finds out who understands them.
+//! Extended tokens of requests, and discovery of their support.
 
 use conche_proto::codec::{Code, Token, Type};
 use conche_proto::{EndpointConfig, Event, Failure, Limits, Reliability, Request, RequestError};
@@ -22,7 +22,7 @@ fn get(reliability: Reliability) -> Request {
     Request { reliability, ..request(Code::GET, "/test") }
 }
 
-/// The code of the one response.
+/// Returns the code of the only response.
 fn response(given: &Given) -> Option<Code> {
     match &given.events[..] {
         [Event::Response { message, .. }] => Some(message.code()),
@@ -101,7 +101,7 @@ fn a_reset_of_the_second_message_fails_the_request() {
 fn what_goes_once_more_finds_its_place_though_the_queue_is_full_and_nothing_new_does() {
     let limits = Limits { queue: 1, ..Limits::default() };
     let config = EndpointConfig { token_length: 40, longest_token: 600, limits, ..EndpointConfig::default() };
-    // A controller that lets one message in two seconds leave at first, so that both have to wait.
+    // A controller that initially admits one message per two seconds, so that both have to wait.
     let mut world = World::client_of(&config, by_name("bdp-literal"));
     let [tried, waits] = [(); 2].map(|()| world.request(get(Reliability::Confirmable)));
     let rejected = world.first_copy(tried).message().header().id;

@@ -1,4 +1,4 @@
-//! Long tokens of peers: echoed, refused, and bounded.
+//! Extended tokens of peers: echoed, refused, and limited.
 
 use conche_proto::codec::{Code, Message, MessageId, OptionNumber, Type};
 use conche_proto::{EndpointConfig, Limits, Response};
@@ -17,7 +17,7 @@ fn token(length: usize) -> Vec<u8> {
     (0..length).map(|byte| byte as u8).collect()
 }
 
-/// What was sent, which has to carry the token.
+/// Returns type and code of a sent message, which must carry the token.
 fn echoed(datagram: &[u8], token: &[u8]) -> (Type, Code) {
     let message = wire::decode(datagram);
     assert_eq!(message.token_bytes(), token);
@@ -211,7 +211,7 @@ fn waiting_tokens_take_no_more_memory_than_places_of_requests_and_are_told_to_co
     }
     let again = fill(&mut server, 100);
     assert_eq!(again.len(), waiting.len(), "what is answered gives back what it took");
-    // Their responses come late and take as much until they are acknowledged.
+    // Their late responses take the same room until they are acknowledged.
     server.run(s(1));
     for request in again {
         server.respond(request, Response { reliability: None, ..content("late") });

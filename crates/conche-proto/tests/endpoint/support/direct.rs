@@ -1,4 +1,4 @@
-//! [`Direct`]: one endpoint by hand.
+//! [`Direct`]: a single endpoint for hand-made input.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -18,16 +18,16 @@ use crate::model::Address;
 pub struct Direct {
     pub endpoint: Endpoint<Address, AnyController>,
     pub now: Instant,
-    /// What the endpoint waits for.
+    /// The time of the next wake-up.
     pub wake: Option<Instant>,
     buffer: Vec<u8>,
 }
 
-/// What an endpoint gave until it said to wait.
+/// The output of an endpoint until it waits.
 #[derive(Debug)]
 pub struct Given {
     pub sent: Vec<(Transmit<Address>, OwnedMessage)>,
-    /// The bytes of what was sent.
+    /// The sent datagrams.
     pub datagrams: Vec<Vec<u8>>,
     pub events: Vec<Event<Address>>,
 }
@@ -37,12 +37,12 @@ impl Direct {
         Self::seeded(config, 23)
     }
 
-    /// One with this seed, in a closed network: sources need no proof of their addresses.
+    /// Creates an endpoint with this seed, without source validation.
     pub fn seeded(config: EndpointConfig, seed: u64) -> Self {
         Self::as_configured(EndpointConfig { source_validation: SourceValidation::Off, ..config }, seed)
     }
 
-    /// One with the source validation of the configuration.
+    /// Creates an endpoint with the configured source validation.
     pub fn validating(config: EndpointConfig) -> Self {
         Self::as_configured(config, 23)
     }
@@ -57,12 +57,12 @@ impl Direct {
         Self::new(EndpointConfig { limits, ..EndpointConfig::default() })
     }
 
-    /// A datagram arrives.
+    /// Delivers a datagram.
     pub fn receive(&mut self, from: Address, bytes: &[u8]) -> Given {
         self.receive_datagram(Datagram::new(from, bytes))
     }
 
-    /// A datagram arrives at this address of ours.
+    /// Delivers a datagram to this local address.
     pub fn receive_at(&mut self, local: IpAddr, from: Address, bytes: &[u8]) -> Given {
         let mut datagram = Datagram::new(from, bytes);
         datagram.local = Some(local);
@@ -74,7 +74,7 @@ impl Direct {
         self.drain()
     }
 
-    /// The application answers.
+    /// The application responds.
     pub fn respond(&mut self, request: RequestId, response: Response) -> Given {
         self.endpoint.respond(self.now, request, response).expect("the request waits");
         self.drain()
@@ -99,7 +99,7 @@ impl Direct {
         }
     }
 
-    /// Time passes, and the endpoint is polled whenever it wants to be.
+    /// Advances the clock and polls the endpoint when due.
     pub fn run(&mut self, span: Duration) -> Given {
         let until = self.now + span;
         let mut given = self.drain();
@@ -114,7 +114,7 @@ impl Direct {
         given
     }
 
-    /// Time passes until nothing is left to do, and nothing is left behind.
+    /// Runs until nothing is left to do, and asserts that nothing is held.
     pub fn run_to_end(&mut self) -> Given {
         let given = self.run(Duration::from_secs(100_000));
         let left = self.endpoint.occupancy();
@@ -126,7 +126,7 @@ impl Direct {
 }
 
 impl Given {
-    /// The requests that the application was given.
+    /// Returns the requests that the application received.
     pub fn requests(&self) -> Vec<RequestId> {
         let id = |event: &Event<Address>| match event {
             Event::Request { id, .. } => Some(*id),
@@ -135,25 +135,25 @@ impl Given {
         self.events.iter().filter_map(id).collect()
     }
 
-    /// The one request that the application was given.
+    /// Returns the only request that the application received.
     pub fn request(&self) -> RequestId {
         let [id] = self.requests()[..] else { panic!("not one request: {self:?}") };
         id
     }
 
-    /// The one message that was sent.
+    /// Returns the only sent message.
     pub fn message(&self) -> &OwnedMessage {
         let [(_, message)] = &self.sent[..] else { panic!("not one message: {self:?}") };
         message
     }
 
-    /// The bytes of the one message that was sent.
+    /// Returns the only sent datagram.
     pub fn datagram(&self) -> &[u8] {
         self.message();
         &self.datagrams[0]
     }
 
-    /// The types and codes of all that was sent.
+    /// Returns types and codes of all sent messages.
     pub fn kinds(&self) -> Vec<(Type, Code)> {
         self.sent.iter().map(|(_, message)| (message.header().ty, message.code())).collect()
     }
@@ -164,7 +164,7 @@ pub fn address(network: u8, host: u16) -> Address {
     u32::from_be_bytes([10, network, 0, 0]) | u32::from(host)
 }
 
-/// Sources of a /16 count as one, as they do in servers on the Internet.
+/// Groups sources by /16, as servers on the Internet do.
 pub fn count_by_network(server: &mut Direct) {
     server.endpoint.set_source_groups(Box::new(|source| u64::from(source >> 16)));
 }
@@ -189,7 +189,7 @@ pub fn changed() -> Response {
     Response::new(Code::CHANGED, Body::EMPTY)
 }
 
-/// The Empty ACK of a message that was sent.
+/// The Empty ACK of a sent message.
 pub fn ack_of(message: &OwnedMessage) -> Vec<u8> {
     wire::empty_ack(MessageId(message.header().id.0))
 }

@@ -1,11 +1,11 @@
-//! [`Fixture`]: the server's application that the corpus assumes.
+//! [`Fixture`]: the server application that the corpus assumes.
 //!
-//! `/test` can be read, written, posted to and deleted; `/count` counts POSTs; `/separate` takes five seconds for its
-//! response; `/a/b` can be read. Other methods on them are 4.05, all else is 4.04.
+//! `/test` supports GET, PUT, POST and DELETE; `/count` counts POSTs; `/separate` responds after
+//! five seconds; `/a/b` supports GET. Other methods get 4.05, other paths 4.04.
 //!
-//! With bodies of any size, as the ETSI test descriptions want them: `/large` can be read, `/large-update` written and read,
-//! `/large-create` and `/large-post` posted to, the latter of which answers with what it got, the other way round;
-//! `/.well-known/core` tells of [`LINKS`], and `/path` of what is below it.
+//! Resources with bodies of any size, for the ETSI test descriptions: GET of `/large`; GET and PUT
+//! of `/large-update`; POST to `/large-create` and `/large-post`, which returns the body reversed.
+//! `/.well-known/core` lists [`LINKS`], and `/path` the resources below it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use conche_proto::codec::link_format::{Filter, Links};
 use conche_proto::codec::{Body, Code, ContentFormat, OptionNumber, OwnedMessage};
 use conche_proto::{Instant, Reliability, RequestId, Response};
 
-/// How long `/separate` takes.
+/// Response delay of `/separate`.
 pub const SEPARATE_AFTER: Duration = Duration::from_secs(5);
 
-/// What `/.well-known/core` tells of, as the ETSI test descriptions want it.
+/// The links in `/.well-known/core`, for the ETSI test descriptions.
 pub const LINKS: [&str; 6] = [
     "</link1>;rt=\"Type1\";if=\"If1\"",
     "</link2>;rt=\"Type2\";if=\"If2\"",
@@ -34,11 +34,11 @@ pub struct Fixture {
     pub test: Option<Vec<u8>>,
     /// The state of `/large` and `/large-update`.
     pub large: Vec<u8>,
-    /// What came to `/large-create`.
+    /// The body received at `/large-create`.
     pub created: Option<Vec<u8>>,
-    /// How often each path was asked for, by method and path.
+    /// Number of requests, by method and path.
     pub calls: HashMap<String, u32>,
-    /// Responses that are not ready yet.
+    /// Responses not ready yet.
     later: Vec<(Instant, RequestId, Response)>,
 }
 
@@ -55,7 +55,7 @@ impl Default for Fixture {
 }
 
 impl Fixture {
-    /// Handles a request. `None`: the response comes [`due`](Self::due) later.
+    /// Handles a request. `None`: the response is returned by [`due`](Self::due) later.
     pub fn handle(&mut self, now: Instant, id: RequestId, message: &OwnedMessage) -> Option<Response> {
         let segments: Vec<_> = message.values(OptionNumber::URI_PATH).collect();
         let path = match segments[..] {
@@ -114,18 +114,18 @@ impl Fixture {
         Some(response)
     }
 
-    /// When a response becomes ready.
+    /// Returns the time of the next delayed response.
     pub fn next(&self) -> Option<Instant> {
         self.later.iter().map(|(at, ..)| *at).min()
     }
 
-    /// Takes out the responses that are ready.
+    /// Takes the responses that are ready.
     pub fn due(&mut self, now: Instant) -> Vec<(RequestId, Response)> {
         self.later.extract_if(.., |(at, ..)| *at <= now).map(|(_, id, response)| (id, response)).collect()
     }
 }
 
-/// A body of so many bytes, no two blocks of which are alike.
+/// A body of `bytes` bytes with distinct blocks.
 pub fn body(bytes: usize, seed: usize) -> Vec<u8> {
     (0..bytes).map(|n| (n + seed).wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect()
 }
@@ -138,7 +138,7 @@ fn content(payload: &[u8]) -> Response {
     in_format(ContentFormat::TEXT_PLAIN, payload.to_vec())
 }
 
-/// Those links that the argument of a query asks for.
+/// Returns the links that a query argument selects.
 fn links(query: Option<&[u8]>) -> Response {
     let filter = query.map(|query| Filter::new(str::from_utf8(query).expect("queries are text")));
     let selected = |document: &&str| {

@@ -1,4 +1,5 @@
-//! Endpoints in virtual time: worlds of nodes and links, the fixture server, and messages by hand.
+//! Endpoints in virtual time: worlds of nodes and links, the fixture server, and hand-made
+//! messages.
 
 pub mod direct;
 pub mod fixture;
@@ -23,20 +24,18 @@ use crate::model::Address;
 pub const CLIENT: Address = 1;
 /// The server of most tests.
 pub const SERVER: Address = 2;
-/// Somebody else.
+/// Another host.
 pub const STRANGER: Address = 3;
 
-/// Milliseconds.
 pub const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Seconds.
 pub const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// The point so many milliseconds after the epoch.
+/// The time this many milliseconds after the epoch.
 pub const fn at_ms(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
@@ -46,7 +45,7 @@ pub fn request(code: Code, path: &str) -> Request {
     Request::new(code, Body::builder().path(path).build().expect("a legal path"))
 }
 
-/// A request with a payload of so many bytes.
+/// A request with a payload of `bytes` bytes.
 pub fn request_with_payload(code: Code, path: &str, bytes: usize) -> Request {
     let body = Body::builder().path(path).payload(vec![b'x'; bytes]).build();
     Request::new(code, body.expect("a legal path"))
@@ -57,7 +56,7 @@ pub fn with_transmission(transmission: TransmissionParameters) -> EndpointConfig
     EndpointConfig { transmission, ..EndpointConfig::default() }
 }
 
-/// How an exchange ended, if it did: with this response or this failure.
+/// Returns the outcome of an exchange, if it has ended: the response or the failure.
 pub fn end_of(
     events: &[(Instant, Event<Address>)],
     id: ExchangeId,
@@ -69,7 +68,7 @@ pub fn end_of(
     })
 }
 
-/// Whether, and when, a message of this exchange was acknowledged.
+/// Returns when a message of this exchange was acknowledged, if at all.
 pub fn acknowledged_at(events: &[(Instant, Event<Address>)], id: ExchangeId) -> Option<Instant> {
     events.iter().find_map(|(at, event)| match event {
         Event::Acknowledged { exchange, .. } if *exchange == id => Some(*at),

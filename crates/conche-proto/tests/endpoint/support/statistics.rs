@@ -1,8 +1,9 @@
-//! The two goodness-of-fit tests that RFC requirements on randomness are checked with.
+//! Two goodness-of-fit tests for requirements on randomness.
 
-/// The p-value of the Kolmogorov-Smirnov test that `samples`, scaled to [0, 1], are uniform.
+/// Returns the p-value of the Kolmogorov-Smirnov test that `samples`, scaled to [0, 1], are
+/// uniform.
 ///
-/// Kolmogorov's limit distribution, which for thousands of samples is exact enough.
+/// Uses Kolmogorov's limit distribution, which is accurate enough for thousands of samples.
 pub fn uniform_ks_p(mut samples: Vec<f64>) -> f64 {
     samples.sort_by(f64::total_cmp);
     let n = samples.len() as f64;
@@ -15,8 +16,9 @@ pub fn uniform_ks_p(mut samples: Vec<f64>) -> f64 {
     (2.0 * (1..=100).map(term).sum::<f64>()).clamp(0.0, 1.0)
 }
 
-/// Pearson's statistic of `counts` against equal expectations, as standard deviations above its mean: for a uniform
-/// source below 3.1 in 999 of 1000 cases (Wilson and Hilferty's approximation).
+/// Returns Pearson's statistic of `counts` against equal expectations, in standard deviations above
+/// its mean: for a uniform source below 3.1 in 999 of 1000 cases (Wilson and Hilferty's
+/// approximation).
 pub fn uniform_chi_square_z(counts: &[u32]) -> f64 {
     let total: u32 = counts.iter().sum();
     let expected = f64::from(total) / counts.len() as f64;

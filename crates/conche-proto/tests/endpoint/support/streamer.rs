@@ -1,4 +1,4 @@
-//! [`Streamer`]: an application, client or server, whose bodies go block by block.
+//! [`Streamer`]: a client or server application that streams bodies.
 
 use std::time::Duration;
 
@@ -9,36 +9,37 @@ use conche_proto::{Endpoint, Event, ExchangeId, Instant, RequestId, Response, Re
 
 use crate::model::Address;
 
-/// Takes what comes, and supplies what is wanted, each after a while. A server's `/in` takes a body, its `/out` has one.
+/// Accepts received blocks and supplies requested ones, after a delay. A server's `/in` receives a
+/// body, its `/out` sends one.
 #[derive(Debug, Default)]
 pub struct Streamer {
-    /// How long everything takes.
+    /// Delay of all actions.
     pub delay: Duration,
     /// The body to send.
     pub body: Vec<u8>,
-    /// It is supplied in pieces of so many bytes, or of as many as are wanted if that is 0.
+    /// Size of the supplied pieces; 0 for the requested size.
     pub piece: usize,
-    /// The body ends by an error after so many bytes.
+    /// The body ends with an error after this many bytes.
     pub breaks_at: Option<usize>,
-    /// A request is answered with 4.13 when so much of it has come.
+    /// A request gets 4.13 after this many bytes.
     pub refuses_at: Option<usize>,
     /// The ETag of `/out`.
     pub etag: Option<Vec<u8>>,
-    /// What has come.
+    /// The received bytes.
     pub came: Vec<u8>,
-    /// Blocks in which it came.
+    /// Number of received blocks.
     pub blocks: usize,
-    /// What was told of ends.
+    /// Reported ends of bodies.
     pub over: Vec<StreamEnd>,
-    /// The most that was asked for at once.
+    /// Maximum number of bytes requested at once.
     pub wanted: usize,
-    /// How much of the body was supplied.
+    /// Number of bytes supplied.
     pub supplied: usize,
-    /// What it will do.
+    /// Pending actions.
     pub later: Vec<(Instant, Action)>,
 }
 
-/// What the endpoint waits for.
+/// An action that the endpoint waits for.
 #[derive(Clone, Copy, Debug)]
 pub enum Action {
     Fetch(ExchangeId),
@@ -48,17 +49,17 @@ pub enum Action {
 }
 
 impl Streamer {
-    /// One that sends this body.
+    /// Creates a streamer that sends this body.
     pub fn with(body: Vec<u8>) -> Self {
         Self { body, ..Self::default() }
     }
 
-    /// The application wants this request as it comes.
+    /// Returns `true` if the application streams requests to this path.
     pub fn wants(path: &str) -> bool {
         path == "/in"
     }
 
-    /// Looks at an event, and does what it calls for, now or later.
+    /// Handles an event, now or after the delay.
     pub fn event(&mut self, now: Instant, endpoint: &mut Endpoint<Address, AnyController>, event: &Event<Address>) {
         let action = match event {
             Event::Request { id, message, .. } if message.uri_path() == "/out" => {
@@ -89,19 +90,19 @@ impl Streamer {
         }
     }
 
-    /// When it does something next.
+    /// Returns the time of the next action.
     pub fn next(&self) -> Option<Instant> {
         self.later.iter().map(|(at, _)| *at).min()
     }
 
-    /// Does what is due.
+    /// Performs due actions.
     pub fn due(&mut self, now: Instant, endpoint: &mut Endpoint<Address, AnyController>) {
         for (_, action) in self.later.extract_if(.., |(at, _)| *at <= now).collect::<Vec<_>>() {
             self.perform(now, endpoint, action);
         }
     }
 
-    /// The next piece of the body, and whether it is the last.
+    /// Returns the next piece of the body, and whether it is the last.
     pub fn piece(&mut self, wanted: usize) -> (Bytes, bool) {
         let bytes = if self.piece == 0 { wanted } else { self.piece };
         let end = (self.supplied + bytes).min(self.body.len());
@@ -137,7 +138,7 @@ impl Streamer {
         }
     }
 
-    // What is over in the meantime wants nothing any more.
+    // Ended transfers need nothing.
     fn perform(&mut self, now: Instant, endpoint: &mut Endpoint<Address, AnyController>, action: Action) {
         match action {
             Action::Fetch(exchange) => {

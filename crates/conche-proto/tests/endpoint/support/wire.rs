@@ -1,8 +1,8 @@
-//! Messages by hand, as a foreign implementation or an attacker would send them.
+//! Hand-made messages, as from another implementation or an attacker.
 
 use conche_proto::codec::{Body, Code, Encoder, Message, MessageId, OptionNumber, Token, Type, encode_empty};
 
-/// A message of these parts.
+/// Encodes a message.
 pub fn message(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Vec<u8> {
     let mut bytes = vec![0; 4 + token.encoded_len() + body.len()];
     let mut encoder = Encoder::new(&mut bytes, ty, code, id, token).expect("room for the header");
@@ -22,12 +22,10 @@ pub fn request(ty: Type, code: Code, id: u16, token: &[u8], path: &str) -> Vec<u
     message(ty, code, MessageId(id), &Token::extended(token).expect("a legal token"), &body)
 }
 
-/// An Empty ACK.
 pub fn empty_ack(id: MessageId) -> Vec<u8> {
     encode_empty(Type::Acknowledgement, id).to_vec()
 }
 
-/// A Reset message.
 pub fn reset(id: MessageId) -> Vec<u8> {
     encode_empty(Type::Reset, id).to_vec()
 }
@@ -38,22 +36,22 @@ pub fn piggybacked(datagram: &[u8], code: Code) -> Vec<u8> {
     message(Type::Acknowledgement, code, request.id(), &request.token(), &payload("hello"))
 }
 
-/// A separate response to the request in `datagram`, with a message ID of its own.
+/// A separate response to the request in `datagram`, with its own message ID.
 pub fn separate(datagram: &[u8], ty: Type, code: Code, id: u16) -> Vec<u8> {
     message(ty, code, MessageId(id), &decode(datagram).token(), &payload("hello"))
 }
 
-/// A body that is this text.
+/// A body with this text.
 pub fn payload(text: &str) -> Body {
     Body::builder().payload(text.to_owned()).build().expect("no options")
 }
 
-/// The message in a datagram that must be well-formed.
+/// Decodes a well-formed datagram.
 pub fn decode(datagram: &[u8]) -> Message<'_> {
     Message::decode_extended(datagram).expect("a well-formed message")
 }
 
-/// A message with these options, legal or not, in ascending order of their numbers.
+/// A message with these options, legal or not, in ascending order.
 pub fn with_options(ty: Type, code: Code, id: u16, token: &[u8], options: &[(u16, &[u8])], payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; 2048];
     let token = Token::extended(token).expect("a legal token");

@@ -1,4 +1,4 @@
-//! [`World`]: endpoints, what connects them, and a clock that jumps from one wake-up to the next.
+//! [`World`]: endpoints, a network, and a clock that advances from one wake-up to the next.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,47 +14,47 @@ use super::{CLIENT, Fixture, SERVER, Streamer, ms};
 use crate::model::Address;
 use crate::model::checker::Checker;
 
-/// A datagram that somebody sent.
+/// A sent datagram.
 #[derive(Clone, Debug)]
 pub struct Datagram {
     pub at: Instant,
     pub from: Address,
     pub to: Address,
     pub bytes: Vec<u8>,
-    /// The sender's exchange and the number of the copy.
+    /// The sender's exchange and the number of the transmission.
     pub exchange: Option<(ExchangeId, u8)>,
 }
 
 impl Datagram {
-    /// The message in it.
+    /// Decodes the message.
     pub fn message(&self) -> OwnedMessage {
         OwnedMessage::from(super::wire::decode(&self.bytes))
     }
 }
 
-/// The delays of all copies of a datagram that arrive: none if it is lost, two if it is duplicated.
+/// Delays of all copies of a datagram that arrive: none for a loss, two for a duplication.
 pub type Link<D = Datagram> = Box<dyn FnMut(&D) -> Vec<Duration>>;
 
-/// An endpoint, what watches over it, and what it told.
+/// An endpoint, its checker, and its events.
 pub struct Node {
     pub endpoint: Endpoint<Address, AnyController>,
     pub checker: Checker,
-    /// Answers requests; without one they are only recorded.
+    /// Answers requests; without it they are only recorded.
     pub app: Option<Fixture>,
-    /// The same for bodies that go block by block.
+    /// Handles streamed bodies.
     pub streamer: Option<Streamer>,
     pub events: Vec<(Instant, Event<Address>)>,
-    /// What the endpoint said last.
+    /// The next wake-up of the endpoint.
     wake: Option<Instant>,
 }
 
-/// Endpoints and the network between them. Datagrams to an address without a node go nowhere.
+/// Endpoints and the network between them. Datagrams to other addresses are dropped.
 pub struct World {
     pub now: Instant,
     pub link: Link,
-    /// Bodies may go in sets, the responses to which are Confirmable.
+    /// Q-Block is enabled, with Confirmable responses.
     pub in_sets: bool,
-    /// All that endpoints sent, in order.
+    /// All sent datagrams, in order.
     pub sent: Vec<Datagram>,
     nodes: BTreeMap<Address, Node>,
     arrivals: BTreeMap<(Instant, u64), Datagram>,
@@ -63,17 +63,18 @@ pub struct World {
 }
 
 impl World {
-    /// A client and the fixture server with the default configuration and RFC 7252's own congestion control.
+    /// A client and the fixture server with the default configuration and the congestion control of
+    /// RFC 7252.
     pub fn pair() -> Self {
         Self::pair_of(&EndpointConfig::default(), &by_name("default"), 7)
     }
 
-    /// The client alone: all that it sends goes nowhere.
+    /// A client alone: all its datagrams are lost.
     pub fn client() -> Self {
         Self::client_of(&EndpointConfig::default(), by_name("default"))
     }
 
-    /// The fixture server alone, asked by hand.
+    /// The fixture server alone, for hand-made requests.
     pub fn server() -> Self {
         let mut world = Self::empty();
         world.add(SERVER, EndpointConfig::default(), by_name("default"), 9);
@@ -97,7 +98,7 @@ impl World {
         world
     }
 
-    /// Nobody, at the epoch.
+    /// Without nodes, at the epoch.
     pub fn empty() -> Self {
         Self {
             now: Instant::ZERO,
@@ -111,7 +112,7 @@ impl World {
         }
     }
 
-    /// Adds an endpoint, in a closed network: sources need no proof of their addresses.
+    /// Adds an endpoint without source validation.
     pub fn add(&mut self, address: Address, config: EndpointConfig, controller: AnyController, seed: u64) {
         let config = EndpointConfig { source_validation: SourceValidation::Off, ..config };
         let checker = Checker::new(&config);
@@ -120,17 +121,17 @@ impl World {
             .insert(address, Node { endpoint, checker, app: None, streamer: None, events: Vec::new(), wake: None });
     }
 
-    /// The node at this address.
+    /// Returns the node at this address.
     pub fn node(&mut self, address: Address) -> &mut Node {
         self.nodes.get_mut(&address).expect("there is a node at this address")
     }
 
-    /// What the node at this address was told so far.
+    /// Returns the events of the node at this address.
     pub fn events(&self, address: Address) -> &[(Instant, Event<Address>)] {
         &self.nodes[&address].events
     }
 
-    /// The fixture server's application.
+    /// Returns the fixture server's application.
     pub fn app(&self) -> &Fixture {
         self.nodes[&SERVER].app.as_ref().expect("the server has the fixture application")
     }
@@ -151,7 +152,7 @@ impl World {
         id
     }
 
-    /// The client pings somebody.
+    /// The client pings a peer.
     pub fn ping(&mut self, to: Address) -> ExchangeId {
         let now = self.now;
         let client = self.node(CLIENT);
@@ -171,7 +172,7 @@ impl World {
         was_open
     }
 
-    /// A datagram arrives at `to`, whoever sent it, and the node answers.
+    /// Delivers a datagram to `to`, from any address.
     pub fn inject(&mut self, from: Address, to: Address, bytes: &[u8]) {
         let now = self.now;
         let node = self.node(to);
@@ -180,7 +181,7 @@ impl World {
         self.settle(to);
     }
 
-    /// The network reports to the client that `peer` is unreachable.
+    /// Reports to the client that `peer` is unreachable.
     pub fn unreachable(&mut self, peer: Address, quoted: Option<&[u8]>) {
         let now = self.now;
         let input = Input::Unreachable { peer, quoted };
@@ -188,7 +189,7 @@ impl World {
         self.settle(CLIENT);
     }
 
-    /// When something happens next.
+    /// Returns the time of the next event.
     pub fn next(&self) -> Option<Instant> {
         let arrival = self.arrivals.keys().next().map(|(at, _)| *at);
         let nodes = self.nodes.values();
@@ -200,7 +201,7 @@ impl World {
         wakes.chain(arrival).min()
     }
 
-    /// Jumps to when something happens next; `false` if nothing ever will.
+    /// Advances to the next event; returns `false` if there is none.
     pub fn step(&mut self) -> bool {
         let Some(next) = self.next().map(|next| next.max(self.now)) else { return false };
         self.check_that_nothing_happens_before(next);
@@ -216,7 +217,7 @@ impl World {
         true
     }
 
-    /// Lets everything happen that happens until `until`.
+    /// Runs until `until`.
     pub fn run_until(&mut self, until: Instant) {
         while self.next().is_some_and(|next| next <= until) {
             self.step();
@@ -224,12 +225,12 @@ impl World {
         self.now = self.now.max(until);
     }
 
-    /// Lets everything happen that happens in the next `span`.
+    /// Runs for `span`.
     pub fn run(&mut self, span: Duration) {
         self.run_until(self.now + span);
     }
 
-    /// Lets everything happen that will ever happen, and checks that every exchange ended.
+    /// Runs until nothing is left to do, and asserts that every exchange ended.
     pub fn run_to_end(&mut self) {
         while self.step() {}
         for node in self.nodes.values() {
@@ -243,7 +244,7 @@ impl World {
         }
     }
 
-    /// The clock jumps, and nobody is polled meanwhile.
+    /// Advances the clock without polling.
     pub fn sleep(&mut self, span: Duration) {
         self.now += span;
         for node in self.nodes.values_mut() {
@@ -254,23 +255,23 @@ impl World {
         }
     }
 
-    /// Datagrams that the node at `from` sent.
+    /// Returns the datagrams that the node at `from` sent.
     pub fn sent_by(&self, from: Address) -> impl DoubleEndedIterator<Item = &Datagram> {
         self.sent.iter().filter(move |datagram| datagram.from == from)
     }
 
-    /// When the copies of this exchange's message left.
+    /// Returns the times of all transmissions of this exchange.
     pub fn departures(&self, id: ExchangeId) -> Vec<Instant> {
         let of_exchange = |datagram: &&Datagram| datagram.exchange.is_some_and(|(exchange, _)| exchange == id);
         self.sent.iter().filter(of_exchange).map(|datagram| datagram.at).collect()
     }
 
-    /// The first copy of this exchange's message.
+    /// Returns the first transmission of this exchange.
     pub fn first_copy(&self, id: ExchangeId) -> Datagram {
         self.sent.iter().find(|datagram| datagram.exchange == Some((id, 0))).expect("the message left").clone()
     }
 
-    /// Polls a node until it waits; its application answers at once.
+    /// Polls a node until it waits; its application responds at once.
     pub fn settle(&mut self, address: Address) {
         loop {
             let (now, buffer) = (self.now, &mut self.buffer);
@@ -312,7 +313,7 @@ impl World {
         }
     }
 
-    /// Responses of the application that became ready.
+    /// Sends the application's delayed responses that are ready.
     fn let_app_respond(&mut self, address: Address) {
         let now = self.now;
         let node = self.node(address);
@@ -340,7 +341,7 @@ impl World {
         self.sent.push(datagram);
     }
 
-    /// Polling an endpoint before its time does nothing, except that it may find less to wait for.
+    /// Asserts that polling an endpoint early has no effect, except a later wake-up.
     fn check_that_nothing_happens_before(&mut self, next: Instant) {
         let just_before = next - Duration::from_nanos(1);
         for (address, node) in &mut self.nodes {
@@ -358,7 +359,8 @@ impl World {
     }
 }
 
-/// A link that loses and duplicates these shares, in percent, and delays by up to `jitter_ms` beyond 10 ms.
+/// A link with these percentages of loss and duplication, and a delay of 10 ms plus up to
+/// `jitter_ms`.
 pub fn lossy_link<D>(seed: u64, loss: u32, duplication: u32, jitter_ms: u64) -> Link<D> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     Box::new(move |_| {
@@ -368,12 +370,12 @@ pub fn lossy_link<D>(seed: u64, loss: u32, duplication: u32, jitter_ms: u64) -> 
     })
 }
 
-/// The controller of this name.
+/// Returns the controller of this name.
 pub fn by_name(name: &str) -> AnyController {
     AnyController::by_name(name).expect("a known controller")
 }
 
-/// An endpoint's seed from a number.
+/// Returns the seed for a number.
 pub fn seed_of(number: u64) -> [u8; 32] {
     let mut seed = [0; 32];
     seed[..8].copy_from_slice(&number.to_le_bytes());

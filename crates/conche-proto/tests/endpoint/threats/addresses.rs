@@ -1,4 +1,4 @@
-//! Which of our addresses a datagram came to: groups, and hosts with several addresses.
+//! Local addresses of datagrams: groups, and multi-homed hosts.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -112,7 +112,7 @@ fn requests_of_ours_leave_from_whichever_address() {
     client.endpoint.request(client.now, 1, crate::support::request(Code::GET, "/t")).expect("room");
     let given = client.drain();
     assert_eq!(locals(&given), [None]);
-    // The acknowledgement of a response leaves from where that came to.
+    // The acknowledgement of a response leaves from the address at which the response arrived.
     client.receive(1, &ack_of(given.message()));
     let response = wire::separate(given.datagram(), Type::Confirmable, Code::CONTENT, 9);
     assert_eq!(locals(&client.receive_at(SECOND, 1, &response)), [Some(SECOND)]);

@@ -1,5 +1,5 @@
-//! Requests from forged addresses: the endpoint sends them at most three times their bytes, with a
-//! ping and with Echo, and clients that know Echo get everything.
+//! Requests from forged addresses: the endpoint sends at most three times their bytes, including
+//! pings and Echo challenges. Clients that support Echo get everything.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::support::{Direct, ms, s, wire};
 
 const TOPIC: u64 = 1;
 
-/// With the default settings, and Q-Block.
+/// Default settings, with Q-Block.
 fn server() -> Direct {
     let q_block = Some(QBlock::default());
     Direct::validating(EndpointConfig { q_block, ..EndpointConfig::default() })
@@ -24,7 +24,7 @@ fn echo_server() -> Direct {
     Direct::validating(EndpointConfig { q_block, source_validation, ..EndpointConfig::default() })
 }
 
-/// A request with a token of four bytes.
+/// A request with a four-byte token.
 fn request((ty, code, id): (Type, Code, u16), options: &[(OptionNumber, &[u8])], payload: &[u8]) -> Vec<u8> {
     let add = |body: conche_proto::codec::BodyBuilder, &(number, value): &(_, &[u8])| body.option(number, value);
     let body = options.iter().fold(Body::builder().path("/r"), add).payload(payload.to_vec()).build();
@@ -44,7 +44,7 @@ fn a_large_response_takes_a_round_trip_with_echo_and_those_after_it_none() {
     let get = |id, options: &[(OptionNumber, &[u8])]| request((Type::Confirmable, Code::GET, id), options, b"");
     let asked = server.receive(1, &get(1, &[])).request();
     let echo = echo_of(&server.respond(asked, content(&"x".repeat(500))));
-    // Nobody else can do anything with it.
+    // The Echo value is useless to others.
     let asked = server.receive(2, &get(1, &[(OptionNumber::ECHO, &echo)])).request();
     assert_eq!(server.respond(asked, content(&"x".repeat(500))).message().code(), Code::UNAUTHORIZED);
     for (id, options) in [(2, &[(OptionNumber::ECHO, &echo[..])][..]), (3, &[])] {
@@ -96,7 +96,7 @@ fn a_late_response_to_a_source_that_is_not_validated_is_sent_once() {
     }
 }
 
-/// The shortest request to observe, with this token and Echo value.
+/// The shortest registration with this token and Echo value.
 fn shortest(code: Code, id: u16, token: &[u8], echo: &[u8]) -> Vec<u8> {
     let options = [(OptionNumber::OBSERVE.0, &b""[..]), (OptionNumber::ECHO.0, echo)];
     let options = if echo.is_empty() { &options[..1] } else { &options };
@@ -167,7 +167,7 @@ struct Traffic {
     sent: usize,
 }
 
-/// What an attacker sends, by numbers drawn; `before` is what was sent before.
+/// Returns a random datagram of an attacker; `before` are its earlier ones.
 fn attack(what: u8, detail: u8, id: u16, before: &[Vec<u8>]) -> Vec<u8> {
     let ty = if detail.is_multiple_of(2) { Type::Confirmable } else { Type::NonConfirmable };
     let block = |num, more| Block { num, more, size: BlockSize::B64 }.encode();
@@ -187,7 +187,7 @@ fn attack(what: u8, detail: u8, id: u16, before: &[Vec<u8>]) -> Vec<u8> {
         6 => wire::bare(ty, Code::GET, id, &[b't'; 8][..usize::from(detail % 9)]),
         7 => wire::bare(ty, Code::GET, u16::from(detail % 32), b""),
         8 => request((ty, Code::GET, id), &[(OptionNumber::ECHO, &[detail; 16])], b""),
-        // No ping has one of these IDs: a right guess would be a proof.
+        // Pings never use these IDs: a right guess would be a proof.
         9 => wire::empty_ack(MessageId(id | 0xfc00)),
         10 => wire::reset(MessageId(id | 0xfc00)),
         11 => vec![0x40 | (detail % 16), detail, 0, 1, 0xff],
@@ -246,7 +246,7 @@ proptest! {
             }
             let given = server.drain();
             note(&mut traffic, &given);
-            // Time passes, of which each departure counts when it is.
+            // Advance the clock, and count each departure at its time.
             let until = server.now + ms(u64::from(pause) / 8);
             while let Some(wake) = server.wake.filter(|&wake| wake <= until) {
                 server.now = wake;

@@ -1,4 +1,4 @@
-//! Clocks that jump, stand still, or are at their end.
+//! Clocks that jump, stand still, or reach their end.
 
 use std::time::Duration;
 

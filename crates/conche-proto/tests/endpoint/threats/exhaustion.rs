@@ -1,4 +1,4 @@
-//! Tables and queues that somebody tries to fill.
+//! Attempts to fill tables and queues.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use conche_proto::{
 use crate::support::world::{by_name, seed_of};
 use crate::support::{request, s, wire};
 
-/// An endpoint whose peers are named by larger numbers than those of worlds.
+/// An endpoint with larger peer numbers than those of worlds.
 type Server = Endpoint<u32, AnyController>;
 
 fn endpoint(limits: Limits) -> Server {
@@ -19,7 +19,8 @@ fn endpoint(limits: Limits) -> Server {
     Endpoint::new(config, by_name("default"), seed_of(11)).expect("legal parameters")
 }
 
-/// Hands a request in and answers it; the code of what was sent back, and whether the application saw the request.
+/// Delivers a request and responds; returns the code sent, and whether the application received the
+/// request.
 fn ask(server: &mut Server, now: Instant, from: u32, bytes: &[u8]) -> (Option<Code>, bool) {
     let mut buffer = [0; 1152];
     server.handle(now, Input::datagram(from, bytes)).expect("drained");
@@ -49,7 +50,7 @@ fn a_million_sources_fill_no_more_than_the_table_and_others_are_served() {
             let now = Instant::ZERO + s(1) * source / 20_000;
             ask(&mut server, now, source, &flood);
             if source % 1_000 == 0 {
-                // A client that posts, once and again, while the flood goes on.
+                // A client that POSTs, with duplicates, during the flood.
                 let post = wire::request(Type::Confirmable, Code::POST, (source / 1_000) as u16, b"honest", "/test");
                 honest += 1;
                 let (answer, handled) = ask(&mut server, now, u32::MAX, &post);

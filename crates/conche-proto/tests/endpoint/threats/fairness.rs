@@ -1,4 +1,4 @@
-//! One source that takes all it can get of a table, and its neighbours.
+//! A greedy source of a table, and its neighbours.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ fn server(config: EndpointConfig) -> Direct {
     server
 }
 
-/// A Non-confirmable POST, which is answered at once; whether a response left.
+/// Delivers a Non-confirmable POST and responds at once; returns `true` if the response left.
 fn telemetry(server: &mut Direct, from: Address, id: u16) -> bool {
     let given = server.receive(from, &non(Code::POST, id));
     given.requests().into_iter().any(|request| !server.respond(request, changed()).sent.is_empty())
 }
 
-/// A Confirmable GET, which is answered at once; the code of the answer.
+/// Delivers a Confirmable GET and responds at once; returns the code.
 fn get(server: &mut Direct, from: Address, id: u16) -> Code {
     let given = server.receive(from, &con(Code::GET, id));
     match given.requests()[..] {
@@ -73,7 +73,7 @@ fn responses_that_wait_for_a_message_id_are_bounded_for_each_peer() {
     let limits = Limits { queue_per_peer: 8, ..Limits::default() };
     let mut server = server(EndpointConfig { limits, ..EndpointConfig::default() });
     let client = address(7, 1);
-    // They arrive while message IDs are plenty, and are answered after the last one is used.
+    // They arrive while message IDs are available, and are answered after the last one is used.
     let mut slow = Vec::new();
     for id in 0..=u16::MAX {
         let requests = server.receive(client, &non(Code::POST, id)).requests();
@@ -199,7 +199,7 @@ fn hosts_that_ask_a_group_take_turns_and_each_leisure_has_one_response() {
         order.push(given.sent[0].0.to >> 16 & 0xff);
         assert_eq!(given.sent.len(), 1, "one response in each period");
     }
-    // The first one of the first network has its period at once, before anybody else asks.
+    // The first observer of the first network has its turn before others arrive.
     assert_eq!(order, [1, 2, 1, 3, 1, 2, 1, 2, 1, 2, 1, 1, 1]);
     server.run_to_end();
 }
@@ -265,7 +265,7 @@ fn a_peer_that_is_lost_takes_its_own_exchanges_along_and_no_others() {
     let ask = |client: &mut Direct, peer: Address| {
         (0..3).map(|_| client.endpoint.request(client.now, peer, request(Code::GET, "/test")).expect("room")).collect()
     };
-    // One of the three is on its way, and two wait in the queue.
+    // One of the three is outstanding, and two wait in the queue.
     let (lost, kept): (Vec<_>, Vec<_>) = (ask(&mut client, 1), ask(&mut client, 2));
     let sent = client.drain().sent;
     assert_eq!(sent.iter().map(|(transmit, _)| transmit.to).collect::<Vec<_>>(), [1, 2]);

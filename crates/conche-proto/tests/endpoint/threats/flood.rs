@@ -1,4 +1,4 @@
-//! Floods of requests with forged sources, and what they leave to others.
+//! Floods of requests with forged sources, and the service left for others.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn server(limits: Limits) -> Direct {
 
 const CLIENTS: u32 = 100;
 const CLIENT_NETWORKS: u32 = 10;
-/// An eighth of what servers were flooded with that had their room by default, and an eighth of that room.
+/// An eighth of a flood that filled the default tables, against an eighth of these tables.
 const FLOOD_PER_SECOND: u32 = 2_500;
 const SECONDS: u32 = 60;
 
@@ -28,7 +28,7 @@ fn limits() -> Limits {
     Limits { deduplication_bytes: Limits::default().deduplication_bytes / 8, ..Limits::default() }
 }
 
-/// What became of honest clients and a flood.
+/// The outcome for honest clients and for a flood.
 #[derive(Debug, Default)]
 struct Outcome {
     asked: u32,
@@ -38,7 +38,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// A POST arrives and is answered at once; the code of the answer.
+    /// Delivers a POST and responds at once; returns the code.
     fn post(&mut self, server: &mut Direct, from: Address, id: u16) -> Option<Code> {
         let given = server.receive(from, &con(Code::POST, id));
         let mut sent = given.sent.first().map(|(_, message)| message.code());
@@ -51,8 +51,8 @@ impl Outcome {
     }
 }
 
-/// 100 clients of 10 networks post once a second, and each POST arrives twice more; meanwhile POSTs pour in whose sources
-/// belong to so many other networks.
+/// 100 clients of 10 networks POST once a second, with two duplicates each, during a flood of POSTs
+/// from `networks` other networks.
 fn flood_from(networks: u32) -> (Direct, Outcome) {
     let mut server = server(limits());
     let mut outcome = Outcome::default();
@@ -185,7 +185,7 @@ fn sources_that_became_peers_leave_room_for_others_and_for_requests_of_ours() {
             let asked = server.endpoint.request(server.now, address(50, n), request(Code::GET, "/t"));
             assert!(asked.is_ok(), "{name}: {asked:?}");
         }
-        // And the flooding network itself is served again when its peers have been idle for long enough.
+        // The flooding network is served again after its peers have been idle long enough.
         server.run(s(300));
         for n in 0..500 {
             let given = server.receive(address(100, 10_000 + n), &non(Code::POST, 1));

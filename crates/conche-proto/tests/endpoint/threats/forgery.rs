@@ -1,4 +1,4 @@
-//! Off-path attackers who know addresses and ports, and guess the rest.
+//! Off-path attackers that know addresses and ports, and guess the rest.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::model::Address;
 use crate::support::world::{by_name, seed_of};
 use crate::support::{CLIENT, SERVER, World, end_of, ms, request, s, wire};
 
-/// An endpoint with a request to the server on its way, and the request's bytes.
+/// An endpoint with an outstanding request to the server, and the request's bytes.
 fn asking(seed: u64) -> (Endpoint<Address, AnyController>, Vec<u8>) {
     let mut endpoint =
         Endpoint::new(EndpointConfig::default(), by_name("default"), seed_of(seed)).expect("legal parameters");
@@ -25,7 +25,7 @@ fn asking(seed: u64) -> (Endpoint<Address, AnyController>, Vec<u8>) {
     (endpoint, buffer[..transmit.len].to_vec())
 }
 
-/// Hands in a datagram; returns what is sent for it. No event may follow.
+/// Delivers a datagram; returns the datagrams sent in answer. No event may follow.
 fn attack(endpoint: &mut Endpoint<Address, AnyController>, from: Address, bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut buffer = [0; 1152];
     endpoint.handle(Instant::ZERO, Input::datagram(from, bytes)).expect("drained");
@@ -58,12 +58,12 @@ fn a_million_forged_responses_from_the_right_address_deliver_nothing() {
     let payload = wire::payload("forged");
     for n in 0..1_000_000_u32 {
         let ty = [Type::Acknowledgement, Type::Confirmable, Type::NonConfirmable][n as usize % 3];
-        // Sixteen rounds through all message IDs, so the right one is hit.
+        // Sixteen rounds through all message IDs, so that the right one is hit.
         let token = Token::from(random.next_u64().to_le_bytes());
         assert_ne!(token, wire::decode(&sent).token(), "a lucky attacker: choose another seed");
         let forged = wire::message(ty, Code::CONTENT, MessageId(n as u16), &token, &payload);
         let answers = attack(&mut endpoint, SERVER, &forged);
-        // Sixteen Resets, and no time passes for more.
+        // Sixteen Resets; the clock does not advance, so no more follow.
         let is_rejected = ty == Type::Confirmable && n < 3 * 16;
         let expected = if is_rejected { vec![wire::reset(MessageId(n as u16))] } else { vec![] };
         assert_eq!(answers, expected, "at most one Reset for a datagram");
@@ -80,7 +80,8 @@ fn requests_complete_under_a_spray_of_all_empty_acks() {
         let mut world = World::empty();
         world.add(CLIENT, EndpointConfig::default(), by_name("default"), trial);
         let asked = world.request(request(Code::GET, "/test"));
-        // The network loses the first copy, so that an acknowledgement believed would hang the request.
+        // The first transmission is lost, so that a trusted acknowledgement would stall the
+        // request.
         let first = random.next_u32() as u16;
         let (now, client) = (world.now, world.node(CLIENT));
         for id in 0..=u16::MAX {
@@ -154,7 +155,7 @@ fn a_thousand_acks_after_a_tenth_of_a_millisecond_do_not_collapse_the_timeout() 
         for _ in 0..1_000 {
             assert_eq!(exchange(&mut world).len(), 1, "{}", named.name);
         }
-        // The true path takes 90 ms.
+        // The true RTT is 90 ms.
         one_way.set(ms(45));
         let spurious: usize = (0..100).map(|_| exchange(&mut world).len() - 1).sum();
         assert!(spurious <= 5, "{}: {spurious} spurious retransmissions in 100 exchanges", named.name);

@@ -1,4 +1,4 @@
-//! Sources that are chosen so that the keys of tables collide.
+//! Sources chosen to make table keys collide.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
@@ -18,13 +18,13 @@ fn source(prefix: u64, interface: u64, port: u16) -> SocketAddr {
     SocketAddr::V6(SocketAddrV6::new(Ipv6Addr::from(octets), port, 0, 0))
 }
 
-/// An address like any other: the n-th multiple of the golden ratio, which repeats late and looks random.
+/// An ordinary address: a multiple of the golden ratio, which repeats late and looks random.
 fn ordinary(n: u64) -> (SocketAddr, u16) {
     let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (source(n, mixed, (mixed >> 32) as u16), (mixed >> 48) as u16)
 }
 
-/// A server that knows its clients by socket addresses, and answers whatever comes.
+/// A server with socket addresses as peer keys that answers every request.
 struct Server {
     endpoint: Endpoint<SocketAddr, AnyController>,
     buffer: [u8; 1152],
@@ -41,7 +41,7 @@ impl Server {
         Self { endpoint: endpoint.expect("legal parameters"), buffer: [0; 1152] }
     }
 
-    /// A datagram arrives; how many it sends for it.
+    /// Delivers a datagram; returns the number of datagrams sent in answer.
     fn receive(&mut self, from: SocketAddr, datagram: &[u8]) -> usize {
         let mut sent = 0;
         self.endpoint.handle(Instant::ZERO, Input::datagram(from, datagram)).expect("drained");
@@ -58,7 +58,8 @@ impl Server {
     }
 }
 
-/// The steps that the tables of a server take for requests of these sources with these message IDs.
+/// Returns the number of table steps of a server for requests of these sources with these message
+/// IDs.
 fn steps(datagram: fn(Code, u16) -> Vec<u8>, sources: impl Fn(u64) -> (SocketAddr, u16)) -> u64 {
     let mut server = Server::new();
     for n in 0..DATAGRAMS {
@@ -69,13 +70,15 @@ fn steps(datagram: fn(Code, u16) -> Vec<u8>, sources: impl Fn(u64) -> (SocketAdd
     server.endpoint.lookup_steps()
 }
 
-/// The interface identifier that makes one factor of foldhash's multiplication with its public seed 0.
+/// The interface identifier that makes one factor of foldhash's multiplication 0 with its public
+/// seed.
 const INTERFACE: u64 = 0xc0ac_29b7_c97c_50dd;
 
 /// The port and the message ID of the n-th datagram.
 type Pattern = fn(u64) -> (u16, u16);
 
-/// Patterns of (port, message ID) of one address that a hash without keys or with weak mixing would map to few values.
+/// Patterns of (port, message ID) of one address that collide in hashes without keys or with weak
+/// mixing.
 const PATTERNS: &[(&str, Pattern)] = &[
     ("IDs in a row from ports in a row", |n| ((n >> 8) as u16, n as u16)),
     ("equal low bits", |n| ((n >> 8 << 8) as u16, (n << 8) as u16 | (n >> 16) as u16)),
@@ -86,7 +89,7 @@ const PATTERNS: &[(&str, Pattern)] = &[
 
 #[test]
 fn requests_from_chosen_addresses_cost_no_more_lookups_than_ordinary_ones() {
-    // Non-confirmable ones make the sources peers, so that their index is attacked as well.
+    // Non-confirmable requests create peers, so that the peer index is attacked as well.
     for (ty, datagram) in [("CON", con as fn(Code, u16) -> Vec<u8>), ("NON", non)] {
         let usual = steps(datagram, ordinary);
         let chosen = steps(datagram, |n| (source(n, INTERFACE, 5683), 7));
@@ -119,7 +122,8 @@ fn message_ids_in_a_row_are_spread_whatever_port_they_come_from() {
         }
         assert_eq!(server.endpoint.stats().requests_received, IDS, "all of them are different");
         let steps = server.endpoint.lookup_steps();
-        // Two buckets, of the table of peers and that of messages, and no more than one entry on average.
+        // Two buckets, for the peer table and the deduplication table, and at most one entry on
+        // average.
         assert!(steps <= 3 * IDS, "{steps} steps for {IDS} requests from port {port}");
     }
 }

@@ -1,4 +1,4 @@
-//! Slots and table entries that must come free, however an exchange ends.
+//! Slots and table entries are freed for every end of an exchange.
 
 use conche_proto::codec::{Code, Type};
 use conche_proto::{EndpointConfig, Event, ExchangeId, Failure, Reliability};
@@ -9,7 +9,7 @@ use crate::support::{CLIENT, Direct, SERVER, end_of, ms, request, s, wire};
 
 type Ending = fn(&mut World, ExchangeId);
 
-/// The ways in which an exchange that is outstanding ends.
+/// The ways to end an outstanding exchange.
 const ENDINGS: &[(&str, Ending)] = &[
     ("cancelled", |world, id| assert!(world.cancel(id))),
     ("reset", |world, id| {
@@ -50,7 +50,7 @@ fn however_an_exchange_ends_the_next_one_leaves() {
             ending(&mut world, asked);
             let occupancy = world.node(CLIENT).endpoint.occupancy();
             assert_eq!((occupancy.exchanges, occupancy.timers), (0, 0), "{name}, round {n}");
-            // Events and datagrams of the past make lookups slow.
+            // Drop old events and datagrams, which slow lookups.
             world.sent.clear();
             world.node(CLIENT).events.clear();
         }
@@ -137,7 +137,7 @@ fn what_a_lost_peer_sent_is_not_handled_twice_and_who_comes_back_is_kept() {
     let mut server = Direct::new(EndpointConfig::default());
     let asked = server.receive(1_u32, &non(Code::POST, 1)).request();
     server.endpoint.lose_peer(server.now, &1);
-    // Before the first one is answered it asks again.
+    // It sends another request before the first one is answered.
     let again = server.receive(1, &non(Code::GET, 2)).request();
     server.respond(asked, content("first"));
     server.respond(again, content("second"));

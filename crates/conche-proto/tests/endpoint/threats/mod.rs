@@ -1,4 +1,4 @@
-//! What an attacker, a broken network or a broken clock does, and what must not come of it.
+//! Attackers, broken networks and broken clocks, and the limits of their effect.
 
 mod addresses;
 mod amplification;

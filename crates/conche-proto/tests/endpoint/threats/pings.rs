@@ -1,5 +1,5 @@
-//! Sources that have to answer a ping: clients that know nothing but RFC 7252 get everything after
-//! one round trip, and forgers nothing.
+//! Source validation by ping: plain RFC 7252 clients get everything after one round trip, and
+//! forgers nothing.
 
 use conche_proto::codec::{Block, BlockSize, Code, MessageId, OptionNumber, OwnedMessage, Type};
 use conche_proto::{Datagram, EndpointConfig, Input, QBlock, Response, SourceValidation};
@@ -15,7 +15,7 @@ fn server() -> Direct {
     Direct::validating(EndpointConfig { q_block: Some(QBlock::default()), ..EndpointConfig::default() })
 }
 
-/// A request for `/r` with a token of four bytes, of 11 bytes without options.
+/// A request for `/r` with a four-byte token: 11 bytes without options.
 fn get((ty, id): (Type, u16), options: &[(u16, &[u8])]) -> Vec<u8> {
     request((ty, Code::GET, id), options)
 }
@@ -33,7 +33,7 @@ fn large() -> Response {
     content(&"x".repeat(1_000))
 }
 
-/// The message ID of the ping that is all that was sent.
+/// Returns the message ID of a ping, which must be the only message sent.
 fn ping_of(given: &Given) -> MessageId {
     assert_eq!(given.kinds(), [(Type::Confirmable, Code::EMPTY)], "{given:?}");
     given.message().header().id
@@ -202,7 +202,7 @@ fn retransmissions_of_a_held_request_run_no_handler_and_pay_for_pings() {
 #[test]
 fn a_source_that_does_not_answer_gets_what_fits_after_12_s() {
     let query: (u16, &[u8]) = (OptionNumber::URI_QUERY.0, &[b'q'; 20]);
-    // A block with its options fits beside a long request only.
+    // A block with its options fits only for a long request.
     for (code, options, expected, payload) in [
         (Code::GET, &[query][..], Code::CONTENT, 16),
         (Code::POST, &[query], Code::CONTENT, 16),
@@ -226,7 +226,8 @@ fn a_source_that_does_not_answer_gets_what_fits_after_12_s() {
     }
 }
 
-/// A client that answers no ping and knows no Echo, as CoAPthon3: it retransmits, and fetches one block after the other.
+/// A client without ping and Echo support, like CoAPthon3: it retransmits, and fetches one block
+/// after the other.
 // RFC 9175 §2.4, RFC 7959 §2.4
 #[test]
 fn a_client_that_answers_no_ping_fetches_the_body_in_small_blocks() {
@@ -296,13 +297,13 @@ fn an_answer_from_another_address_or_to_another_ping_proves_nothing() {
     assert!(server.receive(1, &wire::reset(ping)).sent.is_empty(), "it proves something once");
 }
 
-/// Asks for a large response.
+/// Requests a large response.
 fn ask(server: &mut Direct, from: Address, id: u16) -> Given {
     let asked = server.receive(from, &get((Type::Confirmable, id), &[])).request();
     server.respond(asked, large())
 }
 
-/// A source that answers its ping gets its response.
+/// Asserts that a source that answers its ping gets its response.
 fn is_validated(server: &mut Direct, from: Address, id: u16) -> bool {
     let ping = ping_of(&ask(server, from, id));
     let given = server.receive(from, &wire::reset(ping));
@@ -405,7 +406,7 @@ fn in_a_closed_network_sources_need_no_proof() {
     assert_eq!(server.respond(asked, large()).message().payload().len(), 1_000);
 }
 
-/// What a forger sends in the name of one source, and how the application answers.
+/// Forged requests in the name of one source, and the application's responses.
 struct Forged {
     name: &'static str,
     requests: Vec<Vec<u8>>,

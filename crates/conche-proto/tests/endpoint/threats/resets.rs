@@ -1,4 +1,4 @@
-//! Resets and Empty ACKs that an attacker off the path sends with all message IDs.
+//! Resets and Empty ACKs with all message IDs from an off-path attacker.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::model::Address;
 use crate::support::world::by_name;
 use crate::support::{CLIENT, Direct, SERVER, STRANGER, World, acknowledged_at, end_of, ms, request, s, wire};
 
-/// Somebody sends a datagram with each message ID to `to` in the name of `from`, starting with this one.
+/// Sends a forged datagram with each message ID to `to`, starting with `first`.
 fn spray(world: &mut World, from: Address, to: Address, first: u16, forge: fn(MessageId) -> Vec<u8>) {
     let now = world.now;
     for n in 0..=u16::MAX {
@@ -19,7 +19,7 @@ fn spray(world: &mut World, from: Address, to: Address, first: u16, forge: fn(Me
     world.settle(to);
 }
 
-/// A client of its own seed that has asked the server.
+/// A client with this seed and an outstanding request to the server.
 fn asking(seed: u64) -> (World, conche_proto::ExchangeId) {
     let mut world = World::empty();
     world.add(CLIENT, EndpointConfig::default(), by_name("default"), seed);
@@ -98,7 +98,8 @@ fn an_empty_ack_that_was_not_believed_does_not_keep_out_a_response_after_100_sec
     world.run_to_end();
 }
 
-/// A server that has answered a Non-confirmable GET of a stranger, and the message ID of that response.
+/// A server that has answered a Non-confirmable GET of another host, and the message ID of the
+/// response.
 fn answered_non() -> (World, MessageId) {
     let mut world = World::server();
     world.inject(STRANGER, SERVER, &wire::request(Type::NonConfirmable, Code::GET, 5, b"tok", "/test"));
@@ -175,7 +176,7 @@ fn a_peer_that_answers_each_reset_with_a_confirmable_response_gets_sixteen_reset
         let given = client.receive(SERVER, &wire::bare(Type::Confirmable, Code::NOT_FOUND, id, b""));
         resets += given.sent.len();
         id += u16::from(!given.sent.is_empty());
-        // Others that send responses get their Resets meanwhile.
+        // Meanwhile, Resets to other senders of responses continue.
         if millisecond % 1_000 == 0 {
             let given = client.receive(STRANGER, &wire::bare(Type::Confirmable, Code::CONTENT, id, b"tok"));
             assert_eq!(given.kinds(), [(Type::Reset, Code::EMPTY)], "millisecond {millisecond}");

@@ -1,5 +1,5 @@
-//! Messages at the size limit: a message that does not fit is refused or ends its own exchange, and
-//! `poll` never panics.
+//! Messages at the size limit: an oversized message is refused or ends its own exchange, and `poll`
+//! never panics.
 
 use conche_proto::codec::{Body, Code, OptionNumber, Token, Type};
 use conche_proto::{EndpointConfig, Limits, QBlock, Request, Response};
@@ -20,7 +20,7 @@ fn observed(config: EndpointConfig, token: &[u8], q_block2: Option<u8>) -> Direc
     server
 }
 
-/// Every message that was sent is within the limit, and none was dropped for its size.
+/// Asserts that every sent message is within the limit, and none was dropped for its size.
 fn all_fit(direct: &Direct, given: &Given, limit: usize) {
     assert_eq!(direct.endpoint.stats().oversized, 0);
     assert!(given.datagrams.iter().all(|datagram| datagram.len() <= limit));
@@ -43,7 +43,7 @@ fn a_peer_that_refuses_q_block_gets_blocks_that_fit_beside_the_new_token() {
     let q_block = Some(QBlock::default());
     let config = EndpointConfig { q_block, longest_token: 64, token_length: 64, ..EndpointConfig::default() };
     let mut client = Direct::new(config);
-    // The first exchange shows that the peer understands long tokens.
+    // The first exchange shows that the peer supports extended tokens.
     let put = Request::new(Code::PUT, Body::builder().path("/r").build().expect("legal"));
     client.endpoint.request(client.now, SERVER, put).expect("admitted");
     let sent = client.drain();

@@ -1,4 +1,4 @@
-//! Limits at their least: the endpoint's own messages still fit, and nothing that makes no sense is taken.
+//! Minimum limits: the endpoint's own messages still fit, and meaningless limits are refused.
 
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Code, OptionNumber, Type};

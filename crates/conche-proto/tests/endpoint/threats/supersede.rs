@@ -1,4 +1,4 @@
-//! Responses that are superseded while they are on their way (RFC 7641 §4.5.2).
+//! Responses superseded while in progress (RFC 7641 §4.5.2).
 
 use std::collections::HashSet;
 
@@ -10,7 +10,8 @@ use conche_proto::{
 use crate::support::direct::{Given, ack_of, con, content};
 use crate::support::{Direct, request, s, wire};
 
-/// A server that has answered a request of client 1 with a separate response, and what left.
+/// A server that has answered a request of client 1 with a separate response, and the messages
+/// sent.
 fn responding() -> (Direct, ExchangeId, Given) {
     let mut server = Direct::new(EndpointConfig::default());
     let (exchange, given) = respond_late(&mut server, 1, "old");
@@ -25,7 +26,7 @@ fn respond_late(server: &mut Direct, id: u16, payload: &str) -> (ExchangeId, Giv
     (exchange.expect("a Confirmable response"), server.drain())
 }
 
-/// What left of a response that nobody acknowledged.
+/// The transmissions of an unacknowledged response.
 #[derive(Debug, Default)]
 struct Course {
     times: Vec<Instant>,
@@ -50,7 +51,7 @@ impl Course {
     }
 }
 
-/// How a response goes that nobody acknowledges, superseded after the first copy or not.
+/// Returns the transmissions of an unacknowledged response, superseded after the first one or not.
 fn unacknowledged(superseded: bool) -> Course {
     let (mut server, exchange, first) = responding();
     if superseded {
@@ -131,7 +132,7 @@ fn a_response_that_waits_for_its_turn_is_replaced_and_the_old_one_never_leaves()
 fn an_ack_while_a_copy_waits_to_be_polled_sends_the_new_message_once() {
     let (mut server, exchange, first) = responding();
     server.endpoint.supersede(exchange, content("new")).expect("it is on its way");
-    // The timer runs out, and the ACK arrives before the driver has polled.
+    // The timer expires, and the ACK arrives before the driver polls.
     server.now = server.wake.expect("a retransmission");
     let given = server.receive(1, &ack_of(first.message()));
     assert_eq!(given.message().payload(), b"new");

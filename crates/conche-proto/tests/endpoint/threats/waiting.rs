@@ -1,4 +1,4 @@
-//! Applications that take long, and requests that wait for them: what was taken in is answered.
+//! Slow applications, and requests that wait for them: accepted requests are answered.
 
 use conche_proto::codec::{Code, OptionNumber, Type};
 use conche_proto::{EndpointConfig, Event, Limits, Reliability, RespondError};
@@ -6,7 +6,7 @@ use conche_proto::{EndpointConfig, Event, Limits, Reliability, RespondError};
 use crate::support::direct::{Given, ack_of, changed, con, content, non};
 use crate::support::{Direct, ms, request, s, wire};
 
-/// Hands in the ACK of every Confirmable message that is sent until there are no more; the tokens of all responses.
+/// Acknowledges all Confirmable messages until there are none; returns the tokens of all responses.
 fn acknowledge_all(server: &mut Direct, client: u32, given: Given) -> Vec<Vec<u8>> {
     let mut tokens = Vec::new();
     let mut sent = given.sent;
@@ -91,7 +91,7 @@ fn a_request_beyond_the_limit_is_refused_once_on_arrival_with_max_age() {
     let dropped = server.receive(3, &non(Code::POST, 3));
     assert!(dropped.sent.is_empty() && dropped.events.is_empty(), "a Non-confirmable one is dropped: {dropped:?}");
     assert_eq!(server.endpoint.stats().overloaded, 2);
-    // One ends, and a copy of what was refused is taken in.
+    // One request ends, and a duplicate of the refused one is accepted.
     server.respond(third, changed());
     server.respond(waiting[0], changed());
     let again = server.receive(3, &con(Code::POST, 2)).request();
@@ -119,7 +119,7 @@ fn responses_that_are_not_acknowledged_count_as_waiting_requests() {
 
 #[test]
 fn answered_gets_make_room_even_if_they_were_answered_late() {
-    // Room for 64 short entries that wait for their reply.
+    // Room for 64 short entries with pending replies.
     let limits = Limits { deduplication_bytes: 64 * (96 + 80), message_bytes: 64, ..Limits::default() };
     let mut server = Direct::with_limits(limits);
     let waiting: Vec<_> = (0..64).map(|n| server.receive(1, &con(Code::GET, n)).request()).collect();
@@ -195,7 +195,7 @@ fn a_request_for_which_there_is_no_peer_when_it_must_be_acknowledged_is_refused_
         assert_eq!((copy.datagram(), copy.events.len()), (&refused[..], 0), "a copy learns the same");
         assert!(server.endpoint.cancel(server.now, blocking));
         server.run_to_end();
-        // Nothing was leaked: the only place for a peer can be used again.
+        // Nothing leaked: the only peer place can be reused.
         let waiting = server.receive(1, &con(Code::POST, 6)).request();
         assert_eq!(server.run(s(1)).kinds(), [(Type::Acknowledgement, Code::EMPTY)]);
         let given = server.respond(waiting, changed());
@@ -227,7 +227,7 @@ fn peers_are_let_go_however_a_request_of_theirs_ends() {
             }
         }
         server.run_to_end();
-        // The only place is taken by an idle peer, which the next one evicts.
+        // An idle peer has the only place, and the next one evicts it.
     }
 }
 

@@ -1,4 +1,4 @@
-//! What must hold whenever an endpoint waits: all that it has is within its bounds.
+//! Invariants of a waiting endpoint: everything is within its limits.
 
 use conche_proto::cc::AnyController;
 use conche_proto::{Endpoint, Instant, PeerSnapshot};
@@ -8,11 +8,12 @@ use super::super::script::PEERS;
 use super::super::track::Track;
 use super::Checker;
 
-/// The deduplication table may grow by so many bytes for one message: its entry and others allocated with it, a reply.
+/// Maximum growth of the deduplication table for one message, in bytes: its entry and others
+/// allocated with it, and a reply.
 const ROOM_FOR_ONE_MORE: usize = 16 << 10;
 
 impl Checker {
-    /// The endpoint was polled until it said to wait until `wake`.
+    /// Checks an endpoint that was polled until it waits for `wake`.
     pub fn settled(&mut self, now: Instant, endpoint: &Endpoint<Address, AnyController>, wake: Option<Instant>) {
         assert!(wake.is_none_or(|wake| wake > now), "to wait until {wake:?} at {now:?} is a busy loop: {endpoint:?}");
         let (occupancy, limits) = (endpoint.occupancy(), &self.config.limits);
@@ -21,11 +22,11 @@ impl Checker {
         let observers = occupancy.observers;
         let requests = requests.saturating_sub(observers);
         assert!(requests <= limits.exchanges && occupancy.incoming + responses <= limits.incoming, "{occupancy:?}");
-        // What has begun keeps its place among the exchanges, and needs none of the queue's when its next message waits.
+        // An exchange in progress keeps its place, and its next message needs none in the queue.
         let beside = responses + observers + occupancy.subscriptions;
         let most = limits.queue + beside;
         assert!(occupancy.queued <= most || occupancy.queued <= most + self.begun(|_| true), "{occupancy:?}");
-        // Bodies that come in sets have a table of their own.
+        // Q-Block bodies have their own table.
         let assemblies = limits.transfers * if self.sets.is_some() { 2 } else { 1 };
         assert!(occupancy.assemblies <= assemblies && occupancy.representations <= limits.transfers, "{occupancy:?}");
         assert!(occupancy.streams <= limits.transfers, "{occupancy:?}");
@@ -58,7 +59,7 @@ impl Checker {
         }
     }
 
-    /// How many of the application's requests to these peers have begun and are not over.
+    /// Returns the number of live requests to these peers that have started.
     fn begun(&self, to: impl Fn(Address) -> bool) -> usize {
         let begun = |track: &&Track| track.before > 0 || !track.sent.is_empty();
         self.exchanges.values().filter(|track| !track.own && !track.ended && to(track.to)).filter(begun).count()

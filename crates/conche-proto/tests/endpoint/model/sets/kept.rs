@@ -1,4 +1,4 @@
-//! [`Kept`]: responses that leave in sets, as they are asked for.
+//! [`Kept`]: stored responses sent in bursts, as requested.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -8,27 +8,28 @@ use conche_proto::{ExchangeId, Instant};
 use super::super::Address;
 use super::{Rules, blocks, end_of_set};
 
-/// What peers asked for, and what of it left.
+/// Blocks that peers requested, and blocks sent.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     peers: HashMap<Address, Asked>,
     leaving: HashMap<ExchangeId, Leaving>,
 }
 
-/// What one peer asked for.
+/// The requests of one peer.
 #[derive(Debug, Default)]
 struct Asked {
     tokens: HashSet<Vec<u8>>,
-    /// How often each block may still leave.
+    /// How often each block may still be sent.
     blocks: HashMap<u32, usize>,
-    /// How often whole bodies were asked for, and how often each of their blocks left for that.
+    /// How often whole bodies were requested, and how often each of their blocks was sent for this.
     all: usize,
     left_of_all: HashMap<u32, usize>,
-    /// What came since anything left.
+    /// A message has arrived since the last transmission.
     heard: bool,
-    /// Whole states of what is observed that it may have been sent.
+    /// Number of whole states that may have been sent.
     states: usize,
-    /// Requests for whole bodies that the application may be answering only now: each is a word once more.
+    /// Requests for whole bodies that the application may still be answering: each counts as a
+    /// message again.
     late: usize,
 }
 
@@ -36,17 +37,17 @@ struct Asked {
 #[derive(Debug)]
 struct Leaving {
     last: Instant,
-    /// Sets in a row that began without a word.
+    /// Consecutive bursts without a message from the peer.
     unanswered: u8,
 }
 
 impl Kept {
-    /// A request came.
+    /// Records a request.
     pub(super) fn asked(&mut self, from: Address, message: &Message<'_>, rules: &Rules) {
         let asked = self.peers.entry(from).or_default();
         let Some(mut blocks) = blocks(message, OptionNumber::Q_BLOCK2) else { return };
         if blocks.is_empty() {
-            // Whoever sends in sets asks for all of the response.
+            // The sender of a Q-Block request also requests the whole response.
             let Ok(Some(block)) = message.block(OptionNumber::Q_BLOCK1) else { return };
             blocks.push(Block { num: 0, more: true, ..block });
         }
@@ -62,12 +63,12 @@ impl Kept {
         numbers.into_iter().for_each(|number| *asked.blocks.entry(number).or_default() += 1);
     }
 
-    /// There is a new state of what is observed.
+    /// Records a new state of an observed resource.
     pub(super) fn notified(&mut self) {
         self.peers.values_mut().for_each(|asked| asked.states += 1);
     }
 
-    /// A payload left: somebody had asked for it, and each time it leaves once.
+    /// Checks a sent payload: it was requested, and is sent once per request.
     pub(super) fn left(
         &mut self,
         now: Instant,
@@ -94,7 +95,8 @@ impl Kept {
             let left = asked.left_of_all.entry(block.num).or_default();
             *left += 1;
             assert!(*left <= asked.all + asked.states, "{message} left more often than it was asked for: {asked:?}");
-            // A set without a word is one of a body that is wanted as a whole. What is paced comes sooner.
+            // A burst without a message belongs to a body requested as a whole. Paced payloads
+            // follow sooner.
             if block.num.is_multiple_of(rules.max_payloads) && now - leaving.last >= rules.non_timeout {
                 leaving.unanswered = leaving.unanswered.saturating_add(1);
                 if leaving.unanswered > rules.most && asked.late > 0 {

@@ -1,4 +1,4 @@
-//! [`Sets`]: what may leave in sets (RFC 9177), known from what came and left before. Each role has its own rules.
+//! [`Sets`]: checks Q-Block messages (RFC 9177) against earlier ones, with rules for each role.
 
 mod kept;
 mod requests;
@@ -27,11 +27,11 @@ struct Rules {
     most: u8,
 }
 
-/// All sets of one endpoint.
+/// All Q-Block transfers of one endpoint.
 #[derive(Debug)]
 pub struct Sets {
     rules: Rules,
-    /// IDs of messages that came and may be remembered.
+    /// IDs of received messages that may be remembered.
     ids: HashSet<(Address, MessageId)>,
     requests: BTreeMap<ExchangeId, Request>,
     kept: Kept,
@@ -40,7 +40,7 @@ pub struct Sets {
 }
 
 impl Sets {
-    /// `None` if the configuration has no Q-Block.
+    /// Returns `None` if the configuration has no Q-Block.
     pub fn of(config: &EndpointConfig) -> Option<Self> {
         let q_block = config.q_block?;
         let rules = Rules {
@@ -59,10 +59,10 @@ impl Sets {
         })
     }
 
-    /// A datagram is about to be handed in.
+    /// Records a datagram before it is delivered.
     pub fn received(&mut self, now: Instant, from: Address, local: Option<IpAddr>, message: &Message<'_>) {
-        // Whatever it says, a Confirmable message with the ID of one before is taken for a copy of that (RFC 7252 §4.2), and so is a
-        // refusal to take sets, as long as there was room to remember it.
+        // A Confirmable message with a known ID counts as a duplicate (RFC 7252 §4.2), as does a
+        // refusal of Q-Block, if there was room to remember it.
         let is_compared = message.ty() == Type::Confirmable || message.code() == Code::BAD_OPTION;
         let is_known = (is_compared || message.code().is_request()) && !self.ids.insert((from, message.id()));
         let may_be_copy = is_compared && is_known;
@@ -76,32 +76,33 @@ impl Sets {
         }
     }
 
-    /// A token of a message that left for this request, its own aside.
+    /// Returns `true` for a token of a message sent for this request, other than its own.
     pub fn used(&self, id: ExchangeId, token: &Token) -> bool {
         self.requests.get(&id).is_some_and(|request| request.used(token))
     }
 
-    /// The request of this exchange may begin anew by other means: its peer does not know the options.
+    /// Returns `true` if the request may start again without Q-Block, because its peer does not
+    /// support it.
     pub fn fell_back(&self, id: ExchangeId) -> bool {
         self.requests.get(&id).is_some_and(Request::may_be_refused)
     }
 
-    /// So many messages of this exchange left beside its first.
+    /// Returns the number of messages of this exchange after its first.
     pub fn left(&self, id: ExchangeId) -> usize {
         self.requests.get(&id).map_or(0, Request::left)
     }
 
-    /// Observers are told of a state.
+    /// Records a notification.
     pub fn notified(&mut self) {
         self.kept.notified();
     }
 
-    /// An exchange is over.
+    /// Records the end of an exchange.
     pub fn ended(&mut self, id: ExchangeId) {
         self.requests.remove(&id);
     }
 
-    /// A datagram was handed out. The answer is whether it is one of a set, and which request's.
+    /// Records a transmitted datagram; returns whether it belongs to a burst, and to which request.
     pub fn transmitted(
         &mut self,
         now: Instant,
@@ -165,17 +166,17 @@ impl Sets {
     }
 }
 
-/// The first block behind the set of this one.
+/// The first block after the burst of this one.
 fn end_of_set(number: u32, rules: &Rules) -> u32 {
     (number / rules.max_payloads + 1).saturating_mul(rules.max_payloads)
 }
 
-/// The values of an option that says which block a message is about.
+/// Returns the values of a block option.
 fn blocks(message: &Message<'_>, number: OptionNumber) -> Option<Vec<Block>> {
     message.values(number).map(|value| Block::decode(value).ok()).collect()
 }
 
-/// Unsigned integers of CBOR, in a row; `None` if there is anything else.
+/// Decodes a sequence of CBOR unsigned integers; `None` if it has anything else.
 fn listed(payload: &[u8]) -> Option<Vec<u32>> {
     let (mut numbers, mut rest) = (Vec::new(), payload);
     while let Some((&head, behind)) = rest.split_first() {
@@ -194,11 +195,11 @@ fn listed(payload: &[u8]) -> Option<Vec<u32>> {
     Some(numbers)
 }
 
-/// Code and options, without those that say which block of what it is, and whether it is to be observed.
+/// Returns code and options that identify the body, without block options and Observe.
 fn asks(message: &Message<'_>) -> (Code, Vec<(u16, Vec<u8>)>) {
     use OptionNumber as N;
     let is_block = |number| matches!(number, N::Q_BLOCK1 | N::Q_BLOCK2 | N::ETAG | N::OBSERVE | N::SIZE1);
-    // Which copy it is differs from copy to copy.
+    // The transmission number differs between transmissions.
     let differs = |number| is_block(number) || number == OptionNumber(65_020);
     let options = message.options().filter(|option| !differs(option.number));
     (message.code(), options.map(|option| (option.number.0, option.value.to_vec())).collect())

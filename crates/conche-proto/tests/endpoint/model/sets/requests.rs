@@ -1,4 +1,4 @@
-//! [`Request`]: one of ours whose body leaves, or whose response comes, in sets.
+//! [`Request`]: one of our Q-Block requests.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,63 +8,63 @@ use conche_proto::codec::{Block, Code, Message, MessageId, OptionNumber, Token, 
 use super::super::Address;
 use super::{Rules, asks, blocks, end_of_set, listed};
 
-/// The least time that what is missing is given to come, once a set's end is there.
+/// Minimum wait for missing blocks after the end of a burst.
 const REORDERING: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// What is known of it.
+/// The known state of a request.
 #[derive(Debug)]
 pub(super) struct Request {
     to: Address,
     id: MessageId,
     token: Token,
     asks: (Code, Vec<(u16, Vec<u8>)>),
-    /// Numbers of tokens that left, if they are numbered.
+    /// Sent token numbers, if tokens are numbered.
     tokens: HashSet<Vec<u8>>,
-    /// Messages that left beside the first.
+    /// Messages sent after the first.
     left: usize,
-    /// Something answered it.
+    /// The request was answered.
     answered: bool,
-    /// It was answered 4.02.
+    /// It was answered with 4.02.
     refused: bool,
-    /// An Empty ACK came for the first message, which then has its acknowledgement if that was believed.
+    /// An Empty ACK for the first message arrived, which is acknowledged if the ACK was trusted.
     acknowledged: bool,
-    /// It was refused by a second acknowledgement: that counts only if the first one was not believed.
+    /// Refused in a second acknowledgement, which counts only if the first was not trusted.
     perhaps_refused: bool,
-    /// It registers an observer: its payloads have one token.
+    /// It registers an observer: its payloads share one token.
     observes: bool,
-    /// Of what is sent: the block size, and how many bytes in all.
+    /// The sent body: block size and total length.
     body: Option<(Block, usize)>,
-    /// The first block that has never left.
+    /// The first block never sent.
     next: u32,
-    /// A set that begins here may leave: its turn was said to have come.
+    /// The burst that may start here: its turn was announced.
     begins: Option<u32>,
-    /// Blocks that left and are missing: each may leave once more.
+    /// Missing blocks, each of which may be sent once more.
     again: BTreeSet<u32>,
-    /// Sets in a row that nobody answered.
+    /// Consecutive unanswered bursts.
     unanswered: u8,
-    /// When the last message left, or anything came of a response.
+    /// Time of the last transmission, or of the last part of a response.
     last: Instant,
-    /// Of what comes: the blocks that are there, as long as none was unlike the others.
+    /// The received blocks, while they are consistent.
     came: Option<Came>,
-    /// Messages that came and may be answered by asking for more.
+    /// Received messages that may cause a request for more.
     unsaid: usize,
-    /// How often more was asked for in a row though nothing came.
+    /// Consecutive requests for more without a result.
     in_vain: u8,
 }
 
-/// A response that is coming.
+/// A response being received.
 #[derive(Debug, Default)]
 struct Came {
     marks: Option<(Code, Option<Vec<u8>>, u32, usize)>,
     blocks: BTreeSet<u32>,
-    /// These, and those whose message may have been taken for a copy of another one.
+    /// Includes blocks in messages that may have been taken for duplicates.
     perhaps: BTreeSet<u32>,
-    /// One of them did not fit.
+    /// One block was inconsistent.
     odd: bool,
 }
 
 impl Request {
-    /// Of its first message.
+    /// Creates the state from the first message.
     pub(super) fn new(now: Instant, to: Address, message: &Message<'_>) -> Self {
         let block = message.block(OptionNumber::Q_BLOCK1).expect("endpoints send no reserved sizes");
         let body = block.map(|block| {
@@ -109,13 +109,13 @@ impl Request {
         *token == self.token || self.tokens.contains(token.as_slice())
     }
 
-    /// It is one of ours to number, of at least six bytes: the first has the number 0.
+    /// Returns the prefix of a numbered token of at least six bytes: the first has the number 0.
     fn prefix(&self) -> Option<&[u8]> {
         let (prefix, number) = self.token.as_slice().split_last_chunk::<2>()?;
         (prefix.len() >= 4 && *number == [0, 0]).then_some(prefix)
     }
 
-    /// This message may be of this request.
+    /// Returns `true` if this message may belong to the request.
     pub(super) fn may_use(&self, to: Address, message: &Message<'_>) -> bool {
         let token = &message.token();
         if self.observes && message.option(OptionNumber::Q_BLOCK1).is_some() {
@@ -127,7 +127,7 @@ impl Request {
         to == self.to && self.prefix().map_or(*token == self.token, same)
     }
 
-    /// A datagram is about to be handed in: it may be a copy of another one, which says nothing.
+    /// Records a datagram before it is delivered; a possible duplicate may be ignored.
     pub(super) fn received(
         &mut self,
         now: Instant,
@@ -136,7 +136,7 @@ impl Request {
         may_be_copy: bool,
         rules: &Rules,
     ) {
-        // What the first message is acknowledged by comes too late when others have left.
+        // An acknowledgement of the first message is too late after others were sent.
         let acknowledges = message.id() == self.id && self.left == 0;
         if from != self.to || self.refused {
             return;
@@ -173,7 +173,7 @@ impl Request {
         }
     }
 
-    /// The set that begins with this block has its turn, if all before it has left.
+    /// The burst that starts with this block may be sent if all blocks before it were.
     fn may_begin(&mut self, number: u32) {
         if number == self.next {
             self.begins = Some(number);
@@ -181,7 +181,7 @@ impl Request {
         }
     }
 
-    /// These blocks are missing, as far as they have left.
+    /// Records missing blocks, as far as they were sent.
     fn misses(&mut self, message: &Message<'_>, rules: &Rules) {
         let Some(mut numbers) = listed(message.payload()) else { return };
         numbers.truncate(rules.max_payloads as usize);
@@ -196,7 +196,7 @@ impl Request {
         self.unanswered = 0;
     }
 
-    /// The next payload left: one that never did, in its set's turn, or one that is missing.
+    /// Checks a sent payload: a new one in its burst's turn, or a missing one.
     pub(super) fn payload_left(&mut self, now: Instant, message: &Message<'_>, block: Block, rules: &Rules) {
         let (first, bytes) = self.body.expect("only what has a body sends payloads");
         self.is_alike(message);
@@ -220,7 +220,7 @@ impl Request {
         self.last = now;
     }
 
-    /// It says what the first one said, and has a token of its own.
+    /// Asserts equal options and a token of its own.
     fn is_alike(&mut self, message: &Message<'_>) {
         self.says_the_same(message);
         if self.prefix().is_some() && !(self.observes && message.token() == self.token) {
@@ -239,7 +239,7 @@ impl Request {
         assert!(message.uint(OptionNumber::OBSERVE) == observe || !self.observes, "{message} (RFC 9177 §4.5)");
     }
 
-    /// A Confirmable payload left, or a copy of it: the next one or one that is missing.
+    /// Checks a sent Confirmable payload or its retransmission: the next one, or a missing one.
     pub(super) fn confirmable_left(&mut self, now: Instant, message: &Message<'_>, block: Block) {
         if message.id() == self.id {
             return;
@@ -255,7 +255,7 @@ impl Request {
         (self.id, self.last, self.acknowledged) = (message.id(), now, false);
     }
 
-    /// A block of the response came.
+    /// Records a block of the response.
     fn came(&mut self, message: &Message<'_>, may_be_copy: bool, rules: &Rules) {
         if message.option(OptionNumber::Q_BLOCK2).is_some() {
             self.came.get_or_insert_default();
@@ -280,7 +280,7 @@ impl Request {
         }
     }
 
-    /// More of the response was asked for: what came deserves that, or nothing came for long.
+    /// Checks a request for more of the response: justified by a received message or a timeout.
     pub(super) fn asked(&mut self, now: Instant, message: &Message<'_>, rules: &Rules) {
         self.is_alike(message);
         let came = self.came.as_ref().unwrap_or_else(|| panic!("{message} asks for what has not begun to come"));
@@ -292,7 +292,7 @@ impl Request {
             let end = if last.more { end_of_set(last.num, rules) } else { last.num + 1 };
             let numbers = single.iter().map(|block| block.num).chain(last.num..end);
             let there = numbers.filter(|number| came.blocks.contains(number)).collect::<Vec<_>>();
-            // What asks for the first block alone would be another request.
+            // A request for only the first block would be a different request.
             let beside_first = there == [1] && asked.len() == 2 && asked[0].num == 0 && self.body.is_some();
             assert!(there.is_empty() || beside_first, "{message} asks for {there:?}, which came: {came:?}");
             let turn = last.more && single.is_empty() && last.num > 0 && last.num.is_multiple_of(rules.max_payloads);
@@ -312,7 +312,7 @@ impl Request {
     }
 }
 
-/// A block came: it is taken if it is of the set that is expected or of the next one.
+/// Records a block, which is accepted if it belongs to the expected burst or the next one.
 fn enter(blocks: &mut BTreeSet<u32>, number: u32, rules: &Rules) {
     let next = (0..).find(|number| !blocks.contains(number)).expect("of infinitely many");
     if number < end_of_set(next, rules).saturating_add(rules.max_payloads) {

@@ -1,4 +1,4 @@
-//! [`States`]: what we observe, and what was asked for of its states.
+//! [`States`]: our subscriptions, and requests for parts of their states.
 
 use conche_proto::codec::{Code, Message, OptionNumber};
 
@@ -7,7 +7,7 @@ use super::{Rules, asks, blocks};
 
 type Asks = (Code, Vec<(u16, Vec<u8>)>);
 
-/// What was registered for.
+/// The registrations.
 #[derive(Debug, Default)]
 pub(super) struct States {
     registered: Vec<Registered>,
@@ -17,13 +17,13 @@ pub(super) struct States {
 struct Registered {
     to: Address,
     asks: Asks,
-    /// Payloads that came of the peer: each may begin a state, or make us ask for more.
+    /// Payloads received from the peer: each may start a state, or cause a request for more.
     came: usize,
     asked: usize,
 }
 
 impl States {
-    /// A registration left.
+    /// Records a registration.
     pub(super) fn registered(&mut self, to: Address, message: &Message<'_>) {
         let asks = asks(message);
         if message.uint(OptionNumber::OBSERVE) == Some(0)
@@ -39,7 +39,7 @@ impl States {
         }
     }
 
-    /// More of a state was asked for: it is one that was registered for, and something of it came.
+    /// Checks a request for more of a state: it was registered for, and a part of it arrived.
     pub(super) fn asked(&mut self, to: Address, message: &Message<'_>, rules: &Rules) {
         let asks = asks(message);
         let known = self.registered.iter_mut().find(|known| (known.to, &known.asks) == (to, &asks));

@@ -1,4 +1,4 @@
-//! [`Uploads`]: bodies of peers' requests that come in sets, and what those are told of them.
+//! [`Uploads`]: Q-Block request bodies of peers, and the reports to these peers.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use conche_proto::codec::{Block, Message, OptionNumber};
 use super::super::Address;
 use super::{Rules, asks, listed};
 
-/// What came of each peer.
+/// Received blocks per peer.
 #[derive(Debug, Default)]
 pub(super) struct Uploads {
     peers: HashMap<Address, Came>,
@@ -21,12 +21,12 @@ struct Came {
     blocks: BTreeSet<u32>,
     unsaid: usize,
     bodies: HashSet<String>,
-    /// Lists since the last of them.
+    /// Lists of missing blocks since the last new one.
     in_vain: usize,
 }
 
 impl Uploads {
-    /// A request came.
+    /// Records a request.
     pub(super) fn came(&mut self, from: Address, local: Option<IpAddr>, message: &Message<'_>) {
         if let Ok(Some(block)) = message.block(OptionNumber::Q_BLOCK1) {
             let came = self.peers.entry(from).or_default();
@@ -43,7 +43,7 @@ impl Uploads {
         came
     }
 
-    /// A set is said to be there.
+    /// Checks the report of a complete burst.
     pub(super) fn continued(&mut self, to: Address, message: &Message<'_>, block: Block, rules: &Rules) {
         let came = self.of(to, message);
         assert!((block.num + 1).is_multiple_of(rules.max_payloads), "{message} is about no whole set");
@@ -53,7 +53,7 @@ impl Uploads {
         came.unsaid -= 1;
     }
 
-    /// Blocks are said to be missing.
+    /// Checks a list of missing blocks.
     pub(super) fn listed(&mut self, to: Address, message: &Message<'_>, rules: &Rules) {
         let came = self.of(to, message);
         let numbers = listed(message.payload()).expect("a list of numbers (RFC 9177 §5)");
