@@ -1,6 +1,7 @@
-//! What requests cost over the loopback, with all settings by default: a server that has many of them waiting, or one after the
-//! other, and a client with one destination, or 64. The other side has a thread of its own, and as little to do as it can.
-//! `cargo xtask bench-peers` measures the same beside other implementations, and by processes.
+//! Cost of requests over the loopback with default settings: a server with many outstanding
+//! requests, or with one after the other, and a client with one destination, or with 64. The other
+//! side runs on its own thread and does as little as possible. `cargo xtask bench-peers` measures
+//! the same beside other implementations, and by processes.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
@@ -12,7 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
 const PAYLOAD: &str = "21.5 degrees in the shade of the old apple tree, at a quarter";
-/// Requests that wait for one another.
+/// Requests per batch.
 const BATCH: u16 = 32;
 const DESTINATIONS: u16 = 64;
 
@@ -20,7 +21,7 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-/// A server in a thread of its own, as long as the process lives.
+/// Starts a server on its own thread, for the life of the process.
 fn server() -> SocketAddr {
     let (address, bound) = std::sync::mpsc::channel();
     thread::spawn(move || {
@@ -34,7 +35,8 @@ fn server() -> SocketAddr {
     bound.recv().expect("the server starts")
 }
 
-/// Asks by raw datagrams, with message IDs that a server has not seen: after 65 536 it goes on from another port.
+/// Sends requests as raw datagrams with fresh message IDs; after 65 536 it switches to another
+/// port.
 struct Asker {
     server: SocketAddr,
     socket: UdpSocket,
@@ -76,7 +78,7 @@ fn servers(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Somebody who gives an acknowledgement with the payload to each request, whatever it asks for.
+/// Starts a responder that acknowledges every request with the payload.
 fn responder() -> Uri {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
     let uri = format!("coap://{}/t", socket.local_addr().expect("it is bound")).parse().expect("it is a URI");

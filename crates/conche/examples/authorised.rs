@@ -1,6 +1,6 @@
-//! Who may do what: `cargo run -p conche --features dtls --example authorised`
+//! Authorization by role: `cargo run -p conche --features dtls --example authorised`
 //!
-//! Ends with an error if a guest changes something, or does not hear of a change.
+//! Ends with an error if a guest can change something, or is not notified of a change.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use conche::server::{Next, Notifier, Rejection, Request, Response, State, Text, 
 use conche::{Client, Code, Server};
 
 // ANCHOR: rights
-/// What somebody may do.
+/// Permission of a client.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Right {
     Read,
     Change,
 }
 
-/// By the identity of a pre-shared key.
+/// Permissions by PSK identity.
 type Rights = Arc<HashMap<Vec<u8>, Right>>;
 
 async fn authorise(rights: Rights, request: Request, next: Next) -> Result<Response, Code> {
-    // Nobody asks: this is for those who observe, and were let in when they registered.
+    // A run for observers, who were authorized at registration.
     if request.is_for_observers() {
         return Ok(next.run(request).await);
     }

@@ -1,5 +1,5 @@
-//! The client that `cargo xtask bench-peers` has conche be; its arguments and its answer are in bench/peers/README.md; behind them may be the
-//! microseconds of `busy_poll`.
+//! The conche client of `cargo xtask bench-peers`. bench/peers/README.md describes its arguments
+//! and output; an optional last argument sets `busy_poll` in microseconds.
 
 use std::error::Error;
 use std::sync::Arc;

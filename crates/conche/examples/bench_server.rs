@@ -1,4 +1,5 @@
-//! The server that `cargo xtask bench-peers` has conche be; its arguments and resources are in bench/peers/README.md.
+//! The conche server of `cargo xtask bench-peers`. bench/peers/README.md describes its arguments
+//! and resources.
 
 use std::error::Error;
 use std::net::Ipv4Addr;
@@ -23,7 +24,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let changed = Notifier::new();
     let tick = async || content(60).reliability(Reliability::Confirmable);
     let builder = Server::builder();
-    // What protects is built with the feature for it.
+    // Protection requires its cargo feature.
     let builder = match (arguments.next().as_deref(), arguments.next()) {
         (None, _) => builder,
         #[cfg(feature = "dtls")]

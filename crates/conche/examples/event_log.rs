@@ -1,7 +1,7 @@
-//! What happens on a client's sockets, written to a file and read from it:
+//! Writes the event log of a client to a file and reads it:
 //! `cargo run -p conche --features event-log --example event_log`
 //!
-//! Ends with an error unless the log tells of each request and of what was learnt by it.
+//! Ends with an error unless the log contains each request and its effect on path state.
 
 use std::fs::{self, File};
 
@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR_END: write
 
     // ANCHOR: read
-    // Each record is JSON behind a byte 0x1e (RFC 7464). The first says what kind of log this is.
+    // Each record is JSON after a byte 0x1e (RFC 7464). The first is the header.
     let text = fs::read_to_string(&path)?;
     let events: Vec<Value> = text.split('\x1e').skip(2).map(serde_json::from_str).collect::<Result<_, _>>()?;
     let named = |name: &'static str| events.iter().filter(move |event| event["name"] == name);

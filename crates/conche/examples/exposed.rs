@@ -1,6 +1,6 @@
-//! A server that strangers can reach: `cargo run -p conche --example exposed`
+//! A server on a public network: `cargo run -p conche --example exposed`
 //!
-//! Ends with an error unless a client that sends nothing but what was recorded is refused.
+//! Ends with an error unless a client that replays a recorded request is refused.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use conche::server::{RequireFresh, State, get, post};
 use conche::{Client, Code, EndpointConfig, OptionNumber, ResponseLimit, Server};
 
-/// How often the door was opened.
+/// Number of times the door was opened.
 type Opened = Arc<AtomicU32>;
 
 async fn open(State(opened): State<Opened>) {
@@ -21,10 +21,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let opened = Opened::default();
 
     // ANCHOR: limits
-    // One source, whoever it says to be, is answered ten times a second, after a silence thirty times at once.
+    // At most ten responses per second to one source address, with bursts of thirty.
     let response_limit = Some(ResponseLimit { per_second: 10, burst: 30 });
     let mut config = EndpointConfig { response_limit, ..EndpointConfig::default() };
-    // Of what is not idempotent, so much is remembered: some 250 POSTs a second.
+    // Memory for deduplicating non-idempotent requests: some 250 POSTs per second.
     config.limits.deduplication_bytes = 4 << 20;
     // ANCHOR_END: limits
 

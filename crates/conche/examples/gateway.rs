@@ -1,7 +1,8 @@
-//! A gateway that asks ten thousand devices at the same time: `cargo run -p conche --example gateway -- [DEVICES]`
+//! A gateway that sends requests to ten thousand devices at once:
+//! `cargo run -p conche --example gateway -- [DEVICES]`
 //!
-//! The devices are one server on all of Linux's loopback addresses. Each is asked twice, and then a few as often as all
-//! of them. Ends with an error unless each request is answered.
+//! The devices are one server on all of Linux's loopback addresses. Each gets two requests; then a
+//! few get as many as all of them. Ends with an error unless each request is answered.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use conche::server::get;
 use conche::{Client, Server};
 use tokio::task::JoinSet;
 
-/// The address of the first, 127.1.0.0; those of the others follow.
+/// The first device's address, 127.1.0.0; the others follow.
 const FIRST: u32 = 0x7f01_0000;
 const FEW: u32 = 64;
 
@@ -34,7 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if failed > 0 { Err(format!("{failed} requests were not answered").into()) } else { Ok(()) }
 }
 
-/// Sends all requests at the same time, and counts those that fail.
+/// Sends all requests at once, and counts those that fail.
 async fn ask(client: &Client, port: u16, count: u32, devices: u32) -> Result<u32, tokio::task::JoinError> {
     // ANCHOR: ask
     let mut requests = JoinSet::new();
@@ -56,7 +57,7 @@ async fn ask(client: &Client, port: u16, count: u32, devices: u32) -> Result<u32
     Ok(failed)
 }
 
-/// What this thread, of client and server, has had of a processor.
+/// Returns the processor time of this thread, which runs client and server.
 fn processor_time() -> Result<Duration, Box<dyn std::error::Error>> {
     let times = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     Ok(Duration::from_nanos(times.split(' ').next().unwrap_or_default().parse()?))

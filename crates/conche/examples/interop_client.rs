@@ -1,5 +1,5 @@
-//! The client that `cargo xtask interop` has conche be: it reads what to do from standard input, a line each, and tells on
-//! standard output what comes of it. Its arguments and the lines are described in interop/README.md.
+//! The conche client of `cargo xtask interop`. It reads commands from standard input, one per line,
+//! and prints their outcomes. interop/README.md describes its arguments and the lines.
 
 use std::error::Error;
 use std::future::pending;
@@ -14,7 +14,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// The largest body that it sends and takes.
+/// Maximum body size sent and received.
 const BODY_LIMIT: usize = 1 << 20;
 
 #[tokio::main]
@@ -26,7 +26,8 @@ async fn main() -> Result<()> {
         _ => return Err("either no argument was expected, or MODE and DIRECTORY".into()),
     };
     let (sender, mut lines) = unbounded_channel();
-    // Reading standard input cannot be given up, so that it takes a thread which ends with the process.
+    // Reads of standard input cannot be cancelled, so they need a thread, which ends with the
+    // process.
     std::thread::spawn(move || {
         stdin().lines().map_while(std::result::Result::ok).try_for_each(|line| sender.send(line))
     });
@@ -48,7 +49,7 @@ async fn main() -> Result<()> {
     }
 }
 
-/// A client that shows who it is as the mode says, with the credentials of this directory.
+/// Builds a client for a security mode, with the credentials in this directory.
 fn secured(mode: &str, directory: &Path) -> Result<Client> {
     let builder = Client::builder().body_limit(BODY_LIMIT);
     let read = |name: &str| std::fs::read(directory.join(name));
@@ -69,7 +70,7 @@ fn secured(mode: &str, directory: &Path) -> Result<Client> {
     Ok(builder.build()?)
 }
 
-/// Does what a line says. What comes of it later comes of the observation.
+/// Executes a command. Later states arrive through the observation.
 async fn obey(client: &Client, line: &str, observation: &mut Option<Observation>) -> Result<()> {
     let words: Vec<_> = line.split(' ').collect();
     match words[..] {
@@ -94,7 +95,7 @@ async fn obey(client: &Client, line: &str, observation: &mut Option<Observation>
     Ok(())
 }
 
-/// A request, and whether it observes.
+/// Builds a request, and returns whether it observes.
 fn request(client: &Client, method: &str, uri: &str, words: &[&str]) -> Result<(RequestBuilder, bool)> {
     const METHODS: [Code; 7] = [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code::FETCH, Code::PATCH, Code::IPATCH];
     let method =

@@ -1,7 +1,7 @@
-//! Bodies that do not fit into a message: `cargo run -p conche --example large_body`
+//! Block-wise transfer of large bodies: `cargo run -p conche --example large_body`
 //!
-//! A server takes a firmware image of a megabyte and gives it back; server and client see it whole, on the wire it goes block
-//! by block. Ends with an error unless what comes back is what was sent.
+//! A client uploads a firmware image of 1 MiB and downloads it again; applications see complete
+//! bodies. Ends with an error unless both are equal.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use conche::server::{Payload, Response, State, get};
 use conche::{Client, Code, ContentFormat, Server};
 
 // ANCHOR: server
-/// The largest image that either side takes. Without this it would be 64 KiB.
+/// Maximum image size of both sides. The default is 64 KiB.
 const LARGEST: usize = 1 << 20;
 
 type Image = Arc<Mutex<Vec<u8>>>;
@@ -45,7 +45,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR_END: client
 
     // ANCHOR: block
-    // One block of it, such as to look at what an image says of itself.
+    // One block, for example to read an image's header.
     let start = Block { num: 0, more: false, size: BlockSize::B16 };
     let response = client.get(&uri).block(start).await?.successful()?;
     println!("it begins with {:?}", response.payload());

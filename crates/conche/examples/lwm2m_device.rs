@@ -64,7 +64,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// An LwM2M server, as far as registrations go.
+/// The registration interface of an LwM2M server.
 async fn server(registered: mpsc::Sender<Registration>) -> Result<Server, Box<dyn std::error::Error>> {
     // ANCHOR: server
     let keys = |identity: &[u8]| (identity == b"lamp-7").then(|| Secret::new(*b"a key of sixteen"));

@@ -1,7 +1,7 @@
-//! A server whose metrics are a resource of its own, as Prometheus reads them, and a client that asks for them:
-//! `cargo run -p conche --features metrics --example metrics`.
+//! A server that serves its metrics as a CoAP resource in Prometheus format, and a client that
+//! reads them: `cargo run -p conche --features metrics --example metrics`.
 //!
-//! A program that serves HTTP anyway answers GET /metrics with the same text and the Content-Type
+//! A program with an HTTP server returns the same text for GET /metrics, with the Content-Type
 //! `conche::metrics::CONTENT_TYPE`.
 
 use std::sync::{Arc, OnceLock};
@@ -9,10 +9,10 @@ use std::sync::{Arc, OnceLock};
 use conche::server::{Path, Rejection, Router, State, get};
 use conche::{Client, Code, Server};
 
-/// The destinations whose congestion state is told, at most: as many as this server has on a usual day.
+/// Maximum number of listed destinations, as many as this server usually has.
 const DESTINATIONS: usize = 32;
 
-/// The server's own socket, once there is one.
+/// A client on the server's socket, once the server has started.
 type Own = Arc<OnceLock<Client>>;
 
 async fn metrics(State(own): State<Own>) -> Result<String, Rejection> {
@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let response = client.get(format!("coap://{address}/metrics")).await?.successful()?;
     println!("# The server:\n{}", response.text()?);
     println!("# The client:\n{}", client.metrics(DESTINATIONS).await);
-    // The greeting, and the request for the metrics itself.
+    // The greeting, and the request for the metrics.
     assert!(response.text()?.contains("conche_requests_received_total 2\n"));
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! What goes wrong, and what the errors say: `cargo run -p conche --example mistakes`
+//! Common mistakes and their error texts: `cargo run -p conche --example mistakes`
 //!
-//! Ends with an error unless each of them says what it shall.
+//! Ends with an error unless each text is as expected.
 
 use std::error::Error;
 use std::time::Duration;
@@ -31,7 +31,7 @@ async fn main() -> Outcome {
     limit_too_small().await
 }
 
-/// More requests to one device than may wait for their turn.
+/// More requests for one device than may wait.
 async fn too_many_wait(uri: &str) -> Outcome {
     // ANCHOR: too_many_wait
     let waiting = Waiting { per_destination: 2, ..Waiting::default() };
@@ -49,7 +49,7 @@ async fn too_many_wait(uri: &str) -> Outcome {
     // ANCHOR_END: too_many_wait
 }
 
-/// A body that the client's own limit does not allow.
+/// A request body beyond the client's limit.
 async fn too_large_to_send(uri: &str) -> Outcome {
     // ANCHOR: too_large_to_send
     let image = vec![0; 100_000];
@@ -62,7 +62,7 @@ async fn too_large_to_send(uri: &str) -> Outcome {
     // ANCHOR_END: too_large_to_send
 }
 
-/// A body that the client would send, and the server does not take.
+/// A request body within the client's limit and beyond the server's.
 async fn too_large_to_take(uri: &str) -> Outcome {
     // ANCHOR: too_large_to_take
     let client = Client::builder().body_limit(1 << 20).build()?;
@@ -76,7 +76,7 @@ async fn too_large_to_take(uri: &str) -> Outcome {
     // ANCHOR_END: too_large_to_take
 }
 
-/// A resource that has no notifier.
+/// A resource without a notifier.
 async fn not_observable(uri: &str) -> Outcome {
     // ANCHOR: not_observable
     let mut states = Client::new().observe(uri);
@@ -87,7 +87,7 @@ async fn not_observable(uri: &str) -> Outcome {
     Ok(())
 }
 
-/// More exchanges at once than a controller that measures nothing may have.
+/// A higher NSTART with a controller that measures nothing.
 fn too_many_at_once() -> Outcome {
     // ANCHOR: too_many_at_once
     let mut config = EndpointConfig::default();
@@ -100,7 +100,7 @@ fn too_many_at_once() -> Outcome {
     // ANCHOR_END: too_many_at_once
 }
 
-/// Derived times that count from another first timeout than the controller's.
+/// Derived times that assume another initial RTO than the controller's.
 fn other_initial_rto() -> Outcome {
     // ANCHOR: other_initial_rto
     let mut config = EndpointConfig::default();
@@ -113,7 +113,7 @@ fn other_initial_rto() -> Outcome {
     // ANCHOR_END: other_initial_rto
 }
 
-/// A table without room for a single request.
+/// A limit too small for a single request.
 async fn limit_too_small() -> Outcome {
     // ANCHOR: limit_too_small
     let mut config = EndpointConfig::default();

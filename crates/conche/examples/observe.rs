@@ -1,4 +1,4 @@
-//! A server that is observed, and a client that observes: `cargo run -p conche --example observe`.
+//! An observable resource and its observer: `cargo run -p conche --example observe`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -17,7 +17,7 @@ struct Thermometer {
 
 async fn read(State(thermometer): State<Arc<Thermometer>>) -> Response {
     let tenths = thermometer.tenths.load(Ordering::Relaxed);
-    // Who hears nothing for longer than this, and some seconds, asks again.
+    // A client that receives nothing for longer than Max-Age and some seconds registers again.
     Response::new(Code::CONTENT).text(format!("{:.1}", f64::from(tenths) / 10.0)).max_age(Duration::from_secs(30))
 }
 // ANCHOR_END: resource
@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR: client
     let mut temperatures = Client::new().observe(format!("coap://{}/temperature", server.local_addr()));
     for tenths in [205, 208, 211] {
-        // A stream of futures-core, too: with futures::StreamExt it can be mapped, merged and so on.
+        // Also a futures-core stream, for combinators such as those of futures::StreamExt.
         let response = temperatures.next().await.ok_or("the server ended it")??.successful()?;
         println!("{} °C", response.text()?);
 

@@ -1,5 +1,6 @@
-//! A server whose door is opened by those only who have its keys, and a client that has: `cargo run -p conche --features oscore
-//! --example oscore`. Whoever stands between them sees neither what is asked nor what is answered, and can change nothing.
+//! A server that protects a resource with OSCORE, and a client with its keys:
+//! `cargo run -p conche --features oscore --example oscore`. Intermediaries can neither read nor
+//! change requests and responses.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -11,20 +12,20 @@ use conche::server::{RequireSecured, Router, get, put};
 use conche::{Client, Code, ContentFormat, Server};
 
 // ANCHOR: handler
-/// Only who has keys gets here, and the keys say who it is.
+/// Runs only for authenticated clients; the keys identify the client.
 async fn unlock(who: Identity) -> String {
     format!("opened for {who}")
 }
 // ANCHOR_END: handler
 
-/// What somebody gave both ends: a file each, which only its owner may read.
+/// Provisions both ends with a file each, which only its owner may read.
 fn hand_out(directory: &Path) -> io::Result<()> {
     for (own, other) in [("house", "phone"), ("phone", "house")] {
         let mut options = OpenOptions::new();
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.create_new(true).write(true).open(directory.join(own));
-        // Of a real device these are 16 bytes or more from a good random source, and different for each pair.
+        // Real secrets have 16 bytes or more from a good random source, and differ for each pair.
         let secret = "0102030405060708090a0b0c0d0e0f10";
         let text =
             format!("master_secret,hex,\"{secret}\"\nsender_id,ascii,\"{own}\"\nrecipient_id,ascii,\"{other}\"\n");
@@ -59,8 +60,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(stranger.put(&door).await?.code(), Code::UNAUTHORIZED);
     assert_eq!(stranger.get(&time).await?.text()?, "noon", "what is for everybody is");
 
-    // A server that ends in an orderly way keeps which requests have come. Of one that does not, the next one asks its clients first
-    // to show that they ask now, which they do by themselves.
+    // A server that shuts down in order stores its replay window. After a crash, the next server
+    // challenges its clients with Echo, which they answer automatically.
     drop(server);
     let keys = opened(&directory.join("house")).await?;
     let server = Server::builder().oscore(keys).route("/door", put(unlock)).bind("127.0.0.1:0").await?;
@@ -70,7 +71,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The keys of a file that a server has had which is on its way to its end.
+/// Opens the keys of a file that a stopping server may still use.
 async fn opened(file: &Path) -> Result<Keys, OpenError> {
     loop {
         match Keys::open(file) {

@@ -1,6 +1,7 @@
-//! A congestion controller of one's own, at a client and at a server: `cargo run -p conche --example own_controller`
+//! A custom congestion controller in a client and a server:
+//! `cargo run -p conche --example own_controller`
 //!
-//! Ends with an error unless the client's timer follows what its controller has measured.
+//! Ends with an error unless the client's RTO follows its controller's measurements.
 
 use conche::cc::AnyController;
 use conche::cc::dynamic::DynController;
@@ -8,7 +9,7 @@ use conche::server::get;
 use conche::{Client, Server};
 use twice_peak::TwicePeak;
 
-// The controller is that which `conche new-controller` writes.
+// The template controller of `conche new-controller`.
 #[allow(dead_code, reason = "its row in tables is the command's")]
 #[path = "../../conche-cli/src/new_controller/template/src/lib.rs"]
 mod twice_peak;
@@ -16,12 +17,12 @@ mod twice_peak;
 // ANCHOR: main
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Where controllers are chosen by name, one of your own is wrapped.
+    // Where controllers are selected by name, wrap a custom one.
     let wrapped = AnyController::from(DynController::new(TwicePeak));
     let server =
         Server::builder().controller(wrapped).route("/hello", get(async || "world")).bind("127.0.0.1:0").await?;
 
-    // Where all have one type, it goes as it is.
+    // Where all controllers have one type, use it directly.
     let client: Client = Client::builder().own_controller(TwicePeak).build()?;
     for _ in 0..10 {
         client.get(format!("coap://{}/hello", server.local_addr())).await?.successful()?;

@@ -1,6 +1,6 @@
-//! What is known of a path, over a restart: `cargo run -p conche --example paths`
+//! Path state across a restart: `cargo run -p conche --example paths`
 //!
-//! Ends with an error unless the second client starts from what the first one has found out.
+//! Ends with an error unless the second client starts with the first one's path state.
 
 use std::path::Path;
 use std::time::Duration;
@@ -27,7 +27,7 @@ async fn run(file: &Path) -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR: keep
     let client = Client::builder().path_store(file).build()?;
     client.get(format!("coap://{device}/temperature")).await?;
-    // A program that goes on need not ask for it: what is new is written each minute.
+    // Only needed before exit: new state is written once a minute.
     client.keep_paths().await;
     // ANCHOR_END: keep
     drop(client);
@@ -47,7 +47,7 @@ async fn run(file: &Path) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The round-trip time that is known of the device's host before it has answered, and the timeout that follows from it.
+/// Returns the SRTT of the device's host before it has responded, and the resulting RTO.
 async fn begins_with(client: &Client) -> Result<(Option<Duration>, Duration), Box<dyn std::error::Error>> {
     let silent = UdpSocket::bind("127.0.0.1:0").await?;
     let peer = silent.local_addr()?;

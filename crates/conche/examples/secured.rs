@@ -1,4 +1,4 @@
-//! A server that talks only to those who have a key, and a client that has one.
+//! A server that requires a pre-shared key, a client with the key, and one with a wrong key.
 
 use std::collections::HashMap;
 

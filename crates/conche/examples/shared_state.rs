@@ -1,4 +1,4 @@
-//! A server whose handlers share a state, speak JSON and stand behind a layer, and a client that uses it:
+//! A server with shared state, JSON and a layer, and its client:
 //! `cargo run -p conche --features json --example shared_state`.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ struct Setpoint {
     celsius: f32,
 }
 
-/// What the handlers share. A clone is another reference to the same.
+/// State shared by the handlers. Clones refer to the same map.
 #[derive(Clone, Default)]
 struct Rooms(Arc<Mutex<BTreeMap<String, Setpoint>>>);
 
@@ -45,7 +45,7 @@ async fn write(
     Ok(if before.is_some() { Code::CHANGED } else { Code::CREATED })
 }
 
-/// A layer: whatever is read may be cached for ten seconds.
+/// A layer that makes GET responses cacheable for ten seconds.
 async fn cached(request: Request, next: Next) -> Response {
     let is_read = request.method() == Code::GET;
     let response = next.run(request).await;

@@ -1,7 +1,8 @@
-//! Bodies that go while they are made and used: `cargo run -p conche --example stream`
+//! Streamed bodies: `cargo run -p conche --example stream`
 //!
-//! A server takes a log of any length while the client writes it, and a client writes a firmware image to a file while it
-//! comes. Neither side ever has more than a few blocks in memory. Ends with an error unless what came is what was sent.
+//! A client streams a log of any length to a server, and streams a firmware image from the server
+//! to a file. Neither side buffers more than a few blocks. Ends with an error unless both arrive
+//! intact.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,10 +12,10 @@ use conche::server::extract::BodyError;
 use conche::server::{BodyStream, Response, Router, get, post};
 use conche::{Client, Code, ContentFormat, OptionNumber, Server};
 
-/// Larger than the 64 KiB that a whole body may have.
+/// Larger than the default body limit of 64 KiB.
 const IMAGE: u32 = 200_000;
 
-/// A reader of zeros and ones that are no secret. A program has a file here.
+/// A reader of constant bytes, in place of a file.
 fn image() -> impl tokio::io::AsyncRead + Send {
     tokio::io::AsyncReadExt::take(tokio::io::repeat(0x5a), IMAGE.into())
 }
@@ -26,7 +27,7 @@ async fn firmware() -> Response {
 // ANCHOR_END: server_out
 
 // ANCHOR: server_in
-/// How many lines a log may have.
+/// Maximum number of lines in a log.
 const MOST: usize = 5_000;
 
 async fn log(mut body: BodyStream) -> Result<(Code, String), BodyError> {
@@ -58,7 +59,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR_END: download
 
     // ANCHOR: upload
-    // The other end of this pipe may be a program that runs for days.
+    // The writer of this pipe may be a program that runs for days.
     let (reader, mut writer) = tokio::io::duplex(1024);
     tokio::spawn(async move {
         for number in 0..4_000 {
@@ -74,7 +75,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR_END: upload
 
     // ANCHOR: known
-    // Where it is known how long the body is, the server may be told.
+    // A known length can be sent to the server.
     let request = client.post(format!("{there}/log")).uint(OptionNumber::SIZE1, IMAGE);
     let refused = request.send_stream(from_reader(image())).await?;
     // ANCHOR_END: known

@@ -1,4 +1,4 @@
-//! What the logs tell of an exchange, under tokio's paused clock.
+//! Log events of an exchange, under tokio's paused clock.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -11,7 +11,7 @@ use tokio::net::UdpSocket;
 use tracing::Level;
 use tracing::subscriber::DefaultGuard;
 
-/// Keeps what is logged.
+/// Collects log output.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -27,7 +27,7 @@ impl io::Write for Log {
 }
 
 impl Log {
-    /// Takes in what this thread logs from now on, up to this level, for as long as the guard lives.
+    /// Collects what this thread logs up to this level, until the guard is dropped.
     fn start(level: Level) -> (Self, DefaultGuard) {
         let log = Self::default();
         let writer = log.clone();
@@ -78,7 +78,7 @@ async fn each_transmission_is_logged_with_the_rto_in_the_span_of_its_exchange() 
     let (log, _guard) = Log::start(Level::DEBUG);
     let silent = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
     let there = silent.local_addr().expect("it is bound");
-    // Nothing else is to be done than to wait for the retransmission timers, so that the clock jumps from one to the next.
+    // All tasks wait for retransmission timers, so the paused clock jumps from one to the next.
     let client = Client::builder().controller(CoapDefault::default()).build().expect("legal settings");
     let failed = client.get(format!("coap://{there}/")).await.expect_err("nobody answers");
     let Error::Failed { failure: Failure::TimedOut, course, .. } = failed else { panic!("{failed}") };

@@ -1,4 +1,4 @@
-//! [`Error`]: why a request has no response.
+//! [`enum@Error`]: why a request has no response.
 
 use std::fmt;
 use std::io;

@@ -347,7 +347,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
 
     /// Answers a request with 4.01 unless OSCORE keys or a DTLS session authenticate its sender.
     /// Without credentials that authenticate clients the server fails to start, with a
-    /// [`ConfigError`](crate::ConfigError).
+    /// [`ConfigError`].
     #[cfg(any(feature = "dtls", feature = "oscore"))]
     pub fn secured_only(mut self) -> Self {
         self.settings.secured_only = true;

@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 /// closed.
 const FIRST_PORT: u16 = 16_384;
 
-/// Returns an address of 127.0.0.0/8 that no other process or test uses, in this process or
-/// another.
+/// Returns an address of 127.0.0.0/8 that no other process or test uses.
 ///
 /// The host is that of this process on Linux, where the whole block is the loopback, and 127.0.0.1
 /// elsewhere.
@@ -17,11 +16,11 @@ pub fn own_address() -> SocketAddr {
     own_addresses(1)
 }
 
-/// Returns the first of `ports` addresses with consecutive ports, each as [`own_address`] has one.
+/// Returns the first of `ports` addresses with consecutive ports, each like [`own_address`]'s.
 pub fn own_addresses(ports: u16) -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(FIRST_PORT);
     let [_, high, middle, low] = std::process::id().to_be_bytes();
-    // A process ID of Linux has at most 22 bits; 127.64.0.0/10 keeps clear of 127.0.0.1.
+    // A Linux process ID has at most 22 bits; 127.64.0.0/10 does not contain 127.0.0.1.
     let host = match cfg!(target_os = "linux") {
         true => Ipv4Addr::new(127, 64 | (high & 0x3f), middle, low),
         false => Ipv4Addr::LOCALHOST,

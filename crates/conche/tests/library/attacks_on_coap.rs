@@ -1,9 +1,10 @@
-//! The attacks of draft-ietf-core-attacks-on-coap §2: somebody on the path can neither read nor change what is protected, but hold it back, and choose what
-//! comes when. Each is tried through a session (DTLS) and with keys (OSCORE), within one session and one pair of keys: those of this run, those that
-//! are agreed on anew, and those that EDHOC has agreed on.
+//! The attacks of draft-ietf-core-attacks-on-coap §2: an on-path attacker can neither read nor
+//! change protected messages, but can hold, drop and reorder them.
 //!
-//! None of them hinders somebody from keeping everything back (§2.1), nor tells where the other end is: whoever relays all at once is no
-//! other than a network (§2.5).
+//! Each attack runs through DTLS and with OSCORE, within one session or one set of keys: static
+//! keys of this run, keys derived anew, and keys from EDHOC. None of these prevents the attacker
+//! from dropping everything (§2.1), or proves where the other end is: an attacker that relays
+//! immediately acts like a network (§2.5).
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -21,32 +22,33 @@ use tokio::time::timeout;
 
 use crate::between::{Act, Foe, LONG, Toward, keys};
 
-/// How the two ends protect what they say.
+/// How the two ends protect messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Dtls,
     Oscore,
-    /// With keys that both ends agree on anew (RFC 8613 appendix B.2).
+    /// With keys derived anew by both ends (RFC 8613 appendix B.2).
     Anew,
     Edhoc,
 }
 
 const ALL: [By; 4] = [By::Dtls, By::Oscore, By::Anew, By::Edhoc];
 
-/// Whoever attacks waits most of the time, so that it is done in all ways at once.
+/// Runs an attack in all ways concurrently, since it mostly waits.
 async fn by_each(attack: impl AsyncFn(By)) {
     let [dtls, oscore, anew, edhoc] = ALL;
     tokio::join!(attack(dtls), attack(oscore), attack(anew), attack(edhoc));
 }
 
-/// So long a client waits whose request, or its answer, is held back.
+/// Timeout of a request that is held, or whose response is.
 const SHORT: Duration = Duration::from_millis(300);
-/// The same where the request has to reach the server first, on a loaded machine.
+/// Timeout of a request that must reach the server first, on a loaded machine.
 const LONGER: Duration = Duration::from_secs(3);
-/// For so long a request to the door is fresh.
+/// Lifetime of fresh requests for the door.
 const FRESH: Duration = Duration::from_secs(2);
 
-/// A client, somebody on the path, and a server with a lock, a door that opens to fresh requests only, and a place for bodies.
+/// A client, an attacker on the path, and a server with a lock, a door that requires fresh
+/// requests, and a resource for bodies.
 struct Path {
     by: By,
     client: Client,
@@ -55,7 +57,7 @@ struct Path {
     done: Done,
 }
 
-/// What was done at the server, in this order.
+/// Actions of the server, in order.
 type Done = Arc<Mutex<Vec<Bytes>>>;
 
 impl Path {
@@ -95,7 +97,7 @@ impl Path {
         self.put_body(path, body).timeout(LONG).send()
     }
 
-    /// The same, for which the client soon waits no more.
+    /// Sends a request that times out soon.
     async fn give_up_on(&self, path: &str, body: impl Into<Bytes>) {
         let error = self.put_body(path, body).timeout(SHORT).await.expect_err("it is held back");
         assert!(error.is_timeout_or_unreachable(), "{:?}: {error}", self.by);
@@ -113,7 +115,7 @@ impl Path {
         self.client.put(self.uri(path)).payload(ContentFormat::OCTET_STREAM, body)
     }
 
-    /// The server has seen so many requests more than it had.
+    /// Waits until the server has received this number of datagrams.
     async fn server_sees(&self, requests: u64) {
         let seen = async {
             while self.server.stats().await.datagrams_received < requests {
@@ -142,8 +144,8 @@ fn router(done: &Done) -> Router {
     router.route("/body", put(doing())).route("/door", put(doing()).layer(fresh))
 }
 
-/// draft-ietf-core-attacks-on-coap §2.1: a client whose request is blocked knows that it knows nothing, and one whose response is blocked asks until it
-/// knows, which does nothing twice.
+/// draft-ietf-core-attacks-on-coap §2.1: a client with a blocked request learns that the outcome is
+/// unknown; one with a blocked response retransmits without a second execution.
 #[tokio::test]
 async fn a_blocked_request_is_told_to_be_unanswered_and_a_blocked_response_has_nothing_done_twice() {
     by_each(async |by| {
@@ -166,7 +168,8 @@ async fn a_blocked_request_is_told_to_be_unanswered_and_a_blocked_response_has_n
     .await;
 }
 
-/// draft-ietf-core-attacks-on-coap §2.2: what is delayed has its effect once, however often it is delivered.
+/// draft-ietf-core-attacks-on-coap §2.2: a delayed request has its effect once, however often it is
+/// delivered.
 #[tokio::test]
 async fn a_delayed_request_is_executed_once_at_most() {
     by_each(async |by| {
@@ -187,13 +190,14 @@ async fn a_delayed_request_is_executed_once_at_most() {
     .await;
 }
 
-/// draft-ietf-core-attacks-on-coap §2.2: an actuator that asks whether requests are fresh (RFC 9175 §2) does nothing of what was delayed.
+/// draft-ietf-core-attacks-on-coap §2.2: an actuator that requires fresh requests (RFC 9175 §2)
+/// ignores delayed ones.
 #[tokio::test]
 async fn a_delayed_request_is_stale_where_it_has_to_be_fresh() {
     by_each(async |by| {
         let path = Path::new(by).await;
         assert!(path.put("/door", "open").await.is_ok());
-        // What asks for a challenge passes, and what answers it is held.
+        // The request that gets the challenge passes; the one that answers it is held.
         path.foe.act(Toward::Server, 1, Act::Hold);
         path.cancel_when_held(Toward::Server, path.put_body("/door", "open late")).await;
         path.foe.act(Toward::Server, usize::MAX, Act::Pass);
@@ -207,14 +211,14 @@ async fn a_delayed_request_is_stale_where_it_has_to_be_fresh() {
     .await;
 }
 
-/// draft-ietf-core-attacks-on-coap §2.3: the response to an earlier request is none to a later one. With OSCORE both have the same token; in a session
-/// no two of a client's have.
+/// draft-ietf-core-attacks-on-coap §2.3: the response to an earlier request is not accepted for a
+/// later one. With OSCORE both have the same token; in a session all tokens differ.
 #[tokio::test]
 async fn a_delayed_response_is_no_answer_to_a_later_request() {
     by_each(async |by| {
         let path = Path::new(by).await;
         let ask = |query: &str| {
-            // Only the token tells what a Non-confirmable response answers.
+            // Only the token matches a Non-confirmable response to its request.
             let request = path.client.get(path.uri(&format!("/say?{query}"))).non();
             if by != By::Dtls { request.token(Token::from(*b"the same")) } else { request }
         };
@@ -242,7 +246,8 @@ async fn a_delayed_response_is_no_answer_to_a_later_request() {
     .await;
 }
 
-/// draft-ietf-core-attacks-on-coap §2.3: the tokens of a session, by which alone responses are told apart there, do not come again (RFC 9175 §4.2).
+/// draft-ietf-core-attacks-on-coap §2.3: tokens, which alone match responses within a session, are
+/// not reused (RFC 9175 §4.2).
 #[tokio::test]
 async fn no_two_requests_of_a_session_have_the_same_token() {
     let mut server = crate::between::Hand::server().await;
@@ -264,13 +269,13 @@ async fn no_two_requests_of_a_session_have_the_same_token() {
     }
 }
 
-/// Bodies of two blocks each.
+/// Two bodies of two blocks each.
 fn bodies() -> [Bytes; 2] {
     [b'a', b'b'].map(|byte| Bytes::from(vec![byte; 1_500]))
 }
 
-/// A body is given up of which one block is withheld, that one alone or, of the first, all that would follow. It comes while a later body is under
-/// way, of which the second block is kept back until then.
+/// Cancels a body of which one block is withheld: that one alone or, for the first block, all that
+/// would follow. The block is delivered during a later body, whose second block is held until then.
 async fn a_block_of_an_earlier_body_comes_between(by: By, withheld: usize, bodies: [Bytes; 2]) -> Path {
     let (path, [first, second]) = (Path::new(by).await, bodies);
     path.foe.act(Toward::Server, withheld, Act::Hold);
@@ -294,19 +299,21 @@ async fn a_block_of_an_earlier_body_comes_between(by: By, withheld: usize, bodie
     path
 }
 
-/// draft-ietf-core-attacks-on-coap §2.4.1: completing an operation with the final block of an earlier one.
+/// draft-ietf-core-attacks-on-coap §2.4.1: completing an operation with the final block of an
+/// earlier one.
 #[tokio::test]
 async fn a_delayed_final_block_ends_no_later_body() {
     by_each(async |by| {
         let path = a_block_of_an_earlier_body_comes_between(by, 1, bodies()).await;
-        // The first one may be complete by now: it is as it was sent.
+        // The first body may be complete, as it was sent.
         let (done, [_, second]) = (path.done(), bodies());
         assert!(done.contains(&second) && done.iter().all(|body| bodies().contains(body)), "{by:?}: {done:?}");
     })
     .await;
 }
 
-/// draft-ietf-core-attacks-on-coap §2.4.2: injecting a first block that was withheld, which a later operation would go on from.
+/// draft-ietf-core-attacks-on-coap §2.4.2: injecting a withheld first block, which a later
+/// operation would continue.
 #[tokio::test]
 async fn a_withheld_first_block_begins_no_body_that_a_later_one_ends() {
     by_each(async |by| {

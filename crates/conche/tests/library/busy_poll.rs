@@ -1,4 +1,4 @@
-//! Answers that are looked for without sleeping.
+//! Busy polling for responses.
 
 use std::future::IntoFuture;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -12,7 +12,7 @@ use tokio::net::UdpSocket;
 use tokio::runtime::Handle;
 use tokio::task::yield_now;
 
-/// Longer than any of these tests may take.
+/// Longer than any of these tests.
 const LONG: Duration = Duration::from_secs(3600);
 
 fn looking(longest: Duration) -> Client {
@@ -30,13 +30,13 @@ async fn a_client_that_looks_for_answers_gets_them_from_a_server_of_its_own_thre
     assert_eq!(stats.datagrams_sent - stats.retransmissions, 100);
 }
 
-/// How often the thread of this runtime has slept. Whoever looks for something keeps it from that.
+/// Returns how often the thread of this runtime has slept. Busy polling prevents sleep.
 #[cfg(all(target_os = "linux", target_has_atomic = "64"))]
 fn sleeps() -> u64 {
     Handle::current().metrics().worker_park_count(0)
 }
 
-/// A request that nobody answers: how often the thread sleeps from when it has left until it is given up.
+/// Sends a request without a response, and returns how often the thread slept until it timed out.
 #[cfg(all(target_os = "linux", target_has_atomic = "64"))]
 async fn sleeps_in_vain(client: &Client, silent: &UdpSocket, for_long: Duration) -> u64 {
     let uri = format!("coap://{}/", silent.local_addr().expect("it is bound"));
@@ -48,7 +48,7 @@ async fn sleeps_in_vain(client: &Client, silent: &UdpSocket, for_long: Duration)
                 received.expect("a request");
                 break request;
             }
-            // On a loaded machine the time can be over before the datagram leaves.
+            // On a loaded machine the timeout can expire before the datagram is sent.
             ended = &mut request => assert!(ended.expect("it ends").is_err()),
         }
     };
@@ -76,7 +76,7 @@ async fn the_thread_sleeps_when_nothing_is_outstanding() {
     let server = Server::builder().route("/t", get(async || "21.5")).bind("127.0.0.1:0").await.expect("it starts");
     let client = looking(LONG);
     client.get(format!("coap://{}/t", server.local_addr())).await.expect("a response");
-    // What the answer has made ready has its turn.
+    // Lets tasks run that the response has made ready.
     yield_now().await;
     let before = sleeps();
     tokio::time::sleep(Duration::from_millis(20)).await;
@@ -102,7 +102,7 @@ async fn nothing_is_looked_for_where_round_trips_take_longer() {
     assert!(sleeps_in_vain(&client, &far, Duration::from_millis(20)).await > 0);
 }
 
-/// How many turns another task had when each datagram came.
+/// Number of turns of another task when each datagram arrived.
 #[derive(Default)]
 struct Turns {
     so_far: AtomicU32,
@@ -119,7 +119,7 @@ impl Watcher for Turns {
 
 #[tokio::test]
 async fn others_have_turns_while_datagrams_arrive_that_nothing_answers() {
-    // Fewer than any socket has room for.
+    // Fewer than any socket buffer holds.
     const FLOOD: usize = 200;
     for longest in [Duration::ZERO, LONG] {
         let silent = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
@@ -130,7 +130,7 @@ async fn others_have_turns_while_datagrams_arrive_that_nothing_answers() {
         let (_, from) = silent.recv_from(&mut [0; 64]).await.expect("a request");
         let flooding = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
         for _ in 0..FLOOD {
-            // An ACK that nobody waits for.
+            // An unsolicited ACK.
             flooding.send_to(&[0x60, 0, 1, 2], from).expect("it is sent");
         }
         while turns.at_datagrams.lock().expect("nobody panics").len() < FLOOD {

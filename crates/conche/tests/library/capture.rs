@@ -1,4 +1,4 @@
-//! A capture has every datagram that a socket sent or received, with the headers that it would have had.
+//! A capture contains every datagram sent or received, with the headers that it would have had.
 
 #![cfg(feature = "pcapng")]
 
@@ -17,7 +17,7 @@ use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 use tokio::net::UdpSocket;
 
-/// What a capture has of a datagram.
+/// A captured datagram.
 struct Captured {
     at: Duration,
     from: SocketAddr,
@@ -46,7 +46,7 @@ fn read(path: &Path) -> Vec<Captured> {
     packets
 }
 
-/// Source, destination and what follows the header of IP.
+/// Returns source, destination and payload of an IP packet.
 fn addresses(packet: &[u8]) -> (IpAddr, IpAddr, &[u8]) {
     let v4 = |at: usize| Ipv4Addr::from_octets(packet[at..at + 4].try_into().expect("four bytes")).into();
     let v6 = |at: usize| Ipv6Addr::from_octets(packet[at..at + 16].try_into().expect("sixteen bytes")).into();
@@ -59,7 +59,7 @@ fn addresses(packet: &[u8]) -> (IpAddr, IpAddr, &[u8]) {
     }
 }
 
-/// A GET of a client that is bound to no address, from a server that is bound to none either.
+/// Captures a GET between an unbound client and an unbound server.
 async fn capture(path: &Path, host: &str) -> SocketAddr {
     let capture = Capture::new().write_to(File::create(path).expect("a new file")).expect("a writable file");
     let server = Server::builder().route("/hello", get(async || "world")).watch(capture.clone());
@@ -101,7 +101,7 @@ async fn retransmissions_have_a_comment() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("silent.pcapng");
     let capture = Capture::new().write_to(File::create(&path).expect("a new file")).expect("a writable file");
-    // Whose backoff lets all four leave.
+    // A controller whose backoff allows all four retransmissions.
     let client = Client::builder().controller(CoapDefault::default()).watch(capture.clone()).build().expect("defaults");
     let silent = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
     client.get(format!("coap://{}/", silent.local_addr().expect("it is bound"))).await.expect_err("nobody answers");
@@ -142,7 +142,7 @@ async fn wireshark_finds_the_response_to_each_request() {
         let codes: Vec<_> = lines.iter().map(|fields| fields[0]).collect();
         assert_eq!(codes, ["1", "1", "69", "69"], "{text}");
         assert!(lines[2..].iter().all(|fields| !fields[1].is_empty()), "{text}");
-        // 1 is "good".
+        // 1 means "good".
         assert!(lines.iter().all(|fields| fields[2] == "1"), "{text}");
     }
 }

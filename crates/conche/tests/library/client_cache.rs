@@ -1,6 +1,8 @@
-//! The client's cache over real loopback sockets: what it answers itself, and what it asks the server (RFC 7252 §5.6).
+//! The client's cache over loopback sockets: which requests it answers, and which it sends to the
+//! server (RFC 7252 §5.6).
 //!
-//! A paused clock may skip a retransmission timeout wherever a response is waited for, so ages are hundreds of seconds.
+//! A paused clock may skip a retransmission timeout while a response is awaited, so ages are
+//! hundreds of seconds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +14,7 @@ use conche::server::{Notifier, Request, Resource, Response, Router, get};
 use conche::{Client, Code, ContentFormat, OptionNumber, Server};
 use tokio::sync::Semaphore;
 
-/// A server and its URI, and how often its handler was asked.
+/// A server, its URI, and the number of handler runs.
 struct Origin {
     asked: Arc<AtomicU32>,
     uri: String,
@@ -20,7 +22,8 @@ struct Origin {
 }
 
 impl Origin {
-    /// It answers every method at `/` and `/other` with what `answer` makes of the request and how many came before.
+    /// Starts a server that answers every method at `/` and `/other` with `answer` of the request
+    /// and the number of earlier ones.
     async fn new(answer: impl Fn(&Request, u32) -> Response + Send + Sync + 'static) -> Self {
         let asked = Arc::<AtomicU32>::default();
         let (count, answer) = (Arc::clone(&asked), Arc::new(answer));
@@ -53,12 +56,12 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A representation that tells how many came before, fresh for so long.
+/// A representation with the number of earlier requests, fresh for `max_age` seconds.
 fn counted(n: u32, max_age: u64) -> Response {
     Response::new(Code::CONTENT).text(n.to_string()).max_age(seconds(max_age))
 }
 
-/// It came from the cache, and says this.
+/// Whether the response is from the cache, with this text.
 fn is_cached(answer: &Answer, text: &str) -> bool {
     answer.age().is_some() && answer.text() == Ok(text)
 }
@@ -217,7 +220,7 @@ async fn errors_are_kept_but_not_validated_and_unknown_success_is_not_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_to_prove_freshness_is_not_kept() {
-    // The client gives up after the third.
+    // The client stops after the third.
     let answer = |_: &Request, n| match n {
         0..3 => Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, b"prove"),
         3 => Response::new(Code::UNAUTHORIZED).text("3").max_age(seconds(1000)),
@@ -432,7 +435,7 @@ async fn a_state_that_is_fetched_after_its_notification_replaces_the_one_before(
         if n > 0 {
             notifier.notify();
             tokio::time::sleep(seconds(10)).await;
-            // It begins to be fetched; what came with the notification is a part of it.
+            // The notification brought only a part of the state; the rest is being fetched.
             let begun = tokio::time::timeout(Duration::ZERO, observation.next()).await;
             assert!(begun.is_err(), "{n}");
             let meanwhile = client.get(&uri).await.expect("a response");

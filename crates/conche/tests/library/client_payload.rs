@@ -1,4 +1,4 @@
-//! Values as payloads.
+//! JSON and CBOR values as payloads.
 
 #![cfg(all(feature = "json", feature = "cbor"))]
 
@@ -14,7 +14,7 @@ struct Reading {
     celsius: f32,
 }
 
-/// A server that sends back what it gets.
+/// A server that echoes payloads.
 async fn echo() -> (Server, String) {
     let echo = async |request: Request| {
         let format = request.content_format().unwrap_or(ContentFormat::OCTET_STREAM);

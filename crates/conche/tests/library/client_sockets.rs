@@ -1,4 +1,4 @@
-//! Which socket a client sends from, what it learns there, and what the operating system refuses.
+//! Selection of a client's socket, its ICMP errors, and sends that the operating system refuses.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use tokio::net::UdpSocket;
 
 const LOCALHOST: &str = "127.0.0.1:0";
 
-/// A server that tells its clients their addresses.
+/// A server that returns the client's address.
 async fn mirror() -> (Server, String) {
     let whoami = async |request: Request| request.peer().to_string();
     let server = Server::builder().route("/", get(whoami)).bind(LOCALHOST).await.expect("it starts");
@@ -81,7 +81,7 @@ async fn a_servers_client_sends_from_the_servers_socket_to_both_ip_versions() {
     assert!(response.from().is_ipv4(), "{}", response.from());
     let response = client.get(format!("coap://{}/", v6.local_addr())).await.expect("a response");
     assert_eq!(response.text(), Ok(format!("[::1]:{port}").as_str()));
-    // And it serves, also those that it has asked.
+    // The node also serves, including the peers of its own requests.
     let asked = Client::new().get(format!("coap://127.0.0.1:{port}/")).await.expect("a response");
     assert_eq!(asked.text(), Ok("node"));
     drop(node);
@@ -139,7 +139,7 @@ async fn what_is_known_of_a_path_can_be_asked_and_forgotten() {
 #[cfg(target_os = "linux")]
 #[tokio::test(start_paused = true)]
 async fn what_the_operating_system_refuses_to_send_fails_at_once_with_the_cause() {
-    // Nobody may send to everybody without asking for it (SO_BROADCAST).
+    // Broadcasting requires SO_BROADCAST.
     let failed = Client::new().get("coap://255.255.255.255/").await.expect_err("it is not sent");
     let Error::Send { source, transmissions: 0, .. } = &failed else { panic!("{failed}") };
     assert_eq!(source.kind(), io::ErrorKind::PermissionDenied);
@@ -149,7 +149,7 @@ async fn what_the_operating_system_refuses_to_send_fails_at_once_with_the_cause(
 #[cfg(target_os = "linux")]
 #[tokio::test(start_paused = true)]
 async fn with_retry_unreachable_a_closed_port_does_not_end_a_confirmable_request() {
-    // Nobody listens on it, and no client gets it for its own.
+    // A closed port that no client is assigned.
     let get = |retry| {
         let client = Client::builder()
             .controller(CoapDefault::default())
@@ -167,7 +167,7 @@ async fn with_retry_unreachable_a_closed_port_does_not_end_a_confirmable_request
     assert_eq!(failure(get(true).non().await.expect_err("it is closed")), (Failure::Unreachable, 1));
 }
 
-/// A controller that no list of names has: CoCoA that counts what leaves.
+/// A custom controller without a name: CoCoA that counts transmissions.
 #[derive(Clone, Debug)]
 struct Counting(Cocoa, Arc<AtomicU32>);
 

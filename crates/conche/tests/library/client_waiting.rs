@@ -1,4 +1,4 @@
-//! Requests that wait for their turn: in order, bounded, and held up by nobody else's.
+//! Queued requests: FIFO order, bounds, and independence of destinations.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 const LOCALHOST: &str = "127.0.0.1:0";
 
-/// A socket that swallows what it gets.
+/// A socket that never responds.
 async fn silence() -> (UdpSocket, String) {
     let socket = UdpSocket::bind(LOCALHOST).await.expect("loopback can be bound");
     let uri = format!("coap://{}/", socket.local_addr().expect("it is bound"));
@@ -26,7 +26,7 @@ fn client(limits: Limits, waiting: Waiting) -> Client {
     Client::builder().config(config).waiting(waiting).build().expect("legal settings")
 }
 
-/// All of 127.0.0.0/8 is the loopback's: one server on all addresses stands for many.
+/// All of 127.0.0.0/8 is loopback: one server on all addresses represents many.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn ten_thousand_gets_to_a_hundred_servers_are_all_answered() {
@@ -57,7 +57,7 @@ async fn a_gateway_asks_ten_thousand_devices_at_the_same_time() {
     }
 }
 
-/// The socket holds a part of them, and is read by a task of the same thread.
+/// The socket buffer holds only some of the requests, and a task of the same thread reads it.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn in_a_burst_of_requests_other_tasks_have_a_turn_before_a_socket_overflows() {
@@ -68,7 +68,7 @@ async fn in_a_burst_of_requests_other_tasks_have_a_turn_before_a_socket_overflow
     let mut requests = JoinSet::new();
     for n in 0..REQUESTS {
         let device = Ipv4Addr::from(0x7f01_0000 + n);
-        // What is lost does not come again.
+        // Lost requests are not retransmitted.
         let request = client.get(format!("coap://{device}:{port}/t")).reliability(Reliability::NeverConfirmable);
         requests.spawn(request.send());
     }
@@ -195,7 +195,7 @@ async fn beyond_the_bound_on_waiting_requests_fail_and_name_the_setting() {
     let (silent, there) = silence().await;
     let client = client(Limits::default(), Waiting { per_destination: 3, ..Waiting::default() });
     let waiting: Vec<_> = (0..4).map(|_| tokio::spawn(client.get(&there).send())).collect();
-    // One of four requests that join at once finds the line full, unless the first has left by then.
+    // One of four requests that join at once is refused, unless the first has been sent by then.
     silent.recv(&mut [0; 64]).await.expect("the first of them");
     let _more: Vec<_> = (0..3).map(|_| tokio::spawn(client.get(&there).send())).collect();
     tokio::task::yield_now().await;

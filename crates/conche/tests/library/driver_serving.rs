@@ -1,4 +1,4 @@
-//! How the driver runs handlers, ends, and keeps to what it is told of each datagram.
+//! How the driver runs handlers, shuts down, and uses the metadata of datagrams.
 
 use std::net::UdpSocket as BlockingSocket;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 const LOCALHOST: &str = "127.0.0.1:0";
 
-/// A handler that waits at a gate, and what tells how many have started.
+/// A handler that waits at a gate, the gate, and a counter of started handlers.
 fn gated() -> (impl Handler<(), ()> + Clone, Arc<Semaphore>, Arc<Semaphore>) {
     let (gate, started) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let (held, start) = (Arc::clone(&gate), Arc::clone(&started));
@@ -34,7 +34,7 @@ fn separate_at_once() -> EndpointConfig {
 async fn a_shutdown_answers_acknowledged_requests_whose_handlers_do_not_end() {
     for (name, within) in [("two seconds", Duration::from_secs(2)), ("no time at all", Duration::ZERO)] {
         let (wait, _gate, started) = gated();
-        // The clock of this test stands still, and so cannot wait for the answer to a ping.
+        // The paused clock cannot wait for the response to a ping.
         let config = EndpointConfig { source_validation: SourceValidation::Off, ..separate_at_once() };
         let server = Server::builder().config(config).route("/", get(wait)).bind(LOCALHOST).await;
         let server = server.expect("it starts");
@@ -51,7 +51,7 @@ async fn a_shutdown_answers_acknowledged_requests_whose_handlers_do_not_end() {
 
 #[tokio::test]
 async fn a_shutdown_does_not_deny_what_a_handler_has_done() {
-    // Which of what comes at the same time is looked at first is random.
+    // The order in which simultaneous events are handled is random.
     for _ in 0..30 {
         let (wait, gate, started) = gated();
         let server = Server::builder().route("/", get(wait)).bind(LOCALHOST).await.expect("it starts");
@@ -73,7 +73,7 @@ async fn a_shutdown_waits_for_the_line_of_the_servers_client() {
     let client = server.client();
     let request = || Box::pin(client.get(format!("coap://{}/", other.local_addr())).send());
     let (mut first, mut second) = (request(), request());
-    // The first one's turn is now, the second one's is not.
+    // The first has a permit, the second does not.
     for waiting in [&mut first, &mut second] {
         tokio::select! {
             biased;
@@ -98,7 +98,7 @@ async fn a_shutdown_ends_as_soon_as_its_farewells_are_acknowledged() {
     tokio::time::pause();
     let start = tokio::time::Instant::now();
     server.shutdown(Duration::from_secs(100)).await;
-    // Handlers have all the time but the farewell's 5 s.
+    // Handlers have all the time except the last 5 s.
     assert!((Duration::from_secs(95)..Duration::from_secs(96)).contains(&start.elapsed()), "{:?}", start.elapsed());
     assert_eq!(pending.await.expect("no panic").expect("a response").code(), Code::SERVICE_UNAVAILABLE);
 }
@@ -116,7 +116,7 @@ async fn handlers_that_wait_do_not_keep_quick_ones_from_running() {
     };
     let quick = get(async || "quick").post(count);
     let router = Router::new().route("/slow", get(wait)).route("/quick", quick);
-    // Of which the clients of one prefix have half.
+    // The clients of one prefix have half of this.
     let server = Server::builder().concurrency(4).router(router).bind(LOCALHOST).await.expect("it starts");
     let uri = |path: &str| format!("coap://{}{path}", server.local_addr());
     let slow: Vec<_> = (0..2).map(|_| tokio::spawn(Client::new().get(uri("/slow")).send())).collect();
@@ -163,7 +163,7 @@ async fn a_handler_that_waits_for_nothing_is_not_refused_however_often_it_might_
     let often = async || {
         let free = Semaphore::new(1);
         for _ in 0..1000 {
-            // Tokio has a task that does this often give way to others.
+            // tokio's cooperative budget makes such a task yield often.
             drop(free.acquire().await);
         }
         "done"
@@ -245,7 +245,7 @@ async fn no_datagram_is_lost_when_they_come_faster_than_the_endpoint_is_polled()
     let server =
         Server::builder().config(config).route("/", get(async || "")).bind(LOCALHOST).await.expect("it starts");
     let socket = BlockingSocket::bind(LOCALHOST).expect("loopback can be bound");
-    // All of them are there before the server's task looks.
+    // All of them are queued before the server's task runs.
     for id in 0..200 {
         socket.send_to(&[0x40, 0x01, 0, id], server.local_addr()).expect("it is sent");
     }
@@ -258,7 +258,7 @@ async fn no_datagram_is_lost_when_they_come_faster_than_the_endpoint_is_polled()
     }
 }
 
-/// A separate response to a socket that is closed meanwhile.
+/// A separate response to a socket that was closed meanwhile.
 #[cfg(target_os = "linux")]
 #[tokio::test(start_paused = true)]
 async fn an_icmp_error_ends_a_separate_response_whatever_the_server_is_bound_to() {
@@ -291,10 +291,10 @@ async fn a_server_that_has_joined_no_group_does_not_answer_multicast() {
     socket.bind(&std::net::SocketAddr::from((loopback, 0)).into()).expect("loopback can be bound");
     let socket = UdpSocket::from_std(socket.into()).expect("there is a runtime");
     for datagram in [&b"\x51\x01\x00\x07\x01\xb7nothing"[..], b"\x40\x00\x00\x08"] {
-        // Where the loopback takes no multicast, nothing can arrive.
+        // Without multicast on the loopback, nothing arrives.
         let _ = socket.send_to(datagram, ("224.0.0.1", port)).await;
     }
-    // What is sent last is answered first.
+    // The last request is answered first.
     socket.send_to(b"\x40\x00\x00\x09", ("127.0.0.1", port)).await.expect("it is sent");
     let mut reply = [0; 64];
     let length = socket.recv(&mut reply).await.expect("a reply");

@@ -1,4 +1,4 @@
-//! Client and server that agree on their keys (EDHOC, RFC 9528; RFC 9668), over the loopback.
+//! EDHOC between client and server (RFC 9528; RFC 9668), over the loopback.
 
 use std::future::IntoFuture;
 use std::net::UdpSocket;
@@ -38,7 +38,7 @@ pub(crate) async fn server(party: Party) -> Server {
     server.bind(own_address()).await.expect("the loopback can be bound")
 }
 
-/// A server at the address of another, which has forgotten everything.
+/// A server at the address of another, without its state.
 pub(crate) async fn restarted(first: Server, party: Party) -> Server {
     let address = first.local_addr();
     first.shutdown(Duration::ZERO).await;
@@ -66,9 +66,9 @@ async fn a_handler_learns_who_has_agreed_on_keys_in_two_round_trips_or_one() {
         for _ in 0..3 {
             assert_eq!(client.get(uri("/who")).await.expect("an answer").text().expect("a text"), "lamp-7");
         }
-        // Messages of EDHOC, and requests: a combined one is both.
+        // EDHOC messages and requests: a combined one is both.
         assert_eq!(sent_at_first(&client).await, if combined { 1 + 3 } else { 2 + 3 });
-        // What nobody acknowledges brings nothing.
+        // A Non-confirmable request does not carry message_3.
         let other = self::client(lamp.clone().combined(combined));
         assert_eq!(other.get(uri("/who")).non().await.expect("an answer").text().expect("a text"), "lamp-7");
         assert_eq!(sent_at_first(&other).await, 2 + 1);
@@ -112,7 +112,7 @@ async fn requests_that_come_at_once_agree_on_keys_once_and_large_ones_go_with_th
     for (n, size) in sizes.collect::<Vec<_>>().into_iter().enumerate() {
         assert_eq!(size.await.expect("it does not panic"), (n * 70).to_string());
     }
-    // In blocks, of which the first one brings message_3.
+    // Block-wise: the first block carries message_3.
     let (lamp, hall) = parties();
     let (server, client) = (self::server(hall).await, self::client(lamp.combined(true)));
     let uri = format!("coap://{}/size", server.local_addr());
@@ -127,7 +127,8 @@ async fn who_is_not_known_and_who_has_another_key_agrees_on_nothing() {
     let (lamp, hall) = parties();
     let server = server(hall.clone()).await;
     let uri = format!("coap://{}/who", server.local_addr());
-    // Unknown to the server; a known name with another key; a server that is unknown to the client.
+    // A client unknown to the server; a known key ID with another key; a server unknown to the
+    // client.
     let known = hall_of(&hall);
     let stranger = Party::new(own(b"\x09", "mallory")).with_peer(known.clone()).expect("one alone");
     let impostor = Party::new(own(b"\x01", "lamp-7")).with_peer(known).expect("one alone");
@@ -152,7 +153,7 @@ async fn who_is_not_known_and_who_has_another_key_agrees_on_nothing() {
     assert_eq!(client(lamp).get(&uri).await.expect("an answer").text().expect("a text"), "lamp-7");
 }
 
-/// What the client has to know.
+/// Returns the server's credential, which the client must know.
 fn hall_of(party: &Party) -> Credential {
     party.own().credential().clone()
 }
@@ -181,7 +182,7 @@ async fn who_asks_with_non_confirmable_requests_alone_learns_of_a_restart_too() 
     assert_eq!(client.get(&uri).non().await.expect("an answer").text().expect("a text"), "lamp-7");
 }
 
-/// Whoever is answered 4.01 without an error has asked without protection.
+/// A 4.01 response without an error would be to an unprotected request.
 #[tokio::test]
 async fn no_request_leaves_unprotected_while_others_find_that_the_keys_are_gone() {
     let (lamp, hall) = parties();
@@ -229,7 +230,7 @@ async fn what_is_observed_goes_on_with_other_keys_when_the_server_has_lost_those
     let uri = format!("coap://{}/t", server.local_addr());
     let mut observation = client(lamp.clone()).observe(&uri);
     assert!(observation.next().await.is_some_and(|state| state.is_ok()));
-    // As many newer contexts take its place.
+    // The same number of newer contexts replaces it.
     for _ in 0..conche::edhoc::CONTEXTS {
         assert_eq!(client(lamp.clone()).get(&uri).await.expect("an answer").code(), Code::CONTENT);
     }
@@ -237,7 +238,7 @@ async fn what_is_observed_goes_on_with_other_keys_when_the_server_has_lost_those
     assert_eq!((next.code(), observation.end()), (Code::CONTENT, None));
 }
 
-/// Asks the server for EDHOC with what may be no message of it.
+/// Sends arbitrary EDHOC payloads to the server.
 struct Raw(UdpSocket, u16);
 
 impl Raw {
@@ -248,7 +249,7 @@ impl Raw {
         Self(socket, 0)
     }
 
-    /// The answer to a Confirmable POST, with a value of Echo.
+    /// Returns the response to a Confirmable POST with an Echo value.
     fn post_with(&mut self, payload: &[u8], echo: Option<&[u8]>) -> OwnedMessage {
         self.1 += 1;
         let body = Body::builder().path("/.well-known/edhoc").uint(OptionNumber::CONTENT_FORMAT, 65);
@@ -259,7 +260,7 @@ impl Raw {
         self.tell(post.expect("short").view().as_bytes())
     }
 
-    /// The answer to a datagram.
+    /// Returns the response to a datagram.
     fn tell(&mut self, datagram: &[u8]) -> OwnedMessage {
         self.0.send(datagram).expect("it can be sent");
         let mut buffer = [0; 1500];
@@ -267,7 +268,7 @@ impl Raw {
         OwnedMessage::pooled(Message::decode(&buffer[..length]).expect("a message"), &mut MessagePool::new())
     }
 
-    /// The answer to somebody who is there.
+    /// Returns the response after answering an Echo challenge.
     fn post(&mut self, payload: &[u8]) -> (Code, Vec<u8>) {
         let mut answer = self.post_with(payload, None);
         if let Some(echo) = answer.option(OptionNumber::ECHO).map(<[u8]>::to_vec) {
@@ -277,7 +278,7 @@ impl Raw {
     }
 }
 
-/// message_1 of RFC 9529 §3 with our suite alone, and this identifier.
+/// message_1 of RFC 9529 §3 with only our suite, and this identifier.
 pub(crate) fn message_1(c_i: u8) -> Vec<u8> {
     let g_x = b"\x8a\xf6\xf4\x30\xeb\xe1\x8d\x34\x18\x40\x17\xa9\xa1\x1b\xf5\x11\xc8\xdf\xf8\xf8\x34\x73\x0b\x96\xc1\xb7\xc8\xdb\xca\x2f\xc3\xb6";
     [&b"\xf5\x03\x02\x58\x20"[..], g_x, &[c_i]].concat()
@@ -301,14 +302,14 @@ async fn strangers_fill_no_more_than_half_and_what_is_no_message_is_refused() {
         assert_eq!(raw.post(wrong).0, Code::BAD_REQUEST, "{wrong:02x?}");
     }
     assert_eq!(raw.post(&[&[0xf5][..], &vec![3; 1000]].concat()).0, Code::BAD_REQUEST);
-    // The same message again, and the same identifier, are other exchanges.
+    // The same message again, with the same identifier, starts another exchange.
     let (first, second) = (raw.post(&message_1(0x37)), raw.post(&message_1(0x37)));
     assert_eq!((first.0, second.0), (Code::CHANGED, Code::CHANGED));
     assert_ne!(first.1, second.1);
     let begun = 2 + (0..1000).filter(|_| raw.post(&message_1(0x37)).0 == Code::CHANGED).count();
     assert_eq!(begun, 256 + 64, "those for which nothing has to be shown, and those of a host");
     assert_eq!(raw.post(&message_1(0x37)).0, Code::SERVICE_UNAVAILABLE);
-    // Its neighbours of the same /16 do not wait.
+    // Its neighbours in the same /16 are not limited.
     let other = Client::builder().bind(([127, 0, 0, 3], 0).into()).edhoc(lamp).build().expect("legal settings");
     let uri = format!("coap://{}/who", server.local_addr());
     assert_eq!(other.get(uri).await.expect("an answer").text().expect("a text"), "lamp-7");
@@ -330,9 +331,9 @@ async fn once_a_quarter_is_taken_who_does_not_show_where_it_is_begins_nothing() 
     }
     assert_eq!(elsewhere.post_with(&message_1(0x37), Some(&echo)).code(), Code::UNAUTHORIZED, "it was another's");
     assert_eq!(raw.post_with(&message_1(0x37), Some(&echo)).code(), Code::CHANGED);
-    // Nothing is asked of who ends an exchange.
+    // message_3 is not challenged.
     assert_eq!(raw.post_with(b"\x43\x01\x02\x03\x40", None).code(), Code::BAD_REQUEST);
-    // A client answers what it is asked by itself.
+    // A client answers the challenge automatically.
     let uri = format!("coap://{}/who", server.local_addr());
     assert_eq!(client(lamp).get(uri).await.expect("an answer").text().expect("a text"), "lamp-7");
 }

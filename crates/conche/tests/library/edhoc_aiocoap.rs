@@ -1,5 +1,5 @@
-//! Keys that aiocoap and conche agree on (EDHOC, RFC 9528; RFC 9668), in both roles, over the loopback. aiocoap computes them with its
-//! own `lakers`.
+//! EDHOC between aiocoap and conche (RFC 9528; RFC 9668), in both roles, over the loopback. aiocoap
+//! uses its own implementation, `lakers`.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
@@ -14,7 +14,7 @@ use crate::own_address::own_address;
 
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../interop/aiocoap/edhoc.py");
 
-/// aiocoap with what its OSCORE needs, in the Python that the variable names.
+/// Runs aiocoap with its OSCORE extra, in the Python that the variable names.
 fn aiocoap(arguments: &[&str]) -> Command {
     let python = std::env::var("CONCHE_AIOCOAP").expect("CONCHE_AIOCOAP names a Python with aiocoap[oscore]");
     let mut command = Command::new(python);
@@ -22,12 +22,12 @@ fn aiocoap(arguments: &[&str]) -> Command {
     command
 }
 
-/// Killed when the test ends, however it ends.
+/// A process, killed when the test ends.
 struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // If it has ended by itself, so much the better.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -46,7 +46,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// What the program takes: the private key, its credential, and that of the other end.
+/// Arguments of the program: the private key, its credential, and the other end's credential.
 fn told(own: &Own, other: &Own) -> [String; 3] {
     [hex(&*own.key().to_bytes()), hex(own.credential().as_slice()), hex(other.credential().as_slice())]
 }

@@ -1,4 +1,4 @@
-//! Keys that were agreed on (EDHOC, RFC 9528; RFC 9668) while messages are held back, and while handlers take their time.
+//! EDHOC (RFC 9528; RFC 9668) with held messages and slow handlers.
 
 use std::collections::HashSet;
 use std::future::IntoFuture;
@@ -19,10 +19,10 @@ use tokio::time::timeout;
 use crate::between::{Act, Foe, LONG, Toward};
 use crate::edhoc::{parties, restarted, sent_at_first, server};
 
-/// So long a client waits whose request is lost.
+/// Timeout of a request that is lost.
 const SHORT: Duration = Duration::from_millis(300);
 
-/// Several requests may be under way at a time.
+/// A client with several outstanding requests.
 fn hasty() -> conche::client::ClientBuilder {
     let mut config = EndpointConfig::default();
     config.transmission.nstart = 4;
@@ -38,7 +38,7 @@ async fn an_error_that_comes_late_for_earlier_keys_leaves_the_new_ones_as_they_a
     let (uri, client) = (format!("coap://{}/who", foe.address), hasty().edhoc(lamp).build().expect("legal settings"));
     assert_eq!(client.get(&uri).await.expect("an answer").code(), Code::CONTENT);
     let _second = restarted(first, hall).await;
-    // Two requests with the keys that are lost, and both errors are kept back.
+    // Two requests with lost keys; both error responses are held.
     foe.act(Toward::Client, 0, Act::Hold);
     let early = tokio::spawn(client.get(&uri).into_future());
     foe.holds(Toward::Client, 1).await;
@@ -60,7 +60,7 @@ async fn an_error_that_comes_late_for_earlier_keys_leaves_the_new_ones_as_they_a
     assert_eq!(sent_at_first(&client).await, before + 1, "nothing had to be agreed on");
 }
 
-/// A server of something that is observed, and of something that takes its time.
+/// A server with an observable and a slow resource.
 async fn observed(party: conche::edhoc::Party, at: &str, gate: &Arc<Semaphore>) -> (Server, Notifier) {
     let (notifier, gate) = (Notifier::new(), Arc::clone(gate));
     let slow = move || {
@@ -86,7 +86,7 @@ async fn what_is_observed_goes_on_at_once_when_another_request_finds_that_the_ke
     let (uri, client) = (format!("coap://{}/t", foe.address), hasty().edhoc(lamp).build().expect("legal settings"));
     let mut observation = client.observe(&uri);
     assert!(observation.next().await.is_some_and(|state| state.is_ok()));
-    // Nobody hears that it ends.
+    // The end is not reported.
     foe.act(Toward::Client, 0, Act::Hold);
     first.shutdown(Duration::ZERO).await;
     foe.holds(Toward::Client, 1).await;
@@ -95,7 +95,7 @@ async fn what_is_observed_goes_on_at_once_when_another_request_finds_that_the_ke
     let error = client.get(&uri).await.expect_err("the keys are gone");
     assert!(matches!(error, Error::Failed { failure: Failure::NotAuthenticated(_), .. }), "{error:?}");
     assert_eq!(client.get(&uri).await.expect("with new keys").code(), Code::CONTENT);
-    // What is known is fresh for a minute.
+    // The cached state is fresh for a minute.
     for _ in 0..2 {
         let next = timeout(LONG, observation.next()).await.expect("not silent").expect("not over").expect("a state");
         assert_eq!((next.code(), observation.end()), (Code::CONTENT, None));
@@ -166,7 +166,7 @@ async fn of_the_destinations_without_anything_under_way_the_one_used_least_latel
             [1, agreed],
             "the second one has made room, not the first"
         );
-        // With all of them something is under way.
+        // All of them have outstanding requests.
         let before = sent().await;
         let slow: Vec<_> = [1, 2].map(|n| tokio::spawn(client.get(uri(n, "/slow")).into_future())).into();
         while sent().await < before + 2 {
@@ -187,7 +187,7 @@ async fn of_the_destinations_without_anything_under_way_the_one_used_least_latel
     }
 }
 
-/// Whoever is about to ask is not robbed of the keys that it has just agreed on.
+/// Keys that a request has just exchanged are not evicted before it uses them.
 #[tokio::test(flavor = "multi_thread")]
 async fn where_destinations_contend_for_room_all_are_answered_or_told_that_there_is_none() {
     let (lamp, hall) = parties();
@@ -212,7 +212,7 @@ async fn where_destinations_contend_for_room_all_are_answered_or_told_that_there
     assert!(answered > 0, "there is room for one");
 }
 
-/// With the request the client's keys come, too.
+/// A client that combines message_3 with its first request.
 fn combined(party: conche::edhoc::Party) -> Client {
     hasty().edhoc(party.combined(true)).build().expect("legal settings")
 }
@@ -230,11 +230,11 @@ async fn what_was_to_bring_keys_and_did_not_leaves_none_that_the_server_never_ha
     let uri = format!("coap://{}/who", foe.address);
     for given_up in [false, true] {
         let client = combined(lamp.clone());
-        // It does not fit.
+        // The request is too large.
         let long = (0..5).fold(client.get(&uri), |request, _| request.query(&"x".repeat(250)));
         let refused = long.await.expect_err("more than a message has");
         assert!(matches!(refused, Error::Refused(RequestError::TooLarge { .. })), "{refused:?}");
-        // It is lost, and its client waits no more.
+        // The request is lost, and its client times out.
         foe.act(Toward::Server, 1, Act::Block);
         let request = client.get(&uri).timeout(if given_up { LONG } else { SHORT });
         let answer = timeout(SHORT, request.into_future()).await;
@@ -252,7 +252,7 @@ async fn who_waits_for_the_same_keys_waits_for_no_handler() {
     let opened = Arc::clone(&gate);
     let slow = move || {
         let opened = Arc::clone(&opened);
-        // Each opening is for one.
+        // Each permit is for one request.
         async move { opened.acquire().await.map(SemaphorePermit::forget).map_or("closed", |()| "open") }
     };
     let name = async |who: Identity| who.to_string();
@@ -263,7 +263,7 @@ async fn who_waits_for_the_same_keys_waits_for_no_handler() {
         let (client, before) = (combined(lamp.clone()), server.stats().await.requests_received);
         let slow = client.get(uri("/slow"));
         let slow = tokio::spawn(if confirmable { slow } else { slow.non() }.into_future());
-        // The messages of EDHOC, and the request, with which the last one comes or not.
+        // The EDHOC messages and the request, which may carry the last of them.
         while server.stats().await.requests_received < before + if confirmable { 2 } else { 3 } {
             tokio::task::yield_now().await;
         }
@@ -284,7 +284,7 @@ async fn a_body_may_wait_for_another_request_to_the_same_server() {
     let upload = client.post(format!("{uri}/size")).send_stream(conche::body::from_reader(body));
     let upload = tokio::spawn(upload);
     source.write_all(&[b'x'; 3_000]).await.expect("there is room");
-    // The messages of EDHOC, and the first block.
+    // The EDHOC messages and the first block.
     while server.stats().await.datagrams_received < 3 {
         tokio::task::yield_now().await;
     }
@@ -301,13 +301,14 @@ async fn a_body_in_blocks_has_brought_the_keys_once_its_first_block_is_answered(
     let server = server(hall).await;
     let foe = Foe::before(server.local_addr()).await;
     let (uri, client) = (format!("coap://{}", foe.address), combined(lamp));
-    // message_1 passes, and the first block with message_3; the second one is kept back, and what comes beside it.
+    // message_1 passes, and the first block with message_3; the second block and a concurrent
+    // request are held.
     foe.act(Toward::Server, 2, Act::Hold);
     let upload = client.post(format!("{uri}/size")).payload(ContentFormat::TEXT_PLAIN, "x".repeat(5_000));
     let upload = tokio::spawn(upload.into_future());
     foe.holds(Toward::Server, 1).await;
     let asked = tokio::spawn(client.get(format!("{uri}/who")).into_future());
-    // Copies are the same bytes.
+    // Retransmissions are equal datagrams.
     let requests = || foe.seen().into_iter().filter(|(toward, _)| *toward == Toward::Server).collect::<HashSet<_>>();
     let beside = async {
         while requests().len() < 4 {

@@ -1,4 +1,4 @@
-//! The event log is qlog in JSON text sequences, and tells what happened.
+//! The event log is qlog in JSON text sequences, with the expected events.
 
 #![cfg(feature = "event-log")]
 
@@ -33,7 +33,7 @@ impl File {
     }
 }
 
-/// The header and the events of a log that is finished, none of which was lost.
+/// Returns the header and the events of a finished log, of which none was lost.
 async fn finished(log: &Recorder, file: &File) -> (Value, Vec<Value>) {
     let recorded = log.finish().await.expect("memory can be written");
     assert_eq!(recorded.lost, 0);
@@ -144,7 +144,7 @@ async fn what_is_dropped_is_logged_with_the_reason() {
     let server = Server::builder().watch(log.clone()).bind("127.0.0.1:0").await.expect("loopback can be bound");
     let peer = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
     peer.connect(server.local_addr()).await.expect("it is a local address");
-    // Two bytes, an acknowledgement of nothing, and a request twice, which is answered both times.
+    // Two bytes, an unsolicited acknowledgement, and a duplicated request that is answered twice.
     let (short, stray, request) = (&b"\x40\x01"[..], &b"\x60\0\x12\x34"[..], &b"\x40\x01\x12\x35"[..]);
     for datagram in [short, stray, request, request] {
         peer.send(datagram).await.expect("it can be sent");
@@ -189,7 +189,7 @@ async fn what_goes_through_a_session_is_logged_as_what_does_not() {
     assert!(events.iter().all(|event| event["data"]["peer"] == json!(there)), "{events:?}");
     assert!(of(&events, metrics)[1]["smoothed_rtt"].is_number(), "{events:?}");
     let (_, events) = finished(&server_log, &at_server).await;
-    // Whoever answers at once has no state of a path.
+    // A server that responds at once has no path state.
     assert_eq!(names(&events), [message[1], message[0]]);
 }
 
@@ -204,7 +204,7 @@ async fn what_is_dropped_of_a_session_is_logged_with_the_reason() {
     let there = server.local_addr();
     let relay = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
     let between = relay.local_addr().expect("it is bound");
-    // What the server sends after the handshake does not arrive, so that the request comes again.
+    // The server's first response after the handshake is lost, so the request is retransmitted.
     let passes = tokio::spawn(async move {
         let (mut buffer, mut client, mut application_data) = ([0; 2048], None, 0);
         loop {

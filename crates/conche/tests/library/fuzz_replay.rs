@@ -1,4 +1,4 @@
-//! The seeds of the fuzz target, replayed: what fuzzing once found, and the corpus that it starts from, stay sound.
+//! Replays the seeds of the fuzz target: earlier findings and the initial corpus.
 
 #[path = "../../../../fuzz/bodies/credentials.rs"]
 mod body;

@@ -1,4 +1,4 @@
-//! Client and server on real loopback sockets: what a user of the crate relies on.
+//! Guarantees of client and server, over loopback sockets.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ fn uri(server: &Server, path: &str) -> String {
     format!("coap://{}{path}", server.local_addr())
 }
 
-/// A socket that swallows what it gets.
+/// A socket that never responds.
 async fn silence() -> (UdpSocket, String) {
     let socket = UdpSocket::bind(LOCALHOST).await.expect("loopback can be bound");
     let uri = format!("coap://{}/", socket.local_addr().expect("it is bound"));
@@ -26,7 +26,7 @@ async fn silence() -> (UdpSocket, String) {
 
 type Wait = Pin<Box<dyn Future<Output = Result<&'static str, Code>> + Send>>;
 
-/// A handler that says that it has started and then waits until it may finish.
+/// A handler that signals its start and then waits at a gate.
 fn gated() -> (impl Fn() -> Wait + Send + Sync + Clone + 'static, Arc<Semaphore>, Arc<Notify>) {
     let (gate, started) = (Arc::new(Semaphore::new(0)), Arc::new(Notify::new()));
     let (held, start) = (Arc::clone(&gate), Arc::clone(&started));
@@ -69,7 +69,7 @@ async fn ipv6_and_names_work_and_a_name_falls_back_to_its_next_address() {
     let client = Client::new();
     let v6 = greet().bind("[::1]:0").await.expect("it starts");
     assert_eq!(client.get(uri(&v6, "/")).await.expect("a response").text(), Ok("hello"));
-    // Wherever localhost resolves to ::1 first, nobody listens there.
+    // Where localhost resolves to ::1 first, that address is unreachable.
     let v4 = greet().bind(LOCALHOST).await.expect("it starts");
     let name = format!("coap://localhost:{}/", v4.local_addr().port());
     let response = client.get(name).timeout(Duration::from_secs(20)).await.expect("a response");
@@ -98,7 +98,7 @@ async fn a_server_answers_from_the_address_that_it_was_asked_at() {
         let router = Router::new().route("/", get(async || "hello")).route("/slow", get(slow));
         let server = Server::builder().router(router).config(config).bind(unspecified).await.expect("it starts");
         let port = server.local_addr().port();
-        // All of 127.0.0.0/8 is the loopback's; a reply that does not care comes from 127.0.0.1.
+        // All of 127.0.0.0/8 is loopback; a reply without an explicit source comes from 127.0.0.1.
         let client = Client::new();
         for (path, content) in [("/", "hello"), ("/slow", "slow")] {
             let response = client.get(format!("coap://127.1.2.3:{port}{path}")).timeout(Duration::from_secs(10)).await;
@@ -111,7 +111,7 @@ async fn a_server_answers_from_the_address_that_it_was_asked_at() {
 #[tokio::test]
 async fn a_port_where_nobody_listens_is_reported_without_a_retransmission() {
     for localhost in ["127.0.0.1:0", "[::1]:0"] {
-        // Nobody listens on it, and no client gets it for its own.
+        // A closed port that no client is assigned.
         let address = SocketAddr::new(localhost.parse::<SocketAddr>().expect("an address").ip(), 1);
         match Client::new().get(format!("coap://{address}/")).await {
             Err(Error::Failed { failure: Failure::Unreachable, course, peer }) => {
@@ -141,7 +141,7 @@ async fn a_slow_handler_becomes_a_separate_response() {
     let response = client.get(uri(&server, "/slow")).await.expect("a response");
     assert_eq!(response.text(), Ok("at last"));
     assert!(response.acknowledged_after() < response.course().elapsed, "{:?}", response.course());
-    // The separate response is an exchange of the server's own.
+    // The separate response is the server's own exchange.
     assert_eq!(server.stats().await.exchanges, 1);
 }
 
@@ -188,7 +188,7 @@ async fn dropping_a_request_frees_its_slot_at_once() {
     let (silent, there) = silence().await;
     let client = Client::new();
     let mut datagram = [0; 64];
-    // NSTART is 1: the second request leaves only if the first one's slot is free.
+    // NSTART is 1: the second request is sent only once the first one's slot is free.
     let first = tokio::spawn(client.get(&there).query("first").send());
     silent.recv(&mut datagram).await.expect("the first request");
     first.abort();
@@ -272,7 +272,7 @@ async fn requests_to_many_peers_go_through_one_socket() {
         }
         sockets
     };
-    // None of them answers, so the window of their path would stay at 4.
+    // None of them responds, so the window of their path would stay at 4.
     let client = Client::builder().share_paths(false).build().expect("legal settings");
     let addresses: Vec<SocketAddr> = sockets.iter().map(|socket| socket.local_addr().expect("it is bound")).collect();
     let requests: Vec<_> =

@@ -1,5 +1,5 @@
 //! LwM2M over `coaps` with Eclipse Leshan, as device and as server, with a pre-shared key and with
-//! certificates. The programs on Leshan are `interop/leshan/`.
+//! certificates. The Leshan programs are in `interop/leshan/`.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -16,12 +16,12 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 const CREDENTIALS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../interop/credentials");
 
-/// SenML JSON (RFC 8428), as LwM2M 1.1 has it.
+/// SenML JSON (RFC 8428), as in LwM2M 1.1.
 const SENML_JSON: ContentFormat = ContentFormat(110);
 
 const MODES: [&str; 2] = ["psk", "mutual"];
 
-/// A program on Leshan, and the lines that it prints. Killed when the test ends, however it ends.
+/// A Leshan program, and the lines that it prints. Killed when the test ends.
 struct Leshan {
     process: Child,
     lines: UnboundedReceiver<String>,
@@ -32,7 +32,7 @@ impl Leshan {
         let class_path = std::env::var("CONCHE_LESHAN").expect("CONCHE_LESHAN is the class path of interop/leshan");
         let mut command = Command::new("java");
         command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", &class_path, program]).args(arguments);
-        // It ends with its standard input.
+        // The program ends with its standard input.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn().expect("java starts");
         let stdout = process.stdout.take().expect("it is piped");
@@ -43,7 +43,7 @@ impl Leshan {
         Self { process, lines }
     }
 
-    /// Waits for a line that begins like this, and returns the rest of it.
+    /// Waits for a line that begins with this, and returns the rest of it.
     async fn line(&mut self, beginning: &str) -> String {
         let found = async {
             loop {

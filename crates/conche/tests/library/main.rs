@@ -1,5 +1,5 @@
-//! The library as an application uses it, a module for each part. One program, since each that links tokio takes seconds to
-//! build; what needs a process of its own is a program beside this.
+//! Integration tests of the library, a module for each part. One binary, since each binary with
+//! tokio takes seconds to link; tests that need their own process are separate binaries.
 
 #![allow(missing_docs, reason = "a test")]
 

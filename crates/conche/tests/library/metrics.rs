@@ -1,4 +1,4 @@
-//! Metrics are OpenMetrics text, with counters, what is held, and as many destinations as were asked for.
+//! Metrics are OpenMetrics text, with counters, gauges and the requested number of destinations.
 
 #![cfg(feature = "metrics")]
 
@@ -8,14 +8,14 @@ use conche::server::get;
 use conche::{Client, Server};
 use tokio::net::UdpSocket;
 
-/// The sample of this name with this label, if any.
+/// Returns the sample of this name and labels, if any.
 fn sample(text: &str, name: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
     Some(line.parse().expect("a number"))
 }
 
-/// Checks what OpenMetrics 1.0 says of every exposition: families are declared once and before their samples, whose names
-/// have the suffix of their type and unit, and no sample comes twice.
+/// Checks rules of OpenMetrics 1.0 for every exposition: families are declared once and before
+/// their samples, whose names have the suffix of their type and unit, and no sample is repeated.
 fn check(text: &str) {
     let (mut families, mut samples) = (BTreeSet::new(), BTreeSet::new());
     let mut family = ("", "");
@@ -78,7 +78,7 @@ async fn no_more_destinations_are_told_than_were_asked_for_and_the_busiest_first
     let busy = silent.local_addr().expect("it is bound");
     let server = Server::builder().bind("127.0.0.1:0").await.expect("loopback can be bound");
     for host in ["127.0.0.1", "127.0.0.2"] {
-        // The second address is not the server's: its request fails. Both have state afterwards.
+        // The second address is not the server's, so its request fails. Both have state afterwards.
         let uri = format!("coap://{host}:{}/", server.local_addr().port());
         let _ = client.get(uri).await;
     }
@@ -111,7 +111,7 @@ async fn a_session_is_told_under_its_address_and_once_after_another_has_followed
     let there = own_address();
     for _ in 0..2 {
         let server = at(there).await;
-        // The first try may be what tells that the session before is over.
+        // The first attempt may be the one that detects the closed session.
         while client.get(format!("coaps://{there}/")).await.is_err() {}
         let text = client.metrics(9).await;
         check(&text);

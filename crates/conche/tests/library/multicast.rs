@@ -1,4 +1,4 @@
-//! Groups: servers that are members, and a client that asks them (RFC 7252 §8), by multicast that stays on this host.
+//! Multicast requests (RFC 7252 §8) with servers that are members of a group, on this host only.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeSet;
@@ -12,16 +12,17 @@ use socket2::{Domain, Socket, Type};
 
 const GROUP_V4: Ipv4Addr = Ipv4Addr::new(224, 0, 1, 187);
 
-/// Whoever tests on a host without IPv6 says so by this variable: a test that leaves something out does not do it unasked.
+/// Set on hosts without IPv6, because a test must not skip anything silently.
 const WITHOUT_IPV6: &str = "CONCHE_TEST_WITHOUT_IPV6";
 
-/// The index of the loopback.
+/// Returns the index of the loopback interface.
 fn loopback() -> u32 {
     let index = std::fs::read_to_string("/sys/class/net/lo/ifindex").expect("there is a loopback");
     index.trim().parse().expect("a number")
 }
 
-/// The index of an interface that takes multicast of IPv6, which the loopback does only where it has a route for that.
+/// Returns the index of an interface with IPv6 multicast, which the loopback supports only with a
+/// route for it.
 fn interface_v6(group: Ipv6Addr) -> Option<u32> {
     let interfaces = std::fs::read_to_string("/proc/net/if_inet6").ok()?;
     let mut indices =
@@ -29,7 +30,7 @@ fn interface_v6(group: Ipv6Addr) -> Option<u32> {
     indices.find(|&index| asking(Domain::IPV6, index).send_to(b"", (group, 9)).is_ok())
 }
 
-/// A socket that sends to groups by this interface.
+/// Returns a socket that sends to groups through this interface.
 fn asking(domain: Domain, interface: u32) -> UdpSocket {
     let socket = Socket::new(domain, Type::DGRAM, None).expect("there are sockets");
     let address: SocketAddr = if domain == Domain::IPV4 {
@@ -43,7 +44,7 @@ fn asking(domain: Domain, interface: u32) -> UdpSocket {
     socket.into()
 }
 
-/// A server that shares a port with others, as nodes of their own hosts would.
+/// Returns a server socket that shares its port, in place of servers on several hosts.
 fn shared(domain: Domain, port: u16) -> UdpSocket {
     let socket = Socket::new(domain, Type::DGRAM, None).expect("there are sockets");
     socket.set_reuse_address(true).expect("it can be");
@@ -52,7 +53,7 @@ fn shared(domain: Domain, port: u16) -> UdpSocket {
     socket.into()
 }
 
-/// Leisure so short that the test need not wait for it.
+/// A leisure so short that the test need not wait for it.
 fn config() -> EndpointConfig {
     EndpointConfig { multicast: Some(Multicast::with_leisure(Duration::from_millis(50))), ..EndpointConfig::default() }
 }
@@ -119,7 +120,7 @@ async fn no_keys_are_agreed_on_with_who_asks_a_group() {
     let port = socket.local_addr().expect("it is bound").port();
     let builder = Server::builder().config(config()).edhoc(hall).route("/name", get(async || "hall"));
     let _server = builder.join_group(GROUP_V4.into(), loopback()).socket(socket).await.expect("it starts");
-    // The second request of one client would have to wait (PROBING_RATE).
+    // A second request from the same client would have to wait (PROBING_RATE).
     let [first, second] = [(), ()].map(|()| Server::builder().socket(asking(Domain::IPV4, loopback())));
     let (first, second) = (first.await.expect("it starts"), second.await.expect("it starts"));
     let (group, within) = (SocketAddr::new(GROUP_V4.into(), port), Duration::from_millis(500));

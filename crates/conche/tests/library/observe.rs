@@ -1,6 +1,7 @@
-//! Observation of resources (RFC 7641) over real loopback sockets: what a user of the crate relies on.
+//! Guarantees of observation (RFC 7641), over loopback sockets.
 //!
-//! Notifications to one client wait for each other, for seconds if they are Non-confirmable: a paused clock skips them.
+//! Notifications to one client wait for each other, for seconds if they are Non-confirmable; a
+//! paused clock skips these times.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,7 +21,7 @@ fn uri(server: &Server, path: &str) -> String {
     format!("coap://{}{path}", server.local_addr())
 }
 
-/// A number to observe, and how often its handler has run.
+/// An observable number, and the count of its handler's runs.
 #[derive(Clone, Default)]
 struct Counter {
     value: Arc<AtomicU32>,
@@ -46,7 +47,7 @@ impl Counter {
         self.notifier.notify();
     }
 
-    /// Waits until so many observe it.
+    /// Waits until it has this number of observers.
     async fn is_observed_by(&self, observers: usize) {
         while self.notifier.observers() != observers {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -131,7 +132,7 @@ async fn what_was_forgotten_is_observed_until_the_next_notification_is_rejected(
     let mut observation = client.observe(uri(&server, "/n"));
     assert_eq!(next_text(&mut observation).await, "0");
     observation.forget();
-    // An answer shows that whatever the client had to say is said.
+    // A response shows that all earlier messages of the client have arrived.
     client.get(uri(&server, "/n")).await.expect("a response");
     assert_eq!(counter.notifier.observers(), 1);
     counter.set(1);
@@ -169,7 +170,7 @@ async fn an_error_is_the_last_notification() {
     assert!(observation.next().await.is_none());
     assert_eq!(observation.end(), Some(SubscriptionEnd::Error(Code::NOT_FOUND)));
     assert_eq!(counter.notifier.observers(), 0);
-    // Whoever asks again observes again.
+    // A new registration observes again.
     let mut anew = Client::new().observe(uri(&server, "/n"));
     assert_eq!(next_text(&mut anew).await, "0");
     counter.set(1);
@@ -232,7 +233,7 @@ async fn queries_are_told_apart_and_one_path_of_many_can_be_notified() {
     assert_eq!(next_text(&mut yard).await, "yard - 1");
     rounds.store(2, Ordering::Relaxed);
     notifier.notify();
-    // Had the first call been for this one, too, it would be told 1 first.
+    // If the first call had also been for this one, it would receive 1 first.
     assert_eq!((next_text(&mut hall).await, next_text(&mut yard).await), ("hall K 2".into(), "yard - 2".into()));
 }
 

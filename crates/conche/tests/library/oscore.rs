@@ -1,4 +1,4 @@
-//! Client and server behind OSCORE (RFC 8613), over the loopback.
+//! OSCORE between client and server (RFC 8613), over the loopback.
 
 use std::cell::Cell;
 use std::io;
@@ -16,7 +16,7 @@ use crate::own_address::own_address;
 const CLIENT: &[u8] = b"c";
 const SERVER: &[u8] = b"s";
 
-/// Each test has a thread, and a secret, of its own: no two of them may use the same keys at a time.
+/// Each test has its own thread and secret, since keys in use at the same time must differ.
 fn credentials(own: &[u8], other: &[u8]) -> Credentials {
     static TESTS: AtomicU64 = AtomicU64::new(0);
     thread_local!(static TEST: Cell<u64> = Cell::new(TESTS.fetch_add(1, Ordering::SeqCst)));
@@ -117,11 +117,11 @@ async fn other_keys_and_none_are_told_apart_from_an_answer() {
     assert!(matches!(error, Error::Failed { failure, .. } if failure == expected), "{error}");
 }
 
-/// Numbers, and what was told to keep.
+/// A number store in memory.
 #[derive(Debug, Default)]
 struct Shelf {
     reserved: AtomicU64,
-    /// Nothing if numbers were reserved since.
+    /// Cleared by a later reservation.
     finished: Mutex<Option<(u64, Option<ReplayWindow>)>>,
     refuses: bool,
 }
@@ -177,7 +177,7 @@ async fn one_socket_at_a_time_has_keys_and_the_next_one_goes_on_where_it_ended()
     for _ in 0..10 {
         second.get(&uri).await.expect("no number is used twice, or the server would refuse it");
     }
-    // If the power is cut now, the next program knows that the end of the first client was not the last word.
+    // After a power cut now, the store must not restore the first client's end.
     let start = shelf.kept().expect("it is there");
     assert!(matches!(start, Start::Restarted { next: 310.. }), "{start:?}");
 }
@@ -234,13 +234,13 @@ async fn the_next_client_waits_for_the_keys_of_one_that_was_dropped() {
     let keys = keys(CLIENT, SERVER);
     for n in 0..200 {
         let client = Client::builder().oscore(keys.clone()).build().expect("legal settings");
-        // All of them wait.
+        // All requests wait.
         let (one, other) = tokio::join!(client.get(&uri).send(), client.get(&uri).send());
         one.and(other).unwrap_or_else(|error| panic!("request {n}: {error:?}"));
     }
 }
 
-/// Keeps numbers as a file does, the last one that is written. What is kept second takes long.
+/// A store that keeps the last write, as a file does. The second write is slow.
 #[derive(Clone, Debug, Default)]
 struct Slow {
     kept: Arc<AtomicU64>,
@@ -276,12 +276,12 @@ async fn what_a_slow_store_keeps_for_a_client_that_was_dropped_takes_nothing_bac
     assert!(store.kept.load(Ordering::SeqCst) >= 540);
 }
 
-/// Keeps the first numbers at once, and answers to what it is told next when it is let.
+/// A store that keeps the first reservation at once, and blocks the second until opened.
 #[derive(Clone, Debug, Default)]
 struct Shut {
     calls: Arc<AtomicU64>,
     opened: Arc<(Mutex<bool>, Condvar)>,
-    /// It does not keep it after all.
+    /// Whether the blocked reservation fails.
     fails: bool,
 }
 
@@ -302,14 +302,14 @@ impl NumberStore for Shut {
             return Ok(());
         }
         let opened = self.opened.0.lock().expect("nobody panics");
-        // A test that fails should end.
+        // A failing test should end.
         let waited = self.opened.1.wait_timeout_while(opened, Duration::from_secs(20), |opened| !*opened);
         drop(waited.expect("nobody panics"));
         if self.fails { Err(io::Error::other("the disk is full")) } else { Ok(()) }
     }
 }
 
-/// A client that has used all numbers that its store has kept, and its server.
+/// Returns a client that has used all reserved numbers, and its server.
 async fn out_of_numbers(store: &Shut) -> (Server, Client, String) {
     let server = server(Router::new().route("/", get(async || "open"))).await;
     let uri = format!("coap://{}/", server.local_addr());

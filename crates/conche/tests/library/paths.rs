@@ -1,4 +1,4 @@
-//! What peers of one path share, and what is kept of it for the next start.
+//! Path state: sharing among peers, and its file.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ async fn srtt(client: &Client, peer: SocketAddr) -> Option<Duration> {
     client.snapshot(peer).await.and_then(|peer| peer.congestion.srtt)
 }
 
-/// What a client begins with toward this host, which does not answer; with the timeout of the first copy.
+/// Returns the SRTT that a client starts with toward this unresponsive host, and its first timeout.
 async fn begins_with(client: &Client, silent: &UdpSocket) -> (Option<Duration>, Duration) {
     let peer = silent.local_addr().expect("it is bound");
     let request = tokio::spawn(client.get(format!("coap://{peer}/")).send());
@@ -58,7 +58,7 @@ async fn with_sharing_off_each_peer_is_alone() {
     assert_eq!(begins_with(&client, &silent().await).await.0, None);
 }
 
-// Elsewhere there is only one loopback address of IPv4.
+// Other platforms have only one IPv4 loopback address.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_prefix_decides_who_shares() {
@@ -143,7 +143,7 @@ async fn what_was_learnt_is_kept_each_minute() {
     ask(&client, &server).await;
     assert!(!file.exists());
     tokio::time::sleep(Duration::from_secs(61)).await;
-    // Time stands still while a file is written.
+    // The paused clock does not advance while the file is written.
     for _ in 0..10 {
         if !file.exists() {
             tokio::time::sleep(Duration::from_secs(1)).await;

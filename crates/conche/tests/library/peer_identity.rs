@@ -1,4 +1,4 @@
-//! A request reaches the peer that it names, and no other.
+//! A request reaches only the peer that it names.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn key_of(identity: &[u8]) -> Secret {
     keys(identity).expect("it has one")
 }
 
-/// A server that answers `/register` with the address and the identity of the device.
+/// A server whose `/register` returns the address and the identity of the device.
 async fn registry() -> Server {
     registry_at("127.0.0.1:0").await
 }
@@ -37,7 +37,7 @@ async fn registry_at(address: &str) -> Server {
     Server::builder().psk(keys).route("/register", register).bind(address).await.expect("a port")
 }
 
-/// A device with a key, and how many requests have reached it.
+/// A device with a key, and the number of requests that reached it.
 async fn device(identity: &[u8]) -> (Server, Arc<AtomicUsize>) {
     let reached = Arc::new(AtomicUsize::new(0));
     let count = {
@@ -118,14 +118,14 @@ async fn a_request_that_names_no_peer_uses_no_session_that_the_peer_has_opened()
             assert_eq!(mismatch(&error), (None, Some(Identity::psk(LAMP))));
             assert!(error.to_string().contains("expect_peer"), "{error}");
         } else {
-            // The other address of that name has no session.
+            // The name's other address has no session.
             assert!(matches!(error, Error::Handshake { .. }), "{error:?}");
         }
     }
     assert_eq!(reached.load(Ordering::Relaxed), 0);
 }
 
-/// A device and its server, bound to these addresses.
+/// Tests a device and its server, bound to these addresses.
 async fn is_managed_through_its_session(of_device: &str, of_server: &str) {
     let changed = Notifier::default();
     let builder = Server::builder().outgoing_psk(LAMP, key_of(LAMP)).expect("a key").secured_only();
@@ -181,7 +181,7 @@ async fn a_server_opens_sessions_of_its_own_beside_those_of_its_clients() {
     let server = registry().await;
     let device = Server::builder().psk(|_: &[u8]| Some(Secret::new(*b"of a gateway")));
     let device = device.outgoing_psk(LAMP, key_of(LAMP)).expect("a key").route("/model", get(async || "lamp"));
-    // The function has the lamp's own identity, too, with another key.
+    // The function also returns another key for the lamp's own identity.
     let error = device.clone().bind("127.0.0.1:0").await.expect_err("one identity, two keys");
     assert!(error.to_string().contains("\"lamp\" has one key in ServerBuilder::psk and another"), "{error}");
 
@@ -228,7 +228,7 @@ async fn a_client_expects_the_key_for_the_address_or_the_one_that_it_names() {
     assert_eq!(server.stats().await.requests_received, 2);
 }
 
-/// The PEM of the tests of interoperability.
+/// The PEM files of the interoperability tests.
 macro_rules! pem {
     ($name:literal) => {
         include_bytes!(concat!("../../../../interop/credentials/", $name))

@@ -1,4 +1,4 @@
-//! `coaps` behind a NAT that changes the client's address, and over a path that loses datagrams.
+//! `coaps` behind a NAT that changes the client's address, and over a lossy path.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::own_address::own_address;
 struct Nat {
     address: SocketAddr,
     orders: mpsc::UnboundedSender<Order>,
-    /// Handshakes in which the client has answered the server's flight.
+    /// Number of handshakes with a client reply to the server's flight.
     handshakes: Arc<AtomicUsize>,
 }
 

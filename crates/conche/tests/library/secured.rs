@@ -73,7 +73,7 @@ async fn the_first_request_knows_its_path_from_the_handshake() {
     let (server, plain) = (server().await, Server::builder().bind("127.0.0.1:0").await.expect("a port"));
     let blind = Client::new().get(format!("coap://{}/", plain.local_addr())).await.expect("answered");
     assert!(blind.course().timeout >= Duration::from_secs(2), "{:?}", blind.course());
-    // A loaded machine takes long for some handshakes.
+    // On a loaded machine some handshakes are slow.
     let mut known = Vec::new();
     for _ in 0..5 {
         let answer = client().get(uri(&server, "/hello")).await.expect("answered");
@@ -154,7 +154,7 @@ async fn a_server_that_went_says_so_and_the_next_has_a_new_session() {
     let address = first.local_addr();
     assert!(client.get(uri(&first, "/hello")).await.is_ok());
     first.shutdown(Duration::from_secs(1)).await;
-    // A request that left before it heard of that would fail with the session.
+    // A request sent before the close arrives would fail with the session.
     tokio::time::sleep(Duration::from_millis(100)).await;
     let builder = Server::builder().psk(keys).route("/hello", get(async || "again"));
     let second = builder.bind(address).await.expect("the same port");
@@ -210,7 +210,7 @@ async fn an_observation_goes_on_through_the_session_that_follows() {
     let client = client();
     let mut states = client.get(uri(&first, "/state")).observe();
     assert_eq!(states.next().await.expect("goes on").expect("a state").text().expect("text"), "before");
-    // Without a goodbye.
+    // Without a close_notify.
     drop(first);
     let second = loop {
         match observed("after").bind(address).await {
@@ -235,7 +235,7 @@ async fn two_names_of_a_server_share_a_session_with_a_key() {
     let slow = tokio::spawn(client.get(uri(&server, "/slow")).send());
     tokio::time::sleep(Duration::from_millis(100)).await;
     let other = format!("coaps://localhost:{}/hello", server.local_addr().port());
-    // Its name may stand for another address first.
+    // The name may resolve to another address first.
     assert!(client.get(other).await.is_ok());
     assert_eq!(slow.await.expect("no panic").expect("answered").text().expect("text"), "slow");
 }
@@ -248,7 +248,7 @@ async fn the_client_of_a_server_with_keys_asks_through_sessions_alone() {
     let error = server.client().get(format!("coap://{}/hello", plain.local_addr())).await.expect_err("refused");
     assert!(matches!(error, Error::Handshake { .. }) && !error.was_sent(), "{error:?}");
 
-    // A client that serves is asked through the session that it has opened.
+    // A client that serves receives requests through the session that it has opened.
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
     let at = socket.local_addr().expect("an address");
     let device = Client::builder().psk(*b"lamp", Secret::new(*b"sesame")).expect("a key").socket(socket);
@@ -299,7 +299,7 @@ async fn who_observed_through_a_session_that_is_over_makes_room() {
         assert!(states.next().await.expect("goes on").is_ok());
         let next = tokio::time::timeout(Duration::from_millis(50), states.next()).await;
         assert!(next.is_err(), "{round}: who does not observe hears the end at once");
-        // Its driver closes the session without a word of the observation.
+        // The driver closes the session without cancelling the observation.
         states.forget();
         drop(client);
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -309,7 +309,7 @@ async fn who_observed_through_a_session_that_is_over_makes_room() {
 #[tokio::test]
 async fn sessions_that_are_over_leave_their_places_among_peers_to_others() {
     let mut config = conche::EndpointConfig::default();
-    // Of which one network has half. What is Non-confirmable needs one.
+    // One network has half of this. Non-confirmable requests need a slot.
     config.limits.peers = 16;
     let server = Server::builder().psk(keys).config(config).route("/hello", get(async || "world"));
     let server = server.bind("127.0.0.1:0").await.expect("a port");

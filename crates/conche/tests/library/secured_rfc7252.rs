@@ -1,4 +1,5 @@
-//! RFC 7252 §9 requirement by requirement: what a session has to do with messages, requests and responses.
+//! RFC 7252 §9 requirement by requirement: sessions in relation to messages, requests and
+//! responses.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ const CON: u8 = 0;
 const ACK: u8 = 2;
 const RST: u8 = 3;
 
-/// A message with a token of one byte, and a path of one segment or none.
+/// Encodes a message with a token of one byte and at most one path segment.
 fn message(ty: u8, code: Code, id: u16, token: u8, path: &str) -> Vec<u8> {
     let mut message = vec![0x41 | ty << 4, code.0];
     message.extend(id.to_be_bytes());
@@ -32,7 +33,7 @@ fn empty(ty: u8, id: &[u8]) -> Vec<u8> {
     vec![0x40 | ty << 4, 0, id[0], id[1]]
 }
 
-/// A server that counts, answers at once, and answers when it is told to.
+/// A server with a counter, an immediate response, and a response on demand.
 struct Served {
     server: Server,
     answer: Arc<Notify>,
@@ -96,7 +97,7 @@ async fn nothing_that_began_in_a_session_goes_on_in_the_next_one() {
         client.send(&message(CON, Code::GET, id, 7, "later")).await;
         assert_eq!(client.receive().await, empty(ACK, &id.to_be_bytes()));
     }
-    // One response has left, and would be sent again; another one is still to come.
+    // One response was sent, and would be retransmitted; another is pending.
     served.answer.notify_one();
     client.receive().await;
     let mut client = client.restarted(served.address()).await;

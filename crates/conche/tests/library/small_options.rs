@@ -1,4 +1,4 @@
-//! Options of later RFCs between client and server on real loopback sockets.
+//! Options of later RFCs, over loopback sockets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,7 +8,7 @@ use conche::codec::NoResponse;
 use conche::server::{Notifier, RequireFresh, Response, Router, State, get, post};
 use conche::{Client, Code, Error, OptionNumber, Problem, Server, SourceValidation};
 
-/// How often a handler ran.
+/// Number of handler runs.
 type Count = Arc<AtomicU32>;
 
 async fn count(State(count): State<Count>) {
@@ -77,7 +77,7 @@ async fn serves_everything(validation: SourceValidation) {
 
     let large = Client::new().get(uri("/large")).await.expect("a response");
     assert_eq!((large.code(), large.payload().len()), (Code::CONTENT, 5_000));
-    // Whether the address is no forged one and whether the request is fresh are two questions.
+    // Address validation and request freshness are two separate challenges.
     let added = Client::new().post(uri("/add")).await.expect("a response");
     assert_eq!((added.code(), added.payload().len(), count.load(Ordering::SeqCst)), (Code::CHANGED, 5_000, 1));
 

@@ -1,4 +1,4 @@
-//! Bodies that go while they are made and used, over real loopback sockets.
+//! Streamed bodies over loopback sockets.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use conche::{Client, Code, ContentFormat, Error, Failure, OptionNumber, Server, 
 use futures_core::Stream;
 use tokio::sync::Notify;
 
-/// Far beyond the default limits, and no multiple of a block.
+/// Far beyond the default limits, and not a multiple of a block.
 const LARGE: usize = 300_001;
 
 fn bytes(count: usize) -> Vec<u8> {
     (0..count).map(|at| u8::try_from((at ^ at >> 8 ^ at >> 16) & 0xff).expect("a byte")).collect()
 }
 
-/// A body in pieces of this size, which counts them, and may end by an error.
+/// A body in pieces of this size, which counts them, and may end with an error.
 struct Pieces {
     left: Vec<u8>,
     size: usize,
@@ -58,7 +58,7 @@ async fn count(mut body: BodyStream) -> Result<(Code, String), BodyError> {
     Ok((code, format!("{} of {size:?}", came.len())))
 }
 
-/// As many bytes as come.
+/// Returns as many bytes as it receives.
 async fn echo(mut body: BodyStream) -> Result<Response, BodyError> {
     let mut count = 0;
     while let Some(chunk) = body.chunk().await? {
@@ -141,7 +141,7 @@ async fn a_request_beyond_all_limits_reaches_the_handler_while_it_is_made() {
         let request = client.put(format!("{there}/count")).uint(OptionNumber::SIZE1, 5_000);
         let response = request.send_stream(from_reader(std::io::Cursor::new(bytes(5_000)))).await.expect("a response");
         assert_eq!(response.text(), Ok("5000 of Some(5000)"));
-        // A handler that takes streams takes whole payloads too.
+        // A handler of streams also accepts payloads of one message.
         let response = client.put(format!("{there}/count")).bytes(bytes(50_000)).await.expect("a response");
         assert_eq!(response.text(), Ok("50000 of Some(50000)"));
     }
@@ -216,7 +216,7 @@ async fn a_sender_waits_for_a_handler_that_takes_its_time() {
     let pulled = Arc::clone(&pieces.pulled);
     let client = Client::new();
     let sent = tokio::spawn(client.post(format!("coap://{}", server.local_addr())).send_stream(pieces));
-    // The second block is with the server, and an Empty ACK for it.
+    // The server has received the second block and acknowledged it with an Empty ACK.
     while client.stats().await.datagrams_received < 2 {
         tokio::task::yield_now().await;
     }

@@ -1,4 +1,4 @@
-//! A server with several workers: each client is served by one of them, as by the only one.
+//! A server with several workers: each client is served by one of them.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ use crate::own_address::own_address;
 
 const WORKERS: usize = 4;
 
-/// So many clients that not all of them come to one worker, but once in 2^126 times.
+/// So many clients that the probability of all on one worker is 2^-126.
 const CLIENTS: usize = 64;
 
 /// A Confirmable POST to /count.
@@ -26,12 +26,12 @@ fn builder() -> ServerBuilder {
     Server::builder().workers(WORKERS)
 }
 
-/// The worker that a handler runs on.
+/// Returns the worker that the handler runs on.
 async fn worker() -> String {
     thread::current().name().unwrap_or_default().to_owned()
 }
 
-/// How often it ran.
+/// Counts its runs.
 async fn count(State(count): State<Arc<AtomicUsize>>) -> String {
     count.fetch_add(1, Ordering::Relaxed).to_string()
 }
@@ -63,7 +63,7 @@ async fn a_copy_of_a_request_is_answered_by_the_worker_that_remembers_it() {
     let counter = Arc::new(AtomicUsize::new(0));
     let router = Router::new().route("/count", post(count)).with_state(Arc::clone(&counter));
     let server = builder().router(router).bind("127.0.0.1:0").await.expect("it starts");
-    // All are open until the end, as who gets a port again is the same client to the server.
+    // All stay open, as a reused port would be the same client to the server.
     let mut sockets = Vec::new();
     for _ in 0..CLIENTS {
         sockets.push(UdpSocket::bind("127.0.0.1:0").await.expect("the loopback can be bound"));
@@ -121,13 +121,13 @@ struct Door {
     moved: Notifier,
 }
 
-/// Confirmable, as one that is not waits for the path to have room for it.
+/// Confirmable, as a Non-confirmable notification would wait for room on the path.
 async fn moves(State(door): State<Door>) -> Response {
     let moves = door.moves.load(Ordering::Relaxed).to_string();
     Response::new(Code::CONTENT).text(moves).reliability(Reliability::Confirmable)
 }
 
-/// Waits until an observer has heard of this state.
+/// Waits until an observer has received this state.
 async fn hear(observation: &mut Observation, state: &str) {
     while observation.next().await.expect("it goes on").expect("it goes well").text().expect("a text") != state {}
 }
@@ -175,7 +175,7 @@ async fn a_server_that_is_dropped_leaves_the_address() {
     let server = builder().bind(own_address()).await.expect("it starts");
     let address = server.local_addr();
     drop(server);
-    // Its threads end when they notice.
+    // Its threads end asynchronously.
     while std::net::UdpSocket::bind(address).is_err() {
         tokio::task::yield_now().await;
     }
@@ -217,7 +217,7 @@ async fn acknowledgements_find_their_worker_while_others_have_nothing_left_to_do
         socket.send(b"\x41\x01\x00\x07t\xb4late").await.expect("it is sent");
         sockets.push(socket);
     }
-    // What comes after a shutdown has begun is refused.
+    // Requests after the start of a shutdown are refused.
     while server.stats().await.requests_received < CLIENTS as u64 {
         tokio::task::yield_now().await;
     }
@@ -231,7 +231,7 @@ async fn acknowledgements_find_their_worker_while_others_have_nothing_left_to_do
     }
 }
 
-/// Acknowledges responses until the server is gone, and counts them.
+/// Acknowledges responses until the server is gone, and returns their number.
 async fn responses(socket: UdpSocket) -> usize {
     let (mut responses, mut datagram) = (0, [0; 64]);
     loop {
@@ -243,7 +243,7 @@ async fn responses(socket: UdpSocket) -> usize {
                     socket.send(&[0x60, 0, datagram[2], datagram[3]]).await.expect("it is sent");
                 }
             }
-            // An empty acknowledgement that is not expected tells whether somebody is there.
+            // An unsolicited acknowledgement tests whether the server is alive.
             Err(_) => drop(socket.send(&[0x60, 0, 0xff, 0xff]).await),
             Ok(Err(_)) => return responses,
         }

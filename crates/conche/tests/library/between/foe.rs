@@ -1,4 +1,4 @@
-//! [`Foe`]: somebody on the path between a client and a server, who sees all datagrams and decides which of them go on, and when.
+//! [`Foe`]: an on-path attacker, who sees all datagrams and decides which are forwarded, and when.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -10,24 +10,24 @@ use tokio::time::timeout;
 
 use super::LONG;
 
-/// Where a datagram is going.
+/// Direction of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Toward {
     Server,
     Client,
 }
 
-/// What becomes of it.
+/// Action on a datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Act {
     #[default]
     Pass,
     Block,
-    /// It is kept for later.
+    /// Kept for later.
     Hold,
 }
 
-/// Somebody on the path. Clients know him by the address that they believe to be the server's.
+/// An on-path attacker. Clients use its address as the server's.
 pub struct Foe {
     pub address: SocketAddr,
     shared: Arc<Shared>,
@@ -52,7 +52,7 @@ struct State {
 /// One direction.
 #[derive(Default)]
 struct Way {
-    /// So many pass before anything else is done.
+    /// Number of datagrams that pass before the action applies.
     passes: usize,
     then: Act,
     held: Vec<Vec<u8>>,
@@ -77,14 +77,14 @@ impl Foe {
         Self { address, shared, relay }
     }
 
-    /// From now on this becomes of what goes there, after so many datagrams that still pass.
+    /// Applies an action to this direction after `passes` more datagrams.
     pub fn act(&self, toward: Toward, passes: usize, then: Act) {
         let mut state = self.shared.state.lock().expect("nobody panics");
         let way = state.way(toward);
         (way.passes, way.then) = (passes, then);
     }
 
-    /// Waits until so many are held.
+    /// Waits until `count` datagrams are held.
     pub async fn holds(&self, toward: Toward, count: usize) {
         let held = || self.shared.state.lock().expect("nobody panics").way(toward).held.len();
         let enough = async {
@@ -95,19 +95,19 @@ impl Foe {
         timeout(LONG, enough).await.unwrap_or_else(|_| panic!("{} of {count} datagrams", held()));
     }
 
-    /// Takes what is held.
+    /// Takes the held datagrams.
     pub fn take(&self, toward: Toward) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.shared.state.lock().expect("nobody panics").way(toward).held)
     }
 
-    /// Sends datagrams, for which the receiver knows no other sender than the true one.
+    /// Sends datagrams with the relay's usual source address.
     pub async fn release(&self, toward: Toward, datagrams: &[Vec<u8>]) {
         for datagram in datagrams {
             self.shared.pass(toward, datagram).await;
         }
     }
 
-    /// All that has come by.
+    /// Returns all datagrams seen.
     pub fn seen(&self) -> Vec<(Toward, Vec<u8>)> {
         self.shared.state.lock().expect("nobody panics").seen.clone()
     }
@@ -126,7 +126,7 @@ impl Shared {
             Toward::Server => (&self.back, self.server),
             Toward::Client => (&self.front, client.expect("a client has asked")),
         };
-        // Who has gone gets nothing.
+        // The receiver may be gone.
         let _ = socket.send_to(datagram, to).await;
     }
 

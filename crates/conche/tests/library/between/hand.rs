@@ -1,4 +1,4 @@
-//! [`Hand`]: one end of `coaps` by hand. The test writes and reads the messages of its session itself.
+//! [`Hand`]: one end of `coaps`, whose messages the test writes and reads itself.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ impl Hand {
         Self::on(socket().await, Config::default()).connected(server).await
     }
 
-    /// The same at its address after it has lost all that it knew.
+    /// The client after a restart, at the same address and without its session.
     pub async fn restarted(self, server: SocketAddr) -> Self {
         Self::on(self.socket, Config::default()).connected(server).await
     }
@@ -61,26 +61,26 @@ impl Hand {
         self.socket.local_addr().expect("it is bound")
     }
 
-    /// Sends a message through the session, as a record of its own.
+    /// Sends a message through the session, as its own record.
     pub async fn send(&mut self, message: &[u8]) {
         let (session, _) = self.open.expect("a session");
         self.sessions.send(session, message).expect("it is open");
         self.say().await;
     }
 
-    /// Sends bytes as they are to who is at the other end of the session.
+    /// Sends unprotected bytes to the peer of the session.
     pub async fn send_plain(&self, bytes: &[u8]) {
         let (_, peer) = self.open.expect("a session");
         self.socket.send_to(bytes, peer).await.expect("it can be sent");
     }
 
-    /// The next message that comes through the session.
+    /// Receives the next message of the session.
     pub async fn receive(&mut self) -> Vec<u8> {
         self.turn_until(LONG, |hand| !hand.received.is_empty()).await;
         self.received.pop_front().expect("a message")
     }
 
-    /// What comes within this time.
+    /// Returns the messages received within this time.
     pub async fn hear(&mut self, within: Duration) -> Vec<Vec<u8>> {
         self.turn_until(within, |_| false).await;
         self.received.drain(..).collect()
@@ -90,7 +90,7 @@ impl Hand {
         conche_proto::Instant::ZERO + self.began.elapsed()
     }
 
-    /// Sends what there is to send; when there will be more.
+    /// Sends pending datagrams; returns the next deadline.
     async fn say(&mut self) -> Option<conche_proto::Instant> {
         loop {
             let now = self.now();

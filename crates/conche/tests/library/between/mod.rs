@@ -1,4 +1,4 @@
-//! What is between two ends, or takes the place of one: somebody on the path, and an end of DTLS by hand.
+//! Test peers: an on-path attacker, and a DTLS endpoint that the test controls.
 
 mod foe;
 mod hand;
@@ -10,10 +10,10 @@ use conche::security::Secret;
 pub use foe::{Act, Foe, Toward};
 pub use hand::Hand;
 
-/// Longer than anything here takes.
+/// Longer than any step of these tests.
 pub const LONG: Duration = Duration::from_secs(20);
 
-/// The key of the one client.
+/// Returns the key of the only client.
 pub fn keys(identity: &[u8]) -> Option<Secret> {
     (identity == b"lamp").then(|| Secret::new(*b"sesame"))
 }

@@ -1,4 +1,4 @@
-//! How often the heap is asked for memory between a received request and its response.
+//! Heap allocations between a received request and its response.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -9,7 +9,7 @@ use tower::Service;
 
 use super::{request, service};
 
-/// What a request costs, how many allocations that is, and the request.
+/// A description, the expected number of allocations, and the request.
 type Case = (&'static str, u64, fn() -> Request);
 
 #[test]
@@ -31,7 +31,7 @@ fn a_request_costs_what_the_handler_itself_allocates() {
         ("nothing for a refusal", 0, || request(Code::PUT, "/t", |body| body)),
     ];
     for (what, expected, request) in cases {
-        // The first future of a type makes the place in which those that follow run.
+        // The first future of a type allocates the place that later ones reuse.
         for expected in [None, Some(expected)] {
             let (mut answered, request) = (None, request());
             let allocations = allocation_counter::measure(|| {

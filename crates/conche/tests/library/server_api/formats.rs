@@ -1,4 +1,4 @@
-//! Arguments and results that are types of the program's own: JSON, CBOR and queries.
+//! Typed arguments and results: JSON, CBOR and queries.
 
 #![cfg(all(feature = "json", feature = "cbor"))]
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{read, request, service};
 
-/// Code and payload of the response to a POST of this payload.
+/// Returns code and payload of the response to a POST of this payload.
 async fn send(service: &Route, path: &str, format: ContentFormat, payload: &[u8]) -> (Code, String) {
     let request = request(Code::POST, path, |body| body.content_format(format).payload(payload.to_vec()));
     read(service.respond(request).await)
@@ -88,7 +88,7 @@ async fn a_format_that_the_client_does_not_accept_is_4_06() {
 
 #[tokio::test]
 async fn a_result_that_cannot_be_written_is_5_00() {
-    /// Refuses to be written.
+    /// Fails to serialize.
     struct Stubborn;
 
     impl Serialize for Stubborn {

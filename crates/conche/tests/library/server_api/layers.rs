@@ -1,4 +1,4 @@
-//! Layers: `tower`'s, functions, and one that is written out.
+//! Layers: `tower`'s, functions, and a handwritten one.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -41,7 +41,7 @@ fn a_peer_keeps_its_zone_and_one_of_ipv4_looks_like_one() {
     }
 }
 
-/// The most of eight requests that run at once, to two handlers in turn.
+/// Returns the maximum of eight requests that run at once, alternating between two handlers.
 async fn most_at_once(layer: impl FnOnce(Router) -> Router) -> usize {
     let (gate, running) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));
     let wait = {
@@ -62,7 +62,7 @@ async fn most_at_once(layer: impl FnOnce(Router) -> Router) -> usize {
         let (service, path) = (service.clone(), ["/one", "/two"][number % 2]);
         requests.spawn(async move { get_text(&service, path).await.0 });
     }
-    // On one thread each of them gets as far as it can.
+    // On one thread each of them runs until it waits.
     tokio::task::yield_now().await;
     let most = running.load(Ordering::Relaxed);
     gate.add_permits(8);

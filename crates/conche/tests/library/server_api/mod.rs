@@ -1,4 +1,4 @@
-//! What a program that serves resources relies on, mostly without sockets.
+//! The server API, mostly without sockets.
 
 mod allocations;
 mod formats;
@@ -9,7 +9,7 @@ use conche::Code;
 use conche::codec::{Body, BodyBuilder};
 use conche::server::{Request, Response, Route, Router};
 
-/// A router as a service; it must make sense.
+/// Converts a valid router into a service.
 fn service(router: Router) -> Route {
     router.into_service().expect("the routes make sense")
 }
@@ -19,7 +19,7 @@ fn request(method: Code, path: &str, rest: impl FnOnce(BodyBuilder) -> BodyBuild
     Request::from_body("192.0.2.1:5683".parse().expect("an address"), method, &body).expect("a method")
 }
 
-/// Code and payload of the response to a GET.
+/// Returns code and payload of the response to a GET.
 async fn get_text(service: &Route, path: &str) -> (Code, String) {
     read(service.respond(request(Code::GET, path, |body| body)).await)
 }

@@ -1,4 +1,4 @@
-//! A server that runs, and one that does not any more.
+//! Running and ended servers.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ async fn waiting_for_a_server_that_serves_does_not_end() {
         ended = server.wait() => panic!("{ended:?}"),
         response = request.send() => assert_eq!(response.expect("a response").text(), Ok("here")),
     }
-    // Waiting leaves nothing behind that would keep the server from ending.
+    // The wait leaves nothing behind that would keep the server from ending.
     server.shutdown(Duration::from_secs(60)).await;
 }
 
