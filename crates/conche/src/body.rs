@@ -87,7 +87,6 @@ pub(crate) struct Piece {
     pub(crate) last: bool,
 }
 
-/// Source of a body.
 pub(crate) struct Source {
     chunks: Box<dyn Chunks>,
     gathered: BytesMut,

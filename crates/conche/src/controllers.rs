@@ -25,7 +25,6 @@ pub trait SharedController: Controller<Peer: Send, Flight: Send> + Clone + Send 
 
 impl<C: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static> SharedController for C {}
 
-/// The controllers of a client or a server.
 #[derive(Clone)]
 pub(crate) struct Controllers<C> {
     /// The controller without a matching prefix.
@@ -180,7 +179,6 @@ impl<C: SharedController> Drivers for Controllers<C> {
 /// The endpoint supports 256 controllers, one of which is the default.
 pub(crate) const MOST_PREFIXES: usize = 255;
 
-/// All settings of a client or a server.
 #[derive(Clone)]
 pub(crate) struct Setup {
     pub(crate) settings: Settings,
@@ -188,7 +186,6 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Returns the error that keeps an endpoint from being made, if any.
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         self.drivers.validate(&self.settings)
     }
@@ -197,7 +194,6 @@ impl Setup {
         Socket::open(binding, self.settings.interface.as_deref(), role)
     }
 
-    /// Opens a socket and starts to drive an endpoint on it.
     pub(crate) fn start(
         &self,
         binding: &Binding,

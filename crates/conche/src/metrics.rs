@@ -39,7 +39,7 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 pub(crate) struct Report {
     pub(crate) stats: Stats,
     pub(crate) occupancy: Occupancy,
-    /// Messages rejected by OSCORE verification.
+    /// Messages rejected by OSCORE: replayed, forged, of an unknown context, or unprotected.
     #[cfg(feature = "oscore")]
     pub(crate) refused_protection: u64,
     pub(crate) paths: Vec<(SocketAddr, PeerSnapshot)>,

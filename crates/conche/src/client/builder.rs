@@ -174,9 +174,9 @@ impl<C: SharedController> Builder<ClientRole, C> {
         self.open_with_psk(&[prefix], identity, key)
     }
 
-    /// Requests `coaps` URIs with certificates: the server's must contain the URI's host and chain
-    /// to one of these roots (RFC 7252 §9.1.3.3). A [pre-shared key](Self::psk) for the server
-    /// takes precedence.
+    /// Requests `coaps` URIs with certificates: the server's must contain the URI's host and be
+    /// authenticated by one of these roots (RFC 7252 §9.1.3.3). A [pre-shared key](Self::psk) for
+    /// the server takes precedence.
     #[cfg(feature = "dtls")]
     pub fn roots(mut self, roots: Roots) -> Self {
         self.settings.security.roots = Some(roots);

@@ -230,12 +230,12 @@ impl RequestBuilder {
         self.send_with(Patience::Wait)
     }
 
-    /// Like [`send`](Self::send), but only if few requests are queued: at most
+    /// Like [`send`](Self::send), but only if few requests are queued: fewer than
     /// [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) for its destination and
     /// [`Limits::queue`](crate::Limits::queue) in total.
     ///
     /// # Errors
-    /// [`Error::Busy`] at once if more are queued; otherwise as for [`send`](Self::send).
+    /// [`Error::Busy`] at once if that many are queued; otherwise as for [`send`](Self::send).
     pub fn try_send(self) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
         self.send_with(Patience::Hurry)
     }

@@ -12,7 +12,6 @@ use crate::controllers::Setup;
 use crate::driver::{Address, Binding, Handle, Handlers, Role};
 use crate::server::Router;
 
-/// The sockets of a client.
 #[derive(Debug)]
 pub(super) enum Sockets {
     /// Its own, opened on first use.
@@ -40,7 +39,6 @@ pub(super) struct Slot {
     open: Mutex<Open>,
 }
 
-/// The open sockets.
 #[derive(Debug, Default)]
 struct Open {
     handles: Vec<Handle>,
@@ -52,7 +50,6 @@ struct Open {
 /// Maximum sockets per IP version: 16 000 messages per second to one destination.
 const MOST: usize = 64;
 
-/// Starts drivers.
 pub(super) struct Start {
     setup: Setup,
     /// Whether a destination must keep its socket, which alone holds its OSCORE keys (RFC 8613).

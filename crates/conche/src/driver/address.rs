@@ -104,7 +104,6 @@ impl fmt::Display for Address {
     }
 }
 
-/// Role of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Sends requests; its router has no resources.

@@ -16,7 +16,6 @@ const LONGEST_FAREWELL: Duration = Duration::from_secs(5);
 /// Upper bound of the shutdown time, a year, which cannot overflow.
 const LONGEST_SHUTDOWN: Duration = Duration::from_secs(365 * 86_400);
 
-/// A shutdown in progress.
 pub(super) struct Closing {
     /// When unfinished handlers are dropped; `None` after that.
     farewell: Option<Instant>,
@@ -29,7 +28,6 @@ impl Closing {
         Self { farewell: Some(end - (within / FAREWELL_PART).min(LONGEST_FAREWELL)), end }
     }
 
-    /// Returns the next deadline.
     pub(super) fn due(&self) -> Instant {
         self.farewell.unwrap_or(self.end)
     }

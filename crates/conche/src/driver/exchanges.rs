@@ -57,7 +57,6 @@ impl Exchanges {
         self.waiting.is_empty()
     }
 
-    /// Cancels the exchange of a ticket.
     pub(super) fn cancel(&mut self, ticket: u64) -> Option<ExchangeId> {
         let exchange = self.tickets.remove(&ticket)?;
         if let Some(waiting) = self.waiting.remove(&exchange) {
@@ -109,7 +108,6 @@ impl Exchanges {
         }
     }
 
-    /// Returns the exchange of a ticket.
     pub(super) fn of(&self, ticket: u64) -> Option<ExchangeId> {
         self.tickets.get(&ticket).copied()
     }

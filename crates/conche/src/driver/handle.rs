@@ -37,7 +37,6 @@ use crate::oscore::Context as SecurityContext;
 use crate::oscore::KeysError;
 use crate::security::{Identity, PeerMismatch};
 
-/// A command to a driver.
 #[derive(Debug)]
 pub(super) enum Command {
     /// Open an exchange with the place's destination.
@@ -272,7 +271,6 @@ impl Handle {
         self.shared.queue_lifetime
     }
 
-    /// Returns the maximum size of a response's body in bytes.
     pub(crate) fn body_limit(&self) -> usize {
         self.shared.body_limit
     }
@@ -372,7 +370,6 @@ impl Handle {
         self.ask(|answer| Command::Snapshot { of, answer }).await.flatten()
     }
 
-    /// Discards the path state of a peer.
     pub(crate) async fn reset_path(&self, to: SocketAddr) {
         if let Some(to) = self.reach(to) {
             // A stopped driver has no state.
@@ -380,7 +377,6 @@ impl Handle {
         }
     }
 
-    /// Writes path state to its file.
     pub(crate) async fn keep_paths(&self) {
         // A driver that has ended has written it.
         let _ = self.ask(|done| Command::KeepPaths { done }).await;
@@ -425,7 +421,6 @@ impl Exchange {
         self.handle.of_body(OfBody::Taken { ticket: self.ticket });
     }
 
-    /// Supplies more of the request's body.
     pub(crate) fn supply(&self, piece: Piece) {
         self.handle.of_body(OfBody::Supplied { ticket: self.ticket, piece });
     }
@@ -470,7 +465,6 @@ pub(crate) struct Subscription {
 }
 
 impl Subscription {
-    /// Polls for news.
     pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<News> {
         self.feed.poll(context)
     }

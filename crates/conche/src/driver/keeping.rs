@@ -32,7 +32,6 @@ impl Keeping {
         Self { store, most, told: now, due: now + EACH }
     }
 
-    /// Returns the time of the next write.
     pub(super) fn due(&self) -> Instant {
         self.due
     }

@@ -129,7 +129,6 @@ pub(crate) struct Driver<C: SharedController> {
     sharing: Arc<Sharing>,
     keeping: Option<Keeping>,
     protecting: Protecting,
-    /// Whether unauthenticated requests are refused.
     secured_only: bool,
     retry_unreachable: bool,
     closing: Option<Closing>,
@@ -164,15 +163,12 @@ pub(crate) struct Start {
     pub(crate) sharing: Arc<Sharing>,
     /// The keys of the endpoint.
     pub(crate) protecting: Protecting,
-    /// Whether unauthenticated requests are refused.
     pub(crate) secured_only: bool,
     /// Contains panics of code that serves one peer.
     pub(crate) fence: Fence,
     /// File of path state.
     pub(crate) store: Option<PathStore>,
-    /// The endpoint's limits.
     pub(crate) limits: Limits,
-    /// The endpoint's queue lifetime.
     pub(crate) queue_lifetime: Duration,
 }
 

@@ -35,7 +35,6 @@ const OF_ONE_CLIENT: [OptionNumber; 11] = [
     OptionNumber::NO_RESPONSE,
 ];
 
-/// All topics of a server.
 #[derive(Debug, Default)]
 pub(super) struct Topics {
     mailbox: Arc<Mailbox>,
@@ -49,7 +48,6 @@ pub(super) struct Topics {
     to_ask: VecDeque<u64>,
 }
 
-/// Key of a topic.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     notifier: u64,

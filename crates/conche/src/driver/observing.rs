@@ -17,7 +17,6 @@ use crate::controllers::SharedController;
 /// Delay before a registration is retried for which the endpoint had no room.
 const ANOTHER_TRY: Duration = Duration::from_secs(1);
 
-/// All observations of a driver.
 #[derive(Debug, Default)]
 pub(super) struct Observations {
     observed: HashMap<SubscriptionId, Observed>,
@@ -80,7 +79,6 @@ impl Observations {
         from.map(|(subscription, _)| *subscription).collect()
     }
 
-    /// Returns the time of the next attempt to register stale observations.
     pub(super) fn due(&self) -> Option<Instant> {
         self.again
     }

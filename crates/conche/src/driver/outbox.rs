@@ -5,7 +5,6 @@ use conche_proto::{Instant, Transmit};
 use super::Address;
 use super::socket::Departure;
 
-/// A batch of outgoing datagrams.
 #[derive(Debug)]
 pub(super) struct Outbox {
     /// Places for the datagrams, one after the other.
@@ -52,7 +51,6 @@ impl Outbox {
         self.transmits.len()
     }
 
-    /// Returns the time of the first datagram.
     pub(super) fn since(&self) -> Instant {
         self.since
     }

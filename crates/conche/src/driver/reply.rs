@@ -75,7 +75,6 @@ impl Slot {
 }
 
 impl Reply {
-    /// Whether the receiver is gone.
     pub(super) fn is_closed(&self) -> bool {
         self.0.lock().closed
     }
@@ -116,7 +115,6 @@ impl Awaited {
         Poll::Pending
     }
 
-    /// Marks the receiver as gone.
     pub(super) fn close(&self) {
         self.0.lock().closed = true;
     }

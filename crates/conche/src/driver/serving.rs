@@ -26,7 +26,6 @@ use crate::throttle::Throttle;
 /// Max-Age in seconds of a 5.03, after which the client may retry (RFC 7252 §5.9.3.4).
 pub(crate) const RETRY_AFTER_SECONDS: u32 = 2;
 
-/// How handlers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handlers {
     /// Maximum number of waiting handlers.
@@ -321,7 +320,6 @@ impl Serving {
 /// Log name of handlers.
 const HANDLER: &str = "a handler";
 
-/// Returns the response after a panic in a handler.
 fn panicked() -> Response {
     Response::new(Code::INTERNAL_SERVER_ERROR)
 }

@@ -63,7 +63,6 @@ const OF_CLIENT: usize = 8;
 #[cfg(target_os = "linux")]
 const HURRY: usize = 2;
 
-/// Returns a driver's batch size.
 pub(super) const fn at_once(role: Role) -> usize {
     match role {
         Role::Client => OF_CLIENT,
@@ -153,7 +152,6 @@ impl Arrival {
         })
     }
 
-    /// Returns the datagram for the endpoint.
     pub(super) fn datagram(self, buffer: &[u8]) -> Datagram<'_, Address> {
         let mut datagram = Datagram::new(self.from, &buffer[self.start..][..self.length]);
         datagram.local = self.local;

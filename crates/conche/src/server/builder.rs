@@ -60,7 +60,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
     ///
     /// Responses are delayed at random by up to some seconds
     /// ([`EndpointConfig::multicast`](crate::EndpointConfig::multicast)); errors and responses
-    /// without a payload are not sent. Many servers run their handlers at the same time.
+    /// without a payload are not sent. Other members run their handlers at the same time.
     ///
     /// Only Linux reports whether a datagram was sent to a group. Elsewhere responses could not be
     /// delayed, so starting the server fails.
@@ -165,7 +165,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
     ///   and a [`Notifier`](super::Notifier) reaches the observers of all workers: each runs the
     ///   handler once per change. Tasks that a handler spawns end with the server.
     /// - [`Limits`](crate::Limits) and [`concurrency`](Self::concurrency) are divided evenly among
-    ///   workers; a few clients may not be. Limits per peer stay whole, and each worker measures
+    ///   workers; a small number of clients may not be. Limits per peer stay whole, and each worker measures
     ///   paths itself, up to [`Limits::paths`](crate::Limits::paths); a
     ///   [`path_store`](Self::path_store) merges these for the next start.
     /// - [`Server::client`] has its own sockets, which serve no resources. A program that needs

@@ -102,7 +102,6 @@ impl Workers {
         .await
     }
 
-    /// Waits until all have ended.
     pub(super) async fn all_ended(&mut self) {
         while !self.tasks.is_empty() {
             // A panicked task has ended, too.

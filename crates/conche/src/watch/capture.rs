@@ -59,7 +59,6 @@ impl Capture {
     }
 }
 
-/// A capture that is being written.
 struct Packets<W: Write> {
     file: CaptureFile<BufWriter<W>>,
     /// Start time of the recorder.

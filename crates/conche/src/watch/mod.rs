@@ -192,11 +192,11 @@ pub enum DropReason {
     Malformed,
     /// A duplicate: answered as the original was, or ignored.
     Duplicate,
-    /// A response or acknowledgement without a matching exchange.
+    /// A response, acknowledgement or Reset that matches nothing.
     Unmatched,
     /// A limit is reached; a Confirmable request was answered with 5.03.
     Overloaded,
-    /// Its source exceeds the rate of answers to it.
+    /// Its source exceeds the [`ResponseLimit`](crate::ResponseLimit).
     Limited,
     /// Sent to a multicast group while none is served, or not a Non-confirmable request.
     Group,

@@ -48,11 +48,9 @@ pub struct Recorded {
 pub(super) trait Format: Send + 'static {
     /// Whether the format records such events.
     fn wants(fact: &Fact) -> bool;
-    /// Writes an event.
     fn record(&mut self, record: &Record) -> io::Result<()>;
     /// Writes that `count` events are missing here.
     fn lost(&mut self, count: u64, at: Duration) -> io::Result<()>;
-    /// Flushes what was written.
     fn flush(&mut self) -> io::Result<()>;
 }
 

@@ -14,7 +14,6 @@ use crate::driver::Sender;
 /// the indexes.
 const OVERHEAD: usize = 512;
 
-/// Cache key of a response.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) to: Destination,
@@ -51,7 +50,6 @@ impl Answer {
     }
 }
 
-/// See the module documentation.
 #[derive(Debug)]
 pub(super) struct Store {
     limits: CacheLimits,

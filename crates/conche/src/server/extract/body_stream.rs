@@ -41,8 +41,8 @@ use crate::server::{IntoResponse, Request, Response};
 ///   [`max_payload`](crate::server::Router::max_payload) do not apply to the whole payload: the
 ///   handler must check its size and answer 4.13.
 /// - A payload that fits into one message, or was sent with Q-Block (RFC 9177), is one chunk.
-/// - A client can start at most [`Limits::transfers_per_peer`](crate::Limits::transfers_per_peer)
-///   transfers per 247 s; further ones get 5.03.
+/// - A client can have at most [`Limits::transfers_per_peer`](crate::Limits::transfers_per_peer)
+///   transfers in progress, each for up to 247 s without a block; further ones get 5.03.
 #[derive(Debug)]
 pub struct BodyStream {
     here: Option<Bytes>,

@@ -81,7 +81,6 @@ impl<S> Callee<S> {
 }
 
 impl Callee<()> {
-    /// Starts to answer a request.
     pub(super) fn call(&self, request: Request) -> Answer {
         match &self.stage {
             Stage::Ready(route) => route.answer(request),

@@ -15,7 +15,6 @@ use crate::driver::Inlet;
 use crate::security::Identity;
 use crate::server::{Answer, Notifier, Request, Response, Rest};
 
-/// Outcome of dispatching a request.
 pub(crate) enum Dispatch {
     /// An immediate response.
     Reply(Response),

@@ -2,7 +2,6 @@
 
 use super::RouteError;
 
-/// The path of a route.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pattern {
     /// As written.
@@ -22,7 +21,6 @@ pub(super) enum Segment {
 }
 
 impl Pattern {
-    /// Parses a path.
     pub(super) fn parse(text: &str) -> Result<Self, RouteError> {
         let malformed = |hint| RouteError::Malformed { path: text.to_owned(), hint };
         let path = text.strip_prefix('/').ok_or_else(|| malformed("it must begin with \"/\""))?;
@@ -74,7 +72,6 @@ impl Segment {
         }
     }
 
-    /// Returns its text, if it is a literal.
     pub(super) fn literal(&self) -> Option<&str> {
         match self {
             Self::Literal(text) => Some(text),

@@ -61,7 +61,6 @@ impl Route {
         self.answer(request).await
     }
 
-    /// Starts to answer a request.
     pub(in crate::server) fn answer(&self, request: Request) -> Answer {
         (self.0)(request)
     }

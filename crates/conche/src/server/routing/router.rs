@@ -284,7 +284,6 @@ impl<S: Send + Sync + 'static> Router<S> {
 }
 
 impl<S> Fallback<S> {
-    /// Returns a fallback for all paths of a router.
     fn everywhere(callee: Callee<S>) -> Self {
         let prefix = Pattern { text: "/".to_owned(), segments: Vec::new() };
         Self { prefix, callee, max_payload: None }

@@ -29,7 +29,6 @@ const PATHS: usize = 4096;
 /// Start of a record (RFC 7464 §2.2).
 const RECORD_SEPARATOR: u8 = 0x1e;
 
-/// A log that is being written.
 pub(super) struct Qlog<W: Write> {
     writer: BufWriter<W>,
     payloads: bool,
