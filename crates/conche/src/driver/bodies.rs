@@ -133,7 +133,7 @@ impl<C: SharedController> Driver<C> {
             Unfinished::Request(exchange) => self.exchanges.tell(exchange, |_| Told::Wanted(bytes)),
             Unfinished::Response(request) => {
                 if let Some(outlet) = self.bodies.leaving.get(&request) {
-                    // The task ends with the last piece, after which there is no demand.
+                    // The task ends with the last piece, which ends the demand.
                     let _ = outlet.wanted.send(bytes);
                 }
             }

@@ -104,7 +104,7 @@ impl<C: SharedController> Driver<C> {
         }
     }
 
-    /// Retries registrations for which there was no room.
+    /// Retries registrations that had no room.
     pub(super) fn refresh_again(&mut self) {
         if self.observations.again.take_if(|again| *again <= self.now).is_some() {
             for subscription in std::mem::take(&mut self.observations.stale) {
