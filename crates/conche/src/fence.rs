@@ -1,4 +1,5 @@
-//! [`Fence`]: contains panics in code that serves one peer, which end only that peer's request or session.
+//! [`Fence`]: contains panics in code that serves one peer, which end only that peer's request or
+//! session.
 //!
 //! A fence may surround only code whose state is dropped after the panic: a handler's future, the
 //! computations of one EDHOC message, one DTLS session. It does not surround the endpoint, whose

@@ -32,7 +32,7 @@
 //!   response is sent as a separate response; a handler that panics returns 5.00. During shutdown a
 //!   server answers unfinished requests with 5.03.
 //! - A request's [`timeout`](client::RequestBuilder::timeout) bounds the whole request.
-//!   [`Error::was_sent`] says whether repeating it could have an effect twice.
+//!   [`Error::was_sent`] reports whether repeating it could have an effect twice.
 //! - A send that the operating system refuses fails at once with [`Error::Send`]. On Linux, which
 //!   reports ICMP errors, a request to a closed port also fails at once, unless
 //!   [`retry_unreachable`](client::ClientBuilder::retry_unreachable) is set.

@@ -225,7 +225,8 @@ mod tests {
     // RFC 9290 §2 (Q211)
     #[test]
     fn entries_of_others_and_languages_are_passed_over() {
-        // {"custom": [1, {2: 3}], -1: 38(["en", "title"]), 1234: {}, -99: 0, -4: 132}, of indefinite length
+        // {"custom": [1, {2: 3}], -1: 38(["en", "title"]), 1234: {}, -99: 0, -4: 132}, of
+        // indefinite length
         let bytes =
             b"\xbf\x66custom\x82\x01\xa1\x02\x03\x20\xd8\x26\x82\x62en\x65title\x19\x04\xd2\xa0\x38\x62\x00\x23\x18\x84\xff";
         let problem = Problem::decode(bytes).expect("a map of problem details");

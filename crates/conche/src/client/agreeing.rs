@@ -1,4 +1,5 @@
-//! [`Agreeing`]: the EDHOC initiator (RFC 9528), which runs before the first request to a destination.
+//! [`Agreeing`]: the EDHOC initiator (RFC 9528), which runs before the first request to a
+//! destination.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

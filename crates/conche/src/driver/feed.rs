@@ -1,4 +1,5 @@
-//! [`Feed`]: delivers states from a driver to an observation. It holds only the newest state, so bursts take no memory and a slow reader skips outdated states.
+//! [`Feed`]: delivers states from a driver to an observation. It holds only the newest state, so
+//! bursts take no memory and a slow reader skips outdated states.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};

@@ -1,4 +1,5 @@
-//! [`Numbered`]: maps by numbers that this program assigns. Peers cannot make them collide, so they need no keyed hash.
+//! [`Numbered`]: maps by numbers that this program assigns. Peers cannot make them collide, so they
+//! need no keyed hash.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

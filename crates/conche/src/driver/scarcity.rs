@@ -1,4 +1,5 @@
-//! [`Scarcity`]: destinations for which a socket has few message IDs left, so that a client with several sockets can switch.
+//! [`Scarcity`]: destinations for which a socket has few message IDs left, so that a client with
+//! several sockets can switch.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

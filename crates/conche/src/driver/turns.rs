@@ -53,7 +53,7 @@ impl Default for Waiting {
 #[error("{limit} {what}: wait for some to end, or raise {setting}", setting = what.setting())]
 #[non_exhaustive]
 pub struct Busy {
-    /// What is full.
+    /// The full resource.
     pub what: Full,
     /// Its limit.
     pub limit: usize,

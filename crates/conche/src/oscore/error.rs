@@ -75,7 +75,7 @@ pub enum OpenError {
         file: PathBuf,
         /// The line, from 1, if there is one.
         line: Option<usize>,
-        /// The problem and what is expected.
+        /// The problem and the expected content.
         what: String,
     },
     /// The credentials are not safe.

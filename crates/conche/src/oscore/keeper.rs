@@ -36,7 +36,9 @@ impl Keeper {
     ///
     /// # Errors
     ///
-    /// [`OpenError`]: among others if another user can read the secret, or can write the numbers or replace their file; if another program uses the same credentials; or if the numbers are lost.
+    /// [`OpenError`]: among others if another user can read the secret, or can write the numbers or
+    /// replace their file; if another program uses the same credentials; or if the numbers are
+    /// lost.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
         // Two links to the same file must share its numbers.

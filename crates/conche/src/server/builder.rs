@@ -165,8 +165,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
     ///   and a [`Notifier`](super::Notifier) reaches the observers of all workers: each runs the
     ///   handler once per change. Tasks that a handler spawns end with the server.
     /// - [`Limits`](crate::Limits) and [`concurrency`](Self::concurrency) are divided evenly among
-    ///   workers; a small number of clients may not be. Limits per peer stay whole, and each worker measures
-    ///   paths itself, up to [`Limits::paths`](crate::Limits::paths); a
+    ///   workers; a small number of clients may not be. Limits per peer stay whole, and each worker
+    ///   measures paths itself, up to [`Limits::paths`](crate::Limits::paths); a
     ///   [`path_store`](Self::path_store) merges these for the next start.
     /// - [`Server::client`] has its own sockets, which serve no resources. A program that needs
     ///   both roles at one address, as LwM2M does, has one worker.

@@ -1,4 +1,5 @@
-//! [`EventLog`]: configuration of an event log. [`Qlog`] writes it; docs/event-log.md describes its content.
+//! [`EventLog`]: configuration of an event log. [`Qlog`] writes it; docs/event-log.md describes its
+//! content.
 
 use std::io::{self, Write};
 

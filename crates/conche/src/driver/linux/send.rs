@@ -1,4 +1,5 @@
-//! [`Sender`]: batched sending: many datagrams per system call (sendmmsg), and those to one peer as one segmented message (UDP_SEGMENT).
+//! [`Sender`]: batched sending: many datagrams per system call (sendmmsg), and those to one peer as
+//! one segmented message (UDP_SEGMENT).
 //!
 //! The kernel splits a message into datagrams of one size (the last may be shorter) late in the
 //! stack: one route lookup and one pass through filters and queues for all of them. All messages of

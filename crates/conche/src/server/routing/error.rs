@@ -29,7 +29,7 @@ pub enum RouteError {
     Nest {
         /// The prefix.
         prefix: String,
-        /// What to do instead.
+        /// The correction.
         hint: &'static str,
     },
     /// Two merged routers, or one router twice, have a fallback for the same paths.
