@@ -73,7 +73,7 @@ fn signal_to_noise_db(
         let distance_m = libm::hypot(places[a].x_m - places[b].x_m, places[a].y_m - places[b].y_m);
         let loss = 10.0 * measured.path_loss_exponent * libm::log10(measured.median_range_m / distance_m);
         let bounds = [(a, b), (b, a)].map(|(from, to)| match ratios[from][to] {
-            // A measured ratio below 1 fixes the signal.
+            // A measured ratio below `perfect` fixes the signal.
             Some(ratio) if ratio < measured.perfect => (needed(ratio), needed(ratio)),
             Some(_) => (perfect_db, f64::INFINITY),
             None => (f64::NEG_INFINITY, listed_db),

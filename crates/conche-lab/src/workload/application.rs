@@ -67,8 +67,8 @@ pub struct Application {
     pub timeouts: Option<Timeouts>,
 }
 
-/// Maximum wait of a queued or paced request [assumption: no paper states one; only BDP-CoAP asks
-/// for longer pauses, and such a backlog is dropped].
+/// Maximum wait of a queued or paced request. Assumption: no paper states one; only BDP-CoAP asks
+/// for longer pauses, and such a backlog is dropped.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns the endpoint configuration of the papers: without the safety envelope, except for the

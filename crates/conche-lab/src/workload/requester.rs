@@ -62,7 +62,7 @@ pub struct Requester {
     undone: Option<Rc<Cell<u64>>>,
 }
 
-/// Delay before a flow without open exchanges retries a refused request [assumption].
+/// Delay before a flow without open exchanges retries a refused request (assumption).
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Tally {

@@ -15,7 +15,7 @@ use conche_netsim::{Instant, NodeId};
 
 use crate::scenario::Handshakes;
 
-/// The pre-shared key of all nodes.
+/// Identity and pre-shared key of all nodes.
 const IDENTITY: &[u8] = b"endpoint";
 const KEY: [u8; 16] = *b"0123456789abcdef";
 /// Content type of protected data (RFC 6347 §4.1). All other records belong to handshakes or close

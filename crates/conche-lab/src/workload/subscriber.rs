@@ -30,7 +30,7 @@ pub struct Subscriber {
     heard: Vec<Vec<Heard>>,
 }
 
-/// Delay before a failed or cancelled registration is retried [assumption].
+/// Delay before a failed or cancelled registration is retried (assumption).
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Subscriber {
