@@ -26,7 +26,7 @@ pub fn start() -> anyhow::Result<Runtime> {
     Builder::new_current_thread().enable_all().build().context("the event loop cannot be started")
 }
 
-/// Runs a future to completion. The boxed driver is compiled once for all futures.
+/// Runs a future to completion. The driver is not generic, so it is compiled once.
 pub fn run<T>(runtime: &Runtime, future: impl Future<Output = T>) -> T {
     fn drive(runtime: &Runtime, future: Pin<&mut dyn Future<Output = ()>>) {
         runtime.block_on(future);

@@ -207,8 +207,8 @@ impl Asking {
         })
     }
 
-    /// Returns the key or the trusted certificates. With both, the one from the command line
-    /// counts.
+    /// Returns the key or the trusted certificates. The command line overrides the environment;
+    /// both from the same source are an error.
     fn proof(&self) -> anyhow::Result<Option<Proof<'_>>> {
         let key = self.psk_identity.as_ref().zip(self.psk_key_file.as_ref());
         let roots = self.ca.as_ref();
@@ -332,7 +332,7 @@ fn read_secret(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     read_ours(path, "holds a secret that others than its owner may read").map(Zeroizing::new)
 }
 
-/// Reads a file with mode 0600 or stricter; otherwise the error states `why`.
+/// Reads a file that only its owner may access; otherwise the error states `why`.
 fn read_ours(path: &Path, why: &str) -> anyhow::Result<Vec<u8>> {
     let file = open(path)?;
     check_mode(&file, path, why)?;
