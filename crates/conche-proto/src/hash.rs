@@ -10,7 +10,6 @@ use core::hash::{Hash, Hasher};
 use rand_core::RngCore;
 use siphasher::sip::SipHasher13;
 
-/// A keyed hash function.
 #[derive(Clone, Copy)]
 pub(crate) struct Keyed {
     keys: [u64; 2],
@@ -87,7 +86,6 @@ const fn mixed(number: u64) -> u64 {
     number ^ number >> 33
 }
 
-/// Multiplies and XORs both halves of the product.
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "each half is taken by itself")]
 const fn folded(number: u64, other: u64) -> u64 {

@@ -109,7 +109,6 @@ pub(crate) enum Keeping {
     Once,
 }
 
-/// How a request arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Came {
     Confirmable,
@@ -121,7 +120,6 @@ pub(crate) enum Came {
     Between,
 }
 
-/// The responses that the sender of a group request wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interest {
     /// Not specified: useful responses only (RFC 7252 §8.2).
@@ -162,7 +160,6 @@ impl<P> Linked<InOrder> for Slot<P> {
     }
 }
 
-/// All received requests that await a response.
 #[derive(Debug)]
 pub(crate) struct Incoming<P> {
     slots: Arena<Slot<P>>,
@@ -257,7 +254,6 @@ impl<P: Copy> Incoming<P> {
         self.shares.admits(group, (2 * token.places()).saturating_sub(known), capacity)
     }
 
-    /// Inserts an admitted request.
     #[inline]
     pub(crate) fn insert(&mut self, now: Instant, request: impl FnOnce() -> Waiting<P>) -> Option<RequestId> {
         self.generation = self.generation.wrapping_add(1);
@@ -404,19 +400,16 @@ impl<P: Copy> Incoming<P> {
         self.shares.give_back(group, token.places());
     }
 
-    /// Returns the first deadline for an Empty ACK.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         Some(self.slots.get(self.unacknowledged.first()?)?.separate_at)
     }
 
-    /// Returns a request whose Empty ACK is due.
     pub(crate) fn due(&self, now: Instant) -> Option<RequestId> {
         let index = self.unacknowledged.first()?;
         let slot = self.slots.get(index).filter(|slot| slot.separate_at <= now)?;
         Some(RequestId { index, generation: slot.request.generation })
     }
 
-    /// Returns the number of requests that await a response.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }

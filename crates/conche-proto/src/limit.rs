@@ -19,7 +19,6 @@ use conche_cc::Instant;
 /// Places per set. The first cell of a [`Group`] selects the set.
 const WAYS: usize = 4;
 
-/// The bucket of a source.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     source: Group,
@@ -62,7 +61,6 @@ impl Limiter {
         }
     }
 
-    /// Returns the set of a source.
     fn set_of(&mut self, source: Group) -> Option<&mut [Bucket; WAYS]> {
         let set = source.cells()[0] % self.sets.len();
         self.sets.get_mut(set)

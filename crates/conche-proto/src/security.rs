@@ -33,7 +33,6 @@ struct Bound {
 }
 
 impl Security {
-    /// No protection.
     pub(crate) const PLAIN: Self = Self {
         #[cfg(feature = "oscore")]
         bound: None,
@@ -54,7 +53,6 @@ impl Security {
         0
     }
 
-    /// Returns the bytes to reserve in a response.
     #[inline]
     pub(crate) fn response_bytes(&self) -> usize {
         if self.is_plain() { 0 } else { Self::RESPONSE_BYTES }
@@ -103,7 +101,6 @@ impl Security {
         Self { bound: Some(Box::new(Bound { context, names: 0, binding: Some(binding), said: None, again: 0 })) }
     }
 
-    /// Returns `true` if nothing is protected.
     #[inline]
     pub(crate) const fn is_plain(&self) -> bool {
         self.bound.is_none()

@@ -91,7 +91,6 @@ impl Shares {
         self.total = self.total.saturating_sub(amount);
     }
 
-    /// Returns the sum over all groups.
     #[inline]
     pub(crate) const fn total(&self) -> usize {
         self.total

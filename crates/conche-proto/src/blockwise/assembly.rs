@@ -9,7 +9,6 @@ use crate::codec::{Block, BlockSize, Code, Content, Joined, OptionNumber};
 use crate::shares::Group;
 use conche_cc::Instant;
 
-/// Incomplete request bodies.
 #[derive(Debug)]
 pub(crate) struct Assemblies {
     contexts: Contexts<Joined>,

@@ -32,14 +32,12 @@ pub(crate) struct Key {
     pub(crate) what: u64,
 }
 
-/// Limits of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     /// Contexts per peer.
     pub(crate) per_peer: usize,
     /// Contexts in total.
     pub(crate) total: usize,
-    /// Bytes in total.
     pub(crate) bytes: usize,
     /// Maximum size of a body in bytes.
     pub(crate) body_bytes: usize,
@@ -70,7 +68,6 @@ impl Bounds {
     };
 }
 
-/// The claim of a new context to a place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Claim<'a> {
     /// A share of its group, in addition to [reserved](Contexts::reserve) places, given by source.
@@ -188,13 +185,11 @@ impl<T> Contexts<T> {
         self.at_mut(index)
     }
 
-    /// Returns the idle time of a context.
     pub(crate) fn idle(&mut self, now: Instant, key: Key) -> Option<Duration> {
         let index = self.find(key)?;
         Some(now - self.slots[index].used)
     }
 
-    /// Returns the context at this place, if any.
     pub(crate) fn at_mut(&mut self, index: u32) -> Option<&mut T> {
         self.slots.get_mut(index).map(|context| &mut context.value)
     }
@@ -295,13 +290,11 @@ impl<T> Contexts<T> {
         self.last_begun(key.from, |kept| kept.what & !PAYLOAD == key.what & !PAYLOAD).unwrap_or(key)
     }
 
-    /// Removes a context.
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
         let index = self.find(key)?;
         self.take(index)
     }
 
-    /// Drops expired contexts.
     pub(crate) fn purge(&mut self, now: Instant) {
         while let Some(index) = self.first_to_expire().filter(|&index| self.expiry(index) <= now) {
             self.take(index);
@@ -317,7 +310,6 @@ impl<T> Contexts<T> {
         self.slots.get(index).map(|context| context.key)
     }
 
-    /// Returns the time of the next expiry.
     pub(crate) fn next_purge(&self) -> Option<Instant> {
         self.first_to_expire().map(|index| self.expiry(index))
     }

@@ -47,7 +47,6 @@ impl Asked {
         self.block1.is_in_sets() || self.block2.is_in_sets()
     }
 
-    /// Returns Q-Block1.
     pub(crate) fn q_block1(&self) -> Option<Block> {
         if self.block1.is_in_sets() { self.block1.get() } else { None }
     }
@@ -64,7 +63,6 @@ impl Asked {
         self.q_block2().or_else(|| self.q_block1().map(|block| Block { num: 0, more: true, ..block }))
     }
 
-    /// Returns Block1.
     pub(crate) fn block1(&self) -> Option<Block> {
         self.block1.get().filter(|_| !self.block1.is_in_sets())
     }
@@ -74,7 +72,6 @@ impl Asked {
         self.block1 = Packed(None);
     }
 
-    /// Returns Block2.
     pub(crate) fn block2(&self) -> Option<Block> {
         self.block2.get().filter(|_| !self.block2.is_in_sets())
     }

@@ -3,7 +3,6 @@
 use crate::blockwise::cut::is_ours;
 use crate::codec::{Block, Code, Joined, Message, OptionNumber};
 
-/// A partially received response.
 #[derive(Debug)]
 pub(crate) struct Download {
     code: Code,
@@ -64,7 +63,6 @@ impl Download {
         marks.etag == self.marks.etag && (omits_format || marks.format == self.marks.format)
     }
 
-    /// Returns `true` if the block is the next one.
     pub(crate) fn follows(&self, block: Block) -> bool {
         block.offset() == self.len
     }

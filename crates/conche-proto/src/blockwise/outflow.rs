@@ -44,12 +44,10 @@ impl Outflow {
         Self { kept: payload, start: 0, complete: false, announced, told: false }
     }
 
-    /// Returns the kept part.
     pub(crate) fn kept(&self) -> &Bytes {
         &self.kept
     }
 
-    /// Returns `true` if the whole body is kept.
     pub(crate) const fn is_whole(&self) -> bool {
         self.complete && self.start == 0
     }

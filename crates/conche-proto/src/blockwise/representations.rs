@@ -148,7 +148,6 @@ pub(crate) struct Mark {
     etag: [u8; 9],
 }
 
-/// A block of a response.
 #[derive(Debug)]
 pub(crate) struct Cut {
     pub(crate) body: Body,
@@ -156,7 +155,6 @@ pub(crate) struct Cut {
     pub(crate) block: Option<Block>,
 }
 
-/// Why a block is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoBlock {
     /// Not even the smallest block fits into a message.
@@ -174,7 +172,6 @@ impl From<Missing> for NoBlock {
 /// Number of requests with a remembered large response.
 const REMEMBERED: usize = 256;
 
-/// A request with a large response.
 #[derive(Clone, Copy, Debug, Default)]
 struct Large {
     /// Half of the hash of the request.

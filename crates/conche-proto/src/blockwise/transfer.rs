@@ -22,7 +22,6 @@ pub(crate) struct Rules {
     /// The maximum message size, and the overhead of each message.
     pub(crate) message_bytes: usize,
     pub(crate) overhead: Overhead,
-    /// The maximum body size in bytes.
     pub(crate) body_bytes: usize,
 }
 
@@ -47,7 +46,6 @@ pub(crate) enum Step {
     Failed(Trouble),
 }
 
-/// Why a transfer failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// The resource changes too often.
@@ -68,7 +66,6 @@ pub(crate) struct Transfer {
     code: Code,
     /// Options of the request without block options.
     head: Body,
-    /// Payload of the request.
     payload: Outflow,
     upload: Option<Upload>,
     download: Option<Download>,
@@ -190,7 +187,6 @@ impl Transfer {
         }
     }
 
-    /// Handles the response to the last message.
     pub(crate) fn answer(&mut self, response: &Message<'_>, rules: &Rules) -> Step {
         if self.download.is_none()
             && let Some(step) = self.answer_upload(response, rules)
@@ -316,7 +312,6 @@ impl Transfer {
         self.payload.is_whole() || self.upload.is_none_or(|upload| upload.offset == 0)
     }
 
-    /// Sends a block of the request's body.
     fn send(&mut self, offset: usize, size: BlockSize) -> Result<Body, Missing> {
         let (payload, block) = self.payload.block(offset, size)?;
         if !self.payload.is_whole() {

@@ -138,7 +138,6 @@ impl<'a> Content<'a> {
         Options { rest: self.bytes.get(options).unwrap_or_default(), number: 0 }
     }
 
-    /// Returns the encoded options.
     pub(crate) fn encoded_options(&self) -> &'a [u8] {
         self.options().rest
     }

@@ -66,7 +66,6 @@ impl OwnedMessage {
         Self::copied(message, pool.copy(message.as_bytes()))
     }
 
-    /// Creates a message from a copy of its datagram.
     #[inline]
     fn copied(message: Message<'_>, datagram: Bytes) -> Self {
         Self { datagram, ty: message.ty(), id: message.id(), layout: message.layout() }

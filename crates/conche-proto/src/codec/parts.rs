@@ -28,7 +28,6 @@ impl Body {
         }
     }
 
-    /// Returns the payload.
     pub(crate) fn payload_slice(&self) -> &[u8] {
         self.content(Code::CONTENT).map_or(&[], |content| content.payload())
     }
@@ -123,7 +122,6 @@ fn encoded_length(options: &[RawOption<'_>]) -> usize {
     options.iter().map(length).sum()
 }
 
-/// Appends options in ascending order.
 fn write_options<'a>(bytes: &mut Vec<u8>, options: impl IntoIterator<Item = RawOption<'a>>) {
     let mut before = 0;
     for option in options {
@@ -142,7 +140,6 @@ fn write_options<'a>(bytes: &mut Vec<u8>, options: impl IntoIterator<Item = RawO
 pub(crate) struct Joined {
     code: Code,
     bytes: Vec<u8>,
-    /// Offset of the payload.
     start: usize,
 }
 
@@ -161,7 +158,6 @@ impl Joined {
         Self { code: content.code(), bytes, start }
     }
 
-    /// Returns the payload so far.
     pub(crate) fn payload(&self) -> &[u8] {
         self.bytes.get(self.start..).unwrap_or_default()
     }

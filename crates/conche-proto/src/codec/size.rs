@@ -51,7 +51,6 @@ impl Overhead {
         self.0.saturating_add(bytes)
     }
 
-    /// Returns the size of a message with this body.
     #[inline]
     pub(crate) fn message(self, body: &Body) -> usize {
         self.and(body.len())

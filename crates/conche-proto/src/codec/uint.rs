@@ -21,7 +21,6 @@ impl UintBytes {
         self.bytes
     }
 
-    /// Returns the number of encoded bytes.
     pub(super) const fn len(self) -> u8 {
         self.length
     }

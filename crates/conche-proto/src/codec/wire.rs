@@ -69,7 +69,6 @@ impl OptionHeader {
         Some(Self { packed: complete << (u64::BITS - u32::from(bits)), length: bits / 8 })
     }
 
-    /// Returns the number of bytes.
     #[inline]
     pub(super) const fn len(self) -> u8 {
         self.length
@@ -81,7 +80,6 @@ impl OptionHeader {
         self.packed.to_be_bytes()
     }
 
-    /// Returns the bytes.
     pub(super) fn bytes(self) -> impl Iterator<Item = u8> {
         self.padded().into_iter().take(self.length.into())
     }

@@ -88,7 +88,6 @@ impl<'b> Plaintext3<'b> {
     }
 }
 
-/// Encodes a byte string.
 pub(super) fn write_bytes(content: &[u8]) -> Vec<u8> {
     sequence(|encoder| {
         // Writing to memory cannot fail.

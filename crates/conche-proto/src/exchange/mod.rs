@@ -61,7 +61,6 @@ use crate::store::{Linked, Links, Number};
 use conche_cc::control::AckedCopy;
 use conche_cc::{Controller, Instant};
 
-/// The purpose of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Request,
@@ -78,7 +77,6 @@ pub(crate) enum Purpose {
     Handshake,
 }
 
-/// The state of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Waits for admission.
@@ -100,7 +98,6 @@ pub(crate) struct Content {
     pub(crate) body: Body,
 }
 
-/// An exchange.
 #[derive(Debug)]
 pub(crate) struct Exchange<C: Controller> {
     pub(crate) generation: u32,
@@ -113,7 +110,6 @@ pub(crate) struct Exchange<C: Controller> {
     /// path: when to leave the path, if the exchange's own timer is longer. Otherwise the far
     /// future.
     pub(crate) ask_again: Instant,
-    /// The application's deadline.
     pub(crate) deadline: Instant,
     pub(crate) content: Content,
     /// Its protection; if protected, `content` is the outer message.
@@ -147,7 +143,6 @@ pub(crate) struct Exchange<C: Controller> {
     /// An Empty ACK arrived that was not trusted.
     pub(crate) doubtful_ack: bool,
     pub(crate) submitted: Instant,
-    /// Time of each transmission.
     pub(crate) sent: SmallVec<[Instant; 5]>,
     /// The last timeout armed.
     pub(crate) timeout: Option<Duration>,
@@ -232,7 +227,6 @@ impl<C: Controller> Exchange<C> {
         self.security.said().unwrap_or((self.content.code, &self.content.body))
     }
 
-    /// Returns the responses that the request does not want.
     fn unwanted(&self) -> NoResponse {
         let value = self.said().1.option(OptionNumber::NO_RESPONSE);
         NoResponse::of_value(value.filter(|_| self.purpose == Purpose::Request))

@@ -204,7 +204,6 @@ impl<C: Controller> Exchanges<C> {
         Left::Waits
     }
 
-    /// Delays the next payload until `at`.
     pub(crate) fn depart_later(&mut self, index: u32, at: Instant) {
         self.slots[index].state_until = at;
         self.arm(index);

@@ -18,7 +18,6 @@ use core::hint::black_box;
 use core::net::IpAddr;
 use core::time::Duration;
 
-/// An exchange to be opened.
 pub(crate) struct Opening {
     pub(crate) purpose: Purpose,
     pub(crate) code: Code,
@@ -56,7 +55,6 @@ impl Opening {
     }
 }
 
-/// All live exchanges.
 #[derive(Debug)]
 pub(crate) struct Exchanges<C: Controller> {
     pub(super) slots: Arena<Exchange<C>>,
@@ -190,7 +188,6 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Arms the timer of an exchange.
     #[inline]
     pub(crate) fn arm(&mut self, index: u32) {
         self.timers.set(index, self.slots[index].wake());
@@ -229,7 +226,6 @@ impl<C: Controller> Exchanges<C> {
         (purpose, peer)
     }
 
-    /// Returns the exchange if it is still live.
     #[inline]
     pub(crate) fn live(&self, id: ExchangeId) -> Option<&Exchange<C>> {
         self.slots.get(id.index).filter(|exchange| exchange.generation == id.generation)
@@ -327,7 +323,6 @@ impl<C: Controller> Exchanges<C> {
         self.slots.len()
     }
 
-    /// Returns the protection of all exchanges.
     #[cfg(feature = "oscore")]
     pub(crate) fn securities(&self) -> impl Iterator<Item = &Security> {
         self.slots.iter().map(|(_, exchange)| &exchange.security)
@@ -345,7 +340,6 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Returns the number of exchanges opened by the application: requests, pings and handshakes.
     pub(crate) fn requests(&self) -> usize {
         self.requests
     }
@@ -411,7 +405,6 @@ impl<C: Controller> Exchanges<C> {
         peer.exchanges.push(&mut self.slots, index);
     }
 
-    /// Replaces the message ID of an exchange.
     pub(crate) fn identify_as(&mut self, index: u32, id: MessageId) {
         self.unidentify(index);
         self.identify(index, id);
@@ -438,7 +431,6 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Replaces the token of a request.
     pub(super) fn take_token(&mut self, index: u32, token: Token) {
         self.by_token.remove(index);
         let hash = self.token_hash(self.slots[index].peer, &token);

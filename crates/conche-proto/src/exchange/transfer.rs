@@ -10,7 +10,6 @@ use crate::codec::{Body, Message, Token};
 use crate::peer::Peers;
 use conche_cc::{Controller, Instant};
 
-/// A transfer in progress.
 #[derive(Debug)]
 pub(crate) struct Transferring {
     pub(crate) work: Work,
@@ -94,7 +93,6 @@ impl Transferring {
         self.held().saturating_sub(self.bytes)
     }
 
-    /// Returns the key of the stored response that is being sent, if any.
     pub(crate) fn key(&self) -> Option<Key> {
         match &self.work {
             Work::Kept(_, kept) => Some(kept.key),
@@ -107,12 +105,10 @@ impl Transferring {
         matches!(&self.work, Work::Kept(_, kept) if kept.confirmable)
     }
 
-    /// Returns `true` if nothing was sent.
     pub(crate) fn is_new(&self) -> bool {
         self.sender().is_some_and(Sender::is_new)
     }
 
-    /// Returns the sender of bursts, if any.
     pub(super) fn sender(&self) -> Option<&Sender> {
         match &self.work {
             Work::Blocks(_) => None,
@@ -136,7 +132,6 @@ impl Transferring {
         Some(each.saturating_mul(u32::try_from(sender.due()).unwrap_or(u32::MAX)))
     }
 
-    /// Returns `true` if a message was answered.
     pub(super) const fn has_begun(&self) -> bool {
         self.before.is_some()
     }
@@ -321,7 +316,6 @@ impl<C: Controller> Exchanges<C> {
         transfer.bytes = bytes;
     }
 
-    /// Returns the Q-Block request of an exchange, if it has one.
     pub(crate) fn sets_mut(&mut self, index: u32) -> Option<&mut SetTransfer> {
         match &mut self.slots[index].transfer.as_mut()?.work {
             Work::Sets(sets) => Some(sets),
@@ -345,12 +339,10 @@ impl<C: Controller> Exchanges<C> {
         self.transfers
     }
 
-    /// Returns the memory of all transfers, in bytes.
     pub(crate) const fn transfer_bytes(&self) -> usize {
         self.transfer_bytes
     }
 
-    /// Frees the transfer of an exchange.
     pub(super) fn free_transfer(&mut self, index: u32) {
         if let Some(transfer) = self.slots[index].transfer.take() {
             self.transfer_bytes -= transfer.bytes;

@@ -22,7 +22,6 @@ use conche_cc::Instant;
 /// Allocator overhead per reply in bytes.
 const REPLY_OVERHEAD: usize = 16;
 
-/// A remembered message.
 #[derive(Debug)]
 struct Entry {
     what: Fingerprint,
@@ -118,7 +117,6 @@ enum Room {
     None,
 }
 
-/// First and last entry of a queue.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     first: u32,
@@ -267,7 +265,6 @@ impl Deduplication {
         Number::of(index).map(|index| Remembered { index, message: what.message }).ok_or(TableFull)
     }
 
-    /// Returns the reply of an entry that still exists.
     #[inline]
     pub(crate) fn reply(&self, remembered: Remembered) -> Option<&Reply> {
         let entry =
@@ -413,7 +410,6 @@ impl Deduplication {
         }
     }
 
-    /// Evicts the oldest idempotent request, if any.
     fn pop_idempotent(&mut self) -> bool {
         let first = |lifetime: usize| self.queues[lifetime][Queue::Idempotent as usize].first;
         let expiry = |lifetime| self.entries.get(first(lifetime)).map(|entry| entry.expires);

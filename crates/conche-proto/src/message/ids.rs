@@ -24,7 +24,6 @@ const BLOCKS: usize = END as usize / BLOCK as usize;
 /// would take one for a duplicate of the other (RFC 7252 §8.1).
 pub(crate) const GROUP_IDS: RangeInclusive<u16> = END..=u16::MAX;
 
-/// The next message ID for a peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NextId(u16);
 

@@ -14,7 +14,6 @@ use crate::store::{Linked, Links, List};
 use conche_cc::Instant;
 use conche_cc::units::Stamp;
 
-/// The progress of an observer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// The registration awaits its response.
@@ -24,7 +23,6 @@ pub(crate) enum Progress {
     Sending(ExchangeId),
 }
 
-/// An observer.
 #[derive(Debug)]
 pub(super) struct Observer {
     pub(super) generation: u32,

@@ -70,7 +70,6 @@ pub(crate) struct Place {
     pub(crate) local: Option<IpAddr>,
 }
 
-/// A registration to be inserted.
 #[derive(Clone, Debug)]
 pub(crate) struct Registration {
     pub(crate) place: Place,
@@ -79,14 +78,12 @@ pub(crate) struct Registration {
     pub(crate) topic: u64,
     /// The peer has proven that it receives at its address.
     pub(crate) proven: bool,
-    /// The peer's RTT has been measured.
     pub(crate) measured: bool,
     pub(crate) request: RequestId,
     pub(crate) asked: Asked,
     pub(crate) security: Security,
 }
 
-/// A notification to be sent.
 #[derive(Debug)]
 pub(crate) struct Notification {
     pub(crate) place: Place,
@@ -115,7 +112,6 @@ pub(crate) struct Observers {
     /// Timers for the newest state of each topic to settle.
     pub(super) settling: Timers,
     shares: Shares,
-    /// Observers per host.
     hosts: Shares,
     /// Topics opened by each group, and the bytes of their states.
     topic_shares: Shares,
@@ -308,7 +304,6 @@ impl Observers {
         true
     }
 
-    /// Inserts an admitted observer.
     pub(crate) fn insert(&mut self, now: Instant, registration: Registration) -> Option<ObserverId> {
         let Registration { place, group, host, topic, proven, measured, request, asked, security } = registration;
         let Place { peer, token, local } = place;
@@ -408,7 +403,6 @@ impl Observers {
         *self.list(presence) = list;
     }
 
-    /// Sets the presence of an observer.
     pub(super) fn set_presence(&mut self, now: Instant, index: u32, presence: Presence) {
         self.unlist(index);
         if presence != Presence::Checked {
@@ -417,7 +411,6 @@ impl Observers {
         self.enlist(index, presence);
     }
 
-    /// Returns the time of the next check.
     pub(super) fn next_check(&self) -> Option<Instant> {
         let checks = self.checks?;
         let due = |list: &List<OfPresence>, after| list.first().map(|index| self.slots[index].confirmed + after);

@@ -47,7 +47,6 @@ impl fmt::Display for SubscriptionEnd {
     }
 }
 
-/// A subscription to be inserted.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) peer: u32,
@@ -71,7 +70,6 @@ pub(crate) struct InSets {
     pub(crate) uploaded: bool,
 }
 
-/// A subscription.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     generation: u32,
@@ -79,7 +77,6 @@ pub(crate) struct Subscription {
     pub(crate) token: Token,
     pub(crate) request: Content,
     pub(crate) reliability: Reliability,
-    /// A registration in progress.
     pub(crate) exchange: Option<ExchangeId>,
     /// The newest notification; `None` before the first response.
     pub(crate) newest: Option<Order>,
@@ -90,7 +87,6 @@ pub(crate) struct Subscription {
     pub(crate) security: Security,
 }
 
-/// All subscriptions of this endpoint.
 #[derive(Debug)]
 pub(crate) struct Subscriptions {
     slots: Arena<Subscription>,
@@ -177,7 +173,6 @@ impl Subscriptions {
         self.slots[index].exchange = Some(exchange);
     }
 
-    /// Returns the protection of all subscriptions.
     #[cfg(feature = "oscore")]
     pub(crate) fn securities(&self) -> impl Iterator<Item = &Security> {
         self.slots.iter().map(|(_, subscription)| &subscription.security)

@@ -203,7 +203,6 @@ impl Observers {
         self.slots[index].progress = Progress::Sending(exchange);
     }
 
-    /// Records a sent notification.
     pub(crate) fn left(&mut self, now: Instant, index: u32, id: MessageId, confirmable: bool) {
         let observer = &mut self.slots[index];
         (observer.last, observer.left) = (Some(id), Stamp::at(now));

@@ -54,7 +54,6 @@ pub(super) struct Topic {
     pub(super) walking: Links,
 }
 
-/// A state to be sent to observers.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     pub(crate) content: Content,

@@ -11,9 +11,7 @@ pub struct Binding {
     context: ContextId,
     /// The key generation of the context.
     epoch: u32,
-    /// The sender of the request.
     kid: EndId,
-    /// The sequence number of the request.
     number: PartialIv,
     /// At a client: the request registers an observation, so that several responses may arrive.
     observes: bool,
@@ -31,7 +29,6 @@ impl Binding {
         Self { context, epoch, kid, number, observes, proposal: false, answered: false, newest: 0 }
     }
 
-    /// Sets whether the keys are proposed.
     pub(super) const fn proposing(self, proposal: bool) -> Self {
         Self { proposal, ..self }
     }
@@ -48,12 +45,10 @@ impl Binding {
         (self.kid, self.number)
     }
 
-    /// Returns the key generation of the request.
     pub(super) const fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// Returns `true` if several responses may arrive.
     pub(super) const fn observes(&self) -> bool {
         self.observes
     }

@@ -265,7 +265,6 @@ impl Contexts {
         self.get(context).is_some_and(|context| context.sequence.waits())
     }
 
-    /// Returns an unused sequence number.
     pub(super) fn take_number(&mut self, id: ContextId) -> Result<PartialIv, ProtectError> {
         let taken = self.get_mut(id).ok_or(ProtectError::UnknownContext)?.sequence.take();
         self.ask(id);

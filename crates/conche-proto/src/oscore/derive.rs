@@ -9,7 +9,6 @@ use sha2::{Sha256, Sha512};
 use super::cose::Hidden;
 use super::{Credentials, EndId, Hkdf};
 
-/// The value to derive.
 #[derive(Clone, Copy)]
 pub(super) enum Output {
     /// The key of the end with this ID.

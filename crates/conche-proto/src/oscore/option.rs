@@ -47,7 +47,6 @@ impl PartialIv {
     }
 }
 
-/// The decoded option value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct OptionValue<'a> {
     pub(super) number: Option<PartialIv>,

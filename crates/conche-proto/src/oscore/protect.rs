@@ -110,7 +110,6 @@ impl<'a> Plain<'a> {
         self.outer.iter().any(|option| option.number == OptionNumber::OBSERVE)
     }
 
-    /// Returns the outer code (RFC 8613 §4.2).
     pub(super) fn outer_code(&self) -> Code {
         match (self.code.is_response(), self.observes()) {
             (false, false) => Code::POST,

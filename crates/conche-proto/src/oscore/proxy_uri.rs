@@ -9,10 +9,8 @@ use super::ProtectError;
 use crate::codec::link_format::filter::hexadecimal;
 use crate::codec::{Body, OptionNumber, RawOption};
 
-/// The parts of a Proxy-Uri.
 #[derive(Debug)]
 pub(super) struct Divided {
-    /// Scheme and authority.
     proxy_uri: Vec<u8>,
     /// Path segments and query arguments, percent-decoded.
     inner: SmallVec<[(OptionNumber, Vec<u8>); 8]>,
@@ -49,12 +47,10 @@ impl Divided {
         Some(Self { proxy_uri: [scheme, "://", authority].concat().into_bytes(), inner: inner? })
     }
 
-    /// Returns the outer Proxy-Uri.
     pub(super) fn proxy_uri(&self) -> &[u8] {
         &self.proxy_uri
     }
 
-    /// Returns Uri-Path and Uri-Query.
     pub(super) fn inner_options(&self) -> impl Iterator<Item = RawOption<'_>> {
         self.inner.iter().map(|(number, value)| RawOption { number: *number, value })
     }

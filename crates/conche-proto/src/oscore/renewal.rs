@@ -79,7 +79,6 @@ impl Context {
         self.renewal.is_some()
     }
 
-    /// Returns `true` if there are no usable keys.
     pub(super) fn is_lost(&self) -> bool {
         self.renewal.as_ref().is_some_and(|renewal| renewal.state == State::Lost)
     }

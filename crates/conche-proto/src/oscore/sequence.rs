@@ -51,7 +51,6 @@ impl Sequence {
         Self { next, reserved: end, asked: end, is_stored: true, step: Self::FIRST_STEP }
     }
 
-    /// Returns an unused number.
     pub(super) fn take(&mut self) -> Result<PartialIv, ProtectError> {
         let number = PartialIv::new(self.next).ok_or(ProtectError::Exhausted)?;
         if self.next >= self.reserved {
@@ -66,7 +65,6 @@ impl Sequence {
         self.next >= self.reserved && self.next < Self::END
     }
 
-    /// Returns the next unused number.
     pub(super) const fn next(&self) -> u64 {
         self.next
     }

@@ -38,7 +38,6 @@ pub struct UnprotectedResponse {
 pub(super) struct Workspace {
     /// The ciphertext, then the plaintext.
     pub(super) text: Vec<u8>,
-    /// The resulting message.
     pub(super) message: Vec<u8>,
 }
 

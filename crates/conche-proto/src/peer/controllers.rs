@@ -10,7 +10,6 @@ use conche_cc::Controller;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ControllerId(u8);
 
-/// Selects the controller for a destination.
 pub(crate) type ChooseController<P> = Box<dyn Fn(&P) -> ControllerId + Send + Sync>;
 
 /// All controllers, at least one.
@@ -40,7 +39,6 @@ impl<P, C: Controller> Controllers<P, C> {
         self.all.get(usize::from(id.0)).unwrap_or(&self.all[0])
     }
 
-    /// Returns the controller for a destination.
     pub(crate) fn of(&self, key: &P) -> ControllerId {
         let chosen = self.choose.as_ref().map_or_else(ControllerId::default, |choose| choose(key));
         if usize::from(chosen.0) < self.all.len() { chosen } else { ControllerId::default() }

@@ -80,12 +80,10 @@ impl Gate {
         Self { window: LEAST, outstanding: 0, only: None, waiting, next: 0, base: 0, round: Round::default() }
     }
 
-    /// Returns `true` if there is room for an exchange with this peer.
     pub(super) fn is_open_for(&self, peer: u32) -> bool {
         self.is_open() || self.only == Some(peer)
     }
 
-    /// Returns `true` if there is room for an exchange.
     pub(super) fn is_open(&self) -> bool {
         self.outstanding < self.window
     }

@@ -24,7 +24,6 @@ pub(crate) enum Mark {
 pub(crate) struct Marks(u8);
 
 impl Marks {
-    /// Returns the value of a flag.
     #[inline]
     pub(crate) fn has(self, mark: Mark) -> bool {
         self.0 & mark as u8 != 0

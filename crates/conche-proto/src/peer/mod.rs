@@ -30,7 +30,6 @@ use non::NonSent;
 use trust::Trust;
 use usage::Usage;
 
-/// A destination.
 #[derive(Debug)]
 pub(crate) struct Peer<P, C: Controller> {
     pub(crate) key: P,

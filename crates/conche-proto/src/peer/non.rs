@@ -79,14 +79,12 @@ impl<P, C: Controller> Peer<P, C> {
         (earliest > now).then_some(earliest)
     }
 
-    /// Records the transmission of a Non-confirmable message.
     pub(crate) fn sent_non(&mut self, now: Instant, bytes: u32) {
         self.non.last = now;
         self.non.since_confirmable = self.non.since_confirmable.saturating_add(1);
         self.non.count_unanswered(now, bytes);
     }
 
-    /// Records a transmission of a Confirmable message.
     pub(crate) fn sent_confirmable(&mut self, now: Instant, bytes: u32, in_place_of_non: bool) {
         self.non.since_confirmable = 0;
         if in_place_of_non {

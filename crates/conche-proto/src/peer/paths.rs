@@ -149,7 +149,6 @@ impl<P> Paths<P> {
         }
     }
 
-    /// Forgets the state of the path to a peer.
     pub(crate) fn forget(&mut self, peer: &P) {
         let Some(key) = (self.choose)(peer) else { return };
         if let Some(index) = self.find(key) {

@@ -33,7 +33,6 @@ use conche_cc::{Controller, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PeersFull;
 
-/// All peers of an endpoint, and their controllers.
 #[derive(Debug)]
 pub(crate) struct Peers<P, C: Controller> {
     pub(crate) controllers: Controllers<P, C>,
@@ -109,7 +108,6 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         self.slots.get(self.recent).filter(|peer| peer.key == *key).map(|_| self.recent)
     }
 
-    /// Returns the hash of a peer's key.
     #[inline]
     pub(crate) fn hash(&self, key: &P) -> u64 {
         self.hash.hash(key)
@@ -130,7 +128,6 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         &mut self.slots[index]
     }
 
-    /// Returns a peer and its controller.
     #[inline]
     pub(crate) fn controlled(&mut self, index: u32) -> (&mut Peer<P, C>, &C) {
         let peer = &mut self.slots[index];
@@ -272,12 +269,10 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         self.paths.as_ref().map_or(0, |paths| paths.outstanding())
     }
 
-    /// Returns the state of the path to a peer.
     pub(crate) fn path(&self, key: &P) -> Option<&PathGroup> {
         self.paths.as_ref().and_then(|paths| paths.to(key))
     }
 
-    /// Forgets the state of the path to a peer.
     pub(crate) fn forget_path(&mut self, key: &P) {
         if let Some(paths) = &mut self.paths {
             paths.forget(key);

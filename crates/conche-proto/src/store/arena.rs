@@ -53,7 +53,6 @@ enum Place<T> {
 const CHUNK: usize = 256;
 
 impl<T> Arena<T> {
-    /// Bytes per place.
     pub(crate) const PLACE_BYTES: usize = size_of::<Place<T>>();
 
     pub(crate) const fn new() -> Self {
@@ -135,7 +134,6 @@ impl<T> Arena<T> {
         }
     }
 
-    /// Returns all values in the order of their places.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         let further = self.further.iter().flat_map(|chunk| chunk.iter());
         let places = self.first.iter().chain(further).zip(0..);

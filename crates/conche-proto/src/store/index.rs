@@ -55,9 +55,7 @@ enum Entries {
 
 #[derive(Default)]
 struct Table {
-    /// Content of each bucket.
     contents: Vec<u8>,
-    /// First entry of each bucket.
     firsts: Chunks<u32>,
     /// Successor of each entry, by its place in the arena.
     chains: Chunks<Chain>,
@@ -72,7 +70,6 @@ struct Table {
 #[derive(Clone, Copy)]
 struct Chain {
     hash: u32,
-    /// The next entry in the same bucket.
     next: u32,
 }
 
@@ -316,7 +313,7 @@ impl Table {
     }
 }
 
-/// Number of splits that the memory of a split is prefetched ahead, so that it has arrived by then.
+/// Prefetch distance in splits: the memory of a split has arrived when it is needed.
 const AHEAD: usize = 8;
 
 /// Numbered values in chunks. Only the first chunk ever moves; empty chunks are not allocated.

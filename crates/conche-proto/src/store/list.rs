@@ -79,7 +79,6 @@ impl<L> List<L> {
         }
     }
 
-    /// Returns the first value that `is_it` accepts.
     pub(crate) fn find<T: Linked<L>>(&self, arena: &mut Arena<T>, mut is_it: impl FnMut(&T) -> bool) -> Option<u32> {
         let mut index = self.first;
         while index != NIL && !is_it(&arena[index]) {

@@ -121,7 +121,6 @@ impl Timers {
         Self { heap: Nodes { families: Vec::new(), len: 0 }, positions: Vec::new(), sequence: 0, wheel: None }
     }
 
-    /// Returns the number of armed timers.
     pub(crate) fn len(&self) -> usize {
         self.heap.len + self.wheel.as_ref().map_or(0, |wheel| wheel.len())
     }
@@ -155,7 +154,6 @@ impl Timers {
         self.refill();
     }
 
-    /// Disarms the timer `index`, if armed.
     #[inline]
     pub(crate) fn cancel(&mut self, index: u32) {
         self.take_out(index);

@@ -22,7 +22,6 @@ const SLOTS: usize = 4096;
 
 const WORD: usize = u64::BITS as usize;
 
-/// Returns the tick of a time.
 pub(super) const fn tick(at: Instant) -> u64 {
     at.as_nanos() >> TICK_BITS
 }
@@ -109,7 +108,6 @@ impl Wheel {
         Armed { at, sequence, index }
     }
 
-    /// Returns the first tick with timers.
     pub(super) fn first_tick(&self) -> Option<u64> {
         let next = slot_of(self.base + 1);
         let (word, bit) = (next / WORD, next % WORD);

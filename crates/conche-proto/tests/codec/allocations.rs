@@ -50,7 +50,6 @@ fn refusing_a_malformed_datagram_does_not_allocate() {
     assert_eq!(refusing.count_total, 0);
 }
 
-/// A response of 60 bytes.
 const RESPONSE: [u8; 60] = {
     let mut datagram = [b'x'; 60];
     [datagram[0], datagram[1], datagram[2], datagram[3], datagram[4]] = [0x50, 0x45, 0x00, 0x01, 0xff];

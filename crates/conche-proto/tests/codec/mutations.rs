@@ -3,7 +3,6 @@
 
 use conche_proto::codec::Message;
 
-/// Number of mutated datagrams.
 const MUTATIONS: u64 = 1_000_000_000;
 
 /// Well-formed messages that together contain every form of option header, empty and long tokens,

@@ -8,7 +8,6 @@ type Server = Endpoint<u32, AnyController>;
 
 const REQUESTS: u16 = 1_000;
 
-/// Serves one GET with this payload.
 fn serve(server: &mut Server, id: u16, payload: &Bytes) {
     let mut datagram = [0; 64];
     let token = Token::from(*b"8 bytes!");

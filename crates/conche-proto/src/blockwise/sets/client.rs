@@ -188,7 +188,6 @@ impl SetTransfer {
         if self.observes { base.clone() } else { self.next_token(base) }
     }
 
-    /// Returns the token of the next message.
     pub(crate) fn next_token(&mut self, base: &Token) -> Token {
         self.alone = false;
         if !self.has_tokens {
@@ -227,7 +226,6 @@ impl SetTransfer {
         self.sender.as_mut().is_some_and(|sender| sender.has_left() && sender.begin_set())
     }
 
-    /// Returns the next payload, if payloads are Confirmable.
     pub(crate) fn next_payload(&mut self) -> Option<Body> {
         let sender = self.sender.as_mut()?;
         if sender.has_left() {
@@ -294,7 +292,6 @@ impl SetTransfer {
         self.ask_for_whole(rules)
     }
 
-    /// Requests the whole response.
     fn ask_for_whole(&self, rules: &Rules) -> SetStep {
         let whole =
             Self { pushed: true, ..Self::new(self.code, &self.whole, self.head.clone(), self.payload.clone(), None) };
@@ -316,7 +313,6 @@ impl SetTransfer {
         })
     }
 
-    /// Handles a block of the response.
     fn receive(
         &mut self,
         now: Instant,

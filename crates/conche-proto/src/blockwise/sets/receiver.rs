@@ -199,7 +199,6 @@ impl Receiver {
         Reply::Nothing
     }
 
-    /// Returns at most `most` missing blocks in ascending order.
     pub(crate) fn missing(&self, most: usize) -> Vec<u32> {
         let behind = self.early.last_key_value().map_or(self.next, |(last, _)| *last);
         let end = self.shape.end_of_set(behind.max(self.next));

@@ -72,7 +72,6 @@ impl Sender {
         Self { train: Train::new(round_trip), ..self }
     }
 
-    /// Returns the number of blocks of the body.
     fn blocks(&self) -> u32 {
         u32::try_from(self.bytes.div_ceil(self.size.bytes())).unwrap_or(u32::MAX)
     }
@@ -106,7 +105,6 @@ impl Sender {
         self.due.front().is_some_and(|&number| number < self.fresh)
     }
 
-    /// Returns `true` if nothing was sent.
     pub(crate) fn is_new(&self) -> bool {
         self.fresh == 0
     }

@@ -40,7 +40,6 @@ fn pair(client: EndpointConfig, server: EndpointConfig, seed: u64) -> World {
     world
 }
 
-/// A request with this payload.
 fn request_with(code: Code, path: &str, payload: &[u8]) -> Request {
     let body = Body::builder().path(path).payload(payload.to_vec()).build().expect("a legal path");
     Request::new(code, body)
@@ -61,7 +60,6 @@ fn block_message(
     wire::message(ty, code, MessageId(id), &token, &body.build().expect("legal options"))
 }
 
-/// Block `num` of 64 bytes.
 const fn b64(num: u32, more: bool) -> Block {
     Block { num, more, size: BlockSize::B64 }
 }
@@ -82,7 +80,6 @@ fn blocks_sent(world: &World, from: Address, number: OptionNumber) -> Vec<String
     blocks
 }
 
-/// Returns the response of a completed exchange.
 fn response_to(world: &World, id: ExchangeId) -> &OwnedMessage {
     let (_, end) = end_of(world.events(CLIENT), id).expect("it is over");
     end.expect("it ended with a response")

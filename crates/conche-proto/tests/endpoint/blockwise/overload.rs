@@ -70,7 +70,6 @@ impl Client {
     }
 }
 
-/// When the application answers.
 enum Application {
     AtOnce,
     /// All requests of a round together, after the last one has arrived.

@@ -15,7 +15,6 @@ fn server() -> Direct {
     Direct::new(EndpointConfig::default())
 }
 
-/// Delivers a Confirmable PUT with this block.
 fn put(server: &mut Direct, id: u16, block: Block, payload: &[u8]) -> Given {
     server.receive(1, &block_message((Type::Confirmable, Code::PUT, id), "/u", &[(B1, block)], payload))
 }

@@ -20,7 +20,6 @@ struct Machine {
     now: Instant,
     requests: Vec<RequestId>,
     exchanges: Vec<ExchangeId>,
-    /// Recently sent messages: destination, token, message ID.
     sent: Vec<(Address, Token, MessageId)>,
     buffer: Vec<u8>,
 }

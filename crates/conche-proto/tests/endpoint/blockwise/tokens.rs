@@ -35,7 +35,6 @@ fn answer(
     wire::message(ty, code, MessageId(id), token, &body.build().expect("legal options"))
 }
 
-/// The response in an ACK.
 fn ack(request: &OwnedMessage, code: Code, blocks: &[(OptionNumber, Block)], payload: &[u8]) -> Vec<u8> {
     answer((Type::Acknowledgement, request.header().id.0), &request.token(), code, blocks, payload)
 }

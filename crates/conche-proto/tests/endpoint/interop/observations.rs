@@ -14,9 +14,7 @@ use crate::observe::net::{Net, SERVER, Sent, TOPIC, get, write};
 use crate::support::world::lossy_link;
 use crate::support::{ms, s};
 
-/// The observing client.
 const CLIENT: u32 = 1;
-/// Another client.
 const OTHER: u32 = 2;
 /// Number of words in a large state.
 const WORDS: usize = 1_000;
@@ -196,7 +194,6 @@ fn one_is_confirmable_every_24_hours(net: &mut Net, _: SubscriptionId) -> bool {
     true
 }
 
-/// Changes the resource to this number.
 fn change(net: &mut Net, number: u32) {
     let large = net.resource.state.len() > 10;
     net.change(&state(number, large));

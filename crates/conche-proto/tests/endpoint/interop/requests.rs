@@ -22,7 +22,6 @@ struct Case {
     answer: Answer,
 }
 
-/// The payload of a response.
 enum Answer {
     Nothing,
     Text(&'static str),

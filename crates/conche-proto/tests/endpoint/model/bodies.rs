@@ -5,10 +5,8 @@ use conche_proto::codec::{Block, BlockSize, Body, Code, Encoder, Message, Messag
 use super::Address;
 use super::script::{Bytes, Machine};
 
-/// Length of a Q-Block response.
 const RESPONSE_BYTES: u32 = 333;
 
-/// Lengths of Q-Block request bodies.
 const LENGTHS: [u32; 4] = [100, 16, 17, 500];
 
 impl Machine {

@@ -37,7 +37,6 @@ pub(super) fn byte(tag: u8, at: usize) -> u8 {
     (at.wrapping_mul(2_654_435_761) >> 13) as u8 ^ tag
 }
 
-/// Returns a part of a body.
 pub(super) fn piece(tag: u8, from: usize, length: usize) -> Vec<u8> {
     (from..from + length).map(|at| byte(tag, at)).collect()
 }

@@ -55,7 +55,6 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// A request passed to the application.
 #[derive(Clone)]
 pub(super) struct Asked {
     pub(super) id: RequestId,
@@ -324,7 +323,6 @@ impl Machine {
         assert_eq!(self.endpoint.occupancy(), before, "a group's datagram leaves no trace");
     }
 
-    /// Supersedes the content of an exchange.
     fn supersede(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.exchanges.len());
         let Some(&id) = self.exchanges.get(index) else { return };
@@ -392,7 +390,6 @@ impl Machine {
         self.receive(from, &datagram[..length]);
     }
 
-    /// Polls until the endpoint waits.
     fn settle(&mut self) {
         loop {
             match self.endpoint.poll(self.now, &mut self.buffer) {
@@ -468,7 +465,6 @@ impl Machine {
     }
 }
 
-/// A message without options and payload.
 fn message(ty: Type, code: Code, id: MessageId, token: &Token) -> Vec<u8> {
     let mut bytes = vec![0; 4 + token.encoded_len()];
     let token = if code.is_empty() { &Token::EMPTY } else { token };

@@ -9,7 +9,6 @@ use super::script::{Bytes, Machine, PEERS, RELIABILITIES};
 /// The method of requests that the application streams, if it streams at all.
 pub(super) const STREAMED: Code = Code::PUT;
 
-/// Lengths of supplied pieces.
 const PIECES: [usize; 8] = [16, 64, 17, 0, 1, 15, 33, 200];
 
 /// Pending operations on streamed bodies, and the progress of peers' bodies.

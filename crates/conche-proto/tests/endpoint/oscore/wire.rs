@@ -8,7 +8,6 @@ use super::{CLIENT_ID, SERVER_ID};
 use crate::model::Address;
 use crate::support::CLIENT;
 
-/// Sender and number.
 type Nonce = (&'static [u8], Vec<u8>);
 
 /// All protected messages: key owner, nonce, and ciphertext.

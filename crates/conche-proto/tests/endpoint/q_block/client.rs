@@ -109,7 +109,6 @@ fn continues(ty: Type, id: MessageId, token: &Token, num: u32) -> Vec<u8> {
     wire::message(ty, Code::CONTINUE, id, token, &body)
 }
 
-/// Returns the client's last message.
 fn last(world: &World) -> Datagram {
     world.sent_by(CLIENT).next_back().expect("it sent something").clone()
 }

@@ -71,7 +71,6 @@ fn what_is_lost_is_repeated_by_its_sender_and_counted_once() {
     }
 }
 
-/// A Confirmable payload of a peer.
 fn payload(id: u16, num: u32) -> Vec<u8> {
     payload_of(b"tag", id, num)
 }

@@ -34,12 +34,10 @@ fn pair(client: EndpointConfig, server: EndpointConfig, controller: &str, seed: 
     world
 }
 
-/// A PUT of this payload.
 fn put(path: &str, payload: &[u8]) -> Request {
     Request::new(Code::PUT, Body::builder().path(path).payload(payload.to_vec()).build().expect("legal"))
 }
 
-/// Returns the response of a completed exchange.
 fn response_to(world: &World, id: ExchangeId) -> &OwnedMessage {
     let (_, end) = end_of(world.events(CLIENT), id).expect("it is over");
     end.expect("it ended with a response")

@@ -44,7 +44,6 @@ fn answer(
     wire::message(ty, code, MessageId(id), &request.token(), &body.build().expect("legal options"))
 }
 
-/// The response in an ACK.
 fn ack(request: &OwnedMessage, code: Code, options: &[(OptionNumber, Block)], body: (Option<u32>, &[u8])) -> Vec<u8> {
     answer((Type::Acknowledgement, request.header().id.0), request, code, options, body)
 }

@@ -22,7 +22,6 @@ fn get(reliability: Reliability) -> Request {
     Request { reliability, ..request(Code::GET, "/test") }
 }
 
-/// Returns the code of the only response.
 fn response(given: &Given) -> Option<Code> {
     match &given.events[..] {
         [Event::Response { message, .. }] => Some(message.code()),

@@ -38,7 +38,6 @@ pub struct Fixture {
     pub created: Option<Vec<u8>>,
     /// Number of requests, by method and path.
     pub calls: HashMap<String, u32>,
-    /// Responses not ready yet.
     later: Vec<(Instant, RequestId, Response)>,
 }
 

@@ -9,7 +9,6 @@ use crate::support::{CLIENT, Direct, SERVER, end_of, ms, request, s, wire};
 
 type Ending = fn(&mut World, ExchangeId);
 
-/// The ways to end an outstanding exchange.
 const ENDINGS: &[(&str, Ending)] = &[
     ("cancelled", |world, id| assert!(world.cancel(id))),
     ("reset", |world, id| {

@@ -297,7 +297,6 @@ fn an_answer_from_another_address_or_to_another_ping_proves_nothing() {
     assert!(server.receive(1, &wire::reset(ping)).sent.is_empty(), "it proves something once");
 }
 
-/// Requests a large response.
 fn ask(server: &mut Direct, from: Address, id: u16) -> Given {
     let asked = server.receive(from, &get((Type::Confirmable, id), &[])).request();
     server.respond(asked, large())

@@ -33,7 +33,6 @@ struct Asked {
     late: usize,
 }
 
-/// One response.
 #[derive(Debug)]
 struct Leaving {
     last: Instant,
@@ -42,7 +41,6 @@ struct Leaving {
 }
 
 impl Kept {
-    /// Records a request.
     pub(super) fn asked(&mut self, from: Address, message: &Message<'_>, rules: &Rules) {
         let asked = self.peers.entry(from).or_default();
         let Some(mut blocks) = blocks(message, OptionNumber::Q_BLOCK2) else { return };
@@ -63,7 +61,6 @@ impl Kept {
         numbers.into_iter().for_each(|number| *asked.blocks.entry(number).or_default() += 1);
     }
 
-    /// Records a new state of an observed resource.
     pub(super) fn notified(&mut self) {
         self.peers.values_mut().for_each(|asked| asked.states += 1);
     }

@@ -22,7 +22,6 @@ pub(super) struct Request {
     tokens: HashSet<Vec<u8>>,
     /// Messages sent after the first.
     left: usize,
-    /// The request was answered.
     answered: bool,
     /// It was answered with 4.02.
     refused: bool,
@@ -255,7 +254,6 @@ impl Request {
         (self.id, self.last, self.acknowledged) = (message.id(), now, false);
     }
 
-    /// Records a block of the response.
     fn came(&mut self, message: &Message<'_>, may_be_copy: bool, rules: &Rules) {
         if message.option(OptionNumber::Q_BLOCK2).is_some() {
             self.came.get_or_insert_default();

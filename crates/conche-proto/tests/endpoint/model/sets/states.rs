@@ -7,7 +7,6 @@ use super::{Rules, asks, blocks};
 
 type Asks = (Code, Vec<(u16, Vec<u8>)>);
 
-/// The registrations.
 #[derive(Debug, Default)]
 pub(super) struct States {
     registered: Vec<Registered>,
@@ -23,7 +22,6 @@ struct Registered {
 }
 
 impl States {
-    /// Records a registration.
     pub(super) fn registered(&mut self, to: Address, message: &Message<'_>) {
         let asks = asks(message);
         if message.uint(OptionNumber::OBSERVE) == Some(0)

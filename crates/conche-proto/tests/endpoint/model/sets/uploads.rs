@@ -26,7 +26,6 @@ struct Came {
 }
 
 impl Uploads {
-    /// Records a request.
     pub(super) fn came(&mut self, from: Address, local: Option<IpAddr>, message: &Message<'_>) {
         if let Ok(Some(block)) = message.block(OptionNumber::Q_BLOCK1) {
             let came = self.peers.entry(from).or_default();
