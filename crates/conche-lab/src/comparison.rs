@@ -14,7 +14,7 @@
 //!
 //! A controller without a value in a cell (a run failed or measured nothing) has no mean over cells
 //! that include it, and its regret is a lower bound from its other cells. It ranks below all
-//! controllers with values everywhere; those keep the cell.
+//! controllers with values everywhere, whose means still include the cell.
 
 use std::borrow::Cow;
 

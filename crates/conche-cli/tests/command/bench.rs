@@ -1,4 +1,4 @@
-//! `conche bench` as a user meets it: numbers that add up, JSON that programs read, mistakes that are explained.
+//! `conche bench` as a user sees it: consistent numbers, JSON for programs, explained mistakes.
 
 use std::fs;
 use std::io::Read;
@@ -17,7 +17,7 @@ fn uri(address: SocketAddr, path: &str) -> String {
     format!("coap://{address}{path}")
 }
 
-/// The result of a test, whose exit status is this one.
+/// Runs a load test with the expected exit status, and returns its result.
 fn result(arguments: &[&str], status: i32) -> Value {
     let ended = bench(&[arguments, &["--json", "-q"]].concat());
     assert_eq!(ended.status, Some(status), "{}", ended.stderr);
@@ -87,7 +87,7 @@ fn observations_count_what_the_server_tells() {
     assert_eq!((&report["requests"], &report["answered"]), (&json!(3), &json!(3)), "registrations");
     numbers(&report["notifications"], &["count", "per_s"]);
     assert_eq!(report["notifications"]["refused"], 0);
-    // Those who registered before the measurement began are told of changes, too: every 3 s at least.
+    // Observers that registered before the measurement receive changes too: at least every 3 s.
     let report = result(&[&uri(address, "/obs-pumping"), "--observe", "--warm-up", "300ms", "-z", "3500ms"], 0);
     assert_eq!(report["requests"], 0, "{report}");
     assert_ne!(report["notifications"]["count"], 0, "{report}");
@@ -128,7 +128,7 @@ fn a_mix_is_what_its_file_says() {
 #[test]
 fn mistakes_are_explained_and_have_their_status() {
     let silent = UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
-    // No server listens on it, and no socket is given it.
+    // No server listens on this port, and no socket is ever assigned it.
     let free = SocketAddr::from(([127, 0, 0, 1], 1));
     let uri = uri(silent.local_addr().expect("it is bound"), "/");
     let refused = format!("coap://{free}/");
@@ -186,7 +186,7 @@ fn a_result_is_none_the_worse_for_warnings_that_nobody_can_read() {
     assert_eq!(command.status().expect("the command starts").code(), Some(0));
 }
 
-/// A result with these responses in each second, all of which took so many milliseconds.
+/// Writes a result with this many responses in each second, all with the same latency.
 fn made_up(path: &Path, answered: &[u64], milliseconds: f64) {
     let latency = json!({
         "min": milliseconds, "mean": milliseconds, "stdev": 0.0, "p50": milliseconds, "p75": milliseconds,
@@ -267,7 +267,7 @@ fn a_comparison_says_which_test_has_failed_and_what_a_result_is() {
     let [good, failed, two] = files.each_ref().map(|file| file.to_str().expect("a UTF-8 path"));
     made_up(&files[0], &[100, 100], 2.0);
     let result = fs::read_to_string(good).expect("it is there");
-    // What a test prints that was measured and has failed.
+    // Output of a test that measured something and failed.
     fs::write(failed, format!("{result}\n{}\n", json!({ "schema": 1, "error": "nobody answers", "status": 3 })))
         .expect("it can be written");
     fs::write(two, format!("{result}\n{result}\n")).expect("it can be written");

@@ -1,4 +1,4 @@
-//! The command as a user and a script see it: output, messages, exit status.
+//! The command as users and scripts see it: output, messages, exit status.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,7 +16,7 @@ fn uri(address: SocketAddr, path: &str) -> String {
     format!("coap://{address}{path}")
 }
 
-/// A socket that takes everything and answers nothing.
+/// A socket that receives everything and sends nothing.
 fn silence() -> (UdpSocket, String) {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
     let uri = uri(socket.local_addr().expect("it is bound"), "/");
@@ -173,8 +173,8 @@ fn no_answer_and_no_listener_have_the_same_exit_status() {
 #[cfg(target_os = "linux")]
 #[test]
 fn what_the_operating_system_does_not_send_is_no_timeout() {
-    // Sending to the broadcast address takes a socket option that the client does not set; without a route it is
-    // unreachable instead.
+    // Sending to the broadcast address requires a socket option that the client does not set;
+    // without a route it is unreachable instead.
     let refused = ask(&["get", "coap://255.255.255.255/", "-B", "20"]);
     assert!(refused.stderr.contains("the operating system does not send the request: "), "{}", refused.stderr);
     let is_permission = refused.stderr.contains("Permission denied");
@@ -319,7 +319,7 @@ fn a_client_ends_when_it_is_told_to_though_nobody_reads_its_output() {
     let mut client = conche();
     let client = client.args(["get", &uri(address, "/big")]).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut client = Process(client.spawn().expect("the command starts"));
-    // No more than this, of more than a pipe holds.
+    // One byte only, of more than a pipe holds.
     let mut stdout = client.0.stdout.take().expect("it is piped");
     stdout.read_exact(&mut [0]).expect("the beginning of it");
     client.signal("TERM");

@@ -1,4 +1,4 @@
-//! `conche.toml`: credentials by URI, and what is refused of such a file.
+//! `conche.toml`: credentials by URI, and rejected files.
 #![cfg(unix)]
 
 use std::fs;
@@ -10,7 +10,7 @@ use std::process::Command;
 use crate::common::{Ended, conche, run};
 use crate::security::{Files, KEY, ask, lamp, serve};
 
-/// An entry for clients of this identity.
+/// An entry for clients with this identity.
 fn entry(uri: &str, key: &str) -> String {
     format!("[[credentials]]\nuri = \"{uri}\"\npsk-identity = \"lamp\"\npsk-key-file = \"{key}\"\n")
 }
@@ -84,17 +84,17 @@ fn a_default_file_that_cannot_be_read_is_no_error_and_a_named_one_is() {
     let named = as_nobody(&["get", &uri, "--config", &file]);
     assert_eq!(named.status, Some(1), "{}", named.stderr);
     assert!(named.stderr.contains(&file), "{}", named.stderr);
-    // So that the directory can be removed.
+    // Lets the test remove the directory.
     fs::set_permissions(files.path("conche"), fs::Permissions::from_mode(0o700)).expect("it is ours");
 }
 
-/// Runs a command as a user without privileges: root reads whatever its mode is.
+/// Runs a command as an unprivileged user: root can read files of any mode.
 fn unprivileged(files: &Files, command: &mut Command) -> Ended {
     if !nix::unistd::geteuid().is_root() {
         return run(command);
     }
     const NOBODY: u32 = 65_534;
-    // The user may have no way to where the command was built.
+    // The user may have no access to the build directory.
     let program = files.path("program");
     if !fs::exists(&program).expect("the directory can be read") {
         // By another process: a child that a concurrent test starts would have the copy open for

@@ -1,4 +1,4 @@
-//! What the command prints of a response, of messages and of failures: for people, for pipes and for programs.
+//! The command's output for responses, messages and failures: on terminals, in pipes and as JSON.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -104,7 +104,8 @@ fn what_a_change_did_is_told_on_standard_error() {
     }
 }
 
-/// What follows the payload's first block, and whether it is the last, is not known before the pipe says so.
+/// The command cannot know the rest of the payload, or whether a block is the last, before it reads
+/// the pipe.
 #[test]
 fn a_pipe_is_sent_while_it_is_read_and_a_response_goes_to_its_file_while_it_comes() {
     let (_server, address) = serve();
