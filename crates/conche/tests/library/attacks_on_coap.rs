@@ -40,7 +40,7 @@ async fn by_each(attack: impl AsyncFn(By)) {
     tokio::join!(attack(dtls), attack(oscore), attack(anew), attack(edhoc));
 }
 
-/// Timeout of a request that is held, or whose response is.
+/// Timeout of a request that is held, or that waits for a held response.
 const SHORT: Duration = Duration::from_millis(300);
 /// Timeout of a request that must reach the server first, on a loaded machine.
 const LONGER: Duration = Duration::from_secs(3);
@@ -274,8 +274,8 @@ fn bodies() -> [Bytes; 2] {
     [b'a', b'b'].map(|byte| Bytes::from(vec![byte; 1_500]))
 }
 
-/// Cancels a body of which one block is withheld: that one alone or, for the first block, all that
-/// would follow. The block is delivered during a later body, whose second block is held until then.
+/// Cancels a body with a withheld block: that one alone or, for the first block, all that follow.
+/// The block is delivered during a later body, and the second block of that one is held until then.
 async fn a_block_of_an_earlier_body_comes_between(by: By, withheld: usize, bodies: [Bytes; 2]) -> Path {
     let (path, [first, second]) = (Path::new(by).await, bodies);
     path.foe.act(Toward::Server, withheld, Act::Hold);
@@ -305,7 +305,7 @@ async fn a_block_of_an_earlier_body_comes_between(by: By, withheld: usize, bodie
 async fn a_delayed_final_block_ends_no_later_body() {
     by_each(async |by| {
         let path = a_block_of_an_earlier_body_comes_between(by, 1, bodies()).await;
-        // The first body may be complete, as it was sent.
+        // The first body may be complete and intact.
         let (done, [_, second]) = (path.done(), bodies());
         assert!(done.contains(&second) && done.iter().all(|body| bodies().contains(body)), "{by:?}: {done:?}");
     })

@@ -101,7 +101,7 @@ async fn retransmissions_have_a_comment() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("silent.pcapng");
     let capture = Capture::new().write_to(File::create(&path).expect("a new file")).expect("a writable file");
-    // A controller whose backoff allows all four retransmissions.
+    // Its backoff allows all four retransmissions.
     let client = Client::builder().controller(CoapDefault::default()).watch(capture.clone()).build().expect("defaults");
     let silent = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
     client.get(format!("coap://{}/", silent.local_addr().expect("it is bound"))).await.expect_err("nobody answers");

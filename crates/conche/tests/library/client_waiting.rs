@@ -195,7 +195,7 @@ async fn beyond_the_bound_on_waiting_requests_fail_and_name_the_setting() {
     let (silent, there) = silence().await;
     let client = client(Limits::default(), Waiting { per_destination: 3, ..Waiting::default() });
     let waiting: Vec<_> = (0..4).map(|_| tokio::spawn(client.get(&there).send())).collect();
-    // One of four requests that join at once is refused, unless the first has been sent by then.
+    // One of four requests that join at once is refused, unless the first has left by then.
     silent.recv(&mut [0; 64]).await.expect("the first of them");
     let _more: Vec<_> = (0..3).map(|_| tokio::spawn(client.get(&there).send())).collect();
     tokio::task::yield_now().await;

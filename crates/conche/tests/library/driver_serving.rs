@@ -51,7 +51,7 @@ async fn a_shutdown_answers_acknowledged_requests_whose_handlers_do_not_end() {
 
 #[tokio::test]
 async fn a_shutdown_does_not_deny_what_a_handler_has_done() {
-    // The order in which simultaneous events are handled is random.
+    // Simultaneous events are handled in random order.
     for _ in 0..30 {
         let (wait, gate, started) = gated();
         let server = Server::builder().route("/", get(wait)).bind(LOCALHOST).await.expect("it starts");

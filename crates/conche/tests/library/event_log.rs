@@ -33,7 +33,7 @@ impl File {
     }
 }
 
-/// Returns the header and the events of a finished log, of which none was lost.
+/// Returns the header and the events of a finished log without lost events.
 async fn finished(log: &Recorder, file: &File) -> (Value, Vec<Value>) {
     let recorded = log.finish().await.expect("memory can be written");
     assert_eq!(recorded.lost, 0);

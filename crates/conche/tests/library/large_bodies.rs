@@ -12,7 +12,7 @@ use conche::{Client, Code, ContentFormat, Error, OptionNumber, QBlock, Server};
 
 const MIB: usize = 1 << 20;
 
-/// Returns bytes whose blocks all differ.
+/// Returns bytes with no two equal blocks.
 fn bytes(count: usize) -> Vec<u8> {
     (0..count).map(|at| u8::try_from((at ^ at >> 8 ^ at >> 16) & 0xff).expect("a byte")).collect()
 }

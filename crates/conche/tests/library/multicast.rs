@@ -120,7 +120,7 @@ async fn no_keys_are_agreed_on_with_who_asks_a_group() {
     let port = socket.local_addr().expect("it is bound").port();
     let builder = Server::builder().config(config()).edhoc(hall).route("/name", get(async || "hall"));
     let _server = builder.join_group(GROUP_V4.into(), loopback()).socket(socket).await.expect("it starts");
-    // A second request from the same client would have to wait (PROBING_RATE).
+    // A second request from the same client is delayed by PROBING_RATE.
     let [first, second] = [(), ()].map(|()| Server::builder().socket(asking(Domain::IPV4, loopback())));
     let (first, second) = (first.await.expect("it starts"), second.await.expect("it starts"));
     let (group, within) = (SocketAddr::new(GROUP_V4.into(), port), Duration::from_millis(500));

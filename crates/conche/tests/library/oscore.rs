@@ -196,7 +196,7 @@ async fn the_next_program_begins_where_the_store_says() {
 
 #[tokio::test]
 async fn keys_that_would_use_the_numbers_of_others_are_refused() {
-    // One secret for a house, in which each lamp has an ID.
+    // One secret for a house, and an ID per lamp.
     let lamps = [b"1", b"2"].map(|lamp| keys(SERVER, lamp));
     let bound = lamps.into_iter().fold(Server::builder(), |server, keys| server.oscore(keys)).bind("127.0.0.1:0").await;
     assert!(matches!(bound, Err(BindError::Config(ConfigError::Keys { .. }))), "{bound:?}");

@@ -16,7 +16,7 @@ use crate::own_address::own_address;
 
 const WORKERS: usize = 4;
 
-/// So many clients that the probability of all on one worker is 2^-126.
+/// The probability of all clients on one worker is 2^-126.
 const CLIENTS: usize = 64;
 
 /// A Confirmable POST to /count.

@@ -1,4 +1,4 @@
-//! [`Foe`]: an on-path attacker, who sees all datagrams and decides which are forwarded, and when.
+//! [`Foe`]: an on-path attacker that sees all datagrams and decides which are forwarded, and when.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! [`Hand`]: one end of `coaps`, whose messages the test writes and reads itself.
+//! [`Hand`]: one end of `coaps`; the test writes and reads its messages itself.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
