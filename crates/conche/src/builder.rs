@@ -151,7 +151,7 @@ impl<R, C: SharedController> Builder<R, C> {
     /// owner may read it. It is replaced atomically through a file beside it whose name ends in
     /// `.tmp`; of several programs, the last to write wins. At most
     /// [`Limits::paths`](crate::Limits::paths) lines of at most 128 bytes are read and written, the
-    /// most recent first. Link-local paths are not kept, since their interface index is valid only
+    /// most recent ones. Link-local paths are not kept, since their interface index is valid only
     /// until the next boot.
     ///
     /// Defects of the file are not errors. Invalid lines, such as those with a time in the future,

@@ -59,13 +59,13 @@
 //!   `exchanges`, `peers` and `subscriptions` of [`Limits`].
 //! - Observers of a server: the client receives a response without Observe. Settings: `observers`
 //!   and `observers_per_peer` of [`Limits`].
-//! - Concurrent handlers: the client receives 5.03 with Max-Age. Setting:
+//! - Waiting handlers: the client receives 5.03 with Max-Age. Setting:
 //!   [`concurrency`](server::ServerBuilder::concurrency).
 //! - Deduplication state: the client receives 5.03. Setting: `deduplication_bytes` of [`Limits`].
 //!
 //! # Congestion control
 //!
-//! A client or server has one controller type for all peers, or one per
+//! A client or server has one controller for all peers, or one per
 //! [prefix](client::ClientBuilder::controller_for). [`AnyController`] is one of this crate's
 //! controllers, selected by name at run time. Implement [`cc::Controller`] for your own and pass it
 //! to [`own_controller`](client::ClientBuilder::own_controller); the endpoint applies its

@@ -44,14 +44,11 @@ pub(crate) struct State {
 /// Why a feed ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
-    /// The observation is over.
     Over(SubscriptionEnd),
     /// It could not be registered again.
     Refused(RequestError),
-    /// Its session is over.
     #[cfg_attr(not(feature = "dtls"), expect(dead_code, reason = "there are no sessions"))]
     SessionOver,
-    /// The driver has stopped.
     Stopped,
 }
 

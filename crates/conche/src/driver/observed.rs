@@ -73,7 +73,6 @@ enum Progress {
     Waiting,
     /// Queued, but no longer needed.
     Withdrawn,
-    /// Running.
     Asked {
         /// Whether it runs once more afterwards.
         again: bool,

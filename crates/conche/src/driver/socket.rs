@@ -121,7 +121,6 @@ pub(super) enum Received {
     Datagram(Arrival),
     /// Our datagram was undeliverable; its first `quoted` bytes are at the front of the buffer.
     Unreachable { peer: Address, quoted: usize },
-    /// Nothing more for now.
     Nothing,
 }
 

@@ -19,7 +19,6 @@ pub(super) struct Callee<S> {
 enum Stage<S> {
     /// Lacks its state; layers are applied once that is known.
     Stateless(Make<S>),
-    /// Has its state.
     Ready(Route),
 }
 

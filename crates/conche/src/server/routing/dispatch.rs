@@ -16,9 +16,7 @@ use crate::security::Identity;
 use crate::server::{Answer, Notifier, Request, Response, Rest};
 
 pub(crate) enum Dispatch {
-    /// An immediate response.
     Reply(Response),
-    /// A handler's answer.
     Handle(Answer),
 }
 
