@@ -37,7 +37,7 @@ pub struct RequestId {
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting<P> {
     pub(crate) from: P,
-    /// Local address to which the request was sent.
+    /// Local destination address of the request.
     pub(crate) local: Option<IpAddr>,
     pub(crate) id: MessageId,
     pub(crate) token: Token,
@@ -113,7 +113,7 @@ pub(crate) enum Keeping {
 pub(crate) enum Came {
     Confirmable,
     NonConfirmable,
-    /// Sent to a group of which this endpoint is a member.
+    /// Sent to a group that this endpoint is a member of.
     ToGroup(Interest),
     /// The last message was answered, and the next one, with or for another block, has not arrived:
     /// no response can be sent until then.
@@ -147,7 +147,7 @@ impl<P> Waiting<P> {
 #[derive(Debug)]
 struct Slot<P> {
     request: Waiting<P>,
-    /// Links in the list of requests whose response can be piggybacked, in order of arrival.
+    /// Links in the list of requests without an ACK, in order of arrival.
     links: Links,
     separate_at: Instant,
 }

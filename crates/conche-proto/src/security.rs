@@ -43,7 +43,7 @@ impl Security {
     /// code, the tag, and longer option deltas where options in between moved to the other message.
     pub(crate) const RESPONSE_BYTES: usize = 2 + (1 + 5) + 4 + 1 + 1 + 16 + 4;
 
-    /// Returns the bytes to reserve in a request, without its own content or that of its response.
+    /// Returns the bytes to reserve in a request, not counting its own content and its response.
     #[inline]
     pub(crate) fn request_bytes(&self) -> usize {
         #[cfg(feature = "oscore")]

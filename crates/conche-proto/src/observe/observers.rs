@@ -107,7 +107,7 @@ pub(crate) struct Observers {
     by_peer: Index,
     pub(super) topics: Arena<Topic>,
     pub(super) by_name: Index,
-    /// Topics whose observers are being visited, in turn.
+    /// Topics with a walk over their observers in progress, in turn.
     pub(super) walking: List<Walking>,
     /// Timers for the newest state of each topic to settle.
     pub(super) settling: Timers,
@@ -129,7 +129,7 @@ pub(crate) struct Observers {
     pub(super) checks: Option<ObserverChecks>,
     hash: Keyed,
     generation: u32,
-    /// Observers whose registration awaits its response, by request.
+    /// Observers with an unanswered registration, by request.
     registering: BTreeMap<RequestId, u32>,
     /// Highest number of any ended topic; no topic starts lower.
     sequence: Sequence,

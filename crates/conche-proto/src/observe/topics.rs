@@ -23,7 +23,7 @@ const LATE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct OfTopic;
 
-/// The kind of the list of topics whose observers are being visited.
+/// The kind of the list of topics with a walk in progress.
 #[derive(Debug)]
 pub(super) struct Walking;
 

@@ -10,8 +10,8 @@
 //!   window · 2·base / rtt        at most doubled, at most halved
 //! ```
 //!
-//! It doubles on an empty path and settles when the queueing delay equals the base RTT: twice the
-//! path's capacity. Such a queue causes no timeouts, and the link never idles.
+//! It doubles on an empty path and settles when the queueing delay equals the base RTT: at twice
+//! the bandwidth-delay product. Such a queue causes no timeouts, and the link never idles.
 //!
 //! `rtt` is the first quartile of the last eight round trips, no two consecutive ones of the same
 //! peer. The path's queue is thus the delay that *all but a few* peers observe, and a single peer
