@@ -43,6 +43,7 @@ pub(super) enum Command {
     Open(Asked),
     /// End an observation, identified by its ticket, and wait for the server's response.
     Unsubscribe { observed: u64, ticket: u64, outcome: Reply },
+    /// Continue a streamed body.
     Body(OfBody),
     /// Open a session, or return the open one.
     Secure(Secure),
@@ -57,12 +58,16 @@ pub(super) enum Command {
         peer: EdhocIdentity,
         answer: oneshot::Sender<Result<Hold, ExchangeError>>,
     },
+    /// Return the counters.
     Stats { answer: oneshot::Sender<Stats> },
     /// Continue a survey of the busiest peers; at its end return their state and all metrics.
     #[cfg(feature = "metrics")]
     Report { survey: Survey, answer: oneshot::Sender<Result<Report, Survey>> },
+    /// Return the state of a peer.
     Snapshot { of: Address, answer: oneshot::Sender<Option<PeerSnapshot>> },
+    /// Discard the path state of a peer.
     ResetPath { to: Address, done: oneshot::Sender<()> },
+    /// Write path state to its file.
     KeepPaths { done: oneshot::Sender<()> },
     /// Refuse new requests, finish running ones within the time, and end.
     Shutdown { within: Duration },
@@ -173,8 +178,11 @@ pub(crate) enum Outcome {
 /// Why an exchange failed.
 #[derive(Debug)]
 pub(crate) enum ExchangeError {
+    /// The endpoint has no room for it.
     Busy(Busy),
+    /// The endpoint refused it.
     Refused(RequestError),
+    /// It failed.
     Failed { failure: Failure, course: Course },
     /// Its session ended before the response.
     SessionOver { course: Course },

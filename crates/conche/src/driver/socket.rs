@@ -121,6 +121,7 @@ pub(super) enum Received {
     Datagram(Arrival),
     /// Our datagram was undeliverable; its first `quoted` bytes are at the front of the buffer.
     Unreachable { peer: Address, quoted: usize },
+    /// Nothing more for now.
     Nothing,
 }
 
