@@ -97,8 +97,8 @@ fn unprivileged(files: &Files, command: &mut Command) -> Ended {
     // The user may have no access to the build directory.
     let program = files.path("program");
     if !fs::exists(&program).expect("the directory can be read") {
-        // By another process: a child that a concurrent test starts would have the copy open for
-        // writing, and nobody could execute it meanwhile.
+        // Copied by another process: a child of a concurrent test would have the copy open for
+        // writing, and it could not be executed meanwhile.
         let copied = Command::new("cp").arg(command.get_program()).arg(&program).status().expect("it is installed");
         assert!(copied.success(), "it can be copied");
         fs::set_permissions(files.path(""), fs::Permissions::from_mode(0o755)).expect("it is ours");

@@ -1,4 +1,5 @@
-//! The conformance suite of all controllers. A failed test prints the shortest plan of events that fails.
+//! The conformance suite of all controllers. A failed test prints the shortest plan of events that
+//! fails.
 
 use conche_conformance::{Promises, suite};
 use twice_peak::TwicePeak;
