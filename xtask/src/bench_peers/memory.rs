@@ -22,7 +22,7 @@ const AT_ONCE: u32 = 200;
 /// Loopback address of the first group; each group has its own.
 const FIRST_GROUP: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
 
-/// Time for which sessions stay idle, and the window before its end in which memory is read.
+/// Idle time of sessions, and the window before its end for reading memory.
 const IDLE: Duration = Duration::from_secs(4);
 const READ_BEFORE_END: [Duration; 2] = [Duration::from_millis(500), Duration::from_millis(3000)];
 

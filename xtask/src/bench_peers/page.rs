@@ -60,7 +60,7 @@ impl Page {
         Self { sections: sections.collect(), told }
     }
 
-    /// Adds the tables of an earlier page whose loads were not measured again, with their
+    /// Adds the tables of an earlier page for loads that were not measured again, with their
     /// conditions.
     pub fn over(mut self, earlier: &Self) -> Self {
         let own: Vec<_> = self.sections.iter().map(|section| section.title.clone()).collect();

@@ -11,10 +11,10 @@ use super::sample::Sample;
 /// A round counts as disturbed if other processes used more of a core than this.
 pub const MOST_FOREIGN: f64 = 0.05;
 
-/// Share of busy time from which a generator, or a client's server, is the bottleneck.
+/// Minimum share of busy time that makes a generator, or a client's server, the bottleneck.
 pub const MOST_BUSY: f64 = 0.95;
 
-/// Share of requests without a proper response from which the results are doubtful.
+/// Maximum share of requests without a proper response in reliable results.
 pub const MOST_MISSING: f64 = 0.001;
 
 /// The samples of all rounds.

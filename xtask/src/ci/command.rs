@@ -39,7 +39,7 @@ impl Command {
         self
     }
 
-    /// Suppresses printing, for a chore whose standard output is its result.
+    /// Suppresses printing, for a chore that prints its result.
     pub fn unshown(self) -> Self {
         Self { shown: false, ..self }
     }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use super::command::Command;
 use crate::project::Project;
 
-/// Papers whose values must include the controller.
+/// Papers that must include the controller in their values.
 const PAPERS: [&str; 5] = ["etfa14", "commag16", "bdp19", "wiopt12", "anrw18"];
 
 /// Writes, compiles and tests the crate below the target directory; then runs the papers with such

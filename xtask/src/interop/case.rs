@@ -49,7 +49,7 @@ pub struct Step {
     /// Lines that may occur; Resets must match a line here or in `see`.
     #[serde(default)]
     pub may: Vec<String>,
-    /// Lines whose first matching datagram, or each, is dropped.
+    /// Lines that drop their first matching datagram, or each.
     #[serde(default)]
     pub lose: Vec<String>,
     /// A line and an option: the option is added to the first datagram that matches.
@@ -66,7 +66,7 @@ pub struct Step {
     /// Time to watch after all expected messages, in seconds.
     #[serde(default)]
     pub quiet: f64,
-    /// Options of the server whose values are kept, by name.
+    /// Options of the server to keep, by name.
     #[serde(default)]
     pub keep: BTreeMap<String, String>,
 }
