@@ -1,7 +1,8 @@
-//! What a controller costs an exchange: each algorithm by its own type, and through `AnyController`.
+//! Cost of a controller per exchange, for each algorithm by its own type and through
+//! `AnyController`.
 //!
-//! Three pieces of work, as the endpoint asks for them: `begin` (admission and the first timer), `timeout` (an expired timer
-//! and the next) and `ack` (the acknowledgement of a clean exchange). `whole` is all three in a row on one peer.
+//! `begin` is admission and the first timeout, `timeout` an expired timer and the next timeout,
+//! `ack` the acknowledgement of a clean exchange. `whole` is all three in sequence on one peer.
 
 use core::hint::black_box;
 use core::time::Duration;
@@ -26,7 +27,7 @@ const START: Instant = Instant::from_millis(1_000_000);
 const RTT: Duration = Duration::from_millis(200);
 const MESSAGE: Submission = Submission { confirmable: true, may_confirm: false, bytes: 60, probing_rate: PROBING_RATE };
 
-/// One peer and one exchange of it, and a clock.
+/// A peer with one exchange, and a clock.
 struct Subject<'a, C: Controller> {
     controller: &'a C,
     peer: C::Peer,
@@ -36,7 +37,7 @@ struct Subject<'a, C: Controller> {
 }
 
 impl<'a, C: Controller> Subject<'a, C> {
-    /// A peer with twenty exchanges behind it.
+    /// Returns a peer after twenty exchanges.
     fn settled(controller: &'a C) -> Self {
         let (peer, flight) = (controller.peer(START), C::Flight::default());
         let mut subject = Self { controller, peer, flight, now: START, draws: 1 };

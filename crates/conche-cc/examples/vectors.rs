@@ -1,7 +1,8 @@
-//! Checks controllers against a file of event traces: `cargo run --release -p conche-cc --example vectors -- FILE`.
+//! Checks controllers against a file of event traces: `cargo run --release -p conche-cc --example
+//! vectors -- FILE`.
 //!
-//! Each expectation that is not met is printed, then `N passed, M failed`. Exit status: 0 if all passed, 1 if any failed,
-//! 2 if the file cannot be used.
+//! Prints each failed expectation, then `N passed, M failed`. Exit status: 0 if all passed, 1 if
+//! any failed, 2 if the file is unusable.
 
 use std::process::ExitCode;
 

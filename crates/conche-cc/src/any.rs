@@ -1,37 +1,34 @@
-//! [`AnyController`]: an algorithm that is chosen when the program runs, by name or from its configuration.
+//! [`AnyController`]: an algorithm chosen at run time, by name or by its configuration.
 //!
-//! It is an enum, so it needs no heap and its size is known; each call costs one jump. A program that knows its algorithm
-//! names the type instead and pays for nothing else.
+//! It is an enum without heap state; each call costs one jump. A program with one algorithm uses
+//! that type directly.
 //!
-//! An enum's state is as large as its largest. With the feature `alloc` most of BDP-CoAP's lies behind a pointer, so
-//! that a server with a million peers does not pay for it where it runs CoCoA, and an algorithm from outside this crate can stand
-//! among them: see the module `dynamic`.
+//! The enum is as large as its largest variant. With the feature `alloc`, most of BDP-CoAP's state
+//! is behind a pointer, so that a server with a million CoCoA peers does not pay for it. An
+//! algorithm of another crate is then a variant too, see the module `dynamic`.
 //!
-//! To add an algorithm, write its file and give it one line in the table at the end of this one.
+//! To add an algorithm, add its file and a line in the table at the end of this one.
 
-mod unknown;
-
+use core::fmt;
 use core::time::Duration;
 
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::features::Features;
 use crate::group::Group;
 use crate::time::Instant;
-use unknown::same;
-pub use unknown::{UnknownController, nearest};
 
-/// A controller under a name: one that [`AnyController::by_name`] knows, or one of yours.
+/// A named controller, of this crate or of another.
 #[derive(Clone, Copy, Debug)]
 pub struct Named {
     /// The name, in lower case with dashes.
     pub name: &'static str,
-    /// What distinguishes the algorithm.
+    /// Its row in the feature table.
     pub features: Features,
     make: fn() -> AnyController,
 }
 
 impl Named {
-    /// An algorithm from outside this crate, with its `Default` as its configuration. See [`Controllers`].
+    /// Names an algorithm of another crate, with its `Default` configuration. See [`Controllers`].
     #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
     #[must_use]
     pub const fn own<C>(name: &'static str, features: Features) -> Self
@@ -43,23 +40,23 @@ impl Named {
         Self { name, features, make: || crate::dynamic::DynController::new(C::default()).into() }
     }
 
-    /// The algorithm with its production defaults.
+    /// Returns the algorithm with its production defaults.
     #[must_use]
     pub fn controller(&self) -> AnyController {
         (self.make)()
     }
 
-    /// What is known under this name, with the tolerance of [`AnyController::by_name`].
+    /// Returns the controller of this name, compared as in [`AnyController::by_name`].
     ///
     /// # Errors
     ///
-    /// [`UnknownController`], which tells the nearest name and all others.
+    /// [`UnknownController`], with the most similar name and all valid ones.
     pub fn by_name(name: &str) -> Result<&'static Self, UnknownController> {
         Controllers::default().by_name(name)
     }
 }
 
-/// All controllers of a program: this crate's, and its own behind them.
+/// All controllers of a program: this crate's, followed by the program's own.
 ///
 /// ```
 /// use conche_cc::any::Controllers;
@@ -72,7 +69,7 @@ pub struct Controllers {
     own: &'static [Named],
 }
 
-/// Equal are those whose own ones are the same list.
+/// Two values are equal if they have the same list of own controllers.
 impl PartialEq for Controllers {
     fn eq(&self, other: &Self) -> bool {
         core::ptr::eq(self.own, other.own)
@@ -82,43 +79,44 @@ impl PartialEq for Controllers {
 impl Eq for Controllers {}
 
 impl Controllers {
-    /// This crate's and these.
+    /// Returns this crate's controllers and `own`.
     ///
     /// # Errors
     ///
-    /// The first name that two would have: one of them could not be chosen.
+    /// The first name that occurs twice.
     pub fn with(own: &'static [Named]) -> Result<Self, &'static str> {
         for (place, named) in own.iter().enumerate() {
-            if ALL.iter().chain(&own[..place]).any(|known| same(known.name, named.name)) {
+            if ALL.iter().chain(&own[..place]).any(|known| same_name(known.name, named.name)) {
                 return Err(named.name);
             }
         }
         Ok(Self { own })
     }
 
-    /// Each of them, in the order in which tables show them.
+    /// Iterates over all controllers, in the order of tables.
     pub fn iter(self) -> impl Iterator<Item = &'static Named> + Clone {
         ALL.iter().chain(self.own)
     }
 
-    /// Those that are not of this crate.
+    /// Returns the program's own controllers.
     #[must_use]
     pub fn own(self) -> &'static [Named] {
         self.own
     }
 
-    /// What is known under this name, with the tolerance of [`AnyController::by_name`].
+    /// Returns the controller of this name, compared as in [`AnyController::by_name`].
     ///
     /// # Errors
     ///
-    /// [`UnknownController`], which tells the nearest name and all others.
+    /// [`UnknownController`], with the most similar name and all valid ones.
     pub fn by_name(self, name: &str) -> Result<&'static Named, UnknownController> {
-        self.iter().find(|named| same(named.name, name)).ok_or_else(|| UnknownController::new(name, self))
+        self.iter().find(|named| same_name(named.name, name)).ok_or_else(|| UnknownController::new(name, self))
     }
 }
 
 impl AnyController {
-    /// The algorithm of this name with its production defaults; underscores count as dashes.
+    /// Returns the algorithm of this name with its production defaults. Case does not matter, and
+    /// `_` equals `-`.
     ///
     /// ```
     /// use conche_cc::any::AnyController;
@@ -129,28 +127,103 @@ impl AnyController {
     ///
     /// # Errors
     ///
-    /// [`UnknownController`], which tells the nearest name and all others.
+    /// [`UnknownController`], with the most similar name and all valid ones.
     pub fn by_name(name: &str) -> Result<Self, UnknownController> {
         Named::by_name(name).map(Named::controller)
     }
 }
 
-/// What each line of the table below has: its state among all others'.
+fn letters(name: &str) -> impl Iterator<Item = u8> + '_ {
+    name.bytes().map(|byte| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() })
+}
+
+/// Compares names without case, with `_` as `-`.
+fn same_name(a: &str, b: &str) -> bool {
+    letters(a).eq(letters(b))
+}
+
+/// Error for an unknown name of a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownController {
+    /// The most similar valid name, if one is similar.
+    pub nearest: Option<&'static str>,
+    asked: [u8; Self::SHOWN],
+    len: usize,
+    known: Controllers,
+}
+
+impl UnknownController {
+    /// Maximum bytes of the wrong name in the message.
+    const SHOWN: usize = 32;
+
+    fn new(name: &str, known: Controllers) -> Self {
+        let len = (0..=Self::SHOWN.min(name.len())).rev().find(|len| name.is_char_boundary(*len)).unwrap_or(0);
+        let mut asked = [0; Self::SHOWN];
+        asked[..len].copy_from_slice(&name.as_bytes()[..len]);
+        Self { nearest: nearest(name, known.iter().map(|named| named.name)), asked, len, known }
+    }
+}
+
+impl fmt::Display for UnknownController {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let asked = core::str::from_utf8(&self.asked[..self.len]).unwrap_or("");
+        write!(f, "no congestion controller is called {asked:?}")?;
+        match self.nearest {
+            Some(nearest) => write!(f, "; did you mean {nearest}?")?,
+            None => f.write_str(".")?,
+        }
+        f.write_str(" Valid names: ")?;
+        for (n, named) in self.known.iter().enumerate() {
+            if n > 0 {
+                f.write_str(", ")?;
+            }
+            f.write_str(named.name)?;
+        }
+        Ok(())
+    }
+}
+
+impl core::error::Error for UnknownController {}
+
+/// Returns the `known` name most similar to `name`, within an edit distance of half its length.
+#[must_use]
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let (edits, nearest) = known.map(|known| (edits(known, name), known)).min()?;
+    (edits <= nearest.len() / 2).then_some(nearest)
+}
+
+/// Returns the Levenshtein distance of two names, of their first 32 letters.
+fn edits(a: &str, b: &str) -> usize {
+    const LONGEST: usize = 32;
+    let mut row: [usize; LONGEST + 1] = core::array::from_fn(|n| n);
+    let columns = b.len().min(LONGEST);
+    for (i, from) in letters(a).enumerate() {
+        let mut diagonal = core::mem::replace(&mut row[0], i + 1);
+        for (j, to) in letters(b).take(LONGEST).enumerate() {
+            let replaced = diagonal + usize::from(from != to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[columns]
+}
+
+/// Access to the state of one algorithm in the enums of all.
 trait Variant: Controller {
-    /// Its state in `any`. What another algorithm left there, which happens when a program changes its mind, is replaced by
-    /// the state of a new peer.
+    /// Returns its state in `any`. State of another algorithm, from before a change of the
+    /// controller, is replaced by that of a new peer.
     fn peer_in<'a>(&self, any: &'a mut AnyPeer, now: Instant) -> &'a mut Self::Peer;
 
-    /// Its state in `any`, or that of a new exchange, likewise.
+    /// Returns its state in `any`, or that of a new exchange likewise.
     fn flight_in(any: &mut AnyFlight) -> &mut Self::Flight;
 }
 
-/// Writes the enums and their dispatch from the table below.
+/// Generates the enums and their dispatch from the table below.
 macro_rules! algorithms {
     ($($(#[$attribute:meta])* $variant:ident($type:ty) {
         $($name:literal => $make:expr, $features:expr;)*
     })+) => {
-        /// Any of this crate's algorithms, with its configuration.
+        /// An algorithm of this crate with its configuration.
         ///
         /// ```
         /// use conche_cc::any::AnyController;
@@ -167,27 +240,27 @@ macro_rules! algorithms {
             $($(#[$attribute])* #[doc = concat!("See [`", stringify!($type), "`].")] $variant($type),)+
         }
 
-        /// The state of a destination under any algorithm, as large as the largest; with the feature `alloc`, at most 40
-        /// bytes on machines of 64 bits, which is temper's.
+        /// State of one destination under any algorithm, as large as the largest; with the feature
+        /// `alloc`, at most 40 bytes on 64-bit machines (temper's).
         #[derive(Clone, Debug)]
         #[non_exhaustive]
-        #[allow(missing_docs, reason = "one variant an algorithm")]
+        #[allow(missing_docs, reason = "one variant per algorithm")]
         pub enum AnyPeer {
             $($(#[$attribute])* $variant(<$type as Controller>::Peer),)+
         }
 
-        /// The state of an exchange under any algorithm, as large as the largest.
+        /// State of one exchange under any algorithm, as large as the largest.
         #[derive(Clone, Debug, Default)]
         #[non_exhaustive]
-        #[allow(missing_docs, reason = "one variant an algorithm")]
+        #[allow(missing_docs, reason = "one variant per algorithm")]
         pub enum AnyFlight {
-            /// Before the first transmission, under an algorithm not yet known.
+            /// Before the first transmission.
             #[default]
             New,
             $($(#[$attribute])* $variant(<$type as Controller>::Flight),)+
         }
 
-        /// Every name, in the order in which tables show them.
+        /// Every name, in the order of tables.
         pub const ALL: &[Named] = &[
             $($(Named { name: $name, features: $features, make: || AnyController::$variant($make) },)*)+
         ];

@@ -5,16 +5,16 @@ use core::time::Duration;
 use crate::control::{Abandoned, Sent, Why};
 use crate::units::{Factor, Micros, saturate};
 
-/// Returns `base` scaled by a uniform factor from 1 to `ack_random_factor` (RFC 7252 §4.2), chosen by
-/// 32 random bits.
+/// Returns `base` scaled by a uniform factor from 1 to `ack_random_factor` (RFC 7252 §4.2), chosen
+/// by 32 random bits.
 #[must_use]
 pub fn dithered(base: Micros, ack_random_factor: Factor, random: u32) -> Micros {
     let spread = base.scaled(ack_random_factor).minus(base);
     base.plus(part(spread, random))
 }
 
-/// Returns `base` plus a uniform share, from a quarter to all, of the smoothed round-trip time. This
-/// spreads synchronised senders over a round trip (draft-ietf-core-fasor).
+/// Returns `base` plus a uniform share, from a quarter to all, of the smoothed round-trip time.
+/// This spreads synchronised senders over a round trip (draft-ietf-core-fasor).
 #[must_use]
 pub fn spread(base: Micros, srtt: Micros, random: u32) -> Micros {
     let quarter = srtt.shifted(2);

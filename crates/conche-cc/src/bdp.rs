@@ -1,33 +1,37 @@
-//! BDP-CoAP: rate-based congestion control that keeps one bandwidth-delay product on its way.
+//! BDP-CoAP: rate-based congestion control that keeps one bandwidth-delay product in flight.
 //!
-//! Source: BDP'19, Algorithm 1, an adaptation of BBR to single exchanges. It counts bytes and bytes a second. A sender
-//! paces its messages at the bottleneck's bandwidth, estimated from its last ten transmissions, and has no more on its way
-//! than that bandwidth times the least round-trip time of 30 s. Timers are CoCoA+'s, the same for every copy.
+//! Source: BDP'19, Algorithm 1, an adaptation of BBR to single exchanges, in bytes and bytes per
+//! second. A sender paces its messages at the bottleneck bandwidth, estimated from its last ten
+//! transmissions. It has at most that bandwidth times the minimum round-trip time of 30 s in
+//! flight. Timeouts are CoCoA+'s, the same for each transmission.
 //!
-//! The paper leaves gaps. How each is closed, by the line of Algorithm 1 or in words:
+//! Gaps of the paper, by the line of Algorithm 1 where it has one, and their resolutions:
 //!
-//!  1. line 8 on an ACK sets `first = true`, the text says the opposite: false;
-//!  2. missed samples are counted inside the test for first and application-limited messages, so that their
-//!     retransmissions escape: they are counted with every transmission;
-//!  3. line 27 is an interval, not a time: it is added to now;
-//!  4. an early return arms no timer: [`Admission`] separates a time to wait for from an event to wait for;
-//!  5. without initial estimates `0 >= 0` blocks the first message: no estimate, no bound;
-//!  6. a retransmission sees its own bytes in flight and waits for ever, and its size is added twice: retransmissions are
-//!     paced but not bounded, and bytes are counted by the endpoint, which subtracts them however an exchange ends;
-//!  7. RTprop is updated from the last copy even after retransmissions, which makes it absurdly short for 30 s: only exchanges
-//!     without retransmissions count;
+//!  1. line 8 on an ACK sets `first = true`, against the text: false;
+//!  2. missed samples are counted inside the test for first and application-limited messages, which
+//!     excludes their retransmissions: every transmission is counted;
+//!  3. line 27 is an interval, not a time: it is added to the present time;
+//!  4. an early return arms no timer: [`Admission`] distinguishes a time from an event;
+//!  5. without initial estimates, `0 >= 0` blocks the first message: no estimate, no bound;
+//!  6. a retransmission counts its own bytes in flight and never leaves, and its size is added
+//!     twice: retransmissions are paced but not bounded, and the endpoint counts bytes until an
+//!     exchange ends in any way;
+//!  7. RTprop is updated from the last transmission even after retransmissions, which makes it far
+//!     too short for 30 s: only exchanges without retransmissions count;
 //!  8. no throughput recorded in the window: the estimate stays;
-//!  9. the gain cycle starts at 1, so that the first message has gain 1;
-//! 10. with one exchange at a time the measured throughput is limited by the pacing that follows from it. When loss keeps α
-//!     at 0.2 the rate spirals to zero. [`Bdp::segment_floor`] holds it above a message per two SRTT; the paper has no
-//!     such floor, so [`Bdp::literal`] has none either;
-//! 11. the timer never backs off, which is at odds with RFC 8085 under persistent loss: see [`Bdp::binary_backoff`];
-//! 12. the first message "after short-term connection starvations" is to say nothing of the bandwidth, but nothing in the
-//!     algorithm notices one: the message after an exchange that was given up is such a first one
-//!     ([`Bdp::first_after_give_up`]);
-//! 13. an estimate is made of two throughputs of the window and scaled by gains, so what the first samples happen to be stays in
-//!     it; lines 2 and 3 cannot send before there is one. All peers start from the same: a message per initial RTO, when the first
-//!     one leaves. The value is an assumption ([`Bdp::initial_rate`]).
+//!  9. the gain cycle starts at 1, so the first message has gain 1;
+//! 10. with one exchange at a time, pacing limits the measured throughput, from which pacing
+//!     follows. If loss keeps α at 0.2, the rate falls towards zero. [`Bdp::segment_floor`] keeps
+//!     it above a message per two SRTT; [`Bdp::literal`] has no floor, as the paper;
+//! 11. the timeout never backs off, against RFC 8085 under persistent loss, see
+//!     [`Bdp::binary_backoff`];
+//! 12. the first message "after short-term connection starvations" gives no bandwidth sample, but
+//!     the algorithm does not detect starvation: the message after a failed exchange is such a
+//!     message ([`Bdp::first_after_give_up`]);
+//! 13. an estimate combines two throughputs of the window, scaled by gains, so the first samples
+//!     persist in it; lines 2 and 3 cannot send before there is an estimate. All peers start from
+//!     one message per initial RTO when the first message leaves. The value is an assumption
+//!     ([`Bdp::initial_rate`]).
 
 mod peer;
 mod window;
@@ -58,20 +62,20 @@ use window::Window;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bdp {
-    /// What timers come from.
+    /// The source of timeouts.
     pub cocoa: Cocoa,
-    /// The bandwidth is never estimated below a message per two SRTT (resolution 10).
+    /// The minimum bandwidth estimate is a message per two SRTT (resolution 10).
     pub segment_floor: bool,
-    /// The bandwidth is never estimated below this, in bytes a second; zero counts as 1.
+    /// Minimum bandwidth estimate in bytes per second; zero counts as 1.
     pub min_rate: u32,
-    /// Timers double from copy to copy (resolution 11).
+    /// Doubles the timeout with each retransmission (resolution 11).
     pub binary_backoff: bool,
-    /// The message after an exchange that was given up says nothing of the bandwidth (resolution 12).
+    /// The message after a failed exchange gives no bandwidth sample (resolution 12).
     pub first_after_give_up: bool,
-    /// The bandwidth is a message per initial RTO from the first message on until there is an
-    /// estimate, instead of unbounded (resolution 13).
+    /// Without an estimate, the bandwidth is a message per initial RTO instead of unbounded
+    /// (resolution 13).
     pub initial_rate: bool,
-    /// A least round-trip time is forgotten after this.
+    /// Lifetime of a minimum round-trip time.
     pub rtprop_window: Duration,
 }
 
@@ -90,7 +94,7 @@ impl Default for Bdp {
 }
 
 impl Bdp {
-    /// The algorithm as printed, except where it would stop for ever.
+    /// Returns the algorithm as printed, with the resolutions that it needs to make progress.
     #[must_use]
     pub fn literal() -> Self {
         Self { segment_floor: false, ..Self::default() }
@@ -120,7 +124,7 @@ impl Bdp {
     }
 }
 
-/// The feature table's row of BDP-CoAP.
+/// The row of BDP-CoAP in the feature table.
 pub const FEATURES: Features = Features {
     about: "BDP-CoAP: paced at the estimated bandwidth, at least a message per two SRTT",
     strong_rtt: true,
@@ -135,7 +139,7 @@ pub const FEATURES: Features = Features {
     published_bytes: None,
 };
 
-/// The feature table's row of BDP-CoAP as printed.
+/// The row of BDP-CoAP as printed in the feature table.
 pub const LITERAL_FEATURES: Features =
     Features { about: "BDP-CoAP as printed: its rate may spiral to 1 B/s under loss", ..FEATURES };
 
@@ -147,7 +151,7 @@ impl Controller for Bdp {
         true
     }
 
-    #[allow(clippy::useless_conversion, reason = "without a heap, samples lie where they are made")]
+    #[allow(clippy::useless_conversion, reason = "without a heap, `Apart` is the type itself")]
     fn peer(&self, now: Instant) -> BdpPeer {
         let samples =
             Samples { cocoa: self.cocoa.peer(now), window: Window::default(), delivered_at: now, delivered: 0 };

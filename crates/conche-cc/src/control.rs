@@ -1,24 +1,27 @@
-//! The [`Controller`] trait: a controller is *told facts and asked for limits*.
+//! The [`Controller`] trait: a controller receives events and returns limits.
 //!
-//! Three things are kept apart, because they live for different times and there are different numbers of them:
+//! State is divided by lifetime and number:
 //!
-//! - the **controller** itself is an algorithm with its configuration; there is one, shared by all peers;
-//! - its [`Peer`](Controller::Peer) is what is remembered for one destination (an estimator, a backed-off RTO);
-//! - its [`Flight`](Controller::Flight) is what one exchange must remember between its own events (the timer series, a
-//!   frozen backoff factor, a delivery snapshot). It travels with the exchange, so that NSTART > 1 mixes nothing up.
+//! - The **controller** is an algorithm with its configuration, shared by all peers.
+//! - Its [`Peer`](Controller::Peer) is the state of one destination, such as an estimator or a
+//!   backed-off RTO.
+//! - Its [`Flight`](Controller::Flight) is the state of one exchange, such as its timer, a frozen
+//!   backoff factor or a delivery snapshot. It travels with the exchange, so that several exchanges
+//!   with one peer (NSTART > 1) stay apart.
 //!
-//! The endpoint that drives a controller owns everything else: message IDs, retransmission counters, NSTART, queues,
-//! `MAX_RETRANSMIT`, `MAX_TRANSMIT_SPAN` and a safety envelope that holds whatever a controller answers. The life of one
-//! exchange, in calls:
+//! The endpoint owns the rest: message IDs, retransmission counters, NSTART, queues,
+//! `MAX_RETRANSMIT`, `MAX_TRANSMIT_SPAN`, and a safety envelope that bounds every controller. The
+//! calls of one exchange:
 //!
 //! ```text
-//!  submitted ──> admit ──> sent(attempt 0) ──┬──> acknowledged                    (an ACK or a response came)
-//!                 ^  │                       ├──> expired ──> sent(attempt 1) ──> …   (its timer ran out)
-//!      asked again└──┘ At(t), OnEvent        └──> abandoned                       (gave up, cancelled, RST, ICMP)
+//! submitted ──> admit ──> sent(attempt 0) ──┬──> acknowledged                  (ACK or response)
+//!                ^  │                       ├──> expired ──> sent(attempt 1) ──> …       (timer)
+//!      again on  └──┘ At(t), OnEvent        └──> abandoned       (gave up, cancelled, RST, ICMP)
 //! ```
 //!
-//! A Non-confirmable message knows admission and departure only: the timeout that `sent` answers says how long it occupies
-//! an NSTART slot. ACKs, RSTs and piggybacked responses are never asked for admission: they answer what the peer sent.
+//! A Non-confirmable message has `admit` and `sent` only; the timeout that `sent` returns bounds
+//! its use of an NSTART slot. ACKs, RSTs and piggybacked responses are not admitted: they answer
+//! messages of the peer.
 
 use core::fmt::Debug;
 use core::time::Duration;
@@ -28,183 +31,184 @@ use crate::time::Instant;
 
 /// A congestion control algorithm with its configuration, shared by all peers that it controls.
 ///
-/// Every method must be written: an algorithm that has nothing to do for an event says so.
+/// No method has a default, so that none is forgotten. A rule for the retransmission timer alone
+/// implements [`RtoRule`](crate::RtoRule) instead.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a congestion controller",
     note = "implement `RtoRule` for a rule of the retransmission timer, or `Controller` itself"
 )]
 pub trait Controller {
-    /// What is remembered for each destination.
+    /// State of one destination.
     type Peer: Clone + Debug;
-    /// What one exchange remembers between its events; `Default` is the state before its first transmission.
+    /// State of one exchange. `Default` is the state before the first transmission.
     type Flight: Clone + Default + Debug;
 
-    /// Timers follow measurements of the path. RFC 7252 §4.8.1 lets only such a mechanism have an `ACK_TIMEOUT` under
-    /// 1 s, or NSTART above 1.
+    /// Returns whether timers follow measurements of the path. RFC 7252 §4.8.1 requires this for an
+    /// `ACK_TIMEOUT` below 1 s and for NSTART above 1.
     fn measures_rtt(&self) -> bool;
 
-    /// The state for a destination of which nothing is known yet.
+    /// Returns the state of a new destination.
     fn peer(&self, now: Instant) -> Self::Peer;
 
-    /// The state for a destination that has none of its own, from the state of its path as this
-    /// destination [sees](Group::seen_by) it. An algorithm that does not use it returns the same as
-    /// [`peer`](Self::peer); one with estimators of its own can take a [first
-    /// sample](Group::as_first_sample).
+    /// Returns the state of a new destination, derived from the state of its path as
+    /// [seen by](Group::seen_by) this destination. An algorithm may ignore `group` and return
+    /// [`peer`](Self::peer), or take a [first sample](Group::as_first_sample).
     fn seed(&self, now: Instant, group: &Group) -> Self::Peer;
 
-    /// May `message` leave now? Asked before its first transmission, and again when the answer was not a permission:
-    /// at the time of [`Admission::At`], and after every event of this peer.
+    /// Returns whether `message` may leave now. Called before the first transmission. If the
+    /// message has to wait, called again at the time of [`Admission::At`] and after every event of
+    /// this peer.
     fn admit(&self, peer: &mut Self::Peer, now: Instant, message: &Submission, load: &Load) -> Admission;
 
-    /// A copy of a message left. The answer is how long to wait for its acknowledgement (for a NON request: for its
-    /// response) before the timer expires.
+    /// Handles a transmission. Returns the time to wait for an acknowledgement, or for the response
+    /// to a Non-confirmable request.
     fn sent(&self, peer: &mut Self::Peer, flight: &mut Self::Flight, event: &Sent) -> Duration;
 
-    /// The timer of a Confirmable message ran out and the endpoint is about to retransmit it. Told once for each
-    /// retransmission; the answer is the earliest time at which the copy may leave (`event.now` for "at once"). One that
-    /// falls behind MAX_TRANSMIT_SPAN does not leave: then the exchange is abandoned.
+    /// Handles an expired timer of a Confirmable message, once before each retransmission. Returns
+    /// the earliest time of the retransmission, `event.now` for immediately. The endpoint abandons
+    /// the exchange if that is after MAX_TRANSMIT_SPAN.
     fn expired(&self, peer: &mut Self::Peer, flight: &mut Self::Flight, event: &Expired) -> Instant;
 
-    /// The first acknowledgement of an exchange arrived, as an Empty ACK or with a response.
+    /// Handles the first acknowledgement of an exchange, an Empty ACK or a response.
     fn acknowledged(&self, peer: &mut Self::Peer, flight: &Self::Flight, event: &Acknowledged<'_>);
 
-    /// An exchange ended without an acknowledgement.
+    /// Handles the end of an exchange without an acknowledgement.
     fn abandoned(&self, peer: &mut Self::Peer, flight: &Self::Flight, event: &Abandoned<'_>);
 
-    /// Nothing was queued for this peer for a while although a slot was free: the application, not the network, set the
-    /// pace. Told when the pause is over, before the message that ends it is asked about: a closed loop that sends again
-    /// at once never paused.
+    /// Handles an idle period in which a slot was free and no message was queued: the application,
+    /// not the network, limited the rate. Called at its end, before [`admit`](Self::admit) of the
+    /// next message. A client that sends again as soon as it receives is never idle.
     fn drained(&self, peer: &mut Self::Peer, now: Instant, load: &Load);
 
-    /// The initial RTO that a new exchange would use now, before dithering. Applies ageing that is due.
+    /// Returns the initial RTO of a new exchange, before randomisation, after ageing.
     fn base(&self, peer: &mut Self::Peer, now: Instant) -> Duration;
 
-    /// What can be shown of this peer in logs and metrics.
+    /// Returns the estimates of a peer for logs and metrics.
     fn snapshot(&self, peer: &Self::Peer) -> Snapshot;
 }
 
-/// A message that waits to be sent.
+/// A message that waits for admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Submission {
-    /// The message is Confirmable; otherwise Non-confirmable.
+    /// Confirmable or Non-confirmable.
     pub confirmable: bool,
-    /// A Non-confirmable message may be sent as Confirmable instead, to learn whether the peer is still there.
+    /// A Non-confirmable message may be sent as Confirmable, to detect whether the peer is alive.
     pub may_confirm: bool,
-    /// UDP payload plus the overhead that the endpoint is configured to count, in bytes.
+    /// UDP payload plus the configured overhead, in bytes.
     pub bytes: u32,
-    /// `PROBING_RATE` as the endpoint is configured (RFC 7252 §4.7, §4.8), in bytes a second; zero counts as 1.
+    /// The endpoint's `PROBING_RATE` (RFC 7252 §4.7, §4.8), in bytes per second; zero counts as 1.
     pub probing_rate: u32,
 }
 
-/// What is on its way to a peer, counted by the endpoint so that no controller can leak a count.
+/// Messages in flight and queued for a peer, counted by the endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Exchanges that occupy an NSTART slot, without the one that the call is about.
+    /// Other exchanges that occupy an NSTART slot.
     pub exchanges: u16,
-    /// The bytes of those exchanges' messages.
+    /// Bytes of their messages.
     pub bytes: u32,
-    /// Messages that wait for admission, without the one that the call is about.
+    /// Other messages that wait for admission.
     pub queued: u16,
-    /// What Non-confirmable messages have been sent.
+    /// Non-confirmable messages sent.
     pub non: NonHistory,
 }
 
-/// The Non-confirmable messages sent to a peer so far.
+/// History of Non-confirmable messages to a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NonHistory {
-    /// When the last one left; `None` if its response arrived while it was outstanding (RFC 7252
+    /// Time of the last one; `None` if its response arrived while it was outstanding (RFC 7252
     /// §4.7).
     pub last: Option<Instant>,
-    /// How many left since the last Confirmable message, saturating.
+    /// Number sent since the last Confirmable message, saturating.
     pub since_confirmable: u8,
-    /// When the first one left after the peer was last heard; `None` while none is unanswered.
+    /// Time of the first one since a message from the peer arrived; `None` without one.
     pub unanswered_since: Option<Instant>,
-    /// The bytes sent as Non-confirmable since the peer was last heard, saturating.
+    /// Bytes sent as Non-confirmable since a message from the peer arrived, saturating.
     pub unanswered_bytes: u32,
 }
 
-/// The answer to [`Controller::admit`]. A window ("wait for an event") and pacing ("wait until then") are different
-/// answers: a pacer that only said "no" would never be asked again.
+/// Result of [`Controller::admit`]. Pacing returns a time, a window waits for an event: after a
+/// plain refusal by a pacer, no event might follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// Send it now.
+    /// Send now.
     Send,
-    /// Send this Non-confirmable message now, but as a Confirmable one.
+    /// Send this Non-confirmable message now, as Confirmable.
     SendConfirmable,
-    /// Ask again at this time.
+    /// Call [`Controller::admit`] again at this time.
     At(Instant),
-    /// The window is full: ask again after the next event of this peer.
+    /// The window is full: call [`Controller::admit`] again after the next event of this peer.
     OnEvent,
 }
 
-/// A copy of a message left.
+/// A transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// When it left.
+    /// Time of the transmission.
     pub now: Instant,
-    /// 0 for the original transmission, n for the n-th retransmission.
+    /// 0 for the original transmission, n for retransmission n.
     pub attempt: u8,
-    /// The message left as Confirmable.
+    /// Sent as Confirmable.
     pub confirmable: bool,
-    /// UDP payload plus counted overhead, in bytes.
+    /// UDP payload plus overhead, in bytes.
     pub bytes: u32,
-    /// 32 uniform random bits, for dithering.
+    /// 32 uniform random bits for the timeout.
     pub random: u32,
-    /// What else is on its way.
+    /// Other messages of this peer.
     pub load: Load,
 }
 
-/// A retransmission timer ran out.
+/// An expired retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expired {
-    /// When the endpoint noticed; not before the timer's time.
+    /// Time of the call, not before the timer's deadline.
     pub now: Instant,
-    /// Which copy's timer it was: 0 for the original transmission.
+    /// The transmission of the timer: 0 for the original.
     pub attempt: u8,
-    /// What else is on its way.
+    /// Other messages of this peer.
     pub load: Load,
 }
 
-/// The first acknowledgement of an exchange arrived.
+/// The first acknowledgement of an exchange, with all transmission times.
 ///
-/// It carries all transmission times, since algorithms need different ones: Karn's rule only looks whether there is
-/// more than one, a weak RTT counts from the first, others from the last.
+/// Algorithms use different times: Karn's algorithm only their number, a weak RTT the first, others
+/// the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledged<'a> {
-    /// When it arrived.
+    /// Time of arrival.
     pub now: Instant,
-    /// When each copy left, the original first; never empty.
+    /// Times of all transmissions, the original first; never empty.
     pub sent: &'a [Instant],
-    /// What is known of which copy was acknowledged.
+    /// The acknowledged transmission.
     pub copy: AckedCopy,
-    /// What kind of message acknowledged it.
+    /// The kind of the acknowledging message.
     pub kind: AckKind,
-    /// What else is on its way.
+    /// Other messages of this peer.
     pub load: Load,
 }
 
 impl Acknowledged<'_> {
-    /// How many retransmissions had been made.
+    /// Returns the number of retransmissions.
     #[must_use]
     pub fn retransmissions(&self) -> usize {
         self.sent.len().saturating_sub(1)
     }
 
-    /// The time since the original transmission, which is R of every algorithm that says nothing else.
+    /// Returns the time since the original transmission.
     #[must_use]
     pub fn since_first(&self) -> Duration {
         self.sent.first().map_or(Duration::ZERO, |first| self.now - *first)
     }
 }
 
-/// Which copy of a message an acknowledgement is for.
+/// The transmission that an acknowledgement answers; 0 is the original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckedCopy {
-    /// The peer told, or only one copy was sent.
+    /// This one: the acknowledgement identifies it, or there was only one.
     Exact(u8),
-    /// This copy or a later one.
+    /// This one or a later one.
     AtLeast(u8),
-    /// CoAP alone does not tell: all copies carry the same message ID.
+    /// Any: all transmissions of a CoAP message have the same message ID.
     Unknown,
 }
 
@@ -213,47 +217,48 @@ pub enum AckedCopy {
 pub enum AckKind {
     /// An ACK that carries the response (RFC 7252 §5.2.1).
     Piggybacked,
-    /// An Empty ACK (RFC 7252 §5.2.2); its message ID is all that vouches for it.
+    /// An Empty ACK (RFC 7252 §5.2.2), authenticated by its message ID alone.
     Empty,
-    /// A separate response that came without, or before, an ACK. Its time includes the server's, so no RTT is taken of it.
+    /// A separate response without, or before, an ACK. Its time includes the server's processing,
+    /// so it gives no RTT sample.
     Separate,
 }
 
-/// An exchange ended without an acknowledgement.
+/// The end of an exchange without an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abandoned<'a> {
-    /// When it ended.
+    /// Time of the end.
     pub now: Instant,
-    /// Why.
+    /// Reason of the end.
     pub why: Why,
-    /// When each copy left, the original first; never empty.
+    /// Times of all transmissions, the original first; never empty.
     pub sent: &'a [Instant],
-    /// What else is on its way.
+    /// Other messages of this peer.
     pub load: Load,
 }
 
-/// Why an exchange ended without an acknowledgement.
+/// Reason for the end of an exchange without an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// The last timer ran out: `MAX_RETRANSMIT` or `MAX_TRANSMIT_SPAN` is exhausted.
+    /// The last timer expired: `MAX_RETRANSMIT` or `MAX_TRANSMIT_SPAN` is exhausted.
     GaveUp,
-    /// The application cancelled it.
+    /// Cancelled by the application.
     Cancelled,
-    /// The peer answered with a Reset message.
+    /// Reset by the peer.
     Reset,
     /// The network reported the peer unreachable.
     Unreachable,
 }
 
-/// What can be shown of a peer's congestion state; what an algorithm does not have is `None`.
+/// Estimates of a peer; `None` if the algorithm has no such estimate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The initial RTO before dithering, without ageing that may be due.
+    /// Initial RTO before randomisation, without ageing that may be due.
     pub rto: Duration,
     /// Smoothed round-trip time.
     pub srtt: Option<Duration>,
     /// Round-trip time variation.
     pub rttvar: Option<Duration>,
-    /// Estimated bottleneck bandwidth, in bytes a second.
+    /// Estimated bottleneck bandwidth, in bytes per second.
     pub bandwidth: Option<u32>,
 }

@@ -1,55 +1,55 @@
-//! [`DynController`]: an algorithm from outside this crate, chosen when the program runs.
+//! [`DynController`]: an algorithm of another crate, chosen at run time.
 //!
-//! [`AnyController`](crate::AnyController) knows this crate's algorithms only. Whoever has another one and an endpoint that
-//! takes an `AnyController`, such as the client and server of the crate `conche`, wraps it:
+//! An endpoint that takes an [`AnyController`](crate::AnyController), as the client and server of
+//! the crate `conche` do, accepts other algorithms in this wrapper:
 //!
 //! ```
-//! use conche_cc::control::*;
+//! use conche_cc::control::{Acknowledged, Sent};
 //! use conche_cc::dynamic::DynController;
-//! use conche_cc::group::Group;
-//! use conche_cc::non::paced_by_probing_rate;
-//! use conche_cc::{AnyController, Controller, Instant};
+//! use conche_cc::units::Micros;
+//! use conche_cc::{AnyController, Controller, Instant, RtoRule};
 //! use core::time::Duration;
 //!
-//! /// Waits half as long again after each loss, and remembers that for the peer.
+//! /// Adds half the RTO for each loss since the last acknowledgement.
 //! #[derive(Debug)]
 //! struct Patient {
-//!     least: Duration,
+//!     rto: Micros,
 //! }
 //!
-//! impl Controller for Patient {
+//! impl RtoRule for Patient {
 //!     type Peer = u32; // losses since the last acknowledgement
-//!     type Flight = ();
+//!     type Exchange = ();
+//!     const MEASURES_RTT: bool = false;
 //!
-//!     fn measures_rtt(&self) -> bool { false }
-//!     fn peer(&self, _now: Instant) -> u32 { 0 }
-//!     fn seed(&self, now: Instant, _group: &Group) -> u32 { self.peer(now) }
-//!     fn admit(&self, _losses: &mut u32, now: Instant, message: &Submission, load: &Load) -> Admission {
-//!         if message.confirmable { Admission::Send } else { paced_by_probing_rate(now, message, &load.non) }
+//!     fn new_peer(&self, _now: Instant) -> u32 {
+//!         0
 //!     }
-//!     fn sent(&self, losses: &mut u32, _flight: &mut (), sent: &Sent) -> Duration { self.base(losses, sent.now) }
-//!     fn expired(&self, losses: &mut u32, _flight: &mut (), expired: &Expired) -> Instant {
+//!     fn rto(&self, losses: &u32) -> Micros {
+//!         self.rto.plus(self.rto.shifted(1).times((*losses).min(40)))
+//!     }
+//!     fn first_timeout(&self, losses: &mut u32, _: &mut (), _: &Sent) -> Micros {
+//!         self.rto(losses)
+//!     }
+//!     fn next_timeout(&self, losses: &mut u32, _: &mut (), _: Micros, _: &Sent) -> Micros {
 //!         *losses = losses.saturating_add(1);
-//!         expired.now
+//!         self.rto(losses)
 //!     }
-//!     fn acknowledged(&self, losses: &mut u32, _flight: &(), _event: &Acknowledged<'_>) { *losses = 0; }
-//!     fn abandoned(&self, _losses: &mut u32, _flight: &(), _event: &Abandoned<'_>) {}
-//!     fn drained(&self, _losses: &mut u32, _now: Instant, _load: &Load) {}
-//!     fn base(&self, losses: &mut u32, _now: Instant) -> Duration { self.least + self.least / 2 * (*losses).min(40) }
-//!     fn snapshot(&self, losses: &u32) -> Snapshot {
-//!         Snapshot { rto: self.base(&mut losses.clone(), Instant::ZERO), ..Snapshot::default() }
+//!     fn on_ack(&self, losses: &mut u32, _: Option<Micros>, _: &Acknowledged<'_>) {
+//!         *losses = 0;
 //!     }
 //! }
 //!
-//! let own = AnyController::from(DynController::new(Patient { least: Duration::from_secs(2) }));
+//! let rto = Micros::from_millis(2_000);
+//! let own = AnyController::from(DynController::new(Patient { rto }));
 //! let mut peer = own.peer(Instant::ZERO);
 //! assert_eq!(own.base(&mut peer, Instant::ZERO), Duration::from_secs(2));
 //! ```
 //!
-//! What that costs: a call through a pointer, and an allocation for each peer and each exchange whose state is not empty.
-//! The others pay nothing for it. An endpoint that is generic over its controller takes yours as it is, without a wrapper.
+//! Cost: a call through a pointer, and an allocation for each peer and each exchange with non-empty
+//! state. Algorithms of this crate do not pay. An endpoint that is generic over its controller
+//! needs no wrapper.
 //!
-//! The module needs the feature `alloc`, and a machine with atomic pointers: `thumbv6m` has none.
+//! The module needs the feature `alloc` and atomic pointers, which `thumbv6m` does not have.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -61,12 +61,12 @@ use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Lo
 use crate::group::Group;
 use crate::time::Instant;
 
-/// Any [`Controller`] of which only this is known. Its clones share one configuration.
+/// A [`Controller`] of any type. Clones share one configuration.
 #[derive(Clone)]
 pub struct DynController(Arc<dyn Erased>);
 
 impl DynController {
-    /// Forgets of a controller which it is.
+    /// Wraps a controller.
     #[must_use]
     pub fn new<C>(controller: C) -> Self
     where
@@ -78,14 +78,13 @@ impl DynController {
     }
 }
 
-/// As the controller itself.
 impl Debug for DynController {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-/// Equal are clones of one another: two controllers that were wrapped apart are not compared.
+/// Clones are equal; controllers wrapped separately are not, whatever their configuration.
 impl PartialEq for DynController {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -94,12 +93,12 @@ impl PartialEq for DynController {
 
 impl Eq for DynController {}
 
-/// The state of a destination under a [`DynController`].
+/// State of one destination under a [`DynController`].
 #[derive(Clone, Debug)]
 pub struct DynPeer(Box<dyn State>);
 
 impl DynPeer {
-    /// The state of a peer as a `P`; if another controller left it behind, `new()` takes its place.
+    /// Returns the state as a `P`, replaced by `new()` if it belongs to another controller.
     fn of<P: State>(&mut self, new: impl FnOnce() -> P) -> &mut P {
         if !as_any(&*self.0).is::<P>() {
             self.0 = Box::new(new());
@@ -108,12 +107,12 @@ impl DynPeer {
     }
 }
 
-/// The state of an exchange under a [`DynController`]; nothing before its first transmission.
+/// State of one exchange under a [`DynController`]; empty before the first transmission.
 #[derive(Clone, Debug, Default)]
 pub struct DynFlight(Option<Box<dyn State>>);
 
 impl DynFlight {
-    /// The state of an exchange as an `F`; if there is none, or another controller left it behind, a new one.
+    /// Returns the state as an `F`, a new one if it is empty or belongs to another controller.
     fn of<F: State + Default>(&mut self) -> &mut F {
         if self.get::<F>().is_none() {
             self.0 = None;
@@ -127,7 +126,7 @@ impl DynFlight {
     }
 }
 
-/// A state of which only this is known.
+/// State of any type.
 trait State: Any + Debug + Send + Sync {
     fn duplicate(&self) -> Box<dyn State>;
 }
@@ -152,7 +151,7 @@ fn as_any_mut(state: &mut dyn State) -> &mut dyn Any {
     state
 }
 
-/// [`Controller`] without its types. Its methods are named apart, since every controller has both.
+/// [`Controller`] without associated types. The prefix `dyn_` avoids ambiguous names.
 trait Erased: Debug + Send + Sync {
     fn dyn_measures_rtt(&self) -> bool;
     fn dyn_peer(&self, now: Instant) -> DynPeer;
@@ -278,7 +277,6 @@ mod tests {
     use crate::linux::Linux;
     use crate::testing::Drive;
 
-    /// What a server hands from thread to thread with its endpoint.
     fn is_send_and_sync<T: Send + Sync>() {}
 
     #[test]

@@ -1,5 +1,5 @@
-//! The round-trip time estimator of RFC 6298 §2. Each CoAP algorithm sets its own gains and weight of
-//! the variation.
+//! The round-trip time estimator of RFC 6298 §2. Each CoAP algorithm sets its own gains and weight
+//! of the variation.
 //!
 //! RTTVAR is updated before SRTT, from the old SRTT, as RFC 6298 §2.3 requires. ETFA'14 prints its
 //! equations in the reverse order, but its code follows the RFC.

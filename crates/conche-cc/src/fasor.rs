@@ -1,8 +1,8 @@
 //! FASOR: Fast-Slow Retransmission Timeout and Congestion Control.
 //!
-//! Source: draft-ietf-core-fasor. Two timers: a fast one, TCP's estimator without the 1 s floor, that recovers from losses of
-//! a noisy link, and a slow one, one and a half times what an ambiguous exchange took, that lets a full queue drain. A state
-//! machine says in which order an exchange uses them:
+//! Source: draft-ietf-core-fasor. FASOR has two timers. The fast one, TCP's estimator without the 1
+//! s floor, recovers from losses of a noisy link. The slow one, 1.5 times the duration of an
+//! ambiguous exchange, lets a full queue drain. A state machine selects their order in an exchange:
 //!
 //! | phase | timers of the exchange |
 //! |---|---|
@@ -10,18 +10,21 @@
 //! | FAST-SLOW-FAST | F, max(SLOW, 2F), 2F, 4F, … |
 //! | SLOW-FAST | SLOW, F, 2F, … |
 //!
-//! An acknowledgement after a retransmission moves FAST → FAST-SLOW-FAST → SLOW-FAST, one that is not ambiguous moves back
-//! to FAST. **Timers of the later two phases may shrink within an exchange**: that is the algorithm, and the only exception
-//! in this crate from the rule that backoff never does.
+//! An ambiguous acknowledgement, after a retransmission, moves FAST → FAST-SLOW-FAST → SLOW-FAST;
+//! an unambiguous one moves back to FAST. **Timeouts of the last two phases may shrink within an
+//! exchange**, as in no other algorithm of this crate.
 //!
 //! Divergences and resolutions:
-//! - the text starts RTTVAR from R/8, the appendix's pseudocode from R/2 with a weight of 1 for the first RTO only, see
-//!   [`FirstSample`]; the text is followed;
-//! - the draft is silent on failure: it counts as an acknowledgement after retransmissions that took until then;
-//! - an unambiguous acknowledgement *of a retransmission* is left undefined: it gives a sample and moves to FAST;
-//! - where copies are told apart (a Token for each, or the draft's option), the draft puts the last sample under the RTO as a
-//!   floor; after a sample R, SRTT + 4·RTTVAR is never less than R, so that there is nothing to do;
-//! - there are no rules for NSTART, ageing or Non-confirmable messages: the last are spaced as CoCoA does.
+//! - the text starts RTTVAR from R/8, the appendix's pseudocode from R/2 with a weight of 1 for the
+//!   first RTO only; the default follows the text, see [`FirstSample`];
+//! - the draft does not cover failure: it counts as an ambiguous acknowledgement at that time;
+//! - the draft does not define an unambiguous acknowledgement *of a retransmission*: it gives a
+//!   sample and moves to FAST;
+//! - where transmissions are distinguishable (a Token for each, or the draft's option), the draft
+//!   bounds the RTO from below by the last sample. After a sample R, SRTT + 4·RTTVAR is at least R,
+//!   so no code is needed;
+//! - the draft has no rules for NSTART, ageing or Non-confirmable messages: the last are paced as
+//!   in CoCoA.
 
 use core::time::Duration;
 
@@ -34,13 +37,13 @@ use crate::sample;
 use crate::time::Instant;
 use crate::units::{Factor, Micros};
 
-/// What the first sample makes of the variation.
+/// Initial variation, from the first sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FirstSample {
-    /// RTTVAR = R/8, so that RTO = R + 4·R/8 (the text).
+    /// RTTVAR = R/8, RTO = R + 4·R/8 (the text).
     #[default]
     Text,
-    /// RTTVAR = R/2, so that RTO = R + 1·R/2, but the second RTO uses four times it (the appendix).
+    /// RTTVAR = R/2, RTO = R + 1·R/2; later RTOs use 4·RTTVAR (the appendix).
     Pseudocode,
 }
 
@@ -55,11 +58,11 @@ pub enum FirstSample {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fasor {
-    /// The fast timer before the first sample.
+    /// Fast timer before the first sample.
     pub ack_timeout: Duration,
-    /// What the first sample makes of the variation.
+    /// Initial variation, from the first sample.
     pub first_sample: FirstSample,
-    /// No timer is longer; the draft allows no less than 60 s.
+    /// Maximum timeout; in the draft at least 60 s.
     pub max_timeout: Duration,
 }
 
@@ -116,15 +119,15 @@ impl Fasor {
     }
 }
 
-/// In which order an exchange uses the fast and the slow timer.
+/// Order of the fast and the slow timer in an exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FasorPhase {
-    /// Fast only: the last exchange was not ambiguous.
+    /// Fast only, after an unambiguous exchange.
     #[default]
     Fast,
-    /// Fast, slow, fast: one ambiguous exchange. A second chance for the fast timer.
+    /// Fast, slow, fast, after one ambiguous exchange.
     FastSlowFast,
-    /// Slow, then fast: more than one.
+    /// Slow, then fast, after more than one.
     SlowFast,
 }
 
@@ -137,25 +140,25 @@ impl FasorPhase {
     }
 }
 
-/// What FASOR remembers of a peer: 14 bytes.
+/// Per-peer state of FASOR: 14 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(Rust, packed)]
 pub struct FasorPeer {
     estimator: Estimator,
     slow: Micros,
     phase: FasorPhase,
-    /// The RTO is the pseudocode's first, with its own weight of the variation.
+    /// The RTO is the pseudocode's first, with 1·RTTVAR.
     first_rto: bool,
 }
 
 impl FasorPeer {
-    /// The phase that the next exchange starts in.
+    /// Returns the phase of the next exchange.
     #[must_use]
     pub fn phase(&self) -> FasorPhase {
         self.phase
     }
 
-    /// The exchange took `elapsed` and needed retransmissions: it may have been congestion.
+    /// Handles an exchange with retransmissions that took `elapsed`, possibly due to congestion.
     fn ambiguous(&mut self, elapsed: Micros) {
         self.slow = elapsed.scaled(Factor::ONE_AND_HALF);
         self.phase = self.phase.after_ambiguity();
@@ -170,7 +173,7 @@ pub struct FasorExchange {
     other: Micros,
 }
 
-/// The feature table's row of FASOR.
+/// The row of FASOR in the feature table.
 pub const FEATURES: Features = Features {
     about: "FASOR: a fast timer for noise, a slow one for queues",
     strong_rtt: true,
@@ -185,7 +188,7 @@ pub const FEATURES: Features = Features {
     published_bytes: None,
 };
 
-/// The feature table's row of the pseudocode's reading.
+/// The row of the pseudocode's reading in the feature table.
 pub const PSEUDOCODE_FEATURES: Features =
     Features { about: "FASOR as the draft's appendix starts its estimator", ..FEATURES };
 

@@ -1,36 +1,36 @@
-//! What distinguishes the algorithms, as data: the feature table of ComMag'16 (Table 1), continued.
+//! The feature table of ComMag'16 (Table 1) as data, extended to all algorithms.
 
 use crate::control::Controller;
 
-/// One algorithm's row of the feature table.
+/// The row of one algorithm in the feature table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
-    /// One line on what it is.
+    /// Description in one line.
     pub about: &'static str,
-    /// Round-trip times of exchanges without a retransmission are used.
+    /// Exchanges without a retransmission give RTT samples.
     pub strong_rtt: bool,
-    /// Round-trip times of exchanges with retransmissions are used, with so many of them at most; `None`: they are not.
+    /// Exchanges with at most this number of retransmissions give RTT samples; `None`: they do not.
     pub weak_rtt: Option<u8>,
-    /// How the first timer of an exchange is spread.
+    /// Randomisation of the first timeout.
     pub dithering: &'static str,
-    /// How the timer grows from copy to copy.
+    /// Growth of the timeout with each retransmission.
     pub backoff: &'static str,
-    /// What idleness does to the RTO.
+    /// Change of the RTO while idle.
     pub ageing: &'static str,
-    /// A backed-off timer carries over to the next exchange.
+    /// A backed-off timeout carries over to the next exchange.
     pub reuses_backed_off_rto: bool,
-    /// Where the algorithm is defined.
+    /// Definition of the algorithm.
     pub source: &'static str,
-    /// Bytes of state for each peer, as measured here.
+    /// Bytes of state per peer, as `size_of` reports.
     pub peer_bytes: usize,
-    /// Bytes of state for each exchange, as measured here.
+    /// Bytes of state per exchange, as `size_of` reports.
     pub flight_bytes: usize,
-    /// Bytes of state for each peer according to ComMag'16, Table 1.
+    /// Bytes of state per peer in ComMag'16, Table 1.
     pub published_bytes: Option<u16>,
 }
 
 impl Features {
-    /// Whether the round-trip time of an exchange with so many retransmissions is used.
+    /// Returns whether an exchange with this number of retransmissions gives an RTT sample.
     #[must_use]
     pub const fn samples(&self, retransmissions: u16) -> bool {
         match (retransmissions, self.weak_rtt) {
@@ -40,8 +40,8 @@ impl Features {
         }
     }
 
-    /// Those of a controller of which only this and its sizes are told: no samples, a plain timer, no published size. Write
-    /// what differs: `Features { strong_rtt: true, ..Features::of::<Mine>("what it is") }`.
+    /// Returns a row with this description and the sizes of `C`: no samples, no published size. Set
+    /// the differences: `Features { strong_rtt: true, ..Features::of::<Mine>("description") }`.
     #[must_use]
     pub const fn of<C: Controller>(about: &'static str) -> Self {
         Self {

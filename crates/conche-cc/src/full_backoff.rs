@@ -7,9 +7,9 @@
 //! no retransmission.
 //!
 //! Readings, checked against the paper's figures: only exchanges without a retransmission halve the
-//! kept timer of the default's variant 2. CoCoA's variant 2 keeps min(32 s, f(x)·x) with x the larger
-//! of the armed timer and the updated RTO. The paper does not cover failure (the last timer is kept)
-//! or ageing (kept timers do not age).
+//! kept timer of the default's variant 2. CoCoA's variant 2 keeps min(32 s, f(x)·x) with x the
+//! larger of the armed timer and the updated RTO. The paper does not cover failure (the last timer
+//! is kept) or ageing (kept timers do not age).
 //!
 //! [`suggests_congestion`] defines failure. A Non-confirmable message and its response change
 //! nothing.
@@ -50,7 +50,8 @@ pub enum Recovery {
     /// Variant 1: it is dropped.
     #[default]
     Forget,
-    /// Variant 2: it is halved, and dropped once the half does not exceed the longest first timeout.
+    /// Variant 2: it is halved, and dropped once the half does not exceed the longest first
+    /// timeout.
     Halve,
 }
 

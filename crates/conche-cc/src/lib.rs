@@ -1,18 +1,25 @@
-//! Congestion control for CoAP (RFC 7252): every algorithm of the literature, and one of our own, behind one trait.
+//! Congestion control for CoAP (RFC 7252): every published algorithm, and conche's own, behind one
+//! trait.
 //!
-//! Each algorithm is a pure state machine. It reads no clock and no random source, allocates nothing and computes in
-//! integers only, so the same code runs in a server with 100 000 peers, on a Cortex-M0 and in a simulator.
+//! Each algorithm is a pure state machine: no clock, no random source, no allocation, and integer
+//! arithmetic only. The same code runs in a server with 100 000 peers, on a Cortex-M0 and in a
+//! simulator.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`control`] | the [`Controller`] trait: what a controller is told, and what it answers |
+//! | [`control`] | the [`Controller`] trait, its events and results |
+//! | [`rule`] | the [`RtoRule`] trait, for algorithms that only compute a retransmission timeout |
+//! | [`default`], [`basic`], [`fasor`], [`wiopt`] | algorithms |
+//! | [`cocoa`], [`full_backoff`], [`bdp`] | algorithms of the CoCoA family, or based on it |
+//! | [`linux`], [`peak_hopper`] | algorithms of TCP |
+//! | [`temper`] | conche's own algorithm |
+//! | [`features`] | their differences, as a table |
 //! | [`any`] | [`AnyController`]: an algorithm chosen at run time, by name |
-//! | `dynamic` | `DynController`: an algorithm from outside this crate, chosen at run time (feature `alloc`) |
-//! | [`default`], [`cocoa`], [`basic`], [`linux`], [`peak_hopper`], [`full_backoff`], [`fasor`], [`bdp`], [`wiopt`], [`temper`] | the algorithms |
-//! | [`features`] | what distinguishes them, as a table |
-//! | [`sample`], [`estimator`], [`backoff`], [`non`] | what several of them share: RTT samples and their smoothing, timers, Non-confirmable messages |
-//! | [`train`] | the pace of messages that are acknowledged together |
-//! | [`time`], [`units`] | [`Instant`], the point in time of every interface of conche; compact spans, stamps, factors |
+//! | `dynamic` | `DynController`: an algorithm of another crate (feature `alloc`) |
+//! | [`sample`], [`estimator`], [`backoff`], [`non`] | RTT samples, smoothing, timers, NON pacing |
+//! | [`group`], [`path`] | path state shared between peers (RFC 9040) |
+//! | [`train`] | pacing of messages that share one acknowledgement |
+//! | [`time`], [`units`] | [`Instant`], used by every interface of conche; compact quantities |
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,16 +1,16 @@
-//! When Non-confirmable messages may leave.
+//! Pacing of Non-confirmable messages.
 //!
-//! Two rules, both pure functions of what the endpoint counted:
+//! Both rules are pure functions of the endpoint's counters:
 //!
-//! - [`paced_by_rto`] for algorithms that have an RTO (draft-ietf-core-cocoa-03 §5): two messages
-//!   are at least an RTO apart, with the RTO of the time of sending and without credit for silence
-//!   before; of any 16 messages in a row two are Confirmable, so every 8th is converted.
-//!   Divergence: a request whose response has arrived delays nothing. It is no longer outstanding
-//!   (RFC 7252 §4.7), and its response clocks the next message as an acknowledgement does;
-//! - [`paced_by_probing_rate`] for those that have none (RFC 7252 §4.7): to a peer that does not respond,
-//!   `PROBING_RATE` on average.
+//! - [`paced_by_rto`], for algorithms with an RTO (draft-ietf-core-cocoa-03 §5). Two messages are
+//!   at least an RTO apart, as of the time of sending; an idle period before earns no credit. Any
+//!   16 consecutive messages include two Confirmable ones, so every 8th is converted. Divergence: a
+//!   request whose response has arrived delays no message. It is no longer outstanding (RFC 7252
+//!   §4.7), and its response clocks the next message as an acknowledgement does.
+//! - [`paced_by_probing_rate`], for algorithms without an RTO (RFC 7252 §4.7): `PROBING_RATE` on
+//!   average to a peer that does not respond.
 //!
-//! Under either rule a flow of at most `PROBING_RATE` is let through. What that is, each [`Submission`] tells.
+//! Both rules admit a flow of at most `PROBING_RATE`, which each [`Submission`] contains.
 
 use core::time::Duration;
 
@@ -18,16 +18,16 @@ use crate::control::{Admission, NonHistory, Submission};
 use crate::time::Instant;
 use crate::units::Micros;
 
-/// The default `PROBING_RATE` of RFC 7252 §4.8, in bytes a second.
+/// The default `PROBING_RATE` of RFC 7252 §4.8, in bytes per second.
 pub const PROBING_RATE: u32 = 1;
 
-/// Of this many Non-confirmable messages the last is sent as Confirmable: any 16 in a row hold two of those.
+/// Period of Confirmable messages among Non-confirmable ones: two in any 16.
 pub const CONFIRM_EVERY: u8 = 8;
 
-/// At most one message an RTO, every 8th as Confirmable where the application allows it.
+/// Admits one message per RTO, every 8th as Confirmable if the application allows it.
 #[must_use]
 pub fn paced_by_rto(now: Instant, message: &Submission, history: &NonHistory, rto: Micros) -> Admission {
-    // A message that leaves as long after the last as its bytes take at PROBING_RATE keeps to that rate by itself.
+    // A flow within PROBING_RATE is admitted, even at more than one message per RTO.
     let spacing = Duration::from(rto).min(at_probing_rate(message.bytes, message));
     match history.last.map(|last| last + spacing) {
         Some(earliest) if now < earliest => Admission::At(earliest),
@@ -36,7 +36,7 @@ pub fn paced_by_rto(now: Instant, message: &Submission, history: &NonHistory, rt
     }
 }
 
-/// `PROBING_RATE` on average since the peer was last heard; no limit while it answers.
+/// Admits `PROBING_RATE` on average since the last message of the peer; unlimited while it answers.
 #[must_use]
 pub fn paced_by_probing_rate(now: Instant, message: &Submission, history: &NonHistory) -> Admission {
     match history.unanswered_since.map(|since| since + at_probing_rate(history.unanswered_bytes, message)) {
@@ -45,7 +45,8 @@ pub fn paced_by_probing_rate(now: Instant, message: &Submission, history: &NonHi
     }
 }
 
-/// How long `bytes` take at the `PROBING_RATE` that `message` goes by. All `u32` bytes at 1 B/s fit in 64 bits of nanoseconds.
+/// Returns the time of `bytes` at the `PROBING_RATE` of `message`. `u32::MAX` bytes at 1 B/s fit in
+/// 64 bits of nanoseconds.
 fn at_probing_rate(bytes: u32, message: &Submission) -> Duration {
     Duration::from_nanos(u64::from(bytes) * 1_000_000_000 / u64::from(message.probing_rate.max(1)))
 }
@@ -124,7 +125,7 @@ mod tests {
         Submission { probing_rate, ..message(bytes) }
     }
 
-    /// The bytes of 10-byte messages that a peer which never answers gets in 1000 s.
+    /// Returns the bytes sent in 1000 s, in messages of 10 bytes, to a peer that never answers.
     fn bytes_to_a_silent_peer(probing_rate: u32) -> u32 {
         let (mut now, mut history) = (at(0), NonHistory::default());
         while now <= at(1_000_000) {
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_silent_peer_gets_bytes_in_proportion_to_the_configured_rate() {
-        // What the rate allows, and the first message, which nothing delays.
+        // The rate, and the first message, which is not delayed.
         assert_eq!([0, 1, 10, 100].map(bytes_to_a_silent_peer), [1_010, 1_010, 10_010, 100_010]);
     }
 

@@ -33,8 +33,8 @@ pub enum Reading {
 /// ```
 /// use conche_cc::peak_hopper::{PeakHopper, Reading};
 ///
-/// let measured_in_2016 = PeakHopper { reading: Reading::Californium2014, ..PeakHopper::default() };
-/// assert_ne!(measured_in_2016, PeakHopper::default());
+/// assert_eq!(PeakHopper::default().reading, Reading::Original);
+/// assert_eq!(PeakHopper::californium_2014().reading, Reading::Californium2014);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeakHopper {

@@ -1,18 +1,19 @@
-//! Which acknowledgements give a round-trip time sample, and which.
+//! Round-trip time samples of acknowledgements.
 //!
-//! R of every algorithm is the time from the original transmission to the first acknowledgement of the message layer, an
-//! Empty ACK or one with the response. A separate response gives none: it holds the peer's processing time. Neither does a
-//! Reset.
+//! R is the time from the original transmission to the first acknowledgement of the message layer,
+//! empty or piggybacked. A separate response gives no sample, since its time includes the peer's
+//! processing time. Neither does a Reset message.
 
 use crate::control::{AckKind, AckedCopy, Acknowledged};
 use crate::time::Instant;
 use crate::units::Micros;
 
-/// No sample is longer: EXCHANGE_LIFETIME of RFC 7252 §4.8.2, 247 s, after which an acknowledgement may be for another
-/// message of the same ID. What took longer, a suspended machine for one, says nothing of the network.
+/// Maximum sample: EXCHANGE_LIFETIME of RFC 7252 §4.8.2, 247 s. A later acknowledgement may belong
+/// to another message with the same ID. A longer time, as of a suspended machine, does not measure
+/// the network.
 pub const LONGEST: Micros = Micros::from_millis(247_000);
 
-/// R, whatever the number of retransmissions.
+/// Returns R, with any number of retransmissions.
 #[must_use]
 pub fn rtt(event: &Acknowledged<'_>) -> Option<Micros> {
     if event.kind == AckKind::Separate {
@@ -21,13 +22,14 @@ pub fn rtt(event: &Acknowledged<'_>) -> Option<Micros> {
     event.sent.first().map(|first| between(*first, event.now))
 }
 
-/// R of an exchange without retransmissions: which copy was acknowledged is beyond doubt (Karn's algorithm).
+/// Returns R of an exchange without retransmissions, which is unambiguous (Karn's algorithm).
 #[must_use]
 pub fn strong_rtt(event: &Acknowledged<'_>) -> Option<Micros> {
     if event.retransmissions() == 0 { rtt(event) } else { None }
 }
 
-/// The round-trip time of the copy that was acknowledged, if it is known which: of the only one, or of the one that the peer told.
+/// Returns the round-trip time of the acknowledged transmission, if it is the only one or the
+/// acknowledgement identifies it.
 #[must_use]
 pub fn rtt_of_known_copy(event: &Acknowledged<'_>) -> Option<Micros> {
     let copy = match event.copy {
@@ -41,7 +43,7 @@ pub fn rtt_of_known_copy(event: &Acknowledged<'_>) -> Option<Micros> {
     event.sent.get(copy).map(|sent| between(*sent, event.now))
 }
 
-/// The time from a transmission to an acknowledgement, within what a sample may be.
+/// Returns the time from a transmission to an acknowledgement, from 1 µs to [`LONGEST`].
 #[must_use]
 pub fn between(sent: Instant, acknowledged: Instant) -> Micros {
     Micros::between(sent, acknowledged).clamp(Micros::MIN, LONGEST)

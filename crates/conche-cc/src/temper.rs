@@ -1,14 +1,18 @@
-//! temper: conche's own controller. One loss timer, one delay gate, one floor, and no change on the wire.
+//! temper: conche's own controller, with a loss timer, a delay gate and a floor, and no change on
+//! the wire.
 //!
-//! A loss alone is a fade, and is repaired fast. A round-trip time above its least alone is a queue, and the *gate* lets exchanges
-//! start further apart. Both together are a congested radio: the *floor* under the timer waits as long as a sender that
-//! measures nothing would. What an acknowledgement after a retransmission says is decided by when it comes: one round trip after the
-//! last copy it answers that copy, and something was lost; at any other time it is a late answer to the original, an
-//! upper bound of the round-trip time.
+//! A loss without a queue is a fade and is repaired fast. A round-trip time above its minimum
+//! indicates a queue, and the *gate* spaces the starts of exchanges. Both together indicate a
+//! congested radio: the *floor* raises the timeout to that of a sender without measurements.
 //!
-//! Source: this crate; `docs/controllers/temper.md` has the reasons, what each part is worth, and the requirements of RFC 8085 and RFC 8961 one
-//! by one. Divergences: backoff is let go after *one* ambiguous exchange (RFC 8961 §4 (4)), see [`Temper::grace`]; and a late
-//! answer enters the estimate as an upper bound (§4 (2d)), see [`Ambiguity`].
+//! The arrival time resolves an ambiguous acknowledgement. One round trip after the last
+//! transmission, it answers that one, and there was a loss. At any other time it answers the
+//! original, late, and is an upper bound of the round-trip time.
+//!
+//! Source: this crate. `docs/controllers/temper.md` contains the reasons, the effect of each part,
+//! and the requirements of RFC 8085 and RFC 8961. Divergences: *one* ambiguous exchange does not
+//! back off (RFC 8961 §4 (4)), see [`Temper::grace`]; a late answer enters the estimate as an upper
+//! bound (§4 (2d)), see [`Ambiguity`].
 
 use core::time::Duration;
 
@@ -36,47 +40,54 @@ use crate::units::{Factor, Micros, Stamp};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Temper {
-    /// The first timer while the peer is blind, before dithering (`ACK_TIMEOUT`, RFC 7252 §4.8).
+    /// First timeout without a sample, before randomisation (`ACK_TIMEOUT`, RFC 7252 §4.8).
     pub ack_timeout: Duration,
-    /// The first timer while blind is up to this many times that.
+    /// Maximum first timeout without a sample, as a multiple of `ack_timeout`.
     pub ack_random_factor: Factor,
-    /// Neither an RTO nor a timer is longer.
+    /// Maximum RTO and timeout.
     pub max_timeout: Duration,
-    /// How a timer grows from copy to copy in an exchange that began blind. Three keeps it out of a full queue.
+    /// Backoff factor of an exchange that started without a sample. Three avoids filling a full
+    /// queue.
     pub blind_backoff: Factor,
-    /// Timers of an exchange that knows nothing of its peer grow up to so many times the longest first one, until there are four copies:
-    /// with 5.5 all of them leave within MAX_TRANSMIT_SPAN (RFC 7252 §4.8.2), and none sooner than if timers doubled. `None`: no bound.
+    /// Maximum timeout before the fourth retransmission to a new peer, as a multiple of the longest
+    /// first timeout. With 5.5, all retransmissions leave within MAX_TRANSMIT_SPAN (RFC 7252
+    /// §4.8.2), and none earlier than with doubled timeouts. `None`: no bound.
     pub blind_room: Option<Factor>,
-    /// How it grows in one that began with a round-trip time.
+    /// Backoff factor of an exchange that started with a round-trip time.
     pub backoff: Factor,
-    /// The RTO is at least this above the smoothed round-trip time: the granularity of clocks.
+    /// Minimum excess of the RTO over the smoothed round-trip time: the clock granularity.
     pub least_spread: Duration,
-    /// Two exchanges start at least this many queueing delays apart, unless that is less than a millisecond; zero takes the gate away.
+    /// Gate: minimum spacing of exchanges, in queueing delays; ignored below a millisecond. Zero
+    /// disables the gate.
     pub gate: Factor,
-    /// But no more than this many RTOs: a forged early answer must not shut the gate.
+    /// Maximum spacing by the gate, in RTOs: a forged early answer must not close the gate.
     pub gate_limit: Factor,
-    /// The RTO is this for every copy that a mean exchange needs beyond the first; zero takes the floor away.
+    /// Floor: minimum RTO per mean retransmission of an exchange. Zero disables it.
     pub floor: Duration,
-    /// The floor under an exchange's first timer is this even where nothing is lost, and dithered as a blind one: in a busy mesh of
-    /// radios collisions look like a queue, and a copy that is sent soon is one more. It is divided by the square of the
-    /// exchanges outstanding, which lengthen each other's round trips. Inflation counts from
-    /// [`least_spread`](Self::least_spread) on: what is shorter is the hosts' own time, as in a local network.
+    /// Minimum first timeout without losses, randomised as without a sample: in a busy radio mesh,
+    /// collisions resemble a queue, and an early retransmission adds one. It is divided by the
+    /// square of the outstanding exchanges, which delay each other. A minimum round-trip time below
+    /// [`least_spread`](Self::least_spread) counts as that: in a local network it is the hosts' own
+    /// time.
     pub queue_floor: Duration,
-    /// Both floors count in proportion to the inflation of the round-trip time over its least, from 0 to 1.
+    /// Both floors are proportional to the inflation of the round-trip time over its minimum, from
+    /// 0 to 1.
     pub floor_follows_inflation: bool,
-    /// The timer of an exchange's first copy is no shorter: a second loss in a row is a fade or a collision.
+    /// Minimum timeout of the first retransmission: a second consecutive loss is a fade or a
+    /// collision.
     pub first_copy: Duration,
-    /// That of its second copy is no shorter, and this bound doubles with every further one.
+    /// Minimum timeout of the second retransmission, doubled with each further one.
     pub later_copies: Duration,
-    /// What an acknowledgement after a retransmission is taken for.
+    /// Interpretation of an acknowledgement after a retransmission.
     pub ambiguity: Ambiguity,
-    /// So many ambiguous exchanges in a row are forgiven before the next one's RTO doubles. One loss is noise; zero keeps to
+    /// Consecutive ambiguous exchanges before the RTO doubles. One loss is noise; zero conforms to
     /// RFC 8961 §4 (4).
     pub grace: u8,
-    /// The RTO doubles up to this often, less the grace.
+    /// Maximum doubt: the RTO doubles at most `max_doubt - grace` times.
     pub max_doubt: u8,
-    /// Round trips that exceed the least one by more than so many of their variations are those of a longer route, to be got used to in
-    /// tens of exchanges, and no queue's. Zero: only the age of the least one tells.
+    /// Round trips that exceed the minimum by more than this many RTTVAR indicate a longer route
+    /// rather than a queue; the minimum adapts in tens of exchanges. Zero: the minimum only expires
+    /// with age.
     pub steady: u8,
 }
 
@@ -105,18 +116,18 @@ impl Default for Temper {
     }
 }
 
-/// What temper remembers of a peer: 36 bytes.
+/// Per-peer state of temper: 36 bytes.
 pub type TemperPeer = PathState;
 
 impl Temper {
-    /// Without a floor under what is not lost, with a least round trip that only time changes, and without room for four copies: as it was
-    /// first specified, and as a prototype's traces have it.
+    /// Returns the first specification, as in a prototype's traces: without `queue_floor`, `steady`
+    /// and `blind_room`.
     #[must_use]
     pub fn first_specified() -> Self {
         Self { queue_floor: Duration::ZERO, steady: 0, blind_room: None, ..Self::default() }
     }
 
-    /// The RTO without doubt.
+    /// Returns the RTO without doublings.
     fn timer(&self, peer: &TemperPeer) -> Micros {
         let Some(srtt) = peer.estimator.srtt() else {
             return self.bounded(peer.provisional().unwrap_or(self.ack_timeout.into()));
@@ -125,12 +136,13 @@ impl Temper {
         self.bounded(spread.max(self.floor(peer)))
     }
 
-    /// What loss and inflation together hold the RTO at.
+    /// Returns the minimum RTO by loss and inflation.
     fn floor(&self, peer: &TemperPeer) -> Micros {
-        self.inflated(peer, peer.copies.times(self.floor.into()), Micros::ZERO)
+        self.inflated(peer, peer.retransmissions.times(self.floor.into()), Micros::ZERO)
     }
 
-    /// What inflation alone holds the first timer of an exchange at, beside so many others. Zero while blind.
+    /// Returns the minimum first timeout by inflation, beside `others` exchanges. Zero without a
+    /// sample.
     fn queue_floor(&self, peer: &TemperPeer, others: u16) -> Micros {
         if peer.estimator.is_blind() {
             return Micros::ZERO;
@@ -143,18 +155,18 @@ impl Temper {
         if in_full { floor } else { peer.inflation(least).of(floor) }
     }
 
-    /// The RTO, before it is dithered and held.
+    /// Returns the RTO before randomisation and the queue floor.
     fn rto(&self, peer: &TemperPeer) -> Micros {
         let doublings = peer.doubt.saturating_sub(self.grace).min(31);
         self.bounded(self.timer(peer).times(1 << doublings))
     }
 
-    /// What the next exchange starts from, before dithering.
-    fn next(&self, peer: &TemperPeer) -> Micros {
+    /// Returns the initial RTO of the next exchange before randomisation.
+    fn initial(&self, peer: &TemperPeer) -> Micros {
         self.bounded(self.rto(peer).max(self.queue_floor(peer, 0)))
     }
 
-    /// The first timer of an exchange beside so many others.
+    /// Draws the first timeout of an exchange beside `others`.
     fn first(&self, peer: &TemperPeer, others: u16, random: u32) -> Micros {
         let rto = self.rto(peer);
         match peer.estimator.srtt() {
@@ -166,42 +178,42 @@ impl Temper {
         }
     }
 
-    fn begun(&self, peer: &TemperPeer) -> Begun {
+    fn stage(&self, peer: &TemperPeer) -> PeerStage {
         match peer.estimator.is_blind() {
-            false => Begun::Measured,
-            true if self.rto(peer) > Micros::from(self.ack_timeout) => Begun::Blind,
-            true => Begun::Unknown,
+            false => PeerStage::Measured,
+            true if self.rto(peer) > Micros::from(self.ack_timeout) => PeerStage::BackedOff,
+            true => PeerStage::New,
         }
     }
 
-    /// How the timer of an exchange grows, and up to what.
-    fn growth(&self, begun: Begun, attempt: u8) -> (Factor, Micros) {
+    /// Returns the backoff factor of an exchange and its maximum timeout.
+    fn growth(&self, stage: PeerStage, attempt: u8) -> (Factor, Micros) {
         let longest = self.max_timeout.into();
-        match begun {
-            Begun::Measured => (self.backoff, longest),
-            Begun::Unknown if attempt < MAX_RETRANSMIT => (self.blind_backoff, longest.min(self.room())),
-            Begun::Unknown | Begun::Blind => (self.blind_backoff, longest),
+        match stage {
+            PeerStage::Measured => (self.backoff, longest),
+            PeerStage::New if attempt < MAX_RETRANSMIT => (self.blind_backoff, longest.min(self.new_peer_cap())),
+            PeerStage::New | PeerStage::BackedOff => (self.blind_backoff, longest),
         }
     }
 
-    /// The longest first timer of an exchange that knows nothing of its peer.
+    /// Returns the longest first timeout to a new peer.
     fn longest_first(&self) -> Micros {
         Micros::from(self.ack_timeout).scaled(self.ack_random_factor)
     }
 
-    fn room(&self) -> Micros {
+    fn new_peer_cap(&self) -> Micros {
         self.blind_room.map_or(Micros::MAX, |factor| self.longest_first().scaled(factor))
     }
 
-    /// The least timer of a copy.
-    fn least_of_copy(&self, attempt: u8) -> Micros {
+    /// Returns the minimum timeout of a retransmission.
+    fn min_timeout(&self, attempt: u8) -> Micros {
         match attempt {
             0 | 1 => self.first_copy.into(),
             _ => Micros::from(self.later_copies).times(1 << (attempt - 2).min(31)),
         }
     }
 
-    /// How far apart exchanges start, of which `others` are under way beside the one that is to.
+    /// Returns the spacing of exchanges while `others` are outstanding.
     fn gap(&self, peer: &TemperPeer, others: u16) -> Micros {
         let queueing_delay = peer.queueing_delay();
         if queueing_delay == Micros::ZERO {
@@ -209,7 +221,7 @@ impl Temper {
         }
         let gap =
             queueing_delay.scaled(self.gate).min(self.timer(peer).scaled(self.gate_limit)).divided(squared(others));
-        // No timer is finer: on a loopback the wait would be longer than the queue.
+        // Timers have millisecond resolution: on a loopback the wait would exceed the queue.
         if gap < Micros::MILLISECOND { Micros::ZERO } else { gap }
     }
 
@@ -218,32 +230,33 @@ impl Temper {
     }
 }
 
-/// The square of the exchanges outstanding, this one included.
+/// Returns the square of the outstanding exchanges, including this one.
 fn squared(others: u16) -> u32 {
     (u32::from(others) + 1).saturating_pow(2)
 }
 
-/// What an exchange remembers: its timer, and what it backs off by.
+/// Per-exchange state of temper: its timer, and the stage of its peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TemperFlight {
     timer: Timer,
-    begun: Begun,
+    stage: PeerStage,
 }
 
-/// What is known of the peer when an exchange begins.
+/// State of the peer at the start of an exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Begun {
+enum PeerStage {
     #[default]
     Measured,
-    /// No round-trip time, but that it takes longer than a first timer or that exchanges fail.
-    Blind,
-    Unknown,
+    /// No sample, but an RTO above `ack_timeout`: exchanges took longer than a timeout, or failed.
+    BackedOff,
+    /// No sample.
+    New,
 }
 
 /// RFC 7252 §4.8.
 const MAX_RETRANSMIT: u8 = 4;
 
-/// The feature table's row of temper.
+/// The row of temper in the feature table.
 pub const FEATURES: Features = Features {
     about: "temper: a fast timer for losses, a gate for queues, a floor where both come together",
     strong_rtt: true,
@@ -289,16 +302,16 @@ impl Controller for Temper {
     fn sent(&self, peer: &mut TemperPeer, flight: &mut TemperFlight, event: &Sent) -> Duration {
         let begins = event.confirmable && (event.attempt == 0 || flight.timer.armed().is_none());
         if begins {
-            flight.begun = self.begun(peer);
+            flight.stage = self.stage(peer);
             peer.last_start = Stamp::at(event.now);
         }
-        let (factor, longest) = self.growth(flight.begun, event.attempt);
+        let (factor, longest) = self.growth(flight.stage, event.attempt);
         let first = || self.first(peer, event.load.exchanges, event.random);
         let armed = flight.timer.arm(event, first, factor, longest);
         if begins || !event.confirmable {
             return armed;
         }
-        flight.timer.raise(self.least_of_copy(event.attempt), self.max_timeout.into())
+        flight.timer.raise(self.min_timeout(event.attempt), self.max_timeout.into())
     }
 
     fn expired(&self, _peer: &mut TemperPeer, _flight: &mut TemperFlight, event: &Expired) -> Instant {
@@ -307,7 +320,7 @@ impl Controller for Temper {
 
     fn acknowledged(&self, peer: &mut TemperPeer, _flight: &TemperFlight, event: &Acknowledged<'_>) {
         peer.acknowledged(event, self.ambiguity, self.max_doubt);
-        peer.learn_route(self.steady.into());
+        peer.adapt_min_rtt(self.steady.into());
     }
 
     fn abandoned(&self, peer: &mut TemperPeer, flight: &TemperFlight, event: &Abandoned<'_>) {
@@ -319,16 +332,11 @@ impl Controller for Temper {
     fn drained(&self, _peer: &mut TemperPeer, _now: Instant, _load: &Load) {}
 
     fn base(&self, peer: &mut TemperPeer, _now: Instant) -> Duration {
-        self.next(peer).into()
+        self.initial(peer).into()
     }
 
     fn snapshot(&self, peer: &TemperPeer) -> Snapshot {
-        Snapshot {
-            rto: self.next(peer).into(),
-            srtt: peer.estimator.srtt().map(Duration::from),
-            rttvar: peer.estimator.rttvar().map(Duration::from),
-            bandwidth: None,
-        }
+        peer.estimator.snapshot(self.initial(peer))
     }
 }
 

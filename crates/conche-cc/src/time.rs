@@ -1,47 +1,47 @@
-//! Points in time, as every interface of conche has them.
+//! Points in time of every interface of conche.
 //!
-//! An [`Instant`] counts nanoseconds since an epoch that the caller chose: process start, the simulation's zero, a
-//! device's boot. Spans are [`core::time::Duration`]. Arithmetic saturates at both ends: a clock that steps back gives
-//! a span of zero, never a huge one.
+//! An [`Instant`] counts nanoseconds since an epoch of the caller's choice: process start, start of
+//! a simulation, boot of a device. Spans are [`core::time::Duration`]. Arithmetic saturates: a
+//! clock that steps back gives a span of zero.
 
 use core::ops::{Add, AddAssign, Sub};
 use core::time::Duration;
 
-/// Nanoseconds since the caller's epoch; 584 years fit.
+/// Nanoseconds since the caller's epoch, up to 584 years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
 impl Instant {
-    /// The epoch itself.
+    /// The epoch.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that happens; saturated additions end here.
+    /// The latest point in time, the result of a saturated addition.
     pub const FAR_FUTURE: Self = Self(u64::MAX);
 
-    /// The point `nanos` nanoseconds after the epoch.
+    /// Returns the point `nanos` nanoseconds after the epoch.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// The point `millis` milliseconds after the epoch.
+    /// Returns the point `millis` milliseconds after the epoch.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000_000))
     }
 
-    /// Nanoseconds since the epoch.
+    /// Returns the nanoseconds since the epoch.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Whole milliseconds since the epoch.
+    /// Returns the whole milliseconds since the epoch.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
 
-    /// The span from `earlier` to here, zero if `earlier` is later.
+    /// Returns the span since `earlier`, zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

@@ -1,34 +1,36 @@
-//! [`Train`]: how far apart messages leave that are acknowledged together, such as the payloads of a MAX_PAYLOADS_SET
-//! (RFC 9177 §7.2).
+//! [`Train`]: pacing of messages that share one acknowledgement, such as a MAX_PAYLOADS burst (RFC
+//! 9177 §7.2).
 //!
-//! A controller is asked about each set, and told how it went. What it cannot know is what happens inside: one answer is all
-//! that comes back. But when the answer comes tells how long the path took for the whole train, and that is its bottleneck's
-//! rate (the dispersion of packet trains: Dovrolis, Ramanathan and Moore, INFOCOM 2001). So
+//! A controller admits each burst and receives its one acknowledgement. The arrival time of that
+//! acknowledgement measures the delivery of the whole train, and so the bottleneck rate (dispersion
+//! of packet trains: Dovrolis, Ramanathan and Moore, INFOCOM 2001):
 //!
-//! - the first train leaves at ten messages in two of the round trips that have been seen, or in the controller's RTO if that is
-//!   shorter: half of what RFC 9177 allows with its defaults, and spread out;
-//! - one that took no longer than it was sent for asks for more: twice the rate until the first queue showed, 9/8 after that;
-//! - one that took longer was sent too fast: the next leaves at the rate at which this one was delivered;
-//! - one that lost more than a sixteenth, and more than one, leaves room in the proportion of what was lost;
-//! - no train is slower than ten messages in the RTO, which grows when the controller backs off.
+//! - The first train has ten messages per two measured round trips, or per RTO if that is faster:
+//!   half of the rate that RFC 9177 allows with its defaults, evenly spaced.
+//! - A train whose delivery took no longer than its transmission raises the rate: to twice until
+//!   the first queue, to 9/8 afterwards.
+//! - After a train whose delivery took longer, the next leaves at the rate of that delivery.
+//! - A train that lost more than a sixteenth of its messages, and more than one, reduces the rate
+//!   by the share of the loss.
+//! - The minimum rate is ten messages per RTO, which grows when the controller backs off.
 
 use crate::time::Instant;
 use crate::units::{BytesPerSecond, Factor, Micros};
 use core::time::Duration;
 
-/// As many messages may leave in one RTO whatever is known: MAX_PAYLOADS of RFC 9177 §7.2.
+/// Messages per RTO at the minimum rate: MAX_PAYLOADS of RFC 9177 §7.2.
 const INITIAL_MESSAGES: u32 = 10;
 
-/// A train of fewer says nothing of the rate: the last ones' jitter is too large a part of it.
+/// Minimum messages of a train that measures the rate: in a shorter one, jitter dominates.
 const LEAST_MESSAGES: u32 = 4;
 
-/// After the first queue showed, a train that met none makes the next so much faster.
+/// Increase of the rate after a train without a queue, once there was a queue.
 const PROBE: Factor = Factor::from_permille(1_125);
 
-/// The least round-trip time is forgotten after this, for the path may have changed.
+/// Lifetime of the minimum round-trip time: the path may change.
 const RTT_LIFETIME: Duration = Duration::from_secs(30);
 
-/// The pace of trains to one destination, one after the other.
+/// The rate of consecutive trains to one destination.
 ///
 /// ```
 /// use conche_cc::Instant;
@@ -42,40 +44,43 @@ const RTT_LIFETIME: Duration = Duration::from_secs(30);
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Train {
-    /// Of the exchange before the first train.
+    /// Round-trip time of the exchange before the first train.
     round_trip: Option<Micros>,
     /// Zero before the first train.
     rate: BytesPerSecond,
-    /// A queue has shown, or loss.
+    /// There was a queue or loss.
     settled: bool,
-    /// The least time from a train's last message to its answer, and when that was.
+    /// Minimum time from a train's last message to its acknowledgement, and its date.
     rtt: Option<(Micros, Instant)>,
     first: Instant,
     last: Instant,
     messages: u32,
-    /// Of all but the first, which took no time of their own.
+    /// Bytes of all messages but the first, which start the span.
     bytes: u32,
 }
 
-/// What the answer to a train says.
+/// The acknowledgement of a train.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered {
-    /// When it came.
+    /// Time of arrival.
     pub now: Instant,
-    /// How many of the train's messages are missing. Who misses some has waited for about two more before it said so.
+    /// Number of missing messages. If any is missing, the receiver waited for about two more before
+    /// it reported them.
     pub lost: u32,
-    /// The last message made the receiver answer, so that the time tells something; it had not run out of patience.
+    /// The last message triggered the acknowledgement, rather than the receiver's timeout, so that
+    /// its time measures the path.
     pub prompt: bool,
 }
 
 impl Train {
-    /// Nothing is known yet but how long an exchange took, if there was one.
+    /// Returns the initial state, with the round-trip time of an earlier exchange if there was one.
     #[must_use]
     pub fn new(round_trip: Option<Duration>) -> Self {
         Self { round_trip: round_trip.map(Micros::from), ..Self::default() }
     }
 
-    /// Another train begins, of messages of so many `bytes`, with the [base](crate::Controller::base) RTO of its destination.
+    /// Starts a train with messages of `bytes`, given the [base](crate::Controller::base) RTO of
+    /// its destination.
     pub fn begin(&mut self, base: Duration, bytes: u32) {
         let (initial, base) = (bytes.saturating_mul(INITIAL_MESSAGES), Micros::from(base).max(Micros::MILLISECOND));
         self.rate = self.rate.max(BytesPerSecond::of(initial, base));
@@ -85,7 +90,7 @@ impl Train {
         (self.messages, self.bytes) = (0, 0);
     }
 
-    /// A message of the train left; the answer is when the next may.
+    /// Handles a transmission and returns the earliest time of the next.
     pub fn left(&mut self, now: Instant, bytes: u32) -> Instant {
         if self.messages == 0 {
             self.first = now;
@@ -97,7 +102,7 @@ impl Train {
         now + self.rate.time_for(bytes)
     }
 
-    /// The receiver told what it has of the train.
+    /// Handles the acknowledgement of the train.
     pub fn answered(&mut self, answered: &Answered) {
         let Answered { now, lost, prompt } = *answered;
         let messages = core::mem::take(&mut self.messages);
@@ -130,13 +135,13 @@ impl Train {
         }
     }
 
-    /// The pace of the next message.
+    /// Returns the rate of the next message.
     #[must_use]
     pub fn rate(&self) -> BytesPerSecond {
         self.rate
     }
 
-    /// From the departure of the train's first message to that of its last so far.
+    /// Returns the time from the train's first transmission to its last so far.
     #[must_use]
     pub fn span(&self) -> Micros {
         Micros::between(self.first, self.last)
@@ -156,7 +161,7 @@ mod tests {
 
     const BYTES: u32 = 1_000;
 
-    /// Trains of 32 messages over a bottleneck of so many bytes a second, with room for all of them.
+    /// Trains of 32 messages over a bottleneck with unlimited buffer.
     struct Path {
         bottleneck: BytesPerSecond,
         rtt: Duration,
@@ -170,7 +175,8 @@ mod tests {
             Self { bottleneck: BytesPerSecond::new(bottleneck), rtt, now: Instant::ZERO, train: Train::new(None) }
         }
 
-        /// One train, of which so many are lost behind the bottleneck; the rate that follows.
+        /// Sends a train that loses `lost` messages after the bottleneck, and returns the next
+        /// rate.
         fn pass(&mut self, lost: u32) -> u32 {
             self.train.begin(Duration::from_secs(2), BYTES);
             let mut free = self.now;

@@ -1,75 +1,75 @@
-//! The compact quantities that controllers keep and compute with: spans in [`Micros`], instants in [`Stamp`],
-//! dimensionless [`Factor`]s and data rates in [`BytesPerSecond`].
+//! Compact quantities of controllers: spans in [`Micros`], instants in [`Stamp`], dimensionless
+//! [`Factor`]s and data rates in [`BytesPerSecond`].
 //!
-//! All arithmetic is on integers and saturates. State is 32 bits a value, whatever the caller's clock looks like.
+//! Values have at most 32 bits. Arithmetic is on integers and saturates.
 
 use core::time::Duration;
 
 use crate::time::Instant;
 
-/// A span of whole microseconds, as congestion state holds it: at most 71 minutes, saturating.
+/// A span of whole microseconds, at most 71 minutes, saturating.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Micros(u32);
 
 impl Micros {
-    /// No time at all.
+    /// The empty span.
     pub const ZERO: Self = Self(0);
-    /// The shortest span that is not zero.
+    /// One microsecond.
     pub const MIN: Self = Self(1);
-    /// One millisecond: no controller arms a shorter timer.
+    /// One millisecond, the minimum timeout of every controller.
     pub const MILLISECOND: Self = Self(1_000);
     /// The longest span, about 71 minutes.
     pub const MAX: Self = Self(u32::MAX);
 
-    /// A span of this many microseconds.
+    /// Returns a span of `micros` microseconds.
     #[must_use]
     pub const fn new(micros: u32) -> Self {
         Self(micros)
     }
 
-    /// A span of this many milliseconds, saturating.
+    /// Returns a span of `millis` milliseconds, saturating.
     #[must_use]
     pub const fn from_millis(millis: u32) -> Self {
         Self(millis.saturating_mul(1_000))
     }
 
-    /// The span from `earlier` to `later`, zero if there is none.
+    /// Returns the span from `earlier` to `later`, zero if `later` is earlier.
     #[must_use]
     pub const fn between(earlier: Instant, later: Instant) -> Self {
         Self(saturate(later.as_nanos().saturating_sub(earlier.as_nanos()) / 1_000))
     }
 
-    /// The count of microseconds.
+    /// Returns the number of microseconds.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// The sum, saturating.
+    /// Returns the sum, saturating.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The difference, zero if `other` is longer.
+    /// Returns the difference, zero if `other` is longer.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// The distance between both, whichever is longer.
+    /// Returns the absolute difference.
     #[must_use]
     pub const fn distance(self, other: Self) -> Self {
         Self(self.0.abs_diff(other.0))
     }
 
-    /// A whole multiple, saturating.
+    /// Returns `count` times the span, saturating.
     #[must_use]
     pub const fn times(self, count: u32) -> Self {
         Self(self.0.saturating_mul(count))
     }
 
-    /// One of `by` equal parts, rounded down; none of them is the whole.
+    /// Returns the quotient, rounded down. A division by zero returns the span itself.
     #[must_use]
     pub const fn divided(self, by: u32) -> Self {
         match self.0.checked_div(by) {
@@ -78,19 +78,20 @@ impl Micros {
         }
     }
 
-    /// This span scaled by `factor`, saturating.
+    /// Returns the span scaled by `factor`, saturating.
     #[must_use]
     pub const fn scaled(self, factor: Factor) -> Self {
         Self(saturate(self.0 as u64 * factor.0 as u64 / 1_000))
     }
 
-    /// A fraction of 1/2^`shift`.
+    /// Returns the span divided by 2^`shift`.
     #[must_use]
     pub const fn shifted(self, shift: u8) -> Self {
         Self(self.0 >> shift)
     }
 
-    /// The weighted mean `(1 - w)·self + w·target` with w = 1/2^`shift`, computed exactly and rounded down.
+    /// Returns the weighted mean `(1 - w)·self + w·target` with w = 1/2^`shift`, exact and rounded
+    /// down.
     #[must_use]
     pub const fn towards(self, target: Self, shift: u8) -> Self {
         let old = ((1u64 << shift) - 1) * self.0 as u64;
@@ -113,60 +114,60 @@ impl From<Micros> for Duration {
 
 /// A point in time in wrapping milliseconds: 4 bytes instead of 8.
 ///
-/// What has been idle for more than 49.7 days reads as less idle, by a multiple of that: it costs accuracy, once, and
-/// nothing else. Time must not step back, which the endpoint sees to; a stamp of the future reads as very old.
+/// An age wraps after 49.7 days; a longer idle period then reads too short, once. Time must not
+/// step back, as the endpoint ensures: a future stamp reads as very old.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp(u32);
 
 impl Stamp {
-    /// The stamp of `now`.
+    /// Returns the stamp of `now`.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "wraps by design")]
     pub const fn at(now: Instant) -> Self {
         Self(now.as_millis() as u32)
     }
 
-    /// The milliseconds from here to `now`.
+    /// Returns the milliseconds from this stamp to `now`.
     #[must_use]
     pub const fn age_ms(self, now: Self) -> u32 {
         now.0.wrapping_sub(self.0)
     }
 
-    /// The point in time, rounded down to a millisecond, of a stamp that is not later than `now`.
+    /// Returns the point in time, rounded down to a millisecond, of a stamp not later than `now`.
     #[must_use]
     pub const fn instant(self, now: Instant) -> Instant {
         let age = self.age_ms(Self::at(now)) as u64;
         Instant::from_millis(now.as_millis().saturating_sub(age))
     }
 
-    /// This stamp moved on by `span`, in whole milliseconds.
+    /// Returns the stamp `span` later, in whole milliseconds.
     #[must_use]
     pub const fn later_by(self, span: Micros) -> Self {
         Self(self.0.wrapping_add(span.0 / 1_000))
     }
 }
 
-/// A dimensionless factor in thousandths, such as `ACK_RANDOM_FACTOR` or a backoff factor: 1.3 is exact.
+/// A dimensionless factor in thousandths, such as `ACK_RANDOM_FACTOR` or a backoff factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Factor(u16);
 
 impl Factor {
-    /// Leaves what it scales as it is.
+    /// The factor 1.
     pub const ONE: Self = Self(1_000);
-    /// Doubles what it scales: binary exponential backoff.
+    /// The factor 2: binary exponential backoff.
     pub const TWO: Self = Self(2_000);
     /// 1.5, the `ACK_RANDOM_FACTOR` of RFC 7252 §4.8.
     pub const ONE_AND_HALF: Self = Self(1_500);
-    /// Triples what it scales.
+    /// The factor 3.
     pub const THREE: Self = Self(3_000);
 
-    /// The factor of `permille` thousandths.
+    /// Returns the factor of `permille` thousandths.
     #[must_use]
     pub const fn from_permille(permille: u16) -> Self {
         Self(permille)
     }
 
-    /// The share `part`/`whole`, rounded to the nearest thousandth; of nothing, none.
+    /// Returns `part`/`whole`, rounded to the nearest thousandth; zero if `whole` is zero.
     #[must_use]
     pub fn share(part: u32, whole: u32) -> Self {
         let thousandths = u64::from(part) * 1_000 + u64::from(whole / 2);
@@ -174,67 +175,67 @@ impl Factor {
         Self(u16::try_from(permille).unwrap_or(u16::MAX))
     }
 
-    /// What is missing to one.
+    /// Returns 1 minus the factor, at least zero.
     #[must_use]
     pub const fn complement(self) -> Self {
         Self(1_000_u16.saturating_sub(self.0))
     }
 
-    /// The factor in thousandths.
+    /// Returns the factor in thousandths.
     #[must_use]
     pub const fn permille(self) -> u16 {
         self.0
     }
 }
 
-/// A data rate, held in sixteenths of a byte a second: from a few bytes a minute to 268 MB/s, saturating.
+/// A data rate in sixteenths of a byte per second, up to 268 MB/s, saturating.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BytesPerSecond(u32);
 
 impl BytesPerSecond {
-    /// No bytes at all.
+    /// The rate zero.
     pub const ZERO: Self = Self(0);
-    /// A sixteenth of a byte a second.
+    /// Units in one byte per second.
     const UNITS: u64 = 16;
 
-    /// A whole number of bytes a second.
+    /// Returns a rate in whole bytes per second.
     #[must_use]
     pub const fn new(bytes_per_second: u32) -> Self {
         Self(saturate(bytes_per_second as u64 * Self::UNITS))
     }
 
-    /// The rate of `bytes` in `span`; less than a microsecond counts as one.
+    /// Returns the rate of `bytes` in `span`, which counts as at least a microsecond.
     #[must_use]
     pub fn of(bytes: u32, span: Micros) -> Self {
         Self(saturate(u64::from(bytes) * (Self::UNITS * 1_000_000) / u64::from(span.get().max(1))))
     }
 
-    /// Whole bytes a second, rounded to the nearest.
+    /// Returns the bytes per second, rounded to the nearest.
     #[must_use]
     pub const fn get(self) -> u32 {
         saturate((self.0 as u64 + Self::UNITS / 2) / Self::UNITS)
     }
 
-    /// This rate scaled by `factor`.
+    /// Returns the rate scaled by `factor`.
     #[must_use]
     pub const fn scaled(self, factor: Factor) -> Self {
         Self(saturate(self.0 as u64 * factor.0 as u64 / 1_000))
     }
 
-    /// How long `bytes` take at this rate; a rate of zero takes for ever.
+    /// Returns the time of `bytes` at this rate, `Duration::MAX` if the rate is zero.
     #[must_use]
     pub fn time_for(self, bytes: u32) -> Duration {
         let units = u64::from(bytes) * (Self::UNITS * 1_000_000);
         units.checked_div(u64::from(self.0)).map_or(Duration::MAX, Duration::from_micros)
     }
 
-    /// The bytes that pass in `span`.
+    /// Returns the bytes in `span`.
     #[must_use]
     pub const fn bytes_in(self, span: Micros) -> u32 {
         saturate(self.0 as u64 * span.0 as u64 / (Self::UNITS * 1_000_000))
     }
 
-    /// The mean of `self` and `other` in which `self` weighs `weight` and `other` the rest of one.
+    /// Returns the mean of `self` with this `weight`, and `other` with the complement.
     #[must_use]
     pub fn blended(self, weight: Factor, other: Self) -> Self {
         self.scaled(weight).plus(other.scaled(weight.complement()))

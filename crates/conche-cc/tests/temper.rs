@@ -1,5 +1,5 @@
-//! What RFC 7252, RFC 8085 and RFC 8961 demand of a sender, asked of temper. docs/controllers/temper.md says which test is for which
-//! sentence.
+//! Requirements of RFC 7252, RFC 8085 and RFC 8961 on a sender, tested on temper.
+//! docs/controllers/temper.md maps sentences to tests.
 
 use core::time::Duration;
 
@@ -17,7 +17,7 @@ const MAX_RETRANSMIT: u8 = 4;
 const MAX_TRANSMIT_SPAN: Duration = Duration::from_secs(45);
 const HIGHEST: u32 = u32::MAX;
 
-/// One exchange at a time with one peer.
+/// A sender with sequential exchanges with one peer.
 struct Sender {
     temper: Temper,
     peer: TemperPeer,
@@ -30,7 +30,7 @@ impl Sender {
         Self { peer: temper.peer(now), temper, now }
     }
 
-    /// A sender with so many answers of this round-trip time behind it, a second apart.
+    /// Returns a sender after exchanges with this round-trip time, a second apart.
     fn settled(temper: Temper, rtt: Duration, exchanges: usize) -> Self {
         let mut sender = Self::new(temper);
         for _ in 0..exchanges {
@@ -40,13 +40,13 @@ impl Sender {
         sender
     }
 
-    /// A copy leaves now; the answer is its timer.
+    /// Transmits now and returns the timeout.
     fn transmit(&mut self, flight: &mut TemperFlight, attempt: u8, random: u32) -> Duration {
         let event = Sent { now: self.now, attempt, confirmable: true, bytes: 60, random, load: Load::default() };
         self.temper.sent(&mut self.peer, flight, &event)
     }
 
-    /// The times at which original and copies leave, if nothing is ever answered.
+    /// Returns the times of all transmissions of an exchange that is never answered.
     fn departures(&mut self, random: u32) -> Vec<Duration> {
         let (mut sent, mut flight) = (Vec::new(), TemperFlight::default());
         for attempt in 0..=MAX_RETRANSMIT {
@@ -59,7 +59,8 @@ impl Sender {
         sent.iter().map(|departure| *departure - sent[0]).collect()
     }
 
-    /// An exchange of which the copy `answered` is the first to arrive; its answer takes `rtt`.
+    /// Runs an exchange whose transmission `answered` is the first to arrive, and is answered after
+    /// `rtt`.
     fn exchange(&mut self, rtt: Duration, answered: usize, random: u32) {
         let (mut sent, mut flight, load) = (Vec::new(), TemperFlight::default(), Load::default());
         for attempt in 0..=MAX_RETRANSMIT {
@@ -121,7 +122,7 @@ mod rfc8085 {
         assert_eq!((other.shown().srtt, other.rto()), (None, ms(2_000)));
     }
 
-    /// §3.1.1: before there is a sample, a conservative timer.
+    /// §3.1.1: a conservative timeout before the first sample.
     #[test]
     fn without_a_sample_the_first_timer_is_two_seconds_or_more() {
         for random in [0, 1 << 31, HIGHEST] {
@@ -130,7 +131,7 @@ mod rfc8085 {
         }
     }
 
-    /// §3.1.1: expiry is congestion, and the rate falls to a conservative one.
+    /// §3.1.1: an expired timer indicates congestion and reduces the rate.
     #[test]
     fn when_nothing_is_answered_each_exchange_begins_slower() {
         let mut sender = Sender::settled(Temper::default(), ms(100), 20);
@@ -138,7 +139,7 @@ mod rfc8085 {
         assert!(first_timers.windows(2).all(|pair| pair[1] > pair[0] * 3 / 2), "{first_timers:?}");
     }
 
-    /// §3.1.2: what several outstanding exchanges send follows the queue, as a window that is divided by it does.
+    /// §3.1.2: the rate of several outstanding exchanges follows the queue.
     #[test]
     fn with_four_exchanges_outstanding_starts_are_held_apart_while_there_is_a_queue() {
         let mut sender = Sender::settled(Temper::default(), ms(100), 2);
@@ -146,12 +147,12 @@ mod rfc8085 {
             sender.exchange(ms(5_000), 0, HIGHEST);
         }
         sender.transmit(&mut TemperFlight::default(), 0, 0);
-        // Four queueing delays of 4.9 s for one exchange, a sixteenth of that for each of four.
+        // Four queueing delays of 4.9 s for one exchange, 1/16 of that with four outstanding.
         let load = Load { exchanges: 3, ..Load::default() };
         assert_eq!(sender.admit(true, &load), Admission::At(sender.now + ms(1_225)));
     }
 
-    /// §3.1.3: no more than one datagram a round trip on average.
+    /// §3.1.3: at most one datagram per round trip on average.
     #[test]
     fn copies_are_further_apart_than_a_round_trip() {
         for rtt in [1, 20, 100, 700, 5_000].map(ms) {
@@ -161,7 +162,7 @@ mod rfc8085 {
         }
     }
 
-    /// §3.1.3, for messages that nobody acknowledges.
+    /// §3.1.3, for unacknowledged messages.
     #[test]
     fn non_confirmable_messages_are_an_rto_apart() {
         let mut sender = Sender::settled(Temper::default(), ms(1_000), 20);
@@ -175,7 +176,7 @@ mod rfc8085 {
 mod rfc8961 {
     use super::*;
 
-    /// §4 (2b): every exchange that is not ambiguous gives a sample.
+    /// §4 (2b): every unambiguous exchange gives a sample.
     #[test]
     fn every_exchange_without_a_copy_updates_the_estimate() {
         let mut sender = Sender::settled(Temper::default(), ms(100), 20);
@@ -210,7 +211,7 @@ mod rfc8961 {
         }
     }
 
-    /// §4 (4): what takes the place of doubling while nothing is known is nowhere sooner.
+    /// §4 (4): without a sample, no transmission is earlier than with doubling.
     #[test]
     fn without_one_no_copy_leaves_sooner_than_if_timers_doubled() {
         let binary = Temper { blind_backoff: Factor::TWO, blind_room: None, ..Temper::default() };
@@ -221,7 +222,7 @@ mod rfc8961 {
         }
     }
 
-    /// §4 (4), without grace: what was backed off stays so until an exchange needs no copy.
+    /// §4 (4), without grace: backoff lasts until an exchange without a retransmission.
     #[test]
     fn without_grace_backoff_lasts_until_an_exchange_without_a_copy() {
         let temper = Temper { grace: 0, floor: Duration::ZERO, ..Temper::default() };
@@ -260,7 +261,7 @@ mod rfc7252 {
         }
     }
 
-    /// §4.2: once a round-trip time is known, all copies find room, unless it is one of seconds.
+    /// §4.2: with a round-trip time below a second, all transmissions fit in MAX_TRANSMIT_SPAN.
     #[test]
     fn with_a_round_trip_time_below_a_second_all_copies_leave_in_time() {
         for rtt in [1, 100, 900].map(ms) {
@@ -269,7 +270,7 @@ mod rfc7252 {
         }
     }
 
-    /// §4.8.1: ACK_TIMEOUT below a second only where something measures the path.
+    /// §4.8.1: ACK_TIMEOUT below a second only with measurements of the path.
     #[test]
     fn the_rto_is_below_a_second_only_after_a_sample() {
         let mut sender = Sender::new(Temper::default());
@@ -280,7 +281,7 @@ mod rfc7252 {
         assert!(sender.rto() < ms(1_000));
     }
 
-    /// §4.7: an exchange is admitted at a time that is told, whatever was measured; NSTART is the endpoint's.
+    /// §4.7: the gate returns a time, after which the exchange is admitted.
     #[test]
     fn the_gate_only_delays() {
         let mut sender = Sender::settled(Temper::default(), ms(100), 2);
@@ -295,7 +296,8 @@ mod rfc7252 {
 }
 
 proptest! {
-    /// RFC 8085 §3.1.1, RFC 8961 §4 (2d): which copy was answered is a guess, but what is sampled never is too short.
+    /// RFC 8085 §3.1.1, RFC 8961 §4 (2d): an ambiguous answer never gives a sample that is too
+    /// short.
     #[test]
     fn an_ambiguous_answer_never_draws_the_estimate_below_the_true_round_trip(
         settled_ms in 1..5_000_u64,

@@ -1,4 +1,4 @@
-//! What BDP-CoAP remembers of a peer and of an exchange, and what can be shown of it.
+//! State of BDP-CoAP per peer and per exchange, and its estimates.
 
 use core::time::Duration;
 
@@ -8,55 +8,55 @@ use crate::cocoa::draft03::CocoaPeer;
 use crate::time::Instant;
 use crate::units::{BytesPerSecond, Factor, Micros, Stamp};
 
-/// Where [`Samples`] lie: behind a pointer, where there is a heap, so that what is left fits among the states of the other
-/// algorithms in [`AnyPeer`](crate::any::AnyPeer).
+/// Storage of [`Samples`]: behind a pointer if there is a heap, so that [`BdpPeer`] does not
+/// enlarge [`AnyPeer`](crate::any::AnyPeer).
 #[cfg(feature = "alloc")]
 pub(super) type Apart<T> = alloc::boxed::Box<T>;
-/// Without a heap they lie beside the rest.
+/// Storage of [`Samples`]: in [`BdpPeer`], without a heap.
 #[cfg(not(feature = "alloc"))]
 pub(super) type Apart<T> = T;
 
-/// What BDP-CoAP remembers of a peer: what decides when the next message may leave, and what that is computed from.
+/// Per-peer state of BDP-CoAP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BdpPeer {
     pub(super) samples: Apart<Samples>,
     pub(super) next_send: Instant,
     /// BtlBw; zero until the first estimate.
     pub(super) bandwidth: BytesPerSecond,
-    /// The least round-trip time; zero until the first sample.
+    /// RTprop, the minimum round-trip time; zero until the first sample.
     pub(super) rtprop: Micros,
-    /// When that was measured.
+    /// Time of that measurement.
     pub(super) rtprop_at: Stamp,
-    /// The throughput of the last acknowledged message, recorded or not.
+    /// Throughput of the last acknowledged message, recorded or not.
     pub(super) throughput: BytesPerSecond,
     /// Messages are application-limited until this many bytes have been acknowledged.
     pub(super) app_limited_until: u32,
-    /// The position in the cycle of pacing gains.
+    /// Position in the cycle of pacing gains.
     pub(super) cycle: u8,
-    /// Nothing is on its way and nothing was waiting: the next message says nothing of the bandwidth.
+    /// The path was empty and nothing was queued: the next message gives no bandwidth sample.
     pub(super) is_first: bool,
     pub(super) has_sent: bool,
 }
 
-/// What the estimates are computed from.
+/// Input of the estimates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Samples {
     pub(super) cocoa: CocoaPeer,
     pub(super) window: Window,
-    /// When `delivered` last grew.
+    /// Time of the last increase of `delivered`.
     pub(super) delivered_at: Instant,
-    /// Bytes acknowledged so far, wrapping.
+    /// Bytes acknowledged, wrapping.
     pub(super) delivered: u32,
 }
 
-/// The length of the cycle of pacing gains.
+/// Length of the cycle of pacing gains.
 pub(super) const CYCLE: u8 = 10;
 
 impl BdpPeer {
-    /// Bytes of state, wherever they lie, and without the pointer to those that lie apart.
+    /// Bytes of state, on the heap or not, without the pointer to the heap.
     pub(super) const BYTES: usize = size_of::<Self>() - size_of::<Apart<Samples>>() + size_of::<Samples>();
 
-    /// One message in ten probes for more bandwidth, the next drains what that may have queued.
+    /// Returns the gain: one message in ten probes for more bandwidth, the next drains the queue.
     fn pacing_gain(&self) -> Factor {
         match self.cycle {
             0 => Factor::from_permille(1_200),
@@ -65,7 +65,7 @@ impl BdpPeer {
         }
     }
 
-    /// BtlBw · RTprop in bytes, once both are known.
+    /// Returns BtlBw · RTprop in bytes, once both are estimated.
     pub(super) fn bdp(&self) -> Option<u32> {
         let known = self.bandwidth != BytesPerSecond::ZERO && self.rtprop != Micros::ZERO;
         known.then(|| self.bandwidth.bytes_in(self.rtprop))
@@ -77,7 +77,7 @@ impl BdpPeer {
         }
     }
 
-    /// What the algorithm has estimated so far.
+    /// Returns the estimates.
     #[must_use]
     pub fn state(&self) -> BdpState {
         BdpState {
@@ -96,25 +96,25 @@ impl BdpPeer {
 /// The estimates of BDP-CoAP for a peer, in the paper's terms, for logs and tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BdpState {
-    /// The pacing gain of the last message.
+    /// Pacing gain of the last message.
     pub pacing_gain: Factor,
-    /// The earliest departure of the next message, once there is a bandwidth to pace by.
+    /// Earliest departure of the next message, once a bandwidth is estimated.
     pub next_send: Option<Instant>,
-    /// th: the throughput of the last acknowledged message, recorded or not.
+    /// th: throughput of the last acknowledged message, recorded or not.
     pub throughput: BytesPerSecond,
-    /// f_r: the share of retransmissions among the last ten transmissions.
+    /// f_r: share of retransmissions in the last ten transmissions.
     pub retransmitted: Factor,
-    /// α: the weight of the largest throughput against the smallest.
+    /// α: weight of the largest throughput against the smallest.
     pub alpha: Factor,
     /// BtlBw.
     pub bandwidth: Option<BytesPerSecond>,
-    /// RTprop: the least round-trip time of the window.
+    /// RTprop: minimum round-trip time of the window.
     pub rtprop: Option<Duration>,
-    /// The bandwidth-delay product, in bytes.
+    /// Bandwidth-delay product in bytes.
     pub bdp: Option<u32>,
 }
 
-/// What an exchange remembers: the counters when it began, of which its throughput is made.
+/// Per-exchange state: the counters at its start, from which its throughput is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BdpFlight {
     pub(super) delivered_at: Instant,
@@ -127,13 +127,13 @@ pub struct BdpFlight {
 }
 
 impl BdpFlight {
-    /// The bytes that this exchange has on its way.
+    /// Returns the bytes of this exchange in flight.
     #[must_use]
     pub fn bytes(&self) -> u32 {
         self.bytes
     }
 
-    /// Its original transmission was the first after the path had been empty.
+    /// Returns whether its original transmission found an empty path.
     #[must_use]
     pub fn is_first(&self) -> bool {
         self.first

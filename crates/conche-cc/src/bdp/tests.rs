@@ -1,14 +1,14 @@
-//! BDP-CoAP's estimates, and how each gap of the paper is closed.
+//! BDP-CoAP's estimates, and the resolution of each gap of the paper.
 
 use super::*;
 use crate::testing::Drive;
 
-/// With nothing that holds back the second message: the first estimate is the network's alone.
+/// Without an initial rate, so that the first estimate depends on the network alone.
 fn eager() -> Bdp {
     Bdp { initial_rate: false, ..Bdp::default() }
 }
 
-/// A peer with one first exchange, which says nothing of the bandwidth, and `clean` more.
+/// A peer after one first exchange, which gives no bandwidth sample, and `clean` more.
 fn settled(bdp: &Bdp, clean: usize, rtt_ms: u64) -> Drive<'_, Bdp> {
     let mut drive = Drive::new(bdp);
     for _ in 0..=clean {
@@ -182,7 +182,7 @@ fn after_an_empty_path_the_next_message_is_first_again() {
     assert_eq!(bandwidth(&drive), Some(500), "a minute of silence is not throughput");
 }
 
-/// 400 exchanges one at a time over a path of 200 ms that loses 30 % of all copies.
+/// 400 sequential exchanges over a path of 200 ms that loses 30 % of all transmissions.
 fn bandwidth_under_loss(bdp: &Bdp) -> u32 {
     let mut drive = Drive::new(bdp);
     let mut state = 7_u32;

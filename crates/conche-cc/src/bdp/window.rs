@@ -1,26 +1,27 @@
-//! The last ten transmissions of a peer: which were retransmissions, and what throughput the others showed.
+//! The last ten transmissions of a peer: retransmissions, and throughputs of the others.
 
 use crate::units::{BytesPerSecond, Factor};
 
-/// How many transmissions are remembered.
+/// Transmissions in the window.
 const LENGTH: u16 = 10;
 
 /// A ring of the last ten transmissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Window {
-    /// Zero where none has been recorded.
+    /// Zero where none is recorded.
     throughputs: [BytesPerSecond; LENGTH as usize],
     /// Bit n: the transmission in slot n was a retransmission.
     retransmissions: u16,
-    /// The number of the next transmission. Numbers below [`LENGTH`] are used once: until then the window fills.
+    /// Number of the next transmission. Numbers below [`LENGTH`] are used once, while the window
+    /// fills.
     next: u16,
 }
 
-/// So many transmissions have different numbers, a multiple of the ring's length.
+/// Distinct numbers, a multiple of [`LENGTH`].
 const NUMBERS: u16 = 60_000;
 
 impl Window {
-    /// Notes a transmission. The answer is its number, for [`Self::record`].
+    /// Adds a transmission and returns its number for [`Self::record`].
     pub(super) fn push(&mut self, retransmission: bool) -> u16 {
         let number = self.next;
         let slot = usize::from(number % LENGTH);
@@ -35,35 +36,35 @@ impl Window {
         number
     }
 
-    /// Records the throughput of a transmission, unless it has left the window.
+    /// Records the throughput of a transmission that is still in the window.
     pub(super) fn record(&mut self, number: u16, throughput: BytesPerSecond) {
-        // Two rounds more, so that the difference is not below zero whatever the numbers are.
+        // Adding two rounds keeps the difference positive for all numbers.
         let age = (u32::from(self.next) + 2 * u32::from(NUMBERS) - u32::from(number)) % u32::from(NUMBERS);
         if (1..=u32::from(self.len())).contains(&age) {
             self.throughputs[usize::from(number % LENGTH)] = throughput;
         }
     }
 
-    /// The largest and the smallest throughput recorded, if any is.
+    /// Returns the largest and the smallest recorded throughput.
     pub(super) fn extremes(&self) -> Option<(BytesPerSecond, BytesPerSecond)> {
         let mut recorded = self.throughputs.iter().copied().filter(|throughput| *throughput != BytesPerSecond::ZERO);
         let first = recorded.next()?;
         Some(recorded.fold((first, first), |(max, min), throughput| (max.max(throughput), min.min(throughput))))
     }
 
-    /// How many transmissions the window holds.
+    /// Returns the number of transmissions in the window.
     fn len(&self) -> u16 {
         self.next.min(LENGTH)
     }
 
-    /// α: how much the largest throughput weighs against the smallest. Little, once a fifth of the window or more are
-    /// retransmissions.
+    /// Returns α, the weight of the largest throughput against the smallest: 0.2 if at least a
+    /// fifth of the window are retransmissions, else 0.6.
     pub(super) fn alpha(&self) -> Factor {
         let lossy = self.retransmissions.count_ones() * 5 >= u32::from(self.len().max(1));
         if lossy { Factor::from_permille(200) } else { Factor::from_permille(600) }
     }
 
-    /// The share of retransmissions in the window.
+    /// Returns the share of retransmissions in the window.
     pub(super) fn retransmitted(&self) -> Factor {
         Factor::share(self.retransmissions.count_ones(), u32::from(self.len()))
     }
@@ -120,7 +121,7 @@ mod tests {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let retransmission = state >> 30 == 0;
             all.push((window.push(retransmission), retransmission, BytesPerSecond::ZERO));
-            // The throughput of one of the last 16, six of which may have left the window.
+            // One of the last 16, of which six may have left the window.
             let recorded = n.saturating_sub(usize::from(state.to_be_bytes()[1] % 16));
             all[recorded].2 = BytesPerSecond::new(1 + (state >> 16));
             window.record(all[recorded].0, all[recorded].2);

@@ -1,5 +1,5 @@
-//! Ageing of CoCoA's RTO while a peer is idle: small RTOs grow and large ones shrink, towards the RTO
-//! of a peer without samples.
+//! Ageing of CoCoA's RTO while a peer is idle: small RTOs grow and large ones shrink, towards the
+//! RTO of a peer without samples.
 //!
 //! Source: draft-ietf-core-cocoa-03 §4.3; ETFA'14, equation (6).
 //!

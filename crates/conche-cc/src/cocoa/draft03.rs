@@ -6,8 +6,8 @@
 //! Divergences and resolutions:
 //! - appendix B of the draft writes `BETA*(RTT_strong-RTT)` without the absolute value;
 //! - ageing counts from the last acknowledgement by default, see [`Aging`];
-//! - with n exchanges running and no sample, the initial RTO is 2 s · (n + 1); §4.2.2 states 6 s for
-//!   n = 2;
+//! - with n exchanges running and no sample, the initial RTO is 2 s · (n + 1); §4.2.2 states 6 s
+//!   for n = 2;
 //! - a separate response gives no sample: its time includes the peer's processing time.
 
 use core::time::Duration;

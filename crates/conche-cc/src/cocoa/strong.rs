@@ -20,9 +20,10 @@ use crate::units::{Factor, Micros};
 ///
 /// ```
 /// use conche_cc::cocoa::{Aging, CocoaS};
+/// use conche_cc::{Controller, Instant};
 ///
 /// let as_published = CocoaS { aging: Aging::Literal, ..CocoaS::default() };
-/// assert_eq!(size_of_val(&conche_cc::Controller::peer(&as_published, conche_cc::Instant::ZERO)), 16);
+/// assert_eq!(size_of_val(&as_published.peer(Instant::ZERO)), 16);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CocoaS {

@@ -117,7 +117,7 @@ fn estimators_take_samples_while_a_timer_is_kept() {
     drive.start(0.0);
     drive.time_out();
     assert_eq!(drive.ack_after(150), 4_000);
-    // What CoCoA alone has after the weak sample of 2150 ms and this strong one.
+    // As CoCoA alone, after the weak sample of 2150 ms and this strong one.
     assert_eq!(drive.clean(400), 1_753);
 }
 

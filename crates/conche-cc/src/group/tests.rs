@@ -1,4 +1,4 @@
-//! The state that a group passes on to its own peer and to others.
+//! The state that a group returns to its source and to other peers.
 
 use std::vec::Vec;
 
@@ -19,11 +19,11 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// The peer of all exchanges that name no other one, and another peer of its path.
+/// The default peer of all exchanges, and another peer of its path.
 const PEER: u64 = 17;
 const OTHER: u64 = 18;
 
-/// An exchange with copies of these ages, in milliseconds, is acknowledged.
+/// Acknowledges an exchange whose transmissions have these ages, in milliseconds.
 fn acknowledged(group: &mut Group, now: u64, ages: &[u64]) {
     acknowledged_by(PEER, group, now, ages);
 }
@@ -59,7 +59,7 @@ fn the_only_peer_of_a_path_gets_all_of_its_state_back() {
 fn a_neighbour_learns_how_long_a_round_trip_takes_but_not_what_is_its_least() {
     let mut path = known().seen_by(OTHER).path(at(LAST));
     for sample in 1..=4 {
-        // It is farther away than the one whose least is 200 ms, behind no queue.
+        // 400 ms is its minimum: farther away than the one with 200 ms, without a queue.
         path.sample(Micros::from_millis(600), at(LAST + sample * 1_000));
     }
     assert_eq!(path.queueing_delay(), Micros::ZERO);
@@ -126,7 +126,7 @@ fn stored_state_comes_back_as_one_sample() {
     assert_eq!(kept.learnt(), Some((srtt, srtt / 2, copies)));
 }
 
-/// An attacker that acknowledges after so long, in each of 20 exchanges.
+/// A path after 20 exchanges with an attacker that acknowledges after `round_trip` ms.
 fn poisoned(round_trip: u64) -> (Group, u64) {
     let (mut group, mut now) = (known(), LAST);
     for _ in 0..20 {
@@ -208,7 +208,7 @@ fn stored_state_is_within_the_bounds_of_what_others_take_over() {
 }
 
 proptest! {
-    /// The least, 1 s, is the endpoint's matter.
+    /// The endpoint enforces the minimum, 1 s.
     #[test]
     fn whatever_neighbours_do_a_peers_first_timer_is_no_longer_than_twice_the_default(
         random: u32,

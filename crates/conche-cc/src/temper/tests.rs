@@ -1,4 +1,4 @@
-//! Gate, floor, likely window, blind rule, doubt: what the documentation claims of each.
+//! The documented properties of temper's parts: gate, floor, likely window, blind rule, doubt.
 
 use std::vec::Vec;
 
@@ -7,7 +7,7 @@ use crate::control::AckKind;
 use crate::control::{AckedCopy, NonHistory, Why};
 use crate::testing::Drive;
 
-/// A drive with so many clean exchanges of this round-trip time behind it, each a second after the last.
+/// Returns a drive after `exchanges` clean exchanges with this round-trip time, a second apart.
 fn settled(temper: &Temper, rtt_ms: u64, exchanges: usize) -> Drive<'_, Temper> {
     let mut drive = Drive::new(temper);
     for _ in 0..exchanges {
@@ -17,19 +17,20 @@ fn settled(temper: &Temper, rtt_ms: u64, exchanges: usize) -> Drive<'_, Temper> 
     drive
 }
 
-/// An exchange whose original is lost and whose copy is answered after `rtt_ms`; the answer is the next RTO.
+/// Runs an exchange that loses the original; the retransmission is answered after `rtt_ms`. Returns
+/// the next RTO.
 fn lossy(drive: &mut Drive<'_, Temper>, rtt_ms: u64) -> u64 {
     drive.start(0.0);
     drive.time_out();
     drive.ack_after(rtt_ms)
 }
 
-/// How long the next exchange has to wait for the gate.
+/// Returns the delay of the next exchange by the gate.
 fn gate_ms(drive: &mut Drive<'_, Temper>) -> u64 {
     match drive.admit(true) {
         Admission::Send => 0,
         Admission::At(earliest) => u64::try_from((earliest - drive.now).as_millis()).expect("a short wait"),
-        other => panic!("{other:?} is no answer of a gate"),
+        other => panic!("{other:?} is not a result of the gate"),
     }
 }
 
@@ -91,7 +92,7 @@ mod gate {
         for _ in 0..6 {
             drive.clean(500);
         }
-        // 1600 ms for one, 400 ms for each of two, of which 500 have passed.
+        // 1600 ms for one exchange, 400 ms for each of two, minus 500 ms.
         assert_eq!(gate_ms(&mut drive), 1_100);
         drive.load.exchanges = 1;
         assert_eq!(gate_ms(&mut drive), 0);
@@ -126,7 +127,7 @@ mod gate {
     fn the_least_round_trip_is_forgotten_after_two_windows() {
         let temper = Temper::default();
         let mut drive = settled(&temper, 100, 3);
-        // A longer route, for as many samples as fill 13 minutes: the first of the third window lets go of the first.
+        // A longer route for 13 minutes: the third window drops the minimum of the first.
         for _ in 0..100 {
             drive.clean(400);
             drive.wait(7_600);
@@ -152,7 +153,7 @@ mod gate {
 mod floor {
     use super::*;
 
-    /// The RTO after many exchanges of which each loses its original, with this inflation of the round trip.
+    /// Returns the RTO after exchanges that each lose the original, with this inflation.
     fn after_losses(least_ms: u64, rtt_ms: u64) -> u64 {
         let temper = Temper { max_doubt: 0, ..Temper::first_specified() };
         let mut drive = settled(&temper, least_ms, 1);
@@ -183,18 +184,18 @@ mod floor {
 
     #[test]
     fn loss_with_inflation_waits_for_seconds() {
-        // One copy more than the first in every exchange, and a round trip of twice its least: all of 4 s.
+        // One retransmission per exchange, and a round trip of twice the minimum: the full 4 s.
         assert!((3_900..=4_000).contains(&after_losses(100, 200)), "{} ms", after_losses(100, 200));
         // Half as much inflation, half the floor.
         assert!((1_900..=2_000).contains(&after_losses(100, 150)), "{} ms", after_losses(100, 150));
     }
 
-    /// One that takes round trips which do not vary for a queue's, too.
+    /// A temper that takes a steady round trip for a queue as well.
     fn queue() -> Temper {
         Temper { steady: 0, ..Temper::default() }
     }
 
-    /// After a minute of round trips of so long, where 100 ms were the least.
+    /// Returns a drive after 60 round trips of `rtt_ms`, with a minimum of 100 ms.
     fn inflated(temper: &Temper, rtt_ms: u64) -> Drive<'_, Temper> {
         let mut drive = settled(temper, 100, 1);
         for _ in 0..60 {
@@ -290,7 +291,7 @@ mod route {
             drive.wait(500);
         }
         drive.clean(360);
-        // q is 260 ms, and 4q are 1040 ms, of which the exchange has taken 360.
+        // 4 · 260 ms, minus 360 ms.
         assert_eq!(gate_ms(&mut drive), 680);
     }
 
@@ -353,7 +354,7 @@ mod blind {
         let mut drive = Drive::new(&temper);
         drive.start(0.0);
         drive.time_out();
-        // Shortly after the copy, as if for it; under a queue of 2.5 s it is for the original.
+        // Shortly after the retransmission; with a queue of 2.5 s it answers the original.
         assert_eq!(drive.ack_after(500), 2_500);
         assert_eq!(temper.snapshot(&drive.peer).srtt, None);
         assert_eq!(drive.clean(2_500), 7_500, "the first sample, as for any blind peer");
@@ -368,7 +369,8 @@ mod blind {
     }
 }
 
-/// One exchange over a path that loses nothing and takes `rtt_ms`; the answer is how many copies were sent in vain.
+/// Runs an exchange over a lossless path with `rtt_ms`, and returns the number of spurious
+/// retransmissions.
 fn answered_after(drive: &mut Drive<'_, Temper>, rtt_ms: u64, u: f64) -> usize {
     let (mut timer, mut waited, mut copies) = (drive.start(u), 0, 0);
     while waited + timer < rtt_ms {
@@ -479,7 +481,7 @@ mod doubt {
         assert_eq!([doubt_after(Why::Reset, 2), doubt_after(Why::Unreachable, 2)], [0, 0]);
     }
 
-    /// The round trip steps up and stays, and nothing is lost: late answers may fall where a copy's would, but not for ever.
+    /// After a step, late answers may arrive when a retransmission's would, but not forever.
     #[test]
     fn after_a_step_of_the_round_trip_time_spurious_copies_vanish() {
         for after_ms in [130, 150, 200, 250, 400, 700, 1_000, 2_000, 4_000] {
@@ -494,7 +496,7 @@ mod doubt {
                     drive.wait(50);
                 }
                 let all: usize = spurious.iter().sum();
-                assert!(all <= 12, "{after_ms} ms: {all} copies in vain, seed {seed}");
+                assert!(all <= 12, "{after_ms} ms: {all} spurious, seed {seed}");
                 assert_eq!(spurious[200..], [0; 50], "{after_ms} ms, seed {seed}");
             }
         }
@@ -503,7 +505,7 @@ mod doubt {
 
 mod copies {
     use super::*;
-    use crate::path::Copies;
+    use crate::path::MeanRetransmissions;
 
     #[test]
     fn the_least_timers_of_copies_are_750_ms_and_3_s_doubling() {
@@ -537,7 +539,7 @@ mod copies {
 
     #[test]
     fn the_mean_reaches_what_it_is_moved_to() {
-        let mut copies = Copies::default();
+        let mut copies = MeanRetransmissions::default();
         let mut counted = |retransmissions, times: usize| {
             (0..times).for_each(|_| copies.count(retransmissions));
             copies.times(Micros::new(32))

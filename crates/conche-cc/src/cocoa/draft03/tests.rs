@@ -85,7 +85,7 @@ fn a_separate_response_gives_no_sample() {
     assert_eq!(drive.acknowledged(AckKind::Separate, AckedCopy::Exact(0)), 2_000);
 }
 
-/// Exchanges that need three copies and more are acknowledged all the time, but give no sample.
+/// Exchanges with three or more retransmissions are acknowledged but give no sample.
 fn rto_in_constant_use(aging: Aging) -> u64 {
     let cocoa = Cocoa { aging, ..Cocoa::default() };
     let mut drive = Drive::new(&cocoa);

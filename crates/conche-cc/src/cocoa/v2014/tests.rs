@@ -1,4 +1,4 @@
-//! Worked examples of ETFA'14's CoCoA, and what its optimisations change.
+//! Worked examples of ETFA'14's CoCoA and its optimisations.
 
 use super::*;
 use crate::control::Controller;
