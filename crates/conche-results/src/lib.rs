@@ -11,17 +11,21 @@
 //! | `timeline` | some exchanges, copy by copy |
 //! | `verdict` | what becomes of what is said in words |
 //! | `journal` | finished runs, one a line, that are not run again |
-//! | `tables` | the values of runs, and their exchanges, as Parquet |
+//! | `tables` | the columns of `runs.parquet` and `exchanges.parquet` |
+//! | `table` | rows in memory, written as Parquet |
+//! | `exchanges` | the file of exchanges, which an interrupted campaign continues |
 
 #![forbid(unsafe_code)]
 
 pub mod comparison;
+mod exchanges;
 mod journal;
 mod manifest;
 mod origin;
 mod previous;
 mod sample;
 mod store;
+mod table;
 mod tables;
 mod timeline;
 mod verdict;

@@ -1,13 +1,12 @@
 //! The directory.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use conche_parquet::{RowGroup, Writer};
-
 use crate::comparison::Row;
+use crate::exchanges::Exchanges;
 use crate::journal::{Journal, Run};
 use crate::manifest::{Finished, Manifest, plain};
 use crate::origin::{Origin, Program};
@@ -41,14 +40,6 @@ struct Done {
     manifest: Manifest,
     figures: Vec<u8>,
     runs: Vec<RunRows>,
-}
-
-#[derive(Debug)]
-struct Exchanges {
-    shape: Shape,
-    /// How many bytes the file had when it was opened.
-    bytes: u64,
-    file: Mutex<io::Result<Writer<File>>>,
 }
 
 /// What is to be run, and where to.
@@ -118,7 +109,7 @@ impl Store {
         if overwrites {
             previous::remove(&directory).map_err(failed)?;
         }
-        let exchanges = with_exchanges.then(|| Exchanges::open(&directory, Shape::exchanges(origins)));
+        let exchanges = with_exchanges.then(|| Exchanges::open(&directory.join(EXCHANGES), Shape::exchanges(origins)));
         let manifest = Manifest::new(program, command, threads, origins);
         let store = Self {
             runs_shape: Shape::runs(origins),
@@ -154,28 +145,28 @@ impl Store {
 
     /// What a run gave earlier, if it need not be run again. `restore` makes of the samples what they were made of.
     pub fn taken<O>(&self, run: &Run, restore: impl FnOnce(Vec<Sample>) -> Option<O>) -> Option<O> {
-        let group = match &self.exchanges {
-            Some(exchanges) => Some((exchanges.known(self.journal.exchanges(run)?)?, exchanges)),
+        let groups = match &self.exchanges {
+            Some(exchanges) => Some((exchanges.find(self.journal.exchanges(run)?)?, exchanges)),
             None => None,
         };
         let outcome = restore(self.journal.samples(run)?)?;
-        if let Some((group, exchanges)) = group {
-            exchanges.keep(group);
+        if let Some((groups, exchanges)) = groups {
+            exchanges.keep(groups);
         }
         Some(outcome)
     }
 
     /// Keeps what a run gave.
     pub fn keep(&self, run: &Run, events: u64, exchanges: Option<&ExchangeRows>, outcome: &[Kept]) {
-        let group = exchanges.zip(self.exchanges.as_ref()).and_then(|(rows, exchanges)| exchanges.write(rows));
+        let place = exchanges.zip(self.exchanges.as_ref()).and_then(|(rows, exchanges)| exchanges.write(rows));
         let timelines = exchanges.map(ExchangeRows::timelines).unwrap_or_default();
-        self.journal.add(run, events, group.as_ref().map(RowGroup::to_numbers), (timelines, outcome));
+        self.journal.add(run, events, place, (timelines, outcome));
     }
 
     /// For the exchanges of a run, if they are kept.
     #[must_use]
     pub fn exchange_rows(&self) -> Option<ExchangeRows> {
-        self.exchanges.as_ref().map(|exchanges| ExchangeRows::new(exchanges.shape.clone()))
+        self.exchanges.as_ref().map(Exchanges::rows)
     }
 
     /// For the values of a scenario's runs.
@@ -203,8 +194,8 @@ impl Store {
             fs::write(self.directory.join(FIGURES), figures.as_slice())?;
             fs::write(self.directory.join(format!("{}.txt", plain(name))), finished.text)?;
             let file = File::create(self.directory.join(RUNS))?;
-            let mut table = Writer::begin(file, self.runs_shape.columns().to_vec())?;
-            runs.iter().try_for_each(|rows| table.write(rows.rows()).map(drop))?;
+            let mut table = self.runs_shape.rows().begin(file)?;
+            runs.iter().try_for_each(|rows| rows.rows().write(&mut table))?;
             table.finish()?;
             manifest.write(&self.directory)
         };
@@ -230,10 +221,7 @@ impl Store {
     pub fn close(self) -> Result<(), StoreError> {
         let end = || {
             self.journal.problem().map_or(Ok(()), Err)?;
-            if let Some(exchanges) = &self.exchanges {
-                let file = std::mem::replace(&mut *exchanges.lock(), Err(io::ErrorKind::Other.into()));
-                file?.finish()?;
-            }
+            self.exchanges.as_ref().map_or(Ok(()), Exchanges::close)?;
             let manifest = &mut self.lock().manifest;
             manifest.end();
             manifest.write(&self.directory)
@@ -253,43 +241,6 @@ impl Manifest {
         let new = directory.join("manifest.json.new");
         fs::write(&new, text)?;
         fs::rename(new, directory.join(MANIFEST))
-    }
-}
-
-impl Exchanges {
-    fn open(directory: &Path, shape: Shape) -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).open(directory.join(EXCHANGES))?;
-        let bytes = file.metadata()?.len();
-        let columns = shape.columns().to_vec();
-        let file = if bytes == 0 { Writer::begin(file, columns)? } else { Writer::resume(file, bytes, columns) };
-        Ok(Self { shape, bytes, file: Mutex::new(Ok(file)) })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, io::Result<Writer<File>>> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Where the exchanges of an earlier run are, if they are there.
-    fn known(&self, numbers: &[u64]) -> Option<RowGroup> {
-        RowGroup::from_numbers(numbers, self.shape.columns().len(), self.bytes)
-    }
-
-    fn keep(&self, group: RowGroup) {
-        if let Ok(file) = &mut *self.lock() {
-            file.keep(group);
-        }
-    }
-
-    /// Adds the exchanges of a run, and says where they are. If that cannot be done, nothing is added from then on.
-    fn write(&self, rows: &ExchangeRows) -> Option<RowGroup> {
-        let mut file = self.lock();
-        match file.as_mut().ok()?.write(rows.rows()) {
-            Ok(group) => Some(group),
-            Err(error) => {
-                *file = Err(error);
-                None
-            }
-        }
     }
 }
 

@@ -2,9 +2,8 @@
 
 use std::io;
 
-use conche_parquet::{Column, Kind, Rows, Value};
-
 use crate::origin::{CellId, Origin};
+use crate::table::{Column, Rows, Value};
 use crate::timeline::Timeline;
 
 /// A value of a run: what the figure of the same row and column is made of.
@@ -64,7 +63,7 @@ pub struct RowOf<'a> {
     pub seed: u64,
 }
 
-/// The columns of a table: what was varied, between others.
+/// The columns of a table, of which the axes depend on the scenarios.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     axes: Vec<String>,
@@ -73,41 +72,40 @@ pub(crate) struct Shape {
 
 impl Shape {
     pub(crate) fn runs(origins: &[Origin]) -> Self {
-        let optional = [("phase", Kind::Text)].map(|(name, kind)| Column::optional(name, kind));
-        let text = ["row", "metric", "unit"].map(|name| Column::new(name, Kind::Text));
-        Self::new(origins, optional.into_iter().chain(text).chain([Column::new("value", Kind::Double)]))
+        let text = ["row", "metric", "unit"].map(Column::text);
+        Self::new(origins, [Column::text("phase").optional()].into_iter().chain(text).chain([Column::double("value")]))
     }
 
     pub(crate) fn exchanges(origins: &[Origin]) -> Self {
         let columns = [
-            ("traffic", Kind::Text),
-            ("client", Kind::Int32),
-            ("server", Kind::Int32),
-            ("start_s", Kind::Double),
-            ("end_s", Kind::Double),
-            ("transmissions", Kind::Int32),
-            ("unnecessary", Kind::Int32),
-            ("outcome", Kind::Text),
+            Column::text("traffic"),
+            Column::int32("client"),
+            Column::int32("server"),
+            Column::double("start_s"),
+            Column::double("end_s"),
+            Column::int32("transmissions"),
+            Column::int32("unnecessary"),
+            Column::text("outcome"),
+            Column::double("rtt_s").optional(),
         ];
-        let columns = columns.map(|(name, kind)| Column::new(name, kind));
-        Self::new(origins, columns.into_iter().chain([Column::optional("rtt_s", Kind::Double)]))
+        Self::new(origins, columns.into_iter())
     }
 
     fn new(origins: &[Origin], further: impl Iterator<Item = Column>) -> Self {
         let mut axes: Vec<String> = origins.iter().flat_map(|origin| &origin.axes).cloned().collect();
         axes.sort_unstable();
         axes.dedup();
-        let text = |name: &str| Column::new(name, Kind::Text);
-        let mut columns = vec![text("paper"), Column::optional("part", Kind::Text)];
-        columns.extend(axes.iter().map(|axis| Column::optional(format!("axis.{axis}"), Kind::Text)));
-        columns.extend([Column::optional("mix", Kind::Text), text("scheme")]);
-        columns.extend([Column::new("replication", Kind::Int32), Column::new("seed", Kind::Uint64)]);
+        let mut columns = vec![Column::text("paper"), Column::text("part").optional()];
+        columns.extend(axes.iter().map(|axis| Column::text(format!("axis.{axis}")).optional()));
+        columns.extend([Column::text("mix").optional(), Column::text("scheme")]);
+        columns.extend([Column::int32("replication"), Column::uint64("seed")]);
         columns.extend(further);
         Self { axes, columns }
     }
 
-    pub(crate) fn columns(&self) -> &[Column] {
-        &self.columns
+    /// A table without rows.
+    pub(crate) fn rows(&self) -> Rows {
+        Rows::new(self.columns.clone())
     }
 
     fn push<'a>(&self, rows: &mut Rows, of: RowOf<'a>, further: impl Iterator<Item = Value<'a>>) -> io::Result<()> {
@@ -134,7 +132,7 @@ pub struct ExchangeRows(Shape, Rows, Vec<Timeline>);
 
 impl RunRows {
     pub(crate) fn new(shape: Shape) -> Self {
-        let rows = Rows::new(shape.columns());
+        let rows = shape.rows();
         Self(shape, rows)
     }
 
@@ -145,7 +143,7 @@ impl RunRows {
     /// Adds one.
     ///
     /// # Errors
-    /// If there are too many.
+    /// If the row does not fit the columns of the table.
     pub fn push(&mut self, row: &RunRow<'_>) -> io::Result<()> {
         let further = [
             row.phase.into(),
@@ -160,7 +158,7 @@ impl RunRows {
 
 impl ExchangeRows {
     pub(crate) fn new(shape: Shape) -> Self {
-        let rows = Rows::new(shape.columns());
+        let rows = shape.rows();
         Self(shape, rows, Vec::new())
     }
 
@@ -180,7 +178,7 @@ impl ExchangeRows {
     /// Adds one.
     ///
     /// # Errors
-    /// If there are too many.
+    /// If the row does not fit the columns of the table.
     pub fn push(&mut self, row: &ExchangeRow<'_>) -> io::Result<()> {
         let further = [
             Value::Text(row.traffic),
@@ -191,7 +189,7 @@ impl ExchangeRows {
             int(row.transmissions),
             int(row.unnecessary),
             Value::Text(if row.is_answered { "answered" } else { "failed" }),
-            row.rtt_s.map_or(Value::None, Value::Double),
+            row.rtt_s.map_or(Value::Null, Value::Double),
         ];
         self.0.push(&mut self.1, row.of, further.into_iter())
     }

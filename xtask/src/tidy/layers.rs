@@ -32,7 +32,8 @@ const HEAVY: [&str; 18] = [
 ];
 
 /// The crates of experiments, load tests and the command.
-const OF_EXPERIMENTS: [&str; 5] = ["conche-stats", "conche-scenario", "conche-lab", "conche-bench", "conche-cli"];
+const OF_EXPERIMENTS: [&str; 6] =
+    ["conche-stats", "conche-results", "conche-scenario", "conche-lab", "conche-bench", "conche-cli"];
 
 /// A crate of the workspace according to cargo.
 #[derive(Debug, Deserialize)]

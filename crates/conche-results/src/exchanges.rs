@@ -1,0 +1,154 @@
+//! `exchanges.parquet`: a row group for each run, appended when the run is over.
+//!
+//! Each run appends a complete Parquet file of its own, and the journal keeps its first byte and length. [`Exchanges::close`]
+//! appends a footer that lists the row groups of all runs, with their offsets moved to where they are in the whole file.
+//! An interrupted campaign leaves a file without that footer, which continues with the runs that the journal knows.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parquet::errors::Result as ParquetResult;
+use parquet::file::FOOTER_SIZE;
+use parquet::file::metadata::{
+    FooterTail, ParquetMetaData, ParquetMetaDataReader, ParquetMetaDataWriter, RowGroupMetaData,
+};
+
+use crate::tables::{ExchangeRows, Shape};
+
+/// The first bytes of any Parquet file.
+const MAGIC: &[u8; 4] = b"PAR1";
+
+/// The exchanges of all runs. Threads that run experiments share it.
+#[derive(Debug)]
+pub(crate) struct Exchanges {
+    shape: Shape,
+    /// An error, after which nothing is written.
+    file: Mutex<io::Result<Appended>>,
+}
+
+#[derive(Debug)]
+struct Appended {
+    file: File,
+    /// The length of the file.
+    bytes: u64,
+    /// The row groups of the runs so far.
+    groups: Vec<RowGroupMetaData>,
+}
+
+impl Exchanges {
+    /// Opens the file, or creates it.
+    pub(crate) fn open(path: &Path, shape: Shape) -> io::Result<Self> {
+        let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
+        if file.metadata()?.len() == 0 {
+            file.write_all(MAGIC)?;
+        }
+        let bytes = file.metadata()?.len();
+        Ok(Self { shape, file: Mutex::new(Ok(Appended { file, bytes, groups: Vec::new() })) })
+    }
+
+    /// A table for the exchanges of a run.
+    pub(crate) fn rows(&self) -> ExchangeRows {
+        ExchangeRows::new(self.shape.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, io::Result<Appended>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Finds the row groups of an earlier run, given its place in the journal. `None` if they are not there.
+    pub(crate) fn find(&self, place: &[u64]) -> Option<Vec<RowGroupMetaData>> {
+        let (&[at, bytes], Ok(file)) = (place, &*self.lock()) else { return None };
+        if at.checked_add(bytes)? > file.bytes {
+            return None;
+        }
+        let metadata = read_metadata(&file.file, at, bytes).ok()?;
+        let is_same_table = *metadata.file_metadata().schema() == self.rows().rows().schema().ok()?;
+        is_same_table.then(|| moved(&metadata, at).ok()).flatten()
+    }
+
+    /// Keeps row groups of an earlier run.
+    pub(crate) fn keep(&self, groups: Vec<RowGroupMetaData>) {
+        if let Ok(file) = &mut *self.lock() {
+            file.groups.extend(groups);
+        }
+    }
+
+    /// Appends the exchanges of a run, and returns their place for the journal. After an error, nothing is appended.
+    pub(crate) fn write(&self, rows: &ExchangeRows) -> Option<Vec<u64>> {
+        let mut file = self.lock();
+        match file.as_mut().ok()?.append(rows) {
+            Ok(place) => Some(place.to_vec()),
+            Err(error) => {
+                *file = Err(error);
+                None
+            }
+        }
+    }
+
+    /// Appends the footer of the whole file.
+    pub(crate) fn close(&self) -> io::Result<()> {
+        let file = std::mem::replace(&mut *self.lock(), Err(io::ErrorKind::Other.into()));
+        let Appended { mut file, groups, .. } = file?;
+        let mut empty = self.rows().rows().begin(Vec::new())?;
+        let whole = empty.finish()?;
+        let whole = whole.into_builder().set_row_groups(numbered(groups)?).build();
+        ParquetMetaDataWriter::new(&mut file, &whole).finish()?;
+        file.flush()
+    }
+}
+
+impl Appended {
+    fn append(&mut self, rows: &ExchangeRows) -> io::Result<[u64; 2]> {
+        let mut run = rows.rows().begin(Vec::new())?;
+        rows.rows().write(&mut run)?;
+        let metadata = run.finish()?;
+        let bytes = std::mem::take(run.inner_mut());
+        self.file.write_all(&bytes)?;
+        let place = [self.bytes, bytes.len() as u64];
+        self.groups.extend(moved(&metadata, self.bytes)?);
+        self.bytes += bytes.len() as u64;
+        Ok(place)
+    }
+}
+
+/// Reads the metadata of a Parquet file that lies within another one.
+fn read_metadata(mut file: &File, at: u64, bytes: u64) -> io::Result<ParquetMetaData> {
+    let before = |end: u64, length: usize| end.checked_sub(length as u64).filter(|start| *start >= at);
+    let start = |end, length| before(end, length).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData));
+    let mut tail = [0; FOOTER_SIZE];
+    let metadata_end = start(at + bytes, FOOTER_SIZE)?;
+    file.seek(SeekFrom::Start(metadata_end))?;
+    file.read_exact(&mut tail)?;
+    let length = FooterTail::try_new(&tail)?.metadata_length();
+    file.seek(SeekFrom::Start(start(metadata_end, length)?))?;
+    let mut metadata = vec![0; length];
+    file.read_exact(&mut metadata)?;
+    Ok(ParquetMetaDataReader::decode_metadata(&metadata)?)
+}
+
+/// The row groups of a file that begins at a byte of another file, for the metadata of the latter.
+fn moved(metadata: &ParquetMetaData, by: u64) -> ParquetResult<Vec<RowGroupMetaData>> {
+    let by = i64::try_from(by)?;
+    let group = |group: &RowGroupMetaData| {
+        let columns = group.columns().iter().map(|column| {
+            let dictionary = column.dictionary_page_offset().map(|at| at.saturating_add(by));
+            let data = column.data_page_offset().saturating_add(by);
+            column.clone().into_builder().set_dictionary_page_offset(dictionary).set_data_page_offset(data).build()
+        });
+        let columns = columns.collect::<ParquetResult<_>>()?;
+        let at = group.file_offset().unwrap_or_default().saturating_add(by);
+        group.clone().into_builder().set_column_metadata(columns).set_file_offset(at).build()
+    };
+    metadata.row_groups().iter().map(group).collect()
+}
+
+/// Row groups with their numbers in the file.
+fn numbered(groups: Vec<RowGroupMetaData>) -> ParquetResult<Vec<RowGroupMetaData>> {
+    let numbered = (0..).zip(groups).map(|(number, group)| group.into_builder().set_ordinal(number).build());
+    numbered.collect()
+}
+
+#[cfg(test)]
+mod tests;
