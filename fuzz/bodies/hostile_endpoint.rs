@@ -125,7 +125,6 @@ fn configuration(draw: &mut Draw) -> EndpointConfig {
         if config.longest_token <= 8 { 8 } else { config.longest_token.min(config.limits.message_bytes / 2).max(8) };
     config.token_length = draw.pick(&[0, 1, 2, 4, 8, 8, 8, most]).min(most);
     config.source_validation = if draw.once_in(4) { SourceValidation::Ping } else { SourceValidation::Off };
-    config.pace_repeats = draw.once_in(4);
     if draw.once_in(6) {
         let [per_second, burst] = [20, 20].map(|most| u32::try_from(draw.below(most)).expect("small"));
         config.response_limit = Some(ResponseLimit { per_second, burst });
@@ -175,7 +174,6 @@ fn limits(draw: &mut Draw) -> Limits {
     limits.observers = few();
     limits.observers_per_peer = few();
     limits.subscriptions = few();
-    limits.paced_peers = few();
     limits.transfers_per_peer = few();
     limits.transfers = few();
     limits.assembly_bytes = draw.pick(&[0, 100, 2_000, 100_000]);

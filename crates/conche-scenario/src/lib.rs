@@ -190,27 +190,12 @@ pub struct Endpoint {
     /// Bytes of the headers of network and transport around a CoAP message, which count towards rates and goodput: for
     /// controllers, and in metrics. Default: 28 B of IP and UDP.
     pub datagram_overhead: Option<Size>,
-    /// When a server answers duplicates of a request that it has answered. Default: at once.
-    #[serde(default)]
-    pub repeats: Repeats,
     /// What protects messages on their way. Default: nothing.
     #[serde(default)]
     pub security: Security,
     /// How sessions come to be, if there are any.
     #[serde(default)]
     pub handshakes: Handshakes,
-}
-
-/// When a server answers duplicates of a request that it has answered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Repeats {
-    /// At once, each of them (RFC 7252 §4.5).
-    #[default]
-    AtOnce,
-    /// At once, or where answers are seen to wait in a queue when the last one has had its time
-    /// ([`EndpointConfig::pace_repeats`](conche_proto::EndpointConfig::pace_repeats)).
-    Paced,
 }
 
 /// Clients of several schemes, in equal shares: client i runs scheme i modulo their number.
@@ -363,7 +348,6 @@ impl Default for Endpoint {
     /// RFC 7252 §4.8; tokens of 4 bytes.
     fn default() -> Self {
         let timeout_cap = Span(std::time::Duration::from_secs(60));
-        let repeats = Repeats::default();
         Self {
             max_retransmit: 4,
             nstart: 1,
@@ -371,7 +355,6 @@ impl Default for Endpoint {
             token_length: 4,
             queue: None,
             datagram_overhead: None,
-            repeats,
             security: Security::default(),
             handshakes: Handshakes::default(),
         }

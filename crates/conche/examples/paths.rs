@@ -18,10 +18,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 async fn run(file: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    // ANCHOR: patient
-    let server =
-        Server::builder().pace_repeats().route("/temperature", get(async || "21.5")).bind("127.0.0.1:0").await?;
-    // ANCHOR_END: patient
+    let server = Server::builder().route("/temperature", get(async || "21.5")).bind("127.0.0.1:0").await?;
     let device = server.local_addr();
 
     // ANCHOR: keep

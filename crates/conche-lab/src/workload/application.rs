@@ -18,7 +18,7 @@ use super::requester::Requester;
 use super::responder::Responder;
 use super::subscriber::Subscriber;
 use super::timeouts::Timeouts;
-use crate::scenario::{Endpoint, Repeats};
+use crate::scenario::Endpoint;
 
 /// An application's access to its node.
 pub(super) type Context<'a> = node::Context<'a, Application>;
@@ -87,7 +87,6 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
         },
         envelope: Envelope::open(endpoint.timeout_cap.0),
         token_length: endpoint.token_length.into(),
-        pace_repeats: endpoint.repeats == Repeats::Paced,
         // No paper has servers check their observers, and no address is spoofed.
         observer_checks: None,
         source_validation: SourceValidation::Off,

@@ -21,7 +21,6 @@ use super::ConfigError;
 /// | `transfers`, `assembly_bytes` | peers, shares | finished and stale bodies make room, of the own group or larger ones; else 5.03 |
 /// | `transfers_per_peer` | one peer | its stale bodies and its oldest download make room; else 5.03 |
 /// | `paths` | peers | the path that was used least lately is forgotten |
-/// | `paced_peers` | peers, by duplicates | the peer that sent none for longest is paced no longer |
 /// | `outputs` | the application, by not polling | nothing is taken in |
 ///
 /// Message IDs toward one peer are no limit of these, but can be used up too: see
@@ -122,9 +121,6 @@ pub struct Limits {
     /// Paths whose peers [share](crate::Endpoint::share_paths) what they find out. The one that has not been heard of for longest makes
     /// room.
     pub paths: usize,
-    /// Peers whose duplicates are [paced](crate::EndpointConfig::pace_repeats). The one that has sent none for longest makes room,
-    /// and its duplicates are answered at once again. 0: nobody's are paced.
-    pub paced_peers: usize,
     /// Outputs that wait to be polled.
     pub outputs: usize,
 }
@@ -152,7 +148,6 @@ impl Default for Limits {
             transfers: 4096,
             assembly_bytes: 16 << 20,
             paths: 16_384,
-            paced_peers: 4096,
             outputs: 4096,
         }
     }
@@ -186,7 +181,6 @@ impl Limits {
             ("topics", self.topics, 0, MOST_PLACES),
             ("state_bytes", self.state_bytes, 0, u32::MAX as usize),
             ("subscriptions", self.subscriptions, 0, MOST_PLACES),
-            ("paced_peers", self.paced_peers, 0, MOST_PLACES),
             ("deduplication_bytes", self.deduplication_bytes, 0, u32::MAX as usize),
             ("message_bytes", self.message_bytes, LEAST_MESSAGE, MOST_MESSAGE),
             ("body_bytes", self.body_bytes, 0, MOST_BODY),

@@ -84,13 +84,6 @@ pub struct EndpointConfig {
     pub known_options: Vec<OptionNumber>,
     /// How many requests of one source are answered (RFC 7252 §4.7). Default: all.
     pub response_limit: Option<ResponseLimit>,
-    /// Where answers wait in a queue on their way, duplicates of requests are not answered at once with what was answered before
-    /// (RFC 7252 §4.5), which would only lengthen the queue. That is so for a peer whose next request has shown that a repeat was
-    /// unnecessary. Its duplicates are then answered when 1.5 times as long has passed since the last answer as its answers
-    /// have been taking, within 30 s, and within as long as it has been since the first answer, unless its next request comes before. No peer's duplicates are held because of another's.
-    ///
-    /// Default: `false`, each duplicate is answered at once.
-    pub pace_repeats: bool,
     /// The proof that a source address is not forged (RFC 9175 §2.4, item 3; RFC 7252 §11.3).
     /// Without it, each datagram of a source is answered with at most three times its bytes of UDP
     /// payload.
@@ -131,7 +124,6 @@ impl Default for EndpointConfig {
             transfer_lifetime: Duration::from_secs(3_600),
             known_options: Vec::new(),
             response_limit: None,
-            pace_repeats: false,
             source_validation: SourceValidation::Ping,
             observer_checks: Some(ObserverChecks { first: ObserverChecks::FIRST, every: ObserverChecks::EVERY }),
             multicast: None,

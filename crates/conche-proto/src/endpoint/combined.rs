@@ -10,8 +10,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use super::Endpoint;
 use super::receive::Arrival;
-use super::{Endpoint, Known};
 use crate::PeerKey;
 use crate::codec::{Body, BuildError, Code, Message, OptionNumber, OwnedMessage, Type};
 use crate::oscore::{Context, ContextId, EndId, InsertError, kid_of};
@@ -28,13 +28,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Takes requests with the option EDHOC, of which the function is given message_3, and what adds a context: [`Context::agreed`],
     /// so that the request behind message_3 can be taken at once. Without this such requests are answered with 4.02.
     pub fn agree_on_keys(&mut self, agree: Box<Agree>) {
-        self.protection().agree = Some(agree);
+        self.protection_mut().agree = Some(agree);
     }
 
     /// Has the next request that is protected with a context bring this message_3. Until that is answered, the other end does not have
     /// the context: requests that overtake it are refused.
     pub fn send_message_3(&mut self, context: ContextId, message_3: Vec<u8>) {
-        self.protection().before.push((context, message_3));
+        self.protection_mut().before.push((context, message_3));
     }
 
     /// Bytes that the next request with a context has beside its protection.
@@ -47,7 +47,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// A protected request with what has to come before it.
     pub(super) fn with_message_3(&mut self, context: ContextId, body: Body) -> Result<Body, BuildError> {
-        let Some(protection) = Known::protection(&mut self.known) else { return Ok(body) };
+        let Some(protection) = self.protection.as_deref_mut() else { return Ok(body) };
         let Some(at) = protection.before.iter().position(|(of, _)| *of == context) else { return Ok(body) };
         let (_, mut payload) = protection.before.swap_remove(at);
         payload.extend_from_slice(body.payload_slice());
@@ -70,7 +70,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Adds the context that comes of a request's message_3; the rest is the request.
     fn agreed(&mut self, now: Instant, message: &Message<'_>) -> Result<OwnedMessage, (Code, Body)> {
-        let protection = Known::protection(&mut self.known);
+        let protection = self.protection.as_deref_mut();
         let both = protection.and_then(|protection| Some((protection.agree.as_mut()?, &mut protection.contexts)));
         let (agree, contexts) = both.ok_or((Code::BAD_OPTION, Body::EMPTY))?;
         let malformed = || (Code::BAD_REQUEST, Body::EMPTY);

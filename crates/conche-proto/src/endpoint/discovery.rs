@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use core::time::Duration;
 
-use super::{Endpoint, Known, RequestError};
+use super::{Endpoint, RequestError};
 use crate::PeerKey;
 use crate::codec::Token;
 use crate::config::EndpointConfig;
@@ -75,7 +75,7 @@ pub(super) enum Tried {
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// A random token for a request that `may_try` whether the peer understands a long one.
     pub(super) fn choose_token(&mut self, now: Instant, peer: u32, may_try: bool) -> Result<Chosen, RequestError> {
-        let known = match Known::discovery(&mut self.known) {
+        let known = match &mut self.discovery {
             None => Some(true),
             Some(discovery) => discovery.understands(now, self.peers.hash(&self.peers.get(peer).key)),
         };
@@ -95,7 +95,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         exchange.tries_token = false;
         let peer = exchange.peer;
         let hash = self.peers.hash(&self.peers.get(peer).key);
-        if let Some(discovery) = Known::discovery(&mut self.known) {
+        if let Some(discovery) = &mut self.discovery {
             *discovery.place(hash) = Found { hash, until: now + LIFETIME, understands };
         }
         let short = if understands { None } else { self.choose_token(now, peer, false).ok() };

@@ -43,7 +43,6 @@ mod gathering;
 mod group;
 mod handshake;
 mod inquiry;
-mod known;
 mod leaving;
 mod leisure;
 mod observation;
@@ -57,7 +56,6 @@ mod receive;
 mod refuse;
 #[cfg(feature = "oscore")]
 mod renewal;
-mod repeats;
 mod request;
 mod respond;
 mod sets;
@@ -100,11 +98,12 @@ use crate::peer::{ChooseController, ChoosePath, ControllerId, PathKey, PeerSnaps
 use crate::store::OnDemand;
 use conche_cc::group::Group;
 use conche_cc::{Controller, Instant};
+use discovery::Discovery;
 use inquiry::Inquiries;
-use known::Known;
 use leisure::Leisure;
 use outbox::{Outbox, Source};
-use repeats::Repeats;
+#[cfg(feature = "oscore")]
+use protection::Protection;
 use sets::Sets;
 use streams::Parts;
 use validation::Validation;
@@ -155,7 +154,11 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     /// How the application groups sources.
     sources: Option<Box<Sources<P>>>,
     limiters: Option<Box<Limiters>>,
-    known: Option<Box<Known<P>>>,
+    /// Which peers understand long tokens, if the configured tokens are long.
+    discovery: Option<Box<Discovery>>,
+    /// Security contexts, created with the first one.
+    #[cfg(feature = "oscore")]
+    protection: Option<Box<Protection>>,
     /// Created when the first source has to prove its address.
     validation: Option<Box<Validation<P>>>,
     /// Memory of the requests on their way to the application. Responses come one by one and have their own.
@@ -202,13 +205,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let mut random = ChaCha8Rng::from_seed(seed);
         let [hash, peers_hash] = [Keyed::new(&mut random), Keyed::new(&mut random)];
         let (limits, times) = (&config.limits, config.times());
-        let known = Known::of(&config).map(Box::new);
+        let discovery = Discovery::of(&config).map(Box::new);
         Ok(Self {
             random,
             hash,
             sources: None,
             limiters: config.response_limit.map(|limit| Box::new(Limiters::of_requests(limit))),
-            known,
+            discovery,
+            #[cfg(feature = "oscore")]
+            protection: None,
             validation: None,
             requests: MessagePool::new(),
             received: OnDemand::new(config.clone()),
@@ -353,8 +358,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.exchange_due(now, index);
         } else if let Some(request) = self.incoming.due(now) {
             self.piggybacking_over(now, request);
-        } else if let Some(repeat) = Known::repeats(&mut self.known).and_then(|repeats| repeats.pop_due(now)) {
-            self.outbox.push_back(repeat.into());
         } else if self.ping_due(now) || self.leisure_over(now) || self.stream_expired(now) || self.upload_due(now) {
             // Done.
         } else if let Some(due) = self.subscriptions.made().and_then(|made| made.pop_due(now)) {
@@ -389,14 +392,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             next_purge,
             self.purge_bodies(now),
             self.sets.as_ref().and_then(|sets| sets.next_due()),
-            self.repeats().and_then(Repeats::next_due),
             self.validation.as_ref().and_then(|validation| validation.next_due()),
         ];
         next.into_iter().fold(self.exchanges.next_due(), earlier)
-    }
-
-    fn repeats(&self) -> Option<&Repeats<P>> {
-        self.known.as_ref()?.repeats.as_ref()
     }
 
     /// Forgets what was learnt of a peer, as if it had never been used; what others of its path have found out, if that is
@@ -404,10 +402,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub fn reset_path(&mut self, now: Instant, peer: &P) {
         if let Some(index) = self.peers.peek(peer) {
             self.peers.reset(now, index);
-        }
-        if let Some(repeats) = Known::repeats(&mut self.known) {
-            let held = repeats.forget(self.peers.hash(peer));
-            held.into_iter().for_each(|held| self.outbox.push_back(held.into()));
         }
     }
 
@@ -482,8 +476,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// found a way to make keys collide.
     #[must_use]
     pub fn lookup_steps(&self) -> u64 {
-        let repeats = self.repeats().map_or(0, Repeats::steps);
-        self.peers.steps() + self.exchanges.steps() + self.received.steps() + repeats
+        self.peers.steps() + self.exchanges.steps() + self.received.steps()
     }
 }
 

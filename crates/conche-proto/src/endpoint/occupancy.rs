@@ -1,7 +1,6 @@
 //! [`Occupancy`]: how much an endpoint holds.
 
 use super::Endpoint;
-use super::repeats::Repeats;
 use crate::PeerKey;
 use conche_cc::Controller;
 
@@ -9,10 +8,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// What the endpoint holds, to watch that it stays bounded.
     #[must_use]
     pub fn occupancy(&self) -> Occupancy {
-        let held_repeats = self.repeats().map_or(0, Repeats::held);
         Occupancy {
-            held_repeats,
-            paced_peers: self.repeats().map_or(0, Repeats::len),
             peers: self.peers.len(),
             exchanges: self.exchanges.len(),
             queued: self.exchanges.queued(),
@@ -28,8 +24,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 + self.leisure.len()
                 + self.subscriptions.timers()
                 + self.observers.timers()
-                + self.validation.as_ref().map_or(0, |validation| validation.pinged())
-                + held_repeats,
+                + self.validation.as_ref().map_or(0, |validation| validation.pinged()),
             transfers: self.exchanges.transfers(),
             assemblies: self.parts.assemblies.contexts().len() + self.sets.as_ref().map_or(0, |sets| sets.len()),
             representations: self.representations.contexts().len(),
@@ -65,10 +60,6 @@ pub struct Occupancy {
     /// Responses to requests that came to a group, which wait for their time; with `incoming` within
     /// [`Limits::incoming`](crate::Limits) too.
     pub at_leisure: usize,
-    /// Answers to duplicates that wait for their time ([`EndpointConfig::pace_repeats`](crate::EndpointConfig::pace_repeats)).
-    pub held_repeats: usize,
-    /// Peers whose answers to duplicates may have to wait, within [`Limits::paced_peers`](crate::Limits::paced_peers).
-    pub paced_peers: usize,
     /// Observers.
     pub observers: usize,
     /// Subscriptions of our own.

@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::net::IpAddr;
 
-use super::repeats::Repeat;
 use crate::codec::{Body, Code, Encoder, MessageId, Token, Type, encode_empty, encode_to_vec};
 use crate::exchange::ExchangeId;
 use crate::message::{Deduplication, Remembered, Reply};
@@ -39,12 +38,6 @@ impl<P> Departure<P> {
             }
             Reply::EmptyAck | Reply::Silence | Reply::Pending => Self::Empty { to, ty: Type::Acknowledgement, id },
         }
-    }
-}
-
-impl<P> From<Repeat<P>> for Departure<P> {
-    fn from(Repeat { to, id, remembered }: Repeat<P>) -> Self {
-        Self::Remembered { to, id, remembered }
     }
 }
 

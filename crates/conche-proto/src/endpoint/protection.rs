@@ -25,7 +25,7 @@ use rand_core::RngCore;
 use super::combined::Agree;
 use super::outbox::Source;
 use super::receive::Arrival;
-use super::{Endpoint, Event, Known, RequestError};
+use super::{Endpoint, Event, RequestError};
 use crate::PeerKey;
 use crate::codec::{Body, Code, Message, MessagePool, OptionNumber, Overhead, OwnedMessage, Type};
 use crate::exchange::{Failure, Opening, Request};
@@ -104,19 +104,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// # Errors
     /// If there is one already whose other end has the same name.
     pub fn add_context(&mut self, context: Context) -> Result<ContextId, InsertError> {
-        let id = self.protection().contexts.insert(context)?;
+        let id = self.protection_mut().contexts.insert(context)?;
         self.ask_to_reserve();
         Ok(id)
     }
 
-    /// What is shared with peers, from the first time on.
-    pub(super) fn protection(&mut self) -> &mut Protection {
+    /// Returns the protection state, created on first use.
+    pub(super) fn protection_mut(&mut self) -> &mut Protection {
         let random = &mut self.random;
-        let known = self.known.get_or_insert_with(|| Box::new(Known::NOTHING));
-        known.protection.get_or_insert_with(|| {
+        self.protection.get_or_insert_with(|| {
             let mut seed = [0; 32];
             random.fill_bytes(&mut seed);
-            Protection { contexts: Contexts::new(usize::MAX, seed), refused: 0, agree: None, before: Vec::new() }
+            let contexts = Contexts::new(usize::MAX, seed);
+            Box::new(Protection { contexts, refused: 0, agree: None, before: Vec::new() })
         })
     }
 
@@ -124,7 +124,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// [window](Context::window). What comes for it and what would be protected with it fails from now on; who observes with
     /// it is gone when there is something new.
     pub fn remove_context(&mut self, id: ContextId) -> Option<Context> {
-        let protection = Known::protection(&mut self.known)?;
+        let protection = self.protection.as_deref_mut()?;
         protection.before.retain(|(context, _)| *context != id);
         protection.contexts.remove(id)
     }
@@ -149,7 +149,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// What [`Event::Reserve`] asked for is stored, so that it will survive a power cut.
     pub fn reserved(&mut self, reserve: Reserve) {
-        if let Some(protection) = Known::protection(&mut self.known) {
+        if let Some(protection) = self.protection.as_deref_mut() {
             protection.contexts.reserved(reserve);
             self.ask_to_reserve();
         }
@@ -157,7 +157,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// What [`Event::Reserve`] asked for could not be stored: it is asked for again when the context is used next.
     pub fn not_reserved(&mut self, context: ContextId) {
-        if let Some(protection) = Known::protection(&mut self.known) {
+        if let Some(protection) = self.protection.as_deref_mut() {
             protection.contexts.not_reserved(context);
         }
     }
@@ -165,7 +165,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// No request can be protected with this context before [`Event::Reserve`] is answered, since all numbers that are stored as used were. It
     /// is announced again if it could not be stored.
     pub fn waits_for_numbers(&mut self, context: ContextId) -> bool {
-        let Some(protection) = Known::protection(&mut self.known) else { return false };
+        let Some(protection) = self.protection.as_deref_mut() else { return false };
         let waits = protection.contexts.waits_for_numbers(context);
         self.ask_to_reserve();
         waits
@@ -194,18 +194,18 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// What is shared with peers, where anything is.
     #[inline]
     pub(super) fn protected(&self) -> Option<&Protection> {
-        self.known.as_ref()?.protection.as_ref()
+        self.protection.as_deref()
     }
 
     pub(super) fn count_refused(&mut self) {
-        if let Some(protection) = Known::protection(&mut self.known) {
+        if let Some(protection) = self.protection.as_deref_mut() {
             protection.refused += 1;
         }
     }
 
     pub(super) fn ask_to_reserve(&mut self) {
         while let Some(reserve) =
-            Known::protection(&mut self.known).and_then(|protection| protection.contexts.poll_reserve())
+            self.protection.as_deref_mut().and_then(|protection| protection.contexts.poll_reserve())
         {
             self.announce(Event::Reserve(reserve));
         }
@@ -257,7 +257,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         context: ContextId,
         (code, body): &(Code, Body),
     ) -> Result<(Binding, (Code, Body)), ProtectError> {
-        let protection = Known::protection(&mut self.known).ok_or(ProtectError::UnknownContext)?;
+        let protection = self.protection.as_deref_mut().ok_or(ProtectError::UnknownContext)?;
         let protected = protection.contexts.protect_request(context, *code, body);
         self.ask_to_reserve();
         let Protected { code, body, binding } = protected?;
@@ -279,7 +279,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         (code, body): (Code, &Body),
     ) -> Option<(Code, Body)> {
         let Some(binding) = security.binding() else { return Some((code, body.clone())) };
-        let protected = Known::protection(&mut self.known)?.contexts.protect_response(binding, code, body);
+        let protected = self.protection.as_deref_mut()?.contexts.protect_response(binding, code, body);
         self.ask_to_reserve();
         let protected = protected.ok()?;
         let fits = overhead.fits(&protected.body, self.config.limits.message_bytes);
@@ -307,7 +307,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if message.option(OptionNumber::EDHOC).is_some() {
             return self.receive_combined(now, arrival, message);
         }
-        let Some(protection) = Known::protection(&mut self.known) else { return };
+        let Some(protection) = self.protection.as_deref_mut() else { return };
         match protection.contexts.unprotect_request(now, message, &mut self.requests) {
             Ok(unprotected) => {
                 let (inner, security) = (unprotected.message, Security::by(unprotected.binding));
@@ -345,7 +345,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// What came in answer to a protected request.
     fn unprotected(&mut self, index: u32, message: &Message<'_>) -> Response {
         let binding = self.exchanges.get_mut(index).security.binding_mut();
-        let inner = Self::open_with(&mut self.known, binding, message, &mut self.requests);
+        let inner = Self::open_with(self.protection.as_deref_mut(), binding, message, &mut self.requests);
         match inner {
             Ok(inner) => Response::Inner(inner),
             Err(Refused::Renewed) => Response::Again,
@@ -363,13 +363,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     fn open_with(
-        known: &mut Option<Box<Known<P>>>,
+        protection: Option<&mut Protection>,
         binding: Option<&mut Binding>,
         message: &Message<'_>,
         pool: &mut MessagePool,
     ) -> Result<OwnedMessage, Refused> {
         message.option(OptionNumber::OSCORE).ok_or(Refused::Malformed)?;
-        let (protection, binding) = Known::protection(known).zip(binding).ok_or(Refused::UnknownContext)?;
+        let (protection, binding) = protection.zip(binding).ok_or(Refused::UnknownContext)?;
         let unprotected = protection.contexts.unprotect_response(binding, message, pool);
         unprotected.map(|unprotected| unprotected.message)
     }
@@ -459,7 +459,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let found = self.subscriptions.get_mut(subscription);
         let registering = found.exchange.filter(|&id| self.exchanges.live(id).is_some());
         let binding = found.security.binding_mut();
-        match (Self::open_with(&mut self.known, binding, message, &mut self.requests), registering) {
+        match (Self::open_with(self.protection.as_deref_mut(), binding, message, &mut self.requests), registering) {
             (Ok(inner), _) => self.receive_notification(now, source, what, subscription, &inner.view()),
             (Err(_), Some(id)) => self.receive_protected_separately(now, (source, what), id.index, message),
             (Err(_), None) => self.count_refused(),

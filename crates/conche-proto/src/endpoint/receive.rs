@@ -6,7 +6,7 @@ use super::bodies::Whole;
 use super::discovery::Tried;
 use super::options::Said;
 use super::outbox::{Source, encoded};
-use super::{Datagram, Endpoint, Event, Known};
+use super::{Datagram, Endpoint, Event};
 use crate::PeerKey;
 use crate::blockwise::Full;
 use crate::blockwise::sets::lists_missing_blocks;
@@ -15,7 +15,7 @@ use crate::config::SourceValidation;
 use crate::exchange::{ExchangeId, Failure, Purpose, State};
 use crate::hash::{Fingerprint, Keyed};
 use crate::incoming::{Came, RequestId, ResponseRules, Waiting};
-use crate::message::{Deduplication, Received, Remembered, Reply};
+use crate::message::{Received, Remembered, Reply};
 use crate::security::Security;
 use crate::shares::Group;
 use crate::store::Number;
@@ -193,18 +193,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         if let Some(remembered) = self.received.find(now, what) {
-            return self.receive_copy(now, (source, hash), message, remembered, allowance);
+            return self.receive_copy(source, message, remembered, allowance);
         }
         if message.ty() == Type::NonConfirmable && peer.is_some_and(|peer| self.lacks_ids(now, peer, message)) {
             self.stats.overloaded += 1;
             return;
-        }
-        if message.ty() == Type::Confirmable
-            && let Some(repeats) = Known::repeats(&mut self.known)
-        {
-            let (spared, early) = repeats.next_request(now, hash, what.message);
-            self.stats.spared_repeats += u64::from(spared);
-            early.into_iter().for_each(|early| self.outbox.push_back(early.into()));
         }
         let came = if message.ty() == Type::Confirmable { Came::Confirmable } else { Came::NonConfirmable };
         let (group, security) = (self.group_of(&source.from, hash), Security::PLAIN);
@@ -322,16 +315,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// leave, leaves all the same.
     #[inline]
     pub(super) fn remember(&mut self, now: Instant, received: Received, reply: Reply) -> Option<Remembered> {
-        let keep = |received: &Deduplication| {
-            // What may be forgotten cannot be held. Each of them took a datagram of its own to be held.
-            if let Some(repeats) = Known::repeats(&mut self.known) {
-                while let Some(repeat) = repeats.pop(now, Instant::FAR_FUTURE) {
-                    self.outbox.push_back(repeat.into());
-                }
-            }
-            self.outbox.keep(received);
-        };
-        self.received.insert(now, received, reply, keep).ok()
+        self.received.insert(now, received, reply, |received| self.outbox.keep(received)).ok()
     }
 
     fn receive_separate_response(
@@ -351,7 +335,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         {
             // Perhaps it is a copy of nothing but has the ID of a request, whose answer is no shorter for that.
             let allowance = if validated { None } else { self.allowance(now, &source, hash, message) };
-            return self.receive_copy(now, (source, hash), message, remembered, allowance);
+            return self.receive_copy(source, message, remembered, allowance);
         }
         let found = peer.and_then(|peer| self.exchange_with_token(peer, &message.token()));
         let found = found.filter(|&index| !self.is_late_notification(index, message));

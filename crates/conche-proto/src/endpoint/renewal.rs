@@ -3,7 +3,7 @@
 use conche_cc::control::AckKind;
 use conche_cc::{Controller, Instant};
 
-use super::{Endpoint, Known};
+use super::Endpoint;
 use crate::PeerKey;
 use crate::codec::Code;
 use crate::exchange::Failure;
@@ -13,7 +13,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// The server may have lost keys that are derived anew, as it says with this code. `false` if they are not, or it does not.
     pub(super) fn lost_keys(&mut self, index: u32, code: Code) -> bool {
         let binding = self.exchanges.get(index).security.binding();
-        let protection = Known::protection(&mut self.known);
+        let protection = self.protection.as_deref_mut();
         let known = binding.zip(protection).filter(|_| code == Code::UNAUTHORIZED);
         known.is_some_and(|(binding, protection)| protection.contexts.lost(binding))
     }

@@ -2,7 +2,7 @@
 
 use super::outbox::{Departure, Source, encode, encoded};
 use super::validation::needs_proof;
-use super::{Endpoint, Known, RespondError, StreamEnd, SupersedeError};
+use super::{Endpoint, RespondError, StreamEnd, SupersedeError};
 use crate::PeerKey;
 use crate::codec::{Block, Body, Code, MessageId, OBSERVE_BYTES, OptionNumber, Overhead, Type};
 use crate::config::SourceValidation;
@@ -127,7 +127,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.respond_separately(now, (waiting, security), (peer, observer), response)
             }
             _ => {
-                self.piggyback(now, (waiting, security), &response);
+                self.piggyback((waiting, security), &response);
                 None
             }
         }
@@ -199,7 +199,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 let body = self.try_later();
                 let security = self.incoming.security(request).clone();
                 self.incoming.remove(request);
-                self.piggyback(now, (&waiting, &security), &Response::new(Code::SERVICE_UNAVAILABLE, body));
+                self.piggyback((&waiting, &security), &Response::new(Code::SERVICE_UNAVAILABLE, body));
             }
         }
     }
@@ -215,7 +215,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     #[inline]
-    fn piggyback(&mut self, now: Instant, (waiting, security): (&Waiting<P>, &Security), response: &Response) {
+    fn piggyback(&mut self, (waiting, security): (&Waiting<P>, &Security), response: &Response) {
         self.incoming.give_back(waiting.group, &waiting.token);
         let protected;
         let (code, body) = if security.is_plain() {
@@ -235,11 +235,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Some(length) => Reply::Short { length, bytes },
             None => Reply::Datagram(encoded(ty, *code, id, token, body)),
         };
-        if let Some(remembered) = waiting.remembered
-            && let Some(repeats) = Known::repeats(&mut self.known)
-        {
-            repeats.answered(now, self.peers.hash(&waiting.from), remembered.message());
-        }
         self.reply(waiting, reply);
     }
 

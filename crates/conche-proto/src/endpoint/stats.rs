@@ -22,10 +22,6 @@ pub struct Stats {
     pub requests_received: u64,
     /// Messages received again and answered from the table, or ignored.
     pub duplicates: u64,
-    /// Those of them that were not answered at once, as [`pace_repeats`](crate::EndpointConfig::pace_repeats) says.
-    pub held_repeats: u64,
-    /// Answers to those that never left, because the peer's next request showed that it had one.
-    pub spared_repeats: u64,
     /// Datagrams that are no CoAP message.
     pub malformed: u64,
     /// Responses, acknowledgements and resets that match nothing.
@@ -81,8 +77,6 @@ impl core::ops::AddAssign for Stats {
             timeouts,
             requests_received,
             duplicates,
-            held_repeats,
-            spared_repeats,
             malformed,
             unmatched,
             overloaded,
@@ -107,8 +101,6 @@ impl core::ops::AddAssign for Stats {
         self.timeouts += timeouts;
         self.requests_received += requests_received;
         self.duplicates += duplicates;
-        self.held_repeats += held_repeats;
-        self.spared_repeats += spared_repeats;
         self.malformed += malformed;
         self.unmatched += unmatched;
         self.overloaded += overloaded;

@@ -86,13 +86,6 @@ pub(crate) struct Remembered {
     message: [u32; 2],
 }
 
-impl Remembered {
-    /// Returns the value that identifies the message.
-    pub(crate) fn message(self) -> [u32; 2] {
-        self.message
-    }
-}
-
 /// The table is full, or the group has used its share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableFull;
@@ -270,14 +263,6 @@ impl Deduplication {
         let entry =
             self.entries.get(remembered.index.get()).filter(|entry| entry.what.message == remembered.message)?;
         Some(&entry.reply)
-    }
-
-    /// Returns the arrival time of a Confirmable message whose entry still exists, with a
-    /// resolution of about 1 ms.
-    pub(crate) fn arrived(&self, now: Instant, remembered: Remembered) -> Option<Instant> {
-        let entry =
-            self.entries.get(remembered.index.get()).filter(|entry| entry.what.message == remembered.message)?;
-        Some((entry.expires.from(now) - self.lifetimes[0]).min(now))
     }
 
     /// Replaces the reply of an entry; returns it if the entry no longer exists. For a

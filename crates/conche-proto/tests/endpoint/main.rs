@@ -24,7 +24,6 @@ mod oscore;
 mod paths;
 mod q_block;
 mod quiescence;
-mod repeats;
 #[path = "../common/replay.rs"]
 mod replay;
 mod rfc7252;

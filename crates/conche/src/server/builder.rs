@@ -97,33 +97,6 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Delays replies to duplicate requests of clients whose later requests showed that repeated
-    /// replies were spurious, because replies queue on the path.
-    ///
-    /// For servers whose responses share a thin link, such as to a site with many devices; see
-    /// [`EndpointConfig::pace_repeats`](crate::EndpointConfig::pace_repeats). A client that pauses
-    /// before its requests is sometimes misclassified. A lost reply to it is then repeated late, at
-    /// most by the time since the first reply. For a client with several outstanding requests, such
-    /// as a proxy, a delayed reply may be omitted although the first was lost, until a duplicate of
-    /// an earlier request arrives; the next duplicate is answered at once.
-    ///
-    /// [`config`](Self::config) overwrites this setting, so call it first.
-    ///
-    /// ```
-    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// use conche::Server;
-    /// use conche::server::get;
-    ///
-    /// let route = get(|| async { "23 C" });
-    /// let server = Server::builder().pace_repeats().route("/temperature", route).bind("[::]:5683").await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn pace_repeats(mut self) -> Self {
-        self.settings.config.pace_repeats = true;
-        self
-    }
-
     /// Sets the maximum number of waiting handlers, 1024 by default. Clients of one prefix (/16 for
     /// IPv4, /32 for IPv6) may use no more than the remaining slots, so half of all if no other
     /// client waits.

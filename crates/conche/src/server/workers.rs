@@ -201,7 +201,6 @@ fn share(limits: &Limits, count: usize) -> Limits {
         transfers,
         assembly_bytes,
         paths,
-        paced_peers,
         outputs,
     } = limits;
     let part = |whole: usize| whole.div_ceil(count);
@@ -232,7 +231,6 @@ fn share(limits: &Limits, count: usize) -> Limits {
         transfers: part(transfers),
         assembly_bytes: part(assembly_bytes).max(bodies),
         paths,
-        paced_peers: part(paced_peers),
         outputs,
     }
 }

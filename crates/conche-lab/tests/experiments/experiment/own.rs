@@ -141,14 +141,3 @@ fn a_download_over_tcp_is_no_slower_beside_temper_than_beside_linux() {
     let [temper, linux] = ["temper", "linux"].map(|scheme| of(&format!("{scheme}/100/14100"), "download_bit_per_s"));
     assert!(temper > 0.95 * linux, "{temper} bit/s, beside linux {linux}");
 }
-
-#[test]
-fn a_server_that_paces_repeats_helps_behind_a_queue_and_is_not_noticed_where_answers_get_lost() {
-    let of = own_scenario("patient-server.toml", &["temper", "linux"], &[]);
-    for scheme in ["temper", "linux"] {
-        let median = |cell: &str| of(&format!("{scheme}/{cell}"), "median_s");
-        let (at_once, paced) = (median("queue/at-once"), median("queue/paced"));
-        assert!(paced < 0.92 * at_once, "{scheme}: {paced} s instead of {at_once} s");
-        assert!((median("loss/paced") / median("loss/at-once") - 1.0).abs() < 0.02, "{scheme}");
-    }
-}

@@ -66,7 +66,6 @@ impl Drawn {
             group_requests: 2,
             group_responses: 3,
             paths: 2,
-            paced_peers: 2,
         };
         let config = EndpointConfig {
             response_timeout: bytes.choose(&[None, Some(Duration::from_secs(9))]),
@@ -175,7 +174,6 @@ impl Drawn {
         self.addresses = bytes.choose(&[0, 1, 3]);
         let switches = bytes.next();
         self.grouped = switches % 2 == 1;
-        config.pace_repeats = switches & 2 != 0;
     }
 
     fn bodies(&mut self, bytes: &mut Bytes<'_>) {

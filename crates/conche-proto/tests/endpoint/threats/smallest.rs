@@ -102,7 +102,6 @@ fn an_endpoint_with_the_least_of_everything_serves_one_request_after_the_other()
         transfers: 0,
         assembly_bytes: 0,
         paths: 1,
-        paced_peers: 1,
         outputs: 1,
     };
     let mut server = Direct::with_limits(limits);

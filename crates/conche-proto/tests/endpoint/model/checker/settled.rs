@@ -36,10 +36,7 @@ impl Checker {
         assert!(observers <= limits.observers && observers <= self.observers.len(), "{occupancy:?}");
         assert!(occupancy.subscriptions <= limits.subscriptions, "{occupancy:?}");
         assert_eq!(occupancy.subscriptions, self.subscriptions.len(), "{occupancy:?}");
-        let repeats = occupancy.held_repeats;
-        let paced = if self.config.pace_repeats { limits.paced_peers } else { 0 };
-        assert!(repeats <= occupancy.paced_peers && occupancy.paced_peers <= paced, "{occupancy:?}");
-        let timed = occupancy.exchanges + occupancy.incoming + occupancy.subscriptions + observers + repeats;
+        let timed = occupancy.exchanges + occupancy.incoming + occupancy.subscriptions + observers;
         let timed = timed + occupancy.awaiting_validation;
         assert!(occupancy.timers <= timed, "{occupancy:?}");
         assert_eq!(occupancy.outputs, 0, "{occupancy:?}");
