@@ -7,6 +7,7 @@ use ccm::aead::{AeadInOut, Key as RawKey, KeyInit, Nonce as RawNonce, Tag as Raw
 use ccm::consts::{U8, U13, U16};
 use ccm::{AeadCore, Ccm};
 use smallvec::SmallVec;
+use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
 use super::{Aead, EndId, PartialIv};
@@ -33,7 +34,7 @@ impl<const N: usize> Hidden<N> {
 
     /// Compares in constant time.
     pub(super) fn is(&self, other: &Self) -> bool {
-        self.0.iter().zip(&other.0).fold(0, |differs, (one, other)| differs | (one ^ other)) == 0
+        self.0.ct_eq(&other.0).into()
     }
 }
 
