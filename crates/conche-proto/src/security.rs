@@ -9,7 +9,13 @@ use alloc::boxed::Box;
 
 use crate::codec::{Body, Code};
 #[cfg(feature = "oscore")]
-use crate::oscore::{Binding, ContextId};
+use crate::oscore::Binding;
+#[cfg(feature = "oscore")]
+pub(crate) use crate::oscore::ContextId;
+
+/// A security context. There are none.
+#[cfg(not(feature = "oscore"))]
+pub(crate) type ContextId = core::convert::Infallible;
 
 /// Protection of a request and its responses, if any.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +59,11 @@ impl Security {
         0
     }
 
+    /// Returns `true` if both use the same context, or neither is protected.
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
+        self.context() == other.context()
+    }
+
     #[inline]
     pub(crate) fn response_bytes(&self) -> usize {
         if self.is_plain() { 0 } else { Self::RESPONSE_BYTES }
@@ -61,6 +72,11 @@ impl Security {
 
 #[cfg(not(feature = "oscore"))]
 impl Security {
+    #[inline]
+    pub(crate) const fn context(&self) -> Option<ContextId> {
+        None
+    }
+
     #[inline]
     pub(crate) const fn is_plain(&self) -> bool {
         true
@@ -74,11 +90,6 @@ impl Security {
     #[inline]
     pub(crate) const fn said(&self) -> Option<(Code, &Body)> {
         None
-    }
-
-    #[inline]
-    pub(crate) const fn is_as(&self, _: &Self) -> bool {
-        true
     }
 
     #[inline]
@@ -119,11 +130,6 @@ impl Security {
     #[inline]
     pub(crate) fn said(&self) -> Option<(Code, &Body)> {
         self.bound.as_ref()?.said.as_ref().map(|(code, body)| (*code, body))
-    }
-
-    /// Returns `true` if both use the same context, or neither is protected.
-    pub(crate) fn is_as(&self, other: &Self) -> bool {
-        self.context() == other.context()
     }
 
     #[inline]

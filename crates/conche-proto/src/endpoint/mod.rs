@@ -48,8 +48,9 @@ mod leisure;
 mod observation;
 mod occupancy;
 mod options;
-mod outbox;
 #[cfg(feature = "oscore")]
+mod oscore;
+mod outbox;
 mod protection;
 mod pushing;
 mod receive;
@@ -63,8 +64,6 @@ mod stats;
 mod streams;
 mod subscription;
 mod transfer;
-#[cfg(not(feature = "oscore"))]
-mod unprotected;
 mod uploads;
 mod validation;
 
@@ -84,6 +83,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use smallvec::SmallVec;
 
+#[cfg(feature = "oscore")]
+use self::oscore::Protection;
 use crate::PeerKey;
 use crate::blockwise::Representations;
 use crate::codec::MessagePool;
@@ -102,8 +103,6 @@ use discovery::Discovery;
 use inquiry::Inquiries;
 use leisure::Leisure;
 use outbox::{Outbox, Source};
-#[cfg(feature = "oscore")]
-use protection::Protection;
 use sets::Sets;
 use streams::Parts;
 use validation::Validation;

@@ -57,10 +57,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Stands for how a request is protected: what came for one context is nothing to another, nor to who has none.
     #[inline]
     fn secured(&self, security: &Security) -> u64 {
-        #[cfg(feature = "oscore")]
-        return security.context().map_or(0, |context| self.hash.hash(&context));
-        #[cfg(not(feature = "oscore"))]
-        return if security.is_plain() { 0 } else { 1 };
+        security.context().map_or(0, |context| self.hash.hash(&context))
     }
 
     /// Stands for code and options, without those that are [apart](Found::apart): the same for requests for blocks of

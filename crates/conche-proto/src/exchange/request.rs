@@ -3,8 +3,7 @@
 use core::time::Duration;
 
 use crate::codec::{Body, Code, Token};
-#[cfg(feature = "oscore")]
-use crate::oscore::ContextId;
+use crate::security::ContextId;
 
 /// A request to send.
 #[derive(Clone, Debug)]
@@ -98,6 +97,14 @@ impl Request {
     #[must_use]
     pub fn with_reliability(self, reliability: Reliability) -> Self {
         Self { reliability, ..self }
+    }
+
+    /// Returns the security context that the request is to be protected with.
+    pub(crate) fn context(&self) -> Option<ContextId> {
+        #[cfg(feature = "oscore")]
+        return self.security;
+        #[cfg(not(feature = "oscore"))]
+        return None;
     }
 
     /// Sets the security context.
