@@ -1,7 +1,7 @@
 //! FASOR: Fast-Slow Retransmission Timeout and Congestion Control.
 //!
-//! Source: draft-ietf-core-fasor. FASOR has two timers. The fast one, TCP's estimator without the 1
-//! s floor, recovers from losses of a noisy link. The slow one, 1.5 times the duration of an
+//! Source: draft-ietf-core-fasor. FASOR has two timers. The fast one, TCP's estimator without its
+//! floor of 1 s, recovers from losses of a noisy link. The slow one, 1.5 times the duration of an
 //! ambiguous exchange, lets a full queue drain. A state machine selects their order in an exchange:
 //!
 //! | phase | timers of the exchange |
@@ -212,16 +212,11 @@ impl RtoRule for Fasor {
         self.bounded(first)
     }
 
-    fn next_timeout(
-        &self,
-        _peer: &mut FasorPeer,
-        exchange: &mut FasorExchange,
-        current: Micros,
-        _sent: &Sent,
-    ) -> Micros {
+    fn next_timeout(&self, _peer: &mut Self::Peer, exchange: &mut FasorExchange, current: Micros, _: &Sent) -> Micros {
         let doubled = current.times(2);
         let next = match exchange.phase {
             FasorPhase::Fast => doubled,
+            // Continues as SLOW-FAST, with max(SLOW, 2F) and 2F.
             FasorPhase::FastSlowFast => {
                 let slow = exchange.other;
                 *exchange = FasorExchange { phase: FasorPhase::SlowFast, other: doubled };

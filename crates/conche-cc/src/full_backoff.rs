@@ -237,13 +237,7 @@ impl RtoRule for CocoaFullBackoff {
         self.cocoa.start(&mut peer.cocoa, factor, sent, first)
     }
 
-    fn next_timeout(
-        &self,
-        peer: &mut CocoaFullBackoffPeer,
-        factor: &mut FrozenFactor,
-        current: Micros,
-        sent: &Sent,
-    ) -> Micros {
+    fn next_timeout(&self, peer: &mut Self::Peer, factor: &mut FrozenFactor, current: Micros, sent: &Sent) -> Micros {
         self.cocoa.next_timeout(&mut peer.cocoa, factor, current, sent)
     }
 

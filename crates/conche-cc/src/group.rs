@@ -41,7 +41,7 @@ pub struct Group {
     source: Source,
     path: PathState,
     heard: Instant,
-    shorter: ShortSamples,
+    short: ShortSamples,
 }
 
 /// The peers whose exchanges make up the state of a path.
@@ -84,7 +84,7 @@ impl Group {
     /// Returns a path without state.
     #[must_use]
     pub fn new(now: Instant) -> Self {
-        Self { source: Source::None, path: PathState::default(), heard: now, shorter: ShortSamples::default() }
+        Self { source: Source::None, path: PathState::default(), heard: now, short: ShortSamples::default() }
     }
 
     /// Returns a path with stored state, last updated at `heard`. `copies` is the mean number of
@@ -137,14 +137,14 @@ impl Group {
     fn reset_after_short_samples(&mut self, rtt: Micros, now: Instant) {
         let srtt = self.path.estimator.srtt().unwrap_or_default();
         if rtt >= srtt.shifted(1) {
-            self.shorter = ShortSamples::default();
+            self.short = ShortSamples::default();
             return;
         }
-        self.shorter = ShortSamples { count: self.shorter.count + 1, longest: self.shorter.longest.max(rtt) };
-        if self.shorter.count >= SHORT_SAMPLES_TO_RESET {
+        self.short = ShortSamples { count: self.short.count + 1, longest: self.short.longest.max(rtt) };
+        if self.short.count >= SHORT_SAMPLES_TO_RESET {
             self.path = PathState::default();
-            self.path.sample(self.shorter.longest, now);
-            self.shorter = ShortSamples::default();
+            self.path.sample(self.short.longest, now);
+            self.short = ShortSamples::default();
         }
     }
 

@@ -159,13 +159,7 @@ impl RtoRule for Linux {
         backoff.first(self.estimate(peer), peer.exponent, self.cap())
     }
 
-    fn next_timeout(
-        &self,
-        peer: &mut LinuxPeer,
-        backoff: &mut CarriedBackoff,
-        current: Micros,
-        _sent: &Sent,
-    ) -> Micros {
+    fn next_timeout(&self, peer: &mut Self::Peer, backoff: &mut CarriedBackoff, current: Micros, _: &Sent) -> Micros {
         backoff.next(current, &mut peer.exponent, self.cap())
     }
 

@@ -35,7 +35,7 @@ pub struct PathState {
     pub(crate) retransmissions: MeanRetransmissions,
 }
 
-/// Window of the minimum round-trip time, which covers one or two windows: routes change.
+/// Length of a window. The minimum round-trip time covers one or two, since routes change.
 const WINDOW_MS: u32 = 300_000;
 /// The count of samples alternates from here on.
 const SETTLED: u8 = 4;

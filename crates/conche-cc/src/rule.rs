@@ -89,8 +89,9 @@ pub trait RtoRule {
     /// Returns the state of a destination without any sample.
     fn new_peer(&self, now: Instant) -> Self::Peer;
 
-    /// Applies the ageing of idle state that is due. The other methods follow a call with the same
-    /// time, except [`next_timeout`](Self::next_timeout) and [`on_failure`](Self::on_failure).
+    /// Applies the ageing of idle state that is due. It precedes
+    /// [`first_timeout`](Self::first_timeout), [`on_ack`](Self::on_ack), and
+    /// [`rto`](Self::rto) unless that is for logs.
     fn age(&self, _peer: &mut Self::Peer, _now: Instant) {}
 
     /// Returns the timeout that a new exchange would start from, before randomisation.

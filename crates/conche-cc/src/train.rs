@@ -7,9 +7,9 @@
 //!
 //! - The first train has ten messages per two measured round trips, or per RTO if that is faster:
 //!   half of the rate that RFC 9177 allows with its defaults, evenly spaced.
-//! - A train whose delivery took no longer than its transmission raises the rate: to twice until
-//!   the first queue, to 9/8 afterwards.
-//! - After a train whose delivery took longer, the next leaves at the rate of that delivery.
+//! - A delivery that took at most 9/8 of the transmission raises the rate: to twice until the first
+//!   queue, to 9/8 afterwards.
+//! - After a longer delivery, the next train leaves at the rate of that delivery.
 //! - A train that lost more than a sixteenth of its messages, and more than one, reduces the rate
 //!   by the share of the loss.
 //! - The minimum rate is ten messages per RTO, which grows when the controller backs off.
@@ -48,9 +48,9 @@ pub struct Train {
     round_trip: Option<Micros>,
     /// Zero before the first train.
     rate: BytesPerSecond,
-    /// There was a queue or loss.
+    /// There was a queue, or a train with much loss.
     settled: bool,
-    /// Minimum time from a train's last message to its acknowledgement, and its date.
+    /// Minimum time from a train's last message to its acknowledgement, and when it was measured.
     rtt: Option<(Micros, Instant)>,
     first: Instant,
     last: Instant,

@@ -198,13 +198,7 @@ impl RtoRule for Rfc6298 {
         backoff.first(self.estimate(peer), peer.exponent, self.cap())
     }
 
-    fn next_timeout(
-        &self,
-        peer: &mut Rfc6298Peer,
-        backoff: &mut CarriedBackoff,
-        current: Micros,
-        _sent: &Sent,
-    ) -> Micros {
+    fn next_timeout(&self, peer: &mut Self::Peer, backoff: &mut CarriedBackoff, current: Micros, _: &Sent) -> Micros {
         backoff.next(current, &mut peer.exponent, self.cap())
     }
 

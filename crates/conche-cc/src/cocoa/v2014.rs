@@ -212,13 +212,7 @@ impl RtoRule for Cocoa2014 {
         factor.freeze(VariableBackoff::ETFA14, first).min(self.cap())
     }
 
-    fn next_timeout(
-        &self,
-        _peer: &mut Cocoa2014Peer,
-        factor: &mut FrozenFactor,
-        current: Micros,
-        _sent: &Sent,
-    ) -> Micros {
+    fn next_timeout(&self, _peer: &mut Self::Peer, factor: &mut FrozenFactor, current: Micros, _: &Sent) -> Micros {
         Vbf::Frozen.next(*factor, current, VariableBackoff::ETFA14, self.cap())
     }
 
