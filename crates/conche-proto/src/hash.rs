@@ -38,9 +38,9 @@ impl Keyed {
         hasher.finish()
     }
 
-    /// Returns the fingerprint of a received message: the hash `from` of the peer's address, the
-    /// hash `local` of the local address (0 if there is only one), and the message ID. Among 2^20
-    /// peers, two have messages that could be confused with a probability of 2^-25.
+    /// Returns the fingerprint of a message: the hash `from` of the peer's address, a hash `local` of
+    /// further parts of its identity, such as the local address (0 for none), and the message ID.
+    /// Among 2^20 peers, two have messages that could be confused with a probability of 2^-25.
     ///
     /// The sender chooses the ID but cannot know the value that it is added to. For one sender the
     /// function is a permutation; consecutive IDs do not cluster, as multiples of a constant would
@@ -96,8 +96,7 @@ const fn folded(number: u64, other: u64) -> u64 {
 /// The fingerprint of a received message; see [`Keyed::fingerprint`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
-    /// Half of the sender's hash. It separates senders whose other parts coincide, unless the
-    /// halves are equal as well.
+    /// Lower half of the sender's hash, to separate senders for which `message` coincides.
     from: u32,
     /// As two halves to avoid padding.
     pub(crate) message: [u32; 2],

@@ -100,8 +100,8 @@ impl ResponseRules {
 /// The claim of a response body to a place in the table of block-wise responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeping {
-    /// Stored if there is room. Otherwise the response is refused and the client repeats the
-    /// request, which is safe.
+    /// Stored if there is room. Otherwise the response is refused and the client repeats the request
+    /// later: its method is safe.
     IfRoom,
     /// A place is reserved.
     Reserved,
@@ -147,7 +147,7 @@ impl<P> Waiting<P> {
 #[derive(Debug)]
 struct Slot<P> {
     request: Waiting<P>,
-    /// Links in the list of requests without an ACK, in order of arrival.
+    /// Links in the list of Confirmable requests not acknowledged yet, in order of arrival.
     links: Links,
     separate_at: Instant,
 }
@@ -388,8 +388,8 @@ impl<P: Copy> Incoming<P> {
         &Security::PLAIN
     }
 
-    /// Takes a share for a response sent as a Q-Block body after its request was removed. It is
-    /// given back with the exchange.
+    /// Takes a share for a Q-Block response whose request is not in the table. It is given back with
+    /// the exchange.
     pub(crate) fn take_share(&mut self, group: Group, token: &Token) {
         self.shares.take(group, token.places());
     }

@@ -39,7 +39,7 @@ impl Outflow {
         Self { kept: payload, start: 0, complete: true, announced, told: false }
     }
 
-    /// Creates the start of a body.
+    /// Creates a body from its start; the rest is [supplied](Self::supply) later.
     pub(crate) fn beginning(payload: Bytes, announced: Option<u32>) -> Self {
         Self { kept: payload, start: 0, complete: false, announced, told: false }
     }

@@ -6,9 +6,9 @@
 use super::header::HEADER_LENGTH;
 use super::{Body, Message, Token};
 
-/// Longest encoding of a Block or Q-Block option, in bytes: two bytes of header, and the value. The
-/// second constant is that for Size1 and Size2.
+/// Longest encoding of a Block or Q-Block option, in bytes: two bytes of header, and the value.
 pub(crate) const BLOCK_BYTES: usize = 2 + 3;
+/// Longest encoding of Size1 or Size2, in bytes.
 pub(crate) const SIZE_BYTES: usize = 2 + 4;
 
 /// Longest encoding of Observe, in bytes: one byte of header, and a 24-bit number.

@@ -59,8 +59,7 @@ pub enum OptionDefault {
     Destination,
 }
 
-/// The messages that may have an option; in others it counts as unrecognised (RFC 7252
-/// §5.4).
+/// The messages that may have an option; in others it counts as unrecognised (RFC 7252 §5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionUse {

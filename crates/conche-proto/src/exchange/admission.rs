@@ -229,7 +229,7 @@ impl<C: Controller> Exchanges<C> {
         let name = exchange.id(index);
         let state = peers.get_mut(exchange.peer);
         state.occupy_slot(exchange.bytes);
-        // No message answers a handshake flight, so it needs no ID.
+        // No CoAP message answers a handshake flight, so it needs no ID.
         if exchange.purpose == Purpose::Handshake {
             return name;
         }

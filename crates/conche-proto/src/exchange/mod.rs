@@ -137,8 +137,8 @@ pub(crate) struct Exchange<C: Controller> {
     /// UDP payload and counted overhead, in bytes.
     pub(crate) bytes: u32,
     pub(crate) holds_slot: bool,
-    /// The path that the exchange counts on, until the first transmission is acknowledged or its
-    /// timeout.
+    /// The path that the exchange counts on, until its first transmission is acknowledged or times
+    /// out.
     pub(crate) path: Option<Number>,
     /// An Empty ACK arrived that was not trusted.
     pub(crate) doubtful_ack: bool,

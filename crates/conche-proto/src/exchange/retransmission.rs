@@ -75,7 +75,8 @@ impl<C: Controller> Exchanges<C> {
         exchange.state = State::AwaitingAck;
         exchange.state_until = now + timeout;
         if exchange.confirmable {
-            // Without an acknowledgement no answer is expected later (RFC 7252 §4.7).
+            // Without an acknowledgement, no answer is expected after EXCHANGE_LIFETIME (RFC 7252
+            // §4.7).
             exchange.state_until = exchange.state_until.min(exchange.sent[0] + self.config.times().exchange_lifetime);
             peer.sent_confirmable(now, exchange.bytes, exchange.may_confirm);
         } else {

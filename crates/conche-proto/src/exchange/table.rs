@@ -344,7 +344,7 @@ impl<C: Controller> Exchanges<C> {
         self.requests
     }
 
-    /// Returns how many of these wait for admission.
+    /// Returns the number of requests, pings and handshakes that wait for admission.
     pub(crate) fn queued_requests(&self) -> usize {
         self.queued_requests
     }

@@ -90,7 +90,8 @@ pub(crate) struct Remembered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableFull;
 
-/// The queues per lifetime: within a queue the oldest entry expires first.
+/// The two queues of each lifetime. Entries of a queue live equally long, so that the oldest
+/// expires first.
 #[derive(Clone, Copy)]
 enum Queue {
     /// Never evicted.

@@ -2,10 +2,10 @@
 //! EXCHANGE_LIFETIME (RFC 7252 §4.4).
 //!
 //! Exact bookkeeping would need a time for each of 65 536 IDs. Instead, one time is kept per block
-//! of 1024 IDs, and only for peers that used up a block: the time of use of its last ID. A
-//! block is reused one lifetime later. The last block is reserved for [group requests](GROUP_IDS),
-//! which leaves 63. This limits the rate to (64 512 - 1024) / 247 s = 257 messages per second, 1.6
-//! % below the exact bound.
+//! of 1024 IDs, and only for peers that used up a block: the time of use of its last ID. A block is
+//! reused one lifetime later. The last block is reserved for [group requests](GROUP_IDS), which
+//! leaves 63. This limits the rate to (64 512 - 1024) / 247 s = 257 messages per second, 1.6 %
+//! below the exact bound.
 
 use alloc::boxed::Box;
 use core::ops::RangeInclusive;
@@ -40,8 +40,8 @@ impl NextId {
     }
 }
 
-/// Used message IDs of a peer: for each block, the time of use of its last ID; `None` until
-/// the first block is used up. Separate from [`NextId`] to avoid padding in the peer.
+/// Used message IDs of a peer: for each block, the time of use of its last ID; `None` until the
+/// first block is used up. Separate from [`NextId`] to avoid padding in the peer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UsedIds(Option<Box<[Option<Instant>; BLOCKS]>>);
 
@@ -56,8 +56,7 @@ impl UsedIds {
         (free > now).then_some(free)
     }
 
-    /// Returns when IDs beyond the current block are free; `None` if some are free
-    /// now.
+    /// Returns when IDs beyond the current block are free; `None` if some are free now.
     pub(crate) fn scarce_until(&self, next: NextId, now: Instant, lifetime: Duration) -> Option<Instant> {
         let following = (usize::from(next.0 / BLOCK) + 1) % BLOCKS;
         let free = (*self.0.as_ref()?)[following]? + lifetime;

@@ -78,7 +78,7 @@ pub(crate) struct Subscription {
     pub(crate) request: Content,
     pub(crate) reliability: Reliability,
     pub(crate) exchange: Option<ExchangeId>,
-    /// The newest notification; `None` before the first response.
+    /// Order of the newest notification; `None` until the server accepts the registration.
     pub(crate) newest: Option<Order>,
     pub(crate) in_sets: Option<InSets>,
     /// The exchange that receives a newer state.

@@ -16,7 +16,7 @@ pub(super) enum Output {
     CommonIv,
 }
 
-/// The HKDF output for a master secret, from which everything else is derived.
+/// The result of HKDF-Extract for a master secret, from which everything else is derived.
 pub(super) struct Material<'a> {
     credentials: &'a Credentials,
     extracted: Extracted,

@@ -63,7 +63,7 @@ impl<'a> OptionValue<'a> {
     /// Decodes an option value; `None` if it does not conform to RFC 8613 §6.1.
     pub(super) fn decode(value: &'a [u8]) -> Option<Self> {
         let Some((&flags, rest)) = value.split_first() else { return Some(Self::default()) };
-        // An empty flag byte must be omitted (§2).
+        // Without flags, the value must be empty (§2).
         if flags == 0 || flags & RESERVED != 0 {
             return None;
         }

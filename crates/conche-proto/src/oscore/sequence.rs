@@ -15,7 +15,7 @@ pub struct Reserve {
     pub up_to: u64,
 }
 
-/// Numbers below `next` may be used up; those below `reserved` may be used.
+/// Numbers below `next` may have been used; the others below `reserved` may be used.
 #[derive(Debug)]
 pub(super) struct Sequence {
     next: u64,

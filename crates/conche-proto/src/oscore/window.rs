@@ -4,8 +4,8 @@
 use alloc::vec::Vec;
 
 /// The stored part of a replay window: the largest received number, and which of the
-/// [`SIZE`](Self::SIZE) numbers up to it were received. All smaller numbers count as received. An
-/// active context has a larger window:
+/// [`SIZE`](Self::SIZE) numbers up to it were received. All smaller numbers count as received. The
+/// window of an active context has another size:
 /// [`Credentials::replay_window`](super::Credentials::replay_window).
 ///
 /// ```

@@ -18,7 +18,7 @@
 //! that delays its answers slows no other. If the quartile is less than half of the median, the
 //! peers do not share one queue: half of them are behind another bottleneck, or some are much
 //! closer. Then the window doubles, until each peer is limited by its own controller or a common
-//! queue makes the round trips similar (RFC 8382 applies the same test to the delays of flows).
+//! queue makes the round trips similar. (RFC 8382 also detects shared bottlenecks by delays.)
 //!
 //! All messages with an NSTART slot count, except responses and messages to a peer that did not
 //! answer its last one. A Non-confirmable message counts until its response or its controller's
@@ -88,7 +88,7 @@ impl Gate {
         self.outstanding < self.window
     }
 
-    /// Returns `true` without exchanges and waiting peers.
+    /// Returns `true` if no exchange is in progress and no peer waits.
     pub(super) fn is_idle(&self) -> bool {
         self.outstanding == 0 && !self.is_awaited()
     }

@@ -87,7 +87,8 @@ pub(crate) enum Fate {
     Unknown,
 }
 
-/// The kind of the list of idle paths, ordered by the time of their last news, oldest first.
+/// The kind of the list of idle paths: first those without state, then by the time of their last
+/// news, oldest first.
 struct Oldest;
 
 struct Path {

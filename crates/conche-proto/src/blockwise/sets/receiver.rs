@@ -199,6 +199,8 @@ impl Receiver {
         Reply::Nothing
     }
 
+    /// Returns at most `most` missing blocks, up to the end of the burst of the last received one,
+    /// in ascending order.
     pub(crate) fn missing(&self, most: usize) -> Vec<u32> {
         let behind = self.early.last_key_value().map_or(self.next, |(last, _)| *last);
         let end = self.shape.end_of_set(behind.max(self.next));
@@ -213,7 +215,8 @@ impl Receiver {
         if self.asked == 0 && !self.is_confirmable() && self.early.contains_key(&(end - 1)) {
             return self.last + (self.gap * 2).max(REORDERING).min(self.patience.non);
         }
-        // If a later block has arrived, the first one was in a lost acknowledgement.
+        // The first block is carried by an acknowledgement, which is not retransmitted: if only
+        // later blocks have arrived, it is lost.
         let repeated = self.is_confirmable() && self.next > 0;
         let patience = self.patience.non.saturating_mul(1 << self.asked.saturating_sub(1).min(16));
         // No message is retransmitted for longer than MAX_TRANSMIT_SPAN, regardless of the number

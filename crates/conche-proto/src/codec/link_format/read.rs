@@ -105,8 +105,8 @@ impl<'a> Link<'a> {
         self.attributes.clone()
     }
 
-    /// Returns the first attribute of this name; the RFC ignores further ones (RFC 8288 §3). Names
-    /// are case-insensitive.
+    /// Returns the first attribute of this name; further ones are ignored (RFC 8288 §3). Names are
+    /// case-insensitive.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<Attribute<'a>> {
         self.attributes().find(|attribute| attribute.name.eq_ignore_ascii_case(name))

@@ -14,7 +14,7 @@ fn server() -> Direct {
     server
 }
 
-/// One of five blocks of 16 bytes of a FETCH with this value of Observe.
+/// A block of a FETCH with this value of Observe: 16 bytes, or 5 in the last block.
 fn block(id: u16, token: &[u8], number: u8, more: bool, observe: Option<u8>) -> Vec<u8> {
     let observe: &[u8] = if observe == Some(1) { &[1] } else { &[] };
     let block1 = [number << 4 | u8::from(more) << 3];

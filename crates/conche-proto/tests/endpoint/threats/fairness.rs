@@ -199,7 +199,7 @@ fn hosts_that_ask_a_group_take_turns_and_each_leisure_has_one_response() {
         order.push(given.sent[0].0.to >> 16 & 0xff);
         assert_eq!(given.sent.len(), 1, "one response in each period");
     }
-    // The first observer of the first network has its turn before others arrive.
+    // The first host of the first network gets its leisure period before others send requests.
     assert_eq!(order, [1, 2, 1, 3, 1, 2, 1, 2, 1, 2, 1, 1, 1]);
     server.run_to_end();
 }
