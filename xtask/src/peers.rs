@@ -167,11 +167,9 @@ mod tests {
 
     #[test]
     fn what_does_not_exist_or_is_older_than_a_source_is_not_current() {
-        let project = Project::find().expect("a checkout");
-        let directory = project.target().join("interop-test");
-        fs::create_dir_all(&directory).expect("it can be made");
-        let [source, product] = ["source", "product"].map(|name| directory.join(name).to_string_lossy().into_owned());
-        let _ = fs::remove_file(&product);
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let file = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
+        let [source, product] = ["source", "product"].map(file);
         fs::write(&source, "").expect("it can be written");
         assert!(!is_current(&product, &[&source]));
         fs::write(&product, "").expect("it can be written");

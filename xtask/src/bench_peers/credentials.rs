@@ -119,7 +119,6 @@ fn text(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::project::Project;
 
     #[test]
     fn the_ends_of_a_pair_have_each_others_names_and_no_two_ends_the_same() {
@@ -140,9 +139,9 @@ mod tests {
 
     #[test]
     fn what_was_counted_before_is_gone() {
-        let directory = Project::find().expect("a checkout").target().join("bench-peers-test");
-        let written = || Credentials::write(Protection::Oscore, &directory).expect("they can be written");
-        let numbers = directory.join("credentials/clients/00/sequence.json");
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let written = || Credentials::write(Protection::Oscore, directory.path()).expect("they can be written");
+        let numbers = directory.path().join("credentials/clients/00/sequence.json");
         assert_eq!(written().of_generator().len(), 2 * usize::from(SOCKETS));
         fs::write(&numbers, "{}").expect("it can be written");
         written();
