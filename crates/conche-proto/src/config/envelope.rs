@@ -1,24 +1,25 @@
-//! [`Envelope`]: what holds around every controller.
+//! [`Envelope`]: bounds for the timeouts of every controller.
 
 use core::time::Duration;
 
 use super::ConfigError;
 
-/// A retransmission in the same instant would be a burst; a millisecond is the finest timer of any controller.
+/// The minimum timeout: retransmission in the same instant would be a burst, and a millisecond is
+/// the finest timer of any controller.
 const FINEST: Duration = Duration::from_millis(1);
 
-/// The safety envelope: what a controller, even a broken one, cannot break.
+/// The safety envelope: bounds that hold even for a broken controller.
 ///
-/// Two more walls are not settings: retransmissions stay inside MAX_TRANSMIT_SPAN, and an unresponsive peer gets
-/// Non-confirmable messages at PROBING_RATE only.
+/// Two further bounds are not settings: retransmissions stay within MAX_TRANSMIT_SPAN, and an
+/// unresponsive peer gets Non-confirmable messages only at PROBING_RATE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// No first timeout is shorter, whatever a fast or forged acknowledgement suggests. Default 100 ms.
+    /// Minimum initial timeout, even after a fast or forged acknowledgement. Default 100 ms.
     pub timeout_floor: Duration,
-    /// No timeout is longer. Default 60 s.
+    /// Maximum timeout. Default 60 s.
     pub timeout_cap: Duration,
-    /// Within an exchange no timeout is shorter than the one before it. FASOR's own series breaks this on purpose; with
-    /// `true` (the default) it is held all the same.
+    /// Within an exchange, no timeout is shorter than the previous one. FASOR's own series breaks
+    /// this rule on purpose; `true`, the default, enforces it nevertheless.
     pub monotonic_backoff: bool,
 }
 
@@ -33,8 +34,8 @@ impl Default for Envelope {
 }
 
 impl Envelope {
-    /// No floor and no order: what a controller answers is what happens, up to the cap. For scenarios of papers, which
-    /// measured the algorithms without an envelope.
+    /// Creates an envelope without floor and order: the controller's timeouts apply up to the cap.
+    /// For scenarios of papers that measured the algorithms without an envelope.
     #[must_use]
     pub fn open(timeout_cap: Duration) -> Self {
         Self { timeout_floor: Duration::ZERO, timeout_cap, monotonic_backoff: false }
@@ -45,7 +46,8 @@ impl Envelope {
         if cap < floor.max(FINEST) { Err(ConfigError::Envelope { floor, cap }) } else { Ok(()) }
     }
 
-    /// The timeout to arm where the controller wants `wanted`; `previous` is the one armed before in this exchange.
+    /// Returns the timeout to arm if the controller requests `wanted`; `previous` is the last
+    /// timeout armed in this exchange.
     #[must_use]
     #[inline]
     pub fn hold(&self, wanted: Duration, previous: Option<Duration>) -> Duration {

@@ -1,125 +1,130 @@
-//! [`Limits`]: a bound for everything that can grow.
+//! [`Limits`]: a limit for everything that can grow.
 
 use super::ConfigError;
 
-/// A bound for every table and queue that can grow; what exceeds one is refused with an error.
+/// Limits of all tables and queues; operations beyond them are refused with an error.
 ///
-/// No source can keep the others out of a table that peers fill. Sources count in
-/// [groups](crate::Endpoint::set_source_groups), and a group may hold no more than is free for all
-/// others: one that takes all it can get has half.
+/// No source can exclude others from a table that peers fill. Sources are counted in
+/// [groups](crate::Endpoint::set_source_groups). A group may hold at most as much as is free: a
+/// single greedy group gets half.
 ///
 /// | limit | filled by | when a share or the whole is used up |
 /// |---|---|---|
-/// | `peers` | peers with shares, and requests of ours | the peer that has been idle longest, for 255 s at least, makes room, or one that has not proven its address; else as for `incoming` |
-/// | `queue_per_peer`, `queue`, `exchanges`, `subscriptions` | the application | an error; what answers peers is bounded by their own limits |
-/// | `incoming` | peers, shares | 5.03 and Max-Age; a Non-confirmable request is dropped |
-/// | `group_requests` | peers, shares | the request is ignored; groups take turns with their responses |
-/// | `group_responses` | members of a group, a share for each of them | the response is dropped |
-/// | `observers` | peers, shares | an observer that has not [proven its presence](crate::ObserverChecks) makes room; else the request is answered without an observation |
+/// | `peers` | peers with shares, and own requests | evicts the peer that has been idle longest, for at least 255 s, or one that has not proven its address; otherwise as for `incoming` |
+/// | `queue_per_peer`, `queue`, `exchanges`, `subscriptions` | the application | an error; answers to peers have their own limits |
+/// | `incoming` | peers, shares | 5.03 with Max-Age; a Non-confirmable request is dropped |
+/// | `group_requests` | peers, shares | the request is ignored; groups of sources take turns with their responses |
+/// | `group_responses` | members of a group, a share for each | the response is dropped |
+/// | `observers` | peers, shares | evicts an observer that has not [proven its presence](crate::ObserverChecks); otherwise the request is answered without an observation |
 /// | `observers_per_host`, `observers_per_peer`, `topics`, `state_bytes` | peers, shares | the request is answered without an observation |
-/// | `deduplication_bytes` | peers, shares for requests that are not idempotent | 5.03; of idempotent ones the oldest is forgotten, and a copy is handled again |
-/// | `transfers`, `assembly_bytes` | peers, shares | finished and stale bodies make room, of the own group or larger ones; else 5.03 |
-/// | `transfers_per_peer` | one peer | its stale bodies and its oldest download make room; else 5.03 |
-/// | `paths` | peers | the path that was used least lately is forgotten |
-/// | `outputs` | the application, by not polling | nothing is taken in |
+/// | `deduplication_bytes` | peers, shares for non-idempotent requests | 5.03; for idempotent requests the oldest is evicted, and a duplicate of it is processed again |
+/// | `transfers`, `assembly_bytes` | peers, shares | evicts finished and stale bodies of the same group or larger ones; otherwise 5.03 |
+/// | `transfers_per_peer` | one peer | evicts its stale bodies and its oldest download; otherwise 5.03 |
+/// | `paths` | peers | evicts the least recently used path |
+/// | `outputs` | the application, by not polling | no input is accepted |
 ///
-/// Message IDs toward one peer are no limit of these, but can be used up too: see
+/// Message IDs toward a peer are not among these limits, but can also run out: see
 /// [`Stats::overloaded`](crate::Stats::overloaded).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Peers with congestion state or message IDs: those that we send to, and those whose requests
-    /// need a response of its own, for 255 s after their last use. No group of sources makes more
-    /// of them than are free for others. A source that has neither answered a message of this
-    /// endpoint nor been [validated](crate::EndpointConfig::source_validation) makes room for
-    /// others at any time.
+    /// Peers with congestion state or message IDs: destinations of this endpoint's messages, and
+    /// senders of requests that need a separate response, for 255 s after their last use. A group
+    /// of sources creates at most as many as are free. A source that has neither answered a message
+    /// of this endpoint nor been [validated](crate::EndpointConfig::source_validation) is evicted
+    /// for others at any time.
     pub peers: usize,
-    /// Messages that wait for admission to one peer: if there are as many, a further request or ping to it is refused. What is never
-    /// refused may wait beside them, as it may beside those of `queue`.
+    /// Messages that wait for admission to one peer; further requests and pings to it are refused.
+    /// Messages that are never refused may wait in addition, as for `queue`.
     pub queue_per_peer: usize,
-    /// Requests and pings that wait for admission, over all peers: if there are as many, a further one is refused. One that has begun is
-    /// not refused when its next message has to wait: the next block or set of its body or response, or the same request once more, by
-    /// Block1 and Block2 or with a token that its peer understands. It keeps its place among `exchanges`, so these bound how many
-    /// wait in all. Separate responses wait within `incoming`, and notifications within `observers`.
+    /// Requests and pings that wait for admission, over all peers; further ones are refused. A
+    /// request in progress is not refused when its next message must wait: the next block or burst
+    /// of its body or response, or its repetition with Block1 and Block2 or with a token that the
+    /// peer supports. It keeps its place in `exchanges`, which limits the total number of waiting
+    /// messages. Separate responses wait within `incoming`, and notifications within `observers`.
     pub queue: usize,
-    /// Requests and pings that are not over, queued ones included.
+    /// Live requests and pings, including queued ones.
     pub exchanges: usize,
-    /// Requests of peers that wait for a response, and separate responses that are not acknowledged yet: what is
-    /// admitted once is answered. When it is full, what arrives is answered with 5.03 and Max-Age. No group of sources
-    /// holds more of it than is free for others, so that a flood from one prefix leaves half of it.
+    /// Received requests that await a response, and separate responses not acknowledged yet. An
+    /// admitted request is always answered. When the table is full, new requests get 5.03 with
+    /// Max-Age. A group of sources holds at most as much as is free, so that a flood from one
+    /// prefix leaves half.
     pub incoming: usize,
-    /// Requests to groups that wait for their response, and responses to them that wait for their
-    /// time. Requests beyond are ignored. No group of sources holds more of it than is free for
-    /// others.
+    /// Received group requests that await their response, and responses to them that wait for their
+    /// time. Further requests are ignored. A group of sources holds at most as much as is free.
     ///
-    /// Each response takes a leisure of its own, 5 s by default, and groups of sources take turns:
-    /// a response leaves within two leisures, and one more for each other group that has responses
-    /// waiting. So the default of 16 bounds the delay to 85 s.
+    /// Each response takes its own leisure, 5 s by default, and groups of sources take turns: a
+    /// response leaves within two leisures, plus one for each other group with waiting responses.
+    /// The default of 16 thus limits the delay to 85 s.
     pub group_requests: usize,
-    /// Responses to one group request of ours that are delivered. No sender has more of them than
-    /// are left for others, so one that answers without end has half.
+    /// Delivered responses to one group request of this endpoint. A sender has at most as many as
+    /// are left, so that one that responds endlessly gets half.
     pub group_responses: usize,
-    /// Observers, over all topics (RFC 7641 §4.1). Beyond, observers make room that have not proven
-    /// their presence ([`ObserverChecks`](crate::ObserverChecks)), or a registration is answered
-    /// like a plain GET. No group of sources holds more of them than are free for others.
+    /// Observers, over all topics (RFC 7641 §4.1). When the table is full, observers that have not
+    /// proven their presence ([`ObserverChecks`](crate::ObserverChecks)) are evicted; otherwise a
+    /// registration is answered like a plain GET. A group of sources holds at most as many as are
+    /// free.
     pub observers: usize,
-    /// Observers of one host, on all of its ports and over all topics
+    /// Observers of one host, over all its ports and all topics
     /// ([`set_source_hosts`](crate::Endpoint::set_source_hosts)). The default is an eighth of
     /// `observers`: enough for a site behind one address, and too few for one host to fill the
     /// table.
     pub observers_per_host: usize,
-    /// Observers of one peer, over all topics. A Reset that matches nothing else is compared with each of them.
+    /// Observers of one peer, over all topics. An otherwise unmatched Reset is compared with each
+    /// of them.
     pub observers_per_peer: usize,
-    /// Topics that are observed ([`observe`](crate::Endpoint::observe)). The application makes a
-    /// state for each of them after a change. Beyond, a registration for another topic is answered
-    /// like a plain GET. No group of sources opens more of them than are free for others: one
-    /// prefix opens at most half, 8192 by default, and a server makes as many states within
-    /// seconds.
+    /// Observed topics ([`observe`](crate::Endpoint::observe)). The application creates a state for
+    /// each of them after a change. When the table is full, a registration for another topic is
+    /// answered like a plain GET. A group of sources opens at most as many as are free: one prefix
+    /// at most half, 8192 by default; a server creates as many states within seconds.
     pub topics: usize,
-    /// Bytes of the states that are kept for observers, one for each topic: the newest
-    /// notification, or the size of the first response. A registration beyond is answered like a
-    /// plain GET, and a larger state than there is room for is
-    /// [refused](crate::NotifyError::StatesFull). No group of sources has more bytes kept for
-    /// topics than are free for others. A topic counts for one of the groups that observe it.
+    /// Bytes of the states stored for observers, one per topic: the newest notification, or the
+    /// size of the first response. A registration beyond this limit is answered like a plain GET,
+    /// and a larger state than there is room for is [refused](crate::NotifyError::StatesFull). A
+    /// group of sources has at most as many bytes stored as are free. A topic is charged to one of
+    /// the groups that observe it.
     pub state_bytes: usize,
-    /// Subscriptions of our own, registrations on their way included.
+    /// Subscriptions of this endpoint, including registrations in progress.
     pub subscriptions: usize,
-    /// Bytes of the deduplication table, cached replies included. Each Confirmable request that waits for its response
-    /// takes `message_bytes` of them; an entry takes 68, a reply of up to 14 bytes included. 0: no
-    /// request is remembered, and what is not idempotent is refused.
+    /// Bytes of the deduplication table, including stored replies. Each Confirmable request that
+    /// awaits its response takes `message_bytes` of them; an entry takes 68 bytes, including a
+    /// reply of up to 14 bytes. 0: no request is remembered, and non-idempotent requests are
+    /// refused.
     ///
-    /// An entry stays for EXCHANGE_LIFETIME, 247 s. So the default of 64 MiB sustains some 4000 POSTs a second with short
-    /// replies, 1900 with replies of 60 bytes; beyond, they are refused with 5.03. No group of sources holds
-    /// more of it than is free for others: a flood of spoofed POSTs from one prefix takes half of these rates at most,
-    /// one from n prefixes n / (n + 1). Idempotent requests are always taken: the oldest of them make room, and no
-    /// more than three quarters become entries for their sake, so that replies have the rest.
+    /// An entry stays for EXCHANGE_LIFETIME, 247 s. The default of 64 MiB therefore sustains about
+    /// 4000 POSTs per second with short replies, and 1900 with replies of 60 bytes; beyond, they
+    /// are refused with 5.03. A group of sources holds at most as much as is free: a flood of
+    /// forged POSTs from one prefix takes at most half of these rates, one from n prefixes n / (n +
+    /// 1). Idempotent requests are always accepted: the oldest of them are evicted, and they use at
+    /// most three quarters of the table for entries, so that the rest is left for replies.
     pub deduplication_bytes: usize,
-    /// The largest message that is sent or accepted (RFC 7252 §4.6: 1152 for an unknown path MTU), at least 64.
+    /// Maximum message size sent or accepted, in bytes, at least 64 (RFC 7252 §4.6: 1152 for an
+    /// unknown path MTU).
     pub message_bytes: usize,
-    /// The largest body that is sent, received or put together from blocks (RFC 7959), at most 2^30. What fits into one message
-    /// is not concerned, nor are bodies that go [block by block](crate::Request::streamed) between endpoint and application.
+    /// Maximum size in bytes of a body that is sent, received or reassembled from blocks (RFC
+    /// 7959), at most 2^30. Does not apply to bodies that fit into one message, nor to
+    /// [streamed](crate::Request::streamed) ones.
     pub body_bytes: usize,
-    /// Uploads of one peer at the same time, and the same number of downloads, and of bodies that
-    /// go block by block between endpoint and application. An upload that the peer has left for 4.5
-    /// times ACK_TIMEOUT (9 s) makes room for another one, and its oldest download does at any
-    /// time.
+    /// Concurrent uploads of one peer, and the same number of downloads, and of streamed bodies. An
+    /// upload that the peer has left idle for 4.5 times ACK_TIMEOUT (9 s) is evicted for another
+    /// one; its oldest download is evicted at any time.
     pub transfers_per_peer: usize,
-    /// The same over all peers. No group of sources holds more than is free for others.
+    /// The same over all peers. A group of sources holds at most as many as are free.
     ///
-    /// A transfer in use makes no room for others, so each admitted one can finish. A response
-    /// makes room when its last block has left. So does a body that its client has left for 4.5
-    /// times ACK_TIMEOUT (9 s), or for twice ACK_TIMEOUT (4 s) if only the first block of a
-    /// response was asked for; but only for its own group of sources, or for one that holds less.
-    /// Beyond that, a first block of an upload is answered with 5.03 and Max-Age, and so is a safe
-    /// request if the last response to it was large, before the application sees it. If the size
-    /// was unknown, the response is replaced instead. Bodies that go block by block between
-    /// endpoint and application make no room before EXCHANGE_LIFETIME is over.
+    /// A transfer in use is not evicted, so that each admitted one can finish. A response can be
+    /// evicted after its last block. A body can be evicted after its client has left it idle for
+    /// 4.5 times ACK_TIMEOUT (9 s), or for twice ACK_TIMEOUT (4 s) if only the first block of a
+    /// response was requested, but only for its own group of sources or for one that holds less.
+    /// Otherwise the first block of an upload gets 5.03 with Max-Age, as does a safe request whose
+    /// last response was large, before the application receives it. If the size was unknown, the
+    /// response is replaced instead. Streamed bodies are not evicted before EXCHANGE_LIFETIME has
+    /// passed.
     pub transfers: usize,
-    /// Bytes of all uploads of peers, of all downloads of peers, and of all responses to us in
-    /// blocks: each of the three has this bound. Uploads and downloads follow the rules of
-    /// `transfers`.
+    /// Bytes of all uploads of peers, of all downloads of peers, and of all block-wise responses to
+    /// this endpoint: the limit applies to each of the three. Uploads and downloads follow the
+    /// rules of `transfers`.
     pub assembly_bytes: usize,
-    /// Paths whose peers [share](crate::Endpoint::share_paths) what they find out. The one that has not been heard of for longest makes
-    /// room.
+    /// Paths with [shared](crate::Endpoint::share_paths) state. The one without news for longest is
+    /// evicted.
     pub paths: usize,
     /// Outputs that wait to be polled.
     pub outputs: usize,
@@ -153,13 +158,13 @@ impl Default for Limits {
     }
 }
 
-/// So that every error the endpoint itself answers with fits, with a token of 8 bytes and a diagnostic payload.
+/// Room for every error response of the endpoint, with a token of 8 bytes and a diagnostic payload.
 const LEAST_MESSAGE: usize = 64;
 
-/// The largest UDP payload that a length field can name.
+/// The largest UDP payload.
 const MOST_MESSAGE: usize = 65_535;
 
-/// What 2^20 blocks of 1024 bytes can hold (RFC 7959 §2.2).
+/// The size of 2^20 blocks of 1024 bytes (RFC 7959 §2.2).
 const MOST_BODY: usize = 1 << 30;
 
 /// Places are numbered with 32 bits.
@@ -195,7 +200,8 @@ impl Limits {
         {
             return Err(ConfigError::Limit { limit, given, least, most });
         }
-        // Replies of a few Confirmable requests must fit, or each would make all others be forgotten.
+        // The replies of a few Confirmable requests must fit; otherwise each would evict all
+        // others.
         let least = 4 * (self.message_bytes + 128);
         if (1..least).contains(&self.deduplication_bytes) {
             let (limit, most) = ("deduplication_bytes, which is not 0,", u32::MAX as usize);

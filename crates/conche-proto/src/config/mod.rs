@@ -1,6 +1,6 @@
-//! How an endpoint is configured: the RFC's parameters, the safety envelope, and a bound for everything that can grow.
+//! Configuration of an endpoint: the parameters of the RFCs, the safety envelope, and limits.
 //!
-//! All of it is checked in one place, [`EndpointConfig::validate_with`], which every endpoint passes before it exists.
+//! [`EndpointConfig::validate_with`] checks all settings, before an endpoint is created.
 
 mod envelope;
 mod limits;
@@ -32,77 +32,82 @@ use crate::codec::{BlockSize, OptionNumber, Token};
 /// All settings of an [`Endpoint`](crate::Endpoint).
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
-    /// RFC 7252 §4.8.
+    /// Transmission parameters (RFC 7252 §4.8).
     pub transmission: TransmissionParameters,
-    /// What holds around every controller.
+    /// Bounds for the timeouts of every controller.
     pub envelope: Envelope,
-    /// Bounds of memory.
+    /// Limits of memory.
     pub limits: Limits,
-    /// How long a request may wait behind others for its turn before it fails with
+    /// Maximum time that a request waits behind others. Then it fails with
     /// [`Failure::QueueExpired`](crate::Failure::QueueExpired).
     pub queue_lifetime: Duration,
-    /// How long, from its submission, a request may wait whose turn has come, and that the controller or PROBING_RATE
-    /// holds back until a certain time, or that waits for its turn on its [path](crate::Endpoint::share_paths): a pause that somebody
-    /// decided on is no queue that stands still. Those behind it have `queue_lifetime`. `None`, the
-    /// default: `queue_lifetime` and EXCHANGE_LIFETIME of these parameters (307 s).
+    /// Maximum wait, from submission, of the request at the head of a queue while the controller or
+    /// PROBING_RATE delays it until a certain time, or while it waits for its turn on its
+    /// [path](crate::Endpoint::share_paths). `queue_lifetime` applies to the requests behind it.
+    /// `None`, the default: the sum of `queue_lifetime` and EXCHANGE_LIFETIME (307 s).
     pub longest_pause: Option<Duration>,
-    /// How long to wait for a separate response after the request was acknowledged. `None`, the default: EXCHANGE_LIFETIME
-    /// of these parameters (247 s).
+    /// Maximum wait for a separate response after the acknowledgement of the request. `None`, the
+    /// default: EXCHANGE_LIFETIME (247 s).
     pub response_timeout: Option<Duration>,
-    /// How long a response may take and still be piggybacked; then an Empty ACK goes out (RFC 7252 §5.2.2). It must stay
-    /// well below the peers' ACK_TIMEOUT.
+    /// Maximum delay of a piggybacked response; after it, an Empty ACK is sent (RFC 7252 §5.2.2).
+    /// It must be well below the peers' ACK_TIMEOUT.
     pub separate_after: Duration,
-    /// Bytes of the random tokens of requests, 0 to 8. Below 4 is unsafe on the Internet (RFC 7252 §5.3.1); 0 serves
-    /// simulations of papers that sent none, and works only with one request at a time to each peer.
+    /// Length of the random tokens of requests in bytes, 0 to 8. Less than 4 is unsafe on the
+    /// Internet (RFC 7252 §5.3.1). 0 serves simulations of papers that sent no tokens, and permits
+    /// only one request at a time to each peer.
     ///
-    /// More than 8, up to `longest_token`, are for servers that know RFC 8974. Whether a server does is found out by a
-    /// Confirmable request (§2.2.2): if it is rejected with a Reset or answered with 4.00, the endpoint sends it once more with 8
-    /// bytes, and does so at once for the next half hour. Non-confirmable requests, and requests to groups, have 8 bytes as
-    /// long as nothing is known.
+    /// Lengths above 8, up to `longest_token`, are for servers that support RFC 8974. A Confirmable
+    /// request discovers the support (§2.2.2): if it gets a Reset or 4.00, the endpoint repeats it
+    /// with 8 bytes, and uses 8 bytes for the next half hour. Non-confirmable requests and group
+    /// requests have 8 bytes while the support is unknown.
     pub token_length: usize,
-    /// The longest token of peers that is accepted, in bytes: 8 to 65 804 (RFC 8974 §2.1), and never more than half of
-    /// [`Limits::message_bytes`]. With 8, the default, a message with a longer one is malformed (RFC 7252 §3). With more a request
-    /// is refused with 4.00 if its token is longer than that but leaves room for an answer.
+    /// Maximum length of a peer's token in bytes: 8 to 65 804 (RFC 8974 §2.1), and at most half of
+    /// [`Limits::message_bytes`]. With 8, the default, a message with a longer token is malformed
+    /// (RFC 7252 §3). With a larger value, a request with a token that is too long is refused with
+    /// 4.00 if the token leaves room for an answer.
     ///
-    /// A long token counts as several requests in [`Limits::incoming`], and as several observers in [`Limits::observers`]: one
-    /// for each 128 bytes begun, and one. So whatever peers send, their tokens take no more memory than 128 bytes for each of
-    /// these places.
+    /// A long token counts as several requests in [`Limits::incoming`], and as several observers in
+    /// [`Limits::observers`]: 1, plus one for each 128 bytes or part thereof. The tokens of peers
+    /// therefore take at most 128 bytes for each of these places.
     pub longest_token: usize,
-    /// Bytes counted for each datagram beyond its UDP payload, by byte-counting controllers and PROBING_RATE.
+    /// Bytes counted per datagram in addition to its UDP payload, by byte-counting controllers and
+    /// PROBING_RATE.
     pub datagram_overhead: u32,
-    /// The largest blocks that bodies are cut into (RFC 7959 §2.2). With the default, 1024 bytes, only what does not fit into
-    /// a message is cut. A smaller size applies to every body and is asked for in advance (early negotiation, §2.4); what
-    /// a peer asks for and what fits into [`Limits::message_bytes`] may make blocks smaller still.
+    /// Maximum block size (RFC 7959 §2.2). With the default, 1024 bytes, only bodies that exceed a
+    /// message are split. A smaller size applies to all bodies and is requested in advance (early
+    /// negotiation, §2.4). A peer's request and [`Limits::message_bytes`] may reduce the block size
+    /// further.
     pub block_size: BlockSize,
-    /// Bodies go with Q-Block1 and Q-Block2 (RFC 9177) where the peer knows these options, and with Block1 and Block2
-    /// where it does not; requests that use them are served. Default: neither.
+    /// Transfer bodies with Q-Block1 and Q-Block2 (RFC 9177) if the peer supports them, otherwise
+    /// with Block1 and Block2, and serve requests with these options. Default: disabled.
     pub q_block: Option<QBlock>,
-    /// How long a peer may take for the blocks of one body, at most. What has not been used for EXCHANGE_LIFETIME is
-    /// dropped before.
+    /// Maximum time for all blocks of one body from a peer. A transfer that is unused for
+    /// EXCHANGE_LIFETIME is dropped earlier.
     pub transfer_lifetime: Duration,
-    /// Critical options that the application understands beyond those of RFC 7252 and RFC 7959.
+    /// Critical options that the application supports in addition to those of RFC 7252 and RFC
+    /// 7959.
     pub known_options: Vec<OptionNumber>,
-    /// How many requests of one source are answered (RFC 7252 §4.7). Default: all.
+    /// Rate limit for the requests of one source (RFC 7252 §4.7). Default: none.
     pub response_limit: Option<ResponseLimit>,
     /// The proof that a source address is not forged (RFC 9175 §2.4, item 3; RFC 7252 §11.3).
-    /// Without it, each datagram of a source is answered with at most three times its bytes of UDP
+    /// Without the proof, each datagram of a source is answered with at most three times its UDP
     /// payload.
     ///
-    /// Default: [`SourceValidation::Ping`]. Does not apply to group requests, see [`Multicast`],
+    /// Default: [`SourceValidation::Ping`]. Does not apply to group requests (see [`Multicast`]),
     /// nor to datagrams that the transport has [validated](crate::Datagram::validated).
     pub source_validation: SourceValidation,
-    /// When an observer is checked by a Confirmable message, and whether the first notification is
-    /// Confirmable if the round-trip time to the client is unknown. Default: `Some` of
-    /// [`ObserverChecks::default`]. With `None`, for simulations of servers that do neither, an
-    /// observer is checked by notifications only: at least each fifth, and one that follows the
-    /// last proof after more than 12 h.
+    /// When an observer is checked by a Confirmable message, and whether the first notification to
+    /// a client with an unknown RTT is Confirmable. Default: `Some` of [`ObserverChecks::default`].
+    /// With `None`, for simulations of servers that do neither, only notifications check an
+    /// observer: at least every fifth, and one more than 12 h after the last proof.
     pub observer_checks: Option<ObserverChecks>,
-    /// How requests to groups of which we are a member are answered (RFC 7252 §8). Default: not at all.
+    /// Responses to group requests, as a member of groups (RFC 7252 §8). Default: none.
     pub multicast: Option<Multicast>,
-    /// What a request that cannot be taken in is told to wait, in the Max-Age of a 5.03 (RFC 7252 §5.9.3.4), in whole
+    /// Max-Age of a 5.03 for a request that cannot be accepted (RFC 7252 §5.9.3.4), in whole
     /// seconds.
     pub retry_after: Duration,
-    /// Congestion state of a peer is kept at least this long after its last use (255 s: draft-ietf-core-cocoa-03 §4).
+    /// Minimum time for which a peer's congestion state is kept after its last use (255 s:
+    /// draft-ietf-core-cocoa-03 §4).
     pub idle_lifetime: Duration,
 }
 
@@ -133,27 +138,29 @@ impl Default for EndpointConfig {
     }
 }
 
-/// How many requests of one source are answered. What exceeds it is dropped as if it had been lost, so that a client
-/// that keeps to RFC 7252 backs off. Nobody but the application knows how much is too much: there is no default.
+/// Rate limit for the requests of a source. Requests beyond it are dropped as if lost, so that a
+/// client that conforms to RFC 7252 backs off. There is no default, because the right rate depends
+/// on the application.
 ///
-/// A source that keeps to its limit is never refused because of others. The table takes 64 KiB and
-/// holds the 4096 sources that asked last; beyond, the ones closest to a full allowance get it back
+/// A source below its limit is never refused because of others. The table takes 64 KiB and holds
+/// the 4096 most recent sources; with more sources, those closest to a full allowance get it back
 /// early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseLimit {
-    /// Requests a second on average; 0 counts as 1.
+    /// Average requests per second; 0 counts as 1.
     pub per_second: u32,
-    /// Requests at once after a silence; 0 counts as 1.
+    /// Requests at once after silence; 0 counts as 1.
     pub burst: u32,
 }
 
 impl EndpointConfig {
-    /// Checks everything that does not depend on a controller, and answers what is legal but deserves attention.
+    /// Checks all settings that do not depend on a controller. Returns warnings about legal but
+    /// unusual values.
     ///
     /// `controller_measures_rtt` as in [`TransmissionParameters::validate`].
     ///
     /// # Errors
-    /// The first setting with which no endpoint can work, and what would be right.
+    /// The first invalid setting, with the allowed values.
     pub fn validate(&self, controller_measures_rtt: bool) -> Result<Vec<ParameterWarning>, ConfigError> {
         self.limits.validate()?;
         self.envelope.validate()?;
@@ -189,7 +196,8 @@ impl EndpointConfig {
         Ok(self.transmission.validate(controller_measures_rtt)?)
     }
 
-    /// The longest token of a request that is not refused, in bytes: what is left of a message has room for an answer.
+    /// Returns the maximum token length of an accepted request, in bytes: it leaves room for an
+    /// answer.
     #[inline]
     pub(crate) fn longest_accepted_token(&self) -> usize {
         match self.longest_token {
@@ -198,7 +206,8 @@ impl EndpointConfig {
         }
     }
 
-    /// The longest token that is understood, in bytes: one that a message without anything else can have.
+    /// Returns the maximum token length that is decoded, in bytes: that of a message with nothing
+    /// but a token.
     pub(crate) fn longest_echoed_token(&self) -> usize {
         match self.longest_token {
             ..=Token::MAX_LENGTH => self.longest_token,
@@ -211,93 +220,93 @@ impl EndpointConfig {
         self.token_length.max(Token::MAX_LENGTH)
     }
 
-    /// Checks everything, with the controller that arms the timers.
+    /// Checks all settings, with the controller that arms the timers.
     ///
     /// # Errors
-    /// As [`validate`](Self::validate), and as [`TransmissionParameters::validate_with`].
+    /// As for [`validate`](Self::validate) and [`TransmissionParameters::validate_with`].
     pub fn validate_with<C: Controller>(&self, controller: &C) -> Result<Vec<ParameterWarning>, ConfigError> {
         self.transmission.agree_with(controller)?;
         self.validate(controller.measures_rtt())
     }
 }
 
-/// A configuration with which no endpoint can be made.
+/// An invalid configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The transmission parameters contradict RFC 7252, each other or the controller.
     #[error(transparent)]
     Transmission(#[from] ParameterError),
-    /// A bound is too small to work with, or larger than what can be counted.
+    /// A limit is out of range.
     #[error("the limit {limit} is {given}: it must be between {least} and {most}")]
     Limit {
-        /// Its name in [`Limits`].
+        /// Name of the limit in [`Limits`].
         limit: &'static str,
-        /// What was given.
+        /// The given value.
         given: usize,
-        /// The least that works.
+        /// The smallest allowed value.
         least: usize,
-        /// The most that can be counted.
+        /// The largest allowed value.
         most: usize,
     },
-    /// Tokens of requests are longer than those that are accepted.
+    /// Generated tokens are longer than the accepted ones.
     #[error(
         "token_length is {given}: it must be at most {most}, the lesser of longest_token and half of message_bytes"
     )]
     TokenLength {
-        /// What was given.
+        /// The given length.
         given: usize,
-        /// The longest that works.
+        /// The largest allowed length.
         most: usize,
     },
-    /// No message can have such a token, or RFC 7252 demands longer ones.
+    /// The maximum token length is outside the range of RFC 7252 and RFC 8974.
     #[error("longest_token is {given}: it must be between 8 (RFC 7252 §3) and 65804 bytes (RFC 8974 §2.1)")]
     LongestToken {
-        /// What was given.
+        /// The given length.
         given: usize,
     },
-    /// Nothing could ever wait.
+    /// A duration is 0.
     #[error("{setting} is 0: it must be longer")]
     NoTime {
         /// The setting's name in [`EndpointConfig`].
         setting: &'static str,
     },
-    /// Peers would repeat every request that is not answered at once.
+    /// Peers would retransmit every request that is not answered at once.
     #[error(
         "separate_after is {separate_after:?}: it must stay below ack_timeout, which is {ack_timeout:?}, \
          or peers repeat what is being answered"
     )]
     LateAcknowledgement {
-        /// What was given.
+        /// The given value.
         separate_after: Duration,
-        /// What it must stay below.
+        /// The value that it must stay below.
         ack_timeout: Duration,
     },
-    /// No timeout could satisfy both.
+    /// The floor of the timeouts exceeds their cap.
     #[error(
         "the envelope's timeout_floor is {floor:?}, its timeout_cap {cap:?}: the cap must be at least 1 ms and the floor"
     )]
     Envelope {
-        /// The shortest first timeout.
+        /// The minimum initial timeout.
         floor: Duration,
-        /// The longest timeout.
+        /// The maximum timeout.
         cap: Duration,
     },
-    /// What is missing would be asked for before its sender had the chance to go on (RFC 9177 §7.2).
+    /// Missing blocks would be requested before their sender could continue (RFC 9177 §7.2).
     #[error("non_receive_timeout is {given:?}: it must be {least:?} at least, 1.5 times ack_timeout and a second")]
     NonReceiveTimeout {
-        /// What was given.
+        /// The given value.
         given: Duration,
-        /// The shortest that works.
+        /// The smallest allowed value.
         least: Duration,
     },
-    /// An observer would be checked less often than RFC 7641 demands.
+    /// An observer would be checked less often than RFC 7641 requires.
     #[error("observer_checks.every is {given:?}: it must be at most 24 h (RFC 7641 §4.5)")]
     ObserverChecks {
         /// The given time.
         given: Duration,
     },
-    /// An endpoint tells 256 controllers apart.
+    /// An endpoint has at most 256 controllers.
     #[error("there are 256 controllers already: no more can be told apart")]
     TooManyControllers,
 }

@@ -1,29 +1,30 @@
-//! [`Multicast`]: how requests to groups are answered (RFC 7252 §8).
+//! [`Multicast`]: responses to group requests (RFC 7252 §8).
 
 use core::time::Duration;
 
-/// How a member of groups answers requests to them.
+/// Responses of a group member to group requests.
 ///
-/// An error, and a success without a payload, is of no use to who asked many, and so it is not sent; a request with the
-/// option No-Response says itself what it wants (RFC 7967 §2.1), and
-/// [`Response::even_to_group`](crate::Response::even_to_group) is the application's word.
+/// Errors and successes without a payload are of no use to the client of a group, so they are not
+/// sent. A request with No-Response specifies the wanted responses itself (RFC 7967 §2.1), and the
+/// application can request any response to be sent with
+/// [`Response::even_to_group`](crate::Response::even_to_group).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Multicast {
-    /// Each response leaves at a random time within so long a period, and no period begins before the one before is
-    /// over (§8.2). `None`, the default: DEFAULT_LEISURE of the transmission parameters (5 s).
+    /// Length of the period within which each response leaves at a random time; periods do not
+    /// overlap (§8.2). `None`, the default: DEFAULT_LEISURE of the transmission parameters (5 s).
     pub leisure: Option<Duration>,
 }
 
 impl Multicast {
-    /// Answers spread over this leisure; see [`leisure_for`](Self::leisure_for).
+    /// Creates the setting with this leisure; see [`leisure_for`](Self::leisure_for).
     #[must_use]
     pub const fn with_leisure(leisure: Duration) -> Self {
         Self { leisure: Some(leisure) }
     }
 
-    /// The shortest leisure with which a group of so many members answers at no more than this rate: S · G / R of RFC
-    /// 7252 §8.2. Nothing comes of a rate of 0: the leisure is then the longest one that there is.
+    /// Returns the shortest leisure with which a group of `members` responds at no more than this
+    /// rate: S · G / R of RFC 7252 §8.2. For a rate of 0 it is [`Duration::MAX`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -39,7 +40,7 @@ impl Multicast {
         }
         let (bytes, rate) = (u64::from(response_bytes) * u64::from(members), u64::from(bytes_per_second));
         let nanos = (bytes % rate) * 1_000_000_000 / rate;
-        // The remainder is less than the rate, so these are less than a second.
+        // The remainder is less than the rate, so this is less than a second.
         Duration::new(bytes / rate, u32::try_from(nanos).unwrap_or_default())
     }
 }

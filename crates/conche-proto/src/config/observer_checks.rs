@@ -4,27 +4,26 @@ use core::time::Duration;
 
 use super::ConfigError;
 
-/// When an observer is sent a Confirmable message although nothing has changed, so that observers
-/// with forged addresses and those that are gone are removed (RFC 7641 §4.5). The message is the
-/// newest state as a notification or, if the application has notified of none yet, a ping (RFC 7252
-/// §4.3). An observer that does not acknowledge it within MAX_TRANSMIT_WAIT (93 s with the default
-/// parameters) is removed.
+/// The times at which an observer is sent a Confirmable message although nothing has changed, to
+/// remove observers with forged addresses and those that have gone (RFC 7641 §4.5). The message is
+/// the newest state as a notification or, before the first notification of the application, a ping
+/// (RFC 7252 §4.3). An observer that does not acknowledge it within MAX_TRANSMIT_WAIT (93 s with
+/// the default parameters) is removed.
 ///
 /// An observer has proven its presence when it has acknowledged a notification or its first
 /// response, when its peer has acknowledged any message or answered a request of this endpoint, or
 /// when it registered from a [validated](crate::EndpointConfig::source_validation) source. If the
-/// table of observers or the table of peers is full, observers without such a proof make room for
-/// others, the oldest first. To learn in time which of them are genuine, the endpoint checks them
-/// at once as soon as half of the table of observers or of peers is taken by unchecked ones.
+/// table of observers or of peers is full, observers without such a proof are evicted, the oldest
+/// first. To detect genuine ones in time, the endpoint checks observers at once when unchecked ones
+/// take half of the table of observers or of peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObserverChecks {
-    /// How long after its registration an observer is checked that has not proven its presence yet.
-    /// Default: 2 min, so that most observers are checked by the first change, which costs nothing
-    /// extra.
+    /// Time from the registration to the first check of an observer that has not proven its
+    /// presence. Default: 2 min, so that the first change checks most observers without an extra
+    /// message.
     pub first: Duration,
-    /// How long after its last proof an observer is checked again, at most 24 h (RFC 7641 §4.5).
-    /// Default: 12 h, since a check that fails is given up only later, and changes are not due at
-    /// fixed times.
+    /// Time from the last proof to the next check, at most 24 h (RFC 7641 §4.5). Default: 12 h,
+    /// because a failing check is given up only later, and changes do not occur at fixed times.
     pub every: Duration,
 }
 

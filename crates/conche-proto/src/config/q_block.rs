@@ -4,27 +4,30 @@ use core::time::Duration;
 
 use super::ConfigError;
 
-/// How bodies go with Q-Block1 and Q-Block2 (RFC 9177): in sets of Non-confirmable messages, each of which gets one answer, or as
-/// Confirmable messages.
+/// Parameters of Q-Block1 and Q-Block2 (RFC 9177): bursts of Non-confirmable messages with a single
+/// answer each, or Confirmable messages.
 ///
-/// Both ends must have the same `max_payloads`. How fast a set leaves is not said here: that is for the destination's
-/// controller, and for what the path delivered of the sets before.
+/// Both ends must use the same `max_payloads`. The rate within a burst is not a setting: it depends
+/// on the destination's controller, and on what the path delivered of previous bursts.
 ///
-/// NON_TIMEOUT and NON_MAX_RETRANSMIT are ACK_TIMEOUT and MAX_RETRANSMIT of the
-/// [transmission parameters](super::TransmissionParameters), as by default (RFC 9177 §7.2); NON_PARTIAL_TIMEOUT is their
-/// EXCHANGE_LIFETIME, which is computed in the same way.
+/// NON_TIMEOUT and NON_MAX_RETRANSMIT are ACK_TIMEOUT and MAX_RETRANSMIT of the [transmission
+/// parameters](super::TransmissionParameters), as by default (RFC 9177 §7.2). NON_PARTIAL_TIMEOUT
+/// is their EXCHANGE_LIFETIME, which is computed in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QBlock {
-    /// MAX_PAYLOADS: so many messages are in a set at most, 1 to 1024; by default 10. A path whose round trip takes long needs
-    /// more, as every set is followed by the wait for its answer.
+    /// MAX_PAYLOADS: the maximum number of messages in a burst, 1 to 1024; 10 by default. A path
+    /// with a long RTT needs more, because every burst is followed by the wait for its answer.
     pub max_payloads: u16,
-    /// NON_RECEIVE_TIMEOUT: how long to wait for what is missing of a set before it is asked for, 4 s by default. It must
-    /// exceed 1.5 times ACK_TIMEOUT by one second at least. Where the end of a set has come, nothing but reordering can
-    /// bring what is missing, and it is asked for as soon as two more messages would have come.
+    /// NON_RECEIVE_TIMEOUT: the wait before missing blocks of a burst are requested; 4 s by
+    /// default. It must exceed 1.5 times ACK_TIMEOUT by at least one second. After the end of a
+    /// burst has arrived, only reordering can bring missing blocks, and they are requested after
+    /// the time of two more messages.
     pub non_receive_timeout: Duration,
-    /// Payloads are sent as Confirmable messages, `false` by default. Then each is a message to the controller like any other, one
-    /// on its way at a time for each body, and is repeated until it is acknowledged (RFC 9177 §7.1): slower than sets, which get one answer
-    /// for many, but no slower than block by block, and nothing is ever asked for again. Peers may send either kind whatever this is.
+    /// Send payloads as Confirmable messages; `false` by default. Each payload is then an ordinary
+    /// message to the controller, one outstanding at a time for each body, and is retransmitted
+    /// until acknowledged (RFC 9177 §7.1). This is slower than bursts, which get one answer for
+    /// many payloads, but no slower than block-wise transfer, and missing blocks are never
+    /// requested. Peers may send either kind, regardless of this setting.
     pub confirmable: bool,
 }
 
@@ -34,11 +37,12 @@ impl Default for QBlock {
     }
 }
 
-/// What is missing of a set must fit into the application's patience, and into one set.
+/// The largest MAX_PAYLOADS: the missing blocks of a burst must fit into one burst, and their
+/// transfer into the application's timeout.
 const MOST_PAYLOADS: u16 = 1024;
 
 impl QBlock {
-    /// `non_timeout` is the longest that NON_TIMEOUT_RANDOM can be.
+    /// Checks the settings; `non_timeout` is the maximum of NON_TIMEOUT_RANDOM.
     pub(super) fn validate(&self, non_timeout: Duration) -> Result<(), ConfigError> {
         let Self { max_payloads, non_receive_timeout: given, .. } = *self;
         if !(1..=MOST_PAYLOADS).contains(&max_payloads) {

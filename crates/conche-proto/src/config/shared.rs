@@ -1,4 +1,4 @@
-//! [`SharedConfig`]: one configuration for any number of endpoints.
+//! [`SharedConfig`]: one configuration for many endpoints.
 
 use core::fmt;
 use core::ops::Deref;
@@ -7,14 +7,13 @@ use core::time::Duration;
 use super::EndpointConfig;
 use crate::codec::OptionNumber;
 
-// Cores that cannot count references have one endpoint, which has the configuration to itself.
+// Targets without atomic pointers have a single endpoint, which owns the configuration.
 #[cfg(not(target_has_atomic = "ptr"))]
 use alloc::boxed::Box as Shared;
 #[cfg(target_has_atomic = "ptr")]
 use alloc::sync::Arc as Shared;
 
-/// A configuration in memory of its own, which all clones share: what a thousand endpoints of a simulation are made with
-/// instead of a copy each.
+/// A configuration that all clones share, for the thousands of endpoints of a simulation.
 ///
 /// ```
 /// use conche_proto::cc::AnyController;
@@ -36,23 +35,23 @@ struct Settings {
     times: Times,
 }
 
-/// The times that follow from a configuration.
+/// The times derived from a configuration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) max_transmit_span: Duration,
     pub(crate) exchange_lifetime: Duration,
     pub(crate) non_lifetime: Duration,
     pub(crate) response_timeout: Duration,
-    /// NON_TIMEOUT_RANDOM is between these (RFC 9177 §7.2).
+    /// Range of NON_TIMEOUT_RANDOM (RFC 9177 §7.2).
     pub(crate) non_timeout: [Duration; 2],
-    /// Who asks for sets asks again after this (NON_RECEIVE_TIMEOUT).
+    /// NON_RECEIVE_TIMEOUT: the wait before missing blocks are requested.
     pub(crate) non_receive_timeout: Duration,
-    /// How long a message may wait that is told when its turn comes.
+    /// Maximum wait at the head of a queue; see [`EndpointConfig::longest_pause`].
     pub(crate) longest_pause: Duration,
 }
 
 impl Times {
-    /// RFC 7252 §4.8.2, and what the configuration leaves open.
+    /// Computes the times of RFC 7252 §4.8.2, and the defaults of unset times.
     fn of(config: &EndpointConfig) -> Self {
         let transmission = &config.transmission;
         let exchange_lifetime = transmission.exchange_lifetime();
@@ -73,9 +72,9 @@ impl SharedConfig {
         &self.0.times
     }
 
-    /// The longest timeout of copy `attempt`, sent `elapsed` after the first one, with which all
-    /// remaining retransmissions fit into MAX_TRANSMIT_SPAN. A sixteenth of the span stays free,
-    /// since timers expire late.
+    /// Returns the maximum timeout of transmission `attempt`, sent `elapsed` after the first, with
+    /// which all remaining retransmissions fit into MAX_TRANSMIT_SPAN. A sixteenth of the span
+    /// stays free, because timers expire late.
     pub(crate) fn room_for_retransmissions(&self, attempt: u8, elapsed: Duration) -> Duration {
         let span = self.times().max_transmit_span;
         let left = (span - span / 16).saturating_sub(elapsed);

@@ -1,8 +1,9 @@
 //! Transmission parameters and the times derived from them (RFC 7252 §4.8).
 //!
-//! An application environment should use the same values everywhere (§4.8.1), and where enlarged ones lengthen the derived
-//! times, every peer concerned must know: whoever forgets a message ID earlier than its peer repeats it takes a duplicate
-//! for a new request. [`TransmissionParameters::validate`] warns of both.
+//! An application environment should use consistent values (§4.8.1). If enlarged values lengthen
+//! the derived times, all peers concerned must know them: a peer that forgets a message ID before
+//! the last retransmission takes a duplicate for a new request.
+//! [`TransmissionParameters::validate`] warns of both.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -11,25 +12,28 @@ use core::time::Duration;
 use conche_cc::{Controller, Instant};
 use thiserror::Error;
 
-/// How messages are repeated and paced, under the RFC's names. The default is RFC 7252's (§4.8, Table 2).
+/// Parameters of retransmission and pacing, named as in the RFC. The defaults are those of RFC 7252
+/// (§4.8, Table 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransmissionParameters {
-    /// ACK_TIMEOUT: what all derived times count from. Timers are the controller's: one that has another initial RTO than
-    /// RFC 7252's 2 s is configured so, and this with it ([`validate_with`](Self::validate_with) compares the two).
+    /// ACK_TIMEOUT: the base of all derived times. The controller arms the timers: a controller
+    /// with another initial RTO than the 2 s of RFC 7252 must be configured with this value as well
+    /// ([`validate_with`](Self::validate_with) compares both).
     pub ack_timeout: Duration,
-    /// ACK_RANDOM_FACTOR: the first timeout is drawn between ACK_TIMEOUT and this times as much.
+    /// ACK_RANDOM_FACTOR: the initial timeout is drawn between ACK_TIMEOUT and ACK_TIMEOUT times
+    /// this factor.
     pub ack_random_factor: RandomFactor,
-    /// MAX_RETRANSMIT: how often a Confirmable message is repeated.
+    /// MAX_RETRANSMIT: maximum number of retransmissions of a Confirmable message.
     pub max_retransmit: u8,
-    /// NSTART: how many interactions with one peer may be outstanding.
+    /// NSTART: maximum number of outstanding interactions with one peer.
     pub nstart: u16,
-    /// DEFAULT_LEISURE: the span over which responses to multicast requests are spread.
+    /// DEFAULT_LEISURE: the period over which responses to multicast requests are spread.
     pub default_leisure: Duration,
-    /// PROBING_RATE: the average rate towards a peer that does not respond, in bytes per second.
+    /// PROBING_RATE: the average rate toward a peer that does not respond, in bytes per second.
     pub probing_rate: u32,
-    /// MAX_LATENCY: how long a datagram may be on its way (§4.8.2).
+    /// MAX_LATENCY: maximum time of a datagram in the network (§4.8.2).
     pub max_latency: Duration,
-    /// PROCESSING_DELAY: how long a peer may take to acknowledge (§4.8.2); `None` for as long as ACK_TIMEOUT.
+    /// PROCESSING_DELAY: maximum time until a peer acknowledges (§4.8.2); `None` for ACK_TIMEOUT.
     pub processing_delay: Option<Duration>,
 }
 
@@ -40,7 +44,7 @@ impl Default for TransmissionParameters {
 }
 
 impl TransmissionParameters {
-    /// RFC 7252 Table 2, and MAX_LATENCY and PROCESSING_DELAY of §4.8.2.
+    /// The values of RFC 7252, Table 2, with MAX_LATENCY and PROCESSING_DELAY of §4.8.2.
     pub const RFC_7252: Self = Self {
         ack_timeout: Duration::from_secs(2),
         ack_random_factor: RandomFactor { permille: 1500 },
@@ -52,53 +56,55 @@ impl TransmissionParameters {
         processing_delay: None,
     };
 
-    /// PROCESSING_DELAY: the one given, else ACK_TIMEOUT.
+    /// Returns PROCESSING_DELAY; ACK_TIMEOUT if it is not set.
     #[must_use]
     pub fn processing_delay(&self) -> Duration {
         self.processing_delay.unwrap_or(self.ack_timeout)
     }
 
-    /// MAX_TRANSMIT_SPAN: from the first transmission of a Confirmable message to its last; 45 s by default.
+    /// Returns MAX_TRANSMIT_SPAN: from the first transmission of a Confirmable message to its last;
+    /// 45 s by default.
     #[must_use]
     pub fn max_transmit_span(&self) -> Duration {
         self.timeouts(self.max_retransmit.into())
     }
 
-    /// MAX_TRANSMIT_WAIT: from the first transmission of a Confirmable message to the time when its sender gives up;
-    /// 93 s by default.
+    /// Returns MAX_TRANSMIT_WAIT: from the first transmission of a Confirmable message until its
+    /// sender gives up; 93 s by default.
     #[must_use]
     pub fn max_transmit_wait(&self) -> Duration {
         self.timeouts(u32::from(self.max_retransmit) + 1)
     }
 
-    /// MAX_RTT: the longest time from a message to its acknowledgement; 202 s by default.
+    /// Returns MAX_RTT: the maximum time from a message to its acknowledgement; 202 s by default.
     #[must_use]
     pub fn max_rtt(&self) -> Duration {
         self.max_latency.saturating_mul(2).saturating_add(self.processing_delay())
     }
 
-    /// EXCHANGE_LIFETIME: from the first transmission of a Confirmable message to the time when no acknowledgement of it
-    /// is expected any more, so that its message ID may be used again; 247 s by default.
+    /// Returns EXCHANGE_LIFETIME: from the first transmission of a Confirmable message until no
+    /// acknowledgement is expected, so that its message ID can be reused; 247 s by default.
     ///
-    /// The RFC's MAX_TRANSMIT_SPAN + 2 * MAX_LATENCY + PROCESSING_DELAY is when an acknowledgement of the last copy can
-    /// still arrive. It is a simplification that holds where the last waiting period is shorter than MAX_LATENCY: where
-    /// it is long, the sender still waits at that time, until MAX_TRANSMIT_WAIT. The later of the two is exact for both.
+    /// The RFC's MAX_TRANSMIT_SPAN + 2 * MAX_LATENCY + PROCESSING_DELAY is the time until which an
+    /// acknowledgement of the last retransmission can arrive. This simplification holds if the last
+    /// waiting period is shorter than MAX_LATENCY; if it is longer, the sender still waits at that
+    /// time, until MAX_TRANSMIT_WAIT. The later of both is exact in either case.
     #[must_use]
     pub fn exchange_lifetime(&self) -> Duration {
         self.max_transmit_span().saturating_add(self.max_rtt()).max(self.max_transmit_wait())
     }
 
-    /// NON_LIFETIME: from the first transmission of a Non-confirmable message to the time when no copy of it can arrive
-    /// any more; 145 s by default.
+    /// Returns NON_LIFETIME: from the first transmission of a Non-confirmable message until no
+    /// duplicate can arrive; 145 s by default.
     #[must_use]
     pub fn non_lifetime(&self) -> Duration {
         self.max_transmit_span().saturating_add(self.max_latency)
     }
 
-    /// The longest that the first `count` timeouts of an exchange take together:
-    /// ACK_TIMEOUT * (2 ** count - 1) * ACK_RANDOM_FACTOR.
+    /// Returns the maximum sum of the first `count` timeouts of an exchange: ACK_TIMEOUT * (2 **
+    /// count - 1) * ACK_RANDOM_FACTOR.
     fn timeouts(&self, count: u32) -> Duration {
-        // Nothing that is cut off by an overflow of 128 bits would fit a Duration after the division.
+        // A value that overflows 128 bits would not fit into a Duration after the division either.
         let nanos = 1_u128
             .checked_shl(count)
             .map(|power| power - 1)
@@ -107,15 +113,16 @@ impl TransmissionParameters {
         nanos.map_or(Duration::MAX, |nanos| saturating_duration(nanos / 1000))
     }
 
-    /// Checks that the parameters make sense and are safe for the network (§4.8.1), and answers what is legal but
-    /// deserves attention.
+    /// Checks that the parameters are meaningful and safe for the network (§4.8.1). Returns
+    /// warnings about legal but unusual values.
     ///
-    /// `controller_measures_rtt` says that a congestion controller adapts the timeout to measured RTTs. Without one,
-    /// "configurations MUST NOT decrease ACK_TIMEOUT or increase NSTART".
+    /// `controller_measures_rtt` is `true` if a congestion controller adapts the timeout to
+    /// measured RTTs. Without one, "configurations MUST NOT decrease ACK_TIMEOUT or increase
+    /// NSTART".
     ///
     /// # Errors
     ///
-    /// The first parameter that must not be used.
+    /// The first invalid parameter.
     pub fn validate(&self, controller_measures_rtt: bool) -> Result<Vec<ParameterWarning>, ParameterError> {
         self.refuse(controller_measures_rtt)?;
         let default = Self::RFC_7252;
@@ -131,17 +138,18 @@ impl TransmissionParameters {
         Ok(warnings.into_iter().filter_map(|(applies, warning)| applies.then_some(warning)).collect())
     }
 
-    /// Checks the parameters together with the controller that arms the timers: what it measures decides what is safe, and
-    /// its initial RTO must be the `ack_timeout` that was asked for.
+    /// Checks the parameters together with the controller that arms the timers: its measurements
+    /// determine which values are safe, and its initial RTO must equal a changed `ack_timeout`.
     ///
     /// # Errors
-    /// As [`validate`](Self::validate), and if `ack_timeout` was changed here but not in the controller's configuration.
+    /// As for [`validate`](Self::validate), and if `ack_timeout` was changed here but not in the
+    /// controller's configuration.
     pub fn validate_with<C: Controller>(&self, controller: &C) -> Result<Vec<ParameterWarning>, ParameterError> {
         self.agree_with(controller)?;
         self.validate(controller.measures_rtt())
     }
 
-    /// The controller's initial RTO is the `ack_timeout` that was asked for.
+    /// Checks that the controller's initial RTO equals a changed `ack_timeout`.
     pub(super) fn agree_with<C: Controller>(&self, controller: &C) -> Result<(), ParameterError> {
         let initial_rto = controller.base(&mut controller.peer(Instant::ZERO), Instant::ZERO);
         if self.ack_timeout != Self::RFC_7252.ack_timeout && self.ack_timeout != initial_rto {
@@ -187,12 +195,12 @@ pub struct RandomFactor {
 
 impl RandomFactor {
     const ONE: Self = Self { permille: 1000 };
-    /// From here on retransmissions of peers that started together drift apart: RFC 7252 §4.8.1 asks for a factor
-    /// "sufficiently different from 1.0" and names no number.
+    /// From this factor on, retransmissions of peers that started together drift apart. RFC 7252
+    /// §4.8.1 requires a factor "sufficiently different from 1.0" without a number.
     const ENOUGH: Self = Self { permille: 1200 };
 }
 
-/// `1.5`.
+/// Prints `1.5`.
 impl fmt::Display for RandomFactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, thousandths) = (self.permille / 1000, self.permille % 1000);
@@ -204,53 +212,56 @@ impl fmt::Display for RandomFactor {
     }
 }
 
-/// Parameters that must not be used.
+/// Why parameters are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ParameterError {
-    /// Messages would be repeated without a pause.
+    /// Messages would be retransmitted without a pause.
     #[error("ack_timeout is 0: it must be longer, 2 s by default")]
     NoAckTimeout,
-    /// Nothing could ever be sent.
+    /// No message could ever be sent.
     #[error("nstart is 0: at least 1 interaction must be possible")]
     NoNstart,
-    /// A peer that does not respond at first could never be sent anything again.
+    /// A peer that once did not respond would never be sent a message again.
     #[error("probing_rate is 0: it must be at least 1 byte/s")]
     NoProbingRate,
     /// RFC 7252 §4.8.1: "ACK_RANDOM_FACTOR MUST NOT be decreased below 1.0".
     #[error("ack_random_factor is {0}: it must be at least 1.0 and should be 1.5")]
     RandomFactorBelowOne(RandomFactor),
-    /// RFC 7252 §4.8.1, RFC 8085 §3.1.1.
+    /// ACK_TIMEOUT is below the default, though not below the 1 s of RFC 8085, without a controller
+    /// that measures RTTs.
     #[error("ack_timeout is {0:?}: below 1 s only with a congestion controller that measures RTTs")]
     ShortAckTimeout(Duration),
     /// RFC 7252 §4.7, §4.8.1.
     #[error("nstart is {0}: above 1 only with a congestion controller that measures RTTs")]
     HighNstart(u16),
-    /// The controller arms the timers: an `ack_timeout` that it does not know would change derived times only.
+    /// The controller arms the timers: an `ack_timeout` that it does not use would change only the
+    /// derived times.
     #[error(
         "ack_timeout is {ack_timeout:?}, but the controller's initial RTO is {initial_rto:?}: \
          give the controller's configuration the same value"
     )]
     OtherInitialRto {
-        /// What the parameters say.
+        /// The value in the parameters.
         ack_timeout: Duration,
-        /// What the controller starts from.
+        /// The controller's initial RTO.
         initial_rto: Duration,
     },
 }
 
-/// Parameters that are legal but deserve attention.
+/// Legal but unusual parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParameterWarning {
-    /// RFC 7252 §4.8.1 recommends that an application environment use consistent values.
+    /// The parameters differ from the defaults. RFC 7252 §4.8.1 recommends consistent values in an
+    /// application environment.
     NotDefault,
-    /// Peers that keep message IDs for the default times would take late copies for new messages; this
-    /// EXCHANGE_LIFETIME has to be known to them (§4.8.1).
+    /// Peers that keep message IDs for the default times would take late duplicates for new
+    /// messages; they must know this EXCHANGE_LIFETIME (§4.8.1).
     EnlargedLifetimes(Duration),
     /// ACK_TIMEOUT is lowered, though not below the 1 s of RFC 8085, without anything that measures RTTs.
     ShortAckTimeout(Duration),
-    /// ACK_RANDOM_FACTOR should be sufficiently above 1.0 to keep peers from synchronising (§4.8.1).
+    /// ACK_RANDOM_FACTOR should be sufficiently above 1.0 to avoid synchronised peers (§4.8.1).
     LittleRandomness(RandomFactor),
 }
 

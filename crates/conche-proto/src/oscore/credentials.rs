@@ -52,9 +52,9 @@ pub struct Credentials {
     ///
     /// A lost request is retransmitted with the same number after the retransmission timeout, at
     /// least 2 s. It fails if later requests have moved the window past it in the meantime, so the
-    /// window must cover everything that a peer sends in this time. The default of RFC 8613 §3.2.2 is 32, which suffices for
-    /// NSTART 1. A larger window takes memory only while numbers are missing: at most 16 bytes per
-    /// 64 numbers.
+    /// window must cover everything that a peer sends in this time. The default of RFC 8613 §3.2.2
+    /// is 32, which suffices for NSTART 1. A larger window takes memory only while numbers are
+    /// missing: at most 16 bytes per 64 numbers.
     pub replay_window: u16,
 }
 

@@ -1,4 +1,4 @@
-//! The transmission parameters against the RFC's formulas, evaluated independently.
+//! The transmission parameters against the formulas of the RFC, evaluated independently.
 
 use alloc::{format, vec};
 
@@ -34,7 +34,7 @@ fn derived_times_are_those_of_table_3() {
     assert_eq!(RFC.non_lifetime(), seconds(145));
 }
 
-/// The derived times of §4.8.2 in milliseconds, from timeouts added one by one instead of by the closed formula.
+/// The derived times of §4.8.2, summed timeout by timeout instead of by the closed formula.
 struct Expected {
     span: u64,
     wait: u64,
@@ -51,7 +51,8 @@ fn expected(timeout_ms: u64, permille: u64, retransmissions: u8, latency_ms: u64
     }
     let wait = span + timeout;
     let simplified = span + latency_ms + delay_ms + latency_ms;
-    // The RFC's simplification, where its condition holds; where it does not, the sender's own waiting counts as well.
+    // The RFC's simplification, if its condition holds; otherwise the sender's own wait counts as
+    // well.
     let lifetime = if wait - span < latency_ms { simplified } else { simplified.max(wait) };
     Expected { span, wait, lifetime, non_lifetime: span + latency_ms }
 }
@@ -75,7 +76,7 @@ fn derived_times_follow_every_parameter() {
                             ..RFC
                         };
                         let delay = delay_ms.unwrap_or(timeout_ms);
-                        // In microseconds, so that the factor of a millisecond divides without a rest.
+                        // In microseconds, so that the factor divides without a remainder.
                         let expected = expected(
                             timeout_ms * 1000,
                             permille.into(),
