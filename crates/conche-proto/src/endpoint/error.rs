@@ -1,108 +1,111 @@
-//! What an operation on an endpoint is refused for.
+//! Errors of endpoint operations.
 
 use thiserror::Error;
 
-/// Outputs wait that nobody has polled: the input was not taken. Poll until [`Output::Wait`](super::Output::Wait), then
-/// hand it in again.
+/// The input was refused, because outputs wait to be polled. Poll until
+/// [`Output::Wait`](super::Output::Wait), then pass the input again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the endpoint's outputs have not been polled: poll until it says to wait, then hand the input in again")]
 pub struct Undrained;
 
-/// A request or ping is refused; with those of [`is_busy`](RequestError::is_busy), for now.
+/// Why a request or ping is refused. Errors with [`is_busy`](RequestError::is_busy) are temporary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// The code is not a request's: its class is not 0, or it is Empty.
+    /// The code is not a method: its class is not 0, or it is Empty.
     #[error("{0} is not a method: a request's code is 0.01 to 0.31")]
     NotAMethod(crate::codec::Code),
-    /// The message is larger than [`Limits::message_bytes`](crate::Limits::message_bytes), and no block of its body fits into
-    /// one either.
+    /// The message exceeds [`Limits::message_bytes`](crate::Limits::message_bytes), and no block of
+    /// its body fits into a message either.
     #[error("the message takes {bytes} bytes, the limit is {limit}")]
     TooLarge {
-        /// What it would take.
+        /// Size of the message.
         bytes: usize,
-        /// What is allowed.
+        /// The limit.
         limit: usize,
     },
-    /// The payload is larger than [`Limits::body_bytes`](crate::Limits::body_bytes).
+    /// The payload exceeds [`Limits::body_bytes`](crate::Limits::body_bytes).
     #[error("the body takes {bytes} bytes, the limit body_bytes is {limit}")]
     BodyTooLarge {
-        /// What was given.
+        /// Size of the payload.
         bytes: usize,
-        /// What is allowed.
+        /// The limit.
         limit: usize,
     },
-    /// Less than the first block and a byte of what follows was given of a body whose [rest](crate::Rest) is to be supplied, or no
-    /// block fits into a message.
+    /// The start of a body whose [rest](crate::Rest) is supplied later is shorter than the first
+    /// block plus one byte, or no block fits into a message.
     #[error(
         "the beginning of the body has {given} bytes: {least} are enough, unless options leave no room for a block"
     )]
     TooShort {
-        /// What was given.
+        /// Given size in bytes.
         given: usize,
-        /// What is enough for the largest blocks.
+        /// Sufficient size for the largest blocks.
         least: usize,
     },
-    /// As many messages wait for this peer as [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) allows.
+    /// [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) messages wait for this peer
+    /// already.
     #[error("{limit} messages wait for this peer already: wait for some to end, or raise queue_per_peer")]
     QueueFull {
-        /// What is allowed.
+        /// The limit.
         limit: usize,
     },
-    /// As many requests and pings wait for all peers as [`Limits::queue`](crate::Limits::queue) allows.
+    /// [`Limits::queue`](crate::Limits::queue) requests and pings wait for admission already, over
+    /// all peers.
     #[error("{limit} requests wait for admission already: wait for some to end, or raise the limit 'queue'")]
     QueuesFull {
-        /// What is allowed.
+        /// The limit.
         limit: usize,
     },
-    /// As many exchanges are open as [`Limits::exchanges`](crate::Limits::exchanges) allows.
+    /// [`Limits::exchanges`](crate::Limits::exchanges) exchanges are open already.
     #[error("{limit} exchanges are open already: wait for some to end, or raise the limit 'exchanges'")]
     TooManyExchanges {
-        /// What is allowed.
+        /// The limit.
         limit: usize,
     },
-    /// The table of peers is full, and all of them were used within the idle lifetime.
+    /// The peer table is full, and all peers were used within the idle lifetime.
     #[error("{limit} peers were used lately: wait for some to become idle, or raise the limit 'peers'")]
     PeersFull {
-        /// What is allowed.
+        /// The limit.
         limit: usize,
     },
-    /// The token that was asked for belongs to another request to this peer (RFC 7252 §5.3.1).
+    /// Another request to this peer has the requested token (RFC 7252 §5.3.1).
     #[error("another request to this peer has this token: wait for its end, or let the endpoint choose one")]
     TokenInUse,
-    /// Many would acknowledge it, and none of them alone could (RFC 7252 §8.1).
+    /// A group request cannot be Confirmable (RFC 7252 §8.1).
     #[error("a request to a group cannot be Confirmable: send it as Non-confirmable")]
     ConfirmableToGroup,
-    /// The members of a group have representations of their own, which an ETag does not tell apart (RFC 7252 §8.2.1).
+    /// A group GET cannot have an ETag, because each member has its own representations (RFC 7252
+    /// §8.2.1).
     #[error("a GET to a group cannot have an ETag: leave the option out")]
     ETagToGroup,
-    /// As many requests to groups were sent lately as there are message IDs for.
+    /// All message IDs for group requests were used recently.
     #[error("{limit} requests to groups were sent in the last minutes: wait for their message IDs to be free")]
     GroupsBusy {
-        /// How many there are.
+        /// Number of these message IDs.
         limit: usize,
     },
     /// Only GET and FETCH can be observed (RFC 7641 §2, RFC 8132 §2.4).
     #[error("{0} cannot be observed: a subscription is a GET or FETCH")]
     NotObservable(crate::codec::Code),
-    /// As many subscriptions are open as [`Limits::subscriptions`](crate::Limits::subscriptions) allows.
+    /// [`Limits::subscriptions`](crate::Limits::subscriptions) subscriptions are open already.
     #[error("{limit} subscriptions are open already: end some, or raise the limit 'subscriptions'")]
     TooManySubscriptions {
-        /// What is allowed.
+        /// The limit.
         limit: usize,
     },
     /// The subscription is over.
     #[error("the subscription is over: subscribe anew")]
     NotSubscribed,
-    /// The request cannot be protected with the context that it names.
+    /// The request cannot be protected with its context.
     #[cfg(feature = "oscore")]
     #[error("the request cannot be protected: {0}")]
     NotProtected(crate::oscore::ProtectError),
-    /// What protects a request for one server means nothing to the members of a group (RFC 8613 §1).
+    /// A group request cannot be protected: OSCORE contexts are shared by two ends (RFC 8613 §1).
     #[cfg(feature = "oscore")]
     #[error("a request to a group cannot be protected with OSCORE")]
     ProtectedToGroup,
-    /// Tokens are shorter than 4 bytes and all of them are in use toward this peer.
+    /// All tokens of the configured length, less than 4 bytes, are in use toward this peer.
     #[error("all tokens of {length} bytes are in use toward this peer: raise token_length")]
     NoToken {
         /// [`EndpointConfig::token_length`](crate::EndpointConfig::token_length).
@@ -111,7 +114,7 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// Something is full, and the same request may be accepted later.
+    /// Returns `true` if a limit is reached and the same request may be accepted later.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         #[cfg(feature = "oscore")]
@@ -131,65 +134,65 @@ impl RequestError {
     }
 }
 
-/// A response is refused. None is because a queue is full: what was admitted once is answered.
+/// Why a response is refused. Never because of a full queue: an admitted request can always be
+/// answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RespondError {
-    /// The request is not waiting for a response: it was answered, ignored, or refused with 5.03 when it would have had to
-    /// wait and the table of peers was full.
+    /// The request does not await a response: it was answered, ignored, or refused with 5.03
+    /// because it had to wait while the peer table was full.
     #[error("the request is not waiting for a response: it was answered, ignored or refused before")]
     NotPending,
-    /// The code is not a response's.
+    /// The code is not a response code.
     #[error("{0} is not a response code: its class must be 2, 4 or 5")]
     NotAResponse(crate::codec::Code),
-    /// What answers a request to a group does not go in parts: its sender asks a member for the rest of a body (RFC 7959
-    /// §2.8).
+    /// A response to a group request cannot be streamed: the client requests the rest of a body
+    /// from the member (RFC 7959 §2.8).
     #[error("the request came to a group: its response has to be whole")]
     ToGroup,
-    /// As many bodies of this group of sources go in parts as [`Limits::transfers`](crate::Limits::transfers) allows, or of
-    /// this peer as [`Limits::transfers_per_peer`](crate::Limits::transfers_per_peer) does.
+    /// The group of sources has used its share of [`Limits::transfers`](crate::Limits::transfers),
+    /// or the peer [`Limits::transfers_per_peer`](crate::Limits::transfers_per_peer).
     #[error("too many bodies go in parts: {limit} are allowed in all, of one peer transfers_per_peer")]
     TooManyStreams {
-        /// What is allowed in all.
+        /// The limit over all peers.
         limit: usize,
     },
-    /// The payload is larger than [`Limits::body_bytes`](crate::Limits::body_bytes); the request still waits for another
-    /// response.
+    /// The payload exceeds [`Limits::body_bytes`](crate::Limits::body_bytes). The request still
+    /// awaits a response.
     #[error("the response's body takes {bytes} bytes, the limit body_bytes is {limit}")]
     BodyTooLarge {
-        /// What was given.
+        /// Size of the payload.
         bytes: usize,
-        /// What is allowed.
+        /// The limit.
         limit: usize,
     },
-    /// The message is larger than [`Limits::message_bytes`](crate::Limits::message_bytes), and no block of its body fits into
-    /// one either; the request still waits for
-    /// another response.
+    /// The message exceeds [`Limits::message_bytes`](crate::Limits::message_bytes), and no block of
+    /// its body fits into a message either. The request still awaits a response.
     #[error("the response takes {bytes} bytes, the limit is {limit}")]
     TooLarge {
-        /// What it would take.
+        /// Size of the message.
         bytes: usize,
-        /// What is allowed.
+        /// The limit.
         limit: usize,
     },
 }
 
-/// A notification is refused.
+/// Why a notification is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NotifyError {
-    /// The code is not a response's.
+    /// The code is not a response code.
     #[error("{0} is not a response code: its class must be 2, 4 or 5")]
     NotAResponse(crate::codec::Code),
-    /// The body has more bytes than [`Limits::body_bytes`](crate::Limits::body_bytes).
+    /// The body exceeds [`Limits::body_bytes`](crate::Limits::body_bytes).
     #[error("the notification's body has {bytes} bytes, the limit is {limit}")]
     BodyTooLarge {
-        /// What it has.
+        /// Size of the body.
         bytes: usize,
-        /// What is allowed.
+        /// The limit.
         limit: usize,
     },
-    /// The states of other topics leave no room for this one in
+    /// The states of other topics leave no room in
     /// [`Limits::state_bytes`](crate::Limits::state_bytes). An error as the last notification can
     /// still be sent.
     #[error("the states that are kept for observers take too many bytes: the limit state_bytes is {limit}")]
@@ -197,25 +200,25 @@ pub enum NotifyError {
         /// The limit.
         limit: usize,
     },
-    /// The options leave no room in [`Limits::message_bytes`](crate::Limits::message_bytes) for a block of the body, beside a
-    /// token of 8 bytes and the Observe option.
+    /// The options leave no room in [`Limits::message_bytes`](crate::Limits::message_bytes) for a
+    /// block of the body, in addition to an 8-byte token and the Observe option.
     #[error("the notification takes {bytes} bytes, the limit is {limit}")]
     TooLarge {
-        /// What it would take.
+        /// Size of the message.
         bytes: usize,
-        /// What is allowed.
+        /// The limit.
         limit: usize,
     },
 }
 
-/// A message cannot be superseded.
+/// Why a message cannot be superseded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SupersedeError {
-    /// The exchange is over, or it is none of a separate response.
+    /// The exchange is over, or is not that of a separate response.
     #[error("the exchange is not that of a response on its way: it is over, or a request's")]
     NotOutstanding,
-    /// The new message is no legal response.
+    /// The new message is not a legal response.
     #[error(transparent)]
     Refused(#[from] RespondError),
 }

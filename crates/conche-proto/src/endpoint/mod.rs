@@ -1,7 +1,7 @@
-//! The [`Endpoint`]: what connects codec, message layer, exchanges and peers, and drives their timers.
+//! The [`Endpoint`] connects codec, message layer, exchanges and peers, and drives their timers.
 //!
-//! The invariant that makes it easy to drive: after every [`handle`](Endpoint::handle), and after every operation, poll
-//! until [`Output::Wait`]; then nothing happens until the next input, the next operation, or the time that `Wait` names.
+//! After every [`handle`](Endpoint::handle) and every other operation, poll until [`Output::Wait`].
+//! Then nothing happens until the next input, the next operation, or the time in `Wait`.
 //!
 //! ```
 //! use conche_proto::cc::AnyController;
@@ -14,12 +14,12 @@
 //! let mut server = Endpoint::new(EndpointConfig::default(), AnyController::by_name("default")?, [2; 32])?;
 //! let mut buf = [0; 1280];
 //!
-//! // The client wants something of peer "s"; its datagram reaches the server.
+//! // The client sends a request to peer "s"; its datagram reaches the server.
 //! let asked = client.request(now, "s", Request::new(Code::GET, Body::builder().path("/test").build()?))?;
 //! let Output::Transmit(datagram) = client.poll(now, &mut buf) else { panic!() };
 //! server.handle(now, Input::datagram("c", &buf[..datagram.len]))?;
 //!
-//! // The server's application answers; the response reaches the client.
+//! // The server's application responds; the response reaches the client.
 //! let Output::Event(Event::Request { id, .. }) = server.poll(now, &mut buf) else { panic!() };
 //! server.respond(now, id, Response::new(Code::CONTENT, Body::builder().payload("hello").build()?))?;
 //! let Output::Transmit(datagram) = server.poll(now, &mut buf) else { panic!() };
@@ -107,14 +107,14 @@ use sets::Sets;
 use streams::Parts;
 use validation::Validation;
 
-/// A number for each source, the same for sources that belong together.
+/// Returns the same number for sources that belong together.
 type SourceGroups<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
 
-/// Which sources belong together.
+/// The application's grouping of sources.
 struct Sources<P> {
-    /// Sources that share one part of a bounded table have the same number.
+    /// Sources with the same number share one part of a limited table.
     groups: Option<SourceGroups<P>>,
-    /// Sources of one host have the same number.
+    /// Sources with the same number are on the same host.
     hosts: Option<SourceGroups<P>>,
 }
 
@@ -124,12 +124,12 @@ impl<P> Default for Sources<P> {
     }
 }
 
-/// What limits the messages of each source.
+/// Rate limits for the messages of each source.
 #[derive(Debug, Default)]
 struct Limiters {
-    /// Of requests, where the configuration limits them.
+    /// For requests, if configured.
     requests: Option<Limiter>,
-    /// Of Resets that reject responses, since the first of them.
+    /// For Resets that reject responses, created with the first one.
     resets: Option<Limiter>,
 }
 
@@ -141,26 +141,27 @@ impl Limiters {
 
 /// A CoAP client and server without I/O.
 ///
-/// `P` names peers; `C` is the congestion controller, with [`AnyController`](conche_cc::AnyController) as the one that
-/// is chosen at run time.
+/// `P` identifies peers. `C` is the congestion controller;
+/// [`AnyController`](conche_cc::AnyController) is chosen at run time.
 ///
-/// It only connects: what it is made of lives in modules of its own, none of which knows another one above it.
+/// The endpoint only connects modules, none of which uses a module above it.
 pub struct Endpoint<P: PeerKey, C: Controller> {
     config: SharedConfig,
     random: ChaCha8Rng,
-    /// Of what stands for messages and for groups of sources.
+    /// Hashes messages and groups of sources.
     hash: Keyed,
-    /// How the application groups sources.
+    /// The application's grouping of sources.
     sources: Option<Box<Sources<P>>>,
     limiters: Option<Box<Limiters>>,
-    /// Which peers understand long tokens, if the configured tokens are long.
+    /// Known support of extended tokens, if the configured tokens are extended.
     discovery: Option<Box<Discovery>>,
     /// Security contexts, created with the first one.
     #[cfg(feature = "oscore")]
     protection: Option<Box<Protection>>,
-    /// Created when the first source has to prove its address.
+    /// Source validation, created when the first source must prove its address.
     validation: Option<Box<Validation<P>>>,
-    /// Memory of the requests on their way to the application. Responses come one by one and have their own.
+    /// Memory of requests for the application. Responses arrive one by one and have their own
+    /// allocation.
     requests: MessagePool,
     received: OnDemand<Deduplication>,
     rejectable: Rejectable,
@@ -169,7 +170,7 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     inquiries: OnDemand<Inquiries>,
     parts: OnDemand<Parts>,
     representations: OnDemand<Representations>,
-    /// Where the configuration has Q-Block.
+    /// Q-Block state, if configured.
     sets: Option<Box<Sets<P>>>,
     exchanges: Exchanges<C>,
     observers: OnDemand<Observers>,
@@ -181,23 +182,26 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
 }
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Bytes that an idle peer takes, with its congestion state (but for what its controller allocates) and its index.
+    /// Bytes of an idle peer with its congestion state and index entry, without the controller's
+    /// allocations.
     pub const IDLE_PEER_BYTES: usize = Peers::<P, C>::BYTES;
 
-    /// Bytes that a message takes in the deduplication table beside its reply, which takes 24 with up to 14 bytes of datagram.
+    /// Bytes of a deduplication entry without its reply, which takes 24 bytes for a datagram of up
+    /// to 14.
     pub const DEDUPLICATION_ENTRY_BYTES: usize = Deduplication::BYTES_BESIDE_REPLY;
 
-    /// Bytes that a request takes while it waits for its response.
+    /// Bytes of a received request that awaits its response.
     pub const WAITING_REQUEST_BYTES: usize = Incoming::<P>::BYTES;
 
-    /// Bytes that an observer takes, with its key: peer, token and our address.
+    /// Bytes of an observer with its key: peer, token and local address.
     pub const OBSERVER_BYTES: usize = Observers::BYTES;
 
-    /// An endpoint with one controller for all peers. All randomness (tokens, message IDs, dithering, hash keys) comes
-    /// from `seed`: real endpoints draw it from the operating system, simulated ones from their run's seed.
+    /// Creates an endpoint with one controller for all peers. All random values (tokens, message
+    /// IDs, dithering, hash keys) derive from `seed`: real endpoints draw it from the operating
+    /// system, simulated ones from the seed of the run.
     ///
     /// # Errors
-    /// If a setting makes no sense, contradicts another one or the controller, or is unsafe with it.
+    /// If a setting is invalid, contradicts another one or the controller, or is unsafe with it.
     pub fn new(config: impl Into<SharedConfig>, controller: C, seed: [u8; 32]) -> Result<Self, ConfigError> {
         let config = config.into();
         config.validate_with(&controller)?;
@@ -234,79 +238,85 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         })
     }
 
-    /// Adds a controller that [`choose_controller`](Self::choose_controller) can pick.
+    /// Adds a controller for [`choose_controller`](Self::choose_controller).
     ///
     /// # Errors
-    /// If the transmission parameters are unsafe with this controller or contradict it, or there are 256 already.
+    /// If the transmission parameters are unsafe with this controller or contradict it, or if there
+    /// are 256 controllers already.
     pub fn add_controller(&mut self, controller: C) -> Result<ControllerId, ConfigError> {
         self.config.validate_with(&controller)?;
         self.peers.controllers.add(controller).ok_or(ConfigError::TooManyControllers)
     }
 
-    /// Picks the controller for each destination, asked when the state of a peer is made. Without it all peers have the
-    /// first controller; an ID of another endpoint counts as the first.
+    /// Sets the function that selects the controller of a destination, called when a peer's state
+    /// is created. Without it all peers have the first controller. An ID of another endpoint
+    /// selects the first one.
     pub fn choose_controller(&mut self, choose: ChooseController<P>) {
         self.peers.controllers.choose(choose);
     }
 
     /// Shares path state between peers: a new peer, or one that returns after its own state was
-    /// dropped, starts from the state of its path instead of from none (RFC 9040). `choose` names
-    /// the path to a peer, or none. Without it each peer has only its own state.
+    /// dropped, starts with the state of its path (RFC 9040). `choose` returns the path to a peer,
+    /// or `None`. Without it each peer has only its own state.
     ///
-    /// - Another peer's measurements make the RTO of a peer at most 4 s, twice `ACK_TIMEOUT`, and
-    ///   none of its `MAX_RETRANSMIT` copies leaves after `MAX_TRANSMIT_SPAN`. With its own first
-    ///   measurement nothing of them remains. A path with only one peer gives all of its state back
-    ///   to that peer.
-    /// - Its first timeout is at least 1 s until it has been measured itself (RFC 8085 §3.1.1).
-    /// - The requests and notifications to all peers of a path have one window, at least 4. Each
-    ///   counts until it is acknowledged or answered, or its timer expires, and for 6 s at most.
-    ///   The only peer of a path has its NSTART instead.
+    /// - Measurements of other peers raise the RTO of a peer to at most 4 s, twice `ACK_TIMEOUT`,
+    ///   and all its `MAX_RETRANSMIT` retransmissions leave within `MAX_TRANSMIT_SPAN`. The peer's
+    ///   own first measurement replaces them. A path with a single peer returns all of its state to
+    ///   that peer.
+    /// - The initial timeout of a peer is at least 1 s until it has its own RTT sample (RFC 8085
+    ///   §3.1.1).
+    /// - The requests and notifications to all peers of a path share one window of at least 4. Each
+    ///   counts until it is acknowledged or answered, or until its timeout, for at most 6 s. The
+    ///   only peer of a path has its NSTART instead.
     pub fn share_paths(&mut self, choose: ChoosePath<P>) {
         self.peers.share_paths(choose, self.config.limits.paths);
     }
 
-    /// What is known of all [shared](Self::share_paths) paths, in no order that means anything: to be kept for the next start.
+    /// Returns the state of all [shared](Self::share_paths) paths in no meaningful order, for
+    /// storage until the next start.
     pub fn paths(&self) -> impl Iterator<Item = (PathKey, &Group)> {
         self.peers.paths()
     }
 
-    /// Remembers what was known of a path at an earlier time, unless something newer is known or paths are not
+    /// Restores stored path state, unless newer state exists or paths are not
     /// [shared](Self::share_paths).
     pub fn remember_path(&mut self, path: PathKey, group: Group) {
         self.peers.remember_path(path, group);
     }
 
-    /// What is known of the [shared](Self::share_paths) path to a peer, which need have no state.
+    /// Returns the state of the [shared](Self::share_paths) path to a peer. The peer itself need
+    /// not have state.
     #[must_use]
     pub fn path(&self, peer: &P) -> Option<&Group> {
         self.peers.path(peer)
     }
 
-    /// Forgets what the peers of the path to this one have found out. Their own states stay, and this one's, until it is
-    /// [reset](Self::reset_path).
+    /// Drops the shared state of the path to this peer. The states of its peers remain, including
+    /// this one's, until [reset](Self::reset_path).
     pub fn forget_path(&mut self, peer: &P) {
         self.peers.forget_path(peer);
     }
 
-    /// Tells which sources count as one when memory is short: those whose number here is the same. None of them may then
-    /// hold more than is free for all others, so a prefix that one attacker can send from should be one group. Without
-    /// it each peer is a group of its own.
+    /// Sets the function that groups sources: those with the same number share one part of each
+    /// limited table. A group may hold at most as much as is free, so a prefix that one attacker
+    /// controls should be one group. Without the function each peer is its own group.
     pub fn set_source_groups(&mut self, groups: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
         self.sources.get_or_insert_default().groups = Some(groups);
     }
 
-    /// Sets a function that returns the same number for all sources of one host. A host may have
-    /// [`Limits::observers_per_host`](crate::Limits::observers_per_host) observers, and guess the
-    /// message ID of a ping 64 times in 247 s. Without it each peer is a host of its own, so that a
-    /// host has as many observers and guesses as it has ports.
+    /// Sets the function that returns the same number for all sources of one host. A host may have
+    /// [`Limits::observers_per_host`](crate::Limits::observers_per_host) observers, and may guess
+    /// the message ID of a ping 64 times in 247 s. Without the function each peer is its own host,
+    /// so that a host has these observers and guesses for each of its ports.
     pub fn set_source_hosts(&mut self, hosts: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
         self.sources.get_or_insert_default().hosts = Some(hosts);
     }
 
-    /// Takes in something that happened outside.
+    /// Handles an external event.
     ///
     /// # Errors
-    /// [`Undrained`] if more outputs wait than [`Limits::outputs`](crate::Limits::outputs) allows; then nothing was taken in.
+    /// [`Undrained`] if [`Limits::outputs`](crate::Limits::outputs) outputs wait to be polled; the
+    /// input is then ignored.
     pub fn handle(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Undrained> {
         if self.outbox.len() + self.events.len() >= self.config.limits.outputs {
             return Err(Undrained);
@@ -318,8 +328,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(())
     }
 
-    /// What to do next. A datagram to send is written to `buf`. The clock may stand still between calls, but not step
-    /// back.
+    /// Returns the next output. A datagram to send is written to `buf`. The clock may stand still
+    /// between calls, but must not go back.
     ///
     /// # Panics
     /// If `buf` is shorter than [`Limits::message_bytes`](crate::Limits::message_bytes).
@@ -330,7 +340,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.config.limits.message_bytes,
             buf.len()
         );
-        // No message is larger, however long the buffer is.
+        // No message is larger, regardless of the buffer.
         let buf = buf.get_mut(..self.config.limits.message_bytes).unwrap_or_default();
         loop {
             if let Some(departure) = self.outbox.pop_front() {
@@ -349,8 +359,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Does one thing whose time has come; `false` if there is none. What it makes leave comes with the next turn. A function
-    /// of its own, since most polls end before it.
+    /// Performs one due action; returns `false` if there is none. Resulting datagrams leave with
+    /// the next iteration. Out of line, because most polls end before it.
     #[inline(never)]
     fn do_what_is_due(&mut self, now: Instant) -> bool {
         if let Some(index) = self.exchanges.pop_due(now) {
@@ -369,14 +379,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         true
     }
 
-    /// The application is to be told this.
+    /// Queues an event for the application.
     #[inline]
     fn announce(&mut self, event: Event<P>) {
         outbox::reserve_first(&mut self.events);
         self.events.push_back(event);
     }
 
-    /// Forgets what is over, and tells when the next thing is due.
+    /// Drops expired state, and returns the time of the next action.
     fn next_due(&mut self, now: Instant) -> Option<Instant> {
         self.peers.forget_lost();
         let next_purge = self.received.made().and_then(|received| {
@@ -396,45 +406,48 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         next.into_iter().fold(self.exchanges.next_due(), earlier)
     }
 
-    /// Forgets what was learnt of a peer, as if it had never been used; what others of its path have found out, if that is
-    /// [shared](Self::share_paths), stays. Message IDs go on as they were, and exchanges that are open keep their timers.
+    /// Resets the congestion state of a peer to that of a new one. [Shared](Self::share_paths)
+    /// state of its path remains. Message IDs continue, and open exchanges keep their timers.
     pub fn reset_path(&mut self, now: Instant, peer: &P) {
         if let Some(index) = self.peers.peek(peer) {
             self.peers.reset(now, index);
         }
     }
 
-    /// What is known of a peer; `None` if it has no state.
+    /// Returns the state of a peer; `None` if it has none.
     #[must_use]
     pub fn snapshot(&self, peer: &P) -> Option<PeerSnapshot> {
         self.peers.peek(peer).map(|index| self.peers.snapshot(index))
     }
 
-    /// When more than the last thousand message IDs toward a peer will be free, if they are not: what leaves faster than 257 messages a
-    /// second uses up all of them, and then waits, since none may be used again within EXCHANGE_LIFETIME (RFC 7252 §4.4). Another
-    /// endpoint of this host, at another port, has all of its own.
+    /// Returns when message IDs toward a peer beyond the current block of 1024 are free; `None` if
+    /// some are free now. More than 257 messages per second use up all IDs and then wait, because
+    /// an ID must not be reused within EXCHANGE_LIFETIME (RFC 7252 §4.4). Another endpoint of this
+    /// host, at another port, has its own IDs.
     #[must_use]
     pub fn ids_scarce_until(&self, now: Instant, peer: &P) -> Option<Instant> {
         let peer = self.peers.get(self.peers.peek(peer)?);
         peer.ids_scarce_until(now, self.config.times().exchange_lifetime)
     }
 
-    /// What is known of so many peers, those with the most exchanges in flight and messages in the queue first. Looks at
-    /// every peer, unless none is wanted.
+    /// Returns the state of up to `most` peers, ordered by exchanges in flight and queued messages.
+    /// Visits every peer, unless `most` is 0.
     #[must_use]
     pub fn busiest(&self, most: usize) -> Vec<(P, PeerSnapshot)> {
         self.survey(&mut Survey::of(most), usize::MAX).unwrap_or_default()
     }
 
-    /// The same, but looks at no more than so many places of the table of peers, so that a large one holds up nothing for long. To be
-    /// called with the same survey until it answers. Peers may come and go meanwhile: each is told as it is at the end.
+    /// Advances a survey by at most `places` places of the peer table, so that a large table blocks
+    /// nothing for long. Call it with the same survey until it returns the peers. Peers may come
+    /// and go in the meantime: the result has the state at the end.
     pub fn survey(&self, survey: &mut Survey, places: usize) -> Option<Vec<(P, PeerSnapshot)>> {
         let busiest = self.peers.survey(survey, places)?.into_iter();
         Some(busiest.map(|index| (self.peers.get(index).key, self.peers.snapshot(index))).collect())
     }
 
-    /// Reads what most of its next steps will need, and does nothing with it: for the driver of many endpoints that knows some
-    /// of those to be next. Where no cache holds all of them, so the endpoints do not wait for memory one after the other.
+    /// Prefetches the state for the next steps into the CPU cache, without side effects. For
+    /// drivers of many endpoints that know which ones are next: if the cache cannot hold all of
+    /// them, endpoints do not wait for memory one after the other.
     #[inline]
     pub fn glance(&self) {
         black_box((self.events.len(), self.outbox.len(), self.stats.datagrams_sent, self.stats.duplicates));
@@ -443,13 +456,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.peers.glance();
     }
 
-    /// Reads what taking in this datagram will need beside that, for the driver that has several at once. Nothing is taken in.
+    /// Prefetches the state for receiving this datagram, without handling it. For drivers that have
+    /// several datagrams at once.
     pub fn glance_at(&self, datagram: &Datagram<'_, P>) {
         self.glance_at_all(core::iter::once(*datagram));
     }
 
-    /// The same for datagrams that have come together. All are looked at before anything is read, so that memory is waited for once and
-    /// not for each of them.
+    /// Prefetches the state for receiving these datagrams. Hashes all of them before it reads
+    /// memory, so that the waits overlap.
     pub fn glance_at_all<'a>(&self, datagrams: impl Iterator<Item = Datagram<'a, P>>) {
         let request = |datagram: Datagram<'_, P>| {
             let source = Source { from: datagram.from, local: datagram.local };
@@ -459,27 +473,27 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.received.glance(&requests);
     }
 
-    /// Counters since the start.
+    /// Returns the counters since the start.
     #[must_use]
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// The parameters that the endpoint was made with.
+    /// Returns the transmission parameters of the endpoint.
     #[must_use]
     pub fn transmission(&self) -> &TransmissionParameters {
         &self.config.transmission
     }
 
-    /// Buckets and entries of hash tables that all searches so far have looked at: one or two for each, unless somebody
-    /// found a way to make keys collide.
+    /// Returns the number of hash buckets and entries visited by all searches so far: one or two
+    /// per search, unless an attacker makes keys collide.
     #[must_use]
     pub fn lookup_steps(&self) -> u64 {
         self.peers.steps() + self.exchanges.steps() + self.received.steps()
     }
 }
 
-/// The earlier of two times that may not come.
+/// Returns the earlier of two times, if any.
 #[inline]
 fn earlier(first: Option<Instant>, second: Option<Instant>) -> Option<Instant> {
     match (first, second) {

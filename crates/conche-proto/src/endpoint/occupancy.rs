@@ -1,11 +1,11 @@
-//! [`Occupancy`]: how much an endpoint holds.
+//! [`Occupancy`]: the number of objects that an endpoint holds.
 
 use super::Endpoint;
 use crate::PeerKey;
 use conche_cc::Controller;
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// What the endpoint holds, to watch that it stays bounded.
+    /// Returns what the endpoint holds, for monitoring.
     #[must_use]
     pub fn occupancy(&self) -> Occupancy {
         Occupancy {
@@ -37,48 +37,50 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 }
 
-/// How much an endpoint holds of everything that is bounded by [`Limits`](crate::Limits).
+/// The use of all resources limited by [`Limits`](crate::Limits).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Occupancy {
     /// Peers with state.
     pub peers: usize,
-    /// Exchanges that are not over.
+    /// Live exchanges.
     pub exchanges: usize,
-    /// Those that wait for admission. What of them [`Limits::queue`](crate::Limits::queue) does not bound is said there.
+    /// Exchanges that wait for admission. [`Limits::queue`](crate::Limits::queue) describes which
+    /// of them it limits.
     pub queued: usize,
-    /// Those that count on a [shared](Endpoint::share_paths) path.
+    /// Exchanges that count on a [shared](Endpoint::share_paths) path.
     pub over_paths: usize,
-    /// Requests of peers that wait for a response.
+    /// Received requests that await a response.
     pub incoming: usize,
     /// Requests and responses held until their source has [proved its
-    /// address](crate::SourceValidation): at most 1 MiB, each counted with 256 bytes beside its
-    /// own, and 16 for each source.
+    /// address](crate::SourceValidation): at most 1 MiB, each counted with 256 bytes in addition to
+    /// its own, and at most 16 per source.
     pub awaiting_validation: usize,
-    /// Those of the exchanges that are separate responses; with `incoming` within [`Limits::incoming`](crate::Limits).
+    /// Exchanges that are separate responses; with `incoming` within
+    /// [`Limits::incoming`](crate::Limits).
     pub responses: usize,
-    /// Responses to requests that came to a group, which wait for their time; with `incoming` within
-    /// [`Limits::incoming`](crate::Limits) too.
+    /// Responses to group requests that wait for their time; also with `incoming` within
+    /// [`Limits::incoming`](crate::Limits).
     pub at_leisure: usize,
     /// Observers.
     pub observers: usize,
-    /// Subscriptions of our own.
+    /// Subscriptions of this endpoint.
     pub subscriptions: usize,
     /// Armed timers.
     pub timers: usize,
-    /// Requests of ours that take more than one message, and of which one has been answered.
+    /// Own requests of more than one message, after the first answer.
     pub transfers: usize,
-    /// Bodies of requests that are being put together from blocks.
+    /// Request bodies being reassembled from blocks.
     pub assemblies: usize,
-    /// Bodies of responses that are kept for peers that ask for their blocks.
+    /// Response bodies stored for requests for their blocks.
     pub representations: usize,
-    /// Requests of peers whose body, or whose response's body, goes block by block between endpoint and application.
+    /// Received requests with a streamed request or response body.
     pub streams: usize,
-    /// The bytes of both, and of the responses to us that are being put together.
+    /// Bytes of these bodies, and of responses to this endpoint being reassembled.
     pub body_bytes: usize,
     /// Messages remembered for deduplication.
     pub deduplication_entries: usize,
-    /// Their bytes.
+    /// Bytes of the deduplication table.
     pub deduplication_bytes: usize,
     /// Outputs that wait to be polled.
     pub outputs: usize,

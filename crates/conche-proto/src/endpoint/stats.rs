@@ -1,66 +1,67 @@
 //! Counters of an endpoint, since its start.
 
-/// What an endpoint has done.
+/// Counters of an endpoint since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Datagrams handed in.
+    /// Datagrams received.
     pub datagrams_received: u64,
-    /// Datagrams handed out.
+    /// Datagrams sent.
     pub datagrams_sent: u64,
-    /// Bytes of the datagrams handed in.
+    /// Bytes of the received datagrams.
     pub bytes_received: u64,
-    /// Bytes of the datagrams handed out.
+    /// Bytes of the sent datagrams.
     pub bytes_sent: u64,
     /// Exchanges opened: requests, pings and separate responses.
     pub exchanges: u64,
-    /// Copies sent beyond the original ones.
+    /// Retransmissions.
     pub retransmissions: u64,
-    /// Exchanges that were given up because all retransmissions went unanswered.
+    /// Exchanges given up because all retransmissions were unanswered.
     pub timeouts: u64,
     /// Requests passed to the application.
     pub requests_received: u64,
-    /// Messages received again and answered from the table, or ignored.
+    /// Duplicates received, answered from the deduplication table or ignored.
     pub duplicates: u64,
-    /// Datagrams that are no CoAP message.
+    /// Datagrams that are not CoAP messages.
     pub malformed: u64,
     /// Responses, acknowledgements and resets that match nothing.
     pub unmatched: u64,
-    /// Requests refused on arrival, with 5.03 if they were Confirmable, because something that they
-    /// need was full or their source had its share of it. Non-confirmable ones of a peer that uses
-    /// up its message IDs count here as well.
+    /// Requests refused on arrival, with 5.03 if Confirmable, because a needed resource was used up
+    /// or their source had used its share. Includes Non-confirmable requests of a peer that uses up
+    /// its message IDs.
     pub overloaded: u64,
-    /// Datagrams to a group that were dropped: no group is served, or they were no Non-confirmable requests.
+    /// Group datagrams dropped: no group is served, or they are not Non-confirmable requests.
     pub multicast: u64,
-    /// Requests to a group that were dropped because as many wait as
-    /// [`Limits::group_requests`](crate::Limits::group_requests) allows, or their source had its share of it.
+    /// Group requests dropped beyond [`Limits::group_requests`](crate::Limits::group_requests) or
+    /// the share of their source.
     pub no_leisure: u64,
-    /// Responses to requests of ours to groups that were dropped, beyond
+    /// Responses to own group requests dropped beyond
     /// [`Limits::group_responses`](crate::Limits::group_responses) or the share of their sender.
     pub group_overflow: u64,
-    /// Requests dropped because their source exceeded [`ResponseLimit`](crate::config::ResponseLimit).
+    /// Requests dropped because their source exceeded the
+    /// [`ResponseLimit`](crate::config::ResponseLimit).
     pub limited: u64,
-    /// Requests answered with 4.01 and an Echo value, because their source has to be
+    /// Requests answered with 4.01 and an Echo value, because their source must be
     /// [validated](crate::EndpointConfig::source_validation) first.
     pub challenged: u64,
     /// Pings sent for the same reason.
     pub validation_pings: u64,
-    /// Non-confirmable responses that never left: all message IDs stayed in use for as long as
-    /// their clients wait, or [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) messages
-    /// waited for one already.
+    /// Non-confirmable responses never sent: all message IDs stayed in use while the client waited,
+    /// or [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) messages waited for one
+    /// already.
     pub responses_expired: u64,
     /// Reset messages sent.
     pub resets_sent: u64,
-    /// Responses that were dropped without a Reset message, because their sender has had 16 of
-    /// them, and one per second since.
+    /// Responses dropped without a Reset, because their sender had used its allowance of 16 Resets,
+    /// plus one per second.
     pub resets_limited: u64,
-    /// Messages dropped because they were larger than
+    /// Messages dropped because they exceeded
     /// [`Limits::message_bytes`](crate::Limits::message_bytes). Sizes are checked before a message
-    /// is queued, so that anything but 0 is a bug of this crate; the exchange fails with
+    /// is queued, so that a value other than 0 is a bug of this crate; the exchange fails with
     /// [`Failure::MessageTooLarge`](crate::Failure::MessageTooLarge).
     pub oversized: u64,
-    /// Panics that the driver caught in code that serves one peer, such as a handler. The endpoint
-    /// itself leaves this at 0.
+    /// Panics that the driver caught in code that serves one peer, such as a handler. Not changed
+    /// by the endpoint itself.
     pub panics: u64,
 }
 
