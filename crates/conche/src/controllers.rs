@@ -10,7 +10,9 @@ use ipnet::IpNet;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
-use crate::driver::{Address, Binding, Company, Driver, Handle, Handlers, Protecting, Role, Socket, Start};
+#[cfg(feature = "oscore")]
+use crate::driver::Protecting;
+use crate::driver::{Address, Binding, Company, Driver, Handle, Handlers, Role, Socket, Start};
 #[cfg(feature = "edhoc")]
 use crate::edhoc::Responding;
 use crate::fence::Fence;
@@ -150,11 +152,10 @@ impl<C: SharedController> Drivers for Controllers<C> {
             };
             protecting
         };
-        #[cfg(not(feature = "oscore"))]
-        let protecting = Protecting;
         let start = Start {
             socket,
             company,
+            #[cfg(feature = "dtls")]
             security: Arc::new(settings.security.clone()),
             groups: settings.groups.clone(),
             role,
@@ -164,6 +165,7 @@ impl<C: SharedController> Drivers for Controllers<C> {
             retry_unreachable: settings.retry_unreachable,
             busy_poll: settings.busy_poll,
             watchers: settings.watchers.clone(),
+            #[cfg(feature = "oscore")]
             protecting,
             secured_only: settings.secured_only,
             fence,

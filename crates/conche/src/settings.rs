@@ -17,6 +17,7 @@ use crate::oscore::Keys;
 use crate::paths::{PathStore, Sharing};
 #[cfg(feature = "oscore")]
 use crate::prefixes::Prefixes;
+#[cfg(feature = "dtls")]
 use crate::security::Security;
 use crate::watch::Watchers;
 
@@ -36,6 +37,7 @@ pub(crate) struct Settings {
     pub(crate) busy_poll: Duration,
     pub(crate) watchers: Watchers,
     /// The credentials of DTLS sessions.
+    #[cfg(feature = "dtls")]
     pub(crate) security: Security,
     /// Whether a server refuses unauthenticated requests.
     pub(crate) secured_only: bool,
@@ -102,12 +104,8 @@ impl Settings {
         if let Some((prefix, length)) = self.sharing.impossible() {
             return Err(ConfigError::PathLength { prefix, length });
         }
-        let bytes = self.config.limits.message_bytes;
-        if let Some(longest) = self.security.longest_message().filter(|longest| bytes > *longest) {
-            return Err(ConfigError::SecuredMessage { bytes, longest });
-        }
         #[cfg(feature = "dtls")]
-        self.security.validate()?;
+        self.security.validate(self.config.limits.message_bytes)?;
         #[cfg(feature = "edhoc")]
         if let Some((prefix, peers)) =
             self.edhoc.toward.iter().find_map(|(prefix, party)| Some((prefix, party.expected().err()?)))
@@ -115,7 +113,7 @@ impl Settings {
             return Err(ConfigError::EdhocPeer { prefix, peers });
         }
         #[cfg(any(feature = "dtls", feature = "oscore"))]
-        if self.secured_only && !self.has_keys() && !self.security.names_peers() {
+        if self.secured_only && !self.authenticates() {
             return Err(ConfigError::NobodyHasKeys);
         }
         Ok(())
@@ -131,9 +129,17 @@ impl Settings {
         !self.oscore.served.is_empty()
     }
 
-    #[cfg(all(feature = "dtls", not(feature = "oscore")))]
-    #[expect(clippy::unused_self, reason = "as with the feature")]
-    pub(crate) fn has_keys(&self) -> bool {
+    /// Returns whether a request can be authenticated, by keys or by its session.
+    #[cfg(any(feature = "dtls", feature = "oscore"))]
+    fn authenticates(&self) -> bool {
+        #[cfg(feature = "oscore")]
+        if self.has_keys() {
+            return true;
+        }
+        #[cfg(feature = "dtls")]
+        if self.security.names_peers() {
+            return true;
+        }
         false
     }
 }

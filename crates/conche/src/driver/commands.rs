@@ -13,6 +13,7 @@ use super::closing::Closing;
 use super::exchanges::Waiting;
 use super::handle::{Asked, Command, ExchangeError, Opening};
 use super::observing::Observed;
+use super::secured::SessionDriver;
 use super::turns::Busy;
 use super::{Address, BATCH, Driver, Sender};
 use crate::controllers::SharedController;
@@ -67,6 +68,7 @@ impl<C: SharedController> Driver<C> {
             Command::Open(asked) => self.open(asked),
             Command::Unsubscribe { observed, ticket, outcome } => self.unsubscribe(observed, ticket, outcome),
             Command::Body(what) => self.go_on_with_body(what),
+            #[cfg(feature = "dtls")]
             Command::Secure(wanted) => self.secure(wanted),
             #[cfg(feature = "edhoc")]
             Command::HoldAgreed { to, answer } => {
@@ -119,22 +121,24 @@ impl<C: SharedController> Driver<C> {
         }
         #[cfg(feature = "edhoc")]
         self.protecting.agreeing.uses(to);
-        let request = self.protecting.protect(to, Request { tagged: request.tagged || to.is_secured(), ..request });
+        let request = Request { tagged: request.tagged || to.is_secured(), ..request };
+        #[cfg(feature = "oscore")]
+        let request = self.protecting.protect(to, request);
         open(&mut self.endpoint, self.now, to, request)
     }
 
     fn open(&mut self, asked: Asked) {
         let to = asked.place.destination();
-        if !to.is_secured() && self.secured.as_ref().is_some_and(|secured| !secured.takes_plaintext()) {
+        if !to.is_secured() && !self.takes_plaintext() {
             return asked.outcome.send(Err(ExchangeError::Unprotected));
         }
         if to.is_secured() && !self.is_open(to) {
             let (failure, course) = (Failure::Unreachable, Course::default());
             return asked.outcome.send(Err(ExchangeError::Failed { failure, course }));
         }
-        if let Some(asked) = self.with_keys(asked) {
-            self.open_now(asked);
-        }
+        #[cfg(feature = "oscore")]
+        let Some(asked) = self.with_keys(asked) else { return };
+        self.open_now(asked);
     }
 
     /// Opens an exchange whose prerequisites are met.

@@ -6,7 +6,7 @@ use conche_proto::{ExchangeId, Transmit};
 use tracing::debug;
 
 use super::handle::ExchangeError;
-use super::secured::Secured;
+use super::secured::is_record;
 use super::socket::is_passing;
 use super::{Address, Driver};
 use crate::controllers::SharedController;
@@ -55,7 +55,7 @@ impl<C: SharedController> Driver<C> {
     fn has_left(&mut self, index: usize, sent: io::Result<()>) {
         let transmit = *self.outgoing.transmit(index);
         // Protected messages were reported before encryption.
-        if !Secured::is_record(self.outgoing.datagram(index)) {
+        if !is_record(self.outgoing.datagram(index)) {
             self.traffic.departed(self.now, &transmit, self.outgoing.datagram(index), &sent);
         }
         if self.traffic.is_watched() && transmit.exchange.is_some() {

@@ -21,7 +21,9 @@ use super::feed::{Feed, News, Teller};
 use super::reply::{Awaited, Replies, Reply};
 use super::scarcity::Scarcity;
 pub(crate) use super::secured::OpenError;
-use super::secured::{Opened, Secure};
+use super::secured::Opened;
+#[cfg(feature = "dtls")]
+use super::secured::Secure;
 use super::turns::{Busy, Patience, Place, Turns};
 use super::{Address, Sender};
 use crate::bell::Bell;
@@ -35,6 +37,8 @@ use crate::metrics::Report;
 use crate::oscore::Context as SecurityContext;
 #[cfg(feature = "oscore")]
 use crate::oscore::KeysError;
+#[cfg(not(feature = "dtls"))]
+use crate::security::HandshakeError;
 use crate::security::{Identity, PeerMismatch};
 
 #[derive(Debug)]
@@ -46,6 +50,7 @@ pub(super) enum Command {
     /// Continue a streamed body.
     Body(OfBody),
     /// Open a session, or return the open one.
+    #[cfg(feature = "dtls")]
     Secure(Secure),
     /// Hold the EDHOC context of a destination, if there is one.
     #[cfg(feature = "edhoc")]
@@ -324,8 +329,15 @@ impl Handle {
 
     /// Returns a session with the server of this name and with the expected peer, after a handshake
     /// if necessary; `None` if the driver has stopped.
+    #[cfg(feature = "dtls")]
     pub(crate) async fn secure(&self, to: Address, name: Arc<str>, expected: Option<Arc<Identity>>) -> Option<Opened> {
         self.ask(|answer| Command::Secure(Secure { to, name, expected, answer })).await
+    }
+
+    /// Fails: there are no sessions.
+    #[cfg(not(feature = "dtls"))]
+    pub(crate) async fn secure(&self, _: Address, _: Arc<str>, _: Option<Arc<Identity>>) -> Option<Opened> {
+        Some(Err(HandshakeError::none().into()))
     }
 
     /// Holds the EDHOC context of a destination, or reports whether there is room for one; `None`

@@ -24,14 +24,11 @@ mod numbered;
 mod observed;
 mod observing;
 mod outbox;
+#[cfg(feature = "oscore")]
 mod protecting;
 mod receiving;
 mod reply;
 mod scarcity;
-#[cfg(feature = "dtls")]
-mod secured;
-#[cfg(not(feature = "dtls"))]
-#[path = "secured/absent.rs"]
 mod secured;
 mod sender;
 mod serving;
@@ -46,6 +43,7 @@ pub(crate) use bodies::Inlet;
 pub(crate) use company::Company;
 pub(crate) use feed::{End, Feed, News, State};
 pub(crate) use handle::{Exchange, ExchangeError, Handle, OpenError, Opening, Outcome, Submission, Subscription, Told};
+#[cfg(feature = "oscore")]
 pub(crate) use protecting::Protecting;
 pub(crate) use sender::Sender;
 pub(crate) use serving::Handlers;
@@ -69,7 +67,9 @@ use tracing::{debug, warn};
 use crate::controllers::SharedController;
 use crate::fence::Fence;
 use crate::paths::{PathStore, Sharing};
-use crate::security::{Identity, Security};
+use crate::security::Identity;
+#[cfg(feature = "dtls")]
+use crate::security::Security;
 use crate::server::{Response, Router, unprotected};
 use crate::throttle::Throttle;
 use crate::watch::Watchers;
@@ -84,7 +84,9 @@ use observed::Topics;
 use observing::Observations;
 use outbox::Outbox;
 use scarcity::Scarcity;
+#[cfg(feature = "dtls")]
 use secured::Secured;
+use secured::SessionDriver;
 use serving::{Asker, Serving};
 use traffic::Traffic;
 use turns::Turns;
@@ -111,6 +113,7 @@ pub(crate) struct Driver<C: SharedController> {
     socket: Socket,
     endpoint: Endpoint<Address, C>,
     /// DTLS sessions between the socket and the endpoint.
+    #[cfg(feature = "dtls")]
     secured: Option<Secured>,
     clock: Clock,
     traffic: Traffic,
@@ -128,6 +131,7 @@ pub(crate) struct Driver<C: SharedController> {
     bodies: Bodies,
     sharing: Arc<Sharing>,
     keeping: Option<Keeping>,
+    #[cfg(feature = "oscore")]
     protecting: Protecting,
     secured_only: bool,
     retry_unreachable: bool,
@@ -147,6 +151,7 @@ pub(crate) struct Driver<C: SharedController> {
 pub(crate) struct Start {
     pub(crate) socket: Socket,
     pub(crate) company: Company,
+    #[cfg(feature = "dtls")]
     pub(crate) security: Arc<Security>,
     /// Multicast groups to join, each with an interface index.
     pub(crate) groups: Vec<(IpAddr, u32)>,
@@ -162,6 +167,7 @@ pub(crate) struct Start {
     /// Which peers of the endpoint share path state.
     pub(crate) sharing: Arc<Sharing>,
     /// The keys of the endpoint.
+    #[cfg(feature = "oscore")]
     pub(crate) protecting: Protecting,
     pub(crate) secured_only: bool,
     /// Contains panics of code that serves one peer.
@@ -193,15 +199,19 @@ impl<C: SharedController> Driver<C> {
         let shared = (Arc::clone(&cancelled), Arc::clone(&turns), Arc::clone(&scarcity), fence.clone());
         let handle = Handle::new(sender, shared, local, bounds);
         let clock = Clock::start();
+        let longest_datagram = start.limits.message_bytes;
+        #[cfg(feature = "dtls")]
         let secured = Secured::start(clock.now(), &start.security, start.limits.peers)?;
-        let message_bytes = start.limits.message_bytes;
-        let place = if secured.is_some() { Secured::longest_datagram(message_bytes) } else { message_bytes };
+        #[cfg(feature = "dtls")]
+        let longest_datagram =
+            if secured.is_some() { Secured::longest_datagram(longest_datagram) } else { longest_datagram };
         let topics = Topics::new(&router);
         let keeping = start.store.map(|store| Keeping::new(store, start.limits.paths, clock.now()));
         let driver = Self {
             traffic: Traffic { watchers: start.watchers, socket: socket.local(), clock, fence: fence.clone() },
             socket,
             endpoint,
+            #[cfg(feature = "dtls")]
             secured,
             clock,
             now: clock.now(),
@@ -217,6 +227,7 @@ impl<C: SharedController> Driver<C> {
             bodies,
             sharing: start.sharing,
             keeping,
+            #[cfg(feature = "oscore")]
             protecting: start.protecting,
             secured_only: start.secured_only,
             retry_unreachable: start.retry_unreachable,
@@ -224,7 +235,7 @@ impl<C: SharedController> Driver<C> {
             fence,
             company: start.company,
             incoming: socket::buffer(start.role),
-            outgoing: Outbox::new(socket::at_once(start.role), place),
+            outgoing: Outbox::new(socket::at_once(start.role), longest_datagram),
             pool: MessagePool::new(),
             receive_errors: Throttle::default(),
             response_errors: Throttle::default(),
@@ -237,6 +248,7 @@ impl<C: SharedController> Driver<C> {
         self.drive().await;
         self.now = self.clock.now();
         self.close_sessions().await;
+        #[cfg(feature = "oscore")]
         self.give_keys_back().await;
         self.keep_paths().await;
     }
@@ -265,12 +277,16 @@ impl<C: SharedController> Driver<C> {
             let closing = self.closing.as_ref().map(Closing::due);
             let due = due.into_iter().chain(self.observations.due());
             let due = due.chain(self.keeping.as_ref().map(Keeping::due));
-            let due = due.chain(self.secured.as_ref().and_then(Secured::due)).min();
+            let due = due.chain(self.sessions_due()).min();
             let wake = [due.and_then(|due| self.clock.wake_up(due)), closing].into_iter().flatten().min();
             if let Some(wake) = wake.filter(|wake| *wake != timer.deadline()) {
                 timer.as_mut().reset(wake);
             }
             let looks_until = self.looks_until();
+            #[cfg(feature = "oscore")]
+            let keys = self.protecting.done();
+            #[cfg(not(feature = "oscore"))]
+            let keys = std::future::pending::<std::convert::Infallible>();
             tokio::select! {
                 ready = self.socket.ready(&mut self.incoming, looks_until) => self.receive(ready).await,
                 command = self.commands.recv() => match command {
@@ -295,7 +311,12 @@ impl<C: SharedController> Driver<C> {
                 () = tokio::task::yield_now(), if self.topics.has_to_ask() && self.serving.may_ask() => self.ask_handlers(),
                 // Lets the runtime poll the socket before further notifications.
                 () = tokio::task::yield_now(), if more => self.now = self.clock.now(),
-                done = self.protecting.done() => self.hear_of_keys(done),
+                done = keys => {
+                    #[cfg(feature = "oscore")]
+                    self.hear_of_keys(done);
+                    #[cfg(not(feature = "oscore"))]
+                    match done {}
+                }
                 () = self.turns.emptied(), if self.closing.is_some() => {}
                 () = self.company.all_done(), if self.closing.is_some() => {}
                 () = timer.as_mut(), if wake.is_some() => {
@@ -435,15 +456,23 @@ impl<C: SharedController> Driver<C> {
 
     /// Returns the authenticated sender of a request, from its own protection or its session, or
     /// the response if authentication is required and missing.
+    #[cfg_attr(not(feature = "oscore"), expect(unused_variables, reason = "no request is protected"))]
     fn identify(&self, request: RequestId, from: Address) -> Result<Option<Identity>, Response> {
-        let identity = self.identify_protected(request).or_else(|| self.secured.as_ref()?.identity(from));
+        #[cfg(feature = "oscore")]
+        let identity = self.identify_protected(request).or_else(|| self.session_identity(from));
+        #[cfg(not(feature = "oscore"))]
+        let identity = self.session_identity(from);
         if identity.is_none() && self.secured_only { Err(unprotected().into()) } else { Ok(identity) }
     }
 
     /// Returns the identities that authenticate responses from this destination: by OSCORE keys,
     /// and by the session.
     fn peer_identities(&self, to: Address) -> [Option<Identity>; 2] {
-        [self.protecting.identity_toward(to), self.secured.as_ref().and_then(|secured| secured.identity(to))]
+        #[cfg(feature = "oscore")]
+        let of_keys = self.protecting.identity_toward(to);
+        #[cfg(not(feature = "oscore"))]
+        let of_keys = None;
+        [of_keys, self.session_identity(to)]
     }
 
     fn respond(&mut self, request: RequestId, response: Response) {

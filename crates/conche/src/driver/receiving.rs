@@ -6,7 +6,7 @@ use conche_proto::{Input, Undrained};
 use tokio::task::{consume_budget, coop};
 use tracing::{debug, warn};
 
-use super::secured::Secured;
+use super::secured::{SessionDriver, is_record};
 use super::socket::{self, Received};
 use super::{BATCH, Driver, PAUSE};
 use crate::controllers::SharedController;
@@ -52,15 +52,13 @@ impl<C: SharedController> Driver<C> {
                 let batch = [first].into_iter().chain(self.socket.more());
                 self.endpoint.glance_at_all(batch.map(|arrival| arrival.datagram(&self.incoming)));
             }
-            if let (Received::Datagram(arrival), Some(secured)) = (&received, &self.secured) {
-                let is_record = Secured::is_record(arrival.datagram(&self.incoming).bytes);
-                if is_record || !secured.takes_plaintext() {
-                    self.take_record(*arrival);
-                    if self.outgoing.is_full() {
-                        self.send_all().await;
-                    }
-                    continue;
+            if let Received::Datagram(arrival) = received
+                && self.take_record(arrival)
+            {
+                if self.outgoing.is_full() {
+                    self.send_all().await;
                 }
+                continue;
             }
             if let Received::Datagram(arrival) = received
                 && self.traffic.tells()
@@ -86,10 +84,10 @@ impl<C: SharedController> Driver<C> {
                 debug!(%peer, "the network reports the peer unreachable");
                 self.traffic.unreachable(self.now, peer);
                 let quoted = &self.incoming[..quoted];
-                if Secured::is_record(quoted) {
+                if is_record(quoted) {
                     if !self.retry_unreachable {
                         let quoted = quoted.to_vec();
-                        self.unreachable_for_sessions(peer, &quoted);
+                        self.session_unreachable(peer, &quoted);
                     }
                     return Ok(());
                 }

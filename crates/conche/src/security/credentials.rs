@@ -93,13 +93,20 @@ pub(crate) struct Security {
 }
 
 impl Security {
+    /// Maximum bytes of a message in a session: a record carries no more (RFC 5246 §6.2.1).
+    const LONGEST_MESSAGE: usize = 1 << 14;
+
     /// Whether no credentials are set.
     pub(crate) fn is_none(&self) -> bool {
         self.psk.len() == 0 && self.roots.is_none() && !self.is_server()
     }
 
-    /// Checks that every credential can be used, and that none is ambiguous.
-    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+    /// Checks that messages of this size fit into records, that every credential can be used, and
+    /// that none is ambiguous.
+    pub(crate) fn validate(&self, message_bytes: usize) -> Result<(), ConfigError> {
+        if !self.is_none() && message_bytes > Self::LONGEST_MESSAGE {
+            return Err(ConfigError::SecuredMessage { bytes: message_bytes, longest: Self::LONGEST_MESSAGE });
+        }
         if self.client_roots.is_some() && self.certificate.is_none() {
             return Err(ConfigError::ClientRootsWithoutCertificate);
         }
@@ -114,12 +121,6 @@ impl Security {
             }
         }
         Ok(())
-    }
-
-    /// Maximum bytes of a message in a session, if sessions are possible: a record carries no more
-    /// (RFC 5246 §6.2.1).
-    pub(crate) fn longest_message(&self) -> Option<usize> {
-        (!self.is_none()).then_some(1 << 14)
     }
 
     /// Divides the session limit among the drivers of a server.

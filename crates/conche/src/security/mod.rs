@@ -45,8 +45,6 @@
 //! with AES-GCM or ChaCha20-Poly1305 for certificates. [`conche_dtls`](https://docs.rs/conche-dtls)
 //! documents its limits and its protection against denial of service.
 
-#[cfg(not(feature = "dtls"))]
-mod absent;
 #[cfg(feature = "dtls")]
 mod certificate;
 #[cfg(feature = "dtls")]
@@ -57,8 +55,6 @@ mod peer_mismatch;
 use std::fmt;
 use std::sync::Arc;
 
-#[cfg(not(feature = "dtls"))]
-pub(crate) use absent::Security;
 #[cfg(feature = "dtls")]
 pub use certificate::Certificate;
 #[cfg(feature = "dtls")]

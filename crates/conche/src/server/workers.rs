@@ -51,6 +51,7 @@ impl Workers {
         let mut setup = setup.clone();
         let limits = &mut setup.settings.config.limits;
         *limits = share(limits, count);
+        #[cfg(feature = "dtls")]
         setup.settings.security.share(count);
         let handlers = Handlers { most: handlers.most.div_ceil(count), ..handlers };
         // Another server that shares the address would silently receive part of the clients.

@@ -1,4 +1,4 @@
-//! Who waits for a session with a server.
+//! Requests that wait for a session with a server.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use conche_dtls::{ConnectError, Ended, Failure, SessionId, Sessions};
 use conche_proto::cc::control::Why;
-use conche_proto::{Event, ExchangeId, Failure as ExchangeFailure, Instant};
+use conche_proto::{ExchangeId, Instant};
 use tokio::sync::oneshot;
 
-use super::{Place, Secured, is_of, remember};
+use super::sessions::{Place, Secured, is_of, remember};
+use super::{OpenError, Opened};
 use crate::controllers::SharedController;
 use crate::driver::{Address, Driver};
 use crate::security::{HandshakeError, Identity, PeerMismatch};
@@ -49,52 +50,28 @@ impl Secure {
     }
 }
 
-/// Why a request has no session.
-#[derive(Clone, Debug)]
-pub(crate) enum OpenError {
-    /// The handshake failed, or no credentials are configured for it.
-    Handshake(HandshakeError),
-    /// The session is with another peer than the request expects.
-    Peer(PeerMismatch),
-}
-
-impl From<HandshakeError> for OpenError {
-    fn from(error: HandshakeError) -> Self {
-        Self::Handshake(error)
-    }
-}
-
-impl From<PeerMismatch> for OpenError {
-    fn from(mismatch: PeerMismatch) -> Self {
-        Self::Peer(mismatch)
-    }
-}
-
-/// A session, or why there is none.
-pub(in crate::driver) type Opened = Result<Address, OpenError>;
-
-/// Handshakes of ours that go on, and who waits for their end.
+/// Handshakes that this socket began, with the requests that wait for them.
 #[derive(Debug, Default)]
 pub(super) struct Waiting(HashMap<SocketAddr, Handshake>);
 
 #[derive(Debug)]
 struct Handshake {
-    /// What it is to the congestion control.
+    /// The exchange that represents it in congestion control.
     exchange: ExchangeId,
-    /// Once its first flight may leave.
+    /// Set when the first flight may leave.
     session: Option<SessionId>,
     name: Arc<str>,
     /// The identity of the pre-shared key, which the server proves to have. DTLS has no other name
     /// for it.
     psk: Option<Identity>,
-    /// The beginning of the datagram that was sent last.
+    /// Beginning of the last datagram sent, to match ICMP errors.
     sent: Vec<u8>,
     waiting: Vec<Secure>,
     /// It replaces an open session that does not answer, even without requests that wait for it.
     is_beside: bool,
 }
 
-/// A handshake of ours that is done.
+/// A completed handshake.
 pub(super) struct Done {
     pub(super) name: Arc<str>,
     pub(super) identity: Option<Identity>,
@@ -141,7 +118,8 @@ impl Waiting {
         Some(Done { name, identity, exchange })
     }
 
-    /// The session is over before it was open. The answer is which handshake has failed, and what the congestion control learns of it.
+    /// Fails the handshake of a session that ended before it was established. Returns its exchange
+    /// and the reason for congestion control.
     pub(super) fn failed(&mut self, at: SocketAddr, session: SessionId, why: &Ended) -> Option<(ExchangeId, Why)> {
         self.0.get(&at).filter(|handshake| handshake.session == Some(session))?;
         let (exchange, _) = self.refuse(at, &reason(why))?;
@@ -149,19 +127,19 @@ impl Waiting {
         Some((exchange, if is_silence { Why::GaveUp } else { Why::Reset }))
     }
 
-    /// The handshake that goes on with who is there.
+    /// Returns the exchange of the handshake with this address.
     pub(super) fn exchange(&self, at: SocketAddr) -> Option<ExchangeId> {
         self.0.get(&at).map(|handshake| handshake.exchange)
     }
 
-    /// A datagram of a handshake leaves.
+    /// Keeps a sent datagram to match ICMP errors.
     pub(super) fn sent(&mut self, to: Address, datagram: &[u8]) {
         if let Some(handshake) = self.0.get_mut(&to.socket_addr()) {
             remember(&mut handshake.sent, datagram);
         }
     }
 
-    /// The network says that a datagram reached nobody. A handshake that has sent it is over: it has nothing to lose.
+    /// Handles an ICMP error. Ends the handshake that sent the quoted datagram.
     pub(super) fn unreachable(
         &mut self,
         peer: Address,
@@ -177,15 +155,15 @@ impl Waiting {
         Some(exchange)
     }
 
-    /// There will be no session.
-    fn refuse(&mut self, at: SocketAddr, why: &HandshakeError) -> Option<(ExchangeId, Option<SessionId>)> {
+    /// Fails a handshake and the requests that wait for it.
+    pub(super) fn refuse(&mut self, at: SocketAddr, why: &HandshakeError) -> Option<(ExchangeId, Option<SessionId>)> {
         let Handshake { exchange, session, waiting, .. } = self.0.remove(&at)?;
         waiting.into_iter().for_each(|wanted| wanted.refuse(why.clone()));
         Some((exchange, session))
     }
 }
 
-/// Why a handshake failed, in words of who asked for it.
+/// Returns the error for the requests that wait for a failed handshake.
 fn reason(why: &Ended) -> HandshakeError {
     let alert = match why {
         Ended::Failed(Failure::Silence) => return HandshakeError::silence(why),
@@ -241,13 +219,13 @@ impl Secured {
             return None;
         }
         let Some(handshake) = self.waiting.0.get_mut(&at) else { return Some(wanted) };
-        // Those who have given up are not kept.
+        // Cancelled requests are dropped.
         handshake.waiting.retain(|wanted| !wanted.answer.is_closed());
         if handshake.name != wanted.name {
             wanted.refuse(HandshakeError::new(&ConnectError::Busy));
             return None;
         }
-        // One that nobody waits for may have waited for long, and would go on to wait before it tries again.
+        // A handshake without requests may have backed off for long: a new one starts at once.
         if handshake.waiting.is_empty() && !handshake.is_beside {
             return Some(wanted);
         }
@@ -255,14 +233,14 @@ impl Secured {
         None
     }
 
-    /// A flight of a handshake may leave. If nothing comes of it, the handshake is over.
-    fn fly(&mut self, now: Instant, at: SocketAddr) -> bool {
+    /// Sends a flight. Returns `false` if the handshake ended instead.
+    pub(super) fn fly(&mut self, now: Instant, at: SocketAddr) -> bool {
         let Some(handshake) = self.waiting.0.get_mut(&at) else { return false };
         if let Some(session) = handshake.session {
             self.sessions.repeat(session);
             return true;
         }
-        // It may have waited for its turn longer than anybody has for it.
+        // All its requests may be cancelled by now.
         if !handshake.is_beside && handshake.waiting.iter().all(|wanted| wanted.answer.is_closed()) {
             self.waiting.0.remove(&at);
             return false;
@@ -288,7 +266,7 @@ impl Secured {
 }
 
 impl<C: SharedController> Driver<C> {
-    /// Opens a session for a request, or hands out the one that is open.
+    /// Opens a session for a request, or returns the open one.
     pub(in crate::driver) fn secure(&mut self, mut wanted: Secure) {
         let Some(secured) = &mut self.secured else { return wanted.refuse(HandshakeError::none()) };
         let to = wanted.to;
@@ -312,26 +290,5 @@ impl<C: SharedController> Driver<C> {
             }
             Err(error) => wanted.refuse(HandshakeError::new(&error)),
         }
-    }
-
-    /// What the endpoint says of a handshake. `false` if it is about something else.
-    pub(in crate::driver) fn hear_of_handshake(&mut self, event: &Event<Address>) -> bool {
-        let (Event::Flight { exchange, peer } | Event::Failed { exchange, peer, .. }) = event else { return false };
-        let Some(secured) = &mut self.secured else { return false };
-        let at = peer.socket_addr();
-        if secured.waiting.exchange(at) != Some(*exchange) {
-            return false;
-        }
-        if let Event::Failed { reason, .. } = event {
-            let error = match reason {
-                ExchangeFailure::Unreachable => HandshakeError::unreachable(),
-                reason => HandshakeError::new(reason),
-            };
-            let refused = secured.waiting.refuse(at, &error);
-            refused.and_then(|(_, session)| session).into_iter().for_each(|session| secured.sessions.close(session));
-        } else if !secured.fly(self.now, at) {
-            self.endpoint.handshake_over(self.now, *exchange, Some(Why::Cancelled));
-        }
-        true
     }
 }
