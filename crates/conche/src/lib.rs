@@ -147,7 +147,6 @@
 
 #![forbid(unsafe_code)]
 
-mod bell;
 pub mod body;
 mod builder;
 pub mod client;
@@ -159,6 +158,7 @@ mod fence;
 mod files;
 #[cfg(feature = "metrics")]
 pub mod metrics;
+mod notify_one;
 #[cfg(feature = "oscore")]
 pub mod oscore;
 mod paths;

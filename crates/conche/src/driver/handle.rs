@@ -26,13 +26,13 @@ use super::secured::Opened;
 use super::secured::Secure;
 use super::turns::{Busy, Patience, Place, Turns};
 use super::{Address, Sender};
-use crate::bell::Bell;
 use crate::body::{BoxError, Piece};
 #[cfg(feature = "edhoc")]
 use crate::edhoc::Identity as EdhocIdentity;
 use crate::fence::Fence;
 #[cfg(feature = "metrics")]
 use crate::metrics::Report;
+use crate::notify_one::NotifyOne;
 #[cfg(feature = "edhoc")]
 use crate::oscore::Context as SecurityContext;
 #[cfg(feature = "oscore")]
@@ -522,18 +522,18 @@ pub(super) enum Farewell {
 #[derive(Debug, Default)]
 pub(super) struct Cancelled {
     tickets: Mutex<Vec<(u64, Farewell)>>,
-    some: Bell,
+    some: NotifyOne,
 }
 
 impl Cancelled {
     fn add(&self, ticket: u64, farewell: Farewell) {
         self.tickets.lock().unwrap_or_else(PoisonError::into_inner).push((ticket, farewell));
-        self.some.ring();
+        self.some.notify();
     }
 
     /// Waits until there may be some.
     pub(super) async fn some(&self) {
-        self.some.rung().await;
+        self.some.notified().await;
     }
 
     pub(super) fn take(&self) -> Vec<(u64, Farewell)> {

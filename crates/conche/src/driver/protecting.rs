@@ -226,9 +226,7 @@ impl<C: SharedController> Driver<C> {
                 let course = Course { queued: waited, ..Course::default() };
                 waiting.asked.outcome.send(Err(ExchangeError::Failed { failure: Failure::Deadline, course }));
             }
-            Ok(()) => {
-                self.protecting.wait_for_number(waiting, timeout.and_then(|timeout| since.checked_add(timeout)))
-            }
+            Ok(()) => self.protecting.wait_for_number(waiting, timeout.and_then(|timeout| since.checked_add(timeout))),
             Err(KeysError::InUse) if waited < PATIENCE => {
                 self.protecting.wait(waiting, since + timeout.map_or(PATIENCE, |timeout| timeout.min(PATIENCE)));
             }

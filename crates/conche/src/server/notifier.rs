@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::Response;
-use crate::bell::Bell;
+use crate::notify_one::NotifyOne;
 
 /// Notifies the observers of a resource of changes (RFC 7641).
 /// [`observed_by`](super::Resource::observed_by) makes a [`Resource`](super::Resource) observable;
@@ -130,7 +130,7 @@ impl Notifier {
     fn change(&self, change: impl Fn(&mut Changes)) {
         for mailbox in locked(&self.0.mailboxes).iter().filter_map(Weak::upgrade) {
             change(locked(&mailbox.changes).entry(self.0.id).or_default());
-            mailbox.some.ring();
+            mailbox.some.notify();
         }
     }
 }
@@ -139,13 +139,13 @@ impl Notifier {
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     changes: Mutex<HashMap<u64, Changes>>,
-    some: Bell,
+    some: NotifyOne,
 }
 
 impl Mailbox {
     /// Waits until the mailbox may hold changes.
     pub(crate) async fn some(&self) {
-        self.some.rung().await;
+        self.some.notified().await;
     }
 
     pub(crate) fn take(&self) -> HashMap<u64, Changes> {
