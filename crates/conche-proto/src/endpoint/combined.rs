@@ -1,11 +1,13 @@
-//! Requests that agree on the keys that they are protected with: message_3 of EDHOC and a request of OSCORE in one (RFC 9668).
+//! Combined EDHOC and OSCORE requests: message_3 and the first protected request in one message
+//! (RFC 9668).
 //!
 //! ```text
-//! in:   option EDHOC ──message_3──> application ──context──> the rest is a protected request like any other
-//! out:  protected, the first one of its context ──message_3 before it──> queue, retransmission
+//! in:   option EDHOC ─message_3─> application ─context─> the rest is an ordinary protected request
+//! out:  first protected request of a context ─prepend message_3─> queue, retransmission
 //! ```
 //!
-//! Such a request is one message: a copy of it is the same bytes, and is answered as any copy is. EDHOC itself is the application's.
+//! Such a request is one message: a duplicate has the same bytes, and gets the same answer. The
+//! application runs EDHOC itself.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -17,35 +19,37 @@ use crate::codec::{Body, BuildError, Code, Message, OptionNumber, OwnedMessage, 
 use crate::oscore::{Context, ContextId, EndId, InsertError, kid_of};
 use conche_cc::{Controller, Instant};
 
-/// Makes a context of message_3 for the request's `kid`, which is our connection identifier (C_R), and adds it, or says what is answered instead.
+/// Processes message_3 for the request's `kid`, which is our connection identifier (C_R), and adds
+/// the resulting context; `Err`: the response to send instead.
 pub type Agree = dyn FnMut(Instant, EndId, &[u8], &mut Add<'_>) -> Result<(), (Code, Body)> + Send + Sync;
 
-/// Adds a context, as [`Endpoint::add_context`] does.
+/// Adds a context, like [`Endpoint::add_context`].
 pub type Add<'a> = dyn FnMut(Context) -> Result<ContextId, InsertError> + 'a;
 
-/// # Keys that are agreed on with the first request (RFC 9668)
+/// # Key exchange combined with the first request (RFC 9668)
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Takes requests with the option EDHOC, of which the function is given message_3, and what adds a context: [`Context::agreed`],
-    /// so that the request behind message_3 can be taken at once. Without this such requests are answered with 4.02.
+    /// Accepts requests with the EDHOC option. The function receives message_3 and a function that
+    /// adds a context: [`Context::agreed`], so that the request after message_3 can be processed at
+    /// once. Without this call such requests get 4.02.
     pub fn agree_on_keys(&mut self, agree: Box<Agree>) {
         self.protection_mut().agree = Some(agree);
     }
 
-    /// Has the next request that is protected with a context bring this message_3. Until that is answered, the other end does not have
-    /// the context: requests that overtake it are refused.
+    /// Prepends this message_3 to the next request protected with a context. Until it is answered,
+    /// the other end does not have the context, and refuses requests that overtake it.
     pub fn send_message_3(&mut self, context: ContextId, message_3: Vec<u8>) {
         self.protection_mut().before.push((context, message_3));
     }
 
-    /// Bytes that the next request with a context has beside its protection.
+    /// Returns the additional size of the next request with a context, beyond its protection.
     pub(super) fn bytes_before(&self, context: ContextId) -> usize {
         let protection = self.protected();
         let before = protection.and_then(|protection| protection.before.iter().find(|(of, _)| *of == context));
-        // The option has no value; its number may make another one's longer.
+        // The option has no value; its number may lengthen the header of another option.
         before.map_or(0, |(_, message_3)| 2 + message_3.len())
     }
 
-    /// A protected request with what has to come before it.
+    /// Returns a protected request with message_3 prepended, if there is one.
     pub(super) fn with_message_3(&mut self, context: ContextId, body: Body) -> Result<Body, BuildError> {
         let Some(protection) = self.protection.as_deref_mut() else { return Ok(body) };
         let Some(at) = protection.before.iter().position(|(of, _)| *of == context) else { return Ok(body) };
@@ -54,13 +58,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         body.to_builder().option(OptionNumber::EDHOC, &[]).payload(payload).build()
     }
 
-    /// A request with the options OSCORE and EDHOC.
+    /// Handles a request with the options OSCORE and EDHOC.
     pub(super) fn receive_combined(&mut self, now: Instant, arrival: Arrival<P>, message: &Message<'_>) {
         match self.agreed(now, message) {
             Ok(rest) => self.receive_protected(now, arrival, &rest.view()),
             Err((code, body)) => {
                 self.count_refused();
-                // A Non-confirmable one is as if it had been lost, as others that are protected are.
+                // A refused Non-confirmable request is treated as lost, like other protected ones.
                 if message.ty() == Type::Confirmable {
                     self.answer_at_once(now, &arrival, message, code, &body);
                 }
@@ -68,7 +72,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Adds the context that comes of a request's message_3; the rest is the request.
+    /// Adds the context that results from message_3; returns the remaining request.
     fn agreed(&mut self, now: Instant, message: &Message<'_>) -> Result<OwnedMessage, (Code, Body)> {
         let protection = self.protection.as_deref_mut();
         let both = protection.and_then(|protection| Some((protection.agree.as_mut()?, &mut protection.contexts)));
@@ -85,7 +89,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 }
 
-/// The first item, which is a byte string, as it came, and what is behind it, which is something.
+/// Splits a payload into its first item, an encoded byte string, and a non-empty rest.
 fn divided(payload: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut decoder = minicbor::Decoder::new(payload);
     decoder.bytes().ok()?;

@@ -1,4 +1,4 @@
-//! The way out: what leaves when the endpoint is polled.
+//! Transmission: writes departures when the endpoint is polled.
 
 use super::outbox::{Departure, Source, encode, write};
 use super::{Ecn, Endpoint, Event, Transmit};
@@ -12,7 +12,7 @@ use conche_cc::control::Why;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Writes a departure to `buf`; `None` if it has become void.
+    /// Writes a departure to `buf`; `None` if it is obsolete.
     pub(super) fn depart(&mut self, now: Instant, departure: Departure<P>, buf: &mut [u8]) -> Option<Transmit<P>> {
         let (to, len) = match departure {
             Departure::Exchange(exchange) => return self.depart_exchange(now, exchange, buf),
@@ -36,7 +36,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some(Transmit { to: from, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 })
     }
 
-    /// A copy of an exchange's message leaves, unless the exchange is over by now.
+    /// Transmits the message of an exchange, unless the exchange has ended.
     #[inline]
     fn depart_exchange(&mut self, now: Instant, id: ExchangeId, buf: &mut [u8]) -> Option<Transmit<P>> {
         let exchange = self.exchanges.live(id).filter(|exchange| exchange.state == State::Departing)?;
@@ -65,7 +65,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (to, local) = (self.peers.get(exchange.peer).key, exchange.local);
         let transmit = Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 };
         if exchange.is_over_when_left() {
-            // A Non-confirmable response that had to wait; nothing comes back but, maybe, a Reset.
+            // A Non-confirmable response that had to wait; the only possible answer is a Reset.
             let what = Keyed::fingerprint(self.peers.hash(&to), 0, exchange.id.0);
             self.rejectable.left(what, exchange.token.clone());
             if !self.observers.is_empty() {
@@ -86,7 +86,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some(Transmit { exchange: Some(id), attempt, ..transmit })
     }
 
-    /// The message of an exchange does not fit into a datagram: that exchange fails, and no other.
+    /// Fails an exchange whose message exceeds the maximum size; other exchanges are not affected.
     #[cold]
     pub(super) fn fail_oversized(&mut self, now: Instant, index: u32) {
         self.stats.oversized += 1;

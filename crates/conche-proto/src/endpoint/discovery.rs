@@ -1,8 +1,9 @@
-//! [`Discovery`]: which peers understand tokens of more than eight bytes, found out by trial and error (RFC 8974 §2.2.2).
+//! [`Discovery`]: discovers by trial which peers support tokens of more than eight bytes (RFC 8974
+//! §2.2.2).
 //!
-//! A Confirmable request tries one. A server that does not know them rejects it with a Reset, and one that knows them but
-//! will not have this one answers 4.00; then the same request goes once more with eight bytes. As addresses get other
-//! owners, what was found out is believed for half an hour.
+//! A Confirmable request tries an extended token. A server without support rejects it with a Reset,
+//! and one that does not accept this length responds with 4.00; the request is then repeated with
+//! eight bytes. Because addresses change owners, results are valid for half an hour.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -15,29 +16,29 @@ use crate::config::EndpointConfig;
 use conche_cc::control::AckKind;
 use conche_cc::{Controller, Instant};
 
-/// For so long an address is taken for the same server (RFC 8974 §2.2.2).
+/// Validity of a result (RFC 8974 §2.2.2).
 const LIFETIME: Duration = Duration::from_secs(1_800);
 
-/// Peers that are remembered.
+/// Number of remembered peers.
 const PLACES: usize = 1024;
 
-/// What was found out of a peer.
+/// The result for one peer.
 #[derive(Clone, Copy, Debug)]
 struct Found {
-    /// Keyed hash of the peer, in the one place that it can have. Whoever is displaced is tried once more.
+    /// Keyed hash of the peer, which determines its only place. A displaced peer is tried again.
     hash: u64,
     until: Instant,
     understands: bool,
 }
 
-/// What was found out of peers.
+/// The results for all peers.
 #[derive(Debug)]
 pub(super) struct Discovery {
     places: Box<[Found]>,
 }
 
 impl Discovery {
-    /// Where requests have tokens that have to be tried.
+    /// Creates the table if the configured tokens are extended.
     pub(super) fn of(config: &EndpointConfig) -> Option<Self> {
         let nobody = Found { hash: 0, until: Instant::ZERO, understands: false };
         (config.token_length > Token::MAX_LENGTH).then(|| Self { places: vec![nobody; PLACES].into_boxed_slice() })
@@ -47,7 +48,7 @@ impl Discovery {
         &mut self.places[usize::try_from(hash % PLACES as u64).unwrap_or_default()]
     }
 
-    /// Whether a peer understands long tokens, if that is known.
+    /// Returns whether a peer supports extended tokens, if known.
     fn understands(&mut self, now: Instant, hash: u64) -> Option<bool> {
         let found = self.place(hash);
         (found.hash == hash && now < found.until).then_some(found.understands)
@@ -57,23 +58,23 @@ impl Discovery {
 /// A token for a request.
 pub(super) struct Chosen {
     pub(super) token: Token,
-    /// Nobody knows whether the peer understands it.
+    /// It is unknown whether the peer supports the token.
     pub(super) tried: bool,
 }
 
-/// What came of a token that was tried.
+/// The outcome of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tried {
     /// The request was answered.
     Understood,
-    /// It was answered with 4.00, by this kind of message.
+    /// The request was answered with 4.00, in this kind of message.
     Refused(AckKind),
-    /// It was rejected with a Reset.
+    /// The request was rejected with a Reset.
     Rejected,
 }
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// A random token for a request that `may_try` whether the peer understands a long one.
+    /// Returns a random token; `may_try` permits to try an extended one.
     pub(super) fn choose_token(&mut self, now: Instant, peer: u32, may_try: bool) -> Result<Chosen, RequestError> {
         let known = match &mut self.discovery {
             None => Some(true),
@@ -87,8 +88,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(Chosen { token: token.ok_or(RequestError::NoToken { length })?, tried })
     }
 
-    /// The request of an exchange that tries a long token was answered or rejected. `false` if the peer does not understand
-    /// it and the request goes once more, with a short one.
+    /// Records the outcome of a trial. Returns `false` if the peer does not support the token and
+    /// the request is repeated with a short one.
     pub(super) fn token_tried(&mut self, now: Instant, index: u32, tried: Tried) -> bool {
         let understands = tried == Tried::Understood;
         let exchange = self.exchanges.get_mut(index);

@@ -1,8 +1,8 @@
-//! States of what is observed elsewhere that come in sets (RFC 9177 §4.5): what of a newer one has come, until it is whole.
+//! Reception of Q-Block notifications (RFC 9177 §4.5), until a state is complete.
 //!
-//! The first comes as the response to its registration. Each later one has an exchange of its own, which begins with the first
-//! payload and ends when the state is whole, is superseded, or cannot be completed: then the application is told nothing, and
-//! what it knows becomes stale in its time.
+//! The first state arrives as the response to its registration. Each later one has its own
+//! exchange, from its first payload until the state is complete, superseded, or cannot be
+//! completed. In the last case nothing is reported, and the subscription becomes stale in time.
 
 use alloc::boxed::Box;
 
@@ -18,8 +18,8 @@ use conche_cc::control::AckKind;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Has a registration offer to take states in sets, and go in sets itself if it has to. `named`: the application chose its
-    /// token.
+    /// Makes a registration accept Q-Block notifications, and use Q-Block for its own body if
+    /// necessary. `named`: the application chose the token.
     pub(super) fn offer_sets(&mut self, now: Instant, peer: u32, opening: &mut Opening, named: bool) -> Option<InSets> {
         self.sets.as_ref()?;
         let tag = self.random.next_u32().to_be_bytes();
@@ -27,14 +27,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         offered.then(|| InSets { tag, uploaded: uploads(opening) })
     }
 
-    /// The same for one that is repeated, under the token that it has.
+    /// Does the same for a repeated registration, with its token.
     pub(super) fn offer_sets_again(&mut self, now: Instant, peer: u32, opening: &mut Opening, in_sets: Option<InSets>) {
         if let Some(InSets { tag, .. }) = in_sets {
             self.cut_into_tagged_sets(now, peer, opening, (tag, true));
         }
     }
 
-    /// A notification that may be a payload of a state in sets; `false` if it is whole by itself.
+    /// Handles a notification that may be a payload of a Q-Block state; returns `false` if it is
+    /// complete by itself.
     pub(super) fn gather(&mut self, now: Instant, subscription: u32, message: &Message<'_>) -> bool {
         let block = message.block(OptionNumber::Q_BLOCK2).ok().flatten();
         if !message.code().is_success() || block.is_none_or(|block| block.num == 0 && !block.more) {
@@ -56,7 +57,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         true
     }
 
-    /// A newer state begins to come. Without room for it, it is as if it had been lost.
+    /// Starts to receive a newer state. Without room for it, its payload is treated as lost.
     fn begin_gathering(&mut self, now: Instant, subscription: u32, in_sets: InSets) -> Option<u32> {
         let found = self.subscriptions.get(subscription);
         let (peer, request) = (found.peer, found.request.clone());
@@ -84,7 +85,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some(exchange.index)
     }
 
-    /// A newer state is whole, or what comes in its place.
+    /// Handles a complete newer state, or the response in its place.
     pub(super) fn deliver_state(&mut self, now: Instant, index: u32, subscription: u32, message: OwnedMessage) {
         self.state_failed(now, index, subscription);
         let is_state = message.code().is_success() && message.option(OptionNumber::OBSERVE).is_some();
@@ -93,13 +94,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A newer state cannot be completed, or need not be any more.
+    /// Ends the reception of a newer state.
     pub(super) fn state_failed(&mut self, now: Instant, index: u32, subscription: u32) {
         self.subscriptions.get_mut(subscription).coming = None;
         self.close(now, index);
     }
 
-    /// What has come of a state is of no use any more.
+    /// Discards a partially received state.
     pub(super) fn stop_gathering(&mut self, now: Instant, subscription: u32) {
         let coming = self.subscriptions.get_mut(subscription).coming.take();
         if let Some(exchange) = coming.filter(|&exchange| self.exchanges.live(exchange).is_some()) {
@@ -108,7 +109,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 }
 
-/// The body of a request goes in sets.
+/// Returns `true` if the request's body is sent by Q-Block.
 fn uploads(opening: &Opening) -> bool {
     opening.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
         Work::Sets(sets) => sets.is_upload(),

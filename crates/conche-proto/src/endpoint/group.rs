@@ -1,4 +1,5 @@
-//! Requests that came to a group of which we are a member (RFC 7252 §8): taken in without a word, answered at leisure.
+//! Received group requests (RFC 7252 §8): accepted without an answer, and responded to within the
+//! leisure.
 
 use super::leisure::Leisurely;
 use super::options::Said;
@@ -14,15 +15,16 @@ use crate::shares::Group;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// A request came to a group, not to this endpoint alone. What answers it leaves at a random point of the leisure,
-    /// and only if it is of use. `false` as well if it does not wait for its response any more.
+    /// Returns `true` if the request was sent to a group. The response leaves at a random time
+    /// within the leisure, and only if it is useful. Returns `false` also if the request no longer
+    /// awaits a response.
     #[must_use]
     pub fn came_to_group(&self, request: RequestId) -> bool {
         self.incoming.get(request).is_some_and(|waiting| waiting.is_to_group())
     }
 
-    /// A datagram came to a group. Nothing but a Non-confirmable request has a meaning there, and nothing else, however
-    /// malformed, gets an answer: not even a Reset, which would come from all members at once (§8.1).
+    /// Handles a datagram sent to a group. Only Non-confirmable requests are accepted. Everything
+    /// else, malformed or not, is ignored: even a Reset would come from all members at once (§8.1).
     pub(super) fn receive_by_group(&mut self, now: Instant, datagram: &Datagram<'_, P>) {
         let &Datagram { from, bytes, .. } = datagram;
         let message = Message::read(bytes, self.config.longest_echoed_token()).ok().filter(|message| {
@@ -32,7 +34,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.stats.multicast += 1;
             return;
         };
-        // The address that it came to is no source: the operating system chooses one that is (§8.2).
+        // A group address cannot be a source address: the operating system chooses one (§8.2).
         let source = Source { from, local: None };
         let hash = self.peers.hash(&from);
         if let Some(peer) = self.peers.find(&from, hash) {
@@ -52,8 +54,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.stats.duplicates += 1;
             return;
         }
-        // An error would be suppressed (§8.2). All blocks but the first of a response are for one server to send (RFC
-        // 7959 §2.8), and Q-Block2 is ignored (RFC 9177 §4.8).
+        // An error would be suppressed (§8.2). Blocks of a response after the first must be
+        // requested from a single server (RFC 7959 §2.8), and Q-Block2 is ignored (RFC 9177 §4.8).
         let Some(said) = self.acceptable(message, &Security::PLAIN).ok().filter(|Said { asked, .. }| {
             !asked.is_in_sets() && asked.block1().is_none() && asked.block2().is_none_or(|block| block.num == 0)
         }) else {
@@ -85,8 +87,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.announce(Event::Request { id, from: source.from, message });
     }
 
-    /// The client has no use for this response: it said so (RFC 7967), or it asked a group, of which many would answer
-    /// so.
+    /// Returns `true` if the client does not want this response: according to No-Response (RFC
+    /// 7967), or because it is useless as a response to a group request.
     pub(super) fn is_unwanted(waiting: &Waiting<P>, response: &Response) -> bool {
         match waiting.came {
             Came::ToGroup(Interest::Unsaid) if response.even_to_group => false,
@@ -95,15 +97,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Takes a response to a request that came to a group, for later.
+    /// Stores the response to a group request for later.
     pub(super) fn respond_at_leisure(&mut self, now: Instant, waiting: Waiting<P>, response: Response) {
         let by_default = self.config.transmission.default_leisure;
         let leisure = self.config.multicast.and_then(|multicast| multicast.leisure).unwrap_or(by_default);
         self.leisure.push(now, leisure, &mut self.random, (waiting, response.code, response.body));
     }
 
-    /// The next response to a request that came to a group leaves, if its time has come: as a Non-confirmable message
-    /// from an address of ours alone. Without a free message ID it does not.
+    /// Sends the next due response to a group request as a Non-confirmable message from a unicast
+    /// address. It is dropped if no message ID is free. Returns `false` if none is due.
     pub(super) fn leisure_over(&mut self, now: Instant) -> bool {
         let due = self.leisure.made().and_then(|leisure| leisure.pop_due(now));
         let Some(Leisurely { waiting, code, body, .. }) = due else { return false };

@@ -1,8 +1,10 @@
-//! Handshakes of what stands below an endpoint, such as DTLS: they are under the congestion control of their destination, as all that the
-//! endpoint sends by itself.
+//! Handshakes of the layer below an endpoint, such as DTLS, under the congestion control of their
+//! destination.
 //!
-//! The endpoint knows nothing of what a flight says. It says when the first may leave (NSTART, the window of the path, the controller) and when
-//! one is to be repeated; whoever writes them tells it what has left and what was answered. A server's flights need none of this: they answer.
+//! The content of flights is unknown to the endpoint. It signals when the first flight may be sent
+//! (NSTART, the window of the path, the controller) and when a flight is to be retransmitted. The
+//! layer below reports sent flights and answers. Flights of a server need none of this, because
+//! they are answers.
 
 use super::{Endpoint, RequestError};
 use crate::PeerKey;
@@ -12,19 +14,21 @@ use conche_cc::control::Why;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Wants a handshake with a peer. It is an exchange as others are: [`Event::Flight`](super::Event::Flight) says when its first flight may
-    /// leave, and when a flight is to be repeated, until it is [over](Self::handshake_over);
-    /// [`Event::Failed`](super::Event::Failed) that it is over before that, since it never got its turn or the peer cannot be reached.
+    /// Starts a handshake with a peer, as an exchange. [`Event::Flight`](super::Event::Flight)
+    /// signals when the first flight may be sent, and when a flight is to be retransmitted, until
+    /// the handshake is [over](Self::handshake_over). [`Event::Failed`](super::Event::Failed) ends
+    /// it earlier, if it was never admitted or the peer is unreachable.
     ///
     /// # Errors
-    /// If something that it needs is full.
+    /// If a needed resource is used up.
     pub fn begin_handshake(&mut self, now: Instant, with: P) -> Result<ExchangeId, RequestError> {
         let peer = self.open_peer(now, with, Group::NOBODY)?;
-        // What its flights take is known when they leave.
+        // The size of its flights is known when they are sent.
         self.submit(now, peer, &mut Opening { purpose: Purpose::Handshake, ..Opening::EMPTY })
     }
 
-    /// A flight of a handshake has left, or a copy of one. Nothing happens if the handshake is over, or waits for its turn.
+    /// Reports that a flight of a handshake was sent, for the first time or again. Has no effect if
+    /// the handshake is over or waits for admission.
     pub fn flight_left(&mut self, now: Instant, handshake: ExchangeId, flight: &Flight) {
         if self.has_begun(handshake) {
             self.exchanges.flight_left(now, &mut self.peers, handshake.index, flight, &mut self.random);
@@ -32,8 +36,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// The answer to the last flight of a handshake begins to arrive. `copy` says which copy of that flight is answered, from 0 on, where this
-    /// is known for certain and the answer took its sender no time: it is a sample of the round-trip time then.
+    /// Reports that the answer to the last flight of a handshake starts to arrive. `copy` is the
+    /// number of the answered transmission of that flight, from 0 on, if it is known for certain
+    /// and the peer answered without delay: it is then an RTT sample.
     pub fn flight_answered(&mut self, now: Instant, handshake: ExchangeId, copy: Option<u8>) {
         if self.has_begun(handshake) {
             self.exchanges.flight_answered(now, &mut self.peers, handshake.index, copy);
@@ -41,7 +46,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A handshake is done, or it has failed for this reason. No event follows.
+    /// Ends a handshake, as completed or as failed for this reason. No event follows.
     pub fn handshake_over(&mut self, now: Instant, handshake: ExchangeId, failed: Option<Why>) {
         if !self.goes_on(handshake) {
             return;

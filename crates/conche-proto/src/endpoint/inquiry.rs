@@ -1,4 +1,5 @@
-//! Requests of ours to groups (RFC 7252 §8): sent once, answered by whoever hears them, over when their time is.
+//! Group requests of this endpoint (RFC 7252 §8): sent once, with any number of responses until
+//! their timeout.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -17,16 +18,16 @@ use crate::shares::Group;
 use crate::store::Seldom;
 use conche_cc::{Controller, Instant};
 
-/// A request to a group that is not over.
+/// A live group request.
 #[derive(Debug)]
 struct Inquiry {
     token: u64,
     exchange: ExchangeId,
-    /// The message ID that it leaves with.
+    /// Message ID of the request.
     id: MessageId,
-    /// The message IDs of the responses that were delivered, by the hashes of their senders.
+    /// Message IDs of the delivered responses, by hash of the sender.
     delivered: BTreeMap<u64, Vec<u16>>,
-    /// How many were.
+    /// Number of delivered responses.
     responses: usize,
 }
 
@@ -34,13 +35,13 @@ struct Inquiry {
 enum Verdict {
     Deliver,
     Duplicate,
-    /// Its sender has its share.
+    /// The sender has used its share.
     Drop,
 }
 
 impl Inquiry {
-    /// Enters a response with this message ID. A sender may have as many as are left for all
-    /// others, so that one member of the group does not keep the others out.
+    /// Records a response with this message ID. A sender may have as many as are left for all
+    /// others, so that one member of the group cannot exclude the others.
     fn enter(&mut self, sender: u64, id: MessageId, limit: usize) -> Verdict {
         let ids = self.delivered.get(&sender).map_or(&[][..], Vec::as_slice);
         let left = limit.saturating_sub(self.responses);
@@ -56,14 +57,14 @@ impl Inquiry {
     }
 }
 
-/// All of them.
+/// All live group requests.
 #[derive(Debug)]
 pub(super) struct Inquiries {
-    /// In the order of their tokens. They are few, as few message IDs are theirs.
+    /// In order of tokens. There are few, because only few message IDs are reserved for them.
     by_token: Vec<Inquiry>,
-    /// When each of the last message IDs was given out, the oldest first.
+    /// Times at which the last message IDs were allocated, oldest first.
     given: VecDeque<Instant>,
-    /// How many were, from a random number on.
+    /// Counter of message IDs, starting at a random number.
     next: Option<u16>,
 }
 
@@ -88,7 +89,8 @@ impl Inquiries {
         self.by_token.is_empty()
     }
 
-    /// A message ID that no message of ours to anybody has had within this lifetime, nor will have (RFC 7252 §8.1).
+    /// Allocates a message ID that no other message uses within this lifetime, to any destination
+    /// (RFC 7252 §8.1).
     fn message_id(&mut self, now: Instant, lifetime: Duration, random: &mut impl RngCore) -> Option<MessageId> {
         while self.given.front().is_some_and(|&given| given + lifetime <= now) {
             self.given.pop_front();
@@ -103,13 +105,13 @@ impl Inquiries {
         Some(MessageId(GROUP_IDS.start() + u16::try_from(offset).unwrap_or_default()))
     }
 
-    /// A random token that no other request to a group has.
+    /// Returns a random token that no other group request uses.
     fn token(&self, random: &mut impl RngCore) -> Token {
         let unused = (0..64).map(|_| random.next_u64()).find(|token| self.place(*token).is_err());
         Token::from(unused.unwrap_or_else(|| random.next_u64()).to_le_bytes())
     }
 
-    /// Where the one with this token is, or would be.
+    /// Returns the place of a token, or the place to insert it.
     fn place(&self, token: u64) -> Result<usize, usize> {
         self.by_token.binary_search_by_key(&token, |inquiry| inquiry.token)
     }
@@ -129,13 +131,13 @@ impl Inquiries {
         Some(&self.by_token[place]).filter(|inquiry| inquiry.exchange == exchange)
     }
 
-    /// What the message of this exchange leaves with, if it goes to a group.
+    /// Returns the message ID of this exchange's message if it is a group request.
     #[inline]
     pub(super) fn id_of(&self, exchange: ExchangeId, token: &Token) -> Option<MessageId> {
         self.of(exchange, token).map(|inquiry| inquiry.id)
     }
 
-    /// An exchange is over.
+    /// Removes a group request whose exchange has ended.
     pub(super) fn forget(&mut self, exchange: ExchangeId, token: &Token) {
         if let Ok(place) = self.place(token.as_u64())
             && self.by_token[place].exchange == exchange
@@ -146,17 +148,19 @@ impl Inquiries {
 }
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Asks a group, by the name of its address. Each response is an [`Event::GroupResponse`], whoever sends it, and
-    /// [`Event::GroupOver`] is the end: when the request's timeout has passed or, without one, the protocol's (247 s
-    /// with the default parameters). It fails if it never left.
+    /// Sends a request to a group, identified by its address. Each response causes an
+    /// [`Event::GroupResponse`], and [`Event::GroupOver`] is the end: after the request's timeout
+    /// or, without one, after that of the protocol (247 s with the default parameters). The request
+    /// fails if it was never sent.
     ///
-    /// The message is Non-confirmable and leaves once. It passes the group's own congestion control: PROBING_RATE slows
-    /// down who goes on asking where nobody answers. Its token is random and of 8 bytes whatever the settings are,
-    /// since nothing else tells a response from a forged one; a token in the request is not used.
+    /// The message is Non-confirmable and sent once. It is subject to congestion control for the
+    /// group: PROBING_RATE limits a sequence of requests without responses. The token is random and
+    /// has 8 bytes regardless of the configuration, because only the token distinguishes a response
+    /// from a forged one; a token in `request` is ignored.
     ///
     /// # Errors
-    /// If the request is Confirmable (RFC 7252 §8.1) or has an ETag (§8.2.1), can never be sent, or something that it
-    /// needs is full. Then no event follows.
+    /// If the request is Confirmable (RFC 7252 §8.1) or a GET with an ETag (§8.2.1), can never be
+    /// sent, or if a needed resource is used up. No event follows then.
     pub fn request_group(&mut self, now: Instant, group: P, request: Request) -> Result<ExchangeId, RequestError> {
         if !request.code.is_request() {
             return Err(RequestError::NotAMethod(request.code));
@@ -173,7 +177,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if request.code == Code::GET && etag {
             return Err(RequestError::ETagToGroup);
         }
-        // It may wait for its turn before the ID is seen.
+        // The request may be queued before the ID is used.
         let lifetime = self.config.times().exchange_lifetime.saturating_add(self.config.queue_lifetime);
         let Some(id) = self.inquiries.message_id(now, lifetime, &mut self.random) else {
             return Err(RequestError::GroupsBusy { limit: GROUP_IDS.len() });
@@ -200,8 +204,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(exchange)
     }
 
-    /// A response that is none of its sender's exchanges: `true` if it answers a request to a group, for which the
-    /// token is all that has to match (RFC 7252 §8.2).
+    /// Handles a response that matches no exchange with its sender. Returns `true` if it answers a
+    /// group request, which is matched by token only (RFC 7252 §8.2).
     pub(super) fn receive_group_response(
         &mut self,
         now: Instant,
@@ -219,7 +223,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return true;
         }
         if message.ty() == Type::Confirmable {
-            // If it cannot be remembered, a copy of it is acknowledged once more, and told no more for that.
+            // If it cannot be remembered, a duplicate is acknowledged again but not reported.
             self.acknowledge_empty(now, source, what, message.id());
         }
         self.tell_group_response(exchange, (source, hash), message);
@@ -242,7 +246,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// The end of a request to a group, if it is one and has left: that nothing more is waited for is no failure.
+    /// Returns the event for the end of a group request that was sent: a timeout is its normal end,
+    /// not a failure.
     pub(super) fn group_over(&mut self, now: Instant, index: u32, reason: Failure) -> Option<Event<P>> {
         let in_time = matches!(reason, Failure::TimedOut | Failure::NoResponse | Failure::Deadline);
         let exchange = self.exchanges.get(index);

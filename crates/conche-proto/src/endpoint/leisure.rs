@@ -1,4 +1,4 @@
-//! [`Leisure`]: responses to requests that came to a group, until their random times (RFC 7252 §8.2).
+//! [`Leisure`]: responses to group requests, until their random times (RFC 7252 §8.2).
 //!
 //! ```text
 //!   a response │<------ leisure ------>│<------ leisure ------>│
@@ -6,12 +6,12 @@
 //!              │   the first leaves    │     the next one leaves
 //! ```
 //!
-//! Periods do not overlap. So however many requests come, a group of G members answers at the rate
-//! that the leisure was chosen for.
+//! Periods do not overlap. A group of G members thus responds at the rate for which the leisure was
+//! chosen, regardless of the number of requests.
 //!
-//! Which response has the next period is decided when the one before is over. Groups of sources
-//! take turns (self-clocked fair queueing, Golestani, INFOCOM 1994), so a response waits for one
-//! response of each other group, and not for all that one host has asked for.
+//! The response for the next period is chosen at the end of the previous one. Groups of sources
+//! take turns (self-clocked fair queueing, Golestani, INFOCOM 1994), so that a response waits for
+//! one response of each other group, not for all requests of one host.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -27,29 +27,29 @@ use conche_cc::Instant;
 /// A response that waits for its time.
 #[derive(Debug)]
 pub(super) struct Leisurely<P> {
-    /// Its place in the order of service: the least is next.
+    /// Position in the order of service: the least is next.
     turn: u64,
     leisure: Duration,
-    /// When it leaves, from the beginning of its period on.
+    /// Time of departure, relative to the start of its period.
     offset: Duration,
     pub(super) waiting: Waiting<P>,
     pub(super) code: Code,
     pub(super) body: Body,
 }
 
-/// All of them.
+/// All waiting responses.
 #[derive(Debug)]
 pub(super) struct Leisure<P> {
     /// The response of the current period, and when it leaves.
     current: Option<(Instant, Leisurely<P>)>,
     /// Responses without a period yet, in order of arrival.
     queue: VecDeque<Leisurely<P>>,
-    /// When the last period ends.
+    /// End of the last period.
     over: Instant,
-    /// The turn and the group of the response that had a period last.
+    /// Turn and group of the last response with a period.
     turn: u64,
     last: Group,
-    /// Of requests to groups from their arrival on, by source, so that what is taken in can be answered.
+    /// Group requests per source, from their arrival on, so that accepted ones can be answered.
     shares: Shares,
 }
 
@@ -78,22 +78,23 @@ impl<P> Leisure<P> {
         shares: Shares::new(),
     };
 
-    /// There is room for the response to a request of this group of sources, of `capacity` in all.
+    /// Returns `true` if there is room for another request of this group of sources, of `capacity`
+    /// in total.
     pub(super) fn admits(&self, sources: Group, capacity: usize) -> bool {
         self.shares.admits(sources, 1, capacity)
     }
 
-    /// A request is taken in.
+    /// Charges an accepted request.
     pub(super) fn take(&mut self, sources: Group) {
         self.shares.take(sources, 1);
     }
 
-    /// A request is over.
+    /// Releases a completed request.
     pub(super) fn give_back(&mut self, sources: Group) {
         self.shares.give_back(sources, 1);
     }
 
-    /// Takes the answer to a request, to leave at a random point of a period of this length.
+    /// Stores a response, to be sent at a random time of a period of this length.
     pub(super) fn push(
         &mut self,
         now: Instant,
@@ -113,13 +114,13 @@ impl<P> Leisure<P> {
         }
     }
 
-    /// When the first of them leaves, or the next period begins.
+    /// Returns when the next response leaves or the next period starts.
     pub(super) fn next_due(&self) -> Option<Instant> {
         let begins = || (!self.queue.is_empty()).then_some(self.over);
         self.current.as_ref().map(|(at, _)| *at).or_else(begins)
     }
 
-    /// The response whose time has come. Its share must be given back.
+    /// Takes the response that is due. Its share must be given back.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<Leisurely<P>> {
         if self.current.is_none() && self.over <= now {
             self.begin_period(self.over);
@@ -131,8 +132,8 @@ impl<P> Leisure<P> {
         self.queue.len() + usize::from(self.current.is_some())
     }
 
-    /// Gives the period that begins now to the next response, preferably of another group than the
-    /// one before.
+    /// Assigns the period that starts now to the next response, preferably of another group than
+    /// the last one.
     fn begin_period(&mut self, start: Instant) {
         let order = |(_, queued): &(usize, &Leisurely<P>)| (queued.turn, queued.waiting.group == self.last);
         let next = self.queue.iter().enumerate().min_by_key(order).map(|(place, _)| place);

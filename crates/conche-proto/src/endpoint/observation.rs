@@ -1,4 +1,4 @@
-//! Observers of what is served here (RFC 7641 §4): how they register, are notified, and cease to be.
+//! Observers of this server (RFC 7641 §4): registration, notification, removal.
 
 use super::leaving::What;
 use super::{Endpoint, Event, NotifyError};
@@ -14,15 +14,16 @@ use conche_cc::control::Why;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Enters the sender of a request into the list of observers of `topic`, a number that the application gives to what
-    /// can be observed. To be called before [`respond`](Self::respond), for a GET or FETCH with
-    /// [`OptionNumber::OBSERVE`] 0; the response then says that the client observes, unless it is an error.
+    /// Adds the sender of a request to the observers of `topic`, a number that the application
+    /// assigns to an observable resource. To be called before [`respond`](Self::respond), for a GET
+    /// or FETCH with [`OptionNumber::OBSERVE`] 0. Unless it is an error, the response then confirms
+    /// the observation.
     ///
-    /// `None` if the request does not wait for a response, or came to a group or from a source that is not
-    /// [validated](crate::EndpointConfig::source_validation), or there is no room within
-    /// [`Limits::observers`](crate::Limits::observers) and
-    /// [`observers_per_peer`](crate::Limits::observers_per_peer): the response is then that to a plain GET (RFC 7641
-    /// §4.1).
+    /// Returns `None` if the request does not await a response, was sent to a group, or comes from
+    /// a source that is not [validated](crate::EndpointConfig::source_validation), or if there is
+    /// no room within [`Limits::observers`](crate::Limits::observers) and
+    /// [`observers_per_peer`](crate::Limits::observers_per_peer): the response is then that to a
+    /// plain GET (RFC 7641 §4.1).
     pub fn observe(&mut self, now: Instant, request: RequestId, topic: u64) -> Option<ObserverId> {
         let waiting =
             self.incoming.get(request).filter(|waiting| !waiting.is_to_group() && waiting.allowance.is_none())?;
@@ -47,7 +48,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let peer = self.open_peer(now, from, group).ok()?;
         let place = Place { peer, token, local };
-        // What another protects under this token is not for this one to end.
+        // This request must not end an observation under another security context with the same
+        // token.
         let taken = cfg!(feature = "oscore") && self.observers.find(&place).is_some();
         let host = self.host_of(&from);
         if validated {
@@ -65,22 +67,23 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some(observer)
     }
 
-    /// A topic has a new state: each of its observers is sent this, as soon as nothing else is under way to it and the
-    /// controller admits it. Of several states in a row an observer may get the last one only. How many observers there
-    /// are is the answer; whatever that is, the call takes the same time, and the endpoint visits them while it is polled.
+    /// Sends a new state of a topic to its observers: to each as soon as no other notification to
+    /// it is in progress and the controller admits it. An observer may get only the last of several
+    /// states. Returns the number of observers. The call takes constant time; the endpoint visits
+    /// the observers while it is polled.
     ///
     /// Notifications are Non-confirmable, with two exceptions. The first notification is
-    /// Confirmable if the round-trip time to the client is unknown. The following ones are then
-    /// paced by the measured time, at most one within a retransmission timeout of the controller,
-    /// instead of one in 3 s (RFC 7641 §4.5.1). And each fifth in a row is Confirmable, to learn
-    /// whether the client still is there (§4.5). Whether nothing changes or much, an observer that
-    /// has not acknowledged anything for long is [checked](crate::ObserverChecks). A state
-    /// that has stayed for its Max-Age, at least 5 s and at most an hour, and 2 s more, is sent
-    /// once more, as a Confirmable message, to observers that were sent it as a Non-confirmable one
-    /// only: it may have been lost, and the last state must arrive (§1.3).
-    /// [`Response::reliability`] overrides this. An error is the last notification, Confirmable by
-    /// default, and ends the observation (§4.2). Of a body that does not fit into a message, or
-    /// into the blocks that an observer asked for, it gets the first block and asks for the others.
+    /// Confirmable if the RTT to the client is unknown. The following ones are then paced by the
+    /// measured RTT, at most one within a retransmission timeout of the controller, instead of one
+    /// in 3 s (RFC 7641 §4.5.1). Every fifth consecutive one is Confirmable, to learn whether the
+    /// client still exists (§4.5). An observer that has not acknowledged anything for long is
+    /// [checked](crate::ObserverChecks), whether or not states change. A state that has stayed for
+    /// its Max-Age, at least 5 s and at most an hour, plus 2 s, is sent again as a Confirmable
+    /// message to observers that were sent it only as a Non-confirmable one: it may have been lost,
+    /// and the last state must arrive (§1.3). [`Response::reliability`] overrides this. An error is
+    /// the last notification, Confirmable by default, and ends the observation (§4.2). If a body
+    /// exceeds a message or the block size of an observer, the observer gets the first block and
+    /// requests the others.
     ///
     /// If the state has another Content-Format than the first response to an observer, the observer
     /// gets 4.06 instead and is removed (§4.2): [`Event::ObserverGone`] with
@@ -93,7 +96,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(NotifyError::NotAResponse(response.code));
         }
         let limit = self.config.limits.state_bytes;
-        // Before anything is made of a body that may be large.
+        // Check before a large body is processed.
         if !self.observers.made().is_none_or(|observers| observers.has_room(topic, &response, limit)) {
             return Err(NotifyError::StatesFull { limit });
         }
@@ -105,13 +108,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         observers.changed(now, topic, state, limit).ok_or(NotifyError::StatesFull { limit })
     }
 
-    /// How many observe this.
+    /// Returns the number of observers of a topic.
     #[must_use]
     pub fn observers(&self, topic: u64) -> usize {
         self.observers.of_topic(topic).0
     }
 
-    /// Notifies an observer no more, without a word to it. `false` if it is gone already.
+    /// Removes an observer without notifying it. Returns `false` if it is gone already.
     pub fn dismiss(&mut self, now: Instant, observer: ObserverId) -> bool {
         let live = self.observers.live(observer);
         if let Some(index) = live {
@@ -120,7 +123,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         live.is_some()
     }
 
-    /// Notifies nobody more of this topic, without a word to them. The answer is how many there were.
+    /// Removes all observers of a topic without notifying them. Returns their number.
     pub fn dismiss_all(&mut self, now: Instant, topic: u64) -> usize {
         let observers = self.observers(topic);
         while let (_, Some(observer)) = self.observers.of_topic(topic) {
@@ -129,10 +132,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         observers
     }
 
-    /// A peer will never be reached again under this key, as when a session with it is over: it observes nothing here any more, of which
-    /// [`Event::ObserverGone`] tells, and all exchanges with it but handshakes fail with [`Failure::Unreachable`]. What was known of it is forgotten when nothing waits
-    /// for it any more; only what it sent is remembered for as long as ever, so that none of it is handled twice. Its message IDs begin
-    /// anew if the key is used again, which RFC 7252 §4.4 would not have.
+    /// Declares a peer unreachable under this key for ever, for instance after the end of its
+    /// session. Its observations end with [`Event::ObserverGone`], and all exchanges with it except
+    /// handshakes fail with [`Failure::Unreachable`]. Its state is dropped once nothing refers to
+    /// it. Its received messages stay remembered for their lifetime, so that none is processed
+    /// twice. If the key is used again, message IDs start anew, contrary to RFC 7252 §4.4.
     pub fn lose_peer(&mut self, now: Instant, peer: &P) {
         let Some(peer) = self.peers.peek(peer) else { return };
         self.peers.lose(peer);
@@ -144,7 +148,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.peers.forget_lost();
     }
 
-    /// A request with the Observe option arrived: what its sender observed under its token is over (RFC 7641 §4.1).
+    /// Ends the observation of a client that sends a request with the Observe option and the same
+    /// token (RFC 7641 §4.1).
     pub(super) fn observation_renewed(&mut self, now: Instant, request: RequestId, message: &Message<'_>) {
         let reason = match message.uint(OptionNumber::OBSERVE) {
             Some(REGISTER) => ObserverEnd::Replaced,
@@ -159,15 +164,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// The observer that this request registers, if its registration was accepted.
+    /// Returns the observer that this request registers, if the registration was accepted.
     #[inline]
     pub(super) fn registered(&mut self, request: RequestId) -> Option<u32> {
         self.observers.registered_by(request)
     }
 
     /// Handles the Observe option of the next message of a request with a streamed body. Its token
-    /// may differ from the token of the message before. An observer that the request registers
-    /// takes over the new token, or is removed if this message does not register.
+    /// may differ from that of the previous message. An observer that the request registers gets
+    /// the new token, or is removed if this message does not register.
     pub(super) fn registration_continued(&mut self, now: Instant, request: RequestId, message: &Message<'_>) {
         let Some(observer) = self.registered(request) else {
             return self.observation_renewed(now, request, message);
@@ -202,7 +207,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some(observer)
     }
 
-    /// The request that registered an observer is answered like this.
+    /// Records the response to a registration.
     pub(super) fn registration_answered(
         &mut self,
         now: Instant,
@@ -217,20 +222,22 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.catch_up(now, observer);
     }
 
-    /// The request that registered an observer gets no such response.
+    /// Removes the observer of a registration that gets no successful response.
     pub(super) fn unregister(&mut self, now: Instant, request: RequestId) {
         if let Some(observer) = self.registered(request) {
             self.remove_observer(now, observer);
         }
     }
 
-    /// An observer's turn has come to learn of a change. While a Confirmable notification is under way, the new state
-    /// goes with its next copy (RFC 7641 §4.5.2); a Non-confirmable one is given its time, and then followed.
+    /// Notifies an observer. While a Confirmable notification is in progress, its next
+    /// retransmission carries the new state (RFC 7641 §4.5.2); after a Non-confirmable one, the new
+    /// state follows.
     pub(super) fn notify_observer(&mut self, now: Instant, observer: u32) {
         match self.observers.progress(observer) {
             Progress::Unanswered(_) => {}
             Progress::Idle => {
-                // What was sent before has its first block for whoever lacks it to ask for the others.
+                // If the observer already has this state's first block, it requests missing ones
+                // itself.
                 let behind = self.observers.is_behind(observer);
                 let Some(message) = self.observers.message(now, observer) else {
                     return self.ping_observer(now, observer);
@@ -253,7 +260,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                     reliability,
                     transfer,
                     whole: true,
-                    // Nothing comes back that it would have to open, and so it is plain.
+                    // No protected response follows, so the exchange is plain.
                     ..Opening::EMPTY
                 };
                 if let Some(exchange) = self.open(now, peer, &mut opening) {
@@ -275,7 +282,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 {
                     let exchange = self.exchanges.get_mut(id.index);
                     if exchange.state == State::Queued {
-                        // What has not had its turn is sent as the new state wants to be: an error as Confirmable.
+                        // A queued message takes the reliability of the new state: an error is
+                        // Confirmable.
                         exchange.confirmable = message.reliability == Reliability::Confirmable;
                         exchange.may_confirm = message.reliability == Reliability::NonConfirmable;
                     }
@@ -291,13 +299,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                         if exchange.state == State::Queued {
                             (exchange.confirmable, exchange.may_confirm) = (true, false);
                         } else {
-                            // It is leaving as something else: the client asks for the rest.
+                            // It is being sent as something else: the client requests the rest.
                             transfer = None;
                         }
                     }
                     self.exchanges.renew_set(id.index, transfer);
                     if self.exchanges.get(id.index).state == State::Queued {
-                        // It may leave as a Confirmable message now.
+                        // A Confirmable message may be admitted now.
                         self.admit_waiting(now, self.exchanges.get(id.index).peer);
                     }
                 }
@@ -305,9 +313,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// An observer has to prove its presence, and the application has notified of no state yet: a
-    /// ping asks for a Reset (RFC 7252 §4.3). A state that the application notifies of meanwhile
-    /// supersedes it.
+    /// Pings an observer that must prove its presence before the application's first notification:
+    /// the client answers with a Reset (RFC 7252 §4.3). A notification supersedes the ping.
     fn ping_observer(&mut self, now: Instant, observer: u32) {
         if !self.observers.is_in_question(observer) {
             return;
@@ -319,8 +326,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A notification as its observer gets it, and what follows of it. `None` if it cannot be protected: as long as no
-    /// number is free, that is as if its turn had not come, and without the context the observer is gone.
+    /// Returns the protected first message of a notification, and the rest to be sent. `None` if it
+    /// cannot be protected: without a free sequence number the notification is postponed, and
+    /// without the context the observer is removed.
     fn protected_notification(
         &mut self,
         now: Instant,
@@ -344,7 +352,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A Non-confirmable notification has had its time, or any was cancelled. What would have followed is not lost with it.
+    /// Handles the end of a Non-confirmable notification, or a cancelled one. A superseding state
+    /// is still sent.
     pub(super) fn notification_over(&mut self, now: Instant, index: u32) {
         let exchange = self.exchanges.get(index);
         let Purpose::Notification(observer) = exchange.purpose else { return };
@@ -356,7 +365,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.catch_up(now, observer);
     }
 
-    /// A Confirmable notification was acknowledged. If it was superseded, what supersedes it has not left yet.
+    /// Handles the acknowledgement of a Confirmable notification. A state that superseded it was
+    /// not sent yet.
     pub(super) fn notification_acknowledged(&mut self, now: Instant, index: u32, observer: u32) {
         let exchange = self.exchanges.get(index);
         let (superseded, peer) = (exchange.successor.is_some(), exchange.peer);
@@ -369,7 +379,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.catch_up(now, observer);
     }
 
-    /// A separate response was acknowledged: perhaps the first one to an observer.
+    /// Handles the acknowledgement of a separate response, which may be the first one to an
+    /// observer.
     pub(super) fn response_acknowledged(&mut self, now: Instant, place: &Place, exchange: ExchangeId) {
         let trusted = self.peers.get_mut(place.peer).trust.is_given(now);
         if let Some(observers) = self.observers.made()
@@ -379,18 +390,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A notification failed: whoever does not want it or is not there observes no longer (RFC 7641 §4.5).
+    /// Handles a failed notification: the observer is removed (RFC 7641 §4.5).
     pub(super) fn notification_failed(&mut self, now: Instant, index: u32, observer: u32, reason: Failure) {
         self.close(now, index);
         if reason == Failure::QueueExpired {
-            // It says nothing of the client that others, or the controller, were in the way for too long.
+            // The notification was delayed by others or by the controller, which is not the
+            // client's fault.
             self.observers.missed(observer);
             return self.catch_up(now, observer);
         }
         self.lose_observer(now, observer, ObserverEnd::Failed(reason));
     }
 
-    /// A separate response failed: the first one to an observer, or that to an earlier request with its token.
+    /// Handles a failed separate response, which may be the first one to an observer, or one to an
+    /// earlier request with its token.
     pub(super) fn response_failed(&mut self, now: Instant, place: &Place, exchange: ExchangeId, reason: Failure) {
         let observer = self.observers.made().and_then(|made| made.first_answered_by(place, exchange));
         if let Some(observer) = observer {
@@ -398,8 +411,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A Non-confirmable response that had to wait leaves with this message ID: perhaps the first one to an observer, which may
-    /// reject it.
+    /// Records the message ID of a Non-confirmable response that had to wait: if it is the first
+    /// one to an observer, the client may reject it.
     pub(super) fn first_response_left(&mut self, now: Instant, place: &Place, exchange: ExchangeId, id: MessageId) {
         if let Some(observers) = self.observers.made()
             && let Some(observer) = observers.first_answered_by(place, exchange)
@@ -408,7 +421,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A Reset came that fits no exchange: perhaps it rejects a notification that has had its time.
+    /// Handles a Reset that matches no exchange: it may reject an earlier Non-confirmable
+    /// notification.
     pub(super) fn reject_notification(&mut self, now: Instant, peer: u32, id: MessageId) -> bool {
         let lifetime = self.config.times().exchange_lifetime;
         let observer = self.observers.made().and_then(|made| made.with_id(now, peer, id, lifetime));
@@ -418,7 +432,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         observer.is_some()
     }
 
-    /// The body of the first response to an observer.
+    /// Returns the body of the first response to an observer.
     pub(super) fn first_response(&mut self, now: Instant, observer: u32, response: &Response) -> Body {
         match response.code.is_success() {
             true => self.observers.first_response(now, observer, response),

@@ -1,5 +1,5 @@
-//! What the options of a request say to the endpoint itself, in one walk over them: whether it can be taken in, which
-//! block it is about, and which responses are unwanted.
+//! Evaluates the options of a request in one pass: whether the request is acceptable, its block
+//! options, and unwanted responses.
 
 use alloc::format;
 use alloc::string::String;
@@ -12,10 +12,10 @@ use crate::incoming::Keeping;
 use crate::security::Security;
 use conche_cc::Controller;
 
-/// Why a request is not taken in: the error that it is answered with, and a diagnostic.
+/// The error and diagnostic for a refused request.
 type Refusal = (Code, &'static str);
 
-/// What a request that can be taken in says.
+/// The evaluated options of an acceptable request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Said {
     pub(super) asked: Asked,
@@ -24,7 +24,8 @@ pub(super) struct Said {
 }
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// What a request says, if it is one for the application; else the error that the endpoint itself answers.
+    /// Returns the evaluated options of a request for the application, or the error to respond
+    /// with.
     #[inline]
     pub(super) fn acceptable(&self, message: &Message<'_>, security: &Security) -> Result<Said, (Code, String)> {
         if message.as_bytes().len() > self.config.limits.message_bytes {
@@ -54,14 +55,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(Said { asked, unwanted, keeping })
     }
 
-    /// Stands for how a request is protected: what came for one context is nothing to another, nor to who has none.
+    /// Hashes the security context of a request: bodies of one context are separate from those of
+    /// others and of unprotected requests.
     #[inline]
     fn secured(&self, security: &Security) -> u64 {
         security.context().map_or(0, |context| self.hash.hash(&context))
     }
 
-    /// Stands for code and options, without those that are [apart](Found::apart): the same for requests for blocks of
-    /// one body. Most requests have none of those, and their options are taken as they stand.
+    /// Hashes code and options, without those that are [apart](Found::apart): equal for requests
+    /// for blocks of the same body. Most requests have none of these, and their encoded options are
+    /// hashed directly.
     #[inline]
     fn what(&self, message: &Message<'_>, has_apart: bool) -> u64 {
         match has_apart {
@@ -71,14 +74,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 }
 
-/// What a walk over the options has come upon.
+/// The results of a pass over the options.
 #[derive(Default)]
 struct Found {
-    /// Whether Q-Block is for the endpoint to look at.
+    /// The endpoint handles Q-Block options.
     in_sets: bool,
     plain: bool,
     asked: Asked,
-    /// An option that is no part of what is asked for.
+    /// The request has options that do not identify the body.
     apart: bool,
     no_response: bool,
     refusal: Option<Refusal>,
@@ -104,7 +107,7 @@ impl Found {
         }
     }
 
-    /// Of several options Q-Block2 the first counts here.
+    /// Handles a block option; of several Q-Block2 options, only the first is used here.
     fn pass_block(&mut self, number: OptionNumber, value: &[u8]) {
         // RFC 7959 §2.2: the reserved size "MUST lead to a 4.00".
         const RESERVED: Refusal = (Code::BAD_REQUEST, "the size exponent 7 of blocks is reserved");
@@ -118,8 +121,9 @@ impl Found {
     }
 }
 
-/// No part of what is asked for: which block it is, what no cache looks at (RFC 7252 §5.4.2), and Observe, since the blocks
-/// of an observed state are asked for without it (RFC 7959 §2.6).
+/// Returns `true` for options that do not identify the requested body: block options, options that
+/// are not part of the cache key (RFC 7252 §5.4.2), and Observe, because the blocks of an observed
+/// state are requested without it (RFC 7959 §2.6).
 const fn is_apart(number: OptionNumber) -> bool {
     use OptionNumber as N;
     matches!(number, N::BLOCK1 | N::BLOCK2 | N::Q_BLOCK1 | N::Q_BLOCK2 | N::OBSERVE) || number.is_no_cache_key()

@@ -1,4 +1,4 @@
-//! What waits to be polled: datagrams that are to leave.
+//! The queue of datagrams to be sent.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -15,21 +15,21 @@ pub(super) struct Source<P> {
     pub(super) local: Option<IpAddr>,
 }
 
-/// A datagram that is to leave.
+/// A datagram to be sent.
 #[derive(Debug)]
 pub(super) enum Departure<P> {
-    /// A copy of an exchange's message, encoded when it leaves.
+    /// The message of an exchange, encoded when polled.
     Exchange(ExchangeId),
-    /// The reply that the deduplication table remembers.
+    /// The reply stored in the deduplication table.
     Remembered { to: Source<P>, id: MessageId, remembered: Remembered },
     /// An Empty ACK or a Reset.
     Empty { to: Source<P>, ty: Type, id: MessageId },
-    /// A message that nothing remembers.
+    /// A message that is not stored elsewhere.
     Message { to: Source<P>, datagram: Box<[u8]> },
 }
 
 impl<P> Departure<P> {
-    /// A reply that nothing remembers.
+    /// Creates the departure for a reply that is not stored elsewhere.
     pub(super) fn forgotten(to: Source<P>, id: MessageId, reply: Reply) -> Self {
         match reply {
             Reply::Datagram(datagram) => Self::Message { to, datagram },
@@ -41,10 +41,10 @@ impl<P> Departure<P> {
     }
 }
 
-/// All departures, in order.
+/// All departures in order.
 pub(super) struct Outbox<P> {
     departures: VecDeque<Departure<P>>,
-    /// So many of them, from the first on, need no deduplication table.
+    /// Number of departures at the front that do not refer to the deduplication table.
     kept: usize,
 }
 
@@ -70,7 +70,7 @@ impl<P: Copy> Outbox<P> {
         self.departures.pop_front()
     }
 
-    /// The table is about to forget entries: the replies that are to leave are kept here.
+    /// Copies pending replies from the deduplication table, which is about to evict entries.
     pub(super) fn keep(&mut self, received: &Deduplication) {
         for departure in self.departures.range_mut(self.kept..) {
             if let &mut Departure::Remembered { to, id, remembered } = departure
@@ -83,8 +83,8 @@ impl<P: Copy> Outbox<P> {
     }
 }
 
-/// Makes room for one output where there was none for any. What is drained in time never has more, and room for the usual
-/// four would be a fifth of what an endpoint with one peer takes.
+/// Reserves exactly one place in an empty queue. A queue that is drained in time needs no more, and
+/// the usual four places would be a fifth of the memory of an endpoint with one peer.
 #[inline]
 pub(super) fn reserve_first<T>(outputs: &mut VecDeque<T>) {
     if outputs.capacity() == 0 {
@@ -109,7 +109,7 @@ pub(super) fn encode(buf: &mut [u8], ty: Type, code: Code, id: MessageId, token:
     encoder.body(body).ok().map(|encoder| encoder.finish())
 }
 
-/// The same in memory of its own.
+/// Encodes a message into a new allocation.
 #[inline]
 pub(super) fn encoded(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Box<[u8]> {
     encode_to_vec(ty, code, id, token, body).into_boxed_slice()

@@ -1,13 +1,14 @@
-//! States of what is observed here that leave in sets (RFC 9177 §4.5): a notification that is more than one message.
+//! Q-Block notifications (RFC 9177 §4.5): notifications of more than one message.
 //!
 //! ```text
-//!  Non-confirmable:  set ──'Continue', or NON_TIMEOUT──> set ──> … ──> the time of a notification ──> over
-//!  Confirmable:      first block ──ACK──> set ──> …, or block after block where the configuration has them Confirmable
+//!  Non-confirmable:  burst ──'Continue' or NON_TIMEOUT──> burst ──> … ──> notification time ──> over
+//!  Confirmable:      first block ──ACK──> burst ──> …, or block after block if so configured
 //! ```
 //!
-//! The exchange is that of any notification, and the newest state is all that counts: it takes the place of what has not left
-//! yet of a set that is leaving, once, so that no set becomes longer than two, and of all sets behind that. So a state that
-//! changes often takes no more of the path than one that does not.
+//! The exchange is that of an ordinary notification. Only the newest state matters: it replaces the
+//! unsent part of the current burst, at most once, so that no burst exceeds twice its length, and
+//! all later bursts. A state that changes often thus takes no more of the path than one that does
+//! not.
 
 use alloc::boxed::Box;
 
@@ -22,7 +23,8 @@ use crate::observe::{Place, Progress};
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// What is to follow a first block in sets: all that is behind it, if whole states were asked for.
+    /// Returns the rest to be sent in bursts after a first block: everything after it, if whole
+    /// states were requested.
     pub(super) fn behind_first(
         &mut self,
         now: Instant,
@@ -38,7 +40,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some(What { key: to.key, mark, bytes, block, sequence })
     }
 
-    /// A state from its beginning.
+    /// Creates the transfer of a state from its start.
     pub(super) fn whole_state(&self, what: &What, reliability: Reliability) -> Option<Box<Transferring>> {
         let SetRules { max_payloads, .. } = self.set_rules()?;
         let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, 0);
@@ -51,7 +53,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some(Box::new(Transferring::new(Work::Kept(sender, kept))))
     }
 
-    /// The first response to an observer has left with its first block: the others follow, unless there is a newer state.
+    /// Sends the remaining blocks after the first response to an observer, unless there is a newer
+    /// state.
     pub(super) fn push_behind_first(&mut self, now: Instant, observer: u32, what: &What) {
         if self.observers.progress(observer) != Progress::Idle {
             return;
@@ -69,7 +72,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// There is a newer state than the one that is leaving in sets.
+    /// Supersedes a state that is being sent in bursts.
     pub(super) fn supersede_set(&mut self, now: Instant, observer: u32, id: ExchangeId) {
         if !self.observers.is_behind(observer) {
             return;

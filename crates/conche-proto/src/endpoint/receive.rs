@@ -1,4 +1,4 @@
-//! The way in: what a datagram is, and what it means.
+//! Reception: decodes datagrams and dispatches messages by type and code class.
 
 use core::num::NonZeroU16;
 
@@ -22,33 +22,33 @@ use crate::store::Number;
 use conche_cc::control::{AckKind, Why};
 use conche_cc::{Controller, Instant};
 
-/// A request as it arrived.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(super) struct Arrival<P> {
     pub(super) source: Source<P>,
-    /// Of the peer's key.
+    /// Hash of the peer's key.
     pub(super) hash: u64,
-    /// What it will be remembered as.
+    /// Key of the request in the deduplication table.
     pub(super) what: Fingerprint,
-    /// Whose share it counts in.
+    /// Group charged for the request.
     pub(super) group: Group,
-    /// The bytes that may answer it; `None` without such a limit.
+    /// Maximum size of the answer in bytes; `None` without limit.
     pub(super) allowance: Option<NonZeroU16>,
     pub(super) came: Came,
-    /// How it was protected, and what answers it is to be.
+    /// Protection of the request, also for its answer.
     pub(super) security: Security,
 }
 
-/// What a request holds that is taken in.
+/// Resources held by an accepted request.
 pub(super) struct Taken {
-    /// The state of its peer, if its response will need that.
+    /// Peer state, if the response needs it.
     peer: Option<Number>,
-    /// Where it is remembered.
+    /// Deduplication entry.
     remembered: Option<Remembered>,
 }
 
 impl<P: PeerKey> Arrival<P> {
-    /// The request as it waits for its response.
+    /// Creates the table entry of the request.
     #[inline]
     pub(super) fn waiting(&self, message: &Message<'_>, said: &Said, taken: Taken) -> Waiting<P> {
         let Source { from, local } = self.source;
@@ -70,8 +70,8 @@ impl<P: PeerKey> Arrival<P> {
 }
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// A datagram arrived (RFC 7252 §4.2, §4.3): each type and code class goes its way, and what has none is rejected
-    /// with a Reset if it is Confirmable, and ignored otherwise.
+    /// Handles a datagram (RFC 7252 §4.2, §4.3): dispatches it by type and code class. A
+    /// Confirmable message without meaning is rejected with a Reset, others are ignored.
     pub(super) fn receive(&mut self, now: Instant, datagram: &Datagram<'_, P>) {
         let &Datagram { from, bytes, validated, .. } = datagram;
         self.stats.datagrams_received += 1;
@@ -79,7 +79,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if datagram.multicast {
             return self.receive_by_group(now, datagram);
         }
-        // Looked at where it lies: a copy would be as long as what it is for.
+        // Borrowed, because a copy would be as large as the result.
         let decoded = Message::read(bytes, self.config.longest_echoed_token());
         let message = match &decoded {
             Ok(message) => message,
@@ -115,7 +115,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.ask_again(now, peer);
     }
 
-    /// An acknowledgement matters to a peer that is known, by its message ID: nothing of it has to be hashed.
+    /// Handles an acknowledgement, which concerns a known peer and is matched by message ID, so
+    /// that no hash is needed.
     #[inline]
     fn receive_acknowledgement(&mut self, now: Instant, from: &P, message: &Message<'_>) {
         let peer = self.peers.find_unhashed(from);
@@ -131,7 +132,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.ask_again(now, peer);
     }
 
-    /// The controller is asked again after every event of the peer.
+    /// Asks the controller again, as after every event of the peer.
     #[inline]
     fn ask_again(&mut self, now: Instant, peer: Option<u32>) {
         if let Some(peer) = peer.filter(|&peer| !self.peers.get(peer).work().queue.is_empty()) {
@@ -139,8 +140,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Our datagram could not be delivered. A quoted message must be one that is outstanding (RFC 7252 §4.2), or
-    /// somebody is forging errors.
+    /// Handles a network error. A quoted message must match an outstanding one (RFC 7252 §4.2);
+    /// otherwise the error is forged.
     pub(super) fn unreachable(&mut self, now: Instant, peer: P, quoted: Option<&[u8]>) {
         self.ping_unreachable(now, &peer, quoted);
         let Some(peer) = self.peers.peek(&peer) else { return };
@@ -153,7 +154,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     pub(super) fn all_unreachable(&mut self, now: Instant, exchanges: impl IntoIterator<Item = ExchangeId>) {
         for exchange in exchanges {
-            // With the one before it, its observer may have gone.
+            // The previous failure may have removed the observer.
             if self.exchanges.live(exchange).is_some() {
                 self.exchanges.abandon(now, &mut self.peers, exchange.index, Why::Unreachable);
                 self.fail(now, exchange.index, Failure::Unreachable);
@@ -161,7 +162,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// The outstanding exchange whose message starts like `quoted`: type, code, message ID and token.
+    /// Returns the outstanding exchange whose message starts like `quoted`: type, code, message ID
+    /// and token.
     fn quoted_exchange(&mut self, peer: u32, quoted: &[u8]) -> Option<ExchangeId> {
         let header = quoted.first_chunk::<4>()?;
         let id = MessageId(u16::from_be_bytes([header[2], header[3]]));
@@ -172,8 +174,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         (same && exchange.state == State::AwaitingAck).then(|| exchange.id(index))
     }
 
-    /// A request: new, a copy of one that is remembered (RFC 7252 §4.5), or one that is refused. What is taken in has room
-    /// for its response, however long that takes.
+    /// Handles a request: a new one, a duplicate of a remembered one (RFC 7252 §4.5), or one to be
+    /// refused. An accepted request has room for its response, without a time limit.
     #[inline]
     fn receive_request(
         &mut self,
@@ -209,8 +211,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.receive_arrived(now, &arrival, message);
     }
 
-    /// The message IDs toward a peer run out, and this Non-confirmable request needs one for its
-    /// response.
+    /// Returns `true` if message IDs toward a peer run out, and this Non-confirmable request needs
+    /// one for its response.
     ///
     /// Such a request is dropped on arrival. Otherwise its response would wait for a message ID for
     /// up to EXCHANGE_LIFETIME, and hold the share of its group of sources. The last 1024 IDs are
@@ -220,7 +222,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         scarce && !NoResponse::of(message).suppresses(Code::CONTENT)
     }
 
-    /// A request that is no copy, behind its protection if it came with one.
+    /// Handles a request that is not a duplicate, after unprotecting it if necessary.
     #[inline]
     pub(super) fn receive_arrived(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) {
         let acceptable = self.acceptable(message, &arrival.security);
@@ -270,8 +272,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.announce(Event::Request { id, from: arrival.source.from, message });
     }
 
-    /// A request will wait for its response from now on: with room for that, with the peer's state if its response will
-    /// need it, and remembered. Only one that is idempotent may go without being remembered.
+    /// Accepts a request: checks the room for its response, holds the peer's state if the response
+    /// needs it, and remembers the request. Only idempotent requests may be accepted without being
+    /// remembered.
     #[inline]
     pub(super) fn take_in(
         &mut self,
@@ -290,7 +293,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some(id)
     }
 
-    /// The same for a message of a request that has its place already. Always inlined, so that the answer stays in registers.
+    /// Accepts a message of a request that already has its place. Inlined, so that the result stays
+    /// in registers.
     #[inline(always)]
     pub(super) fn take_in_place(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) -> Option<Taken> {
         let &Arrival { source, what, group, .. } = arrival;
@@ -311,8 +315,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some(Taken { peer: peer.and_then(Number::of), remembered })
     }
 
-    /// Enters a message into the deduplication table, if there is room. What that forgets for it, and what is still to
-    /// leave, leaves all the same.
+    /// Inserts a message into the deduplication table, if there is room. Pending replies of entries
+    /// that are evicted for it are still sent.
     #[inline]
     pub(super) fn remember(&mut self, now: Instant, received: Received, reply: Reply) -> Option<Remembered> {
         self.received.insert(now, received, reply, |received| self.outbox.keep(received)).ok()
@@ -333,7 +337,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if (confirmable || refuses_sets)
             && let Some(remembered) = self.received.find(now, what)
         {
-            // Perhaps it is a copy of nothing but has the ID of a request, whose answer is no shorter for that.
+            // The response may have the ID of a remembered request; the reply to that is limited by
+            // the allowance.
             let allowance = if validated { None } else { self.allowance(now, &source, hash, message) };
             return self.receive_copy(source, message, remembered, allowance);
         }
@@ -358,8 +363,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let Some(index) = found else {
             self.stats.unmatched += 1;
-            // A server learns by nothing else that we do not observe any more (RFC 7641 §3.6).
-            // Nor does one by anything else that we have stopped sending it a body (RFC 9177 §4.3).
+            // Only a Reset tells a server that we no longer observe (RFC 7641 §3.6), or that we
+            // have stopped sending it a body (RFC 9177 §4.3).
             if confirmable || message.uint(OptionNumber::OBSERVE).is_some() || lists_missing_blocks(message) {
                 self.reject_response(now, source, hash, message.id());
             }
@@ -374,16 +379,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         if confirmable {
-            // If it cannot be remembered, a duplicate will be rejected, which also ends the peer's retransmissions.
+            // If it cannot be remembered, a duplicate will be rejected, which also ends the peer's
+            // retransmissions.
             self.acknowledge_empty(now, source, what, message.id());
         } else if refuses_sets && self.exchanges.get(index).is_in_sets() {
-            // A registration goes once more under the same token: a copy of this is no answer to that.
+            // A registration is repeated with the same token: a duplicate of this refusal must not
+            // answer it.
             self.remember_silence(now, what);
         }
         self.deliver(now, index, AckKind::Separate, message);
     }
 
-    /// The exchange with this message ID, if it has left. What fits none may be a guess.
+    /// Returns the exchange with this message ID, if its message was sent. An unmatched ID may be a
+    /// guess.
     #[inline]
     fn exchange_with_id(&mut self, now: Instant, peer: Option<u32>, message: &Message<'_>) -> Option<u32> {
         let found = peer.and_then(|peer| self.exchanges.with_id(peer, message.id()));
@@ -410,7 +418,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         match purpose {
-            // Any matching ACK ends the retransmission of a response, whatever it carries (RFC 7252 §5.2.2).
+            // Any matching ACK ends the retransmission of a response, whatever it carries (RFC 7252
+            // §5.2.2).
             Purpose::Response(_) | Purpose::Notification(_) | Purpose::Ping => {
                 if purpose != Purpose::Ping {
                     self.acknowledged_by(now, exchange_peer);
@@ -427,7 +436,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.fail(now, index, Failure::UnacceptableResponse);
             }
             Purpose::Request => self.deliver(now, index, AckKind::Piggybacked, message),
-            // Nothing of it is Confirmable, or a message.
+            // These exchanges have no Confirmable messages, or no messages.
             Purpose::State(_) | Purpose::Handshake => {}
         }
     }
@@ -439,8 +448,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let trusted = self.peers.get_mut(exchange_peer).trust.is_given(now);
         match purpose {
             _ if !exchange.awaits_ack() => {}
-            // Believed in any case: nothing else ever vouches for their arrival, and without belief a few guesses would
-            // hold the peer's slot until they are given up.
+            // Always trusted: no other message confirms the arrival, and without trust a few
+            // guesses would hold the peer's slot until the exchange is given up.
             Purpose::Response(_) | Purpose::Notification(_) | Purpose::Ping => {
                 if purpose != Purpose::Ping {
                     self.acknowledged_by(now, exchange_peer);
@@ -454,7 +463,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// The peer has a request of ours, and its response comes later.
+    /// Handles the acknowledgement of a request whose response comes later.
     pub(super) fn request_acknowledged(&mut self, now: Instant, index: u32) {
         self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
         if self.exchanges.get(index).wants_no_response() {
@@ -501,12 +510,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(index) = self.exchange_with_id(now, peer, message) else { return };
         let purpose = self.exchanges.get(index).purpose;
         if self.exchanges.get(index).pings_observer() {
-            // Believed in any case, or a few guesses would have an observer removed. It proves
-            // nothing then.
+            // Always accepted; otherwise a few guesses would remove an observer. It is no proof if
+            // message IDs are not trusted.
             self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
             return self.complete(now, index);
         }
-        // A Reset is the only answer to a ping, so it counts as an Empty ACK of a response does.
+        // A Reset is the only answer to a ping, so it is accepted like an Empty ACK of a response.
         if !trusted && purpose != Purpose::Ping {
             return;
         }
@@ -522,19 +531,18 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Returns the fingerprint of a message: of its sender, our address, its message ID, type and
-    /// token.
+    /// Returns the fingerprint of a message: sender, local address, message ID, type and token.
     ///
-    /// A retransmission is the same message, so it has the type and token of the first copy. With
-    /// both in the fingerprint, forged messages that use up the message IDs of a client do not make
-    /// its own ones duplicates.
+    /// A retransmission is the same message, hence has the same type and token as the original.
+    /// With both in the fingerprint, forged messages that use up the message IDs of a client do not
+    /// turn the client's own messages into duplicates.
     pub(super) fn fingerprint(&self, source: Source<P>, hash: u64, message: &Message<'_>) -> Fingerprint {
         let ty = u8::from(message.ty() == Type::Confirmable);
         self.fingerprint_of(source, hash, (ty, message.id(), message.token_bytes()))
     }
 
-    /// The same of the first bytes of a datagram, if it looks like a request with a token of at
-    /// most 8 bytes.
+    /// Returns the fingerprint of an undecoded datagram, if it looks like a request with a token of
+    /// at most 8 bytes.
     pub(super) fn fingerprint_of_request(&self, source: Source<P>, datagram: &[u8]) -> Option<Fingerprint> {
         let header = Header::of(datagram).filter(|header| header.code.is_request())?;
         let length = usize::from(datagram.first()? & 0x0f);
@@ -543,7 +551,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some(self.fingerprint_of(source, self.peers.hash(&source.from), (ty, header.id, token)))
     }
 
-    /// The same of a message with this type (1 for Confirmable), message ID and token.
+    /// Returns the fingerprint of a message with this type (1 for Confirmable), message ID and
+    /// token.
     pub(super) fn fingerprint_of(
         &self,
         source: Source<P>,
@@ -554,13 +563,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Keyed::fingerprint(hash, local ^ self.hash.digest(ty, token), id.0)
     }
 
-    /// Which host a source is of.
+    /// Returns the host of a source.
     pub(super) fn host_of(&self, from: &P) -> Group {
         let hosts = self.sources.as_ref().and_then(|sources| sources.hosts.as_ref());
         Group::of(hosts.map_or_else(|| self.peers.hash(from), |hosts| self.hash.hash(&hosts(from))))
     }
 
-    /// Whose share a source counts in.
+    /// Returns the group of a source.
     pub(super) fn group_of(&self, from: &P, hash: u64) -> Group {
         let groups = self.sources.as_ref().and_then(|sources| sources.groups.as_ref());
         Group::of(groups.map_or(hash, |groups| self.hash.hash(&groups(from))))

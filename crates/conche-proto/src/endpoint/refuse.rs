@@ -1,4 +1,4 @@
-//! What the endpoint itself answers, without the application: Resets, errors, and words of when to come back.
+//! Answers of the endpoint itself: Resets, errors, and 5.03 with Max-Age.
 
 use alloc::string::String;
 
@@ -18,11 +18,11 @@ use crate::security::Security;
 use crate::shares::Group;
 use conche_cc::{Controller, Instant};
 
-/// Resets that reject responses of one source.
+/// Rate limit for Resets that reject responses of one source.
 const RESETS: ResponseLimit = ResponseLimit { per_second: 1, burst: 16 };
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// A message without context or of a reserved class; a ping is answered in the same way.
+    /// Rejects a message without context or of a reserved class; also answers a ping.
     pub(super) fn reject(&mut self, source: Source<P>, message: &Message<'_>) {
         if message.ty() == Type::Confirmable {
             self.push_empty(source, Type::Reset, message.id());
@@ -45,19 +45,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.outbox.push_back(Departure::Empty { to, ty, id });
     }
 
-    /// Acknowledges a Confirmable message with an Empty ACK, and copies of it as long as it is remembered.
+    /// Acknowledges a Confirmable message with an Empty ACK, also its duplicates while it is
+    /// remembered.
     pub(super) fn acknowledge_empty(&mut self, now: Instant, to: Source<P>, what: Fingerprint, id: MessageId) {
         let _ = self.remember(now, Received { what, confirmable: true, idempotent: Ok(()) }, Reply::EmptyAck);
         self.push_empty(to, Type::Acknowledgement, id);
     }
 
-    /// A Non-confirmable message is not looked at again as long as it is remembered.
+    /// Remembers a Non-confirmable message, so that its duplicates are ignored.
     pub(super) fn remember_silence(&mut self, now: Instant, what: Fingerprint) {
         let _ = self.remember(now, Received { what, confirmable: false, idempotent: Ok(()) }, Reply::Silence);
     }
 
-    /// Refuses a request without remembering it; a duplicate will get the same answer. One that came as Non-confirmable with
-    /// a bad option is rejected silently (RFC 7252 §5.4.1), and one that there is no room for as if it had been lost.
+    /// Refuses a request without remembering it; a duplicate will get the same answer. A
+    /// Non-confirmable request with a bad option is rejected silently (RFC 7252 §5.4.1), and one
+    /// without room is treated as lost.
     pub(super) fn refuse(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>, why: (Code, &str)) {
         let (code, diagnostic) = why;
         if NoResponse::of(message).suppresses(code) {
@@ -79,8 +81,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.answer_at_once(now, arrival, message, code, &body);
     }
 
-    /// As [`refuse`](Self::refuse), where what a Confirmable one was refused for is no more: it is remembered, so that copies are
-    /// answered like it (RFC 7252 §4.5).
+    /// Refuses a request as [`refuse`](Self::refuse) does, but remembers a Confirmable one because
+    /// the reason no longer exists for a duplicate, which must get the same answer (RFC 7252 §4.5).
     pub(super) fn refuse_with_copies(
         &mut self,
         now: Instant,
@@ -97,7 +99,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.answer_remembered(now, arrival, message, code, &body);
     }
 
-    /// An answer to a request, or what there is allowance and room for in its place.
+    /// Returns the answer to a request, or a smaller one that allowance and message size permit.
     fn as_it_may_leave(
         &mut self,
         now: Instant,
@@ -112,7 +114,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Overhead::of_response_to(message),
             answer,
         );
-        // Beside the longest of tokens there is room for nothing.
+        // The longest tokens leave no room for a body.
         let overhead = Overhead::of_response_to(message).with(arrival.security.response_bytes());
         let fits = overhead.fits(&body, self.config.limits.message_bytes);
         (code, if fits { body } else { Body::EMPTY })
@@ -135,7 +137,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if arrival.security.is_plain() {
             return self.send_at_once(now, arrival, message, code, &body);
         }
-        // A copy would be a replay: it has to be known before it is looked at.
+        // A duplicate would be a replay, so it must be recognised before it is unprotected.
         if message.ty() == Type::Confirmable {
             return self.answer_remembered(now, arrival, message, code, &body);
         }
@@ -144,7 +146,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.send_at_once(now, arrival, message, code, &body);
     }
 
-    /// Answers a request at once, and copies of it in the same way without looking at them again.
+    /// Answers a request at once, and its duplicates in the same way without processing them.
     pub(super) fn answer_remembered(
         &mut self,
         now: Instant,
@@ -154,7 +156,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         body: &Body,
     ) {
         if message.ty() != Type::Confirmable {
-            // If it cannot be remembered, a copy brings what is there already.
+            // If it cannot be remembered, a duplicate brings nothing new.
             if arrival.security.is_plain() {
                 self.remember_silence(now, arrival.what);
             }
@@ -170,7 +172,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Answers a request with what is as it is to be sent.
+    /// Sends an answer that is already protected.
     pub(super) fn send_at_once(
         &mut self,
         now: Instant,
@@ -192,19 +194,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.outbox.push_back(Departure::Message { to, datagram });
     }
 
-    /// When to come back (RFC 7252 §5.9.3.4).
+    /// Returns a body with Max-Age for 5.03 (RFC 7252 §5.9.3.4).
     pub(super) fn try_later(&self) -> Body {
         let seconds = u32::try_from(self.config.retry_after.as_secs()).unwrap_or(u32::MAX);
         Body::builder().uint(OptionNumber::MAX_AGE, seconds).build().unwrap_or_default()
     }
 
-    /// A diagnostic payload (RFC 7252 §5.5.2), cut off where the largest message ends.
+    /// Returns a body with a diagnostic payload (RFC 7252 §5.5.2), truncated to the maximum message
+    /// size.
     fn explanation(&self, code: Code, diagnostic: &str, (message, security): (&Message<'_>, &Security)) -> Body {
         let limits = &self.config.limits;
         let mut body = Body::builder();
         if code == Code::REQUEST_ENTITY_TOO_LARGE {
             let hint = self.smaller_block(message, security);
-            // What would be accepted in blocks is told so (RFC 7959 §2.9.3).
+            // Block1 shows that the body would be accepted in blocks (RFC 7959 §2.9.3).
             if let Some(block) = hint {
                 body = body.option(OptionNumber::BLOCK1, block.encode().as_slice());
             }

@@ -1,4 +1,4 @@
-//! Requests and pings of ours: how they open, and how every exchange ends exactly once.
+//! Requests and pings of this endpoint: how exchanges open, and end exactly once.
 
 use super::discovery::{Chosen, Tried};
 use super::outbox::Departure;
@@ -13,11 +13,11 @@ use conche_cc::control::{AckKind, Why};
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Sends a request, now or as soon as NSTART and the controller admit it. Its end is one event: a response, or a
-    /// failure.
+    /// Sends a request, now or when NSTART and the controller admit it. It ends with exactly one
+    /// event: a response or a failure.
     ///
     /// # Errors
-    /// If the request can never be sent, or something that it needs is full. Then no event follows.
+    /// If the request can never be sent, or if a needed resource is used up. No event follows then.
     pub fn request(&mut self, now: Instant, to: P, request: Request) -> Result<ExchangeId, RequestError> {
         if !request.code.is_request() {
             return Err(RequestError::NotAMethod(request.code));
@@ -26,7 +26,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let named = request.token.is_some();
         let confirmable = request.reliability == Reliability::Confirmable;
         let security = self.security_of(&request);
-        // One thing is tried at a time: what is protected would look like a replay to who has seen the first message.
+        // Try one feature at a time: a protected request sent again would look like a replay to a
+        // server that has received the first message.
         let Chosen { token, tried } = self.token(now, peer, request.token, confirmable && security.is_plain())?;
         let mut opening = Opening {
             purpose: Purpose::Request,
@@ -43,7 +44,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Some(rest) = request.rest {
             self.begin_upload(&mut opening, rest, request.tagged)?;
         } else if tried || request.streamed || !self.cut_into_sets(now, peer, &mut opening, named) {
-            // One thing is tried at a time.
+            // Try one feature at a time.
             self.cut_request(&mut opening, request.tagged)?;
         }
         let exchange = self.submit(now, peer, &mut opening)?;
@@ -56,21 +57,22 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(exchange)
     }
 
-    /// Pings a peer (RFC 7252 §4.3): its Reset comes as [`Event::Acknowledged`].
+    /// Pings a peer (RFC 7252 §4.3): its Reset causes [`Event::Acknowledged`].
     ///
     /// # Errors
-    /// If something that a ping needs is full.
+    /// If a needed resource is used up.
     pub fn ping(&mut self, now: Instant, to: P) -> Result<ExchangeId, RequestError> {
         let peer = self.open_peer(now, to, Group::NOBODY)?;
         self.submit(now, peer, &mut { Opening::EMPTY })
     }
 
-    /// Ends an exchange without an event, and frees what it holds. A message that is on its way may still have its effect
-    /// at the peer. `false` if the exchange is over already.
+    /// Ends an exchange without an event, and frees its resources. A message already sent may still
+    /// have an effect at the peer. Returns `false` if the exchange is over already.
     ///
-    /// [`Transmit::exchange`](super::Transmit) names exchanges of the endpoint's own as well. With a registration that it
-    /// repeats the subscription ends, which is told by [`Event::SubscriptionOver`]; of a notification no more copies leave,
-    /// and its observer stays.
+    /// [`Transmit::exchange`](super::Transmit) also names exchanges that the endpoint opened
+    /// itself. Cancelling a repeated registration ends the subscription, with
+    /// [`Event::SubscriptionOver`]. Cancelling a notification ends its retransmission; the observer
+    /// stays.
     pub fn cancel(&mut self, now: Instant, exchange: ExchangeId) -> bool {
         let live = self.exchanges.live(exchange).is_some();
         if live {
@@ -84,7 +86,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         live
     }
 
-    /// The index of the peer `key`, whose state is made if there is none, at the expense of this group.
+    /// Returns the index of the peer `key`, creating its state if necessary, charged to this group.
     #[inline]
     pub(super) fn open_peer(&mut self, now: Instant, key: P, group: Group) -> Result<u32, RequestError> {
         match self.peers.open(now, key, group, &mut self.random) {
@@ -93,13 +95,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// The same where every peer is in use: observers that have not proven their presence make
-    /// room.
+    /// Opens a peer if all peers are in use, by evicting observers that have not proven their
+    /// presence.
     #[cold]
     fn open_in_place_of_an_observer(&mut self, now: Instant, key: P, group: Group) -> Result<u32, RequestError> {
         let full = RequestError::PeersFull { limit: self.config.limits.peers };
         while self.peers.is_full() {
-            // Its group may hold many peers that observe nothing.
+            // The group may hold many peers that are not observers.
             let besides = self.peers.unproven_of(group);
             let oldest = self.observers.made().and_then(|observers| observers.displaceable());
             let displaced = oldest.filter(|&(_, other)| self.observers.may_displace(group, besides, other));
@@ -112,7 +114,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Err(full)
     }
 
-    /// The token that was asked for, if no other request or subscription has it, or else a random one.
+    /// Returns the requested token, if no other request or subscription uses it, or a random one.
     #[inline]
     pub(super) fn token(
         &mut self,
@@ -128,20 +130,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(Chosen { token, tried: false })
     }
 
-    /// A request or a subscription has this token.
+    /// Returns `true` if a request or subscription uses this token.
     #[inline]
     pub(super) fn uses_token(&mut self, peer: u32, token: &Token) -> bool {
         let subscribed = self.subscriptions.made().is_some_and(|made| made.find(peer, token).is_some());
         subscribed || self.exchanges.uses_token(peer, token)
     }
 
-    /// A message ID that no message to this peer has had lately, or else when there will be one.
+    /// Allocates a message ID toward a peer; `Err`: when the next one is free.
     #[inline]
     pub(super) fn message_id(&mut self, now: Instant, peer: u32) -> Result<MessageId, Instant> {
         self.peers.get_mut(peer).allocate_id(now, self.config.times().exchange_lifetime)
     }
 
-    /// Opens an exchange of the application's, within its limits.
+    /// Opens an exchange for the application, within its limits.
     #[inline]
     pub(super) fn submit(
         &mut self,
@@ -173,7 +175,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(())
     }
 
-    /// Opens an exchange; what may leave of it goes to the outbox.
+    /// Opens an exchange; if its message may leave, puts it into the outbox.
     #[inline]
     pub(super) fn open(&mut self, now: Instant, peer: u32, opening: &mut Opening) -> Option<ExchangeId> {
         let exchange = self.exchanges.open(now, &mut self.peers, peer, opening)?;
@@ -187,7 +189,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some(exchange)
     }
 
-    /// Lets leave what may leave of a peer's queue, in order. Called after every event that can make a difference.
+    /// Admits messages from a peer's queue, in order. Called after every event that may permit one.
     #[inline]
     pub(super) fn admit_waiting(&mut self, now: Instant, peer: u32) {
         while let Some(exchange) = self.exchanges.admit_next(now, &mut self.peers, peer) {
@@ -195,7 +197,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// The timer of an exchange ran out.
+    /// Handles the timer of an exchange.
     pub(super) fn exchange_due(&mut self, now: Instant, index: u32) {
         match self.exchanges.expired(now, &mut self.peers, index) {
             Next::Wait => {}
@@ -207,7 +209,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// An exchange fails: the application learns of it, and everything that it holds is freed.
+    /// Ends an exchange with a failure: reports it to the application, and frees its resources.
     pub(super) fn fail(&mut self, now: Instant, index: u32, reason: Failure) {
         let exchange = self.exchanges.get(index);
         self.stats.timeouts += u64::from(reason == Failure::TimedOut && exchange.confirmable);
@@ -253,7 +255,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A request's response arrived: the exchange is over, unless it goes on block by block.
+    /// Handles the response to a request: the exchange is over, unless it continues with further
+    /// blocks.
     #[inline]
     pub(super) fn deliver(&mut self, now: Instant, index: u32, kind: AckKind, message: &Message<'_>) {
         if self.exchanges.get(index).tries_token {
@@ -275,7 +278,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.close(now, index);
     }
 
-    /// A response or a ping was acknowledged: the exchange is over, unless it has more to send.
+    /// Handles the acknowledgement of a response or ping: the exchange is over, unless it has more
+    /// to send.
     pub(super) fn complete(&mut self, now: Instant, index: u32) {
         let exchange = self.exchanges.get(index);
         if exchange.transfer.is_some() {
@@ -284,7 +288,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 return;
             }
             if is_response {
-                // Of the messages that a response in sets takes beyond the first the application knows nothing.
+                // The further messages of a Q-Block response are not reported to the application.
                 return self.close(now, index);
             }
         }
@@ -311,7 +315,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.announce(Event::Acknowledged { exchange, from, course });
     }
 
-    /// The one end of every exchange. Who waits gets a turn.
+    /// Closes an exchange, the single end of all exchanges, and admits queued messages of its peer.
     #[inline]
     pub(super) fn close(&mut self, now: Instant, index: u32) {
         if !self.inquiries.is_empty() {

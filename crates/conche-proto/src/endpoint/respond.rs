@@ -1,4 +1,4 @@
-//! Requests of the peers: how the application answers them (RFC 7252 §5.2).
+//! Responses of the application to received requests (RFC 7252 §5.2).
 
 use super::outbox::{Departure, Source, encode, encoded};
 use super::validation::needs_proof;
@@ -15,15 +15,16 @@ use crate::store::Number;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Answers a request. The response is piggybacked on the ACK if none was sent yet; otherwise it is a message of its
-    /// own, and if that is Confirmable, the exchange is returned whose end
-    /// ([`Event::Acknowledged`](super::Event::Acknowledged) or [`Event::Failed`](super::Event::Failed)) tells whether
-    /// it arrived. However many responses wait for a peer, the next one waits behind them. A response that the client said
-    /// it has no use for is not sent (RFC 7967).
+    /// Answers a request. The response is piggybacked on the ACK if none was sent yet; otherwise it
+    /// is a separate message. If that is Confirmable, its exchange is returned, and the exchange's
+    /// end ([`Event::Acknowledged`](super::Event::Acknowledged) or
+    /// [`Event::Failed`](super::Event::Failed)) shows whether it arrived. A further response is
+    /// accepted however many wait for the peer. A response that the client does not want is not
+    /// sent (RFC 7967).
     ///
     /// # Errors
-    /// If the request does not wait for a response, or the response is not legal; in the latter case the request still
-    /// waits.
+    /// If the request does not await a response, or if the response is not legal; in the latter
+    /// case the request still awaits one.
     pub fn respond(
         &mut self,
         now: Instant,
@@ -46,7 +47,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Ok(None);
         }
         let observer = self.observer_with_room(now, request, &response);
-        // The Observe option is added to the block that is cut out, and not to those that follow (RFC 7959 §2.6).
+        // The Observe option is added to the first block only, not to further ones (RFC 7959 §2.6).
         let beside = overhead.with(if observer.is_some() { OBSERVE_BYTES } else { 0 });
         if !plain || !self.goes_whole(beside, &response.body) {
             let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
@@ -72,11 +73,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Some((block, observer)) = rest {
             self.leave_behind_first(now, &waiting, block, observer);
         }
-        // Of a Non-confirmable one that waits for a message ID nothing more is told.
+        // A Non-confirmable response that waits for a message ID is not reported further.
         Ok(exchange.filter(|&exchange| self.exchanges.live(exchange).is_some_and(Exchange::is_told)))
     }
 
-    /// The first block of a response that is to follow in sets, and whose state it is with which number, if that is observed.
+    /// Returns the first block of a response whose rest is sent in bursts, and for an observed
+    /// state its observer and sequence number.
     fn rest_in_sets(
         &self,
         request: RequestId,
@@ -90,7 +92,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some((Block { more: asked.more, ..block }, observer.zip(content.uint(OptionNumber::OBSERVE))))
     }
 
-    /// Sends the answer to a message, which takes the share of its request, or holds it until its
+    /// Sends the response to a message, charged to the share of its request, or holds it until its
     /// source is validated.
     #[inline]
     pub(super) fn send_response(
@@ -109,7 +111,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.send_now(now, (waiting, security), observer, response)
     }
 
-    /// Sends the answer to a message, without regard to the allowance of its source.
+    /// Sends the response to a message, regardless of the allowance of its source.
     #[inline]
     pub(super) fn send_now(
         &mut self,
@@ -133,11 +135,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Acknowledges a request with an Empty ACK now, because the response will take long. Without this call it happens
-    /// after [`EndpointConfig::separate_after`](crate::EndpointConfig::separate_after).
+    /// Acknowledges a request with an Empty ACK now, because the response will take long. Otherwise
+    /// this happens after
+    /// [`EndpointConfig::separate_after`](crate::EndpointConfig::separate_after).
     ///
     /// # Errors
-    /// If the request does not wait for a response, or not any more.
+    /// If the request does not await a response, or no longer.
     pub fn acknowledge(&mut self, now: Instant, request: RequestId) -> Result<(), RespondError> {
         let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
         if waiting.can_piggyback() {
@@ -146,7 +149,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.incoming.get(request).map(drop).ok_or(RespondError::NotPending)
     }
 
-    /// No response will come: the request is acknowledged if it is Confirmable, and forgotten after its lifetime.
+    /// Drops a request without a response: it is acknowledged if Confirmable, and forgotten after
+    /// its lifetime.
     pub fn ignore(&mut self, now: Instant, request: RequestId) {
         self.unregister(now, request);
         self.forget_stream(request, None);
@@ -157,13 +161,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.answered(now, &waiting);
     }
 
-    /// Replaces a separate response that is on its way or waits for its turn, because what it says is out of date. The next
-    /// copy that leaves says the new thing, under a new message ID; timeout and number of attempts go on, as the path
-    /// has not changed (RFC 7641 §4.5.2). If the old one is acknowledged first, the new one follows at once. Either way
-    /// the exchange ends once.
+    /// Replaces an outdated separate response that is outstanding or queued. The next transmission
+    /// carries the new response with a new message ID. Timeout and number of attempts continue,
+    /// because the path is the same (RFC 7641 §4.5.2). If the old response is acknowledged first,
+    /// the new one follows at once. In both cases the exchange ends once.
     ///
     /// # Errors
-    /// If `exchange` is over or none of a separate response, or the new response is not legal.
+    /// If `exchange` is over or is not that of a separate response, or if the new response is not
+    /// legal.
     pub fn supersede(&mut self, exchange: ExchangeId, response: Response) -> Result<(), SupersedeError> {
         let found = self.exchanges.live(exchange).ok_or(SupersedeError::NotOutstanding)?;
         if !matches!(found.purpose, Purpose::Response(_)) {
@@ -179,8 +184,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(())
     }
 
-    /// The time for a piggybacked response is over: an Empty ACK goes out, and the response will be separate. It needs the
-    /// peer's state then; if there can be none, the request is refused while it still can be told.
+    /// Handles the end of the time for a piggybacked response: sends an Empty ACK, and the response
+    /// will be separate. The response then needs the peer's state; if the peer table is full, the
+    /// request is refused in the ACK.
     pub(super) fn piggybacking_over(&mut self, now: Instant, request: RequestId) {
         let Some(waiting) = self.incoming.get(request).cloned() else { return };
         match self.open_peer(now, waiting.from, waiting.group) {
@@ -238,7 +244,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.reply(waiting, reply);
     }
 
-    /// Sends a reply, to copies of the request as well as long as it is remembered.
+    /// Sends a reply, also to duplicates of the request while it is remembered.
     #[inline(always)]
     pub(super) fn reply(&mut self, waiting: &Waiting<P>, reply: Reply) {
         let &Waiting { from, local, id, .. } = waiting;
@@ -253,8 +259,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.outbox.push_back(Departure::forgotten(to, id, forgotten));
     }
 
-    /// Sends a response as a message of its own. A Non-confirmable one leaves at once: the peer's
-    /// requests set its pace, and each of them is a sign of life. It waits only if all message IDs
+    /// Sends a separate response. A Non-confirmable one is sent at once: the peer's requests set
+    /// the pace, and each of them shows that the peer is alive. It waits only if all message IDs
     /// are in use, and is dropped if [`Limits::queue_per_peer`](crate::Limits::queue_per_peer)
     /// messages wait for the peer already.
     fn respond_separately(
@@ -264,7 +270,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         (peer, observer): (u32, Option<u32>),
         response: Response,
     ) -> Option<ExchangeId> {
-        // The answer to a body in sets is all that its client waits for, and nothing makes it ask again (RFC 9177 §4.3).
+        // The client of a Q-Block upload waits only for this response, and does not ask again (RFC
+        // 9177 §4.3).
         let (code, body) = match security.is_plain() {
             true => (response.code, response.body),
             false => self.protect(security, Overhead::of(&waiting.token), (response.code, &response.body)),
@@ -305,7 +312,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         exchange
     }
 
-    /// Sends a response as a Non-confirmable message, which its client may reject.
+    /// Sends a response as a Non-confirmable message, which the client may reject.
     pub(super) fn send_rejectable(&mut self, waiting: &Waiting<P>, id: MessageId, code: Code, body: &Body) {
         let to = Source { from: waiting.from, local: waiting.local };
         let datagram = encoded(Type::NonConfirmable, code, id, &waiting.token, body);
@@ -314,7 +321,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.outbox.push_back(Departure::Message { to, datagram });
     }
 
-    /// A request is done with, and no exchange answers it.
+    /// Releases a request that no exchange answers.
     pub(super) fn answered(&mut self, now: Instant, waiting: &Waiting<P>) {
         if waiting.is_to_group() {
             self.leisure.give_back(waiting.group);

@@ -1,4 +1,4 @@
-//! What this endpoint observes elsewhere (RFC 7641 §3): registering, notifications, and the end.
+//! Subscriptions of this endpoint (RFC 7641 §3): registration, notifications, end.
 
 use core::time::Duration;
 
@@ -17,16 +17,18 @@ use crate::shares::Group;
 use conche_cc::control::{AckKind, Why};
 use conche_cc::{Controller, Instant};
 
-/// How many milliseconds after Max-Age a notification is waited for (RFC 7641 §3.3.1).
+/// Time in milliseconds after Max-Age to wait for a notification (RFC 7641 §3.3.1).
 const GRACE_MS: core::ops::Range<u64> = 5_000..15_000;
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Asks for something and to be notified of its changes: a GET or FETCH, to which the endpoint adds Observe 0. The
-    /// exchange ends as that of any [`request`](Self::request); what follows are [`Event::Notification`]s, each newer than
-    /// the one before, and in the end [`Event::SubscriptionOver`], even if the server never agreed to notify.
+    /// Requests a resource and notifications of its changes: a GET or FETCH, to which the endpoint
+    /// adds Observe 0. The exchange ends like that of any [`request`](Self::request).
+    /// [`Event::Notification`]s follow, each newer than the previous one, and finally
+    /// [`Event::SubscriptionOver`], even if the server does not accept the registration.
     ///
     /// # Errors
-    /// As [`request`](Self::request), and if the method cannot be observed or there are too many subscriptions.
+    /// As for [`request`](Self::request), and if the method cannot be observed or there are too
+    /// many subscriptions.
     pub fn subscribe(
         &mut self,
         now: Instant,
@@ -51,18 +53,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let in_sets = self.offer_sets(now, peer, &mut opening, named);
         let token = opening.token.clone();
         let exchange = self.submit(now, peer, &mut opening)?;
-        // What was fresh now is not when it is registered again (RFC 9175 §2.3).
+        // An Echo value is not fresh for a repeated registration (RFC 9175 §2.3).
         let opened = Opened { peer, token, request: without_echo(request), reliability, exchange, in_sets, security };
         let subscription = self.subscriptions.insert(opened).ok_or(RequestError::TooManySubscriptions { limit })?;
         self.peers.hold(peer);
         Ok((exchange, subscription))
     }
 
-    /// Registers again, under the same token, what has become [stale](Event::Stale) (RFC 7641 §3.3.1). The answer comes
-    /// as a notification, or the subscription is over. Nothing happens while a registration is on its way.
+    /// Registers a [stale](Event::Stale) subscription again, with the same token (RFC 7641 §3.3.1).
+    /// The response is reported as a notification, or the subscription ends. Has no effect while a
+    /// registration is in progress.
     ///
     /// # Errors
-    /// As [`request`](Self::request), and if the subscription is over. It stays as it is.
+    /// As for [`request`](Self::request), and if the subscription is over. It remains unchanged.
     pub fn reregister(&mut self, now: Instant, subscription: SubscriptionId) -> Result<(), RequestError> {
         let index = self.subscriptions.live(subscription).ok_or(RequestError::NotSubscribed)?;
         let found = self.subscriptions.get(index);
@@ -77,11 +80,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(())
     }
 
-    /// Ends a subscription and tells the server: a GET or FETCH with Observe 1 under the same token (RFC 7641 §3.6), whose
-    /// exchange ends as that of any request. No event of the subscription follows.
+    /// Ends a subscription and deregisters at the server: a GET or FETCH with Observe 1 and the
+    /// same token (RFC 7641 §3.6), whose exchange ends like that of any request. No event of the
+    /// subscription follows.
     ///
     /// # Errors
-    /// As [`request`](Self::request), and if the subscription is over. It stays as it is.
+    /// As for [`request`](Self::request), and if the subscription is over. It remains unchanged.
     pub fn unsubscribe(&mut self, now: Instant, subscription: SubscriptionId) -> Result<ExchangeId, RequestError> {
         let index = self.subscriptions.live(subscription).ok_or(RequestError::NotSubscribed)?;
         let found = self.subscriptions.get(index);
@@ -96,8 +100,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(exchange)
     }
 
-    /// Ends a subscription without a word to the server: what it sends next is rejected with a Reset, by which it learns
-    /// (RFC 7641 §3.6). `false` if the subscription is over already.
+    /// Ends a subscription without a message to the server: its next notification is rejected with
+    /// a Reset (RFC 7641 §3.6). Returns `false` if the subscription is over already.
     pub fn forget(&mut self, now: Instant, subscription: SubscriptionId) -> bool {
         let Some(index) = self.subscriptions.live(subscription) else { return false };
         let registering = self.subscriptions.get(index).exchange;
@@ -106,7 +110,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         true
     }
 
-    /// The subscription that this exchange registers.
+    /// Returns the subscription that this exchange registers.
     #[inline]
     pub(super) fn registers(&mut self, index: u32) -> Option<u32> {
         if self.subscriptions.is_empty() {
@@ -119,12 +123,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         (self.subscriptions.get(subscription).exchange == Some(id)).then_some(subscription)
     }
 
-    /// The exchange with this index is the application's own, not a registration that the endpoint repeats for it.
+    /// Returns `true` if the application opened this exchange, `false` for a repeated registration
+    /// of the endpoint.
     pub(super) fn is_told_of(&mut self, index: u32) -> bool {
         self.registers(index).is_none_or(|subscription| self.subscriptions.get(subscription).newest.is_none())
     }
 
-    /// A registration was answered.
+    /// Handles the response to a registration.
     pub(super) fn deliver_registration(
         &mut self,
         now: Instant,
@@ -141,7 +146,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let found = self.subscriptions.get_mut(subscription);
         found.exchange = None;
         if message.code().is_success() {
-            // What notifications are bound to from now on.
+            // Further notifications are bound to this registration.
             found.security = security;
         }
         self.close(now, index);
@@ -160,8 +165,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A repeated registration was asked whether it is fresh: it is sent once more, with the Echo value that was given (RFC
-    /// 9175 §2.3).
+    /// Repeats a repeated registration with the Echo value of a 4.01 (RFC 9175 §2.3).
     fn prove_fresh(&mut self, now: Instant, subscription: u32, message: &OwnedMessage) -> Option<()> {
         let echo = message.option(OptionNumber::ECHO).filter(|_| message.code() == Code::UNAUTHORIZED)?;
         let found = self.subscriptions.get(subscription);
@@ -176,16 +180,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some(())
     }
 
-    /// A registration failed.
     pub(super) fn registration_failed(&mut self, now: Instant, subscription: u32, reason: Failure) {
         self.subscriptions.get_mut(subscription).exchange = None;
         self.subscription_over(now, subscription, SubscriptionEnd::Failed(reason));
     }
 
-    /// The subscription that a response belongs to which is no answer to a request: to none at all, or not to this one,
-    /// a registration whose answer would come with the acknowledgement or after it.
+    /// Returns the subscription of a response that does not answer a request: it matches no
+    /// exchange, or only a registration whose response would come with the acknowledgement or after
+    /// it.
     pub(super) fn notified(&mut self, peer: Option<u32>, message: &Message<'_>, exchange: Option<u32>) -> Option<u32> {
-        // A late word about the blocks of a registration is no state of what is observed.
+        // A late report about the blocks of a registration is not a notification.
         if self.subscriptions.is_empty() || self.sets.is_some() && is_about_sets(message) {
             return None;
         }
@@ -199,14 +203,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         (agreed && !answers).then_some(subscription)
     }
 
-    /// This separate response with the token of an exchange does not answer it, as that deregisters: what answers has no
-    /// Observe option, what has one is a notification that was on its way (RFC 7641 §3.6, §4.1).
+    /// Returns `true` if a separate response with the token of a deregistration does not answer it:
+    /// the answer has no Observe option, whereas a late notification has one (RFC 7641 §3.6, §4.1).
     pub(super) fn is_late_notification(&self, index: u32, message: &Message<'_>) -> bool {
         let deregisters = |body: &Body| body.option(OptionNumber::OBSERVE).and_then(decode_uint) == Some(DEREGISTER);
         message.option(OptionNumber::OBSERVE).is_some() && deregisters(&self.exchanges.get(index).content.body)
     }
 
-    /// A notification arrived (RFC 7641 §3.2 to §3.5).
+    /// Handles a notification (RFC 7641 §3.2 to §3.5).
     pub(super) fn receive_notification(
         &mut self,
         now: Instant,
@@ -221,7 +225,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.subscription_over(now, subscription, reason);
         }
         if message.ty() == Type::Confirmable {
-            // If it cannot be remembered, its number tells a copy of it.
+            // If it cannot be remembered, its sequence number identifies a duplicate.
             self.acknowledge_empty(now, source, what, message.id());
         }
         if self.sets.is_some() && self.gather(now, subscription, message) {
@@ -230,15 +234,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.tell(now, subscription, OwnedMessage::from(*message));
     }
 
-    /// Nothing was heard of a subscription for too long.
+    /// Reports a stale subscription.
     pub(super) fn subscription_due(&mut self, index: u32) {
         let (subscription, peer) = (self.subscriptions.id(index), self.subscriptions.get(index).peer);
         let from = self.peers.get(peer).key;
         self.announce(Event::Stale { subscription, from });
     }
 
-    /// The application cancelled a registration, and with it the subscription. Of one that the endpoint repeated for it, it
-    /// knows no more than the exchange's name, and is told what that was.
+    /// Ends the subscription of a registration that the application cancelled. For a repeated
+    /// registration of the endpoint, the application knows only the exchange, so an event names the
+    /// subscription.
     pub(super) fn registration_cancelled(&mut self, now: Instant, index: u32) {
         let told = self.is_told_of(index);
         let Some(subscription) = self.registers(index) else { return };
@@ -250,7 +255,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Tells the application what is newer than what it knows.
+    /// Reports a notification to the application, unless it is older than the last one.
     pub(super) fn tell(&mut self, now: Instant, index: u32, message: OwnedMessage) {
         let taken = self.take(now, index, &message);
         if taken == Err(None) {
@@ -265,7 +270,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Takes in a notification. An error is why there will be no more, or `None` if it is older than what is known.
+    /// Records a notification. `Err`: the reason why it is the last one, or `None` if it is older
+    /// than the newest one.
     fn take(&mut self, now: Instant, index: u32, message: &OwnedMessage) -> Result<(), Option<SubscriptionEnd>> {
         if !message.code().is_success() {
             return Err(Some(SubscriptionEnd::Error(message.code())));
@@ -273,7 +279,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let sequence = message.uint(OptionNumber::OBSERVE).ok_or(Some(SubscriptionEnd::NotObserved))?;
         let order = Order { sequence, received: now };
         let found = self.subscriptions.get_mut(index);
-        // What is protected was compared when that was taken off (RFC 8613 §4.1.3.5.2).
+        // The order of protected notifications was checked when they were unprotected (RFC 8613
+        // §4.1.3.5.2).
         if found.security.is_plain() && found.newest.is_some_and(|newest| !newest.is_before(&order)) {
             return Err(None);
         }
@@ -308,7 +315,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.peers.let_go(now, peer);
     }
 
-    /// A registration under the token of a subscription.
+    /// Creates a registration with the token of a subscription.
     fn registration_again(&self, index: u32, content: Content) -> Opening {
         let found = self.subscriptions.get(index);
         registration(content, found.token.clone(), found.reliability, Instant::FAR_FUTURE, found.security.anew())
@@ -335,6 +342,7 @@ fn registration(
     security: Security,
 ) -> Opening {
     let Content { code, body } = content;
-    // What is observed may change before all blocks of a state are there: the application asks for the others.
+    // The state may change before all of its blocks have arrived: the application requests the
+    // others.
     Opening { purpose: Purpose::Request, code, body, token, reliability, deadline, security, ..Opening::EMPTY }
 }
