@@ -1,20 +1,22 @@
-//! Where OSCORE (RFC 8613) meets the endpoint: between the message layer, which sees outer messages only, and all that has
-//! to do with requests and responses, which sees inner ones.
+//! OSCORE (RFC 8613) in the endpoint, between the message layer, which sees outer messages only,
+//! and request and response processing, which sees inner messages.
 //!
 //! ```text
-//! in:   deduplication ──outer──> unprotected ──inner──> options judged, blocks, observation, application
-//! out:  application, blocks, observation ──inner──> protected, once ──outer──> queue, retransmission, replies to copies
+//! in:   deduplication ──outer──> unprotected ──inner──> options, blocks, observation, application
+//! out:  application, blocks, observation ──inner──> protected, once ──outer──> queue, retransmission, replies to duplicates
 //! ```
 //!
-//! A message is protected when it is made, and copies of it are the same bytes. What a client is answered without
-//! protection, or with one that does not hold, does not reach the application:
+//! A message is protected once, when it is created; all transmissions of it are the same bytes. A
+//! response to a protected request whose protection is missing or invalid does not reach the
+//! application:
 //!
-//! - it is as if it had not come, except that an acknowledgement ends retransmission whatever it carries, for whoever sent
-//!   it could have sent an empty one,
-//! - but an error, from the address and with the token of the request, ends it with [`Failure::NotAuthenticated`]: a server
-//!   that has lost its context can say nothing else (RFC 8613 §8.2). Who is not on the path cannot guess the token, and
-//!   whoever is could have kept the response back as well. No notification is an error in this way: what is observed goes
-//!   on, becomes stale in its time, and is registered again.
+//! - It is ignored, except that an acknowledgement ends retransmission whatever it carries: whoever
+//!   sent it could have sent an empty one.
+//! - An unprotected error from the address and with the token of the request ends the request with
+//!   [`Failure::NotAuthenticated`], because a server that has lost its context can send nothing
+//!   else (RFC 8613 §8.2). An attacker off the path cannot guess the token, and one on the path
+//!   could have suppressed the response as well. An error never ends an observation in this way:
+//!   the observation continues, becomes stale in time, and is registered again.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -38,26 +40,26 @@ use crate::security::Security;
 use conche_cc::control::AckKind;
 use conche_cc::{Controller, Instant};
 
-/// What is shared with peers.
+/// The security contexts of an endpoint and their state.
 pub(super) struct Protection {
     pub(super) contexts: Contexts,
-    /// Messages that were refused.
+    /// The number of refused messages.
     refused: u64,
-    /// What makes contexts of message_3, where requests may bring one.
+    /// Creates contexts from message_3, if requests may carry one.
     pub(super) agree: Option<Box<Agree>>,
-    /// What the next request of a context has to bring.
+    /// For each context, the message_3 that the next request must carry.
     pub(super) before: Vec<(ContextId, Vec<u8>)>,
 }
 
-/// What a response to a protected request is.
+/// The response to a protected request.
 enum Response {
-    /// What was answered behind its protection.
+    /// A valid protected response; the message is the inner one.
     Inner(OwnedMessage),
-    /// An error without protection.
+    /// An unprotected error.
     Error(Code),
-    /// The keys are others by now, or are to be, and the request is made again with them.
+    /// The keys have changed or are about to change. The request is sent again with the new keys.
     Again,
-    /// Nothing that can be believed.
+    /// Not authentic.
     Nothing,
 }
 
@@ -120,34 +122,35 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         })
     }
 
-    /// Takes a security context out, so that it can be stored: its [number](Context::next_number) and
-    /// [window](Context::window). What comes for it and what would be protected with it fails from now on; who observes with
-    /// it is gone when there is something new.
+    /// Removes a security context, so that it can be stored: its [number](Context::next_number) and
+    /// [window](Context::window). From then on messages protected with it are refused, and nothing
+    /// can be protected with it. Observers that use it are removed at the next notification.
     pub fn remove_context(&mut self, id: ContextId) -> Option<Context> {
         let protection = self.protection.as_deref_mut()?;
         protection.before.retain(|(context, _)| *context != id);
         protection.contexts.remove(id)
     }
 
-    /// The security contexts of what is under way as a client: exchanges, and what is observed. Any may come several times. It looks at
-    /// everything that is under way.
+    /// Returns the security contexts of the client's exchanges and observations. A context can
+    /// occur several times. Takes time linear in the number of exchanges and observations.
     pub fn contexts_in_use(&self) -> impl Iterator<Item = ContextId> {
         self.exchanges.securities().chain(self.subscriptions.securities()).filter_map(Security::context)
     }
 
-    /// The security context whose other end has this ID, and this ID context.
+    /// Returns the security context with this recipient ID and ID context.
     #[must_use]
     pub fn find_context(&self, recipient_id: EndId, id_context: Option<&[u8]>) -> Option<ContextId> {
         self.protected()?.contexts.find(recipient_id, id_context)
     }
 
-    /// A security context.
+    /// Returns a security context.
     #[must_use]
     pub fn context(&self, id: ContextId) -> Option<&Context> {
         self.protected()?.contexts.get(id)
     }
 
-    /// What [`Event::Reserve`] asked for is stored, so that it will survive a power cut.
+    /// Confirms that the numbers of an [`Event::Reserve`] are stored and will survive a power
+    /// failure.
     pub fn reserved(&mut self, reserve: Reserve) {
         if let Some(protection) = self.protection.as_deref_mut() {
             protection.contexts.reserved(reserve);
@@ -155,15 +158,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// What [`Event::Reserve`] asked for could not be stored: it is asked for again when the context is used next.
+    /// Reports that the numbers of an [`Event::Reserve`] could not be stored. They are requested
+    /// again when the context is used next.
     pub fn not_reserved(&mut self, context: ContextId) {
         if let Some(protection) = self.protection.as_deref_mut() {
             protection.contexts.not_reserved(context);
         }
     }
 
-    /// No request can be protected with this context before [`Event::Reserve`] is answered, since all numbers that are stored as used were. It
-    /// is announced again if it could not be stored.
+    /// Returns whether no request can be protected with this context before an [`Event::Reserve`]
+    /// is answered, because all numbers that are stored as used have been used. If they could not
+    /// be stored, the event is announced again.
     pub fn waits_for_numbers(&mut self, context: ContextId) -> bool {
         let Some(protection) = self.protection.as_deref_mut() else { return false };
         let waits = protection.contexts.waits_for_numbers(context);
@@ -171,27 +176,27 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         waits
     }
 
-    /// The context that a request was protected with, which says who sent it; `None` if it was not protected, or does not
-    /// wait for its response any more.
+    /// Returns the context that a request was protected with, which identifies the sender. `None`
+    /// if the request was not protected or no longer waits for its response.
     #[must_use]
     pub fn security(&self, request: RequestId) -> Option<ContextId> {
         self.incoming.security(request).context()
     }
 
-    /// How many messages were refused for their protection: replayed, forged, for a context that there is not, or without the
-    /// protection that is due.
+    /// Returns the number of messages that were refused because they were replayed, forged,
+    /// protected with an unknown context, or lacked the required protection.
     #[must_use]
     pub fn refused_protection(&self) -> u64 {
         self.protected().map_or(0, |protection| protection.refused)
     }
 
-    /// There are, or were, security contexts.
+    /// Returns whether the endpoint has, or has had, security contexts.
     #[inline]
     pub(super) fn has_contexts(&self) -> bool {
         self.protected().is_some()
     }
 
-    /// What is shared with peers, where anything is.
+    /// Returns the protection state, if there is any.
     #[inline]
     pub(super) fn protected(&self) -> Option<&Protection> {
         self.protection.as_deref()
@@ -287,8 +292,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     // ---- in, as a server ----
 
-    /// A request with an OSCORE option: what it says behind its protection goes on, and what does not hold is answered
-    /// without a trace of it.
+    /// Receives a request with an OSCORE option. The inner message is processed if the protection
+    /// is valid; otherwise an unprotected error is sent, which reveals nothing of it.
     pub(super) fn receive_protected(&mut self, now: Instant, arrival: Arrival<P>, message: &Message<'_>) {
         if message.option(OptionNumber::EDHOC).is_some() {
             return self.receive_combined(now, arrival, message);
@@ -300,7 +305,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 let mut arrival = Arrival { security, ..arrival };
                 if arrival.allowance.is_some() {
                     if inner.option(OptionNumber::ECHO).is_some() {
-                        // The outer message shows nobody's address.
+                        // The Echo option that proves the address is in the inner message.
                         arrival.allowance = self.allowance(now, &arrival.source, arrival.hash, &inner.view());
                     }
                     arrival.allowance = arrival.allowance.map(|allowance| {
@@ -314,8 +319,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 protection.refused += 1;
                 let answer = protection.contexts.refusal(now, &refused);
                 self.ask_to_reserve();
-                // A Non-confirmable one is as if it had been lost, unless its sender can go on only if it learns why not: an answer
-                // to it needs state.
+                // A Non-confirmable request is ignored, since a response would need state, unless
+                // its sender can continue only if it learns the reason.
                 let tells =
                     matches!(refused, Refused::NotFresh(_) | Refused::Proposed { .. } | Refused::UnknownContext);
                 let asked = tells || message.ty() == Type::Confirmable;
@@ -328,7 +333,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     // ---- in, as a client ----
 
-    /// What came in answer to a protected request.
+    /// Unprotects the response to a protected request.
     fn unprotected(&mut self, index: u32, message: &Message<'_>) -> Response {
         let binding = self.exchanges.get_mut(index).security.binding_mut();
         let inner = Self::open_with(self.protection.as_deref_mut(), binding, message, &mut self.requests);
@@ -360,7 +365,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         unprotected.map(|unprotected| unprotected.message)
     }
 
-    /// A response that is piggybacked, to a protected request.
+    /// Receives a piggybacked response to a protected request.
     pub(super) fn receive_protected_piggybacked(&mut self, now: Instant, index: u32, message: &Message<'_>) {
         match self.unprotected(index, message) {
             Response::Inner(inner) => self.deliver_inner(now, index, AckKind::Piggybacked, &inner),
@@ -373,7 +378,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A separate response to a protected request.
+    /// Receives a separate response to a protected request.
     fn receive_protected_separately(
         &mut self,
         now: Instant,
@@ -408,7 +413,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.deliver(now, index, kind, &inner);
     }
 
-    /// A separate response that is to be protected: `true` if it belongs to a request or subscription that is.
+    /// Receives a separate response. Returns whether it belongs to a protected request or
+    /// subscription.
     pub(super) fn receive_protected_response(
         &mut self,
         now: Instant,
@@ -433,8 +439,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         true
     }
 
-    /// A message with the token of a protected subscription: what it is bound to tells whether it is a notification, or
-    /// answers a registration that is being repeated.
+    /// Receives a message with the token of a protected subscription. The request that it is bound
+    /// to determines whether it is a notification or the response to a repeated registration.
     fn receive_protected_notification(
         &mut self,
         now: Instant,
@@ -454,13 +460,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     fn acknowledge_response(&mut self, now: Instant, source: Source<P>, what: Fingerprint, message: &Message<'_>) {
         if message.ty() == Type::Confirmable {
-            // If it cannot be remembered, a duplicate will be refused as a replay.
+            // If the reply cannot be stored, a duplicate is refused as a replay.
             self.acknowledge_empty(now, source, what, message.id());
         }
     }
 }
 
-/// An error that is not protected, and does not say that it is.
+/// Returns whether a message is an unprotected error, without an OSCORE option.
 fn is_error(message: &Message<'_>) -> bool {
     message.option(OptionNumber::OSCORE).is_none() && !message.code().is_success()
 }

@@ -1,7 +1,7 @@
-//! Protection of messages that leave (OSCORE, RFC 8613).
+//! Protection of outgoing messages (OSCORE, RFC 8613).
 //!
-//! A message without a security context leaves unchanged. Without the feature `oscore` no message
-//! has one: [`ContextId`] has no values then.
+//! A message without a security context is sent unchanged. Without the feature `oscore` no message
+//! has one: [`ContextId`](crate::security::ContextId) has no values then.
 
 use super::{Endpoint, RequestError};
 use crate::PeerKey;
@@ -44,7 +44,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Returns the bytes that protection adds to a notification at most.
+    /// Returns the maximum number of bytes that protection adds to a notification.
     #[inline]
     pub(super) fn most_protection(&self) -> usize {
         #[cfg(feature = "oscore")]

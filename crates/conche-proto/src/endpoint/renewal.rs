@@ -1,4 +1,5 @@
-//! Requests that are made again with other keys, where both ends agree on keys anew (RFC 8613 appendix B.2).
+//! Requests that are sent again with new keys, when both endpoints derive new keys (RFC 8613
+//! appendix B.2).
 
 use conche_cc::control::AckKind;
 use conche_cc::{Controller, Instant};
@@ -10,7 +11,8 @@ use crate::exchange::Failure;
 use crate::oscore::Binding;
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// The server may have lost keys that are derived anew, as it says with this code. `false` if they are not, or it does not.
+    /// Marks the keys of a request as lost by the server if the response code says so and they are
+    /// derived anew. Returns whether they are.
     pub(super) fn lost_keys(&mut self, index: u32, code: Code) -> bool {
         let binding = self.exchanges.get(index).security.binding();
         let protection = self.protection.as_deref_mut();
@@ -18,15 +20,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         known.is_some_and(|(binding, protection)| protection.contexts.lost(binding))
     }
 
-    /// A request whose keys are others by now, or lost, may be made again: nobody has executed it, or it may be executed twice. Who says
-    /// without protection that keys are lost may have let it through before.
+    /// Returns whether a request whose keys have changed or were lost may be sent again: it has not
+    /// been executed, or is idempotent. Whoever reports lost keys without protection may have let
+    /// the request through before.
     pub(super) fn may_be_repeated(&self, index: u32) -> bool {
         let exchange = self.exchanges.get(index);
         let is_proposal = exchange.security.binding().is_some_and(Binding::is_proposal);
         is_proposal || exchange.said().0.is_idempotent()
     }
 
-    /// A request goes once more, with the keys that there are by now.
+    /// Sends a request once more, with the current keys.
     pub(super) fn send_with_other_keys(&mut self, now: Instant, index: u32, kind: AckKind) {
         self.exchanges.acknowledge(now, &mut self.peers, index, kind);
         if !self.exchanges.get_mut(index).security.goes_again() {
@@ -40,7 +43,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let registers = self.registers(index).is_some();
         let exchange = self.exchanges.get(index);
         let (peer, own) = (exchange.peer, exchange.token.clone());
-        // What is observed keeps the token of its registration.
+        // An observation keeps the token of its registration.
         let token = if registers { None } else { self.choose_token(now, peer, false).ok() };
         let token = token.map(|chosen| chosen.token);
         match self.work_of(index) {

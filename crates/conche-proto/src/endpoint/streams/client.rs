@@ -1,4 +1,4 @@
-//! Requests of ours whose body, or whose response's body, goes block by block.
+//! Requests of this endpoint whose request or response body is transferred block by block.
 
 use alloc::boxed::Box;
 
@@ -12,11 +12,12 @@ use crate::exchange::{ExchangeId, Opening, Rest, Transferring, Work};
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// The application has taken the last [`Event::Block`] of a [streamed](crate::Request::streamed) response: the next block
-    /// is asked for, as soon as the peer's queue and controller let it. `false` if the exchange does not wait for this.
+    /// Requests the next block of a [streamed](crate::Request::streamed) response, after the
+    /// application has taken the last [`Event::Block`]. The request is sent as soon as the peer's
+    /// queue and controller admit it. Returns `false` if the exchange does not wait for this call.
     ///
-    /// The server may forget the response in the meantime; RFC 7959 §2.4 leaves it that. Servers that keep to
-    /// EXCHANGE_LIFETIME leave 247 s.
+    /// The server may forget the response in the meantime; RFC 7959 §2.4 allows it. A server that
+    /// uses EXCHANGE_LIFETIME keeps it for 247 s.
     pub fn fetch_next(&mut self, now: Instant, exchange: ExchangeId) -> bool {
         let waits = self.transfer_of(exchange).is_some_and(|transfer| transfer.is_told());
         if waits {
@@ -25,11 +26,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         waits
     }
 
-    /// More of a body: with `last` all that was missing of it, which may be nothing. Whatever its length, it leaves in blocks
-    /// as large as the peer wants them, and what does not fill one waits for more. It may be more than was
-    /// [wanted](Event::Wanted), and is held in memory then.
+    /// Supplies more of a body; with `last` all that remains, which may be empty. Data of any
+    /// length is accepted. It is sent in blocks of the size that the peer requests, and an
+    /// incomplete block waits for more data. The data may exceed what was [wanted](Event::Wanted)
+    /// and is then held in memory.
     ///
-    /// Whoever cannot go on [cancels](Self::cancel) the exchange, or [answers](Self::respond) the request with an error.
+    /// An application that cannot continue [cancels](Self::cancel) the exchange, or
+    /// [answers](Self::respond) the request with an error.
     ///
     /// # Errors
     /// If the body is over.
@@ -50,7 +53,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(())
     }
 
-    /// The transfer by Block1 and Block2 of a live exchange.
+    /// Returns the Block1 and Block2 transfer of a live exchange.
     fn transfer_of(&mut self, id: ExchangeId) -> Option<&mut Transfer> {
         self.exchanges.live(id)?;
         match &mut self.exchanges.get_mut(id.index).transfer.as_mut()?.work {
@@ -59,11 +62,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A transfer goes on that was paused.
+    /// Resumes a paused transfer.
     fn resume(&mut self, now: Instant, id: ExchangeId) {
         let exchange = self.exchanges.get(id.index);
         let rules = self.transfer_rules(&exchange.token, &exchange.security);
-        // The application may have taken its time, in which nothing was to be sent.
+        // Nothing was to be sent while the application held the block.
         let peer = self.exchanges.get(id.index).peer;
         self.exchanges.tell_starvation(now, &mut self.peers, peer);
         let Some(mut transfer) = self.exchanges.take_transfer(id.index) else { return };
@@ -74,14 +77,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.take_step(now, id.index, transfer, step);
     }
 
-    /// Tells the application how much is wanted of the body of a request, if that is not known to it.
+    /// Reports to the application how much of a request body is wanted, if it does not know yet.
     pub(in crate::endpoint) fn tell_wanted(&mut self, id: ExchangeId) {
         if let Some(bytes) = self.transfer_of(id).and_then(Transfer::wants) {
             self.announce(Event::Wanted { body: Unfinished::Request(id), bytes });
         }
     }
 
-    /// A request of whose body the application has no more than the beginning.
+    /// Begins a request for which the application has only the start of the body.
     pub(in crate::endpoint) fn begin_upload(
         &self,
         opening: &mut Opening,

@@ -1,4 +1,4 @@
-//! Requests of peers whose body comes block by block.
+//! Receiving the bodies of requests block by block.
 
 use alloc::boxed::Box;
 
@@ -17,25 +17,27 @@ use conche_cc::{Controller, Instant};
 const NOT_IN_ORDER: &str = "this block is not the next one of the body: begin anew";
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Tells of which requests the application wants the body as it comes (RFC 7959 §2.5): it is asked with the first block of
-    /// a body that has several. [`Event::Request`] then brings that block, whose Block1 says that more follow, and the others
-    /// follow with [`Event::Part`]. Bodies in sets (RFC 9177), and to groups, are whole all the same.
+    /// Sets which requests deliver their body block by block (RFC 7959 §2.5). `wanted` is called
+    /// with the first block of each body that has several. [`Event::Request`] then contains that
+    /// block, with the M bit set in its Block1 option, and [`Event::Part`] contains each further
+    /// one. Bodies sent with Q-Block1 (RFC 9177) or to groups are still delivered whole.
     ///
-    /// There may be [`Limits::transfers`](crate::Limits::transfers) of them, together with responses
-    /// [in parts](Self::respond_in_parts); beyond, 5.03 is the answer. [`Limits::body_bytes`](crate::Limits::body_bytes)
-    /// does not hold for them.
+    /// At most [`Limits::transfers`](crate::Limits::transfers) such requests and responses [in
+    /// parts](Self::respond_in_parts) exist; further ones are answered with 5.03.
+    /// [`Limits::body_bytes`](crate::Limits::body_bytes) does not apply to them.
     pub fn stream_requests(&mut self, wanted: Box<dyn Fn(&Message<'_>) -> bool + Send + Sync>) {
         self.parts.streams.wanted = Some(wanted);
     }
 
-    /// The application has taken a block of a request's body, and the client may send the next one: 2.31 Continue. An exchange
-    /// is returned as by [`respond`](Self::respond).
+    /// Reports that the application has taken a block of a request body. The client is sent 2.31
+    /// Continue and may send the next block. An exchange is returned as by
+    /// [`respond`](Self::respond).
     ///
-    /// Instead of taking a block, the application may [respond](Self::respond) at any time, which ends the body (RFC 7959
-    /// §2.9.3: 4.13). It has to, to the last one.
+    /// The application may [respond](Self::respond) at any time instead, which ends the body (RFC
+    /// 7959 §2.9.3: 4.13). It must respond to the last block.
     ///
     /// # Errors
-    /// If the request does not wait for this.
+    /// If the request does not wait for this call.
     pub fn continue_request(&mut self, now: Instant, request: RequestId) -> Result<Option<ExchangeId>, RespondError> {
         let key = self.stream_of(request).ok_or(RespondError::NotPending)?;
         let comes = self.parts.streams.find(now, key).is_some_and(|stream| matches!(stream.phase, Phase::Coming(_)));
@@ -44,7 +46,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(self.answer_part(now, request, Response::new(Code::CONTINUE, self.continuing(block))))
     }
 
-    /// A block of a request's body.
+    /// Receives a block of a request body. Returns `false` if the application does not take the
+    /// body in parts.
     pub(super) fn receive_part(
         &mut self,
         now: Instant,
@@ -91,7 +94,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                     self.announce(Event::Part { request, message, last: !block.more });
                 }
             }
-            // The application has it still: what it says answers this message.
+            // The application still has the block; its response answers this message.
             Fit::Again if open => {
                 self.reopen(now, request, (&validated(arrival), message, said));
             }
@@ -113,7 +116,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         true
     }
 
-    /// The first block of a body that the application wants as it comes.
+    /// Receives the first block of a body that the application takes in parts.
     fn begin_stream(
         &mut self,
         now: Instant,
@@ -123,7 +126,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         (key, digest): (Key, u64),
     ) {
         if arrival.allowance.is_some() {
-            // Later there would be no room for a question.
+            // An address validation later would have no room.
             return self.hold_or_challenge(now, arrival, message);
         }
         let places = self.config.limits.incoming;
@@ -140,7 +143,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if self.parts.streams.contexts.insert(now, key, arrival.group, (stream, 0), Claim::SHARE).is_err() {
             self.stats.overloaded += 1;
             let body = self.try_later();
-            // It waits, and fits.
+            // The request waits, and the response fits.
             let _ = self.respond(now, id, Response::new(Code::SERVICE_UNAVAILABLE, body));
             return;
         }
@@ -153,14 +156,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.announce(Event::Request { id, from: arrival.source.from, message });
     }
 
-    /// What 2.31 says of a block (RFC 7959 §2.3).
+    /// Returns the body of 2.31 Continue for a block (RFC 7959 §2.3).
     fn continuing(&self, block: Block) -> Body {
         let block = Block { size: block.size.min(self.config.block_size), ..block };
         Body::EMPTY.rewritten(|_| true, &[(OptionNumber::BLOCK1, block.encode())], b"")
     }
 }
 
-/// An arrival whose source was looked at when its body began.
+/// Returns an arrival without the limit for unvalidated sources, since the source was validated
+/// when the body began.
 fn validated<P: Clone>(arrival: &Arrival<P>) -> Arrival<P> {
     Arrival { allowance: None, ..arrival.clone() }
 }

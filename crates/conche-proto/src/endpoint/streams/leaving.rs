@@ -1,4 +1,4 @@
-//! Responses whose body leaves block by block.
+//! Sending the bodies of responses block by block.
 
 use alloc::boxed::Box;
 
@@ -19,18 +19,21 @@ use crate::incoming::{Came, RequestId};
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Answers a request with a body of which the payload is only the beginning, or nothing. It goes in blocks, as the client
-    /// asks for them one after the other; [`supply`](Self::supply) brings the rest. `false` if the client shall have another
-    /// answer, which it gets at once: it has no use for this one, or asks for the middle of a body that is not kept (4.08),
-    /// or for sets (4.02: it will ask for blocks, RFC 9177 §4.1).
+    /// Responds with a body whose payload is only the start, or empty. The blocks are sent as the
+    /// client requests them in order, and [`supply`](Self::supply) provides the rest. Returns
+    /// `false` if the client was sent another response at once, because it has no interest in this
+    /// one, requests the middle of a body that is not stored (4.08), or uses Q-Block2 (4.02: it
+    /// will use Block2, RFC 9177 §4.1).
     ///
-    /// The block that left last can be asked for again. Any other is answered with 4.08, since it does not come "in the order
-    /// required by the server" (RFC 7959 §2.9.2). Without an ETag of the application's it has one that no other body has, so
-    /// that a client does not take blocks of two for one (§2.4). It is not observed.
+    /// The block sent last can be requested again. A request for any other block is answered with
+    /// 4.08, since it does not come "in the order required by the server" (RFC 7959 §2.9.2). If the
+    /// application sets no ETag, the response has a unique one, so that a client does not combine
+    /// blocks of two bodies (§2.4). The response registers no observation.
     ///
     /// # Errors
-    /// If the request does not wait for a response or came to a group, the code is not that of a response, or as many bodies
-    /// are under way as there may be; then the request still waits.
+    /// If the request does not wait for a response or was sent to a group, if the code is not a
+    /// response code, or if the maximum number of bodies are being transferred. The request then
+    /// still waits.
     pub fn respond_in_parts(
         &mut self,
         now: Instant,
@@ -85,7 +88,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(true)
     }
 
-    /// A block of a response is asked for.
+    /// Receives a request for a block of a response. Returns `false` if no response in parts has
+    /// this key.
     pub(super) fn receive_ask(
         &mut self,
         now: Instant,
@@ -111,7 +115,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let code = leaving.whole.code;
         match leaving.cut(Some(block), None, largest, (others, limit)) {
             Ok(cut) => {
-                // Nothing has to be remembered: a copy finds the same block.
+                // No reply is stored: a duplicate gets the same block.
                 self.answer_at_once(now, arrival, message, code, &cut.body);
                 self.release(now, request);
                 match cut.block.is_some_and(|block| block.more) {
@@ -131,7 +135,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         true
     }
 
-    /// More of the body of a response.
+    /// Supplies more of the body of a response.
     pub(super) fn supply_response(
         &mut self,
         now: Instant,
@@ -140,7 +144,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         last: bool,
     ) -> Result<(), NotWanted> {
         let key = self.stream_of(request).ok_or(NotWanted)?;
-        // That the application goes on is no sign of the client.
+        // Data from the application does not show that the client is still there.
         let taken = match self.parts.streams.contexts.peek_mut(key).map(|stream| &mut stream.phase) {
             Some(Phase::Leaving(leaving)) => leaving.whole.outflow().supply(more, last),
             _ => false,
@@ -152,7 +156,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(())
     }
 
-    /// Serves what was supplied of a response, if the client waits for it.
+    /// Sends the next block of a response, if the client waits for it and it was supplied.
     pub(super) fn serve(&mut self, now: Instant, key: Key) {
         let (largest, limit) = (self.config.block_size, self.config.limits.message_bytes);
         let Some(stream) = self.parts.made().and_then(|parts| parts.streams.find(now, key)) else { return };
@@ -190,14 +194,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// The last block of a response has left. It may be asked for again, as that of any response.
+    /// Handles that the last block of a response was sent. It can be requested again like that of
+    /// any response.
     fn finish(&mut self, now: Instant, key: Key) {
         let Some(stream) = self.parts.streams.contexts.remove(key) else { return };
         let group = self.incoming.get(stream.request).map(|waiting| waiting.group);
         if let (Phase::Leaving(leaving), Some(group)) = (stream.phase, group)
             && leaving.served > 0
         {
-            // If the table is full, another request for the last block goes to the application.
+            // If the table is full, a repeated request for the last block goes to the application.
             let claim = Claim::Share(self.incoming.reserved());
             let _ = self.representations.keep(now, key, group, leaving.whole, claim);
             self.representations.finish(key);

@@ -1,16 +1,16 @@
-//! Bodies that go between application and endpoint block by block, for those that do not fit into memory or are not known
-//! yet: in and out, for client and server.
+//! Bodies that pass between the application and the endpoint block by block, for bodies that do not
+//! fit into memory or are not complete yet: received and sent, as a client and as a server.
 //!
 //! ```text
-//!  client, in:   request ──> Block ──fetch_next──> Block ──fetch_next──> … ──> Response
-//!  client, out:  request, its body a beginning ──> Wanted ──supply──> Wanted ──supply(last)──> Response
-//!  server, in:   Request ──continue_request──> Part ──continue_request──> … ──> Part, the last ──> respond
-//!  server, out:  Request ──respond_in_parts──> Wanted ──supply──> … ──supply(last)──> over
+//!  client, receiving: request ──> Block ──fetch_next──> Block ──fetch_next──> … ──> Response
+//!  client, sending:   request with the start of its body ──> Wanted ──supply──> Wanted ──supply(last)──> Response
+//!  server, receiving: Request ──continue_request──> Part ──continue_request──> … ──> last Part ──> respond
+//!  server, sending:   Request ──respond_in_parts──> Wanted ──supply──> … ──supply(last)──> over
 //! ```
 //!
-//! What leaves is what a whole body would be cut into, one block after the other, each of them a message that is admitted
-//! and answered like any other. What differs is who has the next one: the application, which has no more in memory than
-//! it wants to.
+//! The blocks are the same as those of a complete body. Each is sent in a message that is admitted
+//! and answered like any other. The only difference is that the application holds the next block,
+//! and keeps no more in memory than it wants to.
 
 mod client;
 mod coming;
@@ -25,26 +25,26 @@ use thiserror::Error;
 use crate::exchange::ExchangeId;
 use crate::incoming::RequestId;
 
-/// A body of which not all was handed over yet.
+/// A body that the application has not supplied completely yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Unfinished {
-    /// Of a request of ours.
+    /// The body of a request sent by this endpoint.
     Request(ExchangeId),
-    /// Of the response to this request.
+    /// The body of the response to this request.
     Response(RequestId),
 }
 
-/// Why a body that came or left in parts is over before its end.
+/// Why a body that was received or sent in parts ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StreamEnd {
-    /// The client has sent no block, or asked for none, for EXCHANGE_LIFETIME.
+    /// The client has not sent or requested a block for EXCHANGE_LIFETIME.
     Abandoned,
-    /// The client began anew.
+    /// The client started the body again.
     BegunAnew,
-    /// There was no room for what a late answer needs: it got 5.03.
+    /// There was no room for the state of a late response; the client received 5.03.
     Refused,
-    /// The body has more blocks than can be numbered, or none fits into a message.
+    /// The body has more blocks than block numbers, or no block fits into a message.
     TooLarge,
 }
 
@@ -59,7 +59,8 @@ impl core::fmt::Display for StreamEnd {
     }
 }
 
-/// There is no such body, or nothing of it is missing any more: it is over, or was answered early.
+/// The body does not exist or needs no more data: its exchange is over, it was answered early, or
+/// it is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("nothing is missing of this body: its exchange is over, or all of it was supplied")]
 pub struct NotWanted;

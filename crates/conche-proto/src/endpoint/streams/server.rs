@@ -1,9 +1,10 @@
-//! Requests of peers whose body, or whose response's body, goes block by block.
+//! Requests of peers whose request or response body is transferred block by block.
 //!
-//! Each block is a request of its own, with its own message ID, deduplication and answer: in time that is piggybacked, and
-//! later it is a message of its own, as for any handler that is slow. So a peer waits as long as the application does, and
-//! retransmits nothing meanwhile. The request as a whole keeps one place among those that wait for a response, which is
-//! what [`RequestId`] names from its first block to its last.
+//! Each block is a request with its own message ID, deduplication and response, which is
+//! piggybacked if it is ready in time and separate otherwise, as for any slow handler. So a peer
+//! waits as long as the application does, without retransmissions. All the blocks together occupy
+//! one place among the requests that wait for a response; [`RequestId`] names it from the first
+//! block to the last.
 
 use super::StreamEnd;
 use super::table::{Phase, Stream};
@@ -20,7 +21,8 @@ use crate::store::Number;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// A request that is about a block of such a body, and has been dealt with. `false`: it is none.
+    /// Receives a request for a block of a body that is transferred in parts. Returns `false` if it
+    /// is not one.
     pub(in crate::endpoint) fn receive_of_stream(
         &mut self,
         now: Instant,
@@ -39,7 +41,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// What the application said in advance answers this message, and ends the body.
+    /// Answers this message with the response that the application gave in advance, which ends the
+    /// body.
     pub(super) fn answer_late(
         &mut self,
         now: Instant,
@@ -62,7 +65,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// The next message of a request that keeps its place; `false` if it was refused.
+    /// Makes this the open message of a request that keeps its place. Returns `false` if it was
+    /// refused.
     pub(super) fn reopen(
         &mut self,
         now: Instant,
@@ -79,7 +83,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         let mut waiting = arrival.waiting(message, &said, taken);
         if let Some(before) = self.release(now, request) {
-            // Of what it asks for: a FETCH need not repeat its payload.
+            // The fingerprint of the earlier message is kept, since a FETCH need not repeat its
+            // payload.
             waiting.asked.what = before.asked.what;
         }
         self.incoming.go_on(now, request, waiting);
@@ -90,7 +95,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         true
     }
 
-    /// The open message of a request, if there is one, gets no answer but an Empty ACK: a later one stands for it.
+    /// Closes the open message of a request, if there is one, with at most an Empty ACK. A later
+    /// message will be answered in its place.
     pub(super) fn release(&mut self, now: Instant, request: RequestId) -> Option<Waiting<P>> {
         let waiting = self.incoming.pause(request)?;
         if waiting.can_piggyback() {
@@ -112,7 +118,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.send_response(now, (&waiting, &security), None, response)
     }
 
-    /// A body is over before its end, and the application has to know.
+    /// Ends a body early and reports it to the application.
     pub(super) fn end_stream(&mut self, now: Instant, key: Key, reason: StreamEnd) {
         let Some(Stream { request, phase }) = self.parts.streams.contexts.remove(key) else { return };
         self.give_up_place(now, request);
@@ -121,7 +127,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Drops a request that gets no response any more, with the observer that it registered.
+    /// Drops a request that will get no response, together with the observer that it registered.
     pub(super) fn give_up_place(&mut self, now: Instant, request: RequestId) {
         self.unregister(now, request);
         self.release(now, request);
@@ -130,14 +136,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// The application has answered this request, and its client will hear when it goes on.
+    /// Returns whether the application has answered this request in advance; the client gets the
+    /// response with its next message.
     pub(in crate::endpoint) fn is_answered(&mut self, request: RequestId) -> bool {
         let Some(key) = self.stream_of(request) else { return false };
         self.parts.streams.contexts.peek_mut(key).is_some_and(|stream| matches!(stream.phase, Phase::Answered(_)))
     }
 
-    /// The application answers a request all at once: a body that came or left in parts ends with that. `true` if the client
-    /// will hear only when it asks for more.
+    /// Ends a body in parts because the application answers the request with a complete response.
+    /// Returns whether the client will get the response only with its next message.
     pub(in crate::endpoint) fn answered_at_once(
         &mut self,
         now: Instant,
@@ -159,8 +166,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(false)
     }
 
-    /// A request will get no answer, or another one than the application's: a body of it is over. It is told if there is a
-    /// reason to tell.
+    /// Removes the body of a request that gets no response or not the application's. The end is
+    /// reported to the application if a reason is given.
     pub(in crate::endpoint) fn forget_stream(&mut self, request: RequestId, reason: Option<StreamEnd>) {
         if let Some(key) = self.stream_of(request) {
             self.parts.streams.contexts.remove(key);
@@ -171,20 +178,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A body that the client has not gone on with for too long is over; `false` if there is none. Where the client waits for
-    /// the application, there is no hurry.
+    /// Ends a body that the client has not continued in time. Returns `false` if there is none.
+    /// While the client waits for the application, the body does not end.
     pub(in crate::endpoint) fn stream_expired(&mut self, now: Instant) -> bool {
         let Some(key) = self.parts.made().and_then(|parts| parts.streams.contexts.expired(now)) else { return false };
         let Some(stream) = self.parts.streams.find(now, key) else { return true };
         let request = stream.request;
-        // At the end of time nothing can be put off any more.
+        // At the end of time nothing can be postponed.
         if self.open_message(request).is_none() || now == Instant::FAR_FUTURE {
             self.end_stream(now, key, StreamEnd::Abandoned);
         }
         true
     }
 
-    /// Under which key the body of this request is found that goes in parts.
+    /// Returns the key of the body in parts that belongs to this request.
     pub(super) fn stream_of(&mut self, request: RequestId) -> Option<Key> {
         if self.parts.streams.len() == 0 {
             return None;
@@ -194,7 +201,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.parts.streams.contexts.peek_mut(key).filter(|stream| stream.request == request).map(|_| key)
     }
 
-    /// The message of a request that waits for its answer.
+    /// Returns the message of a request that waits for its response.
     pub(super) fn open_message(&self, request: RequestId) -> Option<Waiting<P>> {
         self.incoming.get(request).cloned().filter(|waiting| waiting.came != Came::Between)
     }

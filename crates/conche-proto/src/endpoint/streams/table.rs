@@ -1,4 +1,4 @@
-//! [`Streams`]: the requests of peers whose body, or whose response's body, goes block by block.
+//! [`Streams`]: the requests of peers whose request or response body is transferred block by block.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -12,16 +12,17 @@ use crate::incoming::RequestId;
 use crate::store::Seldom;
 use conche_cc::Instant;
 
-/// Tells of which requests the application wants the body as it comes.
+/// Returns whether the application takes the body of a request in parts.
 pub(super) type Wanted = Box<dyn Fn(&Message<'_>) -> bool + Send + Sync>;
 
-/// All requests of peers with bodies that go block by block.
+/// All requests of peers whose bodies are transferred block by block.
 pub(in crate::endpoint) struct Streams {
     pub(super) contexts: Contexts<Stream>,
     pub(super) wanted: Option<Wanted>,
 }
 
-/// A request of which more is to come, or to leave. It keeps its place among those that wait for their response.
+/// A request with a body to be continued. It keeps its place among the requests that wait for a
+/// response.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) request: RequestId,
@@ -30,35 +31,35 @@ pub(super) struct Stream {
 
 #[derive(Debug)]
 pub(super) enum Phase {
-    /// Its body comes.
+    /// The request body is being received.
     Coming(Coming),
-    /// The application has answered before the client asked: with its next message it will hear.
+    /// The application has answered in advance; the client gets the response with its next message.
     Answered(Response),
-    /// The body of its response leaves.
+    /// The response body is being sent.
     Leaving(Box<Leaving>),
 }
 
-/// What has come of a request's body.
+/// The received part of a request body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Coming {
     pub(super) code: Code,
-    /// Where the next block begins.
+    /// The offset of the next block.
     pub(super) next: usize,
-    /// Stands for the payload of the last one.
+    /// The digest of the last payload.
     pub(super) last: u64,
 }
 
-/// What a block is to a body that comes.
+/// How a block relates to a body that is being received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
     Next,
-    /// The last one once more, in another message: its answer was lost.
+    /// The last block again, in another message: its response was lost.
     Again,
     Elsewhere,
 }
 
 impl Coming {
-    /// The first block has come.
+    /// Begins a body with its first block.
     pub(super) fn begun(code: Code, bytes: usize, digest: u64) -> Self {
         Self { code, next: bytes, last: digest }
     }
@@ -73,13 +74,13 @@ impl Coming {
     }
 }
 
-/// A response of which blocks leave in their order.
+/// A response whose blocks are sent in order.
 #[derive(Debug)]
 pub(super) struct Leaving {
     pub(super) whole: Representation,
-    /// So much of the body has left.
+    /// The number of bytes sent.
     pub(super) served: usize,
-    /// In blocks of this size.
+    /// The size of the blocks.
     pub(super) size: BlockSize,
 }
 
@@ -88,8 +89,9 @@ impl Leaving {
         Self { whole, served: 0, size }
     }
 
-    /// The block that was asked for: the one that left last, or the next one. What is before it has arrived. `largest`,
-    /// `others` and `limit` as for any [`Representation`].
+    /// Returns the requested block, which must be the one sent last or the next one, and forgets
+    /// the body before it, which has arrived. `largest`, `others` and `limit` are as for any
+    /// [`Representation`].
     pub(super) fn cut(
         &mut self,
         asked: Option<Block>,
@@ -101,7 +103,7 @@ impl Leaving {
         if offset > self.served {
             return Err(NoBlock::Missing(Missing::Gone));
         }
-        // The client may want larger ones than before, of which more has to be there.
+        // The client may request larger blocks than before, which need more data.
         self.size = asked.map_or(largest, |asked| asked.size.min(largest));
         let cut = self.whole.block(asked, block1, Some(largest), others, limit)?;
         self.whole.outflow().forget_before(offset);
@@ -112,7 +114,8 @@ impl Leaving {
         Ok(cut)
     }
 
-    /// How many bytes are wanted to go on, if that is to be told.
+    /// Returns the number of bytes needed to continue, if this is to be reported to the
+    /// application.
     pub(super) fn wants(&mut self) -> Option<usize> {
         let (served, size) = (self.served, self.size);
         self.whole.outflow().wants(served, size)
@@ -124,17 +127,18 @@ impl Streams {
         Self { contexts: Contexts::new(bounds), wanted: None }
     }
 
-    /// The stream of this key, which counts as used.
+    /// Returns the stream with this key and marks it as used.
     pub(super) fn find(&mut self, now: Instant, key: Key) -> Option<&mut Stream> {
         self.contexts.use_of(now, key).map(|(_, stream)| stream)
     }
 
-    /// The application wants the body of this request as it comes.
+    /// Returns whether the application takes the body of this request in parts.
     pub(super) fn wants(&self, message: &Message<'_>) -> bool {
         self.wanted.as_ref().is_some_and(|wanted| wanted(message))
     }
 
-    /// When a body is over next that nobody goes on with. Those that are have been [taken out](Contexts::expired).
+    /// Purges expired bodies and returns the time of the next expiry. The expired ones must have
+    /// been [taken out](Contexts::expired) before.
     pub(in crate::endpoint) fn purge(&mut self, now: Instant) -> Option<Instant> {
         self.contexts.purge(now);
         self.contexts.next_purge()
@@ -145,7 +149,7 @@ impl Streams {
     }
 }
 
-/// Bodies that are not complete: those that are put together, and those that go on as they are.
+/// Incomplete bodies: those being assembled, and those transferred in parts.
 pub(in crate::endpoint) struct Parts {
     pub(in crate::endpoint) assemblies: Assemblies,
     pub(in crate::endpoint) streams: Streams,
@@ -160,7 +164,7 @@ impl Seldom for Parts {
 
     fn make(config: &SharedConfig) -> Self {
         let bounds = bounds(config);
-        // What goes on has its time, however long it takes all in all, and nobody else's body makes room.
+        // A body in parts may take any time in total, and none is evicted for another's.
         let of_streams = Bounds {
             longest: Duration::MAX,
             stale: Duration::MAX,
