@@ -1,5 +1,5 @@
-//! Where block-wise transfer (RFC 7959) meets the endpoint as a server: bodies of requests that are put together, and responses
-//! that are cut up and kept.
+//! Block-wise transfer (RFC 7959) in the server: reassembly of request bodies, and responses that
+//! are cut into blocks and kept.
 
 use super::leaving::What;
 use super::options::Said;
@@ -38,10 +38,10 @@ impl Seldom for Representations {
     }
 }
 
-/// The bounds of what is kept of peers' transfers.
+/// Returns the bounds for the state of peers' transfers.
 pub(super) fn bounds(config: &SharedConfig) -> Bounds {
     let (limits, transmission) = (&config.limits, &config.transmission);
-    // Two copies in a row were lost: 1.5 (1 + 2) times ACK_TIMEOUT.
+    // Two consecutive transmissions were lost: 1.5 (1 + 2) times ACK_TIMEOUT.
     let stale = transmission.ack_timeout.saturating_mul(9) / 2;
     Bounds {
         per_peer: limits.transfers_per_peer,
@@ -57,7 +57,8 @@ pub(super) fn bounds(config: &SharedConfig) -> Bounds {
 }
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Whether a message goes out as it is: all but those that are too large, if no smaller blocks are wished for.
+    /// Returns whether a message is sent uncut: it fits into a message, and no smaller blocks are
+    /// configured.
     pub(super) fn goes_whole(&self, beside: Overhead, body: &Body) -> bool {
         let smallest_cut = match self.config.block_size {
             BlockSize::B1024 => usize::MAX,
@@ -66,7 +67,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         beside.fits(body, self.config.limits.message_bytes) && body.len() <= smallest_cut
     }
 
-    /// Drops bodies that nobody has asked for or gone on with for long; when to look again.
+    /// Drops bodies that have not been continued or requested for long. Returns the time of the
+    /// next purge.
     pub(super) fn purge_bodies(&mut self, now: Instant) -> Option<Instant> {
         let assemblies = self.parts.made().and_then(|parts| parts.assemblies.purge(now));
         let representations = self.representations.made().and_then(|representations| representations.purge(now));
@@ -75,14 +77,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         [assemblies, representations, in_sets, streams].into_iter().flatten().min()
     }
 
-    /// Bytes of all bodies that are not complete or not all asked for.
+    /// Returns the bytes of all bodies that are incomplete or not completely fetched.
     pub(super) fn body_bytes(&self) -> usize {
         let in_sets = self.sets.as_ref().map_or(0, |sets| sets.bytes());
         let kept = self.parts.assemblies.contexts().bytes() + self.representations.contexts().bytes() + in_sets;
         kept + self.exchanges.transfer_bytes()
     }
 
-    /// A request that is about blocks. `None` if it has been answered; else it is for the application, all at once.
+    /// Receives a request about blocks. Returns `None` if it has been answered, otherwise how it is
+    /// passed to the application.
     pub(super) fn receive_block(
         &mut self,
         now: Instant,
@@ -135,7 +138,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Answers a request for a block. With the last block the response gives up its place, so that
-    /// is remembered for copies; a copy of any other request finds the same block.
+    /// answer is stored for duplicates; a duplicate of any other request gets the same block from
+    /// the response.
     fn answer_block(
         &mut self,
         now: Instant,
@@ -152,7 +156,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.answer_remembered(now, arrival, message, code, &cut.body);
     }
 
-    /// Reserves a place for the body of the response to a request, if the last one was large.
+    /// Reserves a place for the body of the response to a request, if the previous response was
+    /// large.
     pub(super) fn with_place(&mut self, now: Instant, arrival: &Arrival<P>, said: Said) -> Result<Said, Full> {
         if self.representations.made().is_none() {
             return Ok(said);
@@ -162,8 +167,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(if reserves { Said { keeping: Keeping::Reserved, ..said } } else { said })
     }
 
-    /// Keeps a response whose first block leaves, so that `to` can ask for the other blocks. `Err`:
-    /// the table is full, and this response leaves instead.
+    /// Keeps a response whose first block is sent, so that `to` can request the other blocks.
+    /// Returns `Err` with the response to send instead if the table is full.
     pub(super) fn keep(&mut self, now: Instant, to: &Recipient, whole: Representation) -> Result<(), Response> {
         let success = whole.code.is_success();
         let claim = match to.keeping {
@@ -180,14 +185,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(())
     }
 
-    /// Under which key the response is kept of which this request asks for more.
+    /// Returns the key of the kept response that this request asks for more of.
     pub(super) fn kept_key(&mut self, key: Key, message: &Message<'_>) -> Key {
         let repeats = message.code() == Code::FETCH && message.payload().is_empty();
         if repeats { self.representations.contexts().fetched(key) } else { key }
     }
 
-    /// A response of which a block is asked for is not kept any more: the application is asked again, unless that would have
-    /// another effect.
+    /// Handles a request for a block of a response that is no longer kept: the application is asked
+    /// again if the method is safe, otherwise the request is refused.
     pub(super) fn not_kept(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) -> Option<Whole> {
         if message.code().is_safe() {
             return Some(Whole::AsItIs);
@@ -196,24 +201,26 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         None
     }
 
-    /// In which blocks a message would have fitted that is too large; `None` if it is not its payload that makes it so.
+    /// Returns the block size in which a message that is too large would have fitted. `None` if the
+    /// payload is not the cause.
     pub(super) fn smaller_block(&self, message: &Message<'_>, security: &Security) -> Option<Block> {
         let (bytes, payload) = (message.as_bytes().len(), message.payload().len());
         let limits = &self.config.limits;
-        // With Block1, Size1 and a token of the full length.
+        // Includes Block1, Size1 and a token of the maximum length.
         let others = bytes - payload + Token::MAX_LENGTH + BLOCK_BYTES + SIZE_BYTES + security.request_bytes();
         let size = BlockSize::fitting(limits.message_bytes.checked_sub(others)?)?.min(self.config.block_size);
         let cut = bytes > limits.message_bytes && payload > size.bytes() && payload <= limits.body_bytes;
         cut.then_some(Block { num: 0, more: false, size })
     }
 
-    /// The request whose last block this is.
+    /// Returns the reassembled request of which this is the last block.
     pub(super) fn joined(&mut self, key: Key, message: &Message<'_>) -> Option<OwnedMessage> {
         let joined = self.parts.assemblies.complete(key, &message.content())?;
         joined.finish(message.header(), &message.token())
     }
 
-    /// The recipient of the response to this request, and the overhead of that response.
+    /// Returns the recipient of the response to this request; `beside` is the overhead of that
+    /// response.
     pub(super) fn recipient(&self, waiting: &Waiting<P>, beside: Overhead) -> Recipient {
         let source = Source { from: waiting.from, local: waiting.local };
         let key = self.key(self.peers.hash(&waiting.from), source, &waiting.asked);
@@ -221,7 +228,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Recipient { key, group: waiting.group, asked: waiting.asked, beside, keeping }
     }
 
-    /// A response as the peer gets it: all of it, or the block that it wants, of which the rest is kept.
+    /// Returns the response as the peer gets it: complete, or the requested block with the rest
+    /// kept.
     pub(super) fn cut_response(
         &mut self,
         now: Instant,
@@ -231,10 +239,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let code = response.code;
         let content = response.body.content(code);
         if content.is_some_and(|content| content.option(OptionNumber::BLOCK2).is_some()) {
-            // The application cuts by itself.
+            // The application handles blocks itself.
             return Ok(response);
         }
-        // Errors are no part of what was asked for: they go in blocks if they have to.
+        // Errors are not part of the requested body; they are cut into blocks only if they must be.
         if code.is_success() && code != Code::VALID && to.asked.response_in_sets().is_some() {
             return self.cut_response_for_sets(now, to, response);
         }
@@ -245,14 +253,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(RespondError::BodyTooLarge { bytes, limit: limits.body_bytes });
         }
         let (block1, block2) = (to.asked.block1(), to.asked.block2());
-        // Errors, and what has no body, are no blocks of what was asked for.
+        // Errors and responses without a body are not blocks of the requested body.
         let block2 = block2.filter(|_| code.is_success() && code != Code::VALID && (bytes > 0 || !goes_whole));
         let wanted = block2.map_or(BlockSize::B1024, |block| block.size).min(self.config.block_size);
         if bytes > wanted.bytes() || !goes_whole {
             let hash = self.hash;
             whole.tag(|payload| hash.hash(&payload).to_be_bytes());
         }
-        // A body that was not asked for in blocks and fits into a message stays whole.
+        // A body that fits into a message stays whole unless blocks were requested.
         let largest = if goes_whole && block2.is_none() { None } else { Some(self.config.block_size) };
         match whole.block(block2, block1, largest, to.beside, limits.message_bytes) {
             Ok(cut) => {
@@ -305,7 +313,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some(Response { body, ..response.clone() })
     }
 
-    /// A notification that can be sent: with an ETag for its blocks, if it has to be cut for everybody.
+    /// Returns a notification that can be sent, with an ETag for its blocks if it has to be cut for
+    /// every observer.
     pub(super) fn notifiable(&self, response: Response) -> Result<Response, NotifyError> {
         let longest_token = Overhead::of_token_length(self.config.longest_accepted_token());
         let beside = longest_token.with(OBSERVE_BYTES).with(self.most_protection());
@@ -325,9 +334,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A notification as an observer gets it: all of it, or the first block in the size that it asked for. The rest is kept
-    /// for it like that of any response, in place of the state before (RFC 7959 §2.6); what is told beside it is to follow in sets,
-    /// if the observer asked for that.
+    /// Returns the notification as an observer gets it: complete, or the first block in the
+    /// requested size. The rest is kept like that of any response, in place of the previous state
+    /// (RFC 7959 §2.6). If the observer uses Q-Block2, also returns the blocks that follow in sets.
     pub(super) fn cut_notification(&mut self, now: Instant, notification: Notification) -> (Content, Option<What>) {
         let Notification { place, group, asked, security, content, .. } = notification;
         let beside = Overhead::of(&place.token).with(security.response_bytes());
@@ -342,47 +351,47 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let source = Source { from: self.peers.get(place.peer).key, local: place.local };
         let key = self.key(self.peers.hash(&source.from), source, &asked);
         let to = Recipient { key, group, asked, beside: beside.with(OBSERVE_BYTES), keeping: None };
-        // Its size was looked at when the application handed it over.
+        // The size was checked when the application passed the notification.
         let Ok(cut) = self.cut_response(now, &to, Response::new(code, body)) else { return (content, None) };
         let rest = self.behind_first(now, &to, sequence, &cut);
         let body = sequence.map(|sequence| cut.body.with_uint(OptionNumber::OBSERVE, sequence));
         (Content { code, body: body.unwrap_or(cut.body) }, rest)
     }
 
-    /// Stands for whom a body belongs to and what it is the body of.
+    /// Returns the key of a body, from its owner and the request that it belongs to.
     pub(super) fn key(&self, from: u64, source: Source<P>, asked: &Asked) -> Key {
         let local = source.local.map_or(0, |local| self.hash.hash(&local));
         Key { from, what: asked.what ^ local }
     }
 }
 
-/// Whom a response is for, as far as its blocks go.
+/// The recipient of a response and of its blocks.
 pub(super) struct Recipient {
     pub(super) key: Key,
     pub(super) group: Group,
     pub(super) asked: Asked,
-    /// The message beside its body.
+    /// The overhead of the message around its body.
     pub(super) beside: Overhead,
     /// The claim of its body to a place; `None` for a notification and for a response to a group
     /// request, which are never refused.
     pub(super) keeping: Option<Keeping>,
 }
 
-/// Of a body that is made while it is asked for, RFC 7959 §2.9.2 has the code nearest to this: blocks that did not come "in the
-/// order required by the server".
+/// For a body that is generated while it is fetched, RFC 7959 §2.9.2 has the closest code: blocks
+/// that did not come "in the order required by the server".
 pub(super) const IN_ORDER: &str = "this body is served from its beginning, one block after the other";
 
 pub(super) const BEYOND: &str = "the body ends before this block";
 
 pub(super) const TOO_LARGE: &str = "the body is too large";
 
-/// How a request with blocks goes to the application.
+/// How a request with blocks is passed to the application.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Whole {
-    /// As it came.
+    /// As received.
     AsItIs,
-    /// Put together from the blocks of this body and itself.
+    /// Reassembled from the blocks of this body and the message itself.
     Joined(Key),
-    /// Put together from the sets of this body.
+    /// Reassembled from the sets of this body.
     Received(Key),
 }

@@ -1,4 +1,5 @@
-//! What leaves in sets (RFC 9177): the payloads of either role, and a server's responses that are asked for set by set.
+//! Sending bodies with Q-Block (RFC 9177): the payloads of both roles, and a server's responses to
+//! requests with Q-Block2.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -20,7 +21,7 @@ use conche_cc::control::Why;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// The next payload of a set leaves.
+    /// Sends the next payload of a set.
     pub(super) fn depart_payload(&mut self, now: Instant, id: ExchangeId, buf: &mut [u8]) -> Option<Transmit<P>> {
         let exchange = self.exchanges.live(id)?;
         let (peer, base, local) = (exchange.peer, exchange.token.clone(), exchange.local);
@@ -41,7 +42,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let payload = self.next_payload(now, &mut transfer, base, code);
         self.exchanges.put_back(id.index, transfer);
         let Some(Payload { code, token, body, first, begins }) = payload else {
-            // What it was cut of is not kept any more: the client asks again, and so does the application.
+            // The body is no longer kept. The client requests the rest again, and the application
+            // is asked again.
             self.exchanges.abandon(now, &mut self.peers, id.index, Why::Cancelled);
             self.leaving_over(now, id.index);
             return None;
@@ -70,7 +72,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some(transmit)
     }
 
-    /// What leaves next of a set.
+    /// Returns the next payload of a set.
     fn next_payload(&mut self, now: Instant, transfer: &mut Transferring, base: Token, code: Code) -> Option<Payload> {
         match &mut transfer.work {
             Work::Blocks(_) => None,
@@ -85,7 +87,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 let (first, begins) = (sender.begins_train(), sender.is_new());
                 let again = sender.repeats();
                 let number = sender.pop()?;
-                // What was missing of a state is an answer to who asked for it, and no notification (RFC 9177 §4.5).
+                // Retransmitted blocks of a notification are a response to the request for them,
+                // not a notification (RFC 9177 §4.5).
                 let token = kept.asked.clone().filter(|_| again).unwrap_or(base);
                 let sequence = kept.sequence.filter(|_| !again);
                 let others = Overhead::of(&token).with(kept.sequence.map_or(0, |_| OBSERVE_BYTES));
@@ -100,7 +103,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Nothing more leaves of a response in sets.
+    /// Ends the transmission of a response in sets.
     fn leaving_over(&mut self, now: Instant, index: u32) {
         match self.exchanges.get(index).purpose {
             Purpose::Notification(_) => self.notification_over(now, index),
@@ -108,7 +111,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A request with Q-Block1 or Q-Block2. `None` if it has been answered; else it is for the application, all at once.
+    /// Receives a request with Q-Block1 or Q-Block2. Returns `None` if it has been answered,
+    /// otherwise how it is passed to the application.
     pub(super) fn receive_of_set(
         &mut self,
         now: Instant,
@@ -127,7 +131,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let key = self.kept_key(key, message);
         let max_payloads = u32::from(self.set_rules()?.max_payloads);
         let others = Overhead::of_response_to(message);
-        // Since it was last asked for, a round trip has passed at least.
+        // At least a round trip has passed since the last request for the response.
         let round_trip = self.representations.idle(now, key).map(|time| time.max(self.config.envelope.timeout_floor));
         let Some(kept) = self.representations.get(now, key) else {
             return self.not_kept(now, arrival, message);
@@ -151,8 +155,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         None
     }
 
-    /// All of a response was asked for, of which this block has left: those behind it follow (RFC 9177 §4.4). The first response to
-    /// an `observer` is a state with this number.
+    /// Sends the blocks after the first one, which has been sent, of a response that was requested
+    /// completely (RFC 9177 §4.4). The first response to an `observer` is a notification with this
+    /// sequence number.
     pub(super) fn leave_behind_first(
         &mut self,
         now: Instant,
@@ -174,7 +179,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.leave_in_sets(now, (source, group), (waiting.token.clone(), None), &what, (&numbers, true));
     }
 
-    /// Blocks of a kept response leave, with this token, to who was heard again after this time.
+    /// Sends blocks of a kept response with this token to a client that was heard again after this
+    /// time.
     fn leave_in_sets(
         &mut self,
         now: Instant,
@@ -191,7 +197,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 return self.go_on_leaving(now, id, token, (numbers, to_the_end));
             }
             if matches!(exchange.purpose, Purpose::Response(_)) {
-                // Another body has taken its place.
+                // Another body has replaced it.
                 self.exchanges.abandon(now, &mut self.peers, id.index, Why::Cancelled);
                 self.close(now, id.index);
             }
@@ -210,7 +216,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.open_leaving(now, to, token, (sender, self.kept(what, None)));
     }
 
-    /// How a response leaves in sets, sent in this way if the application has a say.
+    /// Returns how a response is sent in sets, with this reliability if the application specifies
+    /// one.
     pub(super) fn kept(&self, what: &What, reliability: Option<Reliability>) -> Kept {
         let &What { key, mark, block, sequence, .. } = what;
         let confirmable = self.set_rules().is_some_and(|rules| rules.confirmable)
@@ -243,14 +250,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// What is asked for of a response finds the exchange that it leaves by.
+    /// Records the exchange that sends a response, for further requests about that response.
     pub(super) fn remember_leaving(&mut self, key: Key, exchange: ExchangeId) {
         let Some(sets) = &mut self.sets else { return };
         let exchanges = &self.exchanges;
         sets.leaves(key, exchange, |id| exchanges.live(id).is_some());
     }
 
-    /// A response in sets, to be opened; `None` if it is not kept any more.
+    /// Prepares the exchange of a response in sets. Returns `None` if the response is no longer
+    /// kept.
     pub(super) fn leaving(
         &mut self,
         now: Instant,
@@ -278,8 +286,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         })
     }
 
-    /// A message of a response in sets was acknowledged, and more of it follows: the next payload where each is acknowledged, or
-    /// what is behind the first block. `false` if nothing does.
+    /// Continues a response in sets after one of its messages was acknowledged: with the next
+    /// payload if each is acknowledged, otherwise with the blocks after the first. Returns `false`
+    /// if nothing follows.
     pub(super) fn go_on_with_kept(&mut self, now: Instant, index: u32) -> bool {
         let exchange = self.exchanges.get(index);
         let (peer, purpose, base, code) =
@@ -322,13 +331,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         true
     }
 
-    /// A client that gets a response in sets says how it goes on.
+    /// Handles a client's request to continue a response in sets or to send blocks of it again.
     fn go_on_leaving(&mut self, now: Instant, id: ExchangeId, token: Token, (numbers, to_the_end): (&[u32], bool)) {
         let index = id.index;
         let exchange = self.exchanges.get(index);
         let own = exchange.token.places();
         if exchange.confirmable && !exchange.transfer.as_ref().is_some_and(|transfer| transfer.is_confirmable()) {
-            // All behind a first block that is to be acknowledged follows its acknowledgement.
+            // The blocks after a first block that is to be acknowledged follow its acknowledgement.
             return;
         }
         let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
@@ -341,13 +350,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Follows::Nothing => sender.send_again(now, numbers),
             _ => Follows::Nothing,
         };
-        // A state keeps the token that it is observed by; what it holds beside that is no longer.
+        // A notification keeps the token of the observation; the token of a retransmission must not
+        // be longer, since no more is accounted for.
         if observed && missing == Follows::Set && token.places() <= own {
             kept.asked = Some(token.clone());
         }
         self.exchanges.put_back(index, transfer);
         if confirmable {
-            // It follows what is on its way.
+            // The blocks follow the message that is outstanding.
             return;
         }
         let exchange = self.exchanges.get_mut(index);
@@ -371,12 +381,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 let next = self.exchanges.set_missing(now, &mut self.peers, index);
                 self.follow_set(now, index, next);
             }
-            // Who asks too much gets nothing more until it has been quiet for as long as an answer may take.
+            // A client that requests too much gets nothing more until it has been quiet for the
+            // maximum time that a response may take.
             Follows::Nothing | Follows::TooMuch => {}
         }
     }
 
-    /// The first block of a response whose client knows Q-Block2, or the block that it asks for; the rest is kept.
+    /// Cuts a response to its first block for a client that supports Q-Block2, or to the block that
+    /// it requests. The rest is kept.
     pub(super) fn cut_response_for_sets(
         &mut self,
         now: Instant,
@@ -386,7 +398,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let code = response.code;
         let block = to.asked.response_in_sets();
         if to.asked.q_block2().is_none() && self.goes_whole(to.beside, &response.body) {
-            // Nobody asked for smaller blocks.
+            // No smaller blocks were requested.
             self.representations.forget(to.key);
             return Ok(response);
         }
@@ -403,7 +415,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Ok(response);
         };
         if bytes <= size.bytes() && block.num == 0 {
-            // All there is.
+            // The block is the complete body.
             self.representations.forget(to.key);
             return Ok(response);
         }
@@ -425,25 +437,26 @@ struct Payload {
     code: Code,
     token: Token,
     body: Body,
-    /// It is the first of a train.
+    /// Whether it is the first of a train.
     first: bool,
-    /// It is the first of a body.
+    /// Whether it is the first of a body.
     begins: bool,
 }
 
-/// A kept response that leaves in sets.
+/// A kept response that is sent in sets.
 pub(super) struct What {
     pub(super) key: Key,
     pub(super) mark: Mark,
     pub(super) bytes: usize,
-    /// How it was asked for, in blocks of this size.
+    /// The requested block, with the block size.
     pub(super) block: Block,
-    /// The number of a state of what is observed.
+    /// The sequence number, if the response is a notification.
     pub(super) sequence: Option<u32>,
 }
 
-/// The blocks that a request's Q-Block2 options ask for, of a body of so many, and whether the last of these options asks for all
-/// to the end of a set. `None` if they do not ascend or there is no such block (RFC 9177 §4.4).
+/// Returns the blocks that the Q-Block2 options of a request ask for, of a body with this number of
+/// blocks, and whether the last of the options asks for all blocks to the end of a set. `None` if
+/// the options are not in ascending order or there is no such block (RFC 9177 §4.4).
 fn requested(message: &Message<'_>, max_payloads: u32, blocks: usize) -> Option<(Vec<u32>, bool)> {
     let blocks = u32::try_from(blocks).ok()?;
     let (mut numbers, mut to_the_end) = (Vec::new(), false);
@@ -455,7 +468,7 @@ fn requested(message: &Message<'_>, max_payloads: u32, blocks: usize) -> Option<
             return None;
         }
         before = Some(block.num);
-        // Overlaps ask for a block once.
+        // Overlapping options request a block once.
         let from = numbers.last().map_or(block.num, |&last: &u32| block.num.max(last + 1));
         let end = if block.more {
             (block.num / max_payloads + 1).saturating_mul(max_payloads).min(blocks)

@@ -1,4 +1,5 @@
-//! Where sets (RFC 9177) meet the endpoint: a client's requests whose bodies leave or come in many messages with one answer.
+//! Q-Block (RFC 9177) in the client: requests whose request or response bodies take many messages
+//! with a single response.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -20,32 +21,31 @@ use crate::security::Security;
 use conche_cc::control::AckKind;
 use conche_cc::{Controller, Instant};
 
-/// The most peers without Q-Block that are remembered.
+/// The maximum number of remembered peers without Q-Block.
 const REFUSING: usize = 64;
 
-/// How long a peer is taken to be without Q-Block: as addresses get other owners, it is asked
-/// again.
+/// How long a peer is assumed not to support Q-Block. It is tried again afterwards, since an
+/// address can get another owner.
 const REFUSING_FOR: Duration = Duration::from_secs(1_800);
 
-/// With fewer responses in the table none of those that are over is looked for.
+/// With fewer entries the table of responses is not cleaned up.
 const LEAST_TIDIED: usize = 64;
 
-/// What an endpoint with Q-Block holds beside its exchanges.
+/// The state of an endpoint with Q-Block in addition to its exchanges.
 #[derive(Debug)]
 pub(super) struct Sets<P> {
     rules: SetRules,
-    /// Peers that refused Q-Block, by their hash, and until when they are remembered; the last of
-    /// them last.
+    /// The hashes of peers that refused Q-Block, and when to forget each; the most recent last.
     refusing: VecDeque<(u64, Instant)>,
     pub(super) uploads: Uploads<P>,
-    /// Responses that leave in sets, for the requests that say how they go on.
+    /// Responses that are being sent in sets, for requests that continue them.
     leaving: BTreeMap<[u64; 2], ExchangeId>,
-    /// Of `leaving`, those that are over are forgotten when it has grown to this.
+    /// The size of `leaving` at which entries of ended exchanges are removed.
     tidied_at: usize,
 }
 
 impl<P: PeerKey> Sets<P> {
-    /// What a configuration asks for, if it has Q-Block.
+    /// Returns the state for a configuration, if that enables Q-Block.
     pub(super) fn of(config: &SharedConfig) -> Option<Self> {
         let q_block = config.q_block?;
         let rules = SetRules {
@@ -78,12 +78,13 @@ impl<P: PeerKey> Sets<P> {
         self.uploads.next_due()
     }
 
-    /// What leaves of the response with this key, if something does or did.
+    /// Returns the exchange that sends, or has sent, the response with this key.
     pub(super) fn leaving(&self, key: Key) -> Option<ExchangeId> {
         self.leaving.get(&[key.from, key.what]).copied()
     }
 
-    /// A response leaves from now on. Those that are not `live` any more are forgotten now and then.
+    /// Records the exchange that sends a response. Occasionally removes the entries that are not
+    /// `live`.
     pub(super) fn leaves(&mut self, key: Key, exchange: ExchangeId, live: impl Fn(ExchangeId) -> bool) {
         if self.leaving.len() >= self.tidied_at {
             self.leaving.retain(|_, id| live(*id));
@@ -106,23 +107,24 @@ impl<P: PeerKey> Sets<P> {
 }
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Where the configuration has Q-Block.
+    /// Returns the Q-Block rules, if the configuration enables Q-Block.
     pub(super) fn set_rules(&self) -> Option<SetRules> {
         self.sets.as_ref().map(|sets| sets.rules)
     }
 
-    /// Has a request go in sets, or its response; `false` if that is not for it, and nothing was changed. `named`: the
-    /// application chose its token.
+    /// Sends a request, or lets its response be sent, in sets. Returns `false`, with nothing
+    /// changed, if the request is not suitable. `named`: the application chose its token.
     pub(super) fn cut_into_sets(&mut self, now: Instant, peer: u32, opening: &mut Opening, named: bool) -> bool {
         if self.sets.is_none() || !opening.whole || opening.body.option(OptionNumber::OBSERVE).is_some() {
             return false;
         }
-        // Bodies of equal requests at the same time are told apart (RFC 9175 §3).
+        // The Request-Tag distinguishes the bodies of equal simultaneous requests (RFC 9175 §3).
         let tag = self.random.next_u32().to_be_bytes();
         self.cut_into_tagged_sets(now, peer, opening, (tag, named))
     }
 
-    /// The same with this Request-Tag, whether it is to be observed or not.
+    /// Like [`cut_into_sets`](Self::cut_into_sets), with this Request-Tag, and for observations
+    /// too.
     pub(super) fn cut_into_tagged_sets(
         &mut self,
         now: Instant,
@@ -169,7 +171,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         true
     }
 
-    /// The request with this token: its own, or the numbered one of a message in a set.
+    /// Returns the request with this token, which is its own or the numbered token of a message in
+    /// a set.
     pub(super) fn exchange_with_token(&mut self, peer: u32, token: &Token) -> Option<u32> {
         let found = self.exchanges.with_token(peer, token);
         if found.is_some() || self.sets.is_none() {
@@ -183,7 +186,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// The first message of a request in sets was acknowledged with an Empty ACK: the server has its first block.
+    /// Continues a request in sets whose first message was acknowledged with an Empty ACK: the
+    /// server has the first block.
     pub(super) fn first_block_acknowledged(&mut self, now: Instant, index: u32) {
         let round_trip = self.exchanges.get(index).course(now).acknowledged_after;
         let round_trip = round_trip.map(|time| time.max(self.config.envelope.timeout_floor));
@@ -193,7 +197,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// The next set of a request's body is due or, where each payload is acknowledged by itself, the next payload.
+    /// Sends the next set of a request body or, if each payload is acknowledged individually, the
+    /// next payload.
     fn send_more(&mut self, now: Instant, index: u32) {
         let confirmable = self.set_rules().is_some_and(|rules| rules.confirmable);
         let peer = self.exchanges.get(index).peer;
@@ -203,7 +208,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let base = self.exchanges.get(index).token.clone();
         let Some(sets) = self.exchanges.sets_mut(index) else { return };
-        // Otherwise all has left, and the response is still to come.
+        // With no next payload everything was sent, and only the response is outstanding.
         let Some(body) = sets.next_payload() else { return };
         let token = sets.payload_token(&base);
         let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
@@ -212,7 +217,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.admit_waiting(now, peer);
     }
 
-    /// A response to a request that goes in sets.
+    /// Receives a response to a request in sets.
     pub(super) fn deliver_to_sets(&mut self, now: Instant, index: u32, kind: AckKind, message: &Message<'_>) {
         let rules = self.transfer_rules(&self.exchanges.get(index).token, &Security::PLAIN);
         let Some(set_rules) = self.set_rules() else { return };
@@ -223,7 +228,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (first, answered) = ((confirmable || waits) && sets.is_alone(), sets.is_answered_by(message));
         let kind = if confirmable { kind } else { AckKind::Piggybacked };
         if waits && !answered {
-            // Nothing is outstanding that this could acknowledge, and what waits has its turn all the same.
+            // No outstanding message can be acknowledged by this, and the waiting one keeps its
+            // turn.
             return match sets.answer(now, message, first, &rules, &set_rules) {
                 SetStep::Failed(trouble) => self.fail(now, index, failure_of(trouble)),
                 SetStep::Set if !confirmable => {
@@ -234,7 +240,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             };
         }
         if answered {
-            // It is acknowledged as what it is, before it sends nothing any more.
+            // It is acknowledged before the state changes to one in which nothing is sent.
             if waits {
                 self.exchanges.leave_queue(now, &mut self.peers, index);
             }
@@ -247,7 +253,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let missing = lists_missing_blocks(message);
         let in_ack = confirmable && kind == AckKind::Piggybacked;
         let acknowledges = match step {
-            // It is about other blocks than those that have left.
+            // It concerns other blocks than those sent last.
             SetStep::Wait => in_ack || first && !self.exchanges.get(index).is_sending(),
             _ => first || in_ack || !missing,
         };
@@ -256,12 +262,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let step = if fits { step } else { SetStep::Failed(Trouble::TooLarge) };
         match step {
-            // Whatever it is about, its message is the acknowledgement of the first.
+            // Whatever it says, its message acknowledges the first one.
             SetStep::Wait if first && in_ack && self.exchanges.get(index).is_sending() => {
                 self.exchanges.await_response(now, index);
                 self.first_block_acknowledged(now, index);
             }
-            // What is outstanding is acknowledged by itself, and what is due follows that.
+            // The outstanding message is acknowledged individually; the next one follows.
             SetStep::Set | SetStep::Wait if confirmable && !first && self.exchanges.get(index).is_sending() => {
                 if acknowledges {
                     self.exchanges.await_response(now, index);
@@ -305,7 +311,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// The whole response to a request in sets is there.
+    /// Delivers the complete response to a request in sets.
     fn delivered(&mut self, now: Instant, index: u32, kind: AckKind, message: OwnedMessage) {
         if let Some(subscription) = self.registers(index) {
             return self.deliver_registration(now, index, subscription, kind, message);
@@ -318,19 +324,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.close(now, index);
     }
 
-    /// It is about what is observed, of which the application gets what comes: states, or a first block to go on from.
+    /// Returns whether the exchange belongs to an observation, whose messages are delivered as they
+    /// are: notifications, or a first block to continue from.
     fn is_observed(&mut self, index: u32) -> bool {
         matches!(self.exchanges.get(index).purpose, Purpose::State(_)) || self.registers(index).is_some()
     }
 
-    /// Waits for what comes next of a response in sets, if that is what an exchange waits for.
+    /// Waits for the next block of a response in sets, if the exchange is receiving one.
     fn await_more(&mut self, index: u32) {
         if let Some(due) = self.exchanges.sets_mut(index).and_then(|sets| sets.due()) {
             self.exchanges.await_set(&mut self.peers, index, due);
         }
     }
 
-    /// Sends a message of an exchange that answers what came, as an ACK does, and so passes no controller.
+    /// Sends a message of an exchange that answers a received one, as an ACK does, and so bypasses
+    /// the congestion controller.
     fn say(&mut self, now: Instant, index: u32, body: &Body) {
         let exchange = self.exchanges.get(index);
         let (peer, code, local) = (exchange.peer, exchange.content.code, exchange.local);
@@ -343,7 +351,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Sends a Non-confirmable message that answers what came. Without a free ID it is as if it had been lost.
+    /// Sends a Non-confirmable message that answers a received one. Without a free message ID it is
+    /// dropped, as if lost.
     pub(super) fn send_answer(
         &mut self,
         now: Instant,
@@ -359,7 +368,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some(id)
     }
 
-    /// What is missing of a response has not come: it is asked for.
+    /// Requests the missing blocks of a response that were not received in time.
     pub(super) fn ask_for_missing_blocks(&mut self, now: Instant, index: u32) {
         let rules = self.transfer_rules(&self.exchanges.get(index).token, &Security::PLAIN);
         let Some(set_rules) = self.set_rules() else { return };
@@ -373,7 +382,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// What a set's answer has an exchange do.
+    /// Does what an answered set requires of an exchange next.
     pub(super) fn follow_set(&mut self, now: Instant, index: u32, next: Next) {
         match next {
             Next::Depart => self.outbox.push_back(Departure::Exchange(self.exchanges.get(index).id(index))),
@@ -382,8 +391,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// The peer does not know Q-Block: the request begins anew, by Block1 and Block2. What is observed goes whole, and under the
-    /// same token.
+    /// Starts a request again with Block1 and Block2, since the peer does not support Q-Block. For
+    /// an observation the request is sent whole and with the same token.
     fn fall_back(&mut self, now: Instant, index: u32) {
         let observed = self.is_observed(index);
         let exchange = self.exchanges.get(index);
@@ -406,7 +415,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.exchanges.put_back(index, transfer);
             return self.fail(now, index, Failure::MessageTooLarge);
         };
-        // Only what is Confirmable begins in sets.
+        // Only Confirmable requests begin in sets.
         self.exchanges.get_mut(index).confirmable = true;
         self.exchanges.go_on(now, &mut self.peers, index, (transfer, first), token);
         self.admit_waiting(now, peer);
@@ -426,7 +435,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.admit_waiting(now, peer);
     }
 
-    /// The response to a request in sets comes block by block, or whole. What asks for more of it is Confirmable, as the request was.
+    /// Switches to Block2 for the response to a request in sets, which comes block by block or
+    /// whole. Requests for further blocks are Confirmable, as the request was.
     fn go_by_blocks(&mut self, index: u32) {
         let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
         if let Work::Sets(sets) = &transfer.work {
@@ -436,7 +446,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.exchanges.get_mut(index).confirmable = true;
     }
 
-    /// Which message a Reset is about is compared with the last that asked for what is missing of a body.
+    /// Handles a Reset, if it rejects the last message that requested missing blocks of an upload.
     pub(super) fn reject_upload(&mut self, hash: u64, id: MessageId) -> bool {
         self.sets.as_mut().is_some_and(|sets| sets.uploads.reject(hash, id))
     }

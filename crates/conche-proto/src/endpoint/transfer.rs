@@ -1,5 +1,5 @@
-//! Where block-wise transfer (RFC 7959) meets the endpoint as a client: requests that are cut up, and responses that are put
-//! together.
+//! Block-wise transfer (RFC 7959) in the client: requests that are cut into blocks, and reassembly
+//! of responses.
 
 use alloc::boxed::Box;
 
@@ -13,7 +13,7 @@ use crate::security::Security;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Rules for a request with this token, or with a new one after a restart.
+    /// Returns the rules for a request with this token, or with a new one after a restart.
     pub(super) fn transfer_rules(&self, token: &Token, security: &Security) -> Rules {
         let (config, limits) = (&self.config, &self.config.limits);
         let overhead = self.longest_overhead(token).with(security.request_bytes());
@@ -21,13 +21,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Rules { block_size: config.block_size, message_bytes, overhead, body_bytes }
     }
 
-    /// The overhead of a message with this token, or with a new one of any length that the endpoint
-    /// chooses.
+    /// Returns the overhead of a message with this token, or with a new one of any length that the
+    /// endpoint chooses, whichever is larger.
     pub(super) fn longest_overhead(&self, token: &Token) -> Overhead {
         Overhead::of(token).max(Overhead::of_token_length(self.config.longest_own_token()))
     }
 
-    /// Cuts a request that does not go out as it is, and asks for blocks of the configured size in advance.
+    /// Cuts a request that is not sent uncut, and requests blocks of the configured size in
+    /// advance.
     #[inline]
     pub(super) fn cut_request(&self, opening: &mut Opening, tagged: bool) -> Result<(), RequestError> {
         let smallest = self.config.block_size != BlockSize::B1024;
@@ -46,7 +47,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             self.tag_body(opening, tagged);
             let mut transfer = Transfer::new(opening.code, &opening.body).telling(opening.streamed);
-            // If not even the smallest block fits, the message is refused for its size.
+            // If even the smallest block does not fit, the request is refused for its size.
             if let Some(first) = transfer.begin(&self.transfer_rules(&opening.token, &opening.security)) {
                 opening.body = first;
                 opening.transfer = Some(Box::new(Transferring::new(Work::Blocks(transfer))));
@@ -64,8 +65,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(())
     }
 
-    /// The blocks of a body that is protected, or that is to be tagged, are told from those of all others: whoever holds one of them back cannot
-    /// put it into another body (RFC 9175 §3.5.1).
+    /// Adds a Request-Tag to a body that is protected or to be `tagged`. It distinguishes the
+    /// blocks from those of all other bodies, so that an attacker cannot withhold a block and
+    /// insert it into another body (RFC 9175 §3.5.1).
     pub(super) fn tag_body(&self, opening: &mut Opening, tagged: bool) {
         if (tagged || !opening.security.is_plain()) && opening.body.option(OptionNumber::REQUEST_TAG).is_none() {
             let tag = self.hash.hash(&self.stats.exchanges).to_be_bytes();
@@ -73,7 +75,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A response that was matched: the message to deliver, or `None` if the exchange goes on or has failed.
+    /// Processes a response to an exchange. Returns the message to deliver, or `None` if the
+    /// exchange continues or has failed.
     #[inline]
     pub(super) fn follow(&mut self, now: Instant, index: u32, response: &Message<'_>) -> Option<OwnedMessage> {
         let exchange = self.exchanges.get(index);
@@ -85,7 +88,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.follow_blocks(now, index, response)
     }
 
-    /// The transfer that an exchange is, or may be, since it takes more than one message. `None` if its application asks for single blocks.
+    /// Returns the transfer of an exchange, or a new one for an exchange that may need several
+    /// messages. `None` if the application requests single blocks.
     #[cfg(feature = "oscore")]
     pub(super) fn work_of(&mut self, index: u32) -> Option<Box<Transferring>> {
         let taken = self.exchanges.take_transfer(index);
@@ -95,7 +99,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         taken.or_else(|| may.then(|| begun_by(exchange)))
     }
 
-    /// The same for a response that concerns blocks.
+    /// Like [`follow`](Self::follow) for a response about blocks.
     fn follow_blocks(&mut self, now: Instant, index: u32, response: &Message<'_>) -> Option<OwnedMessage> {
         let taken = self.exchanges.take_transfer(index);
         let mut transfer = taken.unwrap_or_else(|| begun_by(self.exchanges.get(index)));
@@ -124,7 +128,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         message
     }
 
-    /// A transfer goes on, waits for the application, or fails.
+    /// Continues a transfer, pauses it for the application, or fails it.
     pub(super) fn take_step(&mut self, now: Instant, index: u32, transfer: Box<Transferring>, step: Step) {
         let peer = self.exchanges.get(index).peer;
         let begins_anew = matches!(step, Step::Anew(_));
@@ -157,14 +161,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.fail(now, index, reason);
     }
 
-    /// There is room for what the transfers of all requests hold.
+    /// Returns whether the data of all requests' transfers is within its limit.
     pub(super) fn fits_all_transfers(&self, transfer: &Transferring) -> bool {
         let bytes = self.exchanges.transfer_bytes().saturating_add(transfer.growth());
         transfer.growth() == 0 || bytes <= self.config.limits.assembly_bytes
     }
 }
 
-/// What a failed transfer is told as.
+/// Returns the failure that is reported for a failed transfer.
 pub(super) const fn failure_of(trouble: Trouble) -> Failure {
     match trouble {
         Trouble::Changed => Failure::BodyChanged,
@@ -173,13 +177,13 @@ pub(super) const fn failure_of(trouble: Trouble) -> Failure {
     }
 }
 
-/// The transfer that begins with the request of an exchange.
+/// Returns the transfer that begins with the request of an exchange.
 fn begun_by<C: Controller>(exchange: &Exchange<C>) -> Box<Transferring> {
     let (code, body) = exchange.said();
     Box::new(Transferring::new(Work::Blocks(Transfer::new(code, body).telling(exchange.streamed))))
 }
 
-/// The application itself asks for a block in the middle, or sends one.
+/// Returns whether the application itself requests a later block or sends a block.
 fn asks_for_one_block(body: &Body, code: Code) -> bool {
     body.content(code).is_some_and(|content| {
         content.option(OptionNumber::BLOCK1).is_some()

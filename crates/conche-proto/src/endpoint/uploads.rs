@@ -1,4 +1,5 @@
-//! [`Uploads`]: bodies of requests that come in sets (RFC 9177 §4.3), and what their clients are told meanwhile.
+//! [`Uploads`]: request bodies that are received in sets (RFC 9177 §4.3), and the responses that
+//! their clients get meanwhile.
 
 use super::Endpoint;
 use super::bodies::{TOO_LARGE, Whole};
@@ -15,24 +16,24 @@ use crate::shares::Group;
 use crate::store::Timers;
 use conche_cc::{Controller, Instant};
 
-/// A body that is not complete.
+/// An incomplete body.
 #[derive(Debug)]
 struct Upload<P> {
     receiver: Receiver,
     key: Key,
     group: Group,
-    /// Whom to ask for what is missing, with the token of what came last (RFC 9177 §5).
+    /// Where to request missing blocks, with the token received last (RFC 9177 §5).
     from: Source<P>,
     token: Token,
-    /// Of the message that asked for it last.
+    /// The ID of the last message that requested missing blocks.
     asked: Option<MessageId>,
 }
 
-/// Bodies that are not complete.
+/// The incomplete bodies.
 #[derive(Debug)]
 pub(super) struct Uploads<P> {
     contexts: Contexts<Upload<P>>,
-    /// By place. One whose body is gone, or is another one by now, fires in vain.
+    /// By index. The timer of a body that was removed or replaced expires without effect.
     timers: Timers,
 }
 
@@ -45,7 +46,7 @@ impl<P> Uploads<P> {
         &self.contexts
     }
 
-    /// Drops what is over; when something is next.
+    /// Drops expired bodies. Returns the time of the next expiry.
     pub(super) fn purge(&mut self, now: Instant) -> Option<Instant> {
         self.contexts.purge(now);
         self.contexts.next_purge()
@@ -55,7 +56,8 @@ impl<P> Uploads<P> {
         self.timers.next()
     }
 
-    /// The peer of this hash rejects the message that asked for what is missing: it has stopped sending (RFC 9177 §4.3).
+    /// Removes a body whose client has rejected the message that requested missing blocks: it has
+    /// stopped sending (RFC 9177 §4.3). Returns whether there was one.
     pub(super) fn reject(&mut self, from: u64, id: MessageId) -> bool {
         let stopped = self.contexts.of_peer_where(from, |upload| upload.asked == Some(id));
         stopped.is_some_and(|key| self.contexts.remove(key).is_some())
@@ -63,7 +65,8 @@ impl<P> Uploads<P> {
 }
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// A block of a request's body. `None` if it has been answered; else it was the last that was missing.
+    /// Receives a block of a request body. Returns `None` if it has been answered; otherwise the
+    /// body is complete.
     pub(super) fn receive_upload(
         &mut self,
         now: Instant,
@@ -117,7 +120,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         None
     }
 
-    /// Enters a block, and sets the timer of its body.
+    /// Stores a block and sets the timer of its body.
     fn take_block(
         &mut self,
         now: Instant,
@@ -151,7 +154,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok((index, reply))
     }
 
-    /// A body of which nothing has come for a while: what is missing is asked for. `false` if there is none.
+    /// Requests the missing blocks of a body for which nothing was received for a while. Returns
+    /// `false` if there is none.
     pub(super) fn upload_due(&mut self, now: Instant) -> bool {
         let Some(sets) = &mut self.sets else { return false };
         let most = sets.rules().non_max_retransmit;
@@ -161,7 +165,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let due = upload.receiver.due();
             sets.uploads.timers.set(index, due);
         } else if upload.receiver.is_confirmable() {
-            // The client knows by itself what was not acknowledged (RFC 9177 §5).
+            // The client knows which blocks were not acknowledged (RFC 9177 §5).
         } else if upload.receiver.ask(now, most) {
             self.ask_for_missing(now, index);
         } else {
@@ -171,19 +175,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         true
     }
 
-    /// Tells a client what is missing (RFC 9177 §5), as an answer to what came.
+    /// Reports the missing blocks to a client (RFC 9177 §5), as an answer to a received message.
     fn ask_for_missing(&mut self, now: Instant, index: u32) {
         let limit = self.config.limits.message_bytes;
         let Some(sets) = &mut self.sets else { return };
         let most = usize::from(sets.rules().max_payloads);
         let Some(upload) = sets.uploads.contexts.at_mut(index) else { return };
         let (to, token, group) = (upload.from, upload.token.clone(), upload.group);
-        // Content-Format 272 takes three bytes.
+        // The option Content-Format: 272 takes three bytes.
         let room = Overhead::of(&token).with(3 + MARKER_BYTES).room(limit).unwrap_or_default();
         let missing = encode_missing_blocks(&upload.receiver.missing(most), room);
         let due = upload.receiver.due();
         sets.uploads.timers.set(index, due);
-        // What cannot leave is as if it had been lost.
+        // A message that cannot be sent counts as lost.
         let Ok(peer) = self.open_peer(now, to.from, group) else { return };
         self.peers.touch(now, peer);
         let body = Body::builder().content_format(ContentFormat::MISSING_BLOCKS).payload(missing).build();
@@ -196,13 +200,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// The request whose body this is.
+    /// Returns the reassembled request with this body.
     pub(super) fn received_in_sets(&mut self, key: Key, message: &Message<'_>) -> Option<OwnedMessage> {
         let upload = self.sets.as_mut()?.uploads.contexts.remove(key)?;
         upload.receiver.finish(message.header(), &message.token())
     }
 
-    /// A body is complete, and its client was told that it finds no room.
+    /// Removes a complete body whose client was told that there is no room.
     pub(super) fn drop_upload(&mut self, key: Key) {
         let _ = self.sets.as_mut().and_then(|sets| sets.uploads.contexts.remove(key));
     }

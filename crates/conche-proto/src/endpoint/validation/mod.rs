@@ -66,11 +66,12 @@ use conche_cc::{Controller, Instant};
 use pings::{Due, Held, Origin, Pinged, Pings};
 use sources::Validated;
 
-/// A datagram of a source that is not validated may be answered with this many times its bytes.
+/// The answer to a datagram from a source that is not validated may have at most this many times its
+/// bytes.
 const FACTOR: usize = 3;
 
-/// Bytes of an Echo option with a value of 16 bytes (with one more byte for the length), and with a
-/// brief one.
+/// The bytes of an Echo option with a value of 16 bytes (with one more byte for the length), and
+/// with a brief one.
 const ECHO_BYTES: usize = 3 + Freshness::LENGTH;
 const BRIEF_ECHO_BYTES: usize = 2 + Freshness::BRIEF;
 
@@ -78,7 +79,7 @@ const BRIEF_ECHO_BYTES: usize = 2 + Freshness::BRIEF;
 /// retransmission of its request can arrive (EXCHANGE_LIFETIME, RFC 7252 §4.8.2).
 const LIFETIME: Duration = Duration::from_secs(247);
 
-/// The most wrong brief Echo values that are checked in each [`LIFETIME`].
+/// The maximum number of wrong brief Echo values that are checked in each [`LIFETIME`].
 const GUESSES: u32 = 4096;
 
 /// State of address validation, created when the first source has to prove its address.
@@ -87,7 +88,7 @@ pub(super) struct Validation<P> {
     freshness: Freshness,
     validated: Validated,
     pings: Pings<P>,
-    /// Wrong brief Echo values in the period that ends at `guessed_until`.
+    /// The number of wrong brief Echo values in the period that ends at `guessed_until`.
     guessed: u32,
     guessed_until: Instant,
 }
@@ -105,23 +106,23 @@ impl<P> Validation<P> {
         }
     }
 
-    /// When the next interval of a pinged source ends.
+    /// Returns when the next interval of a pinged source ends.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.pings.next_due()
     }
 
-    /// Sources that have not answered a ping.
+    /// Returns the number of sources that have not answered a ping.
     pub(super) fn pinged(&self) -> usize {
         self.pings.len()
     }
 
-    /// Requests and responses that are held.
+    /// Returns the number of held requests and responses.
     pub(super) fn held(&self) -> usize {
         self.pings.held()
     }
 
-    /// The age of the Echo value that this source returned; `None` if it is not one of its values,
-    /// or too old.
+    /// Returns the age of the Echo value that this source returned. `None` if it is not one of its
+    /// values or is too old.
     fn age(&mut self, now: Instant, from: &P, value: &[u8]) -> Option<Duration>
     where
         P: PeerKey,
@@ -139,7 +140,8 @@ impl<P> Validation<P> {
         age
     }
 
-    /// Whether brief values are accepted: fewer than [`GUESSES`] wrong ones arrived in this period.
+    /// Returns whether brief values are accepted: fewer than [`GUESSES`] wrong ones arrived in this
+    /// period.
     fn takes_brief(&mut self, now: Instant) -> bool {
         if now >= self.guessed_until {
             (self.guessed, self.guessed_until) = (0, now + LIFETIME);
@@ -162,13 +164,13 @@ impl<P> Validation<P> {
     }
 }
 
-/// Whether a message of this size may be sent to a source with this allowance.
+/// Returns whether a message of this size may be sent to a source with this allowance.
 pub(super) fn allows(allowance: Option<NonZeroU16>, bytes: usize) -> bool {
     allowance.is_none_or(|allowance| bytes <= usize::from(allowance.get()))
 }
 
-/// Whether a response may only be sent to a validated source: it is larger than the allowance, or
-/// has to be a Confirmable message.
+/// Returns whether a response may only be sent to a validated source: it is larger than the
+/// allowance, or must be sent in a Confirmable message.
 #[inline]
 pub(super) fn needs_proof<P>(waiting: &Waiting<P>, response: &Response) -> bool {
     let confirmable = match response.reliability {
@@ -180,7 +182,7 @@ pub(super) fn needs_proof<P>(waiting: &Waiting<P>, response: &Response) -> bool 
 }
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Bytes that may answer this message; `None` without a limit.
+    /// Returns the number of bytes that may answer this message; `None` without a limit.
     #[inline]
     pub(super) fn allowance(
         &mut self,
@@ -208,9 +210,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some(NonZeroU16::new(bytes).unwrap_or(NonZeroU16::MIN))
     }
 
-    /// Holds a request, or answers it with 4.01, if its source is not validated and must be:
-    /// notifications or a burst of payloads would follow, or repeating it with an Echo value would
-    /// repeat its effect. `true` if so.
+    /// Holds a request or answers it with 4.01 if its source must be validated first, because
+    /// notifications or a burst of payloads would follow, or because repeating the request with an
+    /// Echo value would repeat its effect. Returns whether it did.
     pub(super) fn challenges(
         &mut self,
         now: Instant,
@@ -231,7 +233,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         follows || repeats
     }
 
-    /// Holds a request until its source is validated, or else answers it with 4.01.
+    /// Holds a request until its source is validated. If that is impossible, answers it with 4.01.
     pub(super) fn hold_or_challenge(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) {
         if !self.hold_request(now, arrival, message) {
             self.challenge_at_once(now, arrival, message);
@@ -244,7 +246,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.answer_at_once(now, arrival, message, Code::UNAUTHORIZED, &body);
     }
 
-    /// Holds a request until its source is validated; `false` if that is impossible.
+    /// Holds a request until its source is validated. Returns `false` if that is impossible.
     pub(super) fn hold_request(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) -> bool {
         let &Arrival { source, hash, group, what, .. } = arrival;
         let origin = Origin { source, hash, group, host: self.host_of(&source.from), what };
@@ -284,7 +286,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.validation.get_or_insert_with(|| Box::new(Validation::new(random, ack_timeout)))
     }
 
-    /// Whether a request is a retransmission of a held one, or of one with a held response.
+    /// Returns whether a request is a retransmission of a held one, or of one with a held response.
     #[inline]
     pub(super) fn is_held(&mut self, hash: u64, what: Fingerprint, allowance: Option<NonZeroU16>) -> bool {
         let Some(validation) = self.validation.as_mut().filter(|validation| !validation.pings.is_empty()) else {
@@ -295,7 +297,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         held
     }
 
-    /// Handles an Empty ACK or a Reset: `true` if it answers a ping, which validates the source.
+    /// Handles an Empty ACK or a Reset. Returns whether it answers a ping, which validates the
+    /// source.
     #[inline]
     pub(super) fn validates(&mut self, now: Instant, from: &P, id: MessageId) -> bool {
         if self.validation.as_ref().is_none_or(|validation| validation.pings.is_empty()) {
@@ -368,7 +371,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Sends another ping to a source, or gives it up; `false` if nothing is due.
+    /// Sends another ping to a source, or gives the source up. Returns `false` if nothing is due.
     pub(super) fn ping_due(&mut self, now: Instant) -> bool {
         let due = self.validation.as_mut().and_then(|validation| validation.pings.pop_due(now));
         match due {
@@ -460,7 +463,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Response { reliability: Some(Reliability::NeverConfirmable), ..Response::new(code, body) }
     }
 
-    /// The Echo option, or nothing where not even a brief one fits.
+    /// Returns a body with an Echo option, or an empty one if not even a brief value fits.
     fn challenge(&mut self, now: Instant, from: &P, allowance: Option<NonZeroU16>, overhead: Overhead) -> Body {
         self.stats.challenged += 1;
         let most = allowance.map_or(usize::MAX, |allowance| allowance.get().into());

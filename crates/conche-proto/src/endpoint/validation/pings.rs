@@ -23,7 +23,7 @@ use conche_cc::Instant;
 /// Maximum number of pings to a source without a new datagram of it.
 const MOST_PINGS: u8 = 3;
 
-/// Intervals that a source has for its answer.
+/// The number of intervals in which a source can answer.
 const INTERVALS: u8 = 6;
 
 /// Bytes kept of a request's allowance when it pays for another ping: a 4.01 with an Echo value and
@@ -70,7 +70,8 @@ impl<P> Held<P> {
         }
     }
 
-    /// Pays for a ping from the allowance of the request; `false` if less than `left` would remain.
+    /// Pays for a ping from the allowance of the request. Returns `false` if less than `left` would
+    /// remain.
     fn pays(&mut self, left: u16) -> bool {
         let allowance = self.allowance();
         let rest =
@@ -93,7 +94,7 @@ pub(super) struct Pinged<P> {
     due: Instant,
     pings: u8,
     intervals: u8,
-    /// Bytes that retransmissions of held requests paid for, less those of pings.
+    /// The bytes that retransmissions of held requests paid for, less those of pings.
     credit: usize,
     held: Vec<(Fingerprint, Held<P>)>,
     links: Links,
@@ -104,12 +105,12 @@ impl<P> Pinged<P> {
         self.held.into_iter().map(|(_, held)| held)
     }
 
-    /// Bytes that retransmissions paid for and that were not used.
+    /// Returns the bytes that retransmissions paid for and that were not used.
     pub(super) fn credit(&self) -> usize {
         self.credit
     }
 
-    /// Pays for another ping; `false` if none may leave.
+    /// Pays for another ping. Returns `false` if none may be sent.
     fn pays_for_another(&mut self) -> bool {
         if self.pings >= MOST_PINGS {
             return false;
@@ -187,12 +188,12 @@ impl<P> Pings<P> {
         self.pinged.len() == 0
     }
 
-    /// Number of sources.
+    /// Returns the number of sources.
     pub(super) fn len(&self) -> usize {
         self.pinged.len()
     }
 
-    /// Number of held messages.
+    /// Returns the number of held messages.
     pub(super) fn held(&self) -> usize {
         self.held
     }
@@ -201,8 +202,8 @@ impl<P> Pings<P> {
         Some(self.pinged.get(self.order.first()?)?.due)
     }
 
-    /// Credits a retransmission of a held request to its source's pings; `false` if no such request
-    /// is held.
+    /// Credits a retransmission of a held request to its source's pings. Returns `false` if no such
+    /// request is held.
     pub(super) fn is_held(&mut self, hash: u64, what: Fingerprint, allowance: NonZeroU16) -> bool {
         let Some(index) = self.find(hash) else { return false };
         let pinged = &mut self.pinged[index];
@@ -217,7 +218,7 @@ impl<P> Pings<P> {
     /// Holds a message until its source answers a ping. Returns the message ID of the ping to send,
     /// or `None` if one is unanswered already.
     ///
-    /// The group [has room](Self::has_room) for it.
+    /// The group must [have room](Self::has_room) for it.
     ///
     /// # Errors
     /// Returns the message if its source holds too many, if its bytes do not pay for a ping, or if
@@ -274,8 +275,8 @@ impl<P> Pings<P> {
         Ok(Some(id))
     }
 
-    /// Removes a source to make room for another one of this group: the source had half an interval
-    /// for its answer, and its own group holds more bytes.
+    /// Removes a source to make room for another one of this group, if the source has had half an
+    /// interval for its answer and its own group holds more bytes.
     pub(super) fn make_room(&mut self, now: Instant, group: Group) -> Option<Pinged<P>> {
         let first = self.order.first()?;
         let pinged = &self.pinged[first];
@@ -285,13 +286,13 @@ impl<P> Pings<P> {
         self.remove(first)
     }
 
-    /// Whether the share of a group has room for this message.
+    /// Returns whether the share of a group has room for this message.
     pub(super) fn has_room(&self, group: Group, held: &Held<P>) -> bool {
         self.shares.admits(group, held.bytes(), HELD_BYTES)
     }
 
-    /// Handles an Empty ACK or a Reset of a source: `true` if it answers the source's ping. A wrong
-    /// message ID is counted.
+    /// Handles an Empty ACK or a Reset of a source. Returns whether it answers the source's ping. A
+    /// wrong message ID is counted.
     pub(super) fn is_answered(&mut self, now: Instant, hash: u64, id: MessageId) -> bool {
         let Some(index) = self.find(hash) else { return false };
         let (host, is_right) = (self.pinged[index].host, self.pinged[index].id == id);
@@ -302,12 +303,11 @@ impl<P> Pings<P> {
         believed && is_right
     }
 
-    /// Whether the unanswered ping of a source has this message ID.
+    /// Returns whether the unanswered ping of a source has this message ID.
     pub(super) fn has_id(&mut self, hash: u64, id: MessageId) -> bool {
         self.find(hash).is_some_and(|index| self.pinged[index].id == id)
     }
 
-    /// Removes a source.
     pub(super) fn take(&mut self, hash: u64) -> Option<Pinged<P>> {
         let index = self.find(hash)?;
         self.remove(index)
@@ -334,8 +334,8 @@ impl<P> Pings<P> {
         Some(due)
     }
 
-    /// Whether answers of this host prove anything. Guesses of other hosts, [`GUESSES`] each, that
-    /// fall into its cells do not count.
+    /// Returns whether answers of this host are accepted. Guesses of other hosts, [`GUESSES`] each,
+    /// that fall into its cells do not count.
     fn believes(&mut self, now: Instant, host: Group) -> bool {
         if now >= self.guesses_until {
             (self.guesses, self.guesses_until) = (Shares::new(), now + LIFETIME);

@@ -3,10 +3,10 @@
 use crate::store::{Arena, Index, Linked, Links, List};
 use conche_cc::Instant;
 
-/// Maximum number of sources. The one validated longest ago makes room.
+/// The maximum number of sources. Beyond it, the one validated longest ago is removed.
 const CAPACITY: usize = 65_536;
 
-/// Validated sources, by a keyed hash of their address. Forged addresses do not enter it, so they
+/// Validated sources, by a keyed hash of their address. Forged addresses are never entered, so they
 /// displace none.
 #[derive(Debug)]
 pub(super) struct Validated {
