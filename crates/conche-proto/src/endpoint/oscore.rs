@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! in:   deduplication ──outer──> unprotected ──inner──> options, blocks, observation, application
-//! out:  application, blocks, observation ──inner──> protected, once ──outer──> queue, retransmission, replies to duplicates
+//! out:  application, blocks, observation ──inner──> protected once ──outer──> queue, replies
 //! ```
 //!
 //! A message is protected once, when it is created; all transmissions of it are the same bytes. A
@@ -63,12 +63,13 @@ enum Response {
     Nothing,
 }
 
-/// # Protection from end to end (RFC 8613)
+/// # End-to-end protection (RFC 8613)
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Adds a security context. From the first one on requests with an OSCORE option are understood; without any that is a
-    /// critical option that nobody knows. [`Request::security`](crate::Request::security) has a request protected.
+    /// Adds a security context. [`Request::security`](crate::Request::security) selects the context
+    /// that protects a request. Until the first context is added, the endpoint does not support the
+    /// OSCORE option, and refuses it as an unknown critical option.
     ///
-    /// [`Event::Reserve`] follows, and as long as that is not answered nothing is protected with the context.
+    /// [`Event::Reserve`] follows. Nothing is protected with the context until it is answered.
     ///
     /// ```
     /// use conche_proto::cc::AnyController;
@@ -81,30 +82,37 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// let mut end = |own: &[u8], other: &[u8]| -> Result<_, Box<dyn std::error::Error>> {
     ///     let [own, other] = [own, other].map(|id| EndId::new(id).expect("no more than 7 bytes"));
     ///     let credentials = Credentials::new(*b"16 random bytes.", own, other);
-    ///     let mut endpoint = Endpoint::new(EndpointConfig::default(), AnyController::by_name("default")?, [1; 32])?;
+    ///     let controller = AnyController::by_name("default")?;
+    ///     let mut endpoint = Endpoint::new(EndpointConfig::default(), controller, [1; 32])?;
     ///     let context = endpoint.add_context(Context::derive(&credentials, Start::First)?)?;
-    ///     let Output::Event(Event::Reserve(reserve)) = endpoint.poll(now, &mut buf) else { panic!() };
-    ///     // Here it is stored. Then:
+    ///     let Output::Event(Event::Reserve(reserve)) = endpoint.poll(now, &mut buf) else {
+    ///         panic!()
+    ///     };
+    ///     // An application stores it here, before it confirms:
     ///     endpoint.reserved(reserve);
     ///     Ok((endpoint, context))
     /// };
-    /// let ((mut client, context), (mut server, who)) = (end(b"c", b"s")?, end(b"s", b"c")?);
+    /// let ((mut client, context), (mut server, peer)) = (end(b"c", b"s")?, end(b"s", b"c")?);
     ///
-    /// let request = Request::new(Code::GET, Body::builder().path("/test").build()?).protected(context);
+    /// let body = Body::builder().path("/test").build()?;
+    /// let request = Request::new(Code::GET, body).protected(context);
     /// client.request(now, "s", request)?;
     /// let Output::Transmit(datagram) = client.poll(now, &mut buf) else { panic!() };
     /// assert!(!buf[..datagram.len].windows(4).any(|bytes| bytes == b"test"));
     ///
     /// server.handle(now, Input::datagram("c", &buf[..datagram.len]))?;
-    /// let Output::Event(Event::Request { id, message, .. }) = server.poll(now, &mut buf) else { panic!() };
+    /// let Output::Event(Event::Request { id, message, .. }) = server.poll(now, &mut buf) else {
+    ///     panic!()
+    /// };
     /// assert_eq!((message.code(), message.uri_path().as_str()), (Code::GET, "/test"));
-    /// assert_eq!(server.security(id), Some(who));
+    /// assert_eq!(server.security(id), Some(peer));
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// If there is one already whose other end has the same name.
+    /// If there is already a context with the same recipient ID and ID context, or with the same
+    /// sender key and Common IV.
     pub fn add_context(&mut self, context: Context) -> Result<ContextId, InsertError> {
         let id = self.protection_mut().contexts.insert(context)?;
         self.ask_to_reserve();

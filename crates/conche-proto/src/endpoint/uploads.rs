@@ -206,7 +206,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         upload.receiver.finish(message.header(), &message.token())
     }
 
-    /// Removes a complete body whose client was told that there is no room.
+    /// Removes a complete body that is refused because there is no room for the request.
     pub(super) fn drop_upload(&mut self, key: Key) {
         let _ = self.sets.as_mut().and_then(|sets| sets.uploads.contexts.remove(key));
     }

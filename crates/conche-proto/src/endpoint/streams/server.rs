@@ -160,7 +160,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.parts.streams.contexts.remove(key);
         self.incoming.let_place_go(request);
         if waiting.asked.block1().is_some_and(|block| block.more) {
-            // "This block" is not what was successful (RFC 7959 §2.3).
+            // The success concerns the request, not this block (RFC 7959 §2.3).
             self.incoming.answer_whole(request);
         }
         Ok(false)
