@@ -86,7 +86,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Some(Transmit { exchange: Some(id), attempt, ..transmit })
     }
 
-    /// Fails an exchange whose message exceeds the maximum size; other exchanges are not affected.
+    /// Fails an exchange whose message does not fit into a datagram. Other exchanges are not
+    /// affected.
     #[cold]
     pub(super) fn fail_oversized(&mut self, now: Instant, index: u32) {
         self.stats.oversized += 1;

@@ -236,8 +236,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         match self.observers.progress(observer) {
             Progress::Unanswered(_) => {}
             Progress::Idle => {
-                // If the observer already has this state's first block, it requests missing ones
-                // itself.
+                // If this state was sent to the observer before, only its first block is sent
+                // again, and a client that lacks the others requests them.
                 let behind = self.observers.is_behind(observer);
                 let Some(message) = self.observers.message(now, observer) else {
                     return self.ping_observer(now, observer);
@@ -352,8 +352,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Handles the end of a Non-confirmable notification, or a cancelled one. A superseding state
-    /// is still sent.
+    /// Handles the end of the time of a Non-confirmable notification, or the cancellation of any
+    /// notification. A superseding state is still sent.
     pub(super) fn notification_over(&mut self, now: Instant, index: u32) {
         let exchange = self.exchanges.get(index);
         let Purpose::Notification(observer) = exchange.purpose else { return };
@@ -390,7 +390,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Handles a failed notification: the observer is removed (RFC 7641 §4.5).
+    /// Handles a failed notification: the observer is removed (RFC 7641 §4.5), unless the
+    /// notification waited in the queue for too long.
     pub(super) fn notification_failed(&mut self, now: Instant, index: u32, observer: u32, reason: Failure) {
         self.close(now, index);
         if reason == Failure::QueueExpired {

@@ -141,7 +141,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Handles a network error. A quoted message must match an outstanding one (RFC 7252 §4.2);
-    /// otherwise the error is forged.
+    /// otherwise the error may be forged, and is ignored.
     pub(super) fn unreachable(&mut self, now: Instant, peer: P, quoted: Option<&[u8]>) {
         self.ping_unreachable(now, &peer, quoted);
         let Some(peer) = self.peers.peek(&peer) else { return };

@@ -137,7 +137,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         subscribed || self.exchanges.uses_token(peer, token)
     }
 
-    /// Allocates a message ID toward a peer; `Err`: when the next one is free.
+    /// Allocates a message ID that no recent message to this peer has used; `Err`: when the next
+    /// one is free.
     #[inline]
     pub(super) fn message_id(&mut self, now: Instant, peer: u32) -> Result<MessageId, Instant> {
         self.peers.get_mut(peer).allocate_id(now, self.config.times().exchange_lifetime)

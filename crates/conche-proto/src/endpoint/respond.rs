@@ -18,9 +18,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Answers a request. The response is piggybacked on the ACK if none was sent yet; otherwise it
     /// is a separate message. If that is Confirmable, its exchange is returned, and the exchange's
     /// end ([`Event::Acknowledged`](super::Event::Acknowledged) or
-    /// [`Event::Failed`](super::Event::Failed)) shows whether it arrived. A further response is
-    /// accepted however many wait for the peer. A response that the client does not want is not
-    /// sent (RFC 7967).
+    /// [`Event::Failed`](super::Event::Failed)) shows whether it arrived. However many responses
+    /// wait for the peer, a further one is accepted and waits behind them. A response that the
+    /// client does not want is not sent (RFC 7967).
     ///
     /// # Errors
     /// If the request does not await a response, or if the response is not legal; in the latter
