@@ -228,8 +228,8 @@ pub enum ParameterError {
     /// RFC 7252 §4.8.1: "ACK_RANDOM_FACTOR MUST NOT be decreased below 1.0".
     #[error("ack_random_factor is {0}: it must be at least 1.0 and should be 1.5")]
     RandomFactorBelowOne(RandomFactor),
-    /// ACK_TIMEOUT is below the default, though not below the 1 s of RFC 8085, without a controller
-    /// that measures RTTs.
+    /// ACK_TIMEOUT is below 1 s without a congestion controller that measures RTTs (RFC 7252
+    /// §4.8.1, RFC 8085 §3.1.1).
     #[error("ack_timeout is {0:?}: below 1 s only with a congestion controller that measures RTTs")]
     ShortAckTimeout(Duration),
     /// RFC 7252 §4.7, §4.8.1.
@@ -259,7 +259,8 @@ pub enum ParameterWarning {
     /// Peers that keep message IDs for the default times would take late duplicates for new
     /// messages; they must know this EXCHANGE_LIFETIME (§4.8.1).
     EnlargedLifetimes(Duration),
-    /// ACK_TIMEOUT is lowered, though not below the 1 s of RFC 8085, without anything that measures RTTs.
+    /// ACK_TIMEOUT is below the default, though not below the 1 s of RFC 8085, without a controller
+    /// that measures RTTs.
     ShortAckTimeout(Duration),
     /// ACK_RANDOM_FACTOR should be sufficiently above 1.0 to avoid synchronised peers (§4.8.1).
     LittleRandomness(RandomFactor),

@@ -201,7 +201,8 @@ pub enum NotifyError {
         limit: usize,
     },
     /// The options leave no room in [`Limits::message_bytes`](crate::Limits::message_bytes) for a
-    /// block of the body, in addition to an 8-byte token and the Observe option.
+    /// block of the body, in addition to the longest accepted token, the Observe option and the
+    /// bytes of OSCORE if it is in use.
     #[error("the notification takes {bytes} bytes, the limit is {limit}")]
     TooLarge {
         /// Size of the message.

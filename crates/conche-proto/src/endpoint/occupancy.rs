@@ -76,7 +76,8 @@ pub struct Occupancy {
     pub representations: usize,
     /// Received requests with a streamed request or response body.
     pub streams: usize,
-    /// Bytes of these bodies, and of responses to this endpoint being reassembled.
+    /// Bytes of `assemblies` and `representations`, and of responses to this endpoint being
+    /// reassembled.
     pub body_bytes: usize,
     /// Messages remembered for deduplication.
     pub deduplication_entries: usize,
