@@ -1,4 +1,5 @@
-//! Configurations drawn from the bytes of a script: legal ones of all sizes down to the least, and some that are not.
+//! Configurations drawn from the bytes of a script: valid ones of all sizes down to the minimum,
+//! and some invalid ones.
 
 use std::time::Duration;
 
@@ -18,24 +19,26 @@ use super::script::Bytes;
 /// A peer table of this size has room for all peers of a script.
 pub const ROOM: usize = 64;
 
-/// What a script starts with.
+/// The configuration and setup of a script.
 pub struct Drawn {
     pub config: EndpointConfig,
     pub named: &'static Named,
     pub seed: u8,
     pub start: Instant,
-    /// How many addresses of its own the endpoint is asked at; 0 if nobody knows.
+    /// The number of local addresses at which the endpoint receives requests; 0 if the local
+    /// address is unknown.
     pub addresses: u8,
-    /// Bodies may go block by block between application and endpoint.
+    /// Bodies may pass block by block between application and endpoint.
     pub streams: bool,
-    /// Sources that count as one, if not each counts for itself.
+    /// Whether sources are grouped; otherwise each is its own group.
     grouped: bool,
-    /// No endpoint may be made of this.
+    /// The configuration is invalid: creating an endpoint must fail.
     illegal: bool,
 }
 
 impl Drawn {
-    /// Ten bytes draw what differs in most scripts; if the next one is 0, the rest is as it was when there were no more.
+    /// Draws a configuration. Ten bytes determine what differs in most scripts. If the next one is
+    /// 0, the other settings keep their defaults.
     pub fn from(focus: &Focus, bytes: &mut Bytes<'_>) -> Self {
         let named = &ALL[bytes.index(ALL.len())];
         let nstart = 1 + u16::from(bytes.next() % 4);
@@ -116,9 +119,10 @@ impl Drawn {
         drawn
     }
 
-    /// The endpoint; `None` if it was refused, as it had to be.
+    /// Creates the endpoint. Returns `None` if the configuration was refused, as it must be if
+    /// invalid.
     pub fn endpoint(&self) -> Option<Endpoint<Address, AnyController>> {
-        // The model knows no pings.
+        // The model does not support pings.
         let config = EndpointConfig { source_validation: SourceValidation::Off, ..self.config.clone() };
         let made = Endpoint::new(config, self.named.controller(), [self.seed; 32]);
         if self.illegal {
@@ -129,7 +133,7 @@ impl Drawn {
         let mut endpoint = made.expect("legal parameters");
         if self.grouped {
             endpoint.set_source_groups(Box::new(|&peer| u64::from(peer % 3)));
-            // More paths than there is room for, and peers that share none.
+            // More paths than the limit, and peers without a path.
             let path = |peer: &Address| {
                 (peer % 4 != 3).then(|| PathKey::new(u128::from(peer % 4) << 64, 64 + 64 * (*peer % 2) as u8))
             };
@@ -201,11 +205,11 @@ impl Drawn {
         let kinds = [(10, false), (1, false), (2, false), (3, false), (1_024, false), (10, true), (2, true)];
         let (max_payloads, confirmable) = bytes.choose(&kinds);
         self.config.q_block = Some(QBlock { max_payloads, confirmable, ..QBlock::default() });
-        // Bodies are small: so are blocks, or there would be none to miss.
+        // Bodies are small, so blocks must be too, or none could be missing.
         self.config.block_size = bytes.choose(&[BlockSize::B16, BlockSize::B64]);
     }
 
-    /// One setting becomes one that no endpoint can work with.
+    /// Makes one setting invalid.
     fn spoil(&mut self, bytes: &mut Bytes<'_>) {
         let config = &mut self.config;
         match bytes.next() % 15 {
@@ -228,7 +232,7 @@ impl Drawn {
     }
 }
 
-/// The smallest deduplication table that an endpoint works with, if it has one: room for four requests that wait.
+/// Returns the size of the smallest valid deduplication table: room for four waiting requests.
 fn least_table(limits: &Limits) -> usize {
     4 * (limits.message_bytes + 128)
 }
