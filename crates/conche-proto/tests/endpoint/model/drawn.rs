@@ -38,7 +38,7 @@ pub struct Drawn {
 
 impl Drawn {
     /// Draws a configuration. Ten bytes determine what differs in most scripts. If the next one is
-    /// 0, the other settings keep their defaults.
+    /// 0, the other settings stay as they are below.
     pub fn from(focus: &Focus, bytes: &mut Bytes<'_>) -> Self {
         let named = &ALL[bytes.index(ALL.len())];
         let nstart = 1 + u16::from(bytes.next() % 4);
