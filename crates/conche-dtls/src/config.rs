@@ -16,8 +16,8 @@ pub struct Config {
     /// Maximum size of a handshake datagram in bytes; 1280 by default, at least 64.
     ///
     /// A server that keeps no state answers a ClientHello only if its first datagram contains
-    /// everything up to the end of the cipher suites. The ClientHello of this crate needs 99 bytes
-    /// with a pre-shared key, and 103 with certificates.
+    /// everything up to the cipher suites and compression methods. The ClientHello of this crate
+    /// needs 99 bytes for that with a pre-shared key, and 103 with certificates.
     pub mtu: usize,
     /// Minimum time before a flight is retransmitted, and its value on an unmeasured path: one
     /// second by default (RFC 6347 §4.2.4.1).

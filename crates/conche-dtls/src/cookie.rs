@@ -2,11 +2,11 @@
 //! 6347 §4.2.1).
 //!
 //! A ClientHello without a valid cookie is answered by a HelloVerifyRequest without keeping state:
-//! it costs two hashes and no memory. The cookie is a keyed hash (two halves of SipHash-2-4) of the
-//! address, of the ClientHello's random, session ID, cipher suites and compression methods, and of
-//! the time, which the cookie contains. A returned cookie thus also measures the round-trip time.
-//! Keys change every [`LIFETIME`]; the previous key stays valid for another [`LIFETIME`]. The reply
-//! is never longer than the request.
+//! it costs two hashes and no memory. The cookie is a keyed hash (two SipHash-2-4 values of 128
+//! bits) of the address, of the ClientHello's random, session ID, cipher suites and compression
+//! methods, and of the time, which replaces the last four bytes. A returned cookie thus also
+//! measures the round-trip time. Keys change every [`LIFETIME`]; the previous key stays valid for
+//! another [`LIFETIME`]. The reply is never longer than the request.
 //!
 //! A cookie begins one handshake. A ClientHello with a cookie not newer than the last one that
 //! began a handshake from the same address is answered by a HelloVerifyRequest, like one without a

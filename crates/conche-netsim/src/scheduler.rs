@@ -23,7 +23,7 @@ pub struct Scheduler<E> {
     fired: u64,
     /// Events that the wheel handed over, all before `horizon`, latest first.
     next: Vec<Entry<E>>,
-    /// Events scheduled before `horizon` since.
+    /// Events scheduled since then for a time before `horizon`.
     near: Heap<E>,
     far: Wheel<E>,
     /// End of the time span handed over by the wheel, in nanoseconds.

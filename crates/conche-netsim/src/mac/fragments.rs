@@ -1,5 +1,5 @@
 //! Fragmented datagrams on a hop (RFC 4944 §5.3). A datagram arrives when all fragments have been
-//! received, and is lost with the first fragment given up.
+//! received, and is lost with the first fragment that is not received.
 //!
 //! Simplification: a receiver reassembles any number of datagrams at once, without a timeout.
 

@@ -241,8 +241,8 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
                 if datagram.origin == self.address {
                     self.queue.push_first(datagram);
                 }
-                // Datagrams in transit are lost with their route; `link_broken` has reported it to
-                // their origins.
+                // A datagram in transit is lost with its route, and `link_broken` has reported that
+                // to its origin. Waiting ones without another route are dropped, too.
                 let (address, aodv) = (self.address, &**aodv);
                 self.stats.unroutable += self
                     .queue

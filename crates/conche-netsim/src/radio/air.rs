@@ -64,7 +64,7 @@ struct Reception {
 /// A station's transmitter, which sends one frame at a time.
 #[derive(Debug, Default)]
 struct Voice {
-    /// Numbers of the links with reception of its frame; over others it only interferes.
+    /// Numbers of the links over which its frame is heard and may be received.
     heard_over: Vec<u32>,
 }
 
@@ -92,9 +92,10 @@ impl Air {
 
     /// Returns the result of clear channel assessment.
     ///
-    /// It measures the channel up to now, without signals that begin or end at this instant. If two
-    /// stations' assessments end together, both find the channel clear. If an assessment ends when
-    /// another station begins to transmit, it finds the channel clear.
+    /// It measures the channel just before `now`: a signal that begins at this instant does not
+    /// count, and one that ends at this instant still does. If two stations' assessments end
+    /// together, both find the channel clear. If an assessment ends when another station begins to
+    /// transmit, it finds the channel clear.
     pub(crate) fn is_busy(&self, at: Station, now: Instant) -> bool {
         let ear = &self.signals.ears[usize::from(at)];
         let level = if ear.changed.0 == now { ear.changed.1 } else { ear.level };

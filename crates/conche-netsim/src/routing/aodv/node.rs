@@ -62,7 +62,7 @@ pub struct Aodv {
     config: AodvConfig,
     table: Table,
     sequence: u16,
-    /// The latest request of each origin, and the lowest cost of its copies.
+    /// The latest request of each origin, and the best cost of its copies.
     seen: BTreeMap<NodeId, (u16, Cost)>,
     discoveries: BTreeMap<NodeId, Discovery>,
     /// Actions scheduled for a time.

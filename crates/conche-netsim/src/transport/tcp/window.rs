@@ -12,7 +12,7 @@ pub(super) struct Window {
 /// sequence numbers.
 #[derive(Clone, Copy, Debug)]
 struct Reno {
-    /// Above this size the window grows by one segment in a round trip.
+    /// From this size on the window grows by one segment in a round trip.
     threshold: u16,
     /// Acknowledgments of new data since the window last grew.
     news: u16,

@@ -128,8 +128,8 @@ impl RadioNetwork {
         self.mac.rdc != Rdc::AlwaysOn && self.stations[usize::from(at)].duty().train.more
     }
 
-    /// Sends the next frame of a burst without a wait: the neighbour is awake, and the channel was
-    /// free.
+    /// Sends the next frame of a burst without a wait: the neighbour is awake, and this station
+    /// has just used the channel.
     pub(in crate::mac) fn continue_burst(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let duty = self.stations[usize::from(at)].duty();
         duty.train = Train { receiver_awake: true, ..Train::default() };
