@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::mac::Transmitted;
-use crate::packet::{Cause, Copied, PacketMeta, PacketRef, Packets};
+use crate::packet::{Cause, PacketMeta, PacketRef, Packets, Transmission};
 use crate::rng::Stream;
 use crate::scheduler::Scheduler;
 use crate::sim::Event;
@@ -36,11 +36,11 @@ pub trait Host {
     ///
     /// An implementation reads the state it will need, with [`black_box`](std::hint::black_box).
     /// This hides memory latency in large networks.
-    fn glance(&self) {}
+    fn prefetch(&self) {}
 
-    /// Like [`Host::glance`], when the packet to be received is known.
+    /// Like [`Host::prefetch`], when the packet to be received is known.
     #[allow(unused_variables)]
-    fn glance_at(&self, packet: Received<'_>) {}
+    fn prefetch_for(&self, packet: Received<'_>) {}
 
     /// Handles the outcome of a frame passed to [`Port::transmit`]. Most hosts do not need it.
     #[allow(unused_variables)]
@@ -97,9 +97,15 @@ impl<'a, T> Port<'a, T> {
         &mut self.world.streams[self.node.index()]
     }
 
-    /// Sends a datagram. `copy` and `cause` are for traces and metrics only.
-    pub fn send(&mut self, to: NodeId, bytes: &[u8], copy: Option<Copied>, cause: Option<Cause>) -> PacketId {
-        self.world.send(self.node, to, bytes, copy, cause)
+    /// Sends a datagram. `transmission` and `cause` are for traces and metrics only.
+    pub fn send(
+        &mut self,
+        to: NodeId,
+        bytes: &[u8],
+        transmission: Option<Transmission>,
+        cause: Option<Cause>,
+    ) -> PacketId {
+        self.world.send(self.node, to, bytes, transmission, cause)
     }
 
     /// Transmits one frame over a radio network without routing. The node needs a station in the
@@ -186,10 +192,10 @@ impl World {
         from: NodeId,
         to: NodeId,
         bytes: &[u8],
-        copy: Option<Copied>,
+        transmission: Option<Transmission>,
         cause: Option<Cause>,
     ) -> PacketId {
-        let (id, packet) = self.insert(from, to, bytes, copy, cause);
+        let (id, packet) = self.insert(from, to, bytes, transmission, cause);
         self.outbox.push(packet);
         id
     }
@@ -199,12 +205,12 @@ impl World {
         from: NodeId,
         to: NodeId,
         bytes: &[u8],
-        copy: Option<Copied>,
+        transmission: Option<Transmission>,
         cause: Option<Cause>,
     ) -> (PacketId, PacketRef) {
         let id = PacketId(self.sent);
         self.sent += 1;
-        let meta = PacketMeta { id, from, to, sent_at: self.scheduler.now(), copy, cause, duplicate: false };
+        let meta = PacketMeta { id, from, to, sent_at: self.scheduler.now(), transmission, cause, duplicate: false };
         (id, self.packets.insert(meta, bytes))
     }
 

@@ -4,7 +4,7 @@
 //! passes its events to the application. It does not retransmit, match or queue.
 
 mod causes;
-mod machine;
+mod stack;
 mod underlay;
 
 use std::fmt;
@@ -16,8 +16,8 @@ use conche_proto::{
     RespondError, Response, SharedConfig, SubscriptionId, Transmit,
 };
 
-use self::machine::{Machine, Turn};
-use self::underlay::Below;
+use self::stack::{Stack, Turn};
+use self::underlay::UnderlayState;
 pub use self::underlay::{Step, Underlay};
 use crate::host::{Host, Port, Received, TimerId};
 use crate::packet::Cause;
@@ -44,7 +44,7 @@ pub trait Application: Sized {
 
     /// Observes a datagram that the endpoint sends. Most applications do not need it.
     #[allow(unused_variables)]
-    fn leaves(&mut self, now: Instant, transmit: &Transmit<NodeId>) {}
+    fn transmitted(&mut self, now: Instant, transmit: &Transmit<NodeId>) {}
 }
 
 /// A host that runs a CoAP endpoint under any controller.
@@ -53,14 +53,14 @@ pub trait Application: Sized {
 /// The endpoint's type does not depend on the application, so it is compiled once with the
 /// simulator and not again in each program.
 pub struct Node<A: Application> {
-    machine: Machine,
+    stack: Stack,
     application: A,
 }
 
 /// An application's access to its node.
 pub struct Context<'a, A: Application> {
     port: Port<'a, A::Timer>,
-    machine: &'a mut Machine,
+    stack: &'a mut Stack,
     /// The endpoint may have new output and must be polled.
     touched: bool,
 }
@@ -77,13 +77,13 @@ impl<A: Application> Node<A> {
         seed: [u8; 32],
         application: A,
     ) -> Result<Self, ConfigError> {
-        Ok(Self { machine: Machine::new(config.into(), controller.into(), seed)?, application })
+        Ok(Self { stack: Stack::new(config.into(), controller.into(), seed)?, application })
     }
 
     /// Puts an [`Underlay`] between the endpoint and the network.
     #[must_use]
     pub fn over(mut self, underlay: Box<dyn Underlay>) -> Self {
-        self.machine.below = Some(Below::new(underlay));
+        self.stack.underlay = Some(UnderlayState::new(underlay));
         self
     }
 
@@ -102,18 +102,18 @@ impl<A: Application> Node<A> {
     /// Returns the endpoint.
     #[must_use]
     pub fn endpoint(&self) -> &Endpoint<NodeId, AnyController> {
-        &self.machine.endpoint
+        &self.stack.endpoint
     }
 
     /// Returns the endpoint for changes before the run, such as further controllers.
     pub fn endpoint_mut(&mut self) -> &mut Endpoint<NodeId, AnyController> {
-        &mut self.machine.endpoint
+        &mut self.stack.endpoint
     }
 
     /// Calls the application; returns `true` if the endpoint must be polled.
     #[inline(always)]
     fn act(&mut self, port: &mut Port<'_, A::Timer>, act: impl FnOnce(&mut A, &mut Context<'_, A>)) -> bool {
-        let mut context = Context { port: port.reborrow(), machine: &mut self.machine, touched: false };
+        let mut context = Context { port: port.reborrow(), stack: &mut self.stack, touched: false };
         act(&mut self.application, &mut context);
         context.touched
     }
@@ -121,10 +121,10 @@ impl<A: Application> Node<A> {
     /// Polls the endpoint, and the underlay below it, until both wait.
     fn drain(&mut self, port: &mut Port<'_, A::Timer>) {
         let (now, node) = (port.now(), port.node());
-        let mut buffer = port.world().take_buffer(self.machine.buffer_bytes());
+        let mut buffer = port.world().take_buffer(self.stack.buffer_bytes());
         loop {
-            match self.machine.turn(port.world(), node, &mut buffer) {
-                Turn::Left(transmit) => self.application.leaves(now, &transmit),
+            match self.stack.turn(port.world(), node, &mut buffer) {
+                Turn::Left(transmit) => self.application.transmitted(now, &transmit),
                 Turn::Event(event) => {
                     self.act(port, |application, context| application.event(context, event));
                 }
@@ -147,7 +147,7 @@ impl<A: Application> Host for Node<A> {
     }
 
     fn receive(&mut self, port: &mut Port<'_, A::Timer>, packet: Received<'_>) {
-        self.machine.receive(port.now(), &packet);
+        self.stack.receive(port.now(), &packet);
         self.drain(port);
     }
 
@@ -161,12 +161,12 @@ impl<A: Application> Host for Node<A> {
         self.drain(port);
     }
 
-    fn glance(&self) {
-        self.machine.glance();
+    fn prefetch(&self) {
+        self.stack.prefetch();
     }
 
-    fn glance_at(&self, packet: Received<'_>) {
-        self.machine.glance_at(&packet);
+    fn prefetch_for(&self, packet: Received<'_>) {
+        self.stack.prefetch_for(&packet);
     }
 }
 
@@ -193,7 +193,7 @@ impl<A: Application> Context<'_, A> {
     /// Otherwise the connection is opened as soon as the endpoint's congestion control permits it,
     /// and [`Application::connected`] reports the outcome.
     pub fn connect(&mut self, to: NodeId) -> bool {
-        let is_open = self.machine.connect(self.port.now(), to);
+        let is_open = self.stack.connect(self.port.now(), to);
         self.touched |= !is_open;
         is_open
     }
@@ -308,14 +308,14 @@ impl<A: Application> Context<'_, A> {
     /// Returns the state of a peer: [`Endpoint::snapshot`].
     #[must_use]
     pub fn snapshot(&self, peer: NodeId) -> Option<PeerSnapshot> {
-        self.machine.snapshot(peer)
+        self.stack.snapshot(peer)
     }
 
     /// Returns the packet being handled, as the cause of packets that follow from it. `None` while
     /// a timer is handled.
     #[must_use]
     pub fn cause(&self) -> Option<Cause> {
-        self.machine.causes.received()
+        self.stack.causes.received()
     }
 
     /// Calls [`Application::timer`] after the given delay.
@@ -333,9 +333,9 @@ impl<A: Application> Context<'_, A> {
         self.port.stop();
     }
 
-    fn touch(&mut self) -> &mut Machine {
+    fn touch(&mut self) -> &mut Stack {
         self.touched = true;
-        self.machine
+        self.stack
     }
 }
 

@@ -31,7 +31,7 @@ pub struct PacketMeta {
     pub sent_at: Instant,
     /// The transmission that this packet is, if its message opens an exchange of the sender: a
     /// request, ping or separate response.
-    pub copy: Option<Copied>,
+    pub transmission: Option<Transmission>,
     /// The packet that this one answers, for an ACK, RST or response.
     pub cause: Option<Cause>,
     /// The packet is a duplicate made by a link, or a receiver's copy of a broadcast. The original
@@ -41,7 +41,7 @@ pub struct PacketMeta {
 
 /// One transmission of the message of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Copied {
+pub struct Transmission {
     /// The node that opened the exchange.
     pub node: NodeId,
     /// The exchange's number at that node:
@@ -60,7 +60,7 @@ pub struct Cause {
     pub from: NodeId,
     /// The transmission that the packet was, or answered in turn. A client thus learns which
     /// transmission of its request triggered a response.
-    pub copy: Option<Copied>,
+    pub transmission: Option<Transmission>,
 }
 
 impl Packet {
@@ -75,7 +75,7 @@ impl PacketMeta {
     /// Returns this packet as the cause of its answer.
     #[must_use]
     pub fn as_cause(&self) -> Cause {
-        Cause { packet: self.id, from: self.from, copy: self.copy.or_else(|| self.cause?.copy) }
+        Cause { packet: self.id, from: self.from, transmission: self.transmission.or_else(|| self.cause?.transmission) }
     }
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct PacketRef(u32);
 /// They are stored apart so that each hop reads a few bytes, next to the same fields of other
 /// packets: with tens of thousands of packets in flight, no cache holds whole packets.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
+pub(crate) struct ForwardingFields {
     pub(crate) to: NodeId,
     pub(crate) payload_bytes: u32,
     pub(crate) hops: u8,
@@ -99,16 +99,16 @@ pub(crate) struct Way {
 pub(crate) struct Packets {
     slots: Vec<Packet>,
     /// One for each slot.
-    ways: Vec<Way>,
+    forwarding: Vec<ForwardingFields>,
     free: Vec<PacketRef>,
 }
 
 impl Packets {
     pub(crate) fn insert(&mut self, meta: PacketMeta, bytes: &[u8]) -> PacketRef {
         let payload_bytes = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let way = Way { to: meta.to, payload_bytes, hops: 0 };
+        let forwarding = ForwardingFields { to: meta.to, payload_bytes, hops: 0 };
         if let Some(packet) = self.free.pop() {
-            *self.way(packet) = way;
+            *self.forwarding(packet) = forwarding;
             let slot = self.get_mut(packet);
             slot.meta = meta;
             slot.snr_db = None;
@@ -118,7 +118,7 @@ impl Packets {
         }
         let packet = PacketRef(u32::try_from(self.slots.len()).expect("fewer than 2^32 packets fit into memory"));
         self.slots.push(Packet { meta, snr_db: None, bytes: bytes.to_vec() });
-        self.ways.push(way);
+        self.forwarding.push(forwarding);
         packet
     }
 
@@ -129,7 +129,7 @@ impl Packets {
         let bytes = std::mem::take(&mut original.bytes);
         let copy = self.insert(meta, &bytes);
         self.get_mut(packet).bytes = bytes;
-        *self.way(copy) = *self.way(packet);
+        *self.forwarding(copy) = *self.forwarding(packet);
         copy
     }
 
@@ -137,7 +137,7 @@ impl Packets {
     pub(crate) fn copy_for(&mut self, packet: PacketRef, to: NodeId) -> PacketRef {
         let copy = self.duplicate(packet);
         self.get_mut(copy).meta.to = to;
-        self.way(copy).to = to;
+        self.forwarding(copy).to = to;
         copy
     }
 
@@ -149,8 +149,8 @@ impl Packets {
         &mut self.slots[packet.0 as usize]
     }
 
-    pub(crate) fn way(&mut self, packet: PacketRef) -> &mut Way {
-        &mut self.ways[packet.0 as usize]
+    pub(crate) fn forwarding(&mut self, packet: PacketRef) -> &mut ForwardingFields {
+        &mut self.forwarding[packet.0 as usize]
     }
 
     /// Takes the bytes out, so that other packets can be inserted while they are read.
@@ -170,16 +170,16 @@ impl Packets {
     }
 
     pub(crate) fn destination(&self, packet: PacketRef) -> NodeId {
-        self.ways[packet.0 as usize].to
+        self.forwarding[packet.0 as usize].to
     }
 
     /// Prefetches the fields that forwarding needs.
-    pub(crate) fn glance_at_way(&self, packet: PacketRef) {
-        black_box(self.ways[packet.0 as usize].hops);
+    pub(crate) fn prefetch_forwarding(&self, packet: PacketRef) {
+        black_box(self.forwarding[packet.0 as usize].hops);
     }
 
     /// Prefetches the fields that delivery needs.
-    pub(crate) fn glance(&self, packet: PacketRef) {
+    pub(crate) fn prefetch_delivery(&self, packet: PacketRef) {
         let Packet { meta, bytes, .. } = self.get(packet);
         // One field of each of the packet's cache lines.
         black_box((meta.to, meta.cause.is_some(), bytes.len()));
@@ -201,7 +201,7 @@ pub(crate) mod testing {
             from: NodeId(0),
             to: NodeId(1),
             sent_at: Instant::ZERO,
-            copy: None,
+            transmission: None,
             cause: None,
             duplicate: false,
         }
@@ -230,9 +230,9 @@ mod tests {
     fn a_duplicate_has_the_number_and_the_bytes_of_its_original() {
         let mut packets = Packets::default();
         let original = packets.insert(meta(5), b"hello");
-        packets.way(original).hops = 3;
+        packets.forwarding(original).hops = 3;
         let copy = packets.duplicate(original);
-        let Way { to, payload_bytes, hops } = *packets.way(copy);
+        let ForwardingFields { to, payload_bytes, hops } = *packets.forwarding(copy);
         let (original, copy) = (packets.get(original), packets.get(copy));
         assert_eq!((original.bytes(), copy.bytes()), (&b"hello"[..], &b"hello"[..]));
         assert_eq!((copy.meta.id, to, payload_bytes, hops), (original.meta.id, original.meta.to, 5, 3));
@@ -241,9 +241,12 @@ mod tests {
 
     #[test]
     fn an_answer_to_an_answer_names_the_first_copy() {
-        let copied = Copied { node: NodeId(3), exchange: 8, attempt: 2 };
-        let request = PacketMeta { copy: Some(copied), ..meta(1) };
+        let transmission = Transmission { node: NodeId(3), exchange: 8, attempt: 2 };
+        let request = PacketMeta { transmission: Some(transmission), ..meta(1) };
         let response = PacketMeta { cause: Some(request.as_cause()), ..meta(2) };
-        assert_eq!(response.as_cause(), Cause { packet: PacketId(2), from: NodeId(0), copy: Some(copied) });
+        assert_eq!(
+            response.as_cause(),
+            Cause { packet: PacketId(2), from: NodeId(0), transmission: Some(transmission) }
+        );
     }
 }

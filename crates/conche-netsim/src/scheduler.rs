@@ -112,7 +112,7 @@ impl<E: Copy> Scheduler<E> {
     }
 
     /// Returns the events in the list with their times, in no particular order.
-    pub(crate) fn coming(&self) -> impl Iterator<Item = (Instant, E)> {
+    pub(crate) fn next_events(&self) -> impl Iterator<Item = (Instant, E)> {
         self.next.iter().map(|entry| (time_of(entry.key), entry.value))
     }
 

@@ -112,8 +112,8 @@ macro_rules! around {
     };
 }
 
-mod ahead;
 mod changes;
+mod prefetch;
 
 pub use changes::ChangeError;
 
@@ -275,7 +275,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
             }
             Event::Radio(event) => self.happen_on_air(event),
             Event::Wake(node) => return self.wake(node),
-            Event::Transmitted(radio) => return self.tell(radio),
+            Event::Transmitted(radio) => return self.report_outcome(radio),
             Event::Timer(id) => {
                 let Some((node, timer)) = self.timers.fire(id) else { return };
                 return self.with_host(node, |host, port| host.timer(port, timer));
@@ -307,8 +307,8 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 
     /// Reports the outcome of a frame to its host.
     #[inline(never)]
-    fn tell(&mut self, radio: RadioId) {
-        if let Some((node, frame, outcome)) = self.radios[radio.index()].next_told() {
+    fn report_outcome(&mut self, radio: RadioId) {
+        if let Some((node, frame, outcome)) = self.radios[radio.index()].next_outcome() {
             self.with_host(node, |host, port| host.transmitted(port, frame, outcome));
         }
     }

@@ -64,7 +64,7 @@ impl WakeUp {
     }
 
     /// Prefetches the value.
-    pub(crate) fn glance(&self) {
+    pub(crate) fn prefetch(&self) {
         black_box(self.wanted);
     }
 

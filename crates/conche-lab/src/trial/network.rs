@@ -123,7 +123,7 @@ impl Network {
     /// If none has it.
     pub(super) fn changing(&mut self, name: &str) -> Result<Vec<LinkId>, String> {
         let links = self.links(name)?.to_vec();
-        links.iter().for_each(|link| self.topology.changing(*link));
+        links.iter().for_each(|link| self.topology.allow_changes(*link));
         Ok(links)
     }
 

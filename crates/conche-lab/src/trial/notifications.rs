@@ -37,14 +37,14 @@ impl Notifications {
 impl Observer for Notifications {
     fn on_sent(&mut self, now: Instant, packet: &Packet) {
         if let Some(copy) =
-            packet.meta.copy.filter(|copy| is_of(packet, CONFIRMABLE) && self.servers.contains(&copy.node))
+            packet.meta.transmission.filter(|copy| is_of(packet, CONFIRMABLE) && self.servers.contains(&copy.node))
         {
             self.sent.entry((copy.node, copy.exchange)).or_insert((packet.meta.to, now, 0)).2 += 1;
         }
     }
 
     fn on_delivered(&mut self, now: Instant, packet: &Packet) {
-        let Some(copy) = packet.meta.cause.and_then(|cause| cause.copy) else { return };
+        let Some(copy) = packet.meta.cause.and_then(|cause| cause.transmission) else { return };
         // A client answers an unexpected notification with a Reset.
         if copy.node != packet.meta.to || !is_of(packet, ACKNOWLEDGEMENT) {
             return;

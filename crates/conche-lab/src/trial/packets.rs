@@ -18,14 +18,14 @@ pub(super) struct OfNode {
 
 impl Observer for PacketCounts {
     fn on_sent(&mut self, _now: Instant, packet: &Packet) {
-        if packet.meta.copy.is_some() {
+        if packet.meta.transmission.is_some() {
             self.0[packet.meta.from.index()].copies += 1;
         }
     }
 
     fn on_dropped(&mut self, _now: Instant, packet: &Packet, _reason: DropReason) {
         // A request comes from its client, a response goes to it.
-        let client = if packet.meta.copy.is_some() { packet.meta.from } else { packet.meta.to };
+        let client = if packet.meta.transmission.is_some() { packet.meta.from } else { packet.meta.to };
         // A broadcast belongs to no exchange.
         if let Some(client) = self.0.get_mut(client.index()) {
             client.dropped += 1;

@@ -162,9 +162,9 @@ impl node::Application for Application {
         }
     }
 
-    fn leaves(&mut self, now: Instant, transmit: &Transmit<NodeId>) {
+    fn transmitted(&mut self, now: Instant, transmit: &Transmit<NodeId>) {
         if let Some(timeouts) = &mut self.timeouts {
-            timeouts.leaves(now, transmit);
+            timeouts.transmitted(now, transmit);
         }
     }
 }

@@ -64,12 +64,12 @@ impl Host for Occupant {
         self.host_mut().wake(port);
     }
 
-    fn glance(&self) {
-        self.host().glance();
+    fn prefetch(&self) {
+        self.host().prefetch();
     }
 
-    fn glance_at(&self, packet: Received<'_>) {
-        self.host().glance_at(packet);
+    fn prefetch_for(&self, packet: Received<'_>) {
+        self.host().prefetch_for(packet);
     }
 
     fn transmitted(&mut self, port: &mut Port<'_, Timer>, frame: PacketId, outcome: Transmitted) {

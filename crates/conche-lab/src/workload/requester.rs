@@ -317,6 +317,6 @@ impl Flow {
 /// through, so all later ones were unnecessary.
 fn unnecessary(course: Course, cause: Option<Cause>) -> u16 {
     let retransmissions = u16::try_from(course.transmissions.saturating_sub(1)).unwrap_or(u16::MAX);
-    let answered = cause.and_then(|cause| cause.copy).map_or(0, |copy| u16::from(copy.attempt));
+    let answered = cause.and_then(|cause| cause.transmission).map_or(0, |copy| u16::from(copy.attempt));
     retransmissions.saturating_sub(answered)
 }

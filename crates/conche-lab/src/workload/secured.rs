@@ -154,7 +154,7 @@ impl Underlay for Secured {
         self.open.get(&to).is_some_and(|open| !open.doubted)
     }
 
-    fn fly(&mut self, now: Instant, to: NodeId) {
+    fn send_flight(&mut self, now: Instant, to: NodeId) {
         if let Some((session, _)) = self.asked.get(&to) {
             return self.sessions.repeat(*session);
         }
@@ -174,7 +174,7 @@ impl Underlay for Secured {
         }
     }
 
-    fn doubt(&mut self, peer: NodeId) {
+    fn mark_doubtful(&mut self, peer: NodeId) {
         if let Some(open) = self.open.get_mut(&peer) {
             open.doubted = true;
         }

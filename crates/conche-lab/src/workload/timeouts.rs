@@ -37,7 +37,7 @@ impl Timeouts {
 
     /// Records a datagram that leaves. For a transmission of a Confirmable message, the controller
     /// has just returned its timeout.
-    pub(super) fn leaves(&mut self, now: Instant, transmit: &Transmit<NodeId>) {
+    pub(super) fn transmitted(&mut self, now: Instant, transmit: &Transmit<NodeId>) {
         if let (Some(after), Some(exchange)) = (self.last.take(), transmit.exchange) {
             let (exchange, attempt) = (exchange.as_u64(), transmit.attempt);
             self.log.push(Timeout { exchange, at: now, attempt, after });

@@ -11,7 +11,7 @@ use super::queue::QueueIndex;
 use super::rdc::Rdc;
 use super::station::Interface;
 use crate::packet::PacketRef;
-use crate::radio::{Air, Places, Station, Via};
+use crate::radio::{Air, ReceptionLink, Station, StationMap};
 use crate::wired::Surroundings;
 use crate::{Instant, NodeId, PacketId, sim};
 
@@ -21,14 +21,14 @@ pub(crate) struct RadioNetwork {
     pub(super) mac: MacConfig,
     pub(super) air: Air,
     pub(super) stations: Vec<Interface>,
-    pub(super) places: Places,
+    pub(super) station_map: StationMap,
     /// Receivers of the frame that ends now; kept to reuse its memory.
-    pub(super) receivers: Vec<Via>,
+    pub(super) receivers: Vec<ReceptionLink>,
     /// Stations that hear the strobe train that begins; kept to reuse its memory.
     pub(super) hearers: Vec<Station>,
     pub(super) datagrams: Datagrams,
     /// Outcomes of frames to be reported to hosts, in the order of the events for it.
-    pub(super) told: VecDeque<(NodeId, PacketId, Transmitted)>,
+    pub(super) outcomes: VecDeque<(NodeId, PacketId, Transmitted)>,
     pub(crate) counters: RadioCounters,
     pub(crate) dropped: u64,
     /// Broadcasts that have left their station.
@@ -75,7 +75,7 @@ pub(crate) struct Hop {
 #[repr(align(8))]
 pub(crate) struct Event {
     pub(crate) network: u16,
-    what: What,
+    kind: EventKind,
     station: Station,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Event {
 const _: () = assert!(size_of::<Event>() <= 8);
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum What {
+pub(super) enum EventKind {
     /// A backoff has ended.
     Attempt(QueueIndex),
     /// The current step of the attempt has ended.
@@ -97,27 +97,33 @@ pub(super) enum What {
     /// An assessment of a channel check, with the number of previous ones.
     Check(u8),
     /// A receiver has listened for a while.
-    Doze,
+    EndListening,
     /// Control traffic is due.
     Control,
 }
 
 impl RadioNetwork {
-    pub(crate) fn new(number: u16, mac: MacConfig, mut air: Air, stations: Vec<Interface>, places: Places) -> Self {
+    pub(crate) fn new(
+        number: u16,
+        mac: MacConfig,
+        mut air: Air,
+        stations: Vec<Interface>,
+        station_map: StationMap,
+    ) -> Self {
         if mac.rdc != Rdc::AlwaysOn {
             // All stations sleep.
-            (0..).zip(&stations).for_each(|(station, _)| air.deafen(station, Instant::FAR_FUTURE));
+            (0..).zip(&stations).for_each(|(station, _)| air.receiver_off_until(station, Instant::FAR_FUTURE));
         }
         Self {
             number,
             mac,
             air,
             stations,
-            places,
+            station_map,
             receivers: Vec::new(),
             hearers: Vec::new(),
             datagrams: Datagrams::default(),
-            told: VecDeque::new(),
+            outcomes: VecDeque::new(),
             counters: RadioCounters::default(),
             dropped: 0,
             broadcast: 0,
@@ -126,32 +132,32 @@ impl RadioNetwork {
     }
 
     /// Returns the next outcome to be reported to a host.
-    pub(crate) fn next_told(&mut self) -> Option<(NodeId, PacketId, Transmitted)> {
-        self.told.pop_front()
+    pub(crate) fn next_outcome(&mut self) -> Option<(NodeId, PacketId, Transmitted)> {
+        self.outcomes.pop_front()
     }
 
     /// Handles an event. Returns a packet that arrived at a node by it.
     pub(crate) fn happen(&mut self, around: &mut Surroundings<'_>, event: Event) -> Option<(PacketRef, NodeId)> {
         let at = event.station;
         let station = &mut self.stations[usize::from(at)];
-        match event.what {
-            What::Attempt(queue) if station.step == Step::Idle => self.begin(around, at, queue),
-            What::Attempt(queue) => station.queues.get(queue).ready = true,
-            What::Step => self.step(around, at),
-            What::FrameEnd if station.step == Step::Transmitting => {
+        match event.kind {
+            EventKind::Attempt(queue) if station.step == Step::Idle => self.begin(around, at, queue),
+            EventKind::Attempt(queue) => station.queues.get(queue).ready = true,
+            EventKind::Step => self.step(around, at),
+            EventKind::FrameEnd if station.step == Step::Transmitting => {
                 return match self.mac.rdc {
                     Rdc::AlwaysOn => self.end_frame(around, at),
                     Rdc::ContikiMac(config) => self.end_strobe(around, at, &config),
                 };
             }
-            What::FrameEnd => self.end_ack(around, at),
-            What::AckTimeout(wait) if station.step == Step::AwaitingAck && station.wait == wait => {
+            EventKind::FrameEnd => self.end_ack(around, at),
+            EventKind::AckTimeout(wait) if station.step == Step::AwaitingAck && station.wait == wait => {
                 self.end(around, at, Outcome::NoAck);
             }
-            What::AckTimeout(_) => {}
-            What::Ack => self.transmit_ack(around, at),
-            What::Control => self.send_control(around, at),
-            What::Check(_) | What::Doze => self.follow_duty_cycle(around, at, event.what),
+            EventKind::AckTimeout(_) => {}
+            EventKind::Ack => self.transmit_ack(around, at),
+            EventKind::Control => self.send_control(around, at),
+            EventKind::Check(_) | EventKind::EndListening => self.follow_duty_cycle(around, at, event.kind),
         }
         None
     }
@@ -170,7 +176,7 @@ impl RadioNetwork {
         let pause = after.map_or(Duration::ZERO, |outcome| access.pause_after(outcome));
         let wait = pause + access.first(&mut station.stream);
         let when = around.scheduler.now().max(station.rest_until) + self.mac.load + wait;
-        self.schedule(around, when, at, What::Attempt(queue));
+        self.schedule(around, when, at, EventKind::Attempt(queue));
     }
 
     #[inline]
@@ -190,10 +196,10 @@ impl RadioNetwork {
         }
     }
 
-    fn follow_duty_cycle(&mut self, around: &mut Surroundings<'_>, at: Station, what: What) {
-        match (self.mac.rdc, what) {
-            (Rdc::ContikiMac(config), What::Check(before)) => self.check(around, at, &config, before),
-            (Rdc::ContikiMac(config), What::Doze) => self.doze(around, at, &config),
+    fn follow_duty_cycle(&mut self, around: &mut Surroundings<'_>, at: Station, kind: EventKind) {
+        match (self.mac.rdc, kind) {
+            (Rdc::ContikiMac(config), EventKind::Check(before)) => self.check(around, at, &config, before),
+            (Rdc::ContikiMac(config), EventKind::EndListening) => self.end_listening(around, at, &config),
             _ => {}
         }
     }
@@ -211,7 +217,7 @@ impl RadioNetwork {
         };
         self.count(outcome, decision);
         match decision {
-            Decision::Wait(time) => self.schedule(around, around.scheduler.now() + time, at, What::Attempt(queue)),
+            Decision::Wait(time) => self.schedule(around, around.scheduler.now() + time, at, EventKind::Attempt(queue)),
             Decision::GiveUp => self.leave(around, at, queue, outcome),
         }
         // A started attempt may be deferred, so another one may follow.
@@ -227,10 +233,10 @@ impl RadioNetwork {
 
     pub(super) fn wait(&mut self, around: &mut Surroundings<'_>, at: Station, step: Step, time: Duration) {
         self.stations[usize::from(at)].step = step;
-        self.schedule(around, around.scheduler.now() + time, at, What::Step);
+        self.schedule(around, around.scheduler.now() + time, at, EventKind::Step);
     }
 
-    pub(super) fn schedule(&self, around: &mut Surroundings<'_>, when: Instant, station: Station, what: What) {
-        around.scheduler.schedule(when, sim::Event::Radio(Event { network: self.number, what, station }));
+    pub(super) fn schedule(&self, around: &mut Surroundings<'_>, when: Instant, station: Station, kind: EventKind) {
+        around.scheduler.schedule(when, sim::Event::Radio(Event { network: self.number, kind, station }));
     }
 }

@@ -11,7 +11,7 @@ use crate::{LinkId, PacketId};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
-    pub(super) load: Load,
+    pub(super) contents: FrameContents,
     /// The sender that needs its outcome.
     pub(super) origin: Origin,
     pub(super) to: Station,
@@ -23,7 +23,7 @@ pub(super) struct Frame {
 /// The contents of a frame until it has been received; a broadcast keeps them until it leaves its
 /// queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Load {
+pub(super) enum FrameContents {
     /// Nothing to deliver.
     Nothing,
     /// A packet.
@@ -158,7 +158,7 @@ mod tests {
     use crate::mac::MacConfig;
 
     fn frame(to: Station) -> Frame {
-        Frame { load: Load::Nothing, origin: Origin::Hop(LinkId(0)), to, psdu_octets: 50, dsn: 0 }
+        Frame { contents: FrameContents::Nothing, origin: Origin::Hop(LinkId(0)), to, psdu_octets: 50, dsn: 0 }
     }
 
     fn queues(packets: Option<usize>, neighbours: Option<usize>) -> Queues {

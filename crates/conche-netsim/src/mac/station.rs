@@ -3,7 +3,7 @@
 use super::attempt::{Reply, Step};
 use super::config::MacConfig;
 use super::control::ControlSource;
-use super::queue::{Frame, Load, Origin, QueueIndex, Queued, Queues};
+use super::queue::{Frame, FrameContents, Origin, QueueIndex, Queued, Queues};
 use super::rdc::{DutyCycle, Rdc};
 use crate::radio::Station;
 use crate::rng::Stream;
@@ -57,8 +57,8 @@ impl Interface {
         }
     }
 
-    pub(super) fn enqueue(&mut self, load: Load, origin: Origin, to: Station, psdu_octets: u8) -> Queued {
-        let queued = self.queues.push(Frame { load, origin, to, psdu_octets, dsn: self.dsn });
+    pub(super) fn enqueue(&mut self, contents: FrameContents, origin: Origin, to: Station, psdu_octets: u8) -> Queued {
+        let queued = self.queues.push(Frame { contents, origin, to, psdu_octets, dsn: self.dsn });
         if queued != Queued::Full {
             self.dsn = self.dsn.wrapping_add(1);
         }

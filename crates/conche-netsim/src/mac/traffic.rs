@@ -2,8 +2,8 @@
 //! traffic.
 
 use super::access::{Access, Decision, Outcome, Transmitted};
-use super::network::{Hop, RadioNetwork, What};
-use super::queue::{Frame, Load, Origin, QueueIndex, Queued};
+use super::network::{EventKind, Hop, RadioNetwork};
+use super::queue::{Frame, FrameContents, Origin, QueueIndex, Queued};
 use crate::packet::PacketRef;
 use crate::radio::{BROADCAST, Station};
 use crate::sixlowpan::{DatagramTooLong, Sixlowpan};
@@ -23,7 +23,9 @@ impl RadioNetwork {
         let taken = match self.mac.sixlowpan {
             Some(headers) => self.send_datagram(around, packet, hop, link, &headers),
             None => match self.mac.psdu_octets(payload_bytes) {
-                Some(octets) => self.enqueue(around, hop.from, Load::Packet(packet), Origin::Hop(link), hop.to, octets),
+                Some(octets) => {
+                    self.enqueue(around, hop.from, FrameContents::Packet(packet), Origin::Hop(link), hop.to, octets)
+                }
                 None => Err(Refused::TooLong),
             },
         };
@@ -46,33 +48,33 @@ impl RadioNetwork {
         let frames = self.mac.frames(headers, around.packets.get(packet).bytes().len());
         let frames = frames.map_err(|DatagramTooLong(_)| Refused::TooLong)?;
         let (mut sizes, origin) = (frames.clone(), Origin::Hop(link));
-        let load = match frames.count() {
-            1 => Load::Packet(packet),
+        let contents = match frames.count() {
+            1 => FrameContents::Packet(packet),
             count if self.stations[usize::from(hop.from)].queues.have_room(hop.to, count) => {
-                Load::Fragment(self.datagrams.insert(packet, count))
+                FrameContents::Fragment(self.datagrams.insert(packet, count))
             }
             _ => return Err(Refused::QueueFull),
         };
-        sizes.try_for_each(|octets| self.enqueue(around, hop.from, load, origin, hop.to, octets))
+        sizes.try_for_each(|octets| self.enqueue(around, hop.from, contents, origin, hop.to, octets))
     }
 
     /// Enqueues a frame of [`Port::transmit`](crate::host::Port::transmit).
     pub(crate) fn transmit(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, node: NodeId) {
         let (id, to) = (around.packets.get(packet).meta.id, around.packets.get(packet).meta.to);
-        let to = if to == NodeId::BROADCAST { Some(BROADCAST) } else { self.places.of(to) };
+        let to = if to == NodeId::BROADCAST { Some(BROADCAST) } else { self.station_map.of(to) };
         let psdu_octets = self.mac.psdu_octets(around.packets.get(packet).bytes().len());
-        let outcome = match (self.places.of(node), to, psdu_octets) {
+        let outcome = match (self.station_map.of(node), to, psdu_octets) {
             (None, _, _) | (_, None, _) => Transmitted::NoStation,
             (_, _, None) => Transmitted::TooLong,
             (Some(from), Some(to), Some(octets)) => {
-                match self.enqueue(around, from, Load::Packet(packet), Origin::Host(id), to, octets) {
+                match self.enqueue(around, from, FrameContents::Packet(packet), Origin::Host(id), to, octets) {
                     Ok(()) => return,
                     Err(_) => Transmitted::QueueFull,
                 }
             }
         };
         self.drop(around, packet, DropReason::Untransmitted(RadioId(self.number)));
-        self.tell(around, node, id, outcome);
+        self.report_outcome(around, node, id, outcome);
     }
 
     pub(crate) fn start_control(&mut self, around: &mut Surroundings<'_>) {
@@ -85,7 +87,7 @@ impl RadioNetwork {
     pub(super) fn send_control(&mut self, around: &mut Surroundings<'_>, at: Station) {
         if let Some(config) = self.mac.control {
             // A full queue drops it; the next one follows in the next interval.
-            let _ = self.enqueue(around, at, Load::Nothing, Origin::Control, BROADCAST, config.psdu_octets);
+            let _ = self.enqueue(around, at, FrameContents::Nothing, Origin::Control, BROADCAST, config.psdu_octets);
         }
         self.schedule_control(around, at);
     }
@@ -94,7 +96,7 @@ impl RadioNetwork {
         let source = &mut self.stations[usize::from(at)].control;
         if let (Some(config), Some(source)) = (self.mac.control, source) {
             let when = source.next(&config);
-            self.schedule(around, when, at, What::Control);
+            self.schedule(around, when, at, EventKind::Control);
         }
     }
 
@@ -102,12 +104,12 @@ impl RadioNetwork {
         &mut self,
         around: &mut Surroundings<'_>,
         from: Station,
-        load: Load,
+        contents: FrameContents,
         origin: Origin,
         to: Station,
         psdu_octets: u8,
     ) -> Result<(), Refused> {
-        match self.stations[usize::from(from)].enqueue(load, origin, to, psdu_octets) {
+        match self.stations[usize::from(from)].enqueue(contents, origin, to, psdu_octets) {
             Queued::First(queue) => self.start(around, from, queue, None),
             Queued::Behind => {}
             Queued::Full => return Err(Refused::QueueFull),
@@ -122,10 +124,10 @@ impl RadioNetwork {
         if let (Outcome::Sent, Some(spacing)) = (outcome, self.mac.attempt.spacing) {
             station.rest_until = around.scheduler.now() + spacing.after(frame.psdu_octets);
         }
-        let unreceived = match frame.load {
-            Load::Nothing => None,
-            Load::Packet(packet) => Some(packet),
-            Load::Fragment(datagram) => self.datagrams.give_up(datagram),
+        let unreceived = match frame.contents {
+            FrameContents::Nothing => None,
+            FrameContents::Packet(packet) => Some(packet),
+            FrameContents::Fragment(datagram) => self.datagrams.give_up(datagram),
         };
         if let Some(packet) = unreceived {
             self.dispose(around, packet, frame, outcome);
@@ -133,7 +135,7 @@ impl RadioNetwork {
         match frame.origin {
             Origin::Host(id) => {
                 let node = self.stations[usize::from(at)].node;
-                self.tell(around, node, id, outcome.into());
+                self.report_outcome(around, node, id, outcome.into());
             }
             Origin::Control => self.counters.control += u64::from(outcome == Outcome::Sent),
             Origin::Hop(_) => {}
@@ -181,8 +183,8 @@ impl RadioNetwork {
     }
 
     /// Schedules the report of a frame's outcome to its host, in an event of its own.
-    fn tell(&mut self, around: &mut Surroundings<'_>, node: NodeId, frame: PacketId, outcome: Transmitted) {
-        self.told.push_back((node, frame, outcome));
+    fn report_outcome(&mut self, around: &mut Surroundings<'_>, node: NodeId, frame: PacketId, outcome: Transmitted) {
+        self.outcomes.push_back((node, frame, outcome));
         around.scheduler.schedule(around.scheduler.now(), sim::Event::Transmitted(RadioId(self.number)));
     }
 

@@ -24,7 +24,7 @@ use self::frame::Frame;
 use self::outgoing::{Datagram, Outgoing};
 use crate::host::{Host, Port, Received};
 use crate::mac::Transmitted;
-use crate::routing::aodv::{Aodv, Output as News};
+use crate::routing::aodv::{Aodv, Output as AodvOutput};
 use crate::transport::tcp::{Output, Receiver, Segment, Sender, State};
 use crate::{Instant, NodeId, PacketId, RadioId};
 
@@ -165,16 +165,19 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
 
     fn poll_routing(&mut self, port: &mut Port<'_, T>) {
         let Router::Aodv(aodv) = &mut self.router else { return };
-        while let Some(news) = aodv.poll(port.now()) {
-            match news {
-                News::Broadcast(message) => self.messages.push_back(Outgoing::Message(NodeId::BROADCAST, message)),
-                News::Unicast(to, message) => self.messages.push_back(Outgoing::Message(to, message)),
-                News::Found { hops, .. } => self.stats.routes_found.push(hops),
-                News::Unreachable(destination) => {
+        while let Some(output) = aodv.poll(port.now()) {
+            match output {
+                AodvOutput::Broadcast(message) => {
+                    self.messages.push_back(Outgoing::Message(NodeId::BROADCAST, message))
+                }
+                AodvOutput::Unicast(to, message) => self.messages.push_back(Outgoing::Message(to, message)),
+                AodvOutput::Found { hops, .. } => self.stats.routes_found.push(hops),
+                AodvOutput::Unreachable(destination) => {
                     self.stats.unroutable += self.queue.drop_where(|datagram| datagram.destination == destination);
                 }
             }
-            if matches!((&self.role, news), (Role::Seeker(_), News::Found { .. } | News::Unreachable(_))) {
+            if matches!((&self.role, output), (Role::Seeker(_), AodvOutput::Found { .. } | AodvOutput::Unreachable(_)))
+            {
                 port.stop();
             }
         }

@@ -8,7 +8,7 @@ use std::hint::black_box;
 use conche_proto::{Event, ExchangeId, Transmit};
 
 use crate::NodeId;
-use crate::packet::{Cause, Copied};
+use crate::packet::{Cause, Transmission};
 
 /// Tracks the packets that the endpoint's transmissions answer.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub(super) struct Causes {
 
 impl Causes {
     /// Prefetches the state for the next step.
-    pub(super) fn glance(&self) {
+    pub(super) fn prefetch(&self) {
         black_box((self.received.is_some(), self.stated.len(), self.separate.len()));
     }
 
@@ -57,13 +57,17 @@ impl Causes {
     }
 
     /// Returns the exchange and attempt of a transmission, and the packet it answers.
-    pub(super) fn origin_of(&mut self, transmit: &Transmit<NodeId>, node: NodeId) -> (Option<Copied>, Option<Cause>) {
+    pub(super) fn origin_of(
+        &mut self,
+        transmit: &Transmit<NodeId>,
+        node: NodeId,
+    ) -> (Option<Transmission>, Option<Cause>) {
         let Some(exchange) = transmit.exchange else {
             return (None, self.answered_by_next(transmit.to));
         };
-        let copy = Copied { node, exchange: exchange.as_u64(), attempt: transmit.attempt };
+        let transmission = Transmission { node, exchange: exchange.as_u64(), attempt: transmit.attempt };
         let separate = self.separate.iter().find(|(of, _)| *of == exchange);
-        (Some(copy), separate.map(|(_, cause)| *cause))
+        (Some(transmission), separate.map(|(_, cause)| *cause))
     }
 
     /// Returns the cause of the next answer to `peer`: the first one stated for it, or else the

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use conche_proto::{ExchangeId, Flight};
 
-use crate::packet::{Cause, Copied};
+use crate::packet::{Cause, Transmission};
 use crate::{Instant, NodeId};
 
 /// A layer that turns the endpoint's messages into datagrams and back, and may send datagrams of
@@ -32,14 +32,14 @@ pub trait Underlay {
     /// The endpoint's congestion control decides the time. The layer reports progress with
     /// [`Step::Left`] and [`Step::Answered`], and the outcome with [`Step::Opened`] or
     /// [`Step::Refused`].
-    fn fly(&mut self, now: Instant, to: NodeId);
+    fn send_flight(&mut self, now: Instant, to: NodeId);
 
     /// Abandons the handshake with a peer. [`Step::Refused`] follows.
     fn give_up(&mut self, to: NodeId);
 
     /// Marks the connection to a peer as doubtful, because a message was never acknowledged: the
     /// peer may have lost its state. The next connect needs a new handshake.
-    fn doubt(&mut self, peer: NodeId);
+    fn mark_doubtful(&mut self, peer: NodeId);
 
     /// Returns the next step. The node calls it until it waits.
     fn poll(&mut self, now: Instant, buffer: &mut [u8]) -> Step;
@@ -79,7 +79,7 @@ pub enum Step {
 }
 
 /// An underlay and the origins of its datagrams.
-pub(super) struct Below {
+pub(super) struct UnderlayState {
     pub(super) layer: Box<dyn Underlay>,
     /// Messages passed to the layer and not yet sent.
     sent: VecDeque<(NodeId, Origin)>,
@@ -90,9 +90,9 @@ pub(super) struct Below {
 }
 
 /// The transmission that a datagram is, and the packet it answers.
-type Origin = (Option<Copied>, Option<Cause>);
+type Origin = (Option<Transmission>, Option<Cause>);
 
-impl Below {
+impl UnderlayState {
     pub(super) fn new(layer: Box<dyn Underlay>) -> Self {
         Self { layer, sent: VecDeque::new(), handshakes: BTreeMap::new(), refused: VecDeque::new() }
     }

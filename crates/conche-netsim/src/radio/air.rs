@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::medium::{AnyMedium, Arrival, Hearing, Medium};
+use super::medium::{AnyMedium, Arrival, Medium, ReceiverState};
 use super::neighbours::Station;
 use super::phy::BIT;
 use super::power::Power;
-use super::reception::Stretch;
+use super::reception::FramePart;
 use crate::Instant;
 use crate::rng::Stream;
 use crate::units::nanos;
@@ -22,7 +22,7 @@ pub(crate) struct Air {
 
 /// The link over which a station received a frame.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Via {
+pub(crate) struct ReceptionLink {
     pub(crate) station: Station,
     link: u32,
 }
@@ -30,20 +30,20 @@ pub(crate) struct Via {
 /// The signals on the channel, independent of the medium.
 #[derive(Debug)]
 struct Signals {
-    ears: Vec<Ear>,
+    receivers: Vec<Receiver>,
     streams: Vec<Stream>,
-    voices: Vec<Voice>,
+    transmitters: Vec<Transmitter>,
 }
 
 /// A station's receiver.
 #[derive(Debug)]
-struct Ear {
+struct Receiver {
     /// Sum of all received power.
     level: Power,
     /// Time of its last change, and the value before.
     changed: (Instant, Power),
     /// The station transmits or switches until this time.
-    deaf_until: Instant,
+    off_until: Instant,
     reception: Option<Reception>,
     /// Start of the part of the reception whose success is not yet computed. Far future if the
     /// reception does not matter.
@@ -63,7 +63,7 @@ struct Reception {
 
 /// A station's transmitter, which sends one frame at a time.
 #[derive(Debug, Default)]
-struct Voice {
+struct Transmitter {
     /// Numbers of the links over which its frame is heard and may be received.
     heard_over: Vec<u32>,
 }
@@ -84,10 +84,10 @@ impl Air {
     /// Creates a silent channel. Each station draws from its own stream.
     pub(crate) fn new(medium: AnyMedium, streams: impl Iterator<Item = Stream>) -> Self {
         let streams: Vec<Stream> = streams.collect();
-        let ears = streams.iter().map(|_| Ear::new()).collect();
-        let voices = streams.iter().map(|_| Voice::default()).collect();
+        let receivers = streams.iter().map(|_| Receiver::new()).collect();
+        let transmitters = streams.iter().map(|_| Transmitter::default()).collect();
         let snr_db = medium.snr_db();
-        Self { medium, signals: Signals { ears, streams, voices }, snr_db }
+        Self { medium, signals: Signals { receivers, streams, transmitters }, snr_db }
     }
 
     /// Returns the result of clear channel assessment.
@@ -97,8 +97,8 @@ impl Air {
     /// together, both find the channel clear. If an assessment ends when another station begins to
     /// transmit, it finds the channel clear.
     pub(crate) fn is_busy(&self, at: Station, now: Instant) -> bool {
-        let ear = &self.signals.ears[usize::from(at)];
-        let level = if ear.changed.0 == now { ear.changed.1 } else { ear.level };
+        let receiver = &self.signals.receivers[usize::from(at)];
+        let level = if receiver.changed.0 == now { receiver.changed.1 } else { receiver.level };
         match &self.medium {
             AnyMedium::Udgm(medium) => medium.is_busy(level),
             AnyMedium::Mrm31(medium) => medium.is_busy(level),
@@ -107,12 +107,12 @@ impl Air {
     }
 
     pub(crate) fn is_receiving(&self, at: Station) -> bool {
-        self.signals.ears[usize::from(at)].reception.is_some()
+        self.signals.receivers[usize::from(at)].reception.is_some()
     }
 
     /// Returns the sender of the frame being received.
     pub(crate) fn receiving_from(&self, at: Station) -> Option<Station> {
-        Some(self.signals.ears[usize::from(at)].reception?.from)
+        Some(self.signals.receivers[usize::from(at)].reception?.from)
     }
 
     /// Calls `heard` for each station where this one's signal alone makes the channel busy.
@@ -127,29 +127,29 @@ impl Air {
     }
 
     /// Switches the receiver off until a time, which ends a reception in progress.
-    pub(crate) fn deafen(&mut self, station: Station, until: Instant) {
-        let ear = &mut self.signals.ears[usize::from(station)];
-        ear.end_reception();
-        ear.deaf_until = until;
+    pub(crate) fn receiver_off_until(&mut self, station: Station, until: Instant) {
+        let receiver = &mut self.signals.receivers[usize::from(station)];
+        receiver.end_reception();
+        receiver.off_until = until;
     }
 
     /// Begins a frame of this duration.
     ///
-    /// The caller has deafened the station, and calls [`Air::finish`] at the end. `wants` selects
-    /// the stations that read the frame. The frame occupies the other receivers too, but its
-    /// success there is not computed.
+    /// The caller has switched the receiver off, and calls [`Air::finish`] at the end. `wants`
+    /// selects the stations that read the frame. The frame occupies the other receivers too, but
+    /// its success there is not computed.
     pub(crate) fn begin(&mut self, from: Station, now: Instant, airtime: Duration, wants: impl Fn(Station) -> bool) {
         with_medium!(self, |medium, signals| signals.begin(&*medium, from, now, airtime, wants));
     }
 
     /// Ends a frame, and calls `received` for the stations that wanted and received it.
-    pub(crate) fn finish(&mut self, from: Station, now: Instant, received: impl FnMut(Via)) {
+    pub(crate) fn finish(&mut self, from: Station, now: Instant, received: impl FnMut(ReceptionLink)) {
         with_medium!(self, |medium, signals| signals.finish(medium, from, now, received));
     }
 
     /// Returns the signal-to-noise ratio of a received frame, without interference, in dB. `None`
     /// if the medium has no noise.
-    pub(crate) fn snr_db(&self, via: Via) -> Option<f64> {
+    pub(crate) fn snr_db(&self, via: ReceptionLink) -> Option<f64> {
         self.snr_db.get(via.link as usize).copied()
     }
 }
@@ -164,78 +164,85 @@ impl Signals {
         wants: impl Fn(Station) -> bool,
     ) {
         let bits = nanos(airtime) as f64 / nanos(BIT) as f64;
-        let mut heard_over = std::mem::take(&mut self.voices[usize::from(from)].heard_over);
+        let mut heard_over = std::mem::take(&mut self.transmitters[usize::from(from)].heard_over);
         medium.reach(from, &mut self.streams, &mut heard_over);
         let neighbours = medium.neighbours();
-        for link in neighbours.faint(from) {
-            let ear = &mut self.ears[usize::from(link.to)];
-            ear.settle(medium, now);
-            ear.change(now, ear.level.plus(link.power));
+        for link in neighbours.interfering(from) {
+            let receiver = &mut self.receivers[usize::from(link.to)];
+            receiver.settle(medium, now);
+            receiver.change(now, receiver.level.plus(link.power));
         }
         heard_over.retain(|number| {
             let link = neighbours.link(*number);
-            let ear = &mut self.ears[usize::from(link.to)];
-            match medium.arrive(link, ear.hearing(now)) {
+            let receiver = &mut self.receivers[usize::from(link.to)];
+            match medium.arrive(link, receiver.state(now)) {
                 Arrival::Unheard => return false,
-                Arrival::Noise => ear.settle(medium, now),
-                Arrival::Receive => ear.receive(from, link.power, bits, now, wants(link.to)),
+                Arrival::Noise => receiver.settle(medium, now),
+                Arrival::Receive => receiver.receive(from, link.power, bits, now, wants(link.to)),
                 Arrival::Replace => {
-                    if let Some(lost) = ear.reception {
-                        ear.change(now, ear.level.minus(lost.signal));
+                    if let Some(lost) = receiver.reception {
+                        receiver.change(now, receiver.level.minus(lost.signal));
                         // Two stations transmit and a third hears both, so the lost frame is not
                         // from `from`.
-                        let lost_over = &mut self.voices[usize::from(lost.from)].heard_over;
+                        let lost_over = &mut self.transmitters[usize::from(lost.from)].heard_over;
                         lost_over.retain(|other| neighbours.link(*other).to != link.to);
                     }
-                    ear.receive(from, link.power, bits, now, wants(link.to));
+                    receiver.receive(from, link.power, bits, now, wants(link.to));
                 }
             }
-            ear.change(now, ear.level.plus(link.power));
+            receiver.change(now, receiver.level.plus(link.power));
             true
         });
-        self.voices[usize::from(from)].heard_over = heard_over;
+        self.transmitters[usize::from(from)].heard_over = heard_over;
     }
 
-    fn finish<M: Medium>(&mut self, medium: &mut M, from: Station, now: Instant, mut received: impl FnMut(Via)) {
-        for link in medium.neighbours().faint(from) {
-            let ear = &mut self.ears[usize::from(link.to)];
-            ear.settle(&*medium, now);
-            ear.change(now, ear.level.minus(link.power));
+    fn finish<M: Medium>(
+        &mut self,
+        medium: &mut M,
+        from: Station,
+        now: Instant,
+        mut received: impl FnMut(ReceptionLink),
+    ) {
+        for link in medium.neighbours().interfering(from) {
+            let receiver = &mut self.receivers[usize::from(link.to)];
+            receiver.settle(&*medium, now);
+            receiver.change(now, receiver.level.minus(link.power));
         }
-        let mut heard_over = std::mem::take(&mut self.voices[usize::from(from)].heard_over);
+        let mut heard_over = std::mem::take(&mut self.transmitters[usize::from(from)].heard_over);
         for number in heard_over.drain(..) {
             let link = medium.neighbours().link(number);
-            let (ear, stream) = (&mut self.ears[usize::from(link.to)], &mut self.streams[usize::from(link.to)]);
-            if ear.reception.is_some_and(|reception| reception.from == from) {
-                if ear.succeeds(medium, number, now, stream) {
-                    received(Via { station: link.to, link: number });
+            let (receiver, stream) =
+                (&mut self.receivers[usize::from(link.to)], &mut self.streams[usize::from(link.to)]);
+            if receiver.reception.is_some_and(|reception| reception.from == from) {
+                if receiver.succeeds(medium, number, now, stream) {
+                    received(ReceptionLink { station: link.to, link: number });
                 }
-                ear.end_reception();
+                receiver.end_reception();
             } else {
-                ear.settle(medium, now);
+                receiver.settle(medium, now);
             }
-            ear.change(now, ear.level.minus(link.power));
+            receiver.change(now, receiver.level.minus(link.power));
         }
-        self.voices[usize::from(from)].heard_over = heard_over;
+        self.transmitters[usize::from(from)].heard_over = heard_over;
     }
 }
 
-impl Ear {
+impl Receiver {
     fn new() -> Self {
         Self {
             level: Power::ZERO,
             changed: (Instant::ZERO, Power::ZERO),
-            deaf_until: Instant::ZERO,
+            off_until: Instant::ZERO,
             reception: None,
             unsettled: Instant::FAR_FUTURE,
         }
     }
 
-    fn hearing(&self, now: Instant) -> Hearing {
-        Hearing {
+    fn state(&self, now: Instant) -> ReceiverState {
+        ReceiverState {
             level: self.level,
             receiving: self.reception.map(|reception| reception.signal),
-            listening: now >= self.deaf_until,
+            listening: now >= self.off_until,
         }
     }
 
@@ -274,7 +281,7 @@ impl Ear {
         let Some(reception) = &mut self.reception else { return };
         let bits = nanos(now - self.unsettled) as f64 / nanos(BIT) as f64;
         let interference = self.level.minus(reception.signal);
-        reception.success *= medium.survives(reception.signal, interference, Stretch { bits, of: reception.bits });
+        reception.success *= medium.survives(reception.signal, interference, FramePart { bits, of: reception.bits });
         self.unsettled = if reception.success > 0.0 { now } else { Instant::FAR_FUTURE };
     }
 

@@ -4,8 +4,8 @@ use super::air::Air;
 use super::medium::{AnyMedium, RadioError};
 use super::neighbours::Station;
 use super::phy::SHR_PHR_OCTETS;
-use super::places::Places;
 use super::position::Position;
+use super::station_map::StationMap;
 use crate::NodeId;
 use crate::mac::{Interface, RadioConfig, RadioNetwork};
 use crate::rng::{Entity, Purpose, Streams};
@@ -21,8 +21,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    pub(crate) fn places(&self) -> Places {
-        Places::new(self.stations.iter().map(|(node, _)| *node))
+    pub(crate) fn station_map(&self) -> StationMap {
+        StationMap::new(self.stations.iter().map(|(node, _)| *node))
     }
 
     /// Computes the signals between all stations.
@@ -52,6 +52,6 @@ impl Layout {
         let air = Air::new(medium, self.stations.iter().map(|(node, _)| stream(*node, "reception")));
         let interface = |node| Interface::new(node, &self.config.mac, |purpose| stream(node, purpose));
         let interfaces = self.stations.iter().map(|(node, _)| interface(*node)).collect();
-        Ok(RadioNetwork::new(number, self.config.mac, air, interfaces, self.places()))
+        Ok(RadioNetwork::new(number, self.config.mac, air, interfaces, self.station_map()))
     }
 }

@@ -6,7 +6,7 @@ use super::mrm31::{Mrm31, Mrm31Medium};
 use super::neighbours::{Neighbours, RadioLink, Station};
 use super::position::Position;
 use super::power::Power;
-use super::reception::Stretch;
+use super::reception::FramePart;
 use super::sinr::{Sinr, SinrMedium};
 use super::udgm::{Udgm, UdgmMedium};
 use crate::Instant;
@@ -22,10 +22,10 @@ pub(crate) trait Medium {
     fn reach(&self, from: Station, streams: &mut [Stream], reached: &mut Vec<u32>);
 
     /// Returns the effect of the frame at a station that it reaches.
-    fn arrive(&self, link: RadioLink, ear: Hearing) -> Arrival;
+    fn arrive(&self, link: RadioLink, receiver: ReceiverState) -> Arrival;
 
     /// Returns the probability that a part of a frame is received under this interference.
-    fn survives(&self, signal: Power, interference: Power, stretch: Stretch) -> f64;
+    fn survives(&self, signal: Power, interference: Power, part: FramePart) -> f64;
 
     /// Returns the probability that a link passes a whole frame without interference.
     fn passes(&mut self, number: u32, now: Instant, stream: &mut Stream) -> f64;
@@ -40,7 +40,7 @@ pub(crate) trait Medium {
 
 /// A station's reception when a further frame begins.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Hearing {
+pub(crate) struct ReceiverState {
     /// Sum of all signals without the new one.
     pub(crate) level: Power,
     /// The signal that the receiver has synchronised with.

@@ -9,13 +9,13 @@
 //! | file | contents |
 //! |---|---|
 //! | `phy` | times and sizes of the O-QPSK physical layer |
-//! | `power`, `position`, `places` | integer power; positions and nodes of stations |
+//! | `power`, `position`, `station_map` | integer power; positions and nodes of stations |
 //! | `neighbours` | the links above the interference floor, computed once |
 //! | `air` | frames on the channel and their reception |
 //! | `layout` | a network under construction |
 //! | `medium` | the interface of the three media |
 //! | `udgm`, `mrm31`, `sinr` | the media |
-//! | `reception`, `remembered` | packet reception ratio by signal-to-noise ratio, and its cache |
+//! | `reception`, `curve_cache` | packet reception ratio by signal-to-noise ratio, and its cache |
 //! | `fading` | slow changes of links |
 //!
 //! Propagation takes no time. A receiver that has synchronised with a frame keeps it until the
@@ -23,18 +23,18 @@
 //! capture it. [`mac`](crate::mac) decides when stations transmit.
 
 mod air;
+mod curve_cache;
 mod fading;
 mod layout;
 mod medium;
 mod mrm31;
 mod neighbours;
 pub mod phy;
-mod places;
 mod position;
 mod power;
 mod reception;
-mod remembered;
 mod sinr;
+mod station_map;
 mod udgm;
 
 pub use fading::Gilbert;
@@ -46,8 +46,8 @@ pub use reception::{ReceptionCurve, cc2420_symbol_error_rate, oqpsk_bit_error_ra
 pub use sinr::{PathLoss, Sinr};
 pub use udgm::Udgm;
 
-pub(crate) use air::{Air, Via};
+pub(crate) use air::{Air, ReceptionLink};
 pub(crate) use layout::Layout;
 pub(crate) use medium::check;
 pub(crate) use neighbours::{BROADCAST, Station};
-pub(crate) use places::Places;
+pub(crate) use station_map::StationMap;

@@ -16,11 +16,11 @@
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
-use super::medium::{Arrival, Hearing, Medium, RadioError, check};
+use super::medium::{Arrival, Medium, RadioError, ReceiverState, check};
 use super::neighbours::{Neighbours, RadioLink, Station};
 use super::position::Position;
 use super::power::{Power, from_db};
-use super::reception::Stretch;
+use super::reception::FramePart;
 use crate::Instant;
 use crate::rng::{Chance, Stream};
 
@@ -140,19 +140,19 @@ impl Medium for Mrm31Medium {
         reached.truncate(end);
     }
 
-    fn arrive(&self, link: RadioLink, ear: Hearing) -> Arrival {
-        if !ear.listening {
+    fn arrive(&self, link: RadioLink, receiver: ReceiverState) -> Arrival {
+        if !receiver.listening {
             Arrival::Noise
-        } else if ear.level == Power::ZERO {
+        } else if receiver.level == Power::ZERO {
             Arrival::Receive
-        } else if link.power.ratio(ear.level) * self.capture < 1.0 {
+        } else if link.power.ratio(receiver.level) * self.capture < 1.0 {
             Arrival::Unheard
         } else {
             Arrival::Replace
         }
     }
 
-    fn survives(&self, _: Power, _: Power, _: Stretch) -> f64 {
+    fn survives(&self, _: Power, _: Power, _: FramePart) -> f64 {
         1.0
     }
 

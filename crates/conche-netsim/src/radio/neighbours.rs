@@ -30,14 +30,14 @@ pub(crate) struct Neighbours {
     /// Index of each station's first link, and the end of the last station's links.
     starts: Vec<u32>,
     /// Index of each station's first link that only interferes.
-    faint: Vec<u32>,
+    interfering: Vec<u32>,
 }
 
 impl Neighbours {
     /// Creates the links of each station, given in the order of the receivers.
     pub(crate) fn of_stations(stations: Vec<Vec<RadioLink>>) -> Self {
         let links = Vec::with_capacity(stations.iter().map(Vec::len).sum());
-        let mut neighbours = Self { links, starts: vec![0], faint: Vec::with_capacity(stations.len()) };
+        let mut neighbours = Self { links, starts: vec![0], interfering: Vec::with_capacity(stations.len()) };
         stations.into_iter().for_each(|links| neighbours.add_station(links));
         neighbours
     }
@@ -45,7 +45,7 @@ impl Neighbours {
     /// Creates the links that `link` returns for each ordered pair of stations.
     pub(crate) fn new(stations: usize, mut link: impl FnMut(Station, Station) -> Option<RadioLink>) -> Self {
         let stations = Station::try_from(stations).expect("the layout is checked");
-        let mut neighbours = Self { links: Vec::new(), starts: vec![0], faint: Vec::new() };
+        let mut neighbours = Self { links: Vec::new(), starts: vec![0], interfering: Vec::new() };
         for from in 0..stations {
             let links = (0..stations).filter(|to| *to != from).filter_map(|to| link(from, to));
             neighbours.add_station(links.collect());
@@ -61,12 +61,12 @@ impl Neighbours {
 
     /// Returns the numbers of the decodable links from a station.
     pub(crate) fn decodable(&self, station: Station) -> Range<u32> {
-        self.starts[usize::from(station)]..self.faint[usize::from(station)]
+        self.starts[usize::from(station)]..self.interfering[usize::from(station)]
     }
 
     /// Returns the links from a station that only interfere.
-    pub(crate) fn faint(&self, station: Station) -> &[RadioLink] {
-        let (start, end) = (self.faint[usize::from(station)], self.starts[usize::from(station) + 1]);
+    pub(crate) fn interfering(&self, station: Station) -> &[RadioLink] {
+        let (start, end) = (self.interfering[usize::from(station)], self.starts[usize::from(station) + 1]);
         &self.links[start as usize..end as usize]
     }
 
@@ -87,7 +87,7 @@ impl Neighbours {
         let number = |links: usize| u32::try_from(links).expect("fewer than 2^32 links fit into memory");
         // A stable sort keeps the receivers in order.
         links.sort_by_key(|link| !link.decodable);
-        self.faint.push(number(self.links.len() + links.partition_point(|link| link.decodable)));
+        self.interfering.push(number(self.links.len() + links.partition_point(|link| link.decodable)));
         self.links.extend(links);
         self.starts.push(number(self.links.len()));
     }
@@ -117,8 +117,8 @@ mod tests {
         let even = |_, to: Station| Some(RadioLink { to, decodable: to.is_multiple_of(2), power: Power::units(1) });
         let neighbours = Neighbours::new(5, even);
         let decodable: Vec<Station> = neighbours.decodable(0).map(|number| neighbours.link(number).to).collect();
-        let faint: Vec<Station> = neighbours.faint(0).iter().map(|link| link.to).collect();
-        assert_eq!((decodable, faint), (vec![2, 4], vec![1, 3]));
+        let interfering: Vec<Station> = neighbours.interfering(0).iter().map(|link| link.to).collect();
+        assert_eq!((decodable, interfering), (vec![2, 4], vec![1, 3]));
         assert_eq!(neighbours.from(3).map(|(_, link)| link.to).collect::<Vec<_>>(), [0, 2, 4, 1]);
     }
 }

@@ -33,7 +33,7 @@ pub enum ReceptionCurve {
 
 /// A part of a frame.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stretch {
+pub(crate) struct FramePart {
     /// Bits in this part.
     pub(crate) bits: f64,
     /// Bits in the whole frame, including SHR and PHR.
@@ -49,12 +49,12 @@ impl ReceptionCurve {
     #[must_use]
     pub fn packet_reception_ratio(self, snr: f64, octets: u32) -> f64 {
         let bits = f64::from(8 * octets);
-        self.success(snr, Stretch { bits, of: bits })
+        self.success(snr, FramePart { bits, of: bits })
     }
 
     /// Returns the probability that a part of a frame is received at this ratio.
-    pub(crate) fn success(self, snr: f64, stretch: Stretch) -> f64 {
-        self.success_of(self.quality(snr), stretch)
+    pub(crate) fn success(self, snr: f64, part: FramePart) -> f64 {
+        self.success_of(self.quality(snr), part)
     }
 
     /// Returns the factor that depends on the ratio alone: the logarithm of the probability that a
@@ -76,11 +76,11 @@ impl ReceptionCurve {
     }
 
     /// Returns the probability that a part is received at a ratio of this quality.
-    pub(super) fn success_of(self, quality: f64, stretch: Stretch) -> f64 {
+    pub(super) fn success_of(self, quality: f64, part: FramePart) -> f64 {
         match self {
-            Self::Oqpsk => libm::exp(stretch.bits * quality),
-            Self::Cc2420 => libm::exp(CC2420_SYMBOLS * (stretch.bits / stretch.of) * quality),
-            Self::Transitional { .. } => libm::pow(quality, stretch.bits / stretch.of),
+            Self::Oqpsk => libm::exp(part.bits * quality),
+            Self::Cc2420 => libm::exp(CC2420_SYMBOLS * (part.bits / part.of) * quality),
+            Self::Transitional { .. } => libm::pow(quality, part.bits / part.of),
         }
     }
 }
@@ -125,7 +125,7 @@ mod tests {
         for curve in [ReceptionCurve::Oqpsk, ReceptionCurve::Cc2420, transitional] {
             for db in [-3.0, 0.0, 2.0, 5.0, 30.0] {
                 let whole = curve.packet_reception_ratio(from_db(db), 100);
-                let part = |bits| curve.success(from_db(db), Stretch { bits, of: 800.0 });
+                let part = |bits| curve.success(from_db(db), FramePart { bits, of: 800.0 });
                 assert!((part(100.0) * part(700.0) - whole).abs() < 1e-12, "{curve:?} at {db} dB");
             }
         }

@@ -7,13 +7,13 @@
 //! if it exceeds the sum of all else by the capture threshold. Each part of a frame between two
 //! changes of the interference has its own success probability.
 
+use super::curve_cache::CachedCurve;
 use super::fading::{Fading, Gilbert};
-use super::medium::{Arrival, Hearing, Medium, RadioError, check};
+use super::medium::{Arrival, Medium, RadioError, ReceiverState, check};
 use super::neighbours::{Neighbours, RadioLink, Station};
 use super::position::Position;
 use super::power::{Power, from_db, to_db};
-use super::reception::{ReceptionCurve, Stretch};
-use super::remembered::RememberedCurve;
+use super::reception::{FramePart, ReceptionCurve};
 use crate::rng::{Entity, Purpose, Stream, Streams};
 use crate::{Instant, NodeId};
 
@@ -109,7 +109,7 @@ pub(crate) struct SinrMedium {
     cca: Power,
     synchronisation: f64,
     capture: Option<f64>,
-    curve: RememberedCurve,
+    curve: CachedCurve,
     fading: Option<Fading>,
 }
 
@@ -139,7 +139,7 @@ impl SinrMedium {
         let neighbours = Neighbours::of_stations(heard);
         let fading = config.fading.map(|gilbert| Fading::new(gilbert, neighbours.len()));
         Ok(Self {
-            curve: RememberedCurve::new(config.curve, neighbours.len()),
+            curve: CachedCurve::new(config.curve, neighbours.len()),
             neighbours,
             noise: Power::from_dbm(config.noise_dbm),
             cca: Power::from_dbm(config.cca_threshold_dbm),
@@ -165,20 +165,20 @@ impl Medium for SinrMedium {
         reached.extend(self.neighbours.decodable(from));
     }
 
-    fn arrive(&self, link: RadioLink, ear: Hearing) -> Arrival {
-        if !ear.listening {
+    fn arrive(&self, link: RadioLink, receiver: ReceiverState) -> Arrival {
+        if !receiver.listening {
             return Arrival::Noise;
         }
-        let threshold = match ear.receiving {
+        let threshold = match receiver.receiving {
             None => Some(self.synchronisation),
             Some(_) => self.capture,
         };
-        let ratio = link.power.ratio(ear.level.plus(self.noise));
+        let ratio = link.power.ratio(receiver.level.plus(self.noise));
         if threshold.is_some_and(|threshold| ratio > threshold) { Arrival::Receive } else { Arrival::Noise }
     }
 
-    fn survives(&self, signal: Power, interference: Power, stretch: Stretch) -> f64 {
-        self.curve.success(signal, interference.plus(self.noise), stretch)
+    fn survives(&self, signal: Power, interference: Power, part: FramePart) -> f64 {
+        self.curve.success(signal, interference.plus(self.noise), part)
     }
 
     fn passes(&mut self, number: u32, now: Instant, stream: &mut Stream) -> f64 {

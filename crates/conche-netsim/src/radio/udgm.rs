@@ -6,11 +6,11 @@
 //! Divergence: clear channel assessment has its own distance; in Cooja it depends on a signal
 //! strength that falls linearly to −95 dBm at the transmission range.
 
-use super::medium::{Arrival, Hearing, Medium, RadioError, check};
+use super::medium::{Arrival, Medium, RadioError, ReceiverState, check};
 use super::neighbours::{Neighbours, RadioLink, Station};
 use super::position::Position;
 use super::power::Power;
-use super::reception::Stretch;
+use super::reception::FramePart;
 use crate::Instant;
 use crate::rng::Stream;
 
@@ -50,7 +50,7 @@ pub(crate) struct UdgmMedium {
 /// only with 2³² of them, but each station contributes at most one.
 const CARRIER: Power = Power::units(1 << 32);
 /// A signal that only interferes.
-const DISTURBANCE: Power = Power::units(1);
+const INTERFERENCE: Power = Power::units(1);
 
 impl UdgmMedium {
     pub(super) fn new(config: &Udgm, positions: &[Position]) -> Result<Self, RadioError> {
@@ -67,7 +67,7 @@ impl UdgmMedium {
             if distance > config.interference_range_m && !carrier {
                 return None;
             }
-            let power = if carrier { CARRIER } else { DISTURBANCE };
+            let power = if carrier { CARRIER } else { INTERFERENCE };
             Some(RadioLink { to, decodable: distance <= config.transmission_range_m, power })
         });
         let stations = (0..).take(positions.len());
@@ -89,11 +89,11 @@ impl Medium for UdgmMedium {
         reached.extend(self.neighbours.decodable(from));
     }
 
-    fn arrive(&self, _: RadioLink, ear: Hearing) -> Arrival {
-        if ear.listening && ear.level == Power::ZERO { Arrival::Receive } else { Arrival::Noise }
+    fn arrive(&self, _: RadioLink, receiver: ReceiverState) -> Arrival {
+        if receiver.listening && receiver.level == Power::ZERO { Arrival::Receive } else { Arrival::Noise }
     }
 
-    fn survives(&self, _: Power, interference: Power, _: Stretch) -> f64 {
+    fn survives(&self, _: Power, interference: Power, _: FramePart) -> f64 {
         if interference == Power::ZERO { 1.0 } else { 0.0 }
     }
 

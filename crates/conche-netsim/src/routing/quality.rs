@@ -4,13 +4,13 @@
 use thiserror::Error;
 
 use crate::NodeId;
-use crate::radio::{Places, Station};
+use crate::radio::{Station, StationMap};
 
 /// Packet reception ratios from each station to each other one, without interference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkQuality {
     nodes: Vec<NodeId>,
-    places: Places,
+    station_map: StationMap,
     /// For each sender the stations that receive any of its frames, in the order of the nodes.
     ratios: Vec<Vec<(Station, f64)>>,
 }
@@ -56,8 +56,8 @@ impl LinkQuality {
 
     /// Creates ratios from lists of the receivers of each sender, in the order of `nodes`.
     pub(crate) fn of_neighbours(nodes: Vec<NodeId>, ratios: Vec<Vec<(Station, f64)>>) -> Self {
-        let places = Places::new(nodes.iter().copied());
-        Self { nodes, places, ratios }
+        let station_map = StationMap::new(nodes.iter().copied());
+        Self { nodes, station_map, ratios }
     }
 
     /// Returns the nodes of the stations, in the order of rows and columns.
@@ -77,7 +77,7 @@ impl LinkQuality {
     }
 
     pub(super) fn position(&self, node: NodeId) -> Option<Station> {
-        self.places.of(node)
+        self.station_map.of(node)
     }
 
     pub(super) fn between(&self, from: Station, to: Station) -> f64 {

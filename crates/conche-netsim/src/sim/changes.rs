@@ -18,7 +18,7 @@ pub enum ChangeError {
     #[error("{0} is not a link of this topology")]
     NoSuchLink(LinkId),
     /// The link was not declared as changing before the run, or is a hop of a radio network.
-    #[error("{0} cannot change: only a link can that was named to Topology::changing before the run")]
+    #[error("{0} cannot change: call Topology::allow_changes before the run")]
     Fixed(LinkId),
     /// The new configuration is invalid.
     #[error(transparent)]
@@ -56,7 +56,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// let mut net = Topology::new();
     /// let (a, b) = (net.node("a"), net.node("b"));
     /// let link = net.link("a-b", a, b, LinkConfig { rate: Some(BitRate::kbit(60)), ..LinkConfig::default() });
-    /// net.changing(link);
+    /// net.allow_changes(link);
     ///
     /// let mut sim = Simulation::new(&net, 1, ())?;
     /// sim.attach(a, Idle)?;

@@ -22,7 +22,7 @@ use std::time::Duration;
 use conche_pcapng::{CaptureFile, Direction, Interface, UdpDatagram};
 
 use super::{DropReason, Observer};
-use crate::packet::{Copied, Packet};
+use crate::packet::{Packet, Transmission};
 use crate::wired::Topology;
 use crate::{Instant, LinkId, NodeId};
 
@@ -106,13 +106,13 @@ impl<W: Write> PcapNg<W> {
     fn describe(&mut self, packet: &Packet) -> String {
         let meta = &packet.meta;
         let mut text = format!("packet {}", meta.id.as_u64());
-        if let Some(copy) = meta.copy {
-            text += &format!(": {}", self.name_copy(copy));
+        if let Some(transmission) = meta.transmission {
+            text += &format!(": {}", self.describe_transmission(transmission));
         }
         if let Some(cause) = meta.cause {
             text += &format!(": answers packet {}", cause.packet.as_u64());
-            if let Some(copy) = cause.copy {
-                text += &format!(", {}", self.name_copy(copy));
+            if let Some(transmission) = cause.transmission {
+                text += &format!(", {}", self.describe_transmission(transmission));
             }
         }
         if meta.duplicate {
@@ -121,9 +121,9 @@ impl<W: Write> PcapNg<W> {
         text
     }
 
-    fn name_copy(&mut self, copy: Copied) -> String {
-        let (node, exchange) = (&self.nodes[copy.node.index()], self.exchanges.number(copy));
-        match copy.attempt {
+    fn describe_transmission(&mut self, transmission: Transmission) -> String {
+        let (node, exchange) = (&self.nodes[transmission.node.index()], self.exchanges.number(transmission));
+        match transmission.attempt {
             0 => format!("{node} exchange {exchange}, original transmission"),
             n => format!("{node} exchange {exchange}, retransmission {n}"),
         }
@@ -210,9 +210,9 @@ struct Exchanges {
 }
 
 impl Exchanges {
-    fn number(&mut self, copy: Copied) -> u64 {
-        *self.numbers.entry((copy.node, copy.exchange)).or_insert_with(|| {
-            let last = self.last.entry(copy.node).or_default();
+    fn number(&mut self, transmission: Transmission) -> u64 {
+        *self.numbers.entry((transmission.node, transmission.exchange)).or_insert_with(|| {
+            let last = self.last.entry(transmission.node).or_default();
             *last += 1;
             *last
         })
@@ -234,11 +234,12 @@ mod tests {
     #[test]
     fn exchanges_are_numbered_for_each_node() {
         let mut exchanges = Exchanges::default();
-        let copy = |node, exchange, attempt| Copied { node: NodeId(node), exchange, attempt };
-        let numbers: Vec<u64> = [copy(1, 70, 0), copy(2, 70, 0), copy(1, 70, 1), copy(1, 9, 0)]
-            .into_iter()
-            .map(|copy| exchanges.number(copy))
-            .collect();
+        let transmission = |node, exchange, attempt| Transmission { node: NodeId(node), exchange, attempt };
+        let numbers: Vec<u64> =
+            [transmission(1, 70, 0), transmission(2, 70, 0), transmission(1, 70, 1), transmission(1, 9, 0)]
+                .into_iter()
+                .map(|transmission| exchanges.number(transmission))
+                .collect();
         assert_eq!(numbers, [1, 1, 1, 2]);
     }
 

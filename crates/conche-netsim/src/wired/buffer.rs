@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 
 use super::aqm::{AnyAqm, Found};
-use super::link::{Fate, Line, LinkConfig};
-use super::opportunities::{LinkTrace, OPPORTUNITY_BYTES, Opportunities};
+use super::link::{FrameOutcome, Line, LinkConfig};
+use super::link_trace::{LinkTrace, OPPORTUNITY_BYTES, Opportunities};
 use crate::packet::PacketRef;
 use crate::rng::Stream;
 use crate::{BitRate, Instant};
@@ -45,13 +45,13 @@ impl Fifo {
 
 /// An action of the link for the network to carry out.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Done {
+pub(super) enum LinkAction {
     /// The packet did not fit into the queue.
     Refused(PacketRef),
     /// Active queue management dropped the packet.
     DroppedEarly(PacketRef),
     /// The packet left the queue, and is lost on the wire or arrives.
-    Left(PacketRef, Fate),
+    Left(PacketRef, FrameOutcome),
     /// The packet was dropped because the link went down.
     Interrupted(PacketRef),
     /// Resume the link at this time, with this number.
@@ -106,96 +106,96 @@ impl Buffer {
     }
 
     /// Changes the configuration. The frame in transmission keeps its departure time.
-    pub(super) fn change(&mut self, config: LinkConfig, now: Instant, done: &mut Vec<Done>) {
+    pub(super) fn change(&mut self, config: LinkConfig, now: Instant, actions: &mut Vec<LinkAction>) {
         let managed = self.line.config.aqm;
         self.line.change(config);
         if managed != config.aqm {
             let rate = mean_rate(&self.line, self.trace.as_ref());
             self.aqm = AnyAqm::new(config.aqm, rate, self.management.clone());
         }
-        self.go_on(now, done);
+        self.go_on(now, actions);
     }
 
     /// Takes a packet with this many bytes of UDP payload.
-    pub(super) fn offer(&mut self, now: Instant, packet: PacketRef, payload_bytes: u32, done: &mut Vec<Done>) {
+    pub(super) fn offer(&mut self, now: Instant, packet: PacketRef, payload_bytes: u32, actions: &mut Vec<LinkAction>) {
         let frame = Frame { packet, bytes: self.line.frame_bytes(payload_bytes), since: now };
         let in_service = self.served.map(|served| served.frame.bytes);
         let frames = self.waiting.frames.len();
         if !self.line.config.queue.has_room(frames as u64, self.waiting.bytes, in_service, frame.bytes) {
             self.aqm.overflowed();
-            return done.push(Done::Refused(packet));
+            return actions.push(LinkAction::Refused(packet));
         }
         let found = Found { frames, bytes: self.waiting.bytes, idle: frames == 0 && in_service.is_none() };
         if !self.aqm.admits(now, found) {
-            return done.push(Done::DroppedEarly(packet));
+            return actions.push(LinkAction::DroppedEarly(packet));
         }
         if let (Some(trace), true) = (&mut self.trace, found.idle) {
             // Opportunities up to and including this instant passed unused.
             trace.pass(now);
         }
         self.waiting.push(frame);
-        self.go_on(now, done);
+        self.go_on(now, actions);
     }
 
     /// Handles the resume event with this number.
-    pub(super) fn resume(&mut self, now: Instant, number: u32, done: &mut Vec<Done>) {
+    pub(super) fn resume(&mut self, now: Instant, number: u32, actions: &mut Vec<LinkAction>) {
         if self.resumption != Some(number) {
             return;
         }
         self.resumption = None;
         if let Some(trace) = &mut self.trace {
             trace.take();
-            self.use_opportunity(now, done);
+            self.use_opportunity(now, actions);
         } else if let Some(Served { frame, .. }) = self.served.take() {
-            done.push(Done::Left(frame.packet, self.line.leave(now)));
+            actions.push(LinkAction::Left(frame.packet, self.line.leave(now)));
         }
         if self.waiting.frames.is_empty() && self.served.is_none() {
             self.aqm.idle(now);
         }
-        self.go_on(now, done);
+        self.go_on(now, actions);
     }
 
     /// Drops all frames that wait or are in transmission.
-    pub(super) fn interrupt(&mut self, now: Instant, done: &mut Vec<Done>) {
+    pub(super) fn interrupt(&mut self, now: Instant, actions: &mut Vec<LinkAction>) {
         self.resumption = None;
-        done.extend(self.served.take().map(|served| Done::Interrupted(served.frame.packet)));
+        actions.extend(self.served.take().map(|served| LinkAction::Interrupted(served.frame.packet)));
         while let Some(frame) = self.waiting.pop() {
-            done.push(Done::Interrupted(frame.packet));
+            actions.push(LinkAction::Interrupted(frame.packet));
         }
         self.aqm.idle(now);
     }
 
     /// Starts the next transmission if possible.
-    fn go_on(&mut self, now: Instant, done: &mut Vec<Done>) {
+    fn go_on(&mut self, now: Instant, actions: &mut Vec<LinkAction>) {
         if self.resumption.is_some() {
             return;
         }
         if let Some(trace) = &self.trace {
             let at = trace.next();
             if self.served.is_some() || !self.waiting.frames.is_empty() {
-                self.resume_at(at, done);
+                self.resume_at(at, actions);
             }
             return;
         }
-        while let Some(frame) = Self::next(&mut self.aqm, &mut self.waiting, now, done) {
+        while let Some(frame) = Self::next(&mut self.aqm, &mut self.waiting, now, actions) {
             let Some(rate) = self.line.config.rate else {
-                done.push(Done::Left(frame.packet, self.line.leave(now)));
+                actions.push(LinkAction::Left(frame.packet, self.line.leave(now)));
                 continue;
             };
             let nanos = self.line.service_nanos(rate, frame.bytes);
             self.served = Some(Served { frame, left: 0 });
-            return self.resume_at(Instant::from_nanos(now.as_nanos().saturating_add(nanos)), done);
+            return self.resume_at(Instant::from_nanos(now.as_nanos().saturating_add(nanos)), actions);
         }
     }
 
     /// Sends the bytes of an opportunity. A frame that arrives at its very instant is too late.
-    fn use_opportunity(&mut self, now: Instant, done: &mut Vec<Done>) {
+    fn use_opportunity(&mut self, now: Instant, actions: &mut Vec<LinkAction>) {
         let mut bytes = OPPORTUNITY_BYTES;
         while bytes > 0 {
             let served = self.served.take();
             let next = served.or_else(|| {
                 self.waiting.frames.front().filter(|first| first.since < now)?;
-                let frame = Self::next(&mut self.aqm, &mut self.waiting, now, done)?;
+                let frame = Self::next(&mut self.aqm, &mut self.waiting, now, actions)?;
                 Some(Served { frame, left: frame.bytes })
             });
             let Some(mut served) = next else { return };
@@ -205,19 +205,19 @@ impl Buffer {
             if served.left > 0 {
                 self.served = Some(served);
             } else {
-                done.push(Done::Left(served.frame.packet, self.line.leave(now)));
+                actions.push(LinkAction::Left(served.frame.packet, self.line.leave(now)));
             }
         }
     }
 
-    fn next(aqm: &mut AnyAqm, waiting: &mut Fifo, now: Instant, done: &mut Vec<Done>) -> Option<Frame> {
-        aqm.next(now, waiting, |frame| done.push(Done::DroppedEarly(frame.packet)))
+    fn next(aqm: &mut AnyAqm, waiting: &mut Fifo, now: Instant, actions: &mut Vec<LinkAction>) -> Option<Frame> {
+        aqm.next(now, waiting, |frame| actions.push(LinkAction::DroppedEarly(frame.packet)))
     }
 
-    fn resume_at(&mut self, at: Instant, done: &mut Vec<Done>) {
+    fn resume_at(&mut self, at: Instant, actions: &mut Vec<LinkAction>) {
         self.resumptions = self.resumptions.wrapping_add(1);
         self.resumption = Some(self.resumptions);
-        done.push(Done::Resumes(at, self.resumptions));
+        actions.push(LinkAction::Resumes(at, self.resumptions));
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::aqm::Aqm;
 use super::buffer::Buffer;
 use super::delay::{DelayLine, Distribution, Jitter};
+use super::link_trace::LinkTrace;
 use super::loss::{Loss, LossProcess};
-use super::opportunities::LinkTrace;
 use super::queue::{Backlog, DropTail};
 use super::service::{Service, Stalls};
 use crate::mac::Hop;
@@ -119,7 +119,7 @@ pub(super) struct Line {
 
 /// The outcome of a frame.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Fate {
+pub(super) enum FrameOutcome {
     /// The queue is full.
     Refused,
     /// Lost on the wire, having left the queue at this time.
@@ -210,7 +210,11 @@ impl Line {
     }
 
     /// Returns the outcome of a frame that leaves the queue at this time.
-    pub(super) fn leave(&mut self, departure: Instant) -> Fate {
-        if self.loss.next_is_lost() { Fate::Lost(departure) } else { Fate::Arrives(self.delay.arrival(departure)) }
+    pub(super) fn leave(&mut self, departure: Instant) -> FrameOutcome {
+        if self.loss.next_is_lost() {
+            FrameOutcome::Lost(departure)
+        } else {
+            FrameOutcome::Arrives(self.delay.arrival(departure))
+        }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::hint::black_box;
 
-use super::buffer::Done;
-use super::link::{Fate, Kind, Link, LinkConfig};
+use super::buffer::LinkAction;
+use super::link::{FrameOutcome, Kind, Link, LinkConfig};
 use super::topology::check_wire;
 use crate::mac::Hop;
 use crate::packet::{PacketRef, Packets};
@@ -24,7 +24,7 @@ pub(crate) struct Network {
     pub(crate) duplicated: u64,
     cut_off: BTreeSet<NodeId>,
     /// Pending actions of a link. Empty between calls.
-    done: Vec<Done>,
+    actions: Vec<LinkAction>,
 }
 
 /// The next hops of a node.
@@ -62,7 +62,7 @@ pub(crate) struct Surroundings<'a, O: ?Sized = dyn Observer + 'a> {
 
 impl Network {
     pub(super) fn new(links: Vec<Link>, routes: Vec<Route>) -> Self {
-        Self { links, routes, dropped: 0, duplicated: 0, cut_off: BTreeSet::new(), done: Vec::new() }
+        Self { links, routes, dropped: 0, duplicated: 0, cut_off: BTreeSet::new(), actions: Vec::new() }
     }
 
     /// Forwards a packet from the node `at` until it reaches its destination, a wire or a radio
@@ -73,7 +73,7 @@ impl Network {
         packet: PacketRef,
         at: NodeId,
     ) -> Forwarded {
-        let (to, mut at) = (around.packets.way(packet).to, at);
+        let (to, mut at) = (around.packets.forwarding(packet).to, at);
         loop {
             if !self.cut_off.is_empty() && self.cut_off.contains(&at) {
                 self.drop(around, packet, DropReason::NodeDown(at));
@@ -86,7 +86,7 @@ impl Network {
                 self.drop(around, packet, DropReason::NoRoute(at));
                 return Forwarded::Taken;
             };
-            let hops = &mut around.packets.way(packet).hops;
+            let hops = &mut around.packets.forwarding(packet).hops;
             *hops += 1;
             if *hops > HOP_LIMIT {
                 self.drop(around, packet, DropReason::HopLimit(at));
@@ -124,7 +124,7 @@ impl Network {
     }
 
     /// Prefetches the state for the next packet from this node.
-    pub(crate) fn glance(&self, node: NodeId) {
+    pub(crate) fn prefetch(&self, node: NodeId) {
         if let Route::Always(id) = self.routes[node.index()] {
             black_box(self.links[id.index()].up);
         }
@@ -147,7 +147,7 @@ impl Network {
         let link = self.links.get_mut(id.index()).ok_or(ChangeError::NoSuchLink(id))?;
         let Kind::Buffer(buffer) = &mut link.kind else { return Err(ChangeError::Fixed(id)) };
         check_wire(&id.to_string(), &config)?;
-        buffer.change(config, around.scheduler.now(), &mut self.done);
+        buffer.change(config, around.scheduler.now(), &mut self.actions);
         self.settle(around, id);
         Ok(())
     }
@@ -162,7 +162,7 @@ impl Network {
         match &mut link.kind {
             // The departures of its waiting frames are already scheduled.
             Kind::Wire(_) => return Err(ChangeError::Fixed(id)),
-            Kind::Buffer(buffer) if !up => buffer.interrupt(around.scheduler.now(), &mut self.done),
+            Kind::Buffer(buffer) if !up => buffer.interrupt(around.scheduler.now(), &mut self.actions),
             Kind::Buffer(_) | Kind::Transparent | Kind::Hop(_) => {}
         }
         link.up = up;
@@ -208,20 +208,20 @@ impl Network {
 
     fn offer<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, id: LinkId) {
         let now = around.scheduler.now();
-        let payload_bytes = around.packets.way(packet).payload_bytes;
+        let payload_bytes = around.packets.forwarding(packet).payload_bytes;
         match &mut self.links[id.index()].kind {
             Kind::Wire(wire) => {
-                let fate = match wire.accept(now, payload_bytes) {
-                    None => Fate::Refused,
+                let outcome = match wire.accept(now, payload_bytes) {
+                    None => FrameOutcome::Refused,
                     Some(departure) => {
                         around.observer.on_queued(now, id, departure);
                         wire.line().leave(departure)
                     }
                 };
-                self.follow(around, packet, id, fate);
+                self.follow(around, packet, id, outcome);
             }
             Kind::Buffer(buffer) => {
-                buffer.offer(now, packet, payload_bytes, &mut self.done);
+                buffer.offer(now, packet, payload_bytes, &mut self.actions);
                 self.settle(around, id);
             }
             Kind::Transparent | Kind::Hop(_) => unreachable!("packets are offered to wires only"),
@@ -233,31 +233,37 @@ impl Network {
     pub(crate) fn resume<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, link: LinkId, number: u32) {
         let now = around.scheduler.now();
         if let Kind::Buffer(buffer) = &mut self.links[link.index()].kind {
-            buffer.resume(now, number, &mut self.done);
+            buffer.resume(now, number, &mut self.actions);
             self.settle(around, link);
         }
     }
 
     /// Carries out the pending actions of a link.
     fn settle<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, link: LinkId) {
-        let mut all = std::mem::take(&mut self.done);
-        for done in all.drain(..) {
-            match done {
-                Done::Refused(packet) => self.drop(around, packet, DropReason::QueueFull(link)),
-                Done::Interrupted(packet) => self.drop(around, packet, DropReason::LinkDown(link)),
-                Done::DroppedEarly(packet) => self.drop(around, packet, DropReason::DroppedEarly(link)),
-                Done::Left(packet, fate) => self.follow(around, packet, link, fate),
-                Done::Resumes(at, number) => around.scheduler.schedule(at, Event::Resume { link, number }),
+        let mut all = std::mem::take(&mut self.actions);
+        for action in all.drain(..) {
+            match action {
+                LinkAction::Refused(packet) => self.drop(around, packet, DropReason::QueueFull(link)),
+                LinkAction::Interrupted(packet) => self.drop(around, packet, DropReason::LinkDown(link)),
+                LinkAction::DroppedEarly(packet) => self.drop(around, packet, DropReason::DroppedEarly(link)),
+                LinkAction::Left(packet, outcome) => self.follow(around, packet, link, outcome),
+                LinkAction::Resumes(at, number) => around.scheduler.schedule(at, Event::Resume { link, number }),
             }
         }
-        self.done = all;
+        self.actions = all;
     }
 
-    fn follow<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, id: LinkId, fate: Fate) {
-        match fate {
-            Fate::Refused => self.drop(around, packet, DropReason::QueueFull(id)),
-            Fate::Lost(at) => around.scheduler.schedule(at, Event::Lose { packet, link: id }),
-            Fate::Arrives(at) => {
+    fn follow<O: Observer>(
+        &mut self,
+        around: &mut Surroundings<'_, O>,
+        packet: PacketRef,
+        id: LinkId,
+        outcome: FrameOutcome,
+    ) {
+        match outcome {
+            FrameOutcome::Refused => self.drop(around, packet, DropReason::QueueFull(id)),
+            FrameOutcome::Lost(at) => around.scheduler.schedule(at, Event::Lose { packet, link: id }),
+            FrameOutcome::Arrives(at) => {
                 let to = self.links[id.index()].to;
                 around.scheduler.schedule(at, Event::arrive(packet, to));
             }

@@ -11,10 +11,10 @@ use thiserror::Error;
 use super::aqm::Aqm;
 use super::delay::Distribution;
 use super::link::{Equipment, Link, LinkConfig};
+use super::link_trace::LinkTrace;
 use super::network::{Network, Route};
-use super::opportunities::LinkTrace;
 use crate::mac::{Hop, RadioConfig, RadioNetwork};
-use crate::radio::{Layout, Places, Position, RadioError};
+use crate::radio::{Layout, Position, RadioError, StationMap};
 use crate::rng::Streams;
 use crate::routing::LinkQuality;
 use crate::{LinkId, NodeId, RadioId};
@@ -153,7 +153,7 @@ impl Topology {
     /// [`Simulation::change_link`](crate::Simulation::change_link) or
     /// [`Simulation::set_link_up`](crate::Simulation::set_link_up). Each of its frames then costs
     /// one more event.
-    pub fn changing(&mut self, link: LinkId) {
+    pub fn allow_changes(&mut self, link: LinkId) {
         self.equipment.entry(link).or_default().changing = true;
     }
 
@@ -256,7 +256,7 @@ impl Topology {
             self.check_route(*route)?;
             routes[route.at.index()].set(route.to, route.via);
         }
-        let places: Vec<Places> = self.radios.iter().map(Layout::places).collect();
+        let station_maps: Vec<StationMap> = self.radios.iter().map(Layout::station_map).collect();
         let link = |(id, edge): (u32, &Edge)| {
             Ok(match &edge.kind {
                 EdgeKind::Wire(config) => {
@@ -264,7 +264,7 @@ impl Topology {
                     let config = config.as_deref().copied().unwrap_or_default();
                     Link::new(LinkId(id), edge.to, config, equipment, streams)
                 }
-                EdgeKind::Hop(radio) => Link::hop(edge.to, self.hop_of(edge, *radio, &places)?),
+                EdgeKind::Hop(radio) => Link::hop(edge.to, self.hop_of(edge, *radio, &station_maps)?),
             })
         };
         let links = (0..).zip(&self.links).map(link).collect::<Result<_, TopologyError>>()?;
@@ -287,10 +287,10 @@ impl Topology {
         (0..).zip(&self.radios).map(build).collect()
     }
 
-    fn hop_of(&self, edge: &Edge, radio: RadioId, places: &[Places]) -> Result<Hop, TopologyError> {
+    fn hop_of(&self, edge: &Edge, radio: RadioId, station_maps: &[StationMap]) -> Result<Hop, TopologyError> {
         let layout = self.radios.get(radio.index()).ok_or_else(|| TopologyError::Unknown(radio.to_string()))?;
         let station = |node| {
-            places[radio.index()].of(node).ok_or_else(|| TopologyError::Radio {
+            station_maps[radio.index()].of(node).ok_or_else(|| TopologyError::Radio {
                 radio: layout.name.clone(),
                 error: RadioError::NotPlaced { link: edge.name.clone(), node: self.nodes[node.index()].clone() },
             })

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use conche_netsim::packet::{Copied, Packet};
+use conche_netsim::packet::{Packet, Transmission};
 use conche_netsim::trace::Observer;
 use conche_netsim::wired::{LinkConfig, Loss, Topology};
 use conche_netsim::{Instant, PacketId, Simulation};
@@ -19,26 +19,26 @@ use crate::roles::{Role, attach, papers_config};
 /// The progress of each transmission of a request.
 #[derive(Default)]
 struct Copies {
-    sent: HashMap<Copied, PacketId>,
-    requests: HashMap<Copied, Instant>,
-    responses: HashMap<Copied, Instant>,
+    sent: HashMap<Transmission, PacketId>,
+    requests: HashMap<Transmission, Instant>,
+    responses: HashMap<Transmission, Instant>,
 }
 
 impl Observer for Copies {
     fn on_sent(&mut self, _: Instant, packet: &Packet) {
-        if let Some(copy) = packet.meta.copy {
-            assert_eq!(self.sent.insert(copy, packet.meta.id), None, "each copy leaves once");
+        if let Some(transmission) = packet.meta.transmission {
+            assert_eq!(self.sent.insert(transmission, packet.meta.id), None, "each transmission leaves once");
         }
     }
 
     fn on_delivered(&mut self, now: Instant, packet: &Packet) {
-        if let Some(copy) = packet.meta.copy {
-            self.requests.insert(copy, now);
+        if let Some(transmission) = packet.meta.transmission {
+            self.requests.insert(transmission, now);
         }
         if let Some(cause) = packet.meta.cause {
-            let copy = cause.copy.expect("every answer here is to a request");
-            assert_eq!(self.sent.get(&copy), Some(&cause.packet));
-            self.responses.insert(copy, now);
+            let transmission = cause.transmission.expect("every answer here is to a request");
+            assert_eq!(self.sent.get(&transmission), Some(&cause.packet));
+            self.responses.insert(transmission, now);
         }
     }
 }
@@ -59,11 +59,11 @@ fn run(loss: Loss) -> Copies {
 fn each_copy_of_a_request_finds_its_own_response() {
     let copies = run(Loss::None);
     assert!(copies.sent.len() >= 100, "each request was sent at least twice");
-    for copy in copies.sent.keys() {
-        let back = copies.responses[copy] - copies.requests[copy];
+    for transmission in copies.sent.keys() {
+        let back = copies.responses[transmission] - copies.requests[transmission];
         // Only the original waits for the application; retransmissions get its cached response.
-        let processing = if copy.attempt == 0 { Duration::from_millis(2) } else { Duration::ZERO };
-        assert_eq!(back, Duration::from_secs(4) + processing, "{copy:?}");
+        let processing = if transmission.attempt == 0 { Duration::from_millis(2) } else { Duration::ZERO };
+        assert_eq!(back, Duration::from_secs(4) + processing, "{transmission:?}");
     }
 }
 
@@ -72,5 +72,5 @@ fn what_is_lost_has_no_response() {
     let copies = run(Loss::Bernoulli(0.3));
     assert!(copies.requests.len() < copies.sent.len());
     assert!(copies.responses.len() < copies.requests.len());
-    assert!(copies.responses.keys().all(|copy| copies.requests.contains_key(copy)));
+    assert!(copies.responses.keys().all(|transmission| copies.requests.contains_key(transmission)));
 }

@@ -46,7 +46,7 @@ fn run(config: LinkConfig, changing: bool, interval: Duration) -> Run {
     let (source, sink) = (net.node("source"), net.node("sink"));
     let link = net.link("link", source, sink, config);
     if changing {
-        net.changing(link);
+        net.allow_changes(link);
     }
     let mut sim = Simulation::new(&net, 5, Drops::default()).expect("a valid topology");
     let interval = Interval::Constant(interval);

@@ -190,7 +190,7 @@ proptest! {
         changes in changes(), seed: u64,
     ) {
         let mut net = network(middle, access);
-        net.topology.changing(net.middle);
+        net.topology.allow_changes(net.middle);
         if traced {
             let mut time_ms = 1;
             let lines: Vec<String> = trace.iter().map(|gap| { time_ms += gap; time_ms.to_string() }).collect();

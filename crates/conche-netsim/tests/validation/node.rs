@@ -149,10 +149,14 @@ fn a_separate_response_answers_the_request_that_was_stated() {
     assert_eq!(ended, Ended::Idle);
 
     let [request, ack, response, final_ack] = sent[..] else { panic!("{sent:?}") };
-    assert_eq!((request.cause, request.copy.map(|copy| copy.attempt)), (None, Some(0)));
-    assert_eq!((ack.cause, ack.copy), (Some(request.as_cause()), None));
+    assert_eq!((request.cause, request.transmission.map(|transmission| transmission.attempt)), (None, Some(0)));
+    assert_eq!((ack.cause, ack.transmission), (Some(request.as_cause()), None));
     assert_eq!(response.cause, Some(request.as_cause()));
-    assert_eq!(response.copy.map(|copy| copy.node), Some(response.from), "it is an exchange of the server");
+    assert_eq!(
+        response.transmission.map(|transmission| transmission.node),
+        Some(response.from),
+        "it is an exchange of the server"
+    );
     assert_eq!(final_ack.cause.map(|cause| cause.packet), Some(response.id));
 }
 
@@ -165,8 +169,9 @@ fn all_copies_of_a_separate_response_answer_the_same_request() {
         Script::Separate(Duration::from_secs(1)),
     );
     let (request, server) = (sent[0], sent[0].to);
-    let responses: Vec<_> = sent.iter().filter(|meta| meta.copy.is_some_and(|copy| copy.node == server)).collect();
-    assert_eq!(responses.iter().map(|meta| meta.copy.expect("filtered").attempt).collect::<Vec<_>>(), [0, 1]);
+    let responses: Vec<_> =
+        sent.iter().filter(|meta| meta.transmission.is_some_and(|transmission| transmission.node == server)).collect();
+    assert_eq!(responses.iter().map(|meta| meta.transmission.expect("filtered").attempt).collect::<Vec<_>>(), [0, 1]);
     assert!(responses.iter().all(|meta| meta.cause == Some(request.as_cause())), "{responses:?}");
 }
 
@@ -185,8 +190,8 @@ fn a_ping_is_an_exchange_and_its_reset_the_answer() {
     assert_eq!(client, ["201 ms: acknowledged"]);
     assert!(server.is_empty());
     let [ping, pong] = sent[..] else { panic!("{sent:?}") };
-    assert!(ping.copy.is_some());
-    assert_eq!((pong.copy, pong.cause), (None, Some(ping.as_cause())));
+    assert!(ping.transmission.is_some());
+    assert_eq!((pong.transmission, pong.cause), (None, Some(ping.as_cause())));
 }
 
 #[test]
@@ -200,9 +205,11 @@ fn retransmissions_are_numbered_copies_of_one_exchange() {
     sim.attach(client, host.expect("defaults are valid")).expect("a node");
     sim.run();
     let (hosts, sent) = sim.into_parts();
-    let copies: Vec<_> = sent.0.iter().filter_map(|meta| meta.copy).collect();
-    assert_eq!(copies.iter().map(|copy| copy.attempt).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
-    assert!(copies.iter().all(|copy| copy.exchange == copies[0].exchange && copy.node == client));
+    let copies: Vec<_> = sent.0.iter().filter_map(|meta| meta.transmission).collect();
+    assert_eq!(copies.iter().map(|transmission| transmission.attempt).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    assert!(
+        copies.iter().all(|transmission| transmission.exchange == copies[0].exchange && transmission.node == client)
+    );
     let seen = &hosts[0].1.application().seen;
     assert!(seen.len() == 1 && seen[0].ends_with(&format!("{:?}", Failure::TimedOut)), "{seen:?}");
 }

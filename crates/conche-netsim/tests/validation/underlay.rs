@@ -69,7 +69,7 @@ impl Underlay for Door {
         self.is_open
     }
 
-    fn fly(&mut self, _: Instant, to: NodeId) {
+    fn send_flight(&mut self, _: Instant, to: NodeId) {
         self.transmit(to, vec![KNOCK]);
         let flight = Flight { bytes: 1, repeated: self.knocked, least_timeout: Duration::from_secs(1) };
         self.knocked = true;
@@ -80,7 +80,7 @@ impl Underlay for Door {
         self.steps.push_back((Step::Refused(to), Vec::new()));
     }
 
-    fn doubt(&mut self, _: NodeId) {}
+    fn mark_doubtful(&mut self, _: NodeId) {}
 
     fn poll(&mut self, _: Instant, buffer: &mut [u8]) -> Step {
         let Some((step, bytes)) = self.steps.pop_front() else { return Step::Wait(None) };
@@ -165,7 +165,7 @@ fn messages_wait_for_the_way_to_their_peer_and_fail_with_it() {
     let kinds: Vec<u8> = sent.0.iter().map(|(kind, _)| *kind).collect();
     assert_eq!(kinds, *b"?!>>>>");
     let [_, (_, come_in), (_, request), (_, answer), ..] = sent.0[..] else { panic!("{:?}", sent.0) };
-    assert_eq!((come_in.copy, come_in.cause), (None, None), "it is of no message");
-    assert_eq!(request.copy.map(|copy| copy.attempt), Some(0));
+    assert_eq!((come_in.transmission, come_in.cause), (None, None), "it is of no message");
+    assert_eq!(request.transmission.map(|copy| copy.attempt), Some(0));
     assert_eq!(answer.cause, Some(request.as_cause()));
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::mac::access::Outcome;
 use crate::mac::attempt::{Reply, Step};
-use crate::mac::network::{RadioNetwork, What};
+use crate::mac::network::{EventKind, RadioNetwork};
 use crate::packet::PacketRef;
 use crate::radio::phy::airtime;
 use crate::radio::{BROADCAST, Station};
@@ -41,7 +41,7 @@ impl RadioNetwork {
         if self.stations[usize::from(at)].reply != Reply::None {
             return self.end(around, at, Outcome::Busy);
         }
-        self.air.deafen(at, Instant::FAR_FUTURE);
+        self.air.receiver_off_until(at, Instant::FAR_FUTURE);
         match self.mac.attempt.tx_turnaround {
             Duration::ZERO => self.send_frame(around, at),
             turnaround => self.wait(around, at, Step::Switching, turnaround),
@@ -54,9 +54,9 @@ impl RadioNetwork {
         let frame = *station.frame();
         let duration = airtime(frame.psdu_octets);
         self.counters.frames += 1;
-        self.air.deafen(at, Instant::FAR_FUTURE);
+        self.air.receiver_off_until(at, Instant::FAR_FUTURE);
         self.air.begin(at, around.scheduler.now(), duration, |station| station == frame.to || frame.to == BROADCAST);
-        self.schedule(around, around.scheduler.now() + duration, at, What::FrameEnd);
+        self.schedule(around, around.scheduler.now() + duration, at, EventKind::FrameEnd);
     }
 
     /// Ends the transmission of a frame.
@@ -68,14 +68,14 @@ impl RadioNetwork {
     ) -> Option<(PacketRef, NodeId)> {
         let now = around.scheduler.now();
         let frame = *self.stations[usize::from(at)].frame();
-        self.air.deafen(at, now + self.mac.attempt.rx_turnaround);
+        self.air.receiver_off_until(at, now + self.mac.attempt.rx_turnaround);
         let arrived = self.deliver(around, at, frame);
         match self.mac.attempt.acknowledgment {
             Some(acknowledgment) if frame.to != BROADCAST => {
                 let station = &mut self.stations[usize::from(at)];
                 station.step = Step::AwaitingAck;
                 station.wait = station.wait.wrapping_add(1);
-                let timeout = What::AckTimeout(station.wait);
+                let timeout = EventKind::AckTimeout(station.wait);
                 self.schedule(around, now + acknowledgment.wait, at, timeout);
             }
             _ => self.end(around, at, Outcome::Sent),

@@ -2,12 +2,12 @@
 
 use crate::mac::access::Outcome;
 use crate::mac::attempt::Reply;
-use crate::mac::network::{RadioNetwork, What};
-use crate::mac::queue::{Frame, Load};
+use crate::mac::network::{EventKind, RadioNetwork};
+use crate::mac::queue::{Frame, FrameContents};
 use crate::mac::rdc::Rdc;
 use crate::packet::PacketRef;
 use crate::radio::phy::{ACK_PSDU_OCTETS, airtime};
-use crate::radio::{BROADCAST, Station, Via};
+use crate::radio::{BROADCAST, ReceptionLink, Station};
 use crate::sim::Event;
 use crate::wired::Surroundings;
 use crate::{Instant, NodeId};
@@ -40,7 +40,7 @@ impl RadioNetwork {
         &mut self,
         around: &mut Surroundings<'_>,
         from: Station,
-        via: Via,
+        via: ReceptionLink,
         dsn: u8,
     ) -> Option<(PacketRef, NodeId)> {
         if let Rdc::ContikiMac(config) = self.mac.rdc {
@@ -48,30 +48,31 @@ impl RadioNetwork {
         }
         if let Some(acknowledgment) = self.mac.attempt.acknowledgment {
             self.stations[usize::from(via.station)].reply = Reply::Ack { dsn };
-            self.air.deafen(via.station, Instant::FAR_FUTURE);
-            self.schedule(around, around.scheduler.now() + acknowledgment.turnaround, via.station, What::Ack);
+            self.air.receiver_off_until(via.station, Instant::FAR_FUTURE);
+            self.schedule(around, around.scheduler.now() + acknowledgment.turnaround, via.station, EventKind::Ack);
         }
         if !self.accepts(from, via.station, dsn) {
             return None;
         }
         // The first copy delivers the packet. The sender needs only the frame for retransmissions.
-        let load = std::mem::replace(&mut self.stations[usize::from(from)].frame().load, Load::Nothing);
-        let arrived = match load {
-            Load::Nothing => None,
-            Load::Packet(packet) => Some(packet),
-            Load::Fragment(datagram) => self.datagrams.receive(datagram),
+        let contents =
+            std::mem::replace(&mut self.stations[usize::from(from)].frame().contents, FrameContents::Nothing);
+        let arrived = match contents {
+            FrameContents::Nothing => None,
+            FrameContents::Packet(packet) => Some(packet),
+            FrameContents::Fragment(datagram) => self.datagrams.receive(datagram),
         };
         arrived.and_then(|packet| self.hand_up(around, packet, via))
     }
 
     /// Handles a broadcast at one receiver. The sender keeps the packet for the others.
-    fn receive_copy(&mut self, around: &mut Surroundings<'_>, from: Station, via: Via, frame: Frame) {
+    fn receive_copy(&mut self, around: &mut Surroundings<'_>, from: Station, via: ReceptionLink, frame: Frame) {
         let node = self.stations[usize::from(via.station)].node;
         if self.mac.rdc != Rdc::AlwaysOn {
             self.rest(around, via.station);
         }
         if self.accepts(from, via.station, frame.dsn)
-            && let Load::Packet(packet) = frame.load
+            && let FrameContents::Packet(packet) = frame.contents
         {
             let copy = around.packets.copy_for(packet, node);
             self.copies += 1;
@@ -90,7 +91,12 @@ impl RadioNetwork {
     }
 
     /// Passes a packet from a station's radio to its node, after the time to read it.
-    fn hand_up(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, via: Via) -> Option<(PacketRef, NodeId)> {
+    fn hand_up(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        packet: PacketRef,
+        via: ReceptionLink,
+    ) -> Option<(PacketRef, NodeId)> {
         around.packets.get_mut(packet).snr_db = self.air.snr_db(via);
         let at = self.stations[usize::from(via.station)].node;
         if self.mac.unload.is_zero() {
@@ -108,20 +114,20 @@ impl RadioNetwork {
         self.counters.acknowledgments += 1;
         let waits = |station: Station| self.stations[usize::from(station)].awaits_ack();
         self.air.begin(at, now, duration, waits);
-        self.schedule(around, now + duration, at, What::FrameEnd);
+        self.schedule(around, now + duration, at, EventKind::FrameEnd);
     }
 
     pub(in crate::mac) fn end_ack(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let now = around.scheduler.now();
         let Reply::Ack { dsn } = std::mem::take(&mut self.stations[usize::from(at)].reply) else { return };
         match self.mac.rdc {
-            Rdc::AlwaysOn => self.air.deafen(at, now + self.mac.attempt.rx_turnaround),
+            Rdc::AlwaysOn => self.air.receiver_off_until(at, now + self.mac.attempt.rx_turnaround),
             Rdc::ContikiMac(_) => self.rest(around, at),
         }
         let mut receivers = std::mem::take(&mut self.receivers);
         self.air.finish(at, now, |via| receivers.push(via));
         let another_ends = self.mac.attempt.acknowledgment.is_some_and(|config| config.another_ends_the_wait);
-        for Via { station, .. } in receivers.drain(..) {
+        for ReceptionLink { station, .. } in receivers.drain(..) {
             match self.stations[usize::from(station)].expects(dsn) {
                 Some(true) if self.mac.rdc != Rdc::AlwaysOn => self.acknowledge_strobe(station),
                 Some(true) => self.end(around, station, Outcome::Sent),

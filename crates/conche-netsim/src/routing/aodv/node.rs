@@ -81,11 +81,11 @@ struct Discovery {
 struct Pending {
     at: Instant,
     origin: NodeId,
-    what: What,
+    action: PendingAction,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum PendingAction {
     Forward { destination: NodeId },
     Reply,
 }
@@ -219,26 +219,26 @@ impl Aodv {
         // A pending message takes its contents when it is sent; a reply is sent once for each
         // request.
         let waits = self.pending.iter().any(|pending| pending.origin == origin);
-        let (at, what) = if destination == self.address {
-            (now + self.config.reply_wait, What::Reply)
+        let (at, action) = if destination == self.address {
+            (now + self.config.reply_wait, PendingAction::Reply)
         } else {
             let jitter = stream.below(units::nanos(self.config.forward_jitter) + 1);
-            (now + Duration::from_nanos(jitter), What::Forward { destination })
+            (now + Duration::from_nanos(jitter), PendingAction::Forward { destination })
         };
-        if !waits && (first || what != What::Reply) {
-            self.pending.push(Pending { at, origin, what });
+        if !waits && (first || action != PendingAction::Reply) {
+            self.pending.push(Pending { at, origin, action });
         }
     }
 
-    fn act(&mut self, Pending { origin, what, .. }: Pending) {
+    fn act(&mut self, Pending { origin, action, .. }: Pending) {
         let Some(&(sequence, cost)) = self.seen.get(&origin) else { return };
-        match what {
-            What::Forward { destination } if cost.hops < self.config.net_diameter => {
+        match action {
+            PendingAction::Forward { destination } if cost.hops < self.config.net_diameter => {
                 let message = Message::Request { origin, sequence, destination, cost };
                 self.outbox.push_back(Output::Broadcast(message));
             }
-            What::Forward { .. } => {}
-            What::Reply => {
+            PendingAction::Forward { .. } => {}
+            PendingAction::Reply => {
                 let (destination, sequence) = (self.address, self.next_sequence());
                 let reply = Message::Reply { origin, destination, sequence, cost: Cost::ZERO };
                 let next_hop = self.next_hop(origin);

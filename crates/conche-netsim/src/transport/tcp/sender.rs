@@ -144,7 +144,7 @@ impl<C: Controller> Sender<C> {
         if self.state != State::Open {
             return;
         }
-        let news = match segment {
+        let is_new = match segment {
             Segment::SynAck => {
                 // The window stays at one segment.
                 self.acknowledge_until(now, 1);
@@ -162,9 +162,9 @@ impl<C: Controller> Sender<C> {
             self.queue.pop_front();
             self.head += 1;
         }
-        let next_is_lost = if news {
+        let next_is_lost = if is_new {
             let count = u16::try_from(self.head - before).unwrap_or(u16::MAX);
-            self.window.news(count, self.head)
+            self.window.acknowledged(count, self.head)
         } else {
             matches!(segment, Segment::Ack { number } if number.saturating_add(1) == self.head && !self.queue.is_empty())
                 && self.window.duplicate(flight, self.head, self.place(self.queue.len()))
@@ -208,11 +208,11 @@ impl<C: Controller> Sender<C> {
     /// Acknowledges the segment at this place. Returns `true` if it was unacknowledged.
     fn acknowledge_one(&mut self, now: Instant, place: u32) -> bool {
         let Some(index) = place.checked_sub(self.head).map(|index| index as usize) else { return false };
-        let news = self.queue.get(index).is_some_and(|exchange| !exchange.acknowledged);
-        if news {
+        let is_new = self.queue.get(index).is_some_and(|exchange| !exchange.acknowledged);
+        if is_new {
             self.acknowledge(now, index, Known::InTime);
         }
-        news
+        is_new
     }
 
     fn acknowledge(&mut self, now: Instant, index: usize, known: Known) {

@@ -15,7 +15,7 @@ struct Reno {
     /// From this size on the window grows by one segment in a round trip.
     threshold: u16,
     /// Acknowledgments of new data since the window last grew.
-    news: u16,
+    new_acks: u16,
     /// Consecutive duplicate acknowledgments.
     duplicates: u16,
     /// End of the data in flight when a loss was last detected. Further losses before it belong to
@@ -38,7 +38,7 @@ impl Window {
 
     /// Creates a window with congestion control.
     pub(super) fn reno(limit: u16) -> Self {
-        let reno = Reno { threshold: limit, news: 0, duplicates: 0, recover: 0, recovers: false };
+        let reno = Reno { threshold: limit, new_acks: 0, duplicates: 0, recover: 0, recovers: false };
         Self { segments: 1, limit, reno: Some(reno) }
     }
 
@@ -48,7 +48,7 @@ impl Window {
 
     /// Handles the acknowledgment of `count` segments, at least one, up to `until`. Returns `true`
     /// if the next segment is known to be lost.
-    pub(super) fn news(&mut self, count: u16, until: u32) -> bool {
+    pub(super) fn acknowledged(&mut self, count: u16, until: u32) -> bool {
         let Some(reno) = &mut self.reno else {
             self.segments = self.segments.saturating_add(1).min(self.limit).max(1);
             return false;
@@ -66,9 +66,9 @@ impl Window {
         } else if self.segments < reno.threshold {
             self.segments += 1;
         } else {
-            reno.news += 1;
-            if reno.news >= self.segments {
-                reno.news = 0;
+            reno.new_acks += 1;
+            if reno.new_acks >= self.segments {
+                reno.new_acks = 0;
                 self.segments = self.segments.saturating_add(1);
             }
         }
@@ -105,7 +105,7 @@ impl Window {
         self.segments = 1;
         if let Some(reno) = &mut self.reno {
             let threshold = flight.map_or(reno.threshold, |flight| (flight / 2).max(LEAST_THRESHOLD));
-            *reno = Reno { threshold, news: 0, duplicates: 0, recover: end, recovers: false };
+            *reno = Reno { threshold, new_acks: 0, duplicates: 0, recover: end, recovers: false };
         }
     }
 }
@@ -123,7 +123,7 @@ mod tests {
         for _ in 0..6 {
             for _ in 0..window.segments() {
                 place += 1;
-                assert!(!window.news(1, place));
+                assert!(!window.acknowledged(1, place));
             }
             sizes.push(window.segments());
         }
@@ -133,12 +133,12 @@ mod tests {
     #[test]
     fn three_duplicates_halve_it_once_for_all_that_was_on_its_way() {
         let mut window = Window::reno(64);
-        (1..=19).for_each(|place| assert!(!window.news(1, place)));
+        (1..=19).for_each(|place| assert!(!window.acknowledged(1, place)));
         assert_eq!(window.segments(), 20);
         let lost: Vec<bool> = (0..4).map(|_| window.duplicate(20, 19, 39)).collect();
         assert_eq!((lost, window.segments()), (vec![false, false, true, false], 10 + 3 + 1));
-        assert!(window.news(4, 23), "a second one is missing");
-        assert!(!window.news(16, 39), "all has arrived");
+        assert!(window.acknowledged(4, 23), "a second one is missing");
+        assert!(!window.acknowledged(16, 39), "all has arrived");
         assert_eq!(window.segments(), 10);
         window.timed_out(Some(10), 49);
         assert_eq!(window.segments(), 1);
@@ -147,12 +147,12 @@ mod tests {
     #[test]
     fn duplicates_of_what_was_sent_before_a_timeout_tell_of_no_loss() {
         let mut window = Window::reno(64);
-        (1..=19).for_each(|place| assert!(!window.news(1, place)));
+        (1..=19).for_each(|place| assert!(!window.acknowledged(1, place)));
         window.timed_out(Some(20), 39);
         assert!((0..9).all(|_| !window.duplicate(1, 19, 39)), "they may be of copies");
-        assert!(!window.news(20, 39));
+        assert!(!window.acknowledged(20, 39));
         assert!((0..9).all(|_| !window.duplicate(2, 39, 41)), "all of it arrived, and nothing behind it");
-        assert!(!window.news(1, 40));
+        assert!(!window.acknowledged(1, 40));
         let lost: Vec<bool> = (0..3).map(|_| window.duplicate(3, 40, 43)).collect();
         assert_eq!(lost, [false, false, true], "this is news");
     }

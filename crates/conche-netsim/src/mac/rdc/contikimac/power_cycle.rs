@@ -3,7 +3,7 @@
 use super::ContikiMac;
 use crate::Instant;
 use crate::mac::attempt::{Reply, Step};
-use crate::mac::network::{RadioNetwork, What};
+use crate::mac::network::{EventKind, RadioNetwork};
 use crate::radio::{BROADCAST, Station};
 use crate::wired::Surroundings;
 
@@ -14,7 +14,7 @@ impl RadioNetwork {
         let next = duty.clock.check_after(around.scheduler.now());
         if !duty.check_scheduled && next <= duty.energy_until {
             duty.check_scheduled = true;
-            self.schedule(around, next, at, What::Check(0));
+            self.schedule(around, next, at, EventKind::Check(0));
         }
     }
 
@@ -39,16 +39,16 @@ impl RadioNetwork {
         }
         if self.air.is_busy(at, now) {
             station.duty().listening = Some(now);
-            self.air.deafen(at, now);
+            self.air.receiver_off_until(at, now);
             let fast_sleep = config.period() * (u32::from(config.max_nonactivity_periods) + 1);
-            self.schedule(around, now + fast_sleep, at, What::Doze);
+            self.schedule(around, now + fast_sleep, at, EventKind::EndListening);
         } else if before + 1 < config.cca_count_max {
-            self.schedule(around, now + config.period(), at, What::Check(before + 1));
+            self.schedule(around, now + config.period(), at, EventKind::Check(before + 1));
         }
     }
 
     /// Ends listening, unless a frame is being received.
-    pub(in crate::mac) fn doze(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
+    pub(in crate::mac) fn end_listening(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let duty = self.stations[usize::from(at)].duty();
         if duty.burst_until == now {
@@ -57,7 +57,7 @@ impl RadioNetwork {
         }
         let Some(since) = duty.listening else { return };
         if self.is_receiving(at) && now < since + config.listen_time_after_packet_detected {
-            self.schedule(around, now + config.period(), at, What::Doze);
+            self.schedule(around, now + config.period(), at, EventKind::EndListening);
         } else {
             self.sleep(at);
         }
@@ -77,7 +77,7 @@ impl RadioNetwork {
         let duty = self.stations[usize::from(at)].duty();
         duty.burst_until = if pending { until } else { Instant::ZERO };
         if pending {
-            self.schedule(around, until, at, What::Doze);
+            self.schedule(around, until, at, EventKind::EndListening);
         }
     }
 
@@ -86,12 +86,12 @@ impl RadioNetwork {
         let now = around.scheduler.now();
         self.sleep(at);
         if self.stations[usize::from(at)].duty().burst_until > now {
-            self.air.deafen(at, now + self.mac.attempt.rx_turnaround);
+            self.air.receiver_off_until(at, now + self.mac.attempt.rx_turnaround);
         }
     }
 
     pub(in crate::mac) fn sleep(&mut self, at: Station) {
-        self.air.deafen(at, Instant::FAR_FUTURE);
+        self.air.receiver_off_until(at, Instant::FAR_FUTURE);
         self.stations[usize::from(at)].duty().listening = None;
     }
 

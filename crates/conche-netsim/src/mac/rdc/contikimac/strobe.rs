@@ -3,7 +3,7 @@
 use super::ContikiMac;
 use crate::mac::access::Outcome;
 use crate::mac::attempt::{Reply, Step};
-use crate::mac::network::{RadioNetwork, What};
+use crate::mac::network::{EventKind, RadioNetwork};
 use crate::mac::rdc::Rdc;
 use crate::packet::PacketRef;
 use crate::radio::phy::airtime;
@@ -41,7 +41,7 @@ impl RadioNetwork {
         let begin = duty.phases.begin(to, now, &duty.clock, config.guard_time());
         if let Some(begin) = begin.filter(|begin| *begin > now) {
             // PHASE_DEFERRED: the station is free meanwhile.
-            return self.schedule(around, begin, at, What::Attempt(queue));
+            return self.schedule(around, begin, at, EventKind::Attempt(queue));
         }
         duty.train = Train { known_receiver: begin.is_some(), assessments: 1, ..Train::default() };
         // Receiving, about to acknowledge, or in a burst: a transmission now would destroy a frame.
@@ -91,7 +91,7 @@ impl RadioNetwork {
     fn strobe(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let station = &mut self.stations[usize::from(at)];
         station.duty().train.strobe = around.scheduler.now();
-        self.air.deafen(at, Instant::FAR_FUTURE);
+        self.air.receiver_off_until(at, Instant::FAR_FUTURE);
         self.wait(around, at, Step::Switching, self.mac.attempt.tx_turnaround);
     }
 
@@ -102,7 +102,7 @@ impl RadioNetwork {
         config: &ContikiMac,
     ) -> Option<(PacketRef, NodeId)> {
         let frame = *self.stations[usize::from(at)].frame();
-        self.air.deafen(at, around.scheduler.now() + self.mac.attempt.rx_turnaround);
+        self.air.receiver_off_until(at, around.scheduler.now() + self.mac.attempt.rx_turnaround);
         let arrived = self.deliver(around, at, frame);
         self.wait(around, at, Step::AwaitingAck, config.inter_packet_interval);
         arrived

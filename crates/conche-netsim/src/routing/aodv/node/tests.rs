@@ -56,7 +56,7 @@ impl Net {
                     match output {
                         Output::Broadcast(message) => arriving.extend(self.heard(from, None, message)),
                         Output::Unicast(to, message) => arriving.extend(self.heard(from, Some(to.0), message)),
-                        news => self.found.push((from, news)),
+                        output => self.found.push((from, output)),
                     }
                 }
             }

@@ -4,15 +4,15 @@ use super::neighbours::Station;
 use crate::NodeId;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Places(Vec<(NodeId, Station)>);
+pub(crate) struct StationMap(Vec<(NodeId, Station)>);
 
-impl Places {
+impl StationMap {
     /// Assigns the stations 0, 1, 2, ... to these nodes. Nodes beyond the last station number get
     /// none.
     pub(crate) fn new(nodes: impl Iterator<Item = NodeId>) -> Self {
-        let mut places: Vec<(NodeId, Station)> = nodes.zip(0..Station::MAX).collect();
-        places.sort_unstable();
-        Self(places)
+        let mut stations: Vec<(NodeId, Station)> = nodes.zip(0..Station::MAX).collect();
+        stations.sort_unstable();
+        Self(stations)
     }
 
     /// Returns the first station of a node.

@@ -32,32 +32,32 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     fn get_ready(&mut self) {
         // A first pass finds the addresses for the second and skips needless reads: most packets
         // are forwarded to another link, and many wake-ups have been postponed.
-        for (_, event) in self.world.scheduler.coming() {
+        for (_, event) in self.world.scheduler.next_events() {
             match event {
-                Event::Arrive(Arrival { packet, .. }) => self.world.packets.glance_at_way(packet),
+                Event::Arrive(Arrival { packet, .. }) => self.world.packets.prefetch_forwarding(packet),
                 Event::Timer(timer) => {
                     black_box(self.timers.owner(timer));
                 }
-                Event::Wake(node) => self.world.wake_ups[node.index()].glance(),
+                Event::Wake(node) => self.world.wake_ups[node.index()].prefetch(),
                 _ => {}
             }
         }
         let mut arriving = std::mem::take(&mut self.arriving);
-        for (at, event) in self.world.scheduler.coming() {
+        for (at, event) in self.world.scheduler.next_events() {
             match event {
                 Event::Arrive(Arrival { packet, at }) => {
                     if let Some(to) = self.receiver(packet, at) {
                         arriving.push((packet, to));
-                        self.world.packets.glance(packet);
-                        self.glance(to);
+                        self.world.packets.prefetch_delivery(packet);
+                        self.prefetch_node(to);
                     }
                 }
                 Event::Timer(timer) => {
                     if let Some(node) = self.timers.owner(timer) {
-                        self.glance(node);
+                        self.prefetch_node(node);
                     }
                 }
-                Event::Wake(node) if self.world.wake_ups[node.index()].wakes(at) => self.glance(node),
+                Event::Wake(node) if self.world.wake_ups[node.index()].wakes(at) => self.prefetch_node(node),
                 _ => {}
             }
         }
@@ -67,7 +67,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         for (packet, to) in arriving.drain(..) {
             if let Some(host) = self.host(to) {
                 let Packet { meta, snr_db, bytes } = self.world.packets.get(packet);
-                host.glance_at(Received { meta, bytes, snr_db: *snr_db });
+                host.prefetch_for(Received { meta, bytes, snr_db: *snr_db });
             }
         }
         self.arriving = arriving;
@@ -81,11 +81,11 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     }
 
     /// Prefetches the state of a node.
-    fn glance(&self, node: NodeId) {
-        self.world.wake_ups[node.index()].glance();
-        self.network.glance(node);
+    fn prefetch_node(&self, node: NodeId) {
+        self.world.wake_ups[node.index()].prefetch();
+        self.network.prefetch(node);
         if let Some(host) = self.host(node) {
-            host.glance();
+            host.prefetch();
         }
     }
 }

@@ -11,17 +11,17 @@ use conche_proto::{
 };
 
 use super::causes::Causes;
-use super::underlay::{Below, Step};
+use super::underlay::{Step, UnderlayState};
 use crate::host::{Received, World};
 use crate::packet::Cause;
 use crate::{Instant, NodeId};
 
 /// An endpoint and the layers between it and the network.
-pub(super) struct Machine {
+pub(super) struct Stack {
     pub(super) endpoint: Endpoint<NodeId, AnyController>,
     message_bytes: usize,
     pub(super) causes: Causes,
-    pub(super) below: Option<Below>,
+    pub(super) underlay: Option<UnderlayState>,
 }
 
 /// The result of one turn, for the application.
@@ -36,16 +36,16 @@ pub(super) enum Turn {
     Wait,
 }
 
-impl Machine {
+impl Stack {
     pub(super) fn new(config: SharedConfig, controller: AnyController, seed: [u8; 32]) -> Result<Self, ConfigError> {
         let message_bytes = config.limits.message_bytes;
         let endpoint = Endpoint::new(config, controller, seed)?;
-        Ok(Self { endpoint, message_bytes, causes: Causes::default(), below: None })
+        Ok(Self { endpoint, message_bytes, causes: Causes::default(), underlay: None })
     }
 
     /// Returns the buffer size for [`turn`](Self::turn) in bytes.
     pub(super) fn buffer_bytes(&self) -> usize {
-        self.message_bytes + self.below.as_ref().map_or(0, |below| below.layer.buffer_bytes())
+        self.message_bytes + self.underlay.as_ref().map_or(0, |underlay| underlay.layer.buffer_bytes())
     }
 
     /// Runs endpoint and underlay until there is an event for the application, or nothing to do.
@@ -59,14 +59,14 @@ impl Machine {
                     return Turn::Left(transmit);
                 }
                 Output::Event(event) => {
-                    if self.hear_of_handshake(now, &event) {
+                    if self.handle_handshake_event(now, &event) {
                         continue;
                     }
                     self.causes.forget_ended(&event);
-                    self.doubt(&event);
+                    self.mark_doubtful(&event);
                     return Turn::Event(event);
                 }
-                Output::Wait(until) => match self.step_below(world, node, datagram) {
+                Output::Wait(until) => match self.step_underlay(world, node, datagram) {
                     Stepped::On => {}
                     Stepped::Connected(peer, is_open) => return Turn::Connected(peer, is_open),
                     Stepped::Waits(due) => {
@@ -81,19 +81,19 @@ impl Machine {
 
     fn send(&mut self, world: &mut World, node: NodeId, transmit: &Transmit<NodeId>, message: &[u8]) {
         let origin = self.causes.origin_of(transmit, node);
-        let Some(below) = &mut self.below else {
+        let Some(underlay) = &mut self.underlay else {
             world.send(node, transmit.to, message, origin.0, origin.1);
             return;
         };
-        if !below.send(transmit.to, message, origin) {
+        if !underlay.send(transmit.to, message, origin) {
             self.endpoint.lose_peer(world.scheduler.now(), &transmit.to);
         }
     }
 
     pub(super) fn receive(&mut self, now: Instant, packet: &Received<'_>) {
         self.causes.receive(packet.meta.as_cause());
-        match &mut self.below {
-            Some(below) => below.layer.receive(now, packet.meta.from, packet.bytes),
+        match &mut self.underlay {
+            Some(underlay) => underlay.layer.receive(now, packet.meta.from, packet.bytes),
             None => self.handle(now, packet.meta.from, packet.bytes),
         }
     }
@@ -104,14 +104,14 @@ impl Machine {
     }
 
     /// Prefetches the state for the next step.
-    pub(super) fn glance(&self) {
+    pub(super) fn prefetch(&self) {
         self.endpoint.glance();
-        self.causes.glance();
+        self.causes.prefetch();
         black_box(self.message_bytes);
     }
 
     /// Prefetches the state for a known packet.
-    pub(super) fn glance_at(&self, packet: &Received<'_>) {
+    pub(super) fn prefetch_for(&self, packet: &Received<'_>) {
         self.endpoint.glance_at(&Datagram::new(packet.meta.from, packet.bytes));
     }
 }
@@ -127,31 +127,31 @@ enum Stepped {
 }
 
 /// Coordination of the endpoint and the underlay.
-impl Machine {
+impl Stack {
     /// Returns `true` if the connection to a peer is open; opens it otherwise.
     pub(super) fn connect(&mut self, now: Instant, to: NodeId) -> bool {
-        let Some(below) = &mut self.below else { return true };
-        if below.layer.is_open(to) {
+        let Some(underlay) = &mut self.underlay else { return true };
+        if underlay.layer.is_open(to) {
             return true;
         }
-        if !below.handshakes.contains_key(&to) && !below.refused.contains(&to) {
+        if !underlay.handshakes.contains_key(&to) && !underlay.refused.contains(&to) {
             match self.endpoint.begin_handshake(now, to) {
-                Ok(handshake) => drop(below.handshakes.insert(to, handshake)),
-                Err(_) => below.refused.push_back(to),
+                Ok(handshake) => drop(underlay.handshakes.insert(to, handshake)),
+                Err(_) => underlay.refused.push_back(to),
             }
         }
         false
     }
 
-    fn step_below(&mut self, world: &mut World, node: NodeId, buffer: &mut [u8]) -> Stepped {
+    fn step_underlay(&mut self, world: &mut World, node: NodeId, buffer: &mut [u8]) -> Stepped {
         let now = world.scheduler.now();
-        let Some(below) = &mut self.below else { return Stepped::Waits(None) };
-        let handshake = |peer: &NodeId| below.handshakes.get(peer).copied();
-        let refused = below.refused.pop_front().map(Step::Refused);
-        match refused.unwrap_or_else(|| below.layer.poll(now, buffer)) {
+        let Some(underlay) = &mut self.underlay else { return Stepped::Waits(None) };
+        let handshake = |peer: &NodeId| underlay.handshakes.get(peer).copied();
+        let refused = underlay.refused.pop_front().map(Step::Refused);
+        match refused.unwrap_or_else(|| underlay.layer.poll(now, buffer)) {
             Step::Transmit { to, len } => {
-                let (copy, cause) = below.origin(to);
-                world.send(node, to, &buffer[..len], copy, cause);
+                let (transmission, cause) = underlay.origin(to);
+                world.send(node, to, &buffer[..len], transmission, cause);
             }
             Step::Received { from, len } => self.handle(now, from, &buffer[..len]),
             Step::Left(to, flight) => {
@@ -165,20 +165,20 @@ impl Machine {
                 }
             }
             Step::Opened(peer) => {
-                if let Some(handshake) = below.handshakes.remove(&peer) {
+                if let Some(handshake) = underlay.handshakes.remove(&peer) {
                     self.endpoint.handshake_over(now, handshake, None);
                 }
                 return Stepped::Connected(peer, true);
             }
             Step::Refused(peer) => {
-                if let Some(handshake) = below.handshakes.remove(&peer) {
+                if let Some(handshake) = underlay.handshakes.remove(&peer) {
                     self.endpoint.handshake_over(now, handshake, Some(Why::GaveUp));
                 }
                 return Stepped::Connected(peer, false);
             }
             Step::Lost(peer) => self.endpoint.lose_peer(now, &peer),
             Step::Wait(due) => {
-                below.settled();
+                underlay.settled();
                 return Stepped::Waits(due);
             }
         }
@@ -187,34 +187,35 @@ impl Machine {
 
     /// Handles an event of a handshake, which is not for the application. Returns `false` for other
     /// events.
-    fn hear_of_handshake(&mut self, now: Instant, event: &Event<NodeId>) -> bool {
-        let Some(below) = &mut self.below else { return false };
+    fn handle_handshake_event(&mut self, now: Instant, event: &Event<NodeId>) -> bool {
+        let Some(underlay) = &mut self.underlay else { return false };
         let (Event::Flight { exchange, peer } | Event::Failed { exchange, peer, .. }) = event else { return false };
-        if below.handshakes.get(peer) != Some(exchange) {
+        if underlay.handshakes.get(peer) != Some(exchange) {
             return false;
         }
         match event {
-            Event::Flight { .. } => below.layer.fly(now, *peer),
+            Event::Flight { .. } => underlay.layer.send_flight(now, *peer),
             _ => {
-                below.handshakes.remove(peer);
-                below.layer.give_up(*peer);
+                underlay.handshakes.remove(peer);
+                underlay.layer.give_up(*peer);
             }
         }
         true
     }
 
     /// Doubts the connection to a peer that acknowledged nothing: the peer may have restarted.
-    fn doubt(&mut self, event: &Event<NodeId>) {
-        if let (Some(below), Event::Failed { peer, reason: Failure::TimedOut, course, .. }) = (&mut self.below, event)
+    fn mark_doubtful(&mut self, event: &Event<NodeId>) {
+        if let (Some(underlay), Event::Failed { peer, reason: Failure::TimedOut, course, .. }) =
+            (&mut self.underlay, event)
             && course.acknowledged_after.is_none()
         {
-            below.layer.doubt(*peer);
+            underlay.layer.mark_doubtful(*peer);
         }
     }
 }
 
 /// The endpoint's operations for the application, under the endpoint's names.
-impl Machine {
+impl Stack {
     pub(super) fn request(&mut self, now: Instant, to: NodeId, request: Request) -> Result<ExchangeId, RequestError> {
         self.endpoint.request(now, to, request)
     }
