@@ -1,5 +1,5 @@
-//! [`Gate`]: a client must prove that it receives at its address before a handshake starts (RFC
-//! 6347 §4.2.1).
+//! [`CookieVerifier`]: a client must prove that it receives at its address before a handshake
+//! starts (RFC 6347 §4.2.1).
 //!
 //! A ClientHello without a valid cookie is answered by a HelloVerifyRequest without keeping state:
 //! it costs two hashes and no memory. The cookie is a keyed hash (two SipHash-2-4 values of 128
@@ -90,11 +90,11 @@ impl<'a> Hello<'a> {
     }
 }
 
-/// The gate's decision on a ClientHello.
+/// The decision on a ClientHello.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The cookie is valid: the sender receives at its address.
-    Welcome(Issued),
+    Valid(Issued),
     /// Send this reply and keep no state.
     Reply([u8; REPLY]),
     /// Drop it, because the reply would be longer than the request, or its message number is too
@@ -112,7 +112,7 @@ pub(crate) struct Issued {
 /// Two keys for the two halves of a cookie.
 type Keys = [[u64; 2]; 2];
 
-pub(crate) struct Gate {
+pub(crate) struct CookieVerifier {
     current: Keys,
     previous: Keys,
     changed: Instant,
@@ -120,13 +120,13 @@ pub(crate) struct Gate {
 }
 
 /// Omits the keys of cookies.
-impl core::fmt::Debug for Gate {
+impl core::fmt::Debug for CookieVerifier {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Gate").field("changed", &self.changed).finish_non_exhaustive()
+        f.debug_struct("CookieVerifier").field("changed", &self.changed).finish_non_exhaustive()
     }
 }
 
-impl Gate {
+impl CookieVerifier {
     pub(crate) fn new(now: Instant, random: &mut impl RngCore) -> Self {
         Self { current: keys(random), previous: keys(random), changed: now, spent: Spent::new(now, random) }
     }
@@ -150,7 +150,7 @@ impl Gate {
             if valid(&self.current) || valid(&self.previous) {
                 let stamp = u32::from_be_bytes(then);
                 let age = Duration::from_millis(millis(now).wrapping_sub(stamp).into());
-                return Verdict::Welcome(Issued { stamp, age });
+                return Verdict::Valid(Issued { stamp, age });
             }
         }
         self.ask(now, from, hello, bytes)

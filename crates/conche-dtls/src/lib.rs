@@ -6,7 +6,7 @@
 //! until it returns [`Output::Wait`].
 //!
 //! ```text
-//! in:   datagram  ->  wire (records)  ->  cookie (the gate)  ->  engine (handshake, protection)  ->  plaintext
+//! in:   datagram  ->  wire (records)  ->  cookie (address)   ->  engine (handshake, protection)  ->  plaintext
 //! out:  plaintext ->  engine  ->  datagram
 //! ```
 //!

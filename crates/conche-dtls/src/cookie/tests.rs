@@ -1,4 +1,4 @@
-//! Tests of the gate.
+//! Tests of [`CookieVerifier`].
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
@@ -28,20 +28,20 @@ fn hello(number: u16, random: u8, cookie: &[u8], suites: &[u8]) -> Vec<u8> {
 }
 
 struct Bench {
-    gate: Gate,
+    verifier: CookieVerifier,
     random: ChaCha8Rng,
 }
 
 impl Bench {
     fn new() -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(1);
-        Self { gate: Gate::new(at(0), &mut random), random }
+        Self { verifier: CookieVerifier::new(at(0), &mut random), random }
     }
 
     fn judge(&mut self, now: Instant, from: u32, record: &[u8]) -> Verdict {
         let parsed = wire::records(record).next().unwrap();
         let hello = Hello::read(&parsed).unwrap();
-        self.gate.judge(now, &from, &hello, record.len(), &mut self.random)
+        self.verifier.judge(now, &from, &hello, record.len(), &mut self.random)
     }
 
     fn cookie(&mut self, now: Instant, from: u32, record: &[u8]) -> Vec<u8> {
@@ -55,15 +55,15 @@ impl Bench {
 const SUITES: [u8; 2] = [0xc0, 0xa8];
 
 /// Returns the verdict on a cookie made at second `made`, after `age` seconds.
-fn welcome(made: u32, age: u64) -> Verdict {
-    Verdict::Welcome(Issued { stamp: made * 1000, age: Duration::from_secs(age) })
+fn valid(made: u32, age: u64) -> Verdict {
+    Verdict::Valid(Issued { stamp: made * 1000, age: Duration::from_secs(age) })
 }
 
 #[test]
 fn a_cookie_is_valid_from_its_address_with_its_hello_and_nowhere_else() {
     let mut bench = Bench::new();
     let cookie = bench.cookie(at(1), 7, &hello(0, 1, &[], &SUITES));
-    assert_eq!(bench.judge(at(2), 7, &hello(1, 1, &cookie, &SUITES)), welcome(1, 1));
+    assert_eq!(bench.judge(at(2), 7, &hello(1, 1, &cookie, &SUITES)), valid(1, 1));
     let elsewhere = [
         bench.judge(at(2), 8, &hello(1, 1, &cookie, &SUITES)),
         bench.judge(at(2), 7, &hello(1, 2, &cookie, &SUITES)),
@@ -89,10 +89,10 @@ fn every_bit_of_a_cookie_counts() {
 fn a_cookie_outlives_one_change_of_keys_and_not_two() {
     let mut bench = Bench::new();
     let cookie = bench.cookie(at(59), 7, &hello(0, 1, &[], &SUITES));
-    assert_eq!(bench.judge(at(60), 7, &hello(1, 1, &cookie, &SUITES)), welcome(59, 1));
+    assert_eq!(bench.judge(at(60), 7, &hello(1, 1, &cookie, &SUITES)), valid(59, 1));
     assert_eq!(
         bench.judge(at(119), 7, &hello(1, 1, &cookie, &SUITES)),
-        welcome(59, 60),
+        valid(59, 60),
         "a minute is the least that it is valid for, and what it took is measured"
     );
     assert!(matches!(bench.judge(at(121), 7, &hello(1, 1, &cookie, &SUITES)), Verdict::Reply(_)));
@@ -127,34 +127,34 @@ fn a_hello_cut_before_its_compression_methods_is_none() {
 
 #[test]
 fn a_cookie_begins_one_handshake_and_so_does_none_that_is_older() {
-    let mut gate = Bench::new().gate;
+    let mut verifier = Bench::new().verifier;
     let issued = |stamp: u32, now: Instant| Issued { stamp, age: now - Instant::from_millis(stamp.into()) };
     let now = at(50);
-    gate.spend(now, &7, issued(49_000, now));
+    verifier.spend(now, &7, issued(49_000, now));
     for (address, stamp, unspent) in
         [(7, 49_000, false), (7, 48_999, false), (7, 49_001, true), (8, 49_000, true), (8, 1, true)]
     {
-        assert_eq!(gate.is_unspent(now, &address, issued(stamp, now)), unspent, "{address}, {stamp}");
+        assert_eq!(verifier.is_unspent(now, &address, issued(stamp, now)), unspent, "{address}, {stamp}");
     }
     // Spending an older cookie later has no effect.
-    gate.spend(now, &7, issued(20_000, now));
-    assert!(!gate.is_unspent(now, &7, issued(49_000, now)));
+    verifier.spend(now, &7, issued(20_000, now));
+    assert!(!verifier.is_unspent(now, &7, issued(49_000, now)));
     // The time of cookies wraps around.
     let later = Instant::from_millis(u64::from(u32::MAX) + 10_000);
     let made = Issued { stamp: u32::MAX - 500, age: Duration::ZERO };
-    assert!(gate.is_unspent(later, &7, made));
-    gate.spend(later, &7, made);
-    assert!(!gate.is_unspent(later, &7, made));
-    assert!(gate.is_unspent(later, &7, Issued { stamp: 500, age: Duration::ZERO }));
+    assert!(verifier.is_unspent(later, &7, made));
+    verifier.spend(later, &7, made);
+    assert!(!verifier.is_unspent(later, &7, made));
+    assert!(verifier.is_unspent(later, &7, Issued { stamp: 500, age: Duration::ZERO }));
     // No cookie is valid for longer than two minutes, spent or not.
-    assert!(!gate.is_unspent(at(300), &9, issued(100_000, at(300))));
+    assert!(!verifier.is_unspent(at(300), &9, issued(100_000, at(300))));
 }
 
 #[test]
 fn clients_whose_hellos_are_under_way_while_a_thousand_others_begin_are_not_asked_again() {
-    let mut gate = Bench::new().gate;
+    let mut verifier = Bench::new().verifier;
     let (now, made) = (at(50), |stamp| Issued { stamp, age: Duration::ZERO });
-    (0..1000).for_each(|address| gate.spend(now, &address, made(49_900)));
-    let asked = (1000..2000).filter(|address| !gate.is_unspent(now, address, made(49_800))).count();
+    (0..1000).for_each(|address| verifier.spend(now, &address, made(49_900)));
+    let asked = (1000..2000).filter(|address| !verifier.is_unspent(now, address, made(49_800))).count();
     assert!(asked <= 100, "{asked} of 1000");
 }

@@ -7,8 +7,8 @@
 //!
 //! Its server expects to have sent a HelloVerifyRequest itself before the ClientHello that carries
 //! a cookie, which has message_seq 1 and is part of the transcript. [`DimplEngines::accept`]
-//! therefore feeds it a ClientHello without a cookie for each one that the gate has answered,
-//! rebuilt from the one with a cookie, and discards the answers.
+//! therefore feeds it a ClientHello without a cookie for each one that was answered, rebuilt from
+//! the one with a cookie, and discards the answers.
 //!
 //! It retransmits flights after a timeout that is fixed when an association is created. Its clock
 //! therefore stands still, and is advanced to its next timer when a flight is to be retransmitted.
@@ -29,7 +29,7 @@ use rand_chacha::ChaCha12Rng;
 use rand_core::{RngCore, SeedableRng};
 
 use super::client_hello::Rewriter;
-use super::provider::{self, during};
+use super::provider::{self, with_hooks};
 use super::{Engine, Engines, Failure, Opening, Step};
 use crate::config::{Config, ConfigError};
 use crate::cookie::COOKIE;
@@ -50,9 +50,9 @@ const TICK: Duration = Duration::from_nanos(1);
 const NEVER: Duration = Duration::from_secs(5 * 365 * 24 * 60 * 60);
 /// The placeholder certificate of a client without one, with a publicly known private key. A server
 /// that requests a certificate rejects it.
-const NOBODY: &[u8] = &[0x30, 0x00];
+const PLACEHOLDER_CERTIFICATE: &[u8] = &[0x30, 0x00];
 /// The number 1 as an ECDSA key on P-256 (SEC1).
-const NOBODYS_KEY: &[u8] = &[
+const PLACEHOLDER_KEY: &[u8] = &[
     0x30, 0x31, 0x02, 0x01, 0x01, 0x04, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     0, 0, 0, 0, 0, 0, 0, 1, 0xa0, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07,
 ];
@@ -225,7 +225,7 @@ impl Engines for DimplEngines {
         let shift = opening.sequence.wrapping_sub(u64::from(opening.number));
         let mut engine = Dimpl { shift, cookie, resolver, ..self.association(dtls, clock) };
         engine.dtls.handle_timeout(clock).map_err(failure)?;
-        engine.rehearse(opening)?;
+        engine.replay_cookie_exchange(opening)?;
         Ok(engine)
     }
 }
@@ -247,7 +247,7 @@ pub struct Dimpl {
     due: Option<Clock>,
     /// Offset added to the sequence numbers of its records of epoch 0.
     shift: u64,
-    /// The cookie that the gate has verified.
+    /// The cookie that has been verified.
     cookie: Option<[u8; COOKIE]>,
     /// Provides the identity of a client.
     resolver: Option<Arc<Resolver>>,
@@ -268,7 +268,7 @@ impl Engine for Dimpl {
             resolver.asked();
         }
         let dtls = &mut self.dtls;
-        let (fed, master) = during(self.cookie, self.key_log.is_some(), || dtls.handle_packet(record));
+        let (fed, master) = with_hooks(self.cookie, self.key_log.is_some(), || dtls.handle_packet(record));
         if let (Some(log), Some(master)) = (&self.key_log, master) {
             log.write(&master.random, &master.secret[..]);
         }
@@ -332,8 +332,9 @@ impl Engine for Dimpl {
 }
 
 impl Dimpl {
-    /// Makes dimpl request a cookie as often as the gate has, and discards the requests.
-    fn rehearse(&mut self, opening: &Opening<'_>) -> Result<(), Failure> {
+    /// Makes dimpl request a cookie as often as the client was asked for one, and discards the
+    /// requests.
+    fn replay_cookie_exchange(&mut self, opening: &Opening<'_>) -> Result<(), Failure> {
         let mut body = opening.opening.to_vec();
         body.push(0);
         let suites = u16::try_from(opening.suites.len()).map_err(|_| Failure::Suite)?;
@@ -369,7 +370,8 @@ fn renumber(datagram: &mut [u8], shift: u64) {
 }
 
 fn shown(own: Option<&OwnCertificate>) -> DtlsCertificate {
-    let (certificate, key) = own.map_or((NOBODY, NOBODYS_KEY), |own| (own.certificate(), own.key().expose()));
+    let (certificate, key) =
+        own.map_or((PLACEHOLDER_CERTIFICATE, PLACEHOLDER_KEY), |own| (own.certificate(), own.key().expose()));
     DtlsCertificate { certificate: certificate.to_vec(), private_key: key.to_vec() }
 }
 

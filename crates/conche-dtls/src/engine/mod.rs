@@ -5,13 +5,13 @@
 
 mod client_hello;
 mod dimpl;
-mod fence;
+mod panic_guard;
 mod provider;
 
 use conche_proto::Instant;
 
 pub use self::dimpl::{Dimpl, DimplEngines};
-pub(crate) use self::fence::{Fence, catch_panic};
+pub(crate) use self::panic_guard::{PanicGuard, catch_panic};
 pub(crate) use self::provider::sign;
 
 use crate::config::ConfigError;

@@ -1,10 +1,10 @@
 //! The cryptography provider for dimpl: RustCrypto, with hooks for cookie verification and key
 //! logging.
 //!
-//! dimpl verifies cookies of its own, with a key that each association draws. The gate makes
-//! cookies before there is an association. [`Ours`] intercepts the computation of dimpl's cookie
-//! (the only use of `hmac_sha256`; everything else uses `hmac`) and returns the cookie that the
-//! gate has verified.
+//! dimpl verifies cookies of its own, with a key that each association draws.
+//! [`CookieVerifier`](crate::cookie::CookieVerifier) makes cookies before there is an association.
+//! [`HookedHmac`] intercepts the computation of dimpl's cookie (the only use of `hmac_sha256`;
+//! everything else uses `hmac`) and returns the cookie that has been verified.
 //!
 //! dimpl does not export its master secret, which a key log needs. Keys are expanded from it (RFC
 //! 5246 §6.3), so `hmac` records it on request.
@@ -30,40 +30,45 @@ pub(super) struct Master {
 }
 
 thread_local! {
-    static NOW: RefCell<Feeding> = const { RefCell::new(Feeding { cookie: None, listens: false, heard: None }) };
+    static STATE: RefCell<HookState> =
+        const { RefCell::new(HookState { cookie: None, records_master: false, recorded: None }) };
 }
 
 /// The state while a record is fed to dimpl.
-struct Feeding {
+struct HookState {
     /// The valid cookie.
     cookie: Option<[u8; COOKIE]>,
-    listens: bool,
-    heard: Option<Master>,
+    records_master: bool,
+    recorded: Option<Master>,
 }
 
-/// Runs `feed` with this cookie as the valid one. Records the master secret if `listens`.
-pub(super) fn during<T>(cookie: Option<[u8; COOKIE]>, listens: bool, feed: impl FnOnce() -> T) -> (T, Option<Master>) {
+/// Runs `feed` with this cookie as the valid one. Records the master secret if `records_master`.
+pub(super) fn with_hooks<T>(
+    cookie: Option<[u8; COOKIE]>,
+    records_master: bool,
+    feed: impl FnOnce() -> T,
+) -> (T, Option<Master>) {
     /// Resets the thread's state after a record, even if the engine panics.
     struct Fed;
 
     impl Drop for Fed {
         fn drop(&mut self) {
-            NOW.set(Feeding { cookie: None, listens: false, heard: None });
+            STATE.set(HookState { cookie: None, records_master: false, recorded: None });
         }
     }
 
-    NOW.set(Feeding { cookie, listens, heard: None });
+    STATE.set(HookState { cookie, records_master, recorded: None });
     let _fed = Fed;
     let fed = feed();
-    (fed, NOW.with_borrow_mut(|now| now.heard.take()))
+    (fed, STATE.with_borrow_mut(|state| state.recorded.take()))
 }
 
 #[derive(Debug)]
-struct Ours;
+struct HookedHmac;
 
-impl HmacProvider for Ours {
+impl HmacProvider for HookedHmac {
     fn hmac_sha256(&self, key: &[u8], data: &[u8]) -> Result<[u8; 32], CryptoError> {
-        if let Some(cookie) = NOW.with_borrow(|now| now.cookie) {
+        if let Some(cookie) = STATE.with_borrow(|state| state.cookie) {
             return Ok(cookie);
         }
         let mut out = [0; 32];
@@ -72,9 +77,9 @@ impl HmacProvider for Ours {
     }
 
     fn hmac(&self, hash: HashAlgorithm, key: &[u8], data: &[u8], out: &mut [u8]) -> Result<usize, CryptoError> {
-        NOW.with_borrow_mut(|now| {
-            if now.listens {
-                now.heard = now.heard.take().or_else(|| master(key, data));
+        STATE.with_borrow_mut(|state| {
+            if state.records_master {
+                state.recorded = state.recorded.take().or_else(|| master(key, data));
             }
         });
         rust_crypto::default_provider().hmac_provider.hmac(hash, key, data, out)
@@ -88,7 +93,7 @@ fn master(key: &[u8], data: &[u8]) -> Option<Master> {
 
 /// Returns the provider for certificates: all of DTLS 1.2.
 pub(super) fn for_certificates() -> CryptoProvider {
-    CryptoProvider { hmac_provider: &Ours, ..rust_crypto::default_provider() }
+    CryptoProvider { hmac_provider: &HookedHmac, ..rust_crypto::default_provider() }
 }
 
 /// Returns the provider for pre-shared keys: one cipher suite, and no curves, which a ClientHello

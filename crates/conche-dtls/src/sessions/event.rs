@@ -156,7 +156,7 @@ pub struct Stats {
     /// Failed handshakes.
     pub failed: u64,
     /// ClientHellos answered by a request for a cookie.
-    pub asked: u64,
+    pub cookie_requests: u64,
     /// ClientHellos with a valid cookie that were refused for lack of room.
     pub refused: u64,
     /// Handshakes of peers displaced by one of another host, or by a later one of their own.

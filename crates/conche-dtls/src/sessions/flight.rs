@@ -30,7 +30,7 @@ pub(super) struct Flights {
     /// Number of the first handshake message of the last flight.
     number: Option<u16>,
     /// Start and record number of each transmission of it.
-    copies: Vec<(Instant, u64)>,
+    transmissions: Vec<(Instant, u64)>,
     /// The part already sent of a transmission in progress.
     leaving: Option<Flight>,
     is_answered: bool,
@@ -42,8 +42,8 @@ pub(super) struct Flights {
 
 #[derive(Debug)]
 enum Timer {
-    Ours { timeout: Duration, due: Option<Instant> },
-    Elsewhere,
+    Local { timeout: Duration, due: Option<Instant> },
+    External,
 }
 
 /// The kind of an answer's first message.
@@ -62,21 +62,21 @@ pub(super) enum Answer {
 impl Flights {
     /// Creates flights with a minimum timeout. `round_trip` is the path's, if known.
     pub(super) fn new(least: Duration, round_trip: Option<Duration>, is_controlled: bool) -> Self {
-        let timer = if is_controlled { Timer::Elsewhere } else { Timer::Ours { timeout: Duration::ZERO, due: None } };
+        let timer = if is_controlled { Timer::External } else { Timer::Local { timeout: Duration::ZERO, due: None } };
         let mut flights = Self {
             timer,
             least,
             first: least,
             is_measured: false,
             number: None,
-            copies: Vec::new(),
+            transmissions: Vec::new(),
             leaving: None,
             is_answered: true,
             is_asked_again: false,
             answer: None,
         };
         if let Some(round_trip) = round_trip {
-            flights.took(round_trip);
+            flights.sample_round_trip(round_trip);
         }
         flights
     }
@@ -87,7 +87,7 @@ impl Flights {
     }
 
     pub(super) fn is_controlled(&self) -> bool {
-        matches!(self.timer, Timer::Elsewhere)
+        matches!(self.timer, Timer::External)
     }
 
     /// Records a datagram of a flight.
@@ -100,10 +100,10 @@ impl Flights {
             let number = message.map(|message| message.number);
             let repeated = number.is_some() && number <= self.number;
             if !repeated {
-                self.copies.clear();
+                self.transmissions.clear();
                 (self.number, self.is_answered) = (number.or(self.number), false);
             }
-            self.copies.push((now, first.sequence));
+            self.transmissions.push((now, first.sequence));
             self.leaving = Some(Flight { bytes: 0, repeated, least_timeout: self.first });
         }
         if let Some(leaving) = &mut self.leaving {
@@ -115,7 +115,7 @@ impl Flights {
     /// its variation.
     pub(super) fn have_left(&mut self, now: Instant, random: impl FnOnce() -> u32) -> Option<Flight> {
         let flight = self.leaving.take()?;
-        if let Timer::Ours { timeout, due } = &mut self.timer {
+        if let Timer::Local { timeout, due } = &mut self.timer {
             let least = if flight.repeated { timeout.saturating_mul(2) } else { *timeout };
             *timeout = least.min(LONGEST).max(self.first);
             // ACK_RANDOM_FACTOR (RFC 7252 §4.8): clients that start together do not retransmit
@@ -132,31 +132,34 @@ impl Flights {
         if core::mem::replace(&mut self.is_answered, true) {
             return;
         }
-        let alone = (self.copies.len() == 1).then_some(0);
-        let copy = match answer {
-            Answer::Verify(number) => self.copies.iter().position(|copy| copy.1 == number).or(alone),
+        let alone = (self.transmissions.len() == 1).then_some(0);
+        let transmission = match answer {
+            Answer::Verify(number) => {
+                self.transmissions.iter().position(|transmission| transmission.1 == number).or(alone)
+            }
             Answer::Prompt(number) => self.prompted(number),
             Answer::PromptEnd => alone,
             Answer::Considered => None,
         };
-        if let Some(&(sent, _)) = copy.and_then(|copy| self.copies.get(copy)) {
-            self.took(now.since(sent));
+        if let Some(&(sent, _)) = transmission.and_then(|transmission| self.transmissions.get(transmission)) {
+            self.sample_round_trip(now.since(sent));
         }
         // The backed-off timeout stood for an unknown round-trip time (RFC 6347 §4.2.4.1).
-        if let Timer::Ours { timeout, .. } = &mut self.timer
+        if let Timer::Local { timeout, .. } = &mut self.timer
             && self.is_measured
         {
             *timeout = Duration::ZERO;
         }
-        self.answer = Some(copy.and_then(|copy| u8::try_from(copy).ok()));
+        self.answer = Some(transmission.and_then(|transmission| u8::try_from(transmission).ok()));
     }
 
     /// Returns the transmission that a ServerHello of this number answers: one of the first two, if
     /// each is one record.
     fn prompted(&self, number: u64) -> Option<usize> {
-        let (_, first) = self.copies.first()?;
-        let copy = usize::try_from(number.checked_sub(*first)?).ok().filter(|copy| *copy < 2)?;
-        (self.copies.get(copy)?.1 == number).then_some(copy)
+        let (_, first) = self.transmissions.first()?;
+        let transmission =
+            usize::try_from(number.checked_sub(*first)?).ok().filter(|transmission| *transmission < 2)?;
+        (self.transmissions.get(transmission)?.1 == number).then_some(transmission)
     }
 
     /// Takes the report on the last answer.
@@ -173,16 +176,16 @@ impl Flights {
     /// Returns when to retransmit the last flight, if the timer is local.
     pub(super) fn due(&self) -> Option<Instant> {
         match self.timer {
-            Timer::Ours { due, .. } => due,
-            Timer::Elsewhere => None,
+            Timer::Local { due, .. } => due,
+            Timer::External => None,
         }
     }
 
     /// Returns `true` if the timer has expired, so that the last flight must be retransmitted.
     pub(super) fn take_due(&mut self, now: Instant) -> bool {
         let is_due = match &mut self.timer {
-            Timer::Ours { due, .. } => due.take_if(|due| *due <= now).is_some(),
-            Timer::Elsewhere => false,
+            Timer::Local { due, .. } => due.take_if(|due| *due <= now).is_some(),
+            Timer::External => false,
         };
         self.is_asked_again &= !is_due;
         is_due
@@ -195,7 +198,7 @@ impl Flights {
     }
 
     /// Sets the RTO after a first sample (RFC 6298 §2.2).
-    fn took(&mut self, round_trip: Duration) {
+    fn sample_round_trip(&mut self, round_trip: Duration) {
         self.first = round_trip.saturating_mul(3).clamp(self.least, LONGEST.max(self.least));
         self.is_measured = true;
     }
@@ -204,12 +207,12 @@ impl Flights {
 /// Limits how often the last flight of an open session answers a peer that retransmits its own: at
 /// once, then at doubling intervals.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Echo {
+pub(super) struct FinalFlightLimiter {
     again: Instant,
     pause: Duration,
 }
 
-impl Echo {
+impl FinalFlightLimiter {
     pub(super) fn new(now: Instant, pause: Duration) -> Self {
         Self { again: now, pause }
     }

@@ -16,7 +16,7 @@ pub(super) struct Handshake {
     pub(super) source: u64,
     /// The peer's proved identity, reported at the end.
     pub(super) proved: Option<Identity>,
-    pub(super) early: Early,
+    pub(super) early_finished: EarlyFinished,
     expected: Expected,
     /// The server has asked for a cookie, so the numbers of its messages are higher by one.
     is_asked: bool,
@@ -44,7 +44,16 @@ impl Handshake {
             Expected::Server { .. } => 0,
             Expected::Client { hello, .. } => hello,
         };
-        Self { source, proved: None, early: Early::default(), expected, is_asked: false, last, flights, alert: None }
+        Self {
+            source,
+            proved: None,
+            early_finished: EarlyFinished::default(),
+            expected,
+            is_asked: false,
+            last,
+            flights,
+            alert: None,
+        }
     }
 
     /// Returns `true` if the engine should receive an unprotected record. A record that is
@@ -53,7 +62,7 @@ impl Handshake {
         match record.content {
             content::HANDSHAKE => self.admits_messages(now, record),
             content::CHANGE_CIPHER_SPEC if record.fragment == [1] => {
-                if !core::mem::replace(&mut self.early.changed, true) {
+                if !core::mem::replace(&mut self.early_finished.changed, true) {
                     self.goes_on();
                     self.ends(now);
                 }
@@ -110,7 +119,7 @@ impl Handshake {
     }
 
     /// Returns the reason of a timeout.
-    pub(super) fn silence(&self) -> Failure {
+    pub(super) fn timeout_reason(&self) -> Failure {
         self.alert.map_or(Failure::Silence, |(description, _)| Failure::Alert(description))
     }
 }
@@ -141,7 +150,7 @@ impl Expected {
             // An optional hint.
             (Self::Server { with_keys: true }, message::SERVER_KEY_EXCHANGE) => follows(1..=1) && length >= 2,
             (Self::Server { with_keys: true }, message::SERVER_HELLO_DONE) => follows(1..=2) && length == 0,
-            // Further fragments of a ClientHello; the first one passes the gate.
+            // Further fragments of a ClientHello; the first one passes the cookie check.
             (Self::Client { hello, .. }, message::CLIENT_HELLO) => found.offset > 0 && within(hello..=hello),
             (Self::Client { hello, certificate: true }, message::CERTIFICATE) => {
                 within(hello + 1..=hello + 1) && length >= 3
@@ -160,13 +169,13 @@ impl Expected {
 /// A Finished that arrived before its ChangeCipherSpec. Sent as separate datagrams, the two may be
 /// reordered, and engines drop records they cannot decrypt yet.
 #[derive(Debug, Default)]
-pub(super) struct Early {
+pub(super) struct EarlyFinished {
     /// ChangeCipherSpec has arrived.
     pub(super) changed: bool,
     record: Option<Box<[u8]>>,
 }
 
-impl Early {
+impl EarlyFinished {
     /// Maximum length of a record with a Finished: 12 bytes, their header, and the suites'
     /// protection.
     const LONGEST: usize = 128;

@@ -3,9 +3,9 @@
 mod event;
 mod flight;
 mod handshake;
+mod idle_order;
 mod poll;
 mod receive;
-mod silence;
 mod table;
 
 use core::hash::{Hash, Hasher};
@@ -21,11 +21,11 @@ use siphasher::sip::SipHasher13;
 pub use self::event::{ConnectError, Ended, Output, Progress, Role, SendError, SessionId, Stats};
 use self::flight::Flights;
 use self::handshake::{Expected, Handshake};
-use self::table::{Began, State, Table};
+use self::table::{Initiator, State, Table};
 use crate::config::{Config, ConfigError};
-use crate::cookie::{Gate, REPLY};
+use crate::cookie::{CookieVerifier, REPLY};
 use crate::credentials::{ClientCredentials, Identity};
-use crate::engine::{DimplEngines, Engine, Engines, Failure, Fence};
+use crate::engine::{DimplEngines, Engine, Engines, Failure, PanicGuard};
 use crate::wire::{self, content};
 
 /// Maximum number of replies that wait to be polled. More are dropped: a driver polls after each
@@ -46,8 +46,8 @@ pub struct Sessions<P, E: Engines = DimplEngines> {
     config: Config,
     engines: E,
     random: ChaCha12Rng,
-    gate: Gate,
-    table: Table<P, Fence<E::Engine>>,
+    cookie_verifier: CookieVerifier,
+    table: Table<P, PanicGuard<E::Engine>>,
     /// Handshakes in progress, by group of sources.
     shares: Shares,
     unfinished: Unfinished,
@@ -109,7 +109,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     pub fn with_engines(now: Instant, config: Config, seed: [u8; 32], engines: E) -> Result<Self, ConfigError> {
         config.check()?;
         let mut random = ChaCha12Rng::from_seed(seed);
-        let gate = Gate::new(now, &mut random);
+        let cookie_verifier = CookieVerifier::new(now, &mut random);
         let mut keys = || [random.next_u64(), random.next_u64()];
         let (table, group_key) = (keys(), keys());
         let unfinished = Unfinished {
@@ -120,7 +120,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             config,
             engines,
             unfinished,
-            gate,
+            cookie_verifier,
             table: Table::new(table),
             shares: Shares::default(),
             group_key,
@@ -191,7 +191,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         credentials: &ClientCredentials,
         flights: impl FnOnce(Duration) -> Flights,
     ) -> Result<SessionId, ConnectError> {
-        if self.table.pair(&to).pending.is_some() {
+        if self.table.associations(&to).pending.is_some() {
             return Err(ConnectError::Busy);
         }
         if self.stats.handshakes >= self.config.max_handshakes {
@@ -200,7 +200,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let engine = self.engines.connect(now, credentials)?;
         let expected = Expected::Server { with_keys: matches!(credentials, ClientCredentials::Psk { .. }) };
         let flights = flights(self.config.flight_timeout);
-        Ok(self.begin(now, to, engine, Began::ByUs(Box::new(credentials.clone())), expected, flights))
+        Ok(self.begin(now, to, engine, Initiator::Local(Box::new(credentials.clone())), expected, flights))
     }
 
     /// Retransmits the last flight of a handshake under [external congestion
@@ -252,7 +252,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     /// Returns the open session with a peer.
     #[must_use]
     pub fn open(&self, peer: &P) -> Option<SessionId> {
-        self.table.look(self.table.pair(peer).open?).map(|session| session.id)
+        self.table.look(self.table.associations(peer).open?).map(|session| session.id)
     }
 
     /// Returns the counters.
@@ -272,16 +272,23 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         now: Instant,
         peer: P,
         engine: E::Engine,
-        began: Began,
+        initiator: Initiator,
         expected: Expected,
         flights: Flights,
     ) -> SessionId {
-        let (source, role) = (self.source_of(&peer), began.role());
+        let (source, role) = (self.source_of(&peer), initiator.role());
         let host = self.host_of(&peer);
         self.stats.handshakes += 1;
         let deadline = now + self.config.handshake_timeout;
         let handshake = Handshake::new(source, expected, flights);
-        let id = self.table.insert(now, peer, Fence::new(engine), began, State::Pending(Box::new(handshake)), deadline);
+        let id = self.table.insert(
+            now,
+            peer,
+            PanicGuard::new(engine),
+            initiator,
+            State::Pending(Box::new(handshake)),
+            deadline,
+        );
         // Handshakes begun locally count towards no share.
         if role == Role::Server {
             self.shares.take(Group::of(source), 1);
@@ -341,7 +348,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     }
 
     /// Uncounts a handshake that was completed or not started.
-    fn forgive_unfinished(&mut self, peer: &P) {
+    fn uncount_unfinished(&mut self, peer: &P) {
         let (host, group) = (Group::of(self.host_of(peer)), Group::of(self.source_of(peer)));
         self.unfinished.hosts.give_back(host);
         self.unfinished.groups.give_back(group);
@@ -355,7 +362,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             return true;
         }
         let (host, patience) = (self.host_of(peer), self.config.flight_timeout.saturating_mul(PATIENCE));
-        let Some(place) = self.table.giving_way(now, source, host, patience) else { return false };
+        let Some(place) = self.table.handshake_to_displace(now, source, host, patience) else { return false };
         self.stats.displaced += 1;
         self.fail(place, Failure::Full);
         true
@@ -378,7 +385,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let Some(session) = self.table.at(place) else { return };
         let to = session.peer;
         let (failure, pending) = match &session.state {
-            State::Pending(handshake) if failure == Failure::Silence => (handshake.silence(), true),
+            State::Pending(handshake) if failure == Failure::Silence => (handshake.timeout_reason(), true),
             state => (failure, matches!(state, State::Pending(_))),
         };
         if let (Some(alert), true) = (failure.alert(), pending) {
@@ -400,7 +407,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     fn retire(&mut self, place: u32, why: Ended) {
         let Some(session) = self.table.at(place) else { return };
         session.engine.close();
-        let (role, before) = (session.began.role(), core::mem::replace(&mut session.state, State::Closing(why)));
+        let (role, before) = (session.initiator.role(), core::mem::replace(&mut session.state, State::Closing(why)));
         match before {
             State::Pending(handshake) => {
                 let source = handshake.source;
@@ -423,8 +430,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             State::Pending(handshake) => {
                 let source = handshake.source;
                 self.stats.failed += 1;
-                self.release(place, session.began.role(), source);
-                (why, session.began.role() == Role::Client)
+                self.release(place, session.initiator.role(), source);
+                (why, session.initiator.role() == Role::Client)
             }
             State::Open => {
                 self.stats.sessions -= 1;
@@ -442,14 +449,14 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let clients = self.config.trusted_clients();
         let Some(session) = self.table.at(place) else { return Ok(()) };
         let State::Pending(handshake) = &mut session.state else { return Ok(()) };
-        let checked = match (&session.began, clients) {
-            (Began::ByUs(expected), _) => match &**expected {
+        let checked = match (&session.initiator, clients) {
+            (Initiator::Local(expected), _) => match &**expected {
                 ClientCredentials::Certificate { trust, name, .. } => trust.check_server(now, certificate, name),
                 ClientCredentials::Psk { .. } => return Err(Failure::NoCertificate),
             },
-            (Began::ByPeer { .. }, Some(trust)) => trust.check_client(now, certificate),
+            (Initiator::Peer { .. }, Some(trust)) => trust.check_client(now, certificate),
             // A certificate that was not requested proves nothing.
-            (Began::ByPeer { .. }, None) => return Err(Failure::NoCertificate),
+            (Initiator::Peer { .. }, None) => return Err(Failure::NoCertificate),
         };
         checked.map_err(Failure::Certificate)?;
         handshake.proved = Some(Identity::Certificate(certificate.to_vec()));

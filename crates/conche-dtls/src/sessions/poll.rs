@@ -4,8 +4,8 @@ use conche_proto::{Instant, PeerKey};
 use rand_core::RngCore;
 
 use super::event::{Ended, Output, Progress, Role};
-use super::flight::Echo;
-use super::table::{Began, Shares, State};
+use super::flight::FinalFlightLimiter;
+use super::table::{Initiator, Shares, State};
 use super::{Reply, Sessions};
 use crate::BUFFER;
 use crate::credentials::{ClientCredentials, Identity};
@@ -73,7 +73,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 Some(Output::Transmit { to: peer, len })
             }
             Step::Data(len) => {
-                session.heard = now;
+                session.last_received = now;
                 // Plaintext after the local close_notify is discarded.
                 matches!(session.state, State::Open).then_some(Output::Received { session: id, len })
             }
@@ -105,7 +105,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                         return None;
                     }
                 };
-                self.table.said_all(place);
+                self.table.mark_idle(place);
                 self.table.set_timer(place, wake);
                 None
             }
@@ -114,18 +114,18 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
 
     fn connected(&mut self, now: Instant, place: u32) -> Option<Output<P>> {
         let session = self.table.at(place)?;
-        let (id, peer, role) = (session.id, session.peer, session.began.role());
+        let (id, peer, role) = (session.id, session.peer, session.initiator.role());
         let State::Pending(handshake) = &mut session.state else { return None };
-        session.echo = Echo::new(now, handshake.flights.first_timeout());
+        session.final_flight = FinalFlightLimiter::new(now, handshake.flights.first_timeout());
         let (source, proved) = (handshake.source, handshake.proved.take());
         let by_key = session.engine.identity().map(|identity| Identity::Psk(identity.to_vec()));
         let identity = proved.or(by_key).unwrap_or(Identity::Anonymous);
-        session.heard = now;
+        session.last_received = now;
         // A peer without a certificate is rejected if one is required. A server that knows the key
         // has no other name.
-        let asked = match &session.began {
-            Began::ByUs(expected) => !matches!(**expected, ClientCredentials::Psk { .. }),
-            Began::ByPeer { .. } => self.config.trusted_clients().is_some(),
+        let asked = match &session.initiator {
+            Initiator::Local(expected) => !matches!(**expected, ClientCredentials::Psk { .. }),
+            Initiator::Peer { .. } => self.config.trusted_clients().is_some(),
         };
         if identity == Identity::Anonymous && asked {
             self.fail(place, Failure::NoCertificate);
@@ -133,9 +133,9 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
         self.release(place, role, source);
         if role == Role::Server {
-            self.forgive_unfinished(&peer);
+            self.uncount_unfinished(&peer);
         }
-        if let Some(before) = self.table.pair(&peer).open {
+        if let Some(before) = self.table.associations(&peer).open {
             self.finish(before, Ended::Replaced);
         }
         let of_client = role == Role::Server;

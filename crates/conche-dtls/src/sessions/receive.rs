@@ -1,11 +1,12 @@
-//! Input: passes each record of a datagram to the gate, to a handshake, or to the open session.
+//! Input: passes each record of a datagram to the cookie verifier, to a handshake, or to the open
+//! session.
 
 use conche_proto::{Instant, PeerKey};
 
 use super::event::{Role, SessionId};
 use super::flight::Flights;
-use super::handshake::{Early, Expected};
-use super::table::{Began, Pair, State};
+use super::handshake::{EarlyFinished, Expected};
+use super::table::{Associations, Initiator, State};
 use super::{Reply, Sessions};
 use crate::cookie::{Hello, Issued, Verdict};
 use crate::engine::{Engine, Engines, Failure, Opening, catch_panic};
@@ -27,31 +28,39 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
         // Keys may exist now. An engine treats records it has already read as duplicates, and drops
         // those it cannot decrypt.
-        if let Some(place) = self.table.pair(&from).pending
-            && let Some(record) = self.early(place).and_then(|early| early.readable())
+        if let Some(place) = self.table.associations(&from).pending
+            && let Some(record) = self.early_finished(place).and_then(|early_finished| early_finished.readable())
         {
             self.feed(place, &record);
         }
     }
 
     fn hello(&mut self, now: Instant, from: P, hello: &Hello<'_>, record: &Record<'_>, bytes: usize) {
-        match self.gate.judge(now, &from, hello, bytes, &mut self.random) {
+        match self.cookie_verifier.judge(now, &from, hello, bytes, &mut self.random) {
             Verdict::Ignore => self.stats.dropped += 1,
             Verdict::Reply(bytes) => {
-                self.stats.asked += 1;
+                self.stats.cookie_requests += 1;
                 self.reply(Reply { to: from, bytes, len: bytes.len() });
             }
-            Verdict::Welcome(issued) => self.welcome(now, from, hello, record, issued, bytes),
+            Verdict::Valid(issued) => self.accept_hello(now, from, hello, record, issued, bytes),
         }
     }
 
     /// Handles a ClientHello with a valid cookie. An open session with this address stays open
     /// until the new one is (RFC 6347 §4.2.8).
-    fn welcome(&mut self, now: Instant, from: P, hello: &Hello<'_>, record: &Record<'_>, issued: Issued, bytes: usize) {
-        let Pair { open, pending } = self.table.pair(&from);
-        match self.began(now, pending, hello) {
+    fn accept_hello(
+        &mut self,
+        now: Instant,
+        from: P,
+        hello: &Hello<'_>,
+        record: &Record<'_>,
+        issued: Issued,
+        bytes: usize,
+    ) {
+        let Associations { open, pending } = self.table.associations(&from);
+        match self.role_in(now, pending, hello) {
             // A retransmission of the ClientHello that began this handshake.
-            Some((place, Role::Server, true)) => return self.copy_of_hello(place, record),
+            Some((place, Role::Server, true)) => return self.retransmitted_hello(place, record),
             // A handshake with this peer was begun locally: the first one takes precedence.
             Some((_, Role::Client, _)) => {
                 self.stats.refused += 1;
@@ -59,15 +68,15 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             }
             _ => {}
         }
-        if self.began(now, open, hello).is_some_and(|(_, _, copy)| copy) {
+        if self.role_in(now, open, hello).is_some_and(|(_, _, is_retransmission)| is_retransmission) {
             self.stats.dropped += 1;
             return;
         }
-        if !self.gate.is_unspent(now, &from, issued) {
-            return match self.gate.ask(now, &from, hello, bytes) {
+        if !self.cookie_verifier.is_unspent(now, &from, issued) {
+            return match self.cookie_verifier.ask(now, &from, hello, bytes) {
                 // Only without a running handshake: a reply would disturb it.
                 Verdict::Reply(bytes) if pending.is_none() => {
-                    self.stats.asked += 1;
+                    self.stats.cookie_requests += 1;
                     self.reply(Reply { to: from, bytes, len: bytes.len() });
                 }
                 _ => self.stats.dropped += 1,
@@ -82,11 +91,11 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             self.finish(before, Failure::Silence.into());
         }
         if !self.has_room_for_handshake(now, &from) {
-            self.forgive_unfinished(&from);
+            self.uncount_unfinished(&from);
             self.stats.refused += 1;
             return;
         }
-        self.gate.spend(now, &from, issued);
+        self.cookie_verifier.spend(now, &from, issued);
         let opening = Opening {
             sequence: hello.sequence,
             number: hello.number,
@@ -97,11 +106,11 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         };
         match catch_panic(|| self.engines.accept(now, &opening)) {
             Ok(engine) => {
-                let began = Began::ByPeer { random: *hello.random };
+                let initiator = Initiator::Peer { random: *hello.random };
                 let certificate = self.config.trusted_clients().is_some();
                 let expected = Expected::Client { hello: hello.number, certificate };
                 let flights = Flights::new(self.config.flight_timeout, Some(issued.age), false);
-                let SessionId { place, .. } = self.begin(now, from, engine, began, expected, flights);
+                let SessionId { place, .. } = self.begin(now, from, engine, initiator, expected, flights);
                 self.feed(place, record.bytes);
             }
             Err(failure) => {
@@ -115,7 +124,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
 
     /// Takes a retransmission of the ClientHello that began a handshake. The engine answers one
     /// between two timeouts.
-    fn copy_of_hello(&mut self, place: u32, record: &Record<'_>) {
+    fn retransmitted_hello(&mut self, place: u32, record: &Record<'_>) {
         let Some(session) = self.table.at(place) else { return };
         let State::Pending(handshake) = &mut session.state else { return };
         if handshake.flights.takes_copy() {
@@ -127,17 +136,17 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
 
     /// Returns the local role in this association, and whether this is a retransmission of the
     /// ClientHello that began it. A restarted client may draw the same random again.
-    fn began(&mut self, now: Instant, place: Option<u32>, hello: &Hello<'_>) -> Option<(u32, Role, bool)> {
+    fn role_in(&mut self, now: Instant, place: Option<u32>, hello: &Hello<'_>) -> Option<(u32, Role, bool)> {
         let session = self.table.at(place?)?;
-        let copy =
-            matches!(&session.began, Began::ByPeer { random } if random == hello.random) && now < session.deadline;
-        Some((session.id.place, session.began.role(), copy))
+        let is_retransmission = matches!(&session.initiator, Initiator::Peer { random } if random == hello.random)
+            && now < session.deadline;
+        Some((session.id.place, session.initiator.role(), is_retransmission))
     }
 
     /// Dispatches a record. If a handshake runs beside an open session, it gets unprotected records
     /// and protected handshake messages, and the session gets all others.
     fn record(&mut self, now: Instant, from: P, record: &Record<'_>) {
-        let Pair { open, pending } = self.table.pair(&from);
+        let Associations { open, pending } = self.table.associations(&from);
         let of_handshake = record.epoch == 0 || record.content == content::HANDSHAKE;
         let place = if of_handshake { pending.or(open) } else { open.or(pending) };
         let longest = self.config.max_message;
@@ -150,7 +159,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let is_open = matches!(session.state, State::Open);
         if is_open
             && record.content == content::HANDSHAKE
-            && session.echo.may_answer(now)
+            && session.final_flight.may_answer(now)
             && let Err(failure) = session.engine.repeat()
         {
             return self.fail(place, failure);
@@ -164,7 +173,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             State::Pending(handshake) => {
                 let admitted = handshake.admits(now, record);
                 if admitted {
-                    session.heard = now;
+                    session.last_received = now;
                 }
                 admitted
             }
@@ -175,16 +184,19 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             self.stats.dropped += 1;
             return;
         }
-        match self.early(place).filter(|early| of_handshake && record.epoch > 0 && !early.changed) {
-            Some(early) => early.keep(record.bytes),
+        match self
+            .early_finished(place)
+            .filter(|early_finished| of_handshake && record.epoch > 0 && !early_finished.changed)
+        {
+            Some(early_finished) => early_finished.keep(record.bytes),
             None => self.feed(place, record.bytes),
         }
     }
 
     /// Returns the early records of a handshake in progress.
-    fn early(&mut self, place: u32) -> Option<&mut Early> {
+    fn early_finished(&mut self, place: u32) -> Option<&mut EarlyFinished> {
         match &mut self.table.at(place)?.state {
-            State::Pending(handshake) => Some(&mut handshake.early),
+            State::Pending(handshake) => Some(&mut handshake.early_finished),
             State::Open | State::Closing(_) => None,
         }
     }
@@ -201,8 +213,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
 }
 
 /// Returns `true` if a record is possible at all: data are never unprotected, handshake messages
-/// and their records are at most `longest` long, and the start of a ClientHello only passes the
-/// gate.
+/// and their records are at most `longest` long, and the start of a ClientHello only goes to
+/// the cookie verifier.
 fn may_pass(record: &Record<'_>, longest: usize) -> bool {
     match (record.epoch, record.content) {
         (0, content::HANDSHAKE) if record.fragment.len() > longest + HANDSHAKE_HEADER => false,

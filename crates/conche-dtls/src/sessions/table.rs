@@ -8,25 +8,25 @@ use conche_proto::Instant;
 use siphasher::sip::SipHasher13;
 
 use super::event::{Ended, Role, SessionId};
-use super::flight::Echo;
+use super::flight::FinalFlightLimiter;
 use super::handshake::Handshake;
-use super::silence::{Share, Silence};
+use super::idle_order::{IdleOrder, Share};
 use crate::credentials::ClientCredentials;
 
 #[derive(Debug)]
 pub(super) struct Session<P, E> {
     pub(super) id: SessionId,
     pub(super) peer: P,
-    pub(super) began: Began,
+    pub(super) initiator: Initiator,
     pub(super) engine: E,
     pub(super) state: State,
     /// End of its handshake at the latest. Until then, a ClientHello with the same random is a
     /// retransmission.
     pub(super) deadline: Instant,
     /// Time of the last record from its peer.
-    pub(super) heard: Instant,
+    pub(super) last_received: Instant,
     /// Limits the answers of its last flight.
-    pub(super) echo: Echo,
+    pub(super) final_flight: FinalFlightLimiter,
     /// Next timer.
     wake: Option<Instant>,
     /// It is in the queue of sessions to be polled.
@@ -45,25 +45,25 @@ pub(super) enum State {
 
 /// The side that began it.
 #[derive(Debug)]
-pub(super) enum Began {
+pub(super) enum Initiator {
     /// The local side, with these credentials.
-    ByUs(Box<ClientCredentials>),
+    Local(Box<ClientCredentials>),
     /// The peer, by a ClientHello with this random.
-    ByPeer { random: [u8; 32] },
+    Peer { random: [u8; 32] },
 }
 
-impl Began {
+impl Initiator {
     pub(super) fn role(&self) -> Role {
         match self {
-            Self::ByUs(_) => Role::Client,
-            Self::ByPeer { .. } => Role::Server,
+            Self::Local(_) => Role::Client,
+            Self::Peer { .. } => Role::Server,
         }
     }
 }
 
 /// The associations with a peer.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pair {
+pub(super) struct Associations {
     pub(super) open: Option<u32>,
     pub(super) pending: Option<u32>,
 }
@@ -82,16 +82,16 @@ pub(super) struct Table<P, E> {
     places: Vec<Option<Box<Session<P, E>>>>,
     free: Vec<u32>,
     last: u64,
-    peers: HashMap<P, Pair, Keys>,
+    peers: HashMap<P, Associations, Keys>,
     timers: BTreeSet<(Instant, u32)>,
     /// Handshakes begun by peers: for each group of sources, by host.
-    handshakes: BTreeMap<u64, Silence>,
+    handshakes: BTreeMap<u64, IdleOrder>,
     /// Open sessions by group of sources.
-    groups: Silence,
+    groups: IdleOrder,
     /// Open sessions of each group by host.
-    hosts: BTreeMap<Share, Silence>,
+    hosts: BTreeMap<Share, IdleOrder>,
     /// Open sessions authenticated by a pre-shared key, by identity; only if these are limited.
-    identities: Silence,
+    identities: IdleOrder,
     ready: VecDeque<u32>,
 }
 
@@ -104,14 +104,14 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
             peers: HashMap::with_hasher(Keys(keys)),
             timers: BTreeSet::new(),
             handshakes: BTreeMap::new(),
-            groups: Silence::default(),
+            groups: IdleOrder::default(),
             hosts: BTreeMap::new(),
-            identities: Silence::default(),
+            identities: IdleOrder::default(),
             ready: VecDeque::new(),
         }
     }
 
-    pub(super) fn pair(&self, peer: &P) -> Pair {
+    pub(super) fn associations(&self, peer: &P) -> Associations {
         self.peers.get(peer).copied().unwrap_or_default()
     }
 
@@ -133,7 +133,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         now: Instant,
         peer: P,
         engine: E,
-        began: Began,
+        initiator: Initiator,
         state: State,
         deadline: Instant,
     ) -> SessionId {
@@ -143,8 +143,19 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         });
         self.last += 1;
         let id = SessionId { place, number: self.last };
-        let echo = Echo::new(now, Duration::ZERO);
-        let session = Session { id, peer, began, engine, state, deadline, heard: now, echo, wake: None, ready: false };
+        let final_flight = FinalFlightLimiter::new(now, Duration::ZERO);
+        let session = Session {
+            id,
+            peer,
+            initiator,
+            engine,
+            state,
+            deadline,
+            last_received: now,
+            final_flight,
+            wake: None,
+            ready: false,
+        };
         self.places[place as usize] = Some(Box::new(session));
         self.peers.entry(peer).or_default().pending = Some(place);
         self.mark_ready(place);
@@ -170,11 +181,17 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
     ///
     /// If that host has at most one more than this one, only a handshake silent for `patience`
     /// gives way, so that hosts do not displace each other in turn.
-    pub(super) fn giving_way(&mut self, now: Instant, source: u64, host: u64, patience: Duration) -> Option<u32> {
+    pub(super) fn handshake_to_displace(
+        &mut self,
+        now: Instant,
+        source: u64,
+        host: u64,
+        patience: Duration,
+    ) -> Option<u32> {
         let (places, hosts) = (&self.places, self.handshakes.get_mut(&source)?);
-        let idlest = hosts.idlest_for(Some(host), |place| heard(places, place))?;
+        let idlest = hosts.idlest_for(Some(host), |place| last_received(places, place))?;
         let is_rich = hosts.size_with(idlest) > hosts.size(Some(host)).saturating_add(1);
-        let is_silent = heard(places, idlest).is_some_and(|heard| now.since(heard) >= patience);
+        let is_silent = last_received(places, idlest).is_some_and(|last_received| now.since(last_received) >= patience);
         (is_rich || is_silent).then_some(idlest)
     }
 
@@ -190,7 +207,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         if identity.is_some() {
             self.identities.insert(identity, now, place);
         }
-        *self.peers.entry(peer).or_default() = Pair { open: Some(place), pending: None };
+        *self.peers.entry(peer).or_default() = Associations { open: Some(place), pending: None };
     }
 
     pub(super) fn sessions_of(&self, identity: Share) -> usize {
@@ -200,18 +217,22 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
     /// Returns the idlest open session of an identity.
     pub(super) fn idlest_of(&mut self, identity: Share) -> Option<u32> {
         let places = &self.places;
-        self.identities.idlest_of(identity, |place| heard(places, place))
+        self.identities.idlest_of(identity, |place| last_received(places, place))
     }
 
     /// Returns the open session to close for a newcomer: the idlest of the host with most sessions,
     /// in the group with most sessions.
     pub(super) fn idlest(&mut self, newcomer: Shares) -> Option<u32> {
         let places = &self.places;
-        let heard = |place| heard(places, place);
-        let idlest = self.groups.idlest_for(newcomer.group, heard)?;
+        let last_received = |place| last_received(places, place);
+        let idlest = self.groups.idlest_for(newcomer.group, last_received)?;
         let group = self.groups.share_of(idlest)?;
         let hosts = self.hosts.get_mut(&group)?;
-        if group == newcomer.group { hosts.idlest_for(newcomer.host, heard) } else { hosts.idlest_of_fullest(heard) }
+        if group == newcomer.group {
+            hosts.idlest_for(newcomer.host, last_received)
+        } else {
+            hosts.idlest_of_fullest(last_received)
+        }
     }
 
     /// Unregisters a session from its peer and from eviction.
@@ -228,13 +249,13 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         }
         self.groups.remove(place);
         self.identities.remove(place);
-        let Some(pair) = self.peers.get_mut(&peer) else { return };
-        for known in [&mut pair.open, &mut pair.pending] {
+        let Some(associations) = self.peers.get_mut(&peer) else { return };
+        for known in [&mut associations.open, &mut associations.pending] {
             if *known == Some(place) {
                 *known = None;
             }
         }
-        if pair.open.is_none() && pair.pending.is_none() {
+        if associations.open.is_none() && associations.pending.is_none() {
             self.peers.remove(&peer);
         }
     }
@@ -296,7 +317,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
     }
 
     /// Removes a session from the queue once it has no more output.
-    pub(super) fn said_all(&mut self, place: u32) {
+    pub(super) fn mark_idle(&mut self, place: u32) {
         if self.ready.front() == Some(&place) {
             self.ready.pop_front();
         }
@@ -317,8 +338,8 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
 }
 
 /// Returns the time of the last record from the peer of the session at a place.
-fn heard<P, E>(places: &[Option<Box<Session<P, E>>>], place: u32) -> Option<Instant> {
-    Some(places.get(usize::try_from(place).ok()?)?.as_ref()?.heard)
+fn last_received<P, E>(places: &[Option<Box<Session<P, E>>>], place: u32) -> Option<Instant> {
+    Some(places.get(usize::try_from(place).ok()?)?.as_ref()?.last_received)
 }
 
 /// Keys of the hash of peers' addresses, which an attacker may choose.

@@ -86,18 +86,18 @@ fn open() -> (Wire, Vec<Vec<u8>>, Vec<Vec<u8>>) {
     assert!(wire.handshake(&known()));
     wire.run(at(50), |_| false);
     for end in &mut wire.ends {
-        end.told.sent.clear();
+        end.outputs.sent.clear();
     }
     for number in 0..100_u8 {
         for end in 0..2 {
-            let session = wire.ends[end].told.established[0].0;
+            let session = wire.ends[end].outputs.established[0].0;
             wire.ends[end].sessions.send(session, &[number; 20]).unwrap();
         }
         let until = wire.now + std::time::Duration::from_millis(20);
         wire.run(until, |_| false);
     }
-    assert_eq!((wire.server().told.received.len(), wire.client().told.received.len()), (100, 100));
-    let [to_client, to_server] = [0, 1].map(|end: usize| wire.ends[end].told.sent.clone());
+    assert_eq!((wire.server().outputs.received.len(), wire.client().outputs.received.len()), (100, 100));
+    let [to_client, to_server] = [0, 1].map(|end: usize| wire.ends[end].outputs.sent.clone());
     (wire, to_server, to_client)
 }
 
@@ -132,11 +132,11 @@ fn forge(count: u64) {
             }
         }
     }
-    let session = wire.client().told.established[0].0;
+    let session = wire.client().outputs.established[0].0;
     wire.client().sessions.send(session, b"still here").unwrap();
     let until = wire.now + std::time::Duration::from_secs(1);
     wire.run(until, |_| false);
-    assert_eq!(wire.server().told.received.last().unwrap().1, b"still here");
+    assert_eq!(wire.server().outputs.received.last().unwrap().1, b"still here");
 }
 
 fn flip(record: &mut [u8], random: &mut ChaCha8Rng) {
@@ -163,7 +163,7 @@ fn data_without_protection_are_never_told() {
         wire.send(from, to, plain.clone());
     }
     wire.run(at(90), |_| false);
-    assert_eq!((wire.server().told.received.len(), wire.client().told.received.len()), (100, 100));
+    assert_eq!((wire.server().outputs.received.len(), wire.client().outputs.received.len()), (100, 100));
 }
 
 #[test]
@@ -182,12 +182,12 @@ fn alerts_without_protection_end_no_session() {
 #[test]
 fn a_goodbye_is_told_once_at_each_end() {
     let (mut wire, _, _) = open();
-    let session = wire.client().told.established[0].0;
+    let session = wire.client().outputs.established[0].0;
     wire.client().sessions.close(session);
     wire.client().sessions.close(session);
     wire.settle();
-    assert_eq!(wire.client().told.closed, [(session, Ended::Closed)]);
-    assert!(matches!(wire.server().told.closed[..], [(_, Ended::ByPeer)]));
+    assert_eq!(wire.client().outputs.closed, [(session, Ended::Closed)]);
+    assert!(matches!(wire.server().outputs.closed[..], [(_, Ended::ByPeer)]));
     assert!(wire.ends.iter().all(|end| end.sessions.is_empty()));
 }
 
@@ -195,7 +195,7 @@ fn a_goodbye_is_told_once_at_each_end() {
 fn an_address_is_part_of_a_cookie_that_somebody_else_has_seen() {
     let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
     assert!(wire.handshake(&known()));
-    let hello = wire.client().told.sent[1].clone();
+    let hello = wire.client().outputs.sent[1].clone();
     let elsewhere: Address = 77;
     wire.send(elsewhere, SERVER, hello);
     wire.settle();

@@ -25,7 +25,7 @@ fn soon(wire: &mut Wire) {
 fn a_client_that_restarts_gets_a_new_session_and_the_old_one_is_usable_until_then() {
     let mut wire = wire(psk_server(1));
     assert!(wire.handshake(&known()));
-    let (old, _) = wire.server().told.established[0];
+    let (old, _) = wire.server().outputs.established[0];
     let before = std::mem::replace(&mut wire.ends[1], End::new(CLIENT, client(99), 99));
     // Its ClientHellos pass, its last flight does not: the new handshake is half complete.
     wire.tap = Some(Box::new(|from, _, datagram| from == SERVER || datagram[13] == 1));
@@ -39,19 +39,19 @@ fn a_client_that_restarts_gets_a_new_session_and_the_old_one_is_usable_until_the
     let after = std::mem::replace(&mut wire.ends[1], before);
     wire.server().sessions.send(old, b"are you there").unwrap();
     soon(&mut wire);
-    assert_eq!(wire.client().told.received.last().unwrap().1, b"are you there");
-    let (mine, _) = wire.client().told.established[0];
+    assert_eq!(wire.client().outputs.received.last().unwrap().1, b"are you there");
+    let (mine, _) = wire.client().outputs.established[0];
     wire.client().sessions.send(mine, b"here").unwrap();
     soon(&mut wire);
-    assert_eq!(wire.server().told.received.last().unwrap(), &(old, b"here".to_vec()));
+    assert_eq!(wire.server().outputs.received.last().unwrap(), &(old, b"here".to_vec()));
 
     // The new handshake completes, and its session replaces the old one, with another ID.
     wire.ends[1] = after;
     let until = wire.now + Duration::from_secs(30);
-    assert!(wire.run(until, |wire| wire.server().told.established.len() == 2));
-    let (new, _) = wire.server().told.established[1];
+    assert!(wire.run(until, |wire| wire.server().outputs.established.len() == 2));
+    let (new, _) = wire.server().outputs.established[1];
     assert_ne!(new, old);
-    assert_eq!(wire.server().told.closed, [(old, Ended::Replaced)]);
+    assert_eq!(wire.server().outputs.closed, [(old, Ended::Replaced)]);
     assert_eq!(wire.server().sessions.send(old, b"x"), Err(SendError::NotOpen));
     wire.assert_nothing_is_left();
 }
@@ -65,7 +65,7 @@ fn no_id_is_ever_used_again() {
         assert!(wire.handshake(&known()));
         soon(&mut wire);
     }
-    for (session, _) in &wire.server().told.established {
+    for (session, _) in &wire.server().outputs.established {
         assert!(!seen.contains(session), "{session} again");
         seen.push(*session);
     }
@@ -79,12 +79,12 @@ fn no_id_is_ever_used_again() {
 fn somebody_who_knows_no_key_cannot_end_a_session_by_beginning_another() {
     let mut wire = wire(psk_server(1));
     assert!(wire.handshake(&known()));
-    let (old, _) = wire.server().told.established[0];
+    let (old, _) = wire.server().outputs.established[0];
     restart(&mut wire, 99);
     let wrong = ClientCredentials::psk(*b"lamp", conche_dtls::Secret::new(*b"wrong")).unwrap();
     wire.connect(&wrong);
     wire.settle();
-    assert!(wire.server().told.closed.is_empty());
+    assert!(wire.server().outputs.closed.is_empty());
     assert!(wire.server().sessions.send(old, b"still here").is_ok());
 }
 
@@ -104,15 +104,15 @@ fn the_session_that_was_silent_for_longest_makes_room() {
         crowd(&mut wire, address..=address);
         soon(&mut wire);
     }
-    let sessions: Vec<_> = wire.server().told.established.iter().map(|(session, _)| *session).collect();
+    let sessions: Vec<_> = wire.server().outputs.established.iter().map(|(session, _)| *session).collect();
     // The first client sends again, so the second session is the idlest.
-    let (mine, _) = wire.ends[2].told.established[0];
+    let (mine, _) = wire.ends[2].outputs.established[0];
     wire.ends[2].sessions.send(mine, b"I am here").unwrap();
     soon(&mut wire);
     crowd(&mut wire, 14..=14);
     soon(&mut wire);
-    assert_eq!(wire.server().told.closed, [(sessions[1], Ended::Evicted)]);
-    assert_eq!(wire.ends[3].told.closed.len(), 1, "its peer is told");
+    assert_eq!(wire.server().outputs.closed, [(sessions[1], Ended::Evicted)]);
+    assert_eq!(wire.ends[3].outputs.closed.len(), 1, "its peer is told");
     assert_eq!(wire.server().sessions.stats().sessions, 3);
 }
 
@@ -180,7 +180,7 @@ fn a_host_that_takes_all_handshakes_of_its_network_gives_them_up_to_its_neighbou
     wire.ends.truncate(2);
     crowd(&mut wire, (5200..5900).step_by(100));
     let until = wire.now + Duration::from_millis(500);
-    assert!(wire.run(until, |wire| wire.server().told.established.len() == 7));
+    assert!(wire.run(until, |wire| wire.server().outputs.established.len() == 7));
     assert_eq!(wire.server().sessions.stats().handshakes, 121);
     wire.ends.truncate(2);
     wire.assert_nothing_is_left();
@@ -199,7 +199,7 @@ fn many_hosts_of_a_network_that_fall_silent_keep_their_neighbours_out_for_some_s
     // After the refusal it retransmits its ClientHello after one, three and seven seconds.
     crowd(&mut wire, std::iter::once(5900));
     let until = wire.now + Duration::from_secs(10);
-    assert!(wire.run(until, |wire| !wire.server().told.established.is_empty()));
+    assert!(wire.run(until, |wire| !wire.server().outputs.established.is_empty()));
     wire.assert_nothing_is_left();
 }
 
@@ -219,7 +219,7 @@ fn a_handshake_that_goes_on_does_not_give_way_to_one_of_a_host_with_as_many() {
     wire.tap = None;
     wire.ends.truncate(3);
     let until = wire.now + Duration::from_secs(3);
-    assert!(wire.run(until, |wire| wire.server().told.established.len() == 1), "it is still there");
+    assert!(wire.run(until, |wire| wire.server().outputs.established.len() == 1), "it is still there");
 }
 
 #[test]
@@ -230,12 +230,12 @@ fn there_is_one_handshake_with_a_peer_at_a_time() {
     let again = wire.client().sessions.connect(now, SERVER, &known(), None);
     assert_eq!(again, Err(ConnectError::Busy));
     soon(&mut wire);
-    let (first, _) = wire.client().told.established[0];
+    let (first, _) = wire.client().outputs.established[0];
     // A second session with the same server replaces the first at both ends.
     wire.connect(&known());
     soon(&mut wire);
-    assert_eq!(wire.client().told.closed, [(first, Ended::Replaced)]);
-    assert_eq!(wire.server().told.established.len(), 2);
+    assert_eq!(wire.client().outputs.closed, [(first, Ended::Replaced)]);
+    assert_eq!(wire.server().outputs.established.len(), 2);
     wire.assert_nothing_is_left();
 }
 
@@ -311,26 +311,26 @@ fn records_that_nobody_polls_for_are_dropped_and_the_session_goes_on() {
     let mut wire = wire(psk_server(1));
     assert!(wire.handshake(&known()));
     soon(&mut wire);
-    let session = wire.client().told.established[0].0;
-    wire.client().told.sent.clear();
+    let session = wire.client().outputs.established[0].0;
+    wire.client().outputs.sent.clear();
     // Datagrams are lost, but recorded.
     wire.tap = Some(Box::new(|_, _, _| false));
     for number in 0..300_u32 {
         wire.client().sessions.send(session, &number.to_be_bytes()).unwrap();
         soon(&mut wire);
     }
-    let (now, kept) = (wire.now, wire.client().told.sent.clone());
+    let (now, kept) = (wire.now, wire.client().outputs.sent.clone());
     for datagram in kept.concat().chunks(kept[0].len() * 50) {
         wire.server().sessions.handle(now, CLIENT, datagram);
     }
     wire.tap = None;
     soon(&mut wire);
-    assert_eq!(wire.server().told.closed, []);
-    let received = wire.server().told.received.len();
+    assert_eq!(wire.server().outputs.closed, []);
+    let received = wire.server().outputs.received.len();
     assert!((100..300).contains(&received), "{received}");
     wire.client().sessions.send(session, b"still here").unwrap();
     soon(&mut wire);
-    assert_eq!(wire.server().told.received.last().unwrap().1, b"still here");
+    assert_eq!(wire.server().outputs.received.last().unwrap().1, b"still here");
 }
 
 #[test]
@@ -342,5 +342,5 @@ fn a_session_that_is_not_open_cannot_be_sent_to() {
     assert_eq!(wire.client().sessions.send(session, &[0; 16_385]), Err(SendError::TooLong(16_385)));
     assert_eq!(wire.client().sessions.send(session, &[0; 16_384]), Ok(()));
     soon(&mut wire);
-    assert_eq!(wire.server().told.received[0].1.len(), 16_384);
+    assert_eq!(wire.server().outputs.received[0].1.len(), 16_384);
 }

@@ -16,7 +16,7 @@ struct Kind {
     server: fn() -> Config,
     credentials: fn() -> ClientCredentials,
     tap: Option<fn() -> Tap>,
-    told: fn(&Ended) -> bool,
+    is_expected: fn(&Ended) -> bool,
 }
 
 impl Kind {
@@ -30,17 +30,17 @@ impl Kind {
     fn fail(&self, wire: &mut Wire) {
         wire.connect(&(self.credentials)());
         wire.settle();
-        let told = std::mem::take(&mut wire.client().told);
-        assert!(told.established.is_empty() || self.name == "server's Finished is lost", "{}", self.name);
-        let why = &told.closed.first().unwrap_or_else(|| panic!("{}: nothing was told", self.name)).1;
-        assert!((self.told)(why), "{}: {why:?}", self.name);
-        let server = std::mem::take(&mut wire.server().told);
+        let outputs = std::mem::take(&mut wire.client().outputs);
+        assert!(outputs.established.is_empty() || self.name == "server's Finished is lost", "{}", self.name);
+        let why = &outputs.closed.first().unwrap_or_else(|| panic!("{}: nothing was told", self.name)).1;
+        assert!((self.is_expected)(why), "{}: {why:?}", self.name);
+        let server = std::mem::take(&mut wire.server().outputs);
         // If the last flight is lost, the server has an open session, which must be closed.
         for (session, _) in server.established {
             wire.server().sessions.close(session);
         }
         wire.settle();
-        wire.server().told = Default::default();
+        wire.server().outputs = Default::default();
         for end in &wire.ends {
             assert!(end.sessions.is_empty(), "{}: {:?}", self.name, end.sessions);
         }
@@ -180,13 +180,13 @@ const fn kind(
     name: &'static str,
     server: fn() -> Config,
     credentials: fn() -> ClientCredentials,
-    told: fn(&Ended) -> bool,
+    is_expected: fn(&Ended) -> bool,
 ) -> Kind {
-    Kind { name, server, credentials, tap: None, told }
+    Kind { name, server, credentials, tap: None, is_expected }
 }
 
-const fn tapped(name: &'static str, tap: fn() -> Tap, told: fn(&Ended) -> bool) -> Kind {
-    Kind { name, server: with_keys, credentials: known, tap: Some(tap), told }
+const fn tapped(name: &'static str, tap: fn() -> Tap, is_expected: fn(&Ended) -> bool) -> Kind {
+    Kind { name, server: with_keys, credentials: known, tap: Some(tap), is_expected }
 }
 
 fn silence(why: &Ended) -> bool {
@@ -328,7 +328,7 @@ fn after_failures_a_handshake_is_done_and_no_memory_has_grown() {
             assert!(wire.handshake(&known()), "{}", kind.name);
             wire.assert_nothing_is_left();
             for end in &mut wire.ends {
-                end.told = Default::default();
+                end.outputs = Default::default();
             }
             wire.tap = tap;
         };
@@ -344,7 +344,7 @@ fn an_unknown_identity_cannot_be_told_from_a_wrong_key() {
         let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
         wire.connect(credentials);
         wire.settle();
-        let answers = &wire.server().told.sent;
+        let answers = &wire.server().outputs.sent;
         let shapes: Vec<(u8, usize)> = answers.iter().map(|datagram| (datagram[0], datagram.len())).collect();
         (shapes, answers.last().cloned(), wire.now)
     };
@@ -357,8 +357,8 @@ fn certificates_of_both_sides_are_believed_and_told() {
     let mut wire = Wire::new(that_asks(), Config::default(), 1, Faults::default());
     assert!(wire.handshake(&shown(data!("client.der"), data!("client.key"))));
     let identity = |der: &[u8]| Identity::Certificate(der.to_vec());
-    assert_eq!(wire.client().told.established[0].1, identity(data!("server.der")));
-    assert_eq!(wire.server().told.established[0].1, identity(data!("client.der")));
+    assert_eq!(wire.client().outputs.established[0].1, identity(data!("server.der")));
+    assert_eq!(wire.server().outputs.established[0].1, identity(data!("client.der")));
     wire.assert_nothing_is_left();
 }
 
@@ -366,7 +366,7 @@ fn certificates_of_both_sides_are_believed_and_told() {
 fn a_server_that_asks_nobody_for_a_certificate_knows_nobody() {
     let mut wire = Wire::new(with_certificate(), Config::default(), 1, Faults::default());
     assert!(wire.handshake(&trusting()));
-    assert_eq!(wire.server().told.established[0].1, Identity::Anonymous);
+    assert_eq!(wire.server().outputs.established[0].1, Identity::Anonymous);
 }
 
 // RFC 7252 §9.1.3.3 (Q233)
@@ -386,7 +386,7 @@ fn a_large_certificate_of_p384_passes_through_links_of_256_bytes() {
     let server = certified(own(data!("large.der"), data!("large.key")), None);
     let mut wire = Wire::new(small(server), small(Config::default()), 1, Faults { loss: 5, ..Faults::default() });
     assert!(wire.handshake(&trusting()));
-    assert!(wire.ends.iter().flat_map(|end| &end.told.sent).all(|datagram| datagram.len() <= 256));
+    assert!(wire.ends.iter().flat_map(|end| &end.outputs.sent).all(|datagram| datagram.len() <= 256));
 }
 
 #[test]
@@ -396,7 +396,7 @@ fn a_certificate_larger_than_is_wanted_ends_in_silence() {
     let mut wire = Wire::new(server, client, 1, Faults::default());
     wire.connect(&trusting());
     wire.settle();
-    assert!(silence(&wire.client().told.closed[0].1));
+    assert!(silence(&wire.client().outputs.closed[0].1));
     wire.assert_nothing_is_left();
 }
 
@@ -404,7 +404,7 @@ fn a_certificate_larger_than_is_wanted_ends_in_silence() {
 fn what_was_recorded_of_a_handshake_opens_no_second_session() {
     let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
     assert!(wire.handshake(&known()));
-    let recorded = wire.client().told.sent.clone();
+    let recorded = wire.client().outputs.sent.clone();
     wire.assert_nothing_is_left();
     for _ in 0..10 {
         for datagram in &recorded {

@@ -20,10 +20,10 @@ fn ms(milliseconds: u64) -> Duration {
 fn departures(wire: &mut Wire, of: usize, until: Instant) -> Vec<Instant> {
     let mut departures = Vec::new();
     while wire.now < until {
-        let before = wire.ends[of].told.sent.len();
+        let before = wire.ends[of].outputs.sent.len();
         let step = wire.now + ms(10);
         wire.run(step, |_| false);
-        departures.extend((before..wire.ends[of].told.sent.len()).map(|_| wire.now));
+        departures.extend((before..wire.ends[of].outputs.sent.len()).map(|_| wire.now));
     }
     departures
 }
@@ -75,11 +75,11 @@ fn a_fast_path_neither_shortens_timeouts_nor_ends_a_handshake_early() {
         let now = wire.now;
         wire.client().sessions.connect(now, SERVER, &known(), Some(Duration::from_millis(milliseconds))).unwrap();
         wire.run(now + Duration::from_millis(700), |_| false);
-        assert_eq!(wire.client().told.sent.len(), 1);
+        assert_eq!(wire.client().outputs.sent.len(), 1);
         wire.run(now + Duration::from_millis(92_900), |_| false);
-        assert_eq!(wire.client().told.closed, [], "{milliseconds} ms");
+        assert_eq!(wire.client().outputs.closed, [], "{milliseconds} ms");
         wire.run(now + Duration::from_secs(94), |_| false);
-        assert!(matches!(wire.client().told.closed[..], [(_, Ended::Failed(Failure::Silence))]));
+        assert!(matches!(wire.client().outputs.closed[..], [(_, Ended::Failed(Failure::Silence))]));
     }
 }
 
@@ -112,14 +112,14 @@ fn a_last_flight_answers_copies_at_once_and_then_ever_more_seldom() {
     let session = controlled(&mut wire, &known());
     wire.run(at(0) + ms(100), |_| false);
     assert_eq!(wire.server().sessions.stats().sessions, 1, "its last flight has left, and is lost");
-    wire.server().told.sent.clear();
+    wire.server().outputs.sent.clear();
     for _ in 0..50 {
         wire.client().sessions.repeat(session);
         let until = wire.now + ms(200);
         wire.run(until, |_| false);
     }
     // In ten seconds: at once, and then after gaps of one, two and four seconds.
-    assert_eq!(wire.server().told.sent.len(), 4);
+    assert_eq!(wire.server().outputs.sent.len(), 4);
 }
 
 /// A client that retransmits its ClientHello constantly gets the server's flight no more often than
@@ -134,7 +134,7 @@ fn a_servers_flight_leaves_eight_times_at_most_however_often_it_is_asked_for() {
         let until = wire.now + ms(2000);
         wire.run(until, |_| false);
     }
-    let flights = wire.server().told.sent.iter().filter(|datagram| datagram[0] == 22 && datagram[13] == 2).count();
+    let flights = wire.server().outputs.sent.iter().filter(|datagram| datagram[0] == 22 && datagram[13] == 2).count();
     assert!((6..=8).contains(&flights), "{flights}");
 }
 
@@ -144,8 +144,8 @@ fn controlled(wire: &mut Wire, credentials: &ClientCredentials) -> SessionId {
     wire.client().sessions.connect_controlled(now, SERVER, credentials).unwrap()
 }
 
-fn told(wire: &mut Wire) -> Vec<Progress> {
-    std::mem::take(&mut wire.client().told.flights).into_iter().map(|(_, progress)| progress).collect()
+fn outputs(wire: &mut Wire) -> Vec<Progress> {
+    std::mem::take(&mut wire.client().outputs.flights).into_iter().map(|(_, progress)| progress).collect()
 }
 
 fn left(progress: &Progress) -> Option<Flight> {
@@ -160,18 +160,18 @@ fn what_leaves_and_what_is_answered_is_told_to_who_controls_it() {
     let mut wire = wire();
     let session = controlled(&mut wire, &known());
     let until = wire.now + ms(200);
-    assert!(wire.run(until, |wire| !wire.client().told.established.is_empty()));
-    assert_eq!(wire.client().told.established[0].0, session);
-    let sizes: Vec<usize> = wire.client().told.sent.iter().map(Vec::len).collect();
-    let told = told(&mut wire);
-    let flights: Vec<Flight> = told.iter().filter_map(left).collect();
+    assert!(wire.run(until, |wire| !wire.client().outputs.established.is_empty()));
+    assert_eq!(wire.client().outputs.established[0].0, session);
+    let sizes: Vec<usize> = wire.client().outputs.sent.iter().map(Vec::len).collect();
+    let outputs = outputs(&mut wire);
+    let flights: Vec<Flight> = outputs.iter().filter_map(left).collect();
     assert_eq!(flights.iter().map(|flight| flight.bytes).collect::<Vec<_>>(), sizes);
     assert!(flights.iter().all(|flight| !flight.repeated && flight.least_timeout == Duration::from_secs(1)));
     assert_eq!(
-        told.iter().map(|progress| left(progress).is_none()).collect::<Vec<_>>(),
+        outputs.iter().map(|progress| left(progress).is_none()).collect::<Vec<_>>(),
         [false, true, false, true, false, true]
     );
-    let answers: Vec<_> = told.iter().filter(|progress| left(progress).is_none()).collect();
+    let answers: Vec<_> = outputs.iter().filter(|progress| left(progress).is_none()).collect();
     assert_eq!(answers, [&Progress::Answered(Some(0)); 3]);
 }
 
@@ -191,15 +191,15 @@ fn without_a_word_of_who_controls_it_nothing_is_repeated_and_with_one_the_last_f
         let mut wire = wire_that_loses(lost);
         let session = controlled(&mut wire, &known());
         wire.run(at(0) + ms(900), |_| false);
-        assert_eq!(wire.client().told.sent.len(), lost as usize);
-        let before = told(&mut wire);
+        assert_eq!(wire.client().outputs.sent.len(), lost as usize);
+        let before = outputs(&mut wire);
         assert_eq!(before.iter().filter_map(left).count(), lost as usize);
         wire.client().sessions.repeat(session);
         wire.run(at(0) + ms(990), |_| false);
-        let after = told(&mut wire);
+        let after = outputs(&mut wire);
         let flight = after.first().and_then(left).expect("a copy has left");
         assert!(flight.repeated);
-        assert_eq!(wire.client().told.established.len(), 1, "{after:?}");
+        assert_eq!(wire.client().outputs.established.len(), 1, "{after:?}");
     }
 }
 
@@ -213,8 +213,8 @@ fn an_answer_to_a_hello_says_which_copy_it_is_of_and_one_to_what_follows_only_if
         wire.run(at(0) + ms(500), |_| false);
         wire.client().sessions.repeat(session);
         wire.run(at(0) + ms(900), |_| false);
-        let told: Vec<_> = told(&mut wire).into_iter().filter(|progress| left(progress).is_none()).collect();
-        assert_eq!(told, answers.map(Progress::Answered), "the copy that is lost is {lost}");
+        let outputs: Vec<_> = outputs(&mut wire).into_iter().filter(|progress| left(progress).is_none()).collect();
+        assert_eq!(outputs, answers.map(Progress::Answered), "the copy that is lost is {lost}");
     }
 }
 
@@ -229,9 +229,9 @@ fn what_a_server_repeats_by_itself_is_no_sample() {
     }));
     controlled(&mut wire, &known());
     wire.run(at(3), |_| false);
-    assert_eq!(wire.client().told.established.len(), 1);
-    let told: Vec<_> = told(&mut wire).into_iter().filter(|progress| left(progress).is_none()).collect();
-    assert_eq!(told, [Some(0), None, Some(0)].map(Progress::Answered));
+    assert_eq!(wire.client().outputs.established.len(), 1);
+    let outputs: Vec<_> = outputs(&mut wire).into_iter().filter(|progress| left(progress).is_none()).collect();
+    assert_eq!(outputs, [Some(0), None, Some(0)].map(Progress::Answered));
 }
 
 #[test]
@@ -239,9 +239,9 @@ fn where_certificates_are_signed_and_verified_only_the_request_for_a_cookie_is_a
     let mut wire = Wire::new(with_certificate(), client(1), 1, Faults::default());
     controlled(&mut wire, &trusting());
     wire.run(at(0) + ms(500), |_| false);
-    assert_eq!(wire.client().told.established.len(), 1, "{:?}", wire.client().told.closed);
-    let told: Vec<_> = told(&mut wire).into_iter().filter(|progress| left(progress).is_none()).collect();
-    assert_eq!(told, [Some(0), None, None].map(Progress::Answered));
+    assert_eq!(wire.client().outputs.established.len(), 1, "{:?}", wire.client().outputs.closed);
+    let outputs: Vec<_> = outputs(&mut wire).into_iter().filter(|progress| left(progress).is_none()).collect();
+    assert_eq!(outputs, [Some(0), None, None].map(Progress::Answered));
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn a_controlled_handshake_ends_at_its_deadline() {
     wire.run(at(92), |_| false);
     wire.client().sessions.repeat(session);
     wire.run(at(94), |_| false);
-    assert_eq!(wire.client().told.closed, [(session, Ended::Failed(Failure::Silence))]);
+    assert_eq!(wire.client().outputs.closed, [(session, Ended::Failed(Failure::Silence))]);
     wire.client().sessions.repeat(session);
     wire.tap = None;
     wire.assert_nothing_is_left();

@@ -33,7 +33,7 @@ fn alert(description: u8) -> Vec<u8> {
 fn with_forged(end: usize, nth: usize, forged: &[u8]) -> Wire {
     let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
     wire.connect(&known());
-    wire.run(at(1), |wire| wire.ends[end].told.sent.len() >= nth);
+    wire.run(at(1), |wire| wire.ends[end].outputs.sent.len() >= nth);
     let (now, from) = (wire.now, [CLIENT, SERVER][end]);
     wire.ends[end].sessions.handle(now, from, forged);
     wire
@@ -113,7 +113,7 @@ fn an_alert_is_the_peers_if_nothing_else_comes_within_a_flight_timeout() {
         wire.run(began + Duration::from_millis(1010), |_| false);
         assert_eq!(wire.ends[end].sessions.stats().handshakes, 0);
         if end == 1 {
-            assert!(matches!(wire.client().told.closed[..], [(_, Ended::Failed(Failure::Alert(80)))]));
+            assert!(matches!(wire.client().outputs.closed[..], [(_, Ended::Failed(Failure::Alert(80)))]));
         }
     }
 }
@@ -129,7 +129,7 @@ fn an_alert_that_was_followed_by_more_is_the_reason_at_the_end() {
     }));
     let until = wire.now + Duration::from_secs(60);
     wire.run(until, |_| false);
-    assert_eq!(wire.client().told.closed, []);
+    assert_eq!(wire.client().outputs.closed, []);
     wire.settle();
-    assert!(matches!(wire.client().told.closed[..], [(_, Ended::Failed(Failure::Alert(80)))]));
+    assert!(matches!(wire.client().outputs.closed[..], [(_, Ended::Failed(Failure::Alert(80)))]));
 }

@@ -18,17 +18,17 @@ fn survives(seed: u64, faults: Faults) -> bool {
     let mut wire = Wire::new(psk_server(seed), client(seed), seed, faults);
     let done = wire.handshake(&known());
     if done {
-        assert_eq!(wire.server().told.established[0].1, Identity::Psk(b"lamp".to_vec()));
+        assert_eq!(wire.server().outputs.established[0].1, Identity::Psk(b"lamp".to_vec()));
         wire.faults = Faults::default();
-        let (session, _) = wire.client().told.established[0];
+        let (session, _) = wire.client().outputs.established[0];
         wire.client().sessions.send(session, b"on").unwrap();
         let until = wire.now + Duration::from_secs(1);
-        wire.run(until, |wire| !wire.server().told.received.is_empty());
-        assert_eq!(wire.server().told.received[0].1, b"on");
+        wire.run(until, |wire| !wire.server().outputs.received.is_empty());
+        assert_eq!(wire.server().outputs.received[0].1, b"on");
     } else {
         // A client that fails gets the reason in time.
         wire.settle();
-        for (_, why) in &wire.client().told.closed {
+        for (_, why) in &wire.client().outputs.closed {
             assert_eq!(*why, Ended::Failed(Failure::Silence));
         }
     }
@@ -71,7 +71,7 @@ fn handshakes_are_done_over_links_of_127_bytes_and_of_fewer() {
         let mut wire = Wire::new(small(psk_server(seed)), small(client(seed)), seed, faults);
         assert!(wire.handshake(&known()));
         for end in &wire.ends {
-            assert!(end.told.sent.iter().all(|datagram| datagram.len() <= mtu));
+            assert!(end.outputs.sent.iter().all(|datagram| datagram.len() <= mtu));
         }
         wire.assert_nothing_is_left();
     }
@@ -157,7 +157,7 @@ fn a_server_answers_a_hello_under_its_number() {
     let with_message = |sent: &[Vec<u8>], message, seq| {
         sent.iter().find(|datagram| datagram[0] == 22 && datagram[13] == message && datagram[18] == seq).map(number)
     };
-    let (client, server) = (wire.client().told.sent.clone(), wire.server().told.sent.clone());
+    let (client, server) = (wire.client().outputs.sent.clone(), wire.server().outputs.sent.clone());
     let (hello, answer) = (with_message(&client, 1, 1), with_message(&server, 2, 1));
     assert_eq!(hello, Some(vec![0, 0, 0, 0, 0, 4]), "three hellos were lost, one was asked for a cookie");
     assert_eq!(hello, answer);
@@ -172,12 +172,12 @@ fn keys_go_with_the_suite_that_all_have() {
     // After headers, version, random and session ID. In the ClientHello a cookie follows, which is
     // empty in the first one.
     let after_session = |hello: &[u8]| 13 + 12 + 2 + 32 + 1 + usize::from(hello[59]);
-    let hello = &wire.ends[1].told.sent[0];
+    let hello = &wire.ends[1].outputs.sent[0];
     let at = after_session(hello) + 1;
     assert_eq!(hello[at..at + 2], [0, 2], "one suite");
     assert_eq!(hello[at + 2..at + 4], TLS_PSK_WITH_AES_128_CCM_8);
     let is_server_hello = |datagram: &&Vec<u8>| datagram[0] == 22 && datagram[13] == 2;
-    let answer = wire.ends[0].told.sent.iter().find(is_server_hello).expect("it answered");
+    let answer = wire.ends[0].outputs.sent.iter().find(is_server_hello).expect("it answered");
     assert_eq!(answer[after_session(answer)..][..2], TLS_PSK_WITH_AES_128_CCM_8);
 }
 
@@ -211,7 +211,8 @@ fn a_client_offers_no_srtp_whatever_its_credentials_and_the_handshake_is_done() 
         let mut wire = Wire::new(server.clone(), client(1), 3, Faults::default());
         assert!(wire.handshake(&credentials));
         let is_hello = |datagram: &&Vec<u8>| datagram[0] == 22 && datagram[13] == 1;
-        let hellos: Vec<_> = wire.client().told.sent.iter().filter(is_hello).map(|hello| extensions(hello)).collect();
+        let hellos: Vec<_> =
+            wire.client().outputs.sent.iter().filter(is_hello).map(|hello| extensions(hello)).collect();
         assert_eq!(hellos.len(), 2);
         for types in hellos {
             assert!(!types.contains(&USE_SRTP) && types.contains(&EXTENDED_MASTER_SECRET), "{types:?}");
@@ -231,8 +232,8 @@ fn a_client_offers_no_srtp_whatever_its_credentials_and_the_handshake_is_done() 
 fn a_server_that_knows_the_key_is_told_without_a_name() {
     let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
     assert!(wire.handshake(&known()));
-    assert_eq!(wire.client().told.established[0].1, Identity::Anonymous);
-    assert_eq!(wire.server().told.established[0].1, Identity::Psk(b"lamp".to_vec()));
+    assert_eq!(wire.client().outputs.established[0].1, Identity::Anonymous);
+    assert_eq!(wire.server().outputs.established[0].1, Identity::Psk(b"lamp".to_vec()));
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn refused(server: &Party, trust: Trust) -> Option<Ended> {
     let server = Config { server: Some(ServerCredentials { certificate, ..Default::default() }), ..Config::default() };
     let mut wire = Wire::new(server, client(1), 1, Faults::default());
     let credentials = ClientCredentials::certificate(None, trust, NAME).unwrap();
-    if wire.handshake(&credentials) { None } else { Some(wire.client().told.closed[0].1.clone()) }
+    if wire.handshake(&credentials) { None } else { Some(wire.client().outputs.closed[0].1.clone()) }
 }
 
 #[track_caller]

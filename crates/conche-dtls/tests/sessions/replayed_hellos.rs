@@ -89,7 +89,7 @@ fn an_older_hello_of_a_client_does_not_end_its_running_handshake() {
         wire.run(now, |_| false);
     }
     wire.tap = None;
-    assert!(wire.run(until, |wire| wire.ends.iter().all(|end| !end.told.established.is_empty())));
+    assert!(wire.run(until, |wire| wire.ends.iter().all(|end| !end.outputs.established.is_empty())));
     let stats = wire.server().sessions.stats();
     assert_eq!((stats.established, stats.failed), (1, 0));
     wire.assert_nothing_is_left();
@@ -101,18 +101,18 @@ fn a_hello_that_has_begun_a_session_disturbs_no_later_handshake_of_the_client() 
         let mut wire = Wire::new(psk_server(1), client(8), 1, Faults::default());
         assert!(wire.handshake(&known()));
         let is_second = |datagram: &&Vec<u8>| datagram[13] == 1 && datagram[18] == 1;
-        let old = wire.client().told.sent.iter().find(is_second).unwrap().clone();
+        let old = wire.client().outputs.sent.iter().find(is_second).unwrap().clone();
         wire.run(at(pause), |_| false);
         // The client has restarted, and its old ClientHello follows each of its datagrams.
         wire.ends[1] = End::new(CLIENT, client(9), 9);
         wire.connect(&known());
         let (mut sent, until) = (0, wire.now + Duration::from_secs(1));
         let done = wire.run(until, |wire| {
-            if wire.client().told.sent.len() > sent {
-                sent = wire.client().told.sent.len();
+            if wire.client().outputs.sent.len() > sent {
+                sent = wire.client().outputs.sent.len();
                 wire.send(CLIENT, SERVER, old.clone());
             }
-            wire.server().told.established.len() == 2 && !wire.client().told.established.is_empty()
+            wire.server().outputs.established.len() == 2 && !wire.client().outputs.established.is_empty()
         });
         assert!(done, "after {pause} s");
         assert_eq!(wire.server().sessions.stats().failed, 0);

@@ -29,7 +29,7 @@ pub struct Faults {
 
 /// The outputs of an end.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct Outputs {
     pub established: Vec<(SessionId, Identity)>,
     pub closed: Vec<(SessionId, Ended)>,
     pub received: Vec<(SessionId, Vec<u8>)>,
@@ -41,7 +41,7 @@ pub struct Told {
 
 pub struct End {
     pub sessions: Sessions<Address>,
-    pub told: Told,
+    pub outputs: Outputs,
     pub address: Address,
 }
 
@@ -49,7 +49,7 @@ impl End {
     pub fn new(address: Address, config: Config, seed: u64) -> Self {
         let mut bytes = [0; 32];
         ChaCha8Rng::seed_from_u64(seed ^ u64::from(address) << 40).fill_bytes(&mut bytes);
-        Self { sessions: Sessions::new(at(0), config, bytes).unwrap(), told: Told::default(), address }
+        Self { sessions: Sessions::new(at(0), config, bytes).unwrap(), outputs: Outputs::default(), address }
     }
 }
 
@@ -131,17 +131,17 @@ impl Wire {
                 match end.sessions.poll(self.now, &mut self.buffer) {
                     Output::Transmit { to, len } => {
                         let (from, datagram) = (end.address, self.buffer[..len].to_vec());
-                        end.told.sent.push(datagram.clone());
+                        end.outputs.sent.push(datagram.clone());
                         self.send(from, to, datagram);
                         next =
                             self.under_way.first_key_value().map(|((when, _), _)| *when).into_iter().chain(next).min();
                     }
-                    Output::Established { session, identity, .. } => end.told.established.push((session, identity)),
+                    Output::Established { session, identity, .. } => end.outputs.established.push((session, identity)),
                     Output::Received { session, len } => {
-                        end.told.received.push((session, self.buffer[..len].to_vec()));
+                        end.outputs.received.push((session, self.buffer[..len].to_vec()));
                     }
-                    Output::Closed { session, why, .. } => end.told.closed.push((session, why)),
-                    Output::Flight { session, progress, .. } => end.told.flights.push((session, progress)),
+                    Output::Closed { session, why, .. } => end.outputs.closed.push((session, why)),
+                    Output::Flight { session, progress, .. } => end.outputs.flights.push((session, progress)),
                     Output::Wait(wait) => {
                         assert!(wait.is_none_or(|wait| wait > self.now), "it waits for what is past");
                         next = next.into_iter().chain(wait).min();
@@ -192,7 +192,7 @@ impl Wire {
     /// Closes all sessions, waits, and asserts that no state is left at either end.
     pub fn assert_nothing_is_left(&mut self) {
         for end in &mut self.ends {
-            for (session, _) in end.told.established.clone() {
+            for (session, _) in end.outputs.established.clone() {
                 end.sessions.close(session);
             }
         }

@@ -1,4 +1,4 @@
-//! [`Silence`]: sessions or handshakes by share, and within each share in order of silence.
+//! [`IdleOrder`]: sessions or handshakes by share, and within each share in order of silence.
 //!
 //! Without room, the largest share gives up a place; of several equally large ones, the one with
 //! the idlest session. No share loses a session to a larger one, and competing shares become equal
@@ -16,7 +16,7 @@ pub(super) type Share = Option<u64>;
 type Standing = (Instant, u32);
 
 #[derive(Debug, Default)]
-pub(super) struct Silence {
+pub(super) struct IdleOrder {
     /// The recorded order of each session. It is updated on demand if its peer has sent records
     /// since.
     placed: HashMap<u32, (Share, Instant)>,
@@ -25,7 +25,7 @@ pub(super) struct Silence {
     order: BTreeSet<(usize, Reverse<Standing>, Share)>,
 }
 
-impl Silence {
+impl IdleOrder {
     pub(super) fn insert(&mut self, share: Share, at: Instant, place: u32) {
         self.remove(place);
         self.placed.insert(place, (share, at));
@@ -71,28 +71,32 @@ impl Silence {
         }
     }
 
-    /// Returns the idlest session of a share. `heard` returns the time of the last record from a
-    /// peer.
-    pub(super) fn idlest_of(&mut self, share: Share, heard: impl Fn(u32) -> Option<Instant>) -> Option<u32> {
-        self.first(|_| share, heard)
+    /// Returns the idlest session of a share. `last_received` returns the time of the last record
+    /// from a peer.
+    pub(super) fn idlest_of(&mut self, share: Share, last_received: impl Fn(u32) -> Option<Instant>) -> Option<u32> {
+        self.first(|_| share, last_received)
     }
 
     /// Returns the session that makes room for one more of this share.
-    pub(super) fn idlest_for(&mut self, newcomer: Share, heard: impl Fn(u32) -> Option<Instant>) -> Option<u32> {
-        self.first(|silence| silence.fullest(newcomer), heard)
+    pub(super) fn idlest_for(
+        &mut self,
+        newcomer: Share,
+        last_received: impl Fn(u32) -> Option<Instant>,
+    ) -> Option<u32> {
+        self.first(|idle_order| idle_order.fullest(newcomer), last_received)
     }
 
     /// Returns the idlest session of the largest share.
-    pub(super) fn idlest_of_fullest(&mut self, heard: impl Fn(u32) -> Option<Instant>) -> Option<u32> {
-        self.first(|silence| silence.order.last().and_then(|(_, _, share)| *share), heard)
+    pub(super) fn idlest_of_fullest(&mut self, last_received: impl Fn(u32) -> Option<Instant>) -> Option<u32> {
+        self.first(|idle_order| idle_order.order.last().and_then(|(_, _, share)| *share), last_received)
     }
 
-    fn first(&mut self, of: impl Fn(&Self) -> Share, heard: impl Fn(u32) -> Option<Instant>) -> Option<u32> {
+    fn first(&mut self, of: impl Fn(&Self) -> Share, last_received: impl Fn(u32) -> Option<Instant>) -> Option<u32> {
         loop {
             let share = of(self);
             let (at, place) = *self.shares.get(&share)?.first()?;
-            match heard(place).filter(|heard| *heard > at) {
-                Some(heard) => self.insert(share, heard, place),
+            match last_received(place).filter(|last_received| *last_received > at) {
+                Some(last_received) => self.insert(share, last_received, place),
                 None => return Some(place),
             }
         }
@@ -109,46 +113,46 @@ mod tests {
 
     #[test]
     fn shares_that_want_all_end_up_equal_and_a_modest_one_loses_nothing() {
-        let mut silence = Silence::default();
+        let mut idle_order = IdleOrder::default();
         let mut open = 0;
         let mut join = |share: u64, place: u32| {
             if open == 30 {
-                let idlest = silence.idlest_for(Some(share), |_| None).unwrap();
-                silence.remove(idlest);
+                let idlest = idle_order.idlest_for(Some(share), |_| None).unwrap();
+                idle_order.remove(idlest);
             } else {
                 open += 1;
             }
-            silence.insert(Some(share), Instant::from_millis(u64::from(place)), place);
-            [1, 2, 3].map(|share| silence.size(Some(share)))
+            idle_order.insert(Some(share), Instant::from_millis(u64::from(place)), place);
+            [1, 2, 3].map(|share| idle_order.size(Some(share)))
         };
         (0..4).map(|place| join(1, place)).for_each(drop);
         assert_eq!((4..100).map(|place| join(2, place)).last(), Some([4, 26, 0]));
         assert_eq!((100..200).map(|place| join(3, place)).last(), Some([4, 13, 13]));
         assert_eq!((200..300).map(|place| join(2 + u64::from(place % 2), place)).last(), Some([4, 13, 13]));
-        (0..300).for_each(|place| silence.remove(place));
-        assert!(silence.is_empty());
+        (0..300).for_each(|place| idle_order.remove(place));
+        assert!(idle_order.is_empty());
     }
 
     #[test]
     fn of_shares_that_hold_the_same_the_idlest_makes_room() {
-        let mut silence = Silence::default();
+        let mut idle_order = IdleOrder::default();
         let at = Instant::from_millis;
         for (share, place) in [(7, 0), (9, 1), (8, 2)] {
-            silence.insert(Some(share), at(u64::from(place)), place);
+            idle_order.insert(Some(share), at(u64::from(place)), place);
         }
-        let heard = |place| (place == 0).then(|| at(10));
-        assert_eq!(silence.idlest_for(Some(1), heard), Some(1));
+        let last_received = |place| (place == 0).then(|| at(10));
+        assert_eq!(idle_order.idlest_for(Some(1), last_received), Some(1));
     }
 
     #[test]
     fn who_was_heard_of_since_is_not_the_idlest() {
-        let mut silence = Silence::default();
+        let mut idle_order = IdleOrder::default();
         let at = Instant::from_millis;
-        (0..3).for_each(|place| silence.insert(None, at(u64::from(place)), place));
-        let heard = |place| (place == 0).then(|| at(10));
-        assert_eq!(silence.idlest_of(None, heard), Some(1));
-        silence.remove(1);
-        silence.remove(2);
-        assert_eq!(silence.idlest_of(None, heard), Some(0));
+        (0..3).for_each(|place| idle_order.insert(None, at(u64::from(place)), place));
+        let last_received = |place| (place == 0).then(|| at(10));
+        assert_eq!(idle_order.idlest_of(None, last_received), Some(1));
+        idle_order.remove(1);
+        idle_order.remove(2);
+        assert_eq!(idle_order.idlest_of(None, last_received), Some(0));
     }
 }

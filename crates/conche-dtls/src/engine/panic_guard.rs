@@ -1,4 +1,4 @@
-//! [`Fence`]: a panic of an engine ends its own association and no other.
+//! [`PanicGuard`]: a panic of an engine ends its own association and no other.
 //!
 //! An engine parses the input of one peer with code of other crates. A panic there must not end the
 //! sessions of other peers, so each call is caught. The engine is dropped then, as its state may be
@@ -10,9 +10,9 @@ use super::{Engine, Failure, Step};
 
 /// An engine, until it panics.
 #[derive(Debug)]
-pub(crate) struct Fence<E>(Option<E>);
+pub(crate) struct PanicGuard<E>(Option<E>);
 
-impl<E: Engine> Fence<E> {
+impl<E: Engine> PanicGuard<E> {
     pub(crate) fn new(engine: E) -> Self {
         Self(Some(engine))
     }
@@ -34,7 +34,7 @@ pub(crate) fn catch_panic<T>(serve: impl FnOnce() -> Result<T, Failure>) -> Resu
     catch_unwind(AssertUnwindSafe(serve)).unwrap_or(Err(Failure::Panicked))
 }
 
-impl<E: Engine> Engine for Fence<E> {
+impl<E: Engine> Engine for PanicGuard<E> {
     fn receive(&mut self, record: &[u8]) -> Result<(), Failure> {
         self.call(|engine| engine.receive(record))
     }
