@@ -48,7 +48,8 @@ async fn an_exchange_is_counted_at_both_ends_and_its_path_is_told() {
     let text = client.metrics(9).await;
     check(&text);
     let counter = |name: &str| sample(&text, &format!("conche_{name}_total")).expect("it is listed");
-    assert_eq!(counter("datagrams_sent") - counter("retransmissions"), 1.0);
+    let sent_once = counter("datagrams_sent") - counter("retransmissions");
+    assert!((sent_once - 1.0).abs() < f64::EPSILON, "{sent_once} datagrams");
     assert!(counter("datagrams_received") >= 1.0);
     for (name, value) in [
         ("conche_exchanges_opened_total", 1.0),
