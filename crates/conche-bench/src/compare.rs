@@ -6,7 +6,7 @@
 //! confidence interval covers at best two tests under the same conditions.
 //!
 //! An interval without a response has no latency, and its rate has no logarithm. If one exists, the
-//! ratio of the rates is that of the whole tests, without a confidence interval, and [`doubts`]
+//! ratio of the rates is that of the whole tests, without a confidence interval, and [`caveats`]
 //! reports how many intervals the percentiles omit.
 
 use conche_stats::{Interval as Bounds, ratio_of_means};
@@ -109,27 +109,27 @@ pub fn compare(first: &Report, second: &Report) -> Vec<Compared> {
 
 /// Returns reasons to doubt the comparison.
 #[must_use]
-pub fn doubts(first: &Report, second: &Report) -> Vec<String> {
-    let mut doubts = differences(&first.plan, &second.plan);
+pub fn caveats(first: &Report, second: &Report) -> Vec<String> {
+    let mut caveats = differences(&first.plan, &second.plan);
     for (name, report) in [("first", first), ("second", second)] {
         let silent = report.intervals.iter().filter(|interval| interval.latency_ms.is_none()).count();
         if silent > 0 {
-            doubts.push(format!(
+            caveats.push(format!(
                 "{silent} of {} intervals of the {name} have no answer: the ratios of latencies leave them out",
                 report.intervals.len()
             ));
         }
     }
-    doubts
+    caveats
 }
 
 fn differences(first: &Setup, second: &Setup) -> Vec<String> {
-    let told = |rate: Option<f64>| rate.map_or("none".to_owned(), |rate| format!("{rate:?}"));
+    let shown = |rate: Option<f64>| rate.map_or("none".to_owned(), |rate| format!("{rate:?}"));
     let parts = [
         ("server", first.target.clone(), second.target.clone()),
         ("requests", first.requests.join(", "), second.requests.join(", ")),
         ("load", first.load.clone(), second.load.clone()),
-        ("rate", told(first.rate), told(second.rate)),
+        ("rate", shown(first.rate), shown(second.rate)),
         ("endpoints", first.endpoints.to_string(), second.endpoints.to_string()),
         ("requests in flight", first.in_flight.to_string(), second.in_flight.to_string()),
         ("threads", first.threads.to_string(), second.threads.to_string()),

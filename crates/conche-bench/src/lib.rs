@@ -23,14 +23,14 @@
 //! | [`plan`] | the server, the load and the duration |
 //! | [`kind`] | the requests |
 //! | `schedule` | due times of requests |
-//! | `lanes` | source ports, without reuse of message IDs within EXCHANGE_LIFETIME |
+//! | `source_ports` | source ports, without reuse of message IDs within EXCHANGE_LIFETIME |
 //! | `sockets` | datagrams in batches, and exact timers |
 //! | `protecting` | OSCORE contexts |
 //! | `secured` | DTLS sessions, one per lane |
 //! | `worker` | one thread: an endpoint, its sockets, its share of the load |
-//! | `gather` | samples of all threads per interval, and progress |
+//! | `collector` | samples of all threads per interval, and progress |
 //! | `tally` | counts and measurements |
-//! | `told` | messages from a thread to the collector |
+//! | `sample` | messages from a thread to the collector |
 //! | [`report`] | the result, serializable |
 //! | [`compare`] | ratios of two results with confidence intervals |
 //!
@@ -41,26 +41,26 @@
 //! second. Higher loads need more ports: an endpoint without free IDs continues on another port,
 //! which to the server is a new client. Its old port is kept until its IDs are free again.
 
+mod collector;
 pub mod compare;
 mod error;
-mod gather;
 pub mod kind;
-mod lanes;
 pub mod plan;
 mod protecting;
 pub mod report;
 mod run;
+mod sample;
 mod schedule;
 mod secured;
 mod sockets;
+mod source_ports;
 mod tally;
-mod told;
 mod usage;
 mod worker;
 
+pub use collector::Live;
 pub use conche_dtls::ClientCredentials;
 pub use error::Error;
-pub use gather::Live;
 pub use kind::Kind;
 pub use plan::{Arrivals, Load, Plan, PlanError, Until};
 pub use report::Report;

@@ -132,10 +132,10 @@ impl Plan {
     /// The first problem found.
     pub fn validate(&self) -> Result<(), PlanError> {
         if self.kinds.iter().all(|kind| kind.weight == 0) {
-            return Err(PlanError::NothingToAsk);
+            return Err(PlanError::NoRequests);
         }
         if self.endpoints == 0 || self.in_flight == 0 || self.threads == 0 {
-            return Err(PlanError::Nobody);
+            return Err(PlanError::ZeroCount);
         }
         if self.threads > self.endpoints {
             return Err(PlanError::IdleThreads { threads: self.threads, endpoints: self.endpoints });
@@ -209,10 +209,10 @@ pub const LARGEST_BODY: usize = 16 << 20;
 pub enum PlanError {
     /// `kinds` is empty, or all weights are 0.
     #[error("there is no request to send: at least one must have a weight above 0")]
-    NothingToAsk,
+    NoRequests,
     /// A count is 0.
     #[error("endpoints, requests in flight and threads must be 1 at least")]
-    Nobody,
+    ZeroCount,
     /// There are more threads than endpoints.
     #[error("{threads} threads share {endpoints} endpoints: have as many endpoints as threads at least")]
     IdleThreads {

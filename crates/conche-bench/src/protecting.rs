@@ -19,10 +19,10 @@ use crate::schedule::Share;
 const AHEAD: u64 = 1 << 20;
 
 #[derive(Debug)]
-pub(crate) struct Protecting(Vec<Held>);
+pub(crate) struct Protecting(Vec<ReservedContext>);
 
 #[derive(Debug)]
-struct Held {
+struct ReservedContext {
     keeper: Keeper,
     context: ContextId,
     /// Numbers below this are stored as used.
@@ -37,16 +37,17 @@ impl Protecting {
         endpoint: &mut Endpoint<u32, AnyController>,
     ) -> Result<Self, Error> {
         let mine = files.iter().skip(share.index as usize).step_by(share.of as usize);
-        let held = mine.map(|file| {
+        let reserved = mine.map(|file| {
             let mut keeper = Keeper::open(file)?;
             let context = keeper.start()?;
             let kept = context.next_number();
             let refused = |source| Error::Context { file: file.display().to_string(), source };
-            let mut held = Held { keeper, context: endpoint.add_context(context).map_err(refused)?, kept };
-            held.keep(endpoint, kept + 1)?;
-            Ok(held)
+            let mut reserved =
+                ReservedContext { keeper, context: endpoint.add_context(context).map_err(refused)?, kept };
+            reserved.keep(endpoint, kept + 1)?;
+            Ok(reserved)
         });
-        held.collect::<Result<_, Error>>().map(Self)
+        reserved.collect::<Result<_, Error>>().map(Self)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -56,20 +57,20 @@ impl Protecting {
     /// Returns the context of a seat, if requests are protected.
     #[inline]
     pub(crate) fn of(&self, seat: u32) -> Option<ContextId> {
-        self.0.get(seat as usize).map(|held| held.context)
+        self.0.get(seat as usize).map(|reserved| reserved.context)
     }
 
     /// Stores numbers as used before their use.
     pub(crate) fn keep(&mut self, endpoint: &mut Endpoint<u32, AnyController>, reserve: Reserve) -> Result<(), Error> {
-        match self.0.iter_mut().find(|held| held.context == reserve.context) {
-            Some(held) => held.keep(endpoint, reserve.up_to),
+        match self.0.iter_mut().find(|reserved| reserved.context == reserve.context) {
+            Some(reserved) => reserved.keep(endpoint, reserve.up_to),
             None => Ok(()),
         }
     }
 
     /// Stores the current position of each context.
     pub(crate) fn close(self, endpoint: &mut Endpoint<u32, AnyController>) {
-        for Held { keeper, context, .. } in self.0 {
+        for ReservedContext { keeper, context, .. } in self.0 {
             if let Some(context) = endpoint.remove_context(context) {
                 // On failure, the next start continues after the stored numbers.
                 let _ = keeper.close(&context);
@@ -78,7 +79,7 @@ impl Protecting {
     }
 }
 
-impl Held {
+impl ReservedContext {
     fn keep(&mut self, endpoint: &mut Endpoint<u32, AnyController>, up_to: u64) -> Result<(), Error> {
         if up_to > self.kept {
             let kept = up_to.saturating_add(AHEAD);

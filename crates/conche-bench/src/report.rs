@@ -10,9 +10,9 @@ use conche_proto::codec::Code;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Arrivals, Load, Plan};
+use crate::sample::Done;
 use crate::secured::Counts;
 use crate::tally::{Interval as Measured, OfKind, Tally, Times};
-use crate::told::Done;
 
 /// Version of the field names.
 pub const SCHEMA: u32 = 1;

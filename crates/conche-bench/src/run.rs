@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
+use crate::collector::{Live, collect};
 use crate::error::Error;
-use crate::gather::{Live, gather};
 use crate::plan::{Plan, Until};
 use crate::report::Report;
 use crate::schedule::Share;
@@ -30,7 +30,7 @@ pub fn run(plan: &Plan, stop: &AtomicBool, watch: &mut dyn FnMut(&Live)) -> Resu
     allow_many_files();
     let interval = interval(plan.until);
     let common = Common { plan, start: Instant::now(), interval, stop };
-    let (samples, told) = mpsc::channel();
+    let (samples, received) = mpsc::channel();
     // All threads start together: a prepared thread drops its sender, and waits for the start time.
     let (preparing, prepared) = mpsc::channel::<()>();
     let start = RwLock::new(common.start);
@@ -57,11 +57,11 @@ pub fn run(plan: &Plan, stop: &AtomicBool, watch: &mut dyn FnMut(&Live)) -> Resu
         *starts = Instant::now();
         let start = *starts;
         drop(starts);
-        let gathered = gather(&told, start, interval, plan.threads, watch);
+        let collector = collect(&received, start, interval, plan.threads, watch);
         let done: Vec<_> =
             threads.into_iter().map(|thread| thread.join().unwrap_or(Err(Error::Thread))).collect::<Result<_, _>>()?;
         let measured = done.iter().map(|done| done.measured).min().unwrap_or_default();
-        let intervals = gathered.full_intervals(plan.warm_up, measured);
+        let intervals = collector.full_intervals(plan.warm_up, measured);
         Ok(Report::new(plan, &done, start - common.start, intervals))
     })
 }

@@ -69,7 +69,7 @@ impl Schedule {
                 match arrivals {
                     // Threads take turns.
                     Arrivals::Constant => due.advance(1e9 * f64::from(share.index) / rate),
-                    Arrivals::Poisson => due.go_on(),
+                    Arrivals::Poisson => due.advance_arrival(),
                 }
                 Some(due)
             }
@@ -77,7 +77,7 @@ impl Schedule {
         Self { arrivals, left: count, until, counts_from }
     }
 
-    pub(crate) fn put_off(&mut self, by: Duration) {
+    pub(crate) fn shift(&mut self, by: Duration) {
         self.counts_from += by;
         self.until += by;
         if let Some(arrivals) = &mut self.arrivals {
@@ -99,7 +99,7 @@ impl Schedule {
             self.left -= 1;
         }
         if let Some(arrivals) = &mut self.arrivals {
-            arrivals.go_on();
+            arrivals.advance_arrival();
         }
     }
 
@@ -131,7 +131,7 @@ impl Schedule {
 
 impl Due {
     #[inline]
-    fn go_on(&mut self) {
+    fn advance_arrival(&mut self) {
         match self.arrivals {
             Arrivals::Constant => self.advance(self.mean),
             Arrivals::Poisson => {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_due_and_never_left_is_told_at_the_end() {
+    fn unsent_due_requests_are_counted_at_the_end() {
         let mut schedule = schedule(Arrivals::Constant, Share { index: 0, of: 1 }, SECOND);
         for _ in 0..10 {
             let due = schedule.peek(SECOND).expect("a thousand are due");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_of_many_is_told_without_counting_to_its_end() {
+    fn a_large_backlog_is_computed_without_counting() {
         // Three centuries.
         const ALL: u64 = 10_000_000_000_000_000_000;
         let load = Load::Open { rate: 1e9, arrivals: Arrivals::Constant };

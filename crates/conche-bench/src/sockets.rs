@@ -56,7 +56,7 @@ pub(crate) struct Sockets {
 
 /// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Came {
+pub(crate) struct ReadResult {
     pub(crate) datagrams: usize,
     /// Whether the socket may have more.
     pub(crate) more: bool,
@@ -121,18 +121,18 @@ impl Sockets {
 
     /// Reads the datagrams of a lane, of which about `expected` are likely.
     #[inline]
-    pub(crate) fn receive(&mut self, lane: u32, expected: usize) -> Came {
+    pub(crate) fn receive(&mut self, lane: u32, expected: usize) -> ReadResult {
         let socket = &self.sockets[lane as usize];
         let room = expected.clamp(1, AT_ONCE - 1) + 1;
         match self.batch.receive(socket, &mut self.incoming[..room], &mut self.lengths) {
-            Ok(datagrams) => Came { datagrams, more: datagrams == room },
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Came { datagrams: 0, more: false },
+            Ok(datagrams) => ReadResult { datagrams, more: datagrams == room },
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => ReadResult { datagrams: 0, more: false },
             Err(error) => {
                 if is_of_the_peer(&error) {
                     self.refused.push(lane);
                 }
                 // The error concerns an earlier datagram of ours; received datagrams follow.
-                Came { datagrams: 0, more: true }
+                ReadResult { datagrams: 0, more: true }
             }
         }
     }

@@ -26,7 +26,7 @@ impl Usage {
 
 /// Linux reports it in the second field of this file, in nanoseconds.
 fn waiting() -> Duration {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanos = told.split_whitespace().nth(1).and_then(|field| field.parse().ok());
+    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = schedstat.split_whitespace().nth(1).and_then(|field| field.parse().ok());
     nanos.map_or(Duration::ZERO, Duration::from_nanos)
 }

@@ -11,7 +11,7 @@
 
 mod ending;
 mod events;
-mod fresh;
+mod freshness;
 mod observing;
 mod sessions;
 
@@ -27,14 +27,14 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::error::Error;
 use crate::kind::Draw;
-use crate::lanes::Lanes;
 use crate::plan::{Load, Plan, Until};
 use crate::protecting::Protecting;
+use crate::sample::{Done, Sample};
 use crate::schedule::{Schedule, Share};
 use crate::secured::Secured;
 use crate::sockets::Sockets;
+use crate::source_ports::SourcePorts;
 use crate::tally::{Interval, Tally, nanos};
-use crate::told::{Done, Sample};
 use crate::usage::Usage;
 
 /// Requests started before their datagrams are sent.
@@ -98,7 +98,7 @@ pub(crate) struct Worker<'a> {
     /// DTLS between endpoint and sockets.
     secured: Option<Secured>,
     protecting: Protecting,
-    lanes: Lanes,
+    source_ports: SourcePorts,
     schedule: Schedule,
     draw: Draw,
     /// Lane of each seat.
@@ -150,9 +150,9 @@ impl<'a> Worker<'a> {
         let message_bytes = config.limits.message_bytes;
         let longest = if secured.is_some() { Secured::longest_datagram(message_bytes) } else { message_bytes };
         let mut sockets = Sockets::new(plan.target, plan.local, longest).map_err(Error::Socket)?;
-        let mut lanes = Lanes::new(lifetime, plan.in_flight);
+        let mut source_ports = SourcePorts::new(lifetime, plan.in_flight);
         let seats = u32::try_from(share.of(plan.endpoints.into())).unwrap_or(u32::MAX);
-        let seats = (0..seats).map(|_| open(&mut sockets, &mut lanes)).collect::<Result<Vec<_>, _>>()?;
+        let seats = (0..seats).map(|_| open(&mut sockets, &mut source_ports)).collect::<Result<Vec<_>, _>>()?;
         let slots = slots(plan, seats.len());
         let counts_from = Instant::ZERO + plan.warm_up;
         let (until, count) = match plan.until {
@@ -192,7 +192,7 @@ impl<'a> Worker<'a> {
             samples,
             sockets,
             secured,
-            lanes,
+            source_ports,
             schedule,
             seats,
             slots,
@@ -205,12 +205,12 @@ impl<'a> Worker<'a> {
     /// Runs the test. It begins at `start`; the preparation before used the same clock.
     pub(crate) fn run(mut self, start: std::time::Instant) -> Result<Done, Error> {
         let preparing = start - self.common.start;
-        self.schedule.put_off(preparing);
+        self.schedule.shift(preparing);
         let times = [&mut self.counts_from, &mut self.until, &mut self.interval_end, &mut self.last_end];
         times.into_iter().chain([&mut self.at_start.0]).for_each(|time| *time += preparing);
         loop {
             self.now = self.clock();
-            self.keep_time()?;
+            self.run_timers()?;
             let wake = self.drain()?;
             if self.is_over() {
                 return Ok(self.finish());
@@ -271,11 +271,11 @@ impl<'a> Worker<'a> {
                 }
             }
         }
-        if !self.lanes.has_ids(lane) {
+        if !self.source_ports.has_ids(lane) {
             self.renew(number)?;
         }
         let lane = self.slots[number as usize].lane;
-        self.lanes.begins(lane);
+        self.source_ports.begins(lane);
         let plan = self.common.plan;
         let kind = &plan.kinds[kind];
         let mut request = Request::new(kind.code, kind.body.clone()).with_reliability(kind.reliability);
@@ -286,13 +286,13 @@ impl<'a> Worker<'a> {
         let exchange =
             if plan.observe { self.observe(lane, request) } else { self.endpoint.request(self.now, lane, request) };
         let exchange = exchange.map_err(|source| Error::Request { name: kind.name.clone(), source })?;
-        self.stands(exchange.place(), number);
+        self.record_slot(exchange.place(), number);
         self.in_flight += 1;
         Ok(())
     }
 
     #[inline]
-    fn stands(&mut self, place: u32, slot: u32) {
+    fn record_slot(&mut self, place: u32, slot: u32) {
         let place = place as usize;
         if place >= self.places.len() {
             self.places.resize(place + 1, NO_SLOT);
@@ -304,9 +304,9 @@ impl<'a> Worker<'a> {
     #[cold]
     fn renew(&mut self, slot: u32) -> Result<(), Error> {
         let Slot { seat, lane, .. } = self.slots[slot as usize];
-        let fresh = match self.lanes.rest(lane, self.now) {
+        let fresh = match self.source_ports.rest(lane, self.now) {
             Some(rested) => rested,
-            None => open(&mut self.sockets, &mut self.lanes)?,
+            None => open(&mut self.sockets, &mut self.source_ports)?,
         };
         self.renewed += 1;
         self.seats[seat as usize] = fresh;
@@ -318,17 +318,17 @@ impl<'a> Worker<'a> {
     /// again.
     fn drain(&mut self) -> Result<Option<Instant>, Error> {
         let mut has_asked = false;
-        self.hear_sessions();
+        self.handle_session_output();
         loop {
             match self.endpoint.poll(self.now, self.sockets.buffer()) {
-                Output::Transmit(transmit) => self.leaves(transmit),
+                Output::Transmit(transmit) => self.send(transmit),
                 Output::Event(Event::Reserve(reserve)) => self.protecting.keep(&mut self.endpoint, reserve)?,
-                Output::Event(event) => self.hear(event),
+                Output::Event(event) => self.handle_event(event),
                 Output::Wait(_) if !has_asked && self.issue()? => has_asked = true,
                 Output::Wait(due) => {
                     self.sockets.flush();
                     self.check_handshakes()?;
-                    if !self.tell_refusals()? {
+                    if !self.report_refusals()? {
                         return Ok(due);
                     }
                 }
@@ -337,7 +337,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Reports unreachable lanes to the endpoint; `false` without any.
-    fn tell_refusals(&mut self) -> Result<bool, Error> {
+    fn report_refusals(&mut self) -> Result<bool, Error> {
         if self.sockets.refused.is_empty() {
             return Ok(false);
         }
@@ -378,12 +378,12 @@ impl<'a> Worker<'a> {
         self.now = self.clock();
         while let Some(lane) = self.ready.pop() {
             loop {
-                let came = self.sockets.receive(lane, 1);
-                for number in 0..came.datagrams {
+                let read = self.sockets.receive(lane, 1);
+                for number in 0..read.datagrams {
                     // The queue of events is nearly empty at this time.
                     let _ = self.take(lane, number);
                 }
-                if !came.more {
+                if !read.more {
                     break;
                 }
             }
@@ -398,21 +398,21 @@ impl<'a> Worker<'a> {
         let mut taken = 0;
         for lane in ready.drain(..) {
             for round in 0.. {
-                let came = self.sockets.receive(lane, expected);
+                let read = self.sockets.receive(lane, expected);
                 self.now = self.clock();
-                for number in 0..came.datagrams {
+                for number in 0..read.datagrams {
                     if self.take(lane, number).is_err() {
                         self.drain()?;
                         // Cannot fail after the endpoint has been polled completely.
                         let _ = self.take(lane, number);
                     }
                 }
-                taken += came.datagrams;
+                taken += read.datagrams;
                 if taken >= TAKEN_AT_ONCE {
                     taken = 0;
                     self.drain()?;
                 }
-                if !came.more {
+                if !read.more {
                     break;
                 }
                 if round == ROUNDS {
@@ -444,9 +444,9 @@ fn seed() -> Result<[u8; 32], Error> {
     Ok(seed)
 }
 
-fn open(sockets: &mut Sockets, lanes: &mut Lanes) -> Result<u32, Error> {
-    let lane = sockets.open().map_err(|source| Error::NoPort { open: lanes.len(), source })?;
-    lanes.add();
+fn open(sockets: &mut Sockets, source_ports: &mut SourcePorts) -> Result<u32, Error> {
+    let lane = sockets.open().map_err(|source| Error::NoPort { open: source_ports.len(), source })?;
+    source_ports.add();
     Ok(lane)
 }
 

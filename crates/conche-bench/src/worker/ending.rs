@@ -7,14 +7,14 @@ use conche_proto::{Instant, Stats};
 use super::{GRACE, Phase, Worker};
 use crate::error::Error;
 use crate::plan::Until;
+use crate::sample::{Done, Sample};
 use crate::secured::Counts;
 use crate::tally::Interval;
-use crate::told::{Done, Sample};
 use crate::usage::Usage;
 
 impl Worker<'_> {
     /// Handles the timers that have expired.
-    pub(super) fn keep_time(&mut self) -> Result<(), Error> {
+    pub(super) fn run_timers(&mut self) -> Result<(), Error> {
         while let Some(&(until, slot)) = self.pausing.front()
             && until <= self.now
         {
@@ -52,16 +52,16 @@ impl Worker<'_> {
             self.number += 1;
             self.interval_end += self.common.interval;
         }
-        self.tell_interval(number, self.number);
+        self.send_sample(number, self.number);
     }
 
     /// Sends the sample of an interval. This thread sends nothing more for intervals before `next`.
-    fn tell_interval(&mut self, number: u64, next: u64) {
+    fn send_sample(&mut self, number: u64, next: u64) {
         // Events after the end of the test belong to no interval.
-        let tells = !self.interval.is_empty() && self.at_end.is_none();
-        let came = tells.then(|| (number, std::mem::replace(&mut self.interval, Interval::new())));
+        let has_counts = !self.interval.is_empty() && self.at_end.is_none();
+        let interval = has_counts.then(|| (number, std::mem::replace(&mut self.interval, Interval::new())));
         // Without a receiver the test is over, as the stop flag shows.
-        let _ = self.samples.send(Sample { thread: self.thread, came, next });
+        let _ = self.samples.send(Sample { thread: self.thread, interval, next });
     }
 
     fn end(&mut self) {
@@ -103,7 +103,7 @@ impl Worker<'_> {
             Until::Elapsed(_) => ended.min(self.until) - self.counts_from,
             Until::Count(_) => self.last_end - self.counts_from,
         };
-        self.tell_interval(self.number, u64::MAX);
+        self.send_sample(self.number, u64::MAX);
         self.close_sessions();
         self.protecting.close(&mut self.endpoint);
         Done {

@@ -8,13 +8,13 @@ use crate::tally::{Loss, nanos};
 
 impl Worker<'_> {
     #[inline]
-    pub(super) fn hear(&mut self, event: Event<u32>) {
+    pub(super) fn handle_event(&mut self, event: Event<u32>) {
         match event {
             Event::Response { exchange, message, course, .. } => self.answered(exchange, &message, course),
             Event::Failed { exchange, reason, course, .. } => self.failed(exchange, reason, course),
             // The request had a No-Response option, so this is the expected end.
             Event::Unanswered { exchange, course, .. } => self.failed(exchange, Failure::NoResponse, course),
-            event => self.hear_of_observations(event),
+            event => self.handle_observation_event(event),
         }
     }
 
@@ -65,7 +65,7 @@ impl Worker<'_> {
         let slot = self.slots.get_mut(number as usize)?;
         slot.open = false;
         let slot = *slot;
-        self.lanes.ends(slot.lane, course.messages);
+        self.source_ports.ends(slot.lane, course.messages);
         self.close_session(slot.lane);
         Some((number, slot))
     }

@@ -12,7 +12,7 @@ impl Worker<'_> {
         Ok(exchange)
     }
 
-    pub(super) fn hear_of_observations(&mut self, event: Event<u32>) {
+    pub(super) fn handle_observation_event(&mut self, event: Event<u32>) {
         match event {
             Event::Notification { subscription, .. } => self.notified(subscription),
             Event::Stale { subscription, .. } => {
@@ -41,7 +41,7 @@ impl Worker<'_> {
     pub(super) fn end_observations(&mut self) {
         for subscription in std::mem::take(&mut self.subscriptions).into_keys() {
             if let Ok(exchange) = self.endpoint.unsubscribe(self.now, subscription) {
-                self.stands(exchange.place(), NO_SLOT);
+                self.record_slot(exchange.place(), NO_SLOT);
                 self.in_flight += 1;
             }
         }

@@ -18,7 +18,7 @@ impl Worker<'_> {
         if !self.common.plan.handshakes {
             self.open_sessions()?;
         }
-        self.show_freshness()?;
+        self.verify_freshness()?;
         Ok(self)
     }
 
@@ -32,7 +32,7 @@ impl Worker<'_> {
                 secured.connect(self.now, self.seats[next]);
                 next += 1;
             }
-            self.hear_sessions();
+            self.handle_session_output();
             self.sockets.flush();
             self.check_handshakes()?;
             let Some(secured) = &mut self.secured else { return Ok(()) };
@@ -62,7 +62,7 @@ impl Worker<'_> {
 
     /// Sends a message that the endpoint has written.
     #[inline]
-    pub(super) fn leaves(&mut self, transmit: Transmit<u32>) {
+    pub(super) fn send(&mut self, transmit: Transmit<u32>) {
         match &mut self.secured {
             None => {
                 if self.sockets.send(transmit.to, transmit.len) {
@@ -71,13 +71,13 @@ impl Worker<'_> {
             }
             Some(secured) => {
                 secured.send(self.now, transmit.to, &self.sockets.buffer()[..transmit.len]);
-                self.hear_sessions();
+                self.handle_session_output();
             }
         }
     }
 
     /// Handles the output of the sessions.
-    pub(super) fn hear_sessions(&mut self) {
+    pub(super) fn handle_session_output(&mut self) {
         while let Some(next) = self.secured.as_mut().and_then(|secured| secured.poll(self.now)) {
             match next {
                 Next::Datagram { lane, bytes } => {
@@ -105,7 +105,7 @@ impl Worker<'_> {
         if let Some(secured) = &mut self.secured {
             secured.take(self.now, lane, self.sockets.received(number));
         }
-        self.hear_sessions();
+        self.handle_session_output();
     }
 
     /// Closes the session of a request without response: the server may have restarted and lost it
@@ -114,7 +114,7 @@ impl Worker<'_> {
     pub(super) fn doubt_session(&mut self, lane: u32) {
         if let Some(secured) = &mut self.secured {
             secured.close(lane);
-            self.hear_sessions();
+            self.handle_session_output();
             // On an error, the requests time out.
             let _ = self.endpoint.handle(self.now, Input::Unreachable { peer: lane, quoted: None });
         }
@@ -122,11 +122,11 @@ impl Worker<'_> {
 
     /// Closes all sessions at the end, so that the server can release them.
     pub(super) fn close_sessions(&mut self) {
-        for lane in 0..self.lanes.len() {
+        for lane in 0..self.source_ports.len() {
             if let Some(secured) = &mut self.secured {
                 secured.close(u32::try_from(lane).unwrap_or(u32::MAX));
             }
-            self.hear_sessions();
+            self.handle_session_output();
         }
         self.sockets.flush();
     }
@@ -135,7 +135,7 @@ impl Worker<'_> {
     pub(super) fn close_session(&mut self, lane: u32) {
         if let Some(secured) = self.secured.as_mut().filter(|_| self.common.plan.handshakes) {
             secured.close(lane);
-            self.hear_sessions();
+            self.handle_session_output();
         }
     }
 }

@@ -18,14 +18,14 @@ use conche_bench::{Arrivals, Error, Kind, Load, Plan, Report, Until, run};
 
 /// A received request: its source, message ID and token.
 #[derive(Clone, Copy, Debug)]
-struct Came<'a> {
+struct Datagram<'a> {
     from: SocketAddr,
     bytes: &'a [u8],
     /// Datagrams received before, including duplicates.
     before: usize,
 }
 
-impl Came<'_> {
+impl Datagram<'_> {
     fn id(&self) -> u16 {
         u16::from_be_bytes([self.bytes[2], self.bytes[3]])
     }
@@ -53,7 +53,7 @@ struct Peer {
 }
 
 impl Peer {
-    fn start(mut answer: impl FnMut(Came<'_>) -> Option<Vec<u8>> + Send + 'static) -> Self {
+    fn start(mut answer: impl FnMut(Datagram<'_>) -> Option<Vec<u8>> + Send + 'static) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
         socket.set_read_timeout(Some(Duration::from_millis(20))).expect("it can be set");
         let address = socket.local_addr().expect("it is bound");
@@ -63,7 +63,7 @@ impl Peer {
             let (mut buffer, mut before) = ([0; 2000], 0);
             while !stopped.load(Ordering::Relaxed) {
                 let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
-                if let Some(response) = answer(Came { from, bytes: &buffer[..length], before }) {
+                if let Some(response) = answer(Datagram { from, bytes: &buffer[..length], before }) {
                     socket.send_to(&response, from).expect("it can be sent");
                 }
                 before += 1;
@@ -184,7 +184,7 @@ fn what_a_server_holds_up_is_not_told_of_the_generator() {
 }
 
 #[test]
-fn what_is_due_and_never_leaves_is_told() {
+fn unsent_due_requests_are_reported() {
     let peer = Peer::start(|_| None);
     let load = Load::Open { rate: 100.0, arrivals: Arrivals::Poisson };
     let until = Until::Elapsed(Duration::from_millis(500));
@@ -236,9 +236,9 @@ fn a_port_without_a_server_is_an_error() {
 fn no_port_has_a_message_id_twice() {
     const COUNT: u64 = 70_000;
     let ports = Arc::new(Mutex::new(HashMap::<u16, HashMap<u16, u32>>::new()));
-    let told = Arc::clone(&ports);
+    let seen = Arc::clone(&ports);
     let peer = Peer::start(move |came| {
-        let mut ports = told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ports = seen.lock().unwrap_or_else(PoisonError::into_inner);
         *ports.entry(came.from.port()).or_default().entry(came.id()).or_default() += 1;
         Some(came.content())
     });

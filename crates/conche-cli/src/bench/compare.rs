@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use comfy_table::{CellAlignment, Table};
 use conche_bench::Report;
-use conche_bench::compare::{Compared, Verdict, compare, doubts};
+use conche_bench::compare::{Compared, Verdict, caveats, compare};
 use conche_bench::report::SCHEMA;
 use serde::Serialize;
 use serde_json::Value;
@@ -43,7 +43,9 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
         writeln!(io::stdout(), "{}", table(&compared))?;
     }
     if !global.quiet {
-        doubts(&first, &second).iter().for_each(|doubt| show::note(format_args!("warning: {}", show::escape(doubt))));
+        caveats(&first, &second)
+            .iter()
+            .for_each(|caveat| show::note(format_args!("warning: {}", show::escape(caveat))));
         for (path, report) in [(&args.first, &first), (&args.second, &second)] {
             for warning in &report.warnings {
                 show::note(format_args!("warning: {}: {}", path.display(), show::escape(warning)));

@@ -8,11 +8,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use crate::report;
+use crate::sample::Sample;
 use crate::tally::Interval;
-use crate::told::Sample;
 
 /// Time between progress reports.
-const NEWS: Duration = Duration::from_millis(500);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The progress of a running test.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,7 +32,7 @@ pub struct Live {
 }
 
 #[derive(Debug)]
-pub(crate) struct Gathered {
+pub(crate) struct Collector {
     span: Duration,
     /// Current interval of each thread.
     next: Vec<u64>,
@@ -45,29 +45,29 @@ pub(crate) struct Gathered {
     notifications: u64,
 }
 
-pub(crate) fn gather(
-    told: &Receiver<Sample>,
+pub(crate) fn collect(
+    samples: &Receiver<Sample>,
     start: Instant,
     span: Duration,
     threads: u32,
     watch: &mut dyn FnMut(&Live),
-) -> Gathered {
-    let mut gathered = Gathered::new(span, threads);
-    let mut news = start;
+) -> Collector {
+    let mut collector = Collector::new(span, threads);
+    let mut last_report = start;
     loop {
-        match told.recv_timeout(NEWS) {
-            Ok(sample) => gathered.hear(sample),
+        match samples.recv_timeout(PROGRESS_INTERVAL) {
+            Ok(sample) => collector.add(sample),
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return gathered,
+            Err(RecvTimeoutError::Disconnected) => return collector,
         }
-        if news.elapsed() >= NEWS {
-            news = Instant::now();
-            watch(&gathered.live(start.elapsed()));
+        if last_report.elapsed() >= PROGRESS_INTERVAL {
+            last_report = Instant::now();
+            watch(&collector.live(start.elapsed()));
         }
     }
 }
 
-impl Gathered {
+impl Collector {
     fn new(span: Duration, threads: u32) -> Self {
         Self {
             span,
@@ -80,12 +80,12 @@ impl Gathered {
         }
     }
 
-    fn hear(&mut self, sample: Sample) {
-        if let Some((number, came)) = sample.came {
-            self.answered += came.answered;
-            self.lost += came.lost;
-            self.notifications += came.notifications;
-            self.open.entry(number).and_modify(|sum| sum.add(&came)).or_insert(came);
+    fn add(&mut self, sample: Sample) {
+        if let Some((number, interval)) = sample.interval {
+            self.answered += interval.answered;
+            self.lost += interval.lost;
+            self.notifications += interval.notifications;
+            self.open.entry(number).and_modify(|sum| sum.add(&interval)).or_insert(interval);
         }
         if let Some(next) = self.next.get_mut(sample.thread as usize) {
             *next = sample.next;
@@ -134,43 +134,43 @@ mod tests {
     const SPAN: Duration = Duration::from_secs(1);
 
     fn sample(thread: u32, number: u64, answered: u64) -> Sample {
-        let came = Interval { answered, ..Interval::new() };
-        Sample { thread, came: Some((number, came)), next: number + 1 }
+        let interval = Interval { answered, ..Interval::new() };
+        Sample { thread, interval: Some((number, interval)), next: number + 1 }
     }
 
     #[test]
     fn a_histogram_is_kept_until_all_threads_are_past_it() {
-        let mut gathered = Gathered::new(SPAN, 2);
+        let mut collector = Collector::new(SPAN, 2);
         for number in 0..1_000 {
-            gathered.hear(sample(0, number, 3));
-            assert_eq!(gathered.open.len(), 1, "the other thread has not told");
+            collector.add(sample(0, number, 3));
+            assert_eq!(collector.open.len(), 1, "the other thread has sent nothing");
             // The other thread is silent in every second interval, and reports that.
-            let silent = Sample { thread: 1, came: None, next: number + 1 };
-            gathered.hear(if number % 2 == 0 { silent } else { sample(1, number, 4) });
-            assert_eq!(gathered.open.len(), 0);
+            let silent = Sample { thread: 1, interval: None, next: number + 1 };
+            collector.add(if number % 2 == 0 { silent } else { sample(1, number, 4) });
+            assert_eq!(collector.open.len(), 0);
         }
-        let intervals = gathered.full_intervals(SPAN, SPAN * 10);
+        let intervals = collector.full_intervals(SPAN, SPAN * 10);
         let answered: Vec<_> = intervals.iter().map(|interval| interval.answered).collect();
         assert_eq!(answered, [3, 7, 3, 7, 3, 7, 3, 7, 3, 7], "2 to 11, after the warm-up");
     }
 
     #[test]
     fn a_thread_that_is_done_holds_no_histogram_up() {
-        let mut gathered = Gathered::new(SPAN, 2);
-        gathered.hear(Sample { thread: 0, came: None, next: u64::MAX });
-        gathered.hear(sample(1, 5, 1));
-        assert_eq!(gathered.open.len(), 0);
-        assert!(gathered.live(SPAN).rate > 0.0);
-        gathered.hear(Sample { thread: 1, came: None, next: 9 });
-        assert!(gathered.live(SPAN).rate <= 0.0, "of late nothing came");
+        let mut collector = Collector::new(SPAN, 2);
+        collector.add(Sample { thread: 0, interval: None, next: u64::MAX });
+        collector.add(sample(1, 5, 1));
+        assert_eq!(collector.open.len(), 0);
+        assert!(collector.live(SPAN).rate > 0.0);
+        collector.add(Sample { thread: 1, interval: None, next: 9 });
+        assert!(collector.live(SPAN).rate <= 0.0, "of late nothing came");
     }
 
     #[test]
-    fn intervals_in_which_nothing_came_are_told_as_such() {
-        let mut gathered = Gathered::new(SPAN, 1);
-        gathered.hear(sample(0, 1, 5));
-        gathered.hear(sample(0, 3, 6));
-        let intervals = gathered.full_intervals(Duration::ZERO, SPAN * 3);
+    fn empty_intervals_are_reported() {
+        let mut collector = Collector::new(SPAN, 1);
+        collector.add(sample(0, 1, 5));
+        collector.add(sample(0, 3, 6));
+        let intervals = collector.full_intervals(Duration::ZERO, SPAN * 3);
         let answered: Vec<_> = intervals.iter().map(|interval| interval.answered).collect();
         assert_eq!(answered, [5, 0, 6]);
     }

@@ -11,17 +11,18 @@ use super::Worker;
 use crate::error::Error;
 
 /// Maximum time without a response before the test fails, as for handshakes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Worker<'_> {
-    pub(super) fn show_freshness(&mut self) -> Result<(), Error> {
+    pub(super) fn verify_freshness(&mut self) -> Result<(), Error> {
         let contexts = u32::try_from(self.protecting.len()).unwrap_or(u32::MAX);
         for seat in 0..contexts {
             let (Some(context), Some(&lane)) = (self.protecting.of(seat), self.seats.get(seat as usize)) else { break };
             let mut body = Body::EMPTY;
             // The server may challenge once for freshness, and once to validate the address.
             for _ in 0..3 {
-                let request = Request { timeout: Some(PATIENCE), ..Request::new(Code::GET, body).protected(context) };
+                let request =
+                    Request { timeout: Some(RESPONSE_TIMEOUT), ..Request::new(Code::GET, body).protected(context) };
                 self.now = self.clock();
                 let asked = self.endpoint.request(self.now, lane, request);
                 asked.map_err(|source| Error::Request { name: "the first request".to_owned(), source })?;
@@ -41,10 +42,10 @@ impl Worker<'_> {
         let target = self.common.plan.target;
         while !self.common.stop.load(Ordering::Relaxed) {
             self.now = self.clock();
-            self.hear_sessions();
+            self.handle_session_output();
             let wake = match self.endpoint.poll(self.now, self.sockets.buffer()) {
                 Output::Transmit(transmit) => {
-                    self.leaves(transmit);
+                    self.send(transmit);
                     continue;
                 }
                 Output::Event(Event::Response { message, .. }) => return Ok(Some(message)),

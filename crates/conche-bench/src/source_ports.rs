@@ -16,7 +16,7 @@ const IDS: u64 = 62 * 1024;
 
 /// All lanes of a thread, by number.
 #[derive(Debug)]
-pub(crate) struct Lanes {
+pub(crate) struct SourcePorts {
     /// Messages sent on each lane since it last had all its IDs.
     used: Vec<u64>,
     /// Resting lanes, and when their IDs are available again; the earliest first.
@@ -27,7 +27,7 @@ pub(crate) struct Lanes {
     in_flight: u64,
 }
 
-impl Lanes {
+impl SourcePorts {
     pub(crate) fn new(lifetime: Duration, in_flight: u16) -> Self {
         let (used, resting) = (Vec::new(), VecDeque::new());
         Self { used, resting, lifetime, most_messages: 1, in_flight: in_flight.into() }
@@ -83,7 +83,7 @@ mod tests {
     // RFC 7252 §4.4
     #[test]
     fn a_lane_rests_for_a_lifetime_before_its_ids_are_used_again() {
-        let mut lanes = Lanes::new(LIFETIME, 1);
+        let mut lanes = SourcePorts::new(LIFETIME, 1);
         (0..2).for_each(|_| lanes.add());
         let mut left = 0;
         while lanes.has_ids(0) {
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn bodies_of_many_messages_use_lanes_up_sooner() {
-        let mut lanes = Lanes::new(LIFETIME, 4);
+        let mut lanes = SourcePorts::new(LIFETIME, 4);
         lanes.add();
         for _ in 0..60 {
             lanes.begins(0);

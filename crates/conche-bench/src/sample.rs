@@ -13,7 +13,7 @@ use crate::usage::Usage;
 pub(crate) struct Sample {
     pub(crate) thread: u32,
     /// Number and counts of the interval; `None` if nothing happened.
-    pub(crate) came: Option<(u64, Interval)>,
+    pub(crate) interval: Option<(u64, Interval)>,
     /// First interval for which the thread may send further samples.
     pub(crate) next: u64,
 }
