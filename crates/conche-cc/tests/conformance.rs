@@ -7,7 +7,7 @@ use conche_cc::any::{ALL, Named};
 use conche_cc::bdp::Bdp;
 use conche_cc::cocoa::Cocoa;
 use conche_cc::linux::Linux;
-use conche_conformance::{Promises, suite};
+use conche_conformance::{Bounds, suite};
 
 #[allow(dead_code, reason = "its row in the feature table")]
 #[path = "../../conche-cli/src/new_controller/template/full/lib.rs"]
@@ -17,8 +17,8 @@ mod full_template;
 mod rule_template;
 
 /// The exceptions, each documented by its algorithm.
-fn promises(named: &Named) -> Promises {
-    Promises {
+fn bounds(named: &Named) -> Bounds {
+    Bounds {
         cap: Duration::from_secs(if named.name == "linux" { 120 } else { 60 }),
         backoff_never_shrinks: !named.name.starts_with("fasor"),
     }
@@ -27,23 +27,23 @@ fn promises(named: &Named) -> Promises {
 #[test]
 fn every_controller_keeps_its_promises() {
     for named in ALL {
-        suite::keeps_its_promises(&named.controller(), promises(named));
+        suite::keeps_its_promises(&named.controller(), bounds(named));
     }
 }
 
 #[test]
 fn every_controller_recovers() {
     for named in ALL.iter().filter(|named| named.name != "semi-dynamic") {
-        suite::recovers(&named.controller(), promises(named));
+        suite::recovers(&named.controller(), bounds(named));
     }
 }
 
 #[test]
 fn an_enum_of_controllers_answers_as_they_do() {
-    let promises = Promises { cap: Duration::from_secs(120), ..Promises::default() };
-    suite::answer_alike(&Cocoa::default(), &AnyController::from(Cocoa::default()), promises);
-    suite::answer_alike(&Linux::default(), &AnyController::from(Linux::default()), promises);
-    suite::answer_alike(&Bdp::default(), &AnyController::from(Bdp::default()), promises);
+    let bounds = Bounds { cap: Duration::from_secs(120), ..Bounds::default() };
+    suite::answer_alike(&Cocoa::default(), &AnyController::from(Cocoa::default()), bounds);
+    suite::answer_alike(&Linux::default(), &AnyController::from(Linux::default()), bounds);
+    suite::answer_alike(&Bdp::default(), &AnyController::from(Bdp::default()), bounds);
 }
 
 #[test]
@@ -52,14 +52,14 @@ fn a_wrapped_controller_answers_as_it_does_and_keeps_its_promises() {
     use conche_cc::dynamic::DynController;
     for named in ALL {
         let wrapped = AnyController::from(DynController::new(named.controller()));
-        suite::answer_alike(&named.controller(), &wrapped, promises(named));
+        suite::answer_alike(&named.controller(), &wrapped, bounds(named));
     }
 }
 
 /// `RtoRule` adds to a rule what the full trait would hold by hand.
 #[test]
 fn a_rule_answers_as_the_same_algorithm_with_the_full_trait() {
-    suite::answer_alike(&full_template::TwicePeak, &rule_template::TwicePeak, Promises::default());
+    suite::answer_alike(&full_template::TwicePeak, &rule_template::TwicePeak, Bounds::default());
 }
 
 /// BDP-CoAP as printed has pacing instead of backoff; `binary_backoff` adds it.

@@ -7,11 +7,11 @@
 //!
 //! ```
 //! use conche_cc::cocoa::Cocoa;
-//! use conche_conformance::{Promises, suite};
+//! use conche_conformance::{Bounds, suite};
 //!
 //! let controller = Cocoa::default();
-//! suite::keeps_its_promises(&controller, Promises::default());
-//! suite::recovers(&controller, Promises::default());
+//! suite::keeps_its_promises(&controller, Bounds::default());
+//! suite::recovers(&controller, Bounds::default());
 //! suite::slows_down_under_total_loss(&controller);
 //! ```
 
@@ -19,4 +19,4 @@ mod model;
 pub mod suite;
 pub mod vectors;
 
-pub use model::Promises;
+pub use model::Bounds;

@@ -86,7 +86,7 @@ fn steps() -> impl Strategy<Value = Step> {
 
 /// Bounds that every result of a controller must keep.
 #[derive(Clone, Copy, Debug)]
-pub struct Promises {
+pub struct Bounds {
     /// Maximum timer and RTO.
     pub cap: Duration,
     /// Whether timers never shrink within an exchange.
@@ -94,7 +94,7 @@ pub struct Promises {
 }
 
 /// 60 s, and a backoff that never shrinks.
-impl Default for Promises {
+impl Default for Bounds {
     fn default() -> Self {
         Self { cap: Duration::from_secs(60), backoff_never_shrinks: true }
     }
@@ -102,7 +102,7 @@ impl Default for Promises {
 
 pub(crate) struct Endpoint<'a, C: Controller> {
     controller: &'a C,
-    promises: Promises,
+    bounds: Bounds,
     peer: C::Peer,
     now: Instant,
     nstart: usize,
@@ -128,11 +128,11 @@ struct Exchange<F> {
 
 impl<'a, C: Controller> Endpoint<'a, C> {
     /// Creates an endpoint with a new peer.
-    pub(crate) fn new(controller: &'a C, promises: Promises, plan: &Plan) -> Self {
+    pub(crate) fn new(controller: &'a C, bounds: Bounds, plan: &Plan) -> Self {
         let now = Instant::from_nanos(plan.start);
         Self {
             controller,
-            promises,
+            bounds,
             peer: controller.peer(now),
             now,
             nstart: plan.nstart,
@@ -333,8 +333,8 @@ impl<'a, C: Controller> Endpoint<'a, C> {
         };
         let timer = self.controller.sent(&mut self.peer, &mut exchange.flight, &sent);
         self.note("sent", timer);
-        assert!(timer > Duration::ZERO && timer <= self.promises.cap, "a timer of {timer:?}");
-        if self.promises.backoff_never_shrinks {
+        assert!(timer > Duration::ZERO && timer <= self.bounds.cap, "a timer of {timer:?}");
+        if self.bounds.backoff_never_shrinks {
             assert!(timer >= exchange.timer, "the timer shrank from {:?} to {timer:?}", exchange.timer);
         }
         exchange.sent.push(self.now);
@@ -376,7 +376,7 @@ impl<'a, C: Controller> Endpoint<'a, C> {
 
     fn check_base(&mut self) {
         let base = self.controller.base(&mut self.peer, self.now);
-        assert!(base > Duration::ZERO && base <= self.promises.cap, "an RTO of {base:?}");
+        assert!(base > Duration::ZERO && base <= self.bounds.cap, "an RTO of {base:?}");
         assert_eq!(base, self.controller.base(&mut self.peer, self.now), "asking changes the RTO");
         self.note("base", base);
         self.note("snapshot", self.controller.snapshot(&self.peer));

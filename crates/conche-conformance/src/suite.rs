@@ -8,7 +8,7 @@ use conche_cc::control::{Abandoned, Expired, Load, Sent, Why};
 use conche_cc::{Controller, Instant};
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::Promises;
+use crate::Bounds;
 use crate::model::{Endpoint, Plan, plans};
 
 /// Checks that timers and RTOs keep their bounds, backoff does not shrink, admission never waits
@@ -17,9 +17,9 @@ use crate::model::{Endpoint, Plan, plans};
 ///
 /// # Panics
 /// If a plan violates this.
-pub fn keeps_its_promises<C: Controller>(controller: &C, promises: Promises) {
+pub fn keeps_its_promises<C: Controller>(controller: &C, bounds: Bounds) {
     under_any_plan(|plan| {
-        assert_eq!(trace(controller, promises, plan), trace(controller, promises, plan), "not deterministic");
+        assert_eq!(trace(controller, bounds, plan), trace(controller, bounds, plan), "not deterministic");
     });
 }
 
@@ -28,11 +28,11 @@ pub fn keeps_its_promises<C: Controller>(controller: &C, promises: Promises) {
 ///
 /// # Panics
 /// If a plan violates this.
-pub fn recovers<C: Controller>(controller: &C, promises: Promises) {
+pub fn recovers<C: Controller>(controller: &C, bounds: Bounds) {
     under_any_plan(|plan| {
         // Leaves time for 200 exchanges.
         let plan = Plan { start: plan.start.min(u64::MAX / 2), ..plan.clone() };
-        let mut endpoint = Endpoint::new(controller, promises, &plan);
+        let mut endpoint = Endpoint::new(controller, bounds, &plan);
         endpoint.run(&plan);
         let base = endpoint.heal(200, Duration::from_millis(200));
         assert!(base <= Duration::from_secs(2), "after 200 clean exchanges the RTO is {base:?}");
@@ -86,14 +86,14 @@ pub fn gaps_under_total_loss<C: Controller>(controller: &C, exchanges: usize) ->
 ///
 /// # Panics
 /// If a plan violates this.
-pub fn answer_alike<A: Controller + Debug, B: Controller>(one: &A, other: &B, promises: Promises) {
+pub fn answer_alike<A: Controller + Debug, B: Controller>(one: &A, other: &B, bounds: Bounds) {
     under_any_plan(|plan| {
-        assert_eq!(trace(one, promises, plan), trace(other, promises, plan), "{one:?} is answered for otherwise");
+        assert_eq!(trace(one, bounds, plan), trace(other, bounds, plan), "{one:?} is answered for otherwise");
     });
 }
 
-fn trace<C: Controller>(controller: &C, promises: Promises, plan: &Plan) -> String {
-    let mut endpoint = Endpoint::new(controller, promises, plan);
+fn trace<C: Controller>(controller: &C, bounds: Bounds, plan: &Plan) -> String {
+    let mut endpoint = Endpoint::new(controller, bounds, plan);
     endpoint.run(plan);
     endpoint.trace
 }
@@ -122,14 +122,14 @@ mod tests {
 
     #[test]
     fn a_timer_beyond_the_cap_is_found() {
-        let promises = Promises { cap: Duration::from_secs(30), ..Promises::default() };
-        let said = refused(move || keeps_its_promises(&Cocoa::default(), promises));
+        let bounds = Bounds { cap: Duration::from_secs(30), ..Bounds::default() };
+        let said = refused(move || keeps_its_promises(&Cocoa::default(), bounds));
         assert!(said.contains("timer of") || said.contains("RTO of"), "{said}");
     }
 
     #[test]
     fn an_rto_that_stays_high_is_found() {
-        let said = refused(|| recovers(&SemiDynamic::default(), Promises::default()));
+        let said = refused(|| recovers(&SemiDynamic::default(), Bounds::default()));
         assert!(said.contains("after 200 clean exchanges"), "{said}");
     }
 
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn different_answers_are_found() {
-        let said = refused(|| answer_alike(&Cocoa::default(), &Bdp::default(), Promises::default()));
+        let said = refused(|| answer_alike(&Cocoa::default(), &Bdp::default(), Bounds::default()));
         assert!(said.contains("answered for otherwise"), "{said}");
     }
 }

@@ -49,7 +49,7 @@ pub fn run_observed<C: Controller>(
         let observed = match endpoint.replay(event) {
             Ok(observed) => observed,
             Err(Stop::Inconsistent(reason)) => return Err(inconsistent(n, reason)),
-            Err(Stop::Misbehaved { expected, got }) => {
+            Err(Stop::InvalidAdmission { expected, got }) => {
                 failures.push(failure("admission", expected.to_owned(), got));
                 return Ok(failures);
             }
@@ -68,11 +68,11 @@ enum Stop {
     /// The vector contradicts itself or the schema.
     Inconsistent(String),
     /// The controller returned a value with which no endpoint can continue.
-    Misbehaved { expected: &'static str, got: String },
+    InvalidAdmission { expected: &'static str, got: String },
 }
 
 /// Maximum admission requests for one message.
-const PATIENCE: usize = 100;
+const ADMISSION_ATTEMPTS: usize = 100;
 
 struct Endpoint<C: Controller> {
     controller: C,
@@ -227,18 +227,21 @@ impl<C: Controller> Endpoint<C> {
     /// Returns when a message is admitted, and whether as Confirmable.
     fn admitted(&mut self, message: &Submission) -> Result<(Instant, bool), Stop> {
         let (mut at, load) = (self.clock, self.load(u32::MAX));
-        for _ in 0..PATIENCE {
+        for _ in 0..ADMISSION_ATTEMPTS {
             match self.controller.admit(&mut self.peer, at, message, &load) {
                 Admission::Send => return Ok((at, false)),
                 Admission::SendConfirmable => return Ok((at, true)),
                 Admission::At(later) if later > at => at = later,
                 answer => {
                     let got = format!("{answer:?} when asked at {at:?}");
-                    return Err(Stop::Misbehaved { expected: "a permission or a later time", got });
+                    return Err(Stop::InvalidAdmission { expected: "a permission or a later time", got });
                 }
             }
         }
-        Err(Stop::Misbehaved { expected: "a permission", got: format!("none after asking {PATIENCE} times") })
+        Err(Stop::InvalidAdmission {
+            expected: "a permission",
+            got: format!("none after asking {ADMISSION_ATTEMPTS} times"),
+        })
     }
 
     fn send(&mut self, event: &Event, observed: &mut Observed) -> Result<(), Stop> {
@@ -246,7 +249,7 @@ impl<C: Controller> Endpoint<C> {
         match self.controller.admit(&mut self.peer, self.clock, &confirmable(event), &load) {
             Admission::Send => {}
             Admission::At(at) => self.wait_a_little_until(at, event.t)?,
-            answer => return Err(Stop::Misbehaved { expected: "a permission", got: format!("{answer:?}") }),
+            answer => return Err(Stop::InvalidAdmission { expected: "a permission", got: format!("{answer:?}") }),
         }
         self.start(event, observed)
     }
@@ -266,7 +269,10 @@ impl<C: Controller> Endpoint<C> {
     fn wait_a_little_until(&mut self, at: Instant, expected: Millis) -> Result<(), Stop> {
         let late_ms = (at - self.clock).as_secs_f64() * 1_000.0;
         if late_ms > tolerance_ms(expected.as_f64()) {
-            return Err(Stop::Misbehaved { expected: "departure now", got: format!("departure in {late_ms:.3} ms") });
+            return Err(Stop::InvalidAdmission {
+                expected: "departure now",
+                got: format!("departure in {late_ms:.3} ms"),
+            });
         }
         self.clock = self.clock.max(at);
         Ok(())

@@ -1,17 +1,17 @@
 //! The conformance suite of all controllers. A failed test prints the shortest plan of events that
 //! fails.
 
-use conche_conformance::{Promises, suite};
+use conche_conformance::{Bounds, suite};
 use twice_peak::TwicePeak;
 
 #[test]
 fn it_keeps_its_promises() {
-    suite::keeps_its_promises(&TwicePeak, Promises::default());
+    suite::keeps_its_promises(&TwicePeak, Bounds::default());
 }
 
 #[test]
 fn it_recovers() {
-    suite::recovers(&TwicePeak, Promises::default());
+    suite::recovers(&TwicePeak, Bounds::default());
 }
 
 #[test]
