@@ -30,14 +30,14 @@ const READ_BEFORE_END: [Duration; 2] = [Duration::from_millis(500), Duration::fr
 const PERIOD: Duration = Duration::from_millis(250);
 
 /// A number of peers or sessions, and the memory of each.
-pub struct Held {
+pub struct MemoryUse {
     pub count: f64,
     pub bytes_each: f64,
 }
 
 /// Sends one request from each of many peers, within a time limit: some servers take longer per
 /// peer, the more they know.
-pub fn peers(setup: &Setup<'_>, server: &Server, extent: Extent) -> Result<Held> {
+pub fn peers(setup: &Setup<'_>, server: &Server, extent: Extent) -> Result<MemoryUse> {
     let before = machine::resident(server.id())?;
     let deadline = Instant::now() + Duration::from_secs_f64(extent.introducing);
     let (each, mut answered) = (AT_ONCE.to_string(), 0);
@@ -53,11 +53,11 @@ pub fn peers(setup: &Setup<'_>, server: &Server, extent: Extent) -> Result<Held>
         answered += measure::generate(setup, server, Load::Known, &arguments, 0.0)?.0.answered;
     }
     let count = answered.max(1) as f64;
-    Ok(Held { count, bytes_each: (machine::resident(server.id())? - before) / count })
+    Ok(MemoryUse { count, bytes_each: (machine::resident(server.id())? - before) / count })
 }
 
 /// Opens sessions and leaves them idle, except for ten requests per second over all of them.
-pub fn sessions(setup: &Setup<'_>, server: &Server) -> Result<Held> {
+pub fn sessions(setup: &Setup<'_>, server: &Server) -> Result<MemoryUse> {
     let before = used(setup, server)?;
     let (endpoints, duration) = (SESSIONS.to_string(), format!("{}s", IDLE.as_secs()));
     let arguments = ["--endpoints", &endpoints, "--rate", "10", "--duration", &duration];
@@ -76,7 +76,7 @@ pub fn sessions(setup: &Setup<'_>, server: &Server) -> Result<Held> {
     let (_, after) = read.into_iter().rfind(|(at, _)| is_idle(at)).context("no memory was read in time")?;
     match report.sessions() {
         count if count < u64::from(SESSIONS) => bail!("of {SESSIONS} sessions {count} are open"),
-        count => Ok(Held { count: count as f64, bytes_each: (after - before) / count as f64 }),
+        count => Ok(MemoryUse { count: count as f64, bytes_each: (after - before) / count as f64 }),
     }
 }
 

@@ -2,19 +2,19 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`ahead`] | installation and compilation ahead of the step that needs it |
-//! | [`beside`] | waiting steps that run beside the others |
+//! | [`prefetch`] | installation and compilation ahead of the step that needs it |
+//! | [`background`] | waiting steps that run beside the others |
 //! | [`command`] | a command that is printed and run |
 //! | [`interop`] | tests that need other programs |
-//! | [`own`] | a user's controller, in the crate that the command writes |
+//! | [`user_controller`] | a user's controller, in the crate that the command writes |
 //! | [`packages`] | compiler targets and Debian packages |
 
-mod ahead;
-mod beside;
+mod background;
 pub mod command;
 mod interop;
-mod own;
 pub mod packages;
+mod prefetch;
+mod user_controller;
 
 use std::env;
 use std::process;
@@ -24,9 +24,9 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::project::Project;
 use crate::{compliance, papers, readme, tidy};
-use ahead::Ahead;
-use beside::Beside;
+use background::Background;
 use command::Command;
+use prefetch::Prefetch;
 
 /// What to run.
 #[derive(clap::Args)]
@@ -44,10 +44,10 @@ struct Step {
     /// Advice after a failure.
     advice: &'static str,
     /// Preparation that may run during earlier steps.
-    ahead: Option<fn(&Project) -> Result<()>>,
+    prefetch: Option<fn(&Project) -> Result<()>>,
     /// Whether it runs beside the steps between [`COMPILED`] and itself; such steps come last, and
     /// need no results of the others.
-    beside: bool,
+    background: bool,
     run: fn(&Project) -> Result<()>,
 }
 
@@ -59,32 +59,32 @@ const STEPS: [Step; 14] = [
         name: "fmt",
         what: "the sources are formatted",
         advice: "run `cargo fmt --all`",
-        ahead: None,
-        beside: false,
+        prefetch: None,
+        background: false,
         run: |project| Command::cargo("fmt --all --check").run(project),
     },
     Step {
         name: "tidy",
         what: "headers, lengths, invariants, layers, links, origins of data, licences",
         advice: "mend the lines listed above; `cargo xtask tidy` runs this step alone",
-        ahead: None,
-        beside: false,
+        prefetch: None,
+        background: false,
         run: tidy::run,
     },
     Step {
         name: "clippy",
         what: "no warning of the compiler or of clippy, with and without the optional features; benches compile",
         advice: "mend the warnings; an `#[allow]` needs a `reason`",
-        ahead: None,
-        beside: false,
+        prefetch: None,
+        background: false,
         run: clippy,
     },
     Step {
         name: "doc",
         what: "the documentation builds without a warning",
         advice: "mend the links and missing documentation named above",
-        ahead: None,
-        beside: false,
+        prefetch: None,
+        background: false,
         run: |project| {
             Command::cargo("doc --workspace --all-features --no-deps").env("RUSTDOCFLAGS", "-D warnings").run(project)
         },
@@ -93,40 +93,40 @@ const STEPS: [Step; 14] = [
         name: "embedded",
         what: "conche-cc and conche-proto build for microcontrollers without an operating system",
         advice: "these crates are no_std: use core and alloc, and dependencies with `default-features = false`",
-        ahead: None,
-        beside: false,
+        prefetch: None,
+        background: false,
         run: embedded,
     },
     Step {
         name: "examples",
         what: "the examples build, and those that need nobody else run",
         advice: "adapt the example that fails to the changed interface, or mend what it shows",
-        ahead: None,
-        beside: false,
+        prefetch: None,
+        background: false,
         run: examples,
     },
     Step {
         name: COMPILED,
         what: "the tests compile",
         advice: "adapt the test to the changed interface",
-        ahead: None,
-        beside: false,
+        prefetch: None,
+        background: false,
         run: |project| test_command()?.argument("--no-run").argument("--quiet").run(project),
     },
     Step {
         name: "test",
         what: "the README's test command, and the controllers without a heap",
         advice: "run the failed test alone: `cargo test -p CRATE --all-features NAME`",
-        ahead: None,
-        beside: false,
+        prefetch: None,
+        background: false,
         run: test,
     },
     Step {
         name: "fuzz",
         what: "the fuzz targets are formatted and compile",
         advice: "run `cargo fmt --manifest-path fuzz/Cargo.toml`, and adapt the target to the changed interface",
-        ahead: Some(check_fuzz_targets),
-        beside: false,
+        prefetch: Some(check_fuzz_targets),
+        background: false,
         run: |project| {
             Command::cargo("fmt --manifest-path fuzz/Cargo.toml --check").run(project)?;
             check_fuzz_targets(project)
@@ -136,41 +136,41 @@ const STEPS: [Step; 14] = [
         name: "compliance",
         what: "every requirement of RFC 7252 and its extensions has a test, or a reason to have none",
         advice: "write the test and name the requirement in a comment: `// RFC 7252 §4.2 (Q08)`",
-        ahead: None,
-        beside: false,
+        prefetch: None,
+        background: false,
         run: |project| compliance::run(project, &compliance::Options::default()),
     },
     Step {
         name: "readme",
         what: "the commands of the README and the guide work, or fail as they say; the README's code is that of an example",
         advice: "mend the document, or what it promises",
-        ahead: Some(build_command),
-        beside: false,
+        prefetch: Some(build_command),
+        background: false,
         run: readme::run,
     },
     Step {
         name: "papers",
         what: "the papers give the figures that are recorded in scenarios/recorded",
         advice: "find out why the figures listed above moved; if it is meant, `cargo xtask papers --record`, and say so",
-        ahead: None,
-        beside: false,
+        prefetch: None,
+        background: false,
         run: |project| papers::run(project, &papers::Options::default()),
     },
     Step {
         name: "interop",
         what: "tests that need other programs; compares docs/interop.md with the cases against libcoap, aiocoap, Californium, go-coap, node-coap",
         advice: "run what failed alone: `cargo test -p CRATE NAME -- --ignored`, `cargo xtask interop --case ID --peer NAME`",
-        ahead: Some(interop::prepare),
-        beside: true,
+        prefetch: Some(interop::prepare),
+        background: true,
         run: interop::run,
     },
     Step {
         name: "own",
         what: "a crate that `conche new-controller` writes passes its tests, and such a controller is in every paper",
         advice: "run `conche new-controller my-rto --directory target/my-rto` and its tests; adapt src/new_controller/template",
-        ahead: None,
-        beside: true,
-        run: own::run,
+        prefetch: None,
+        background: true,
+        run: user_controller::run,
     },
 ];
 
@@ -184,31 +184,31 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     }
     let steps = chosen(&options.steps)?;
     // Explicitly chosen steps run alone and in their order.
-    let ahead = options.steps.is_empty().then(|| Ahead::begin(project, &by_need(&steps)));
-    let mut beside: Option<Beside> = None;
+    let prefetch = options.steps.is_empty().then(|| Prefetch::begin(project, &by_need(&steps)));
+    let mut background: Option<Background> = None;
     let start = Instant::now();
     for (step, number) in steps.iter().zip(1..) {
         println!("\n=== [{number}/{}] {}: {}", steps.len(), step.name, step.what);
         let step_start = Instant::now();
-        let outcome = match &beside {
-            Some(lane) if step.beside => lane.wait_for(step),
-            _ => prepared(ahead.as_ref(), step).and_then(|()| (step.run)(project)),
+        let outcome = match &background {
+            Some(lane) if step.background => lane.wait_for(step),
+            _ => prepared(prefetch.as_ref(), step).and_then(|()| (step.run)(project)),
         };
         outcome.map_err(|error| {
             let Step { name, advice, .. } = step;
-            if beside.is_some() {
+            if background.is_some() {
                 // Reported early, as the step beside has to end first.
                 eprintln!("step `{name}` failed: {error:#}");
             }
             anyhow!("step `{name}` failed: {error:#}\nWhat to do: {advice}.\nThen again: cargo xtask ci {name}")
         })?;
         println!("=== {} passed in {:.0?}", step.name, step_start.elapsed());
-        if ahead.is_some() && step.name == COMPILED {
-            let waiting: Vec<_> = steps.iter().copied().filter(|step| step.beside).collect();
-            waiting.iter().try_for_each(|step| prepared(ahead.as_ref(), step))?;
+        if prefetch.is_some() && step.name == COMPILED {
+            let waiting: Vec<_> = steps.iter().copied().filter(|step| step.background).collect();
+            waiting.iter().try_for_each(|step| prepared(prefetch.as_ref(), step))?;
             let names: Vec<_> = waiting.iter().map(|step| step.name).collect();
             println!("beside what follows, until it is their turn to be shown: {}", names.join(", "));
-            beside = Some(Beside::begin(project, &waiting, alone));
+            background = Some(Background::begin(project, &waiting, single_step_command));
         }
     }
     if options.steps.is_empty() {
@@ -219,16 +219,16 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
 
 /// Orders preparations by need: steps that run beside others come first.
 fn by_need(steps: &[&'static Step]) -> Vec<&'static Step> {
-    let (beside, others): (Vec<_>, Vec<_>) = steps.iter().partition(|step| step.beside);
-    [beside, others].concat()
+    let (background, others): (Vec<_>, Vec<_>) = steps.iter().partition(|step| step.background);
+    [background, others].concat()
 }
 
-fn prepared(ahead: Option<&Ahead>, step: &Step) -> Result<()> {
-    ahead.map_or(Ok(()), |ahead| ahead.wait_for(step))
+fn prepared(prefetch: Option<&Prefetch>, step: &Step) -> Result<()> {
+    prefetch.map_or(Ok(()), |prefetch| prefetch.wait_for(step))
 }
 
 /// Returns this program with one step to run.
-fn alone(step: &Step) -> Result<process::Command> {
+fn single_step_command(step: &Step) -> Result<process::Command> {
     let mut command = process::Command::new(env::current_exe().context("this program does not know its own file")?);
     command.args(["ci", step.name]);
     Ok(command)
@@ -330,10 +330,10 @@ mod tests {
     #[test]
     fn what_runs_beside_is_prepared_first_and_shown_last() {
         let steps = chosen(&[]).expect("all");
-        let beside = steps.iter().filter(|step| step.beside).count();
-        assert!(by_need(&steps)[..beside].iter().all(|step| step.beside));
-        assert!(steps[steps.len() - beside..].iter().all(|step| step.beside));
-        assert!(beside > 0 && steps.iter().any(|step| step.name == COMPILED));
+        let background = steps.iter().filter(|step| step.background).count();
+        assert!(by_need(&steps)[..background].iter().all(|step| step.background));
+        assert!(steps[steps.len() - background..].iter().all(|step| step.background));
+        assert!(background > 0 && steps.iter().any(|step| step.name == COMPILED));
     }
 
     #[test]

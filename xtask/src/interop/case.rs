@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use serde::Deserialize;
 
+use super::endpoint::{Peer, Role};
 use super::mode::Mode;
-use super::party::{Peer, Role};
 use crate::project::Project;
 
 const FILES: [&str; 5] = ["core", "link", "block", "observe", "irisa"];

@@ -8,16 +8,16 @@
 //! | [`case`] | cases and exceptions, read from `interop/` |
 //! | [`mode`] | protection of messages |
 //! | [`tap`] | a relay that records and drops datagrams |
-//! | [`party`] | clients and servers of conche and the peers |
+//! | [`endpoint`] | clients and servers of conche and the peers |
 //! | [`setup`] | installation and builds |
 //! | [`mod@run`] | the engine: executes a case's steps |
 //! | [`report`] | terminal, JSON, docs/interop.md |
 
 mod action;
 mod case;
+mod endpoint;
 mod ladder;
 mod mode;
-mod party;
 mod report;
 mod run;
 mod setup;
@@ -32,8 +32,8 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::project::Project;
 use case::{Case, Excepted, Exception};
+use endpoint::{Peer, Role};
 use mode::Mode;
-use party::{Peer, Role};
 use report::{Column, Outcome, Row, Table};
 use run::Pair;
 use setup::Setup;

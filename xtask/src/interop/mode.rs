@@ -9,8 +9,8 @@ use clap::ValueEnum;
 use conche_proto::codec::{Code, Message, OptionNumber};
 use serde::{Deserialize, Serialize};
 
+use super::endpoint::Peer;
 use super::ladder::{self, Direction};
-use super::party::Peer;
 use super::tap::Captured;
 
 /// How messages are protected.

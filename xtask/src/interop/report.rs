@@ -6,8 +6,8 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::case::Case;
+use super::endpoint::{Peer, Role};
 use super::mode::Mode;
-use super::party::{Peer, Role};
 
 /// The outcome of a case with a peer in a role.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use conche_proto::codec::Message;
 
 use super::action::{self, Action};
 use super::case::{Case, NOTHING, Step};
+use super::endpoint::{Client, ClientOutput, Peer, Protection, Server};
 use super::ladder::{self, Direction, Line};
 use super::mode::Mode;
-use super::party::{Client, Peer, Protection, Server, Told};
 use super::setup::Setup;
 use super::tap::{Fates, Tap};
 
@@ -84,17 +84,17 @@ impl<'a> Pair<'a> {
             (peer, none) => none.insert(Client::start(*peer, protection, setup)?),
         };
         let tap = Tap::open(server.address).context("cannot open a tap")?;
-        while client.told(Duration::ZERO).is_some() {}
+        while client.next_output(Duration::ZERO).is_some() {}
         for action in &case.before {
             let action = Action::parse(action, &BTreeMap::new())?;
             client.act(&action, tap.address())?;
             let until = Instant::now() + BEFORE;
             // Notifications of an earlier observation may still arrive.
-            while !matches!(told_before(client, until)?, Told::Response(..)) {}
+            while !matches!(output_before(client, until)?, ClientOutput::Response(..)) {}
         }
         let (mut kept, mut ladder) = (BTreeMap::new(), Vec::new());
         for (step, number) in case.steps.iter().zip(1..) {
-            let outcome = take(step, client, &tap, &mut kept);
+            let outcome = execute_step(step, client, &tap, &mut kept);
             outcome.map_err(|error| {
                 let transcript = mode.transcript(&tap.captured());
                 anyhow!("step {number} ({}): {error:#}; what came by:\n{transcript}", step.action)
@@ -125,23 +125,23 @@ fn fates(step: &Step, kept: &BTreeMap<String, Vec<u8>>) -> Result<Fates> {
     Ok(Fates { lose: lines(&step.lose)?, add: add.collect::<Result<_>>()? })
 }
 
-fn told_before(client: &Client, until: Instant) -> Result<Told> {
+fn output_before(client: &Client, until: Instant) -> Result<ClientOutput> {
     let left = until.saturating_duration_since(Instant::now());
-    client.told(left).context("what prepares the case is not answered")
+    client.next_output(left).context("what prepares the case is not answered")
 }
 
 /// Executes a step and checks its expectations.
-fn take(step: &Step, client: &mut Client, tap: &Tap, kept: &mut BTreeMap<String, Vec<u8>>) -> Result<()> {
+fn execute_step(step: &Step, client: &mut Client, tap: &Tap, kept: &mut BTreeMap<String, Vec<u8>>) -> Result<()> {
     let (see, unseen) = (lines(&step.see)?, lines(&step.unseen)?);
     let action = Action::parse(&step.action, kept)?;
     // Discards output of the previous step.
-    while client.told(Duration::ZERO).is_some() {}
+    while client.next_output(Duration::ZERO).is_some() {}
     tap.begin(fates(step, kept)?);
     let until = Instant::now() + step.within.map_or(STEP, Duration::from_secs_f64);
     client.act(&action, tap.address())?;
 
-    let tells_nothing = step.told.as_deref() == Some(NOTHING);
-    let answers = (matches!(action, Action::Request(_) | Action::Ping) || step.told.is_some()) && !tells_nothing;
+    let expects_nothing = step.told.as_deref() == Some(NOTHING);
+    let answers = (matches!(action, Action::Request(_) | Action::Ping) || step.told.is_some()) && !expects_nothing;
     listen(step, answers, client, until)?;
     if !tap.wait(until, |captured| ladder::missing(&see, captured).is_none()) {
         let captured = tap.captured();
@@ -152,9 +152,11 @@ fn take(step: &Step, client: &mut Client, tap: &Tap, kept: &mut BTreeMap<String,
         std::thread::sleep(Duration::from_secs_f64(step.quiet));
     }
     // The client may report a failure.
-    let told = client.told(Duration::ZERO).filter(|told| tells_nothing && !matches!(told, Told::Failure(_)));
-    if let Some(told) = told {
-        bail!("the client tells of {told:?}, though it must not tell of any response");
+    let output = client
+        .next_output(Duration::ZERO)
+        .filter(|output| expects_nothing && !matches!(output, ClientOutput::Failure(_)));
+    if let Some(output) = output {
+        bail!("the client tells of {output:?}, though it must not tell of any response");
     }
     let captured = tap.captured();
     for line in &unseen {
@@ -176,12 +178,12 @@ fn listen(step: &Step, answers: bool, client: &Client, until: Instant) -> Result
     let (mut answered, mut notified) = (!answers, 0);
     while !answered || notified < step.notified {
         let left = until.saturating_duration_since(Instant::now());
-        match client.told(left) {
+        match client.next_output(left) {
             None if answered => bail!("the client tells of {notified} notifications, not of {}", step.notified),
             None => bail!("the client tells of no response"),
-            Some(Told::Notification(..)) => notified += 1,
-            Some(told) if !answered => {
-                check(&told, step.told.as_deref())?;
+            Some(ClientOutput::Notification(..)) => notified += 1,
+            Some(output) if !answered => {
+                check(&output, step.told.as_deref())?;
                 answered = true;
             }
             // The end of an earlier request, such as an observation.
@@ -191,11 +193,13 @@ fn listen(step: &Step, answers: bool, client: &Client, until: Instant) -> Result
     Ok(())
 }
 
-fn check(told: &Told, wanted: Option<&str>) -> Result<()> {
-    let (code, payload) = match told {
-        Told::Response(code, payload) | Told::Notification(code, payload) => (code.as_str(), payload.as_slice()),
-        Told::Failure(_) if wanted == Some("failed") => return Ok(()),
-        Told::Failure(why) => bail!("the client fails: {why}"),
+fn check(output: &ClientOutput, wanted: Option<&str>) -> Result<()> {
+    let (code, payload) = match output {
+        ClientOutput::Response(code, payload) | ClientOutput::Notification(code, payload) => {
+            (code.as_str(), payload.as_slice())
+        }
+        ClientOutput::Failure(_) if wanted == Some("failed") => return Ok(()),
+        ClientOutput::Failure(why) => bail!("the client fails: {why}"),
     };
     let Some(wanted) = wanted else { return Ok(()) };
     let (wanted_code, wanted_payload) =

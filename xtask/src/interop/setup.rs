@@ -6,8 +6,8 @@ use std::process;
 
 use anyhow::{Context, Result};
 
+use super::endpoint::{Peer, Protection, Role};
 use super::mode::{self, Mode};
-use super::party::{Peer, Protection, Role};
 use crate::ci::command::Command;
 use crate::ci::packages;
 use crate::peers;

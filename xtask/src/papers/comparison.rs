@@ -27,7 +27,7 @@ pub fn read(directory: &Path) -> Result<Option<Vec<Row>>> {
 /// Writes the ranking into its page, and returns the number of controllers.
 pub fn write(project: &Project, manifest: &Manifest, rows: &[Row]) -> Result<usize> {
     let standings: Vec<&Standing> = rows.iter().filter_map(standing).collect();
-    let page = COMPARISON.replaced(&project.read(PAGE)?, &board(manifest, &standings)).context(PAGE)?;
+    let page = COMPARISON.replaced(&project.read(PAGE)?, &ranking(manifest, &standings)).context(PAGE)?;
     fs::write(project.root.join(PAGE), page).context(PAGE)?;
     Ok(standings.len())
 }
@@ -37,7 +37,7 @@ fn standing(row: &Row) -> Option<&Standing> {
 }
 
 /// Formats a line per controller in order, and the origin of the runs.
-fn board(manifest: &Manifest, standings: &[&Standing]) -> String {
+fn ranking(manifest: &Manifest, standings: &[&Standing]) -> String {
     let papers = standings.first().map_or(&[][..], |of| &of.papers[..]);
     let names: String = papers.iter().map(|of| format!(" {} ({} cells) |", of.paper, of.of.cells)).collect();
     let mut table = format!(
@@ -99,7 +99,7 @@ mod tests {
         };
         let program = Program { version: "1.2.3".to_owned(), ..Program::default() };
         let manifest = Manifest { scenarios: vec![scenario], program, ..Manifest::default() };
-        let written = board(&manifest, &[&of("a", &all), &of("b", &gap)]);
+        let written = ranking(&manifest, &[&of("a", &all), &of("b", &gap)]);
         for expected in [
             "| 1 | `a` | 1.50 | 1.10 | 1.05…1.15 | 25 % | 1.50 (1.10) |\n",
             "| 2 | `b` | ≥3.00 | – |  | 25 % | ≥3.00 (–) |\n",

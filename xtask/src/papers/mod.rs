@@ -10,13 +10,13 @@
 //! | [`pages`] | the claims on the papers' pages |
 //! | [`overview`] | the README's overview of all papers, and its consistency with their pages |
 //! | [`recorded`] | recorded values, and their changes |
-//! | [`whole`] | whether results cover whole papers |
+//! | [`completeness`] | whether results cover whole papers |
 
 mod comparison;
+mod completeness;
 pub mod overview;
 mod pages;
 mod recorded;
-mod whole;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,8 +26,8 @@ use conche_results::Manifest;
 
 use crate::ci::command::Command;
 use crate::project::Project;
+use completeness::Gaps;
 use recorded::Recorded;
-use whole::Gaps;
 
 /// Directory of the values recorded from `conche reproduce`, one file per paper.
 const DIRECTORY: &str = "scenarios/recorded";
@@ -56,8 +56,8 @@ fn write(project: &Project, directory: &Path) -> Result<()> {
     let manifest = Manifest::from_json(&read(&path)?).with_context(|| path.display().to_string())?;
     let compared = comparison::read(directory)?;
     // Incomplete results are refused. A ranking states its gaps.
-    let gaps = if compared.is_some() { Gaps::Told } else { Gaps::Refused };
-    whole::check(&manifest, gaps, |paper| project.read(&format!("scenarios/{paper}.toml")))
+    let gaps = if compared.is_some() { Gaps::Stated } else { Gaps::Refused };
+    completeness::check(&manifest, gaps, |paper| project.read(&format!("scenarios/{paper}.toml")))
         .with_context(|| path.display().to_string())?;
     // Controllers with the names of a paper's schemes differ from them, so the paper's page stays
     // unchanged.

@@ -12,7 +12,7 @@ use crate::block::CLAIMS;
 use crate::project::Project;
 
 #[derive(Deserialize)]
-struct Figure {
+struct MeasuredValue {
     paper: String,
     item: String,
     row: String,
@@ -26,7 +26,7 @@ struct Figure {
 /// paper.
 pub fn write(project: &Project, figures: &str) -> Result<Vec<(String, usize)>> {
     let read = |line| serde_json::from_str(line).with_context(|| format!("this is no figure: {line}"));
-    let mut claims: Vec<Figure> = figures.lines().map(read).collect::<Result<_>>()?;
+    let mut claims: Vec<MeasuredValue> = figures.lines().map(read).collect::<Result<_>>()?;
     claims.retain(|figure| figure.item == "claims");
     let mut written = Vec::new();
     for pair in claims.chunk_by(|one, other| one.paper == other.paper) {
@@ -47,7 +47,7 @@ pub const fn mark(verdict: Verdict) -> &'static str {
 }
 
 /// Formats a line per claim: the compared value with its interval, and the verdict.
-fn table(claims: &[Figure]) -> String {
+fn table(claims: &[MeasuredValue]) -> String {
     let mut table = "\n| claim | compared | measured | 95 % | |\n|---|---|---|---|---|\n".to_owned();
     for pair in claims.chunks_exact(2).filter(|pair| pair[1].unit == "verdict") {
         let verdict = mark(Verdict::of(pair[1].measured));
@@ -62,9 +62,9 @@ fn table(claims: &[Figure]) -> String {
 mod tests {
     use super::*;
 
-    fn figure(column: &str, unit: &str, measured: f64, ci95: Option<[f64; 2]>) -> Figure {
+    fn figure(column: &str, unit: &str, measured: f64, ci95: Option<[f64; 2]>) -> MeasuredValue {
         let text = |text: &str| text.to_owned();
-        Figure {
+        MeasuredValue {
             paper: text("p"),
             item: text("claims"),
             row: text("a_above_b/1"),

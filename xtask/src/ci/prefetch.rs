@@ -9,9 +9,9 @@ use super::Step;
 use crate::project::Project;
 
 /// Preparations in progress, in the order of the steps.
-pub struct Ahead(Receiver<Result<()>>);
+pub struct Prefetch(Receiver<Result<()>>);
 
-impl Ahead {
+impl Prefetch {
     /// Begins to prepare these steps one after the other. If a step fails meanwhile, the
     /// preparation is abandoned.
     pub fn begin(project: &Project, steps: &[&'static Step]) -> Self {
@@ -26,7 +26,7 @@ impl Ahead {
     /// # Errors
     /// Those of its preparation.
     pub fn wait_for(&self, step: &Step) -> Result<()> {
-        match step.ahead {
+        match step.prefetch {
             Some(_) => self.0.recv().context("the preparation has ended early")?,
             None => Ok(()),
         }
@@ -34,7 +34,7 @@ impl Ahead {
 }
 
 fn preparations(steps: &[&'static Step]) -> Vec<fn(&Project) -> Result<()>> {
-    steps.iter().filter_map(|step| step.ahead).collect()
+    steps.iter().filter_map(|step| step.prefetch).collect()
 }
 
 #[cfg(test)]
@@ -43,8 +43,8 @@ mod tests {
 
     use super::*;
 
-    const fn step(ahead: Option<fn(&Project) -> Result<()>>) -> Step {
-        Step { name: "a", what: "b", advice: "c", ahead, beside: false, run: |_| Ok(()) }
+    const fn step(prefetch: Option<fn(&Project) -> Result<()>>) -> Step {
+        Step { name: "a", what: "b", advice: "c", prefetch, background: false, run: |_| Ok(()) }
     }
 
     static PLAIN: Step = step(None);
@@ -54,11 +54,11 @@ mod tests {
     #[test]
     fn each_step_hears_of_its_own_preparation() {
         let project = Project::find().expect("a checkout");
-        let ahead = Ahead::begin(&project, &[&PLAIN, &READY, &FAILING, &READY]);
-        assert!(ahead.wait_for(&PLAIN).is_ok());
-        assert!(ahead.wait_for(&READY).is_ok());
-        assert!(ahead.wait_for(&FAILING).is_err());
-        assert!(ahead.wait_for(&READY).is_ok());
-        assert!(ahead.wait_for(&READY).is_err(), "there is no third");
+        let prefetch = Prefetch::begin(&project, &[&PLAIN, &READY, &FAILING, &READY]);
+        assert!(prefetch.wait_for(&PLAIN).is_ok());
+        assert!(prefetch.wait_for(&READY).is_ok());
+        assert!(prefetch.wait_for(&FAILING).is_err());
+        assert!(prefetch.wait_for(&READY).is_ok());
+        assert!(prefetch.wait_for(&READY).is_err(), "there is no third");
     }
 }

@@ -92,7 +92,7 @@ pub struct Protection<'a> {
 
 /// An output line of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum ClientOutput {
     /// A response: code as `2.05`, and payload. `pong` for a ping.
     Response(String, Vec<u8>),
     /// A notification: code and payload.
@@ -128,21 +128,21 @@ impl Server {
 pub struct Client {
     input: ChildStdin,
     scheme: &'static str,
-    told: Receiver<Told>,
+    outputs: Receiver<ClientOutput>,
     process: Process,
 }
 
 impl Client {
     /// Starts a client.
     pub fn start(peer: Peer, protection: Protection<'_>, setup: &Setup) -> Result<Self> {
-        let (telling, told) = mpsc::channel();
+        let (sender, outputs) = mpsc::channel();
         let mut command = setup.program(peer, Role::Client, protection);
         let process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut process = Process(process.with_context(|| format!("cannot start the client of {}", peer.name()))?);
         let input = process.0.stdin.take().context("it is piped")?;
         let lines = lines(process.0.stdout.take().context("it is piped")?);
-        thread::spawn(move || lines.iter().map(|line| told_by(&line)).try_for_each(|told| telling.send(told)));
-        Ok(Self { input, scheme: protection.mode.scheme(), told, process })
+        thread::spawn(move || lines.iter().map(|line| parse_output(&line)).try_for_each(|output| sender.send(output)));
+        Ok(Self { input, scheme: protection.mode.scheme(), outputs, process })
     }
 
     /// Starts an action with the server at this address. Its output follows later.
@@ -155,8 +155,8 @@ impl Client {
     }
 
     /// Returns the next output, if it comes in time.
-    pub fn told(&self, wait: Duration) -> Option<Told> {
-        self.told.recv_timeout(wait).ok()
+    pub fn next_output(&self, wait: Duration) -> Option<ClientOutput> {
+        self.outputs.recv_timeout(wait).ok()
     }
 }
 
@@ -195,13 +195,13 @@ fn line(action: &Action, scheme: &str, server: SocketAddr) -> Option<String> {
 }
 
 /// Parses an output line: `response 2.05 PAYLOAD`, `notified 2.05 PAYLOAD`, `failed WHY`.
-fn told_by(line: &str) -> Told {
+fn parse_output(line: &str) -> ClientOutput {
     let mut words = line.splitn(3, ' ');
     let (what, code, payload) = (words.next(), words.next(), words.next());
     let payload = payload.and_then(action::hexadecimal);
     match (what, code) {
-        (Some("response"), Some(code)) => Told::Response(code.to_owned(), payload.unwrap_or_default()),
-        (Some("notified"), Some(code)) => Told::Notification(code.to_owned(), payload.unwrap_or_default()),
-        _ => Told::Failure(line.to_owned()),
+        (Some("response"), Some(code)) => ClientOutput::Response(code.to_owned(), payload.unwrap_or_default()),
+        (Some("notified"), Some(code)) => ClientOutput::Notification(code.to_owned(), payload.unwrap_or_default()),
+        _ => ClientOutput::Failure(line.to_owned()),
     }
 }

@@ -19,7 +19,7 @@ pub enum Gaps {
     /// They are refused.
     Refused,
     /// They are accepted, as the page names the gaps.
-    Told,
+    Stated,
 }
 
 /// Refuses results that are incomplete, or smaller than the scenarios of their papers.
@@ -27,14 +27,14 @@ pub fn check(manifest: &Manifest, gaps: Gaps, scenario: impl Fn(&str) -> Result<
     match manifest.state {
         State::Complete => {}
         State::Running => bail!("these results are not complete: they go on, or were interrupted"),
-        State::Failed if gaps == Gaps::Told => {}
+        State::Failed if gaps == Gaps::Stated => {}
         State::Failed => bail!("these results are not complete: {} runs failed", manifest.failures.len()),
     }
     if manifest.scenarios.is_empty() {
         bail!("these results are of no paper");
     }
     // A ranking names its controllers.
-    let allowed = |name: &str| gaps == Gaps::Told && name == "--controllers";
+    let allowed = |name: &str| gaps == Gaps::Stated && name == "--controllers";
     let is_otherwise =
         |argument: &str| argument.split('=').next().is_some_and(|name| OTHERWISE.contains(&name) && !allowed(name));
     if let Some(option) = manifest.command.iter().find(|argument| is_otherwise(argument)) {
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn runs_that_failed_are_no_reason_where_gaps_are_told() {
         let failed = Manifest { state: State::Failed, scenarios: vec![manifest().scenarios.remove(0)], ..manifest() };
-        check(&failed, Gaps::Told, |_| Ok("replications = 10\n".to_owned())).expect("all else is whole");
+        check(&failed, Gaps::Stated, |_| Ok("replications = 10\n".to_owned())).expect("all else is whole");
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
         let mut some = Manifest { scenarios: vec![manifest().scenarios.remove(0)], ..manifest() };
         some.command.push("--controllers".to_owned());
         let check = |gaps| check(&some, gaps, |_| Ok("replications = 10\n".to_owned()));
-        check(Gaps::Told).expect("its rows tell which");
+        check(Gaps::Stated).expect("its rows tell which");
         check(Gaps::Refused).expect_err("a paper has all of its schemes");
     }
 

@@ -16,14 +16,14 @@ use super::Step;
 use crate::project::Project;
 
 /// Steps running in a second lane, one after the other.
-pub struct Beside {
+pub struct Background {
     passed: Receiver<Result<bool>>,
     directory: PathBuf,
     given_up: Arc<AtomicBool>,
     lane: Option<JoinHandle<()>>,
 }
 
-impl Beside {
+impl Background {
     /// Begins these steps; `command` creates the process of one of them.
     pub fn begin(
         project: &Project,
@@ -61,7 +61,7 @@ impl Beside {
 }
 
 /// Waits for a running step, and begins no further one.
-impl Drop for Beside {
+impl Drop for Background {
     fn drop(&mut self) {
         self.given_up.store(true, Ordering::Relaxed);
         if self.lane.as_ref().is_some_and(|lane| !lane.is_finished()) {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     const fn step(name: &'static str) -> Step {
-        Step { name, what: "b", advice: "c", ahead: None, beside: true, run: |_| Ok(()) }
+        Step { name, what: "b", advice: "c", prefetch: None, background: true, run: |_| Ok(()) }
     }
 
     static GOOD: Step = step("beside-good");
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn each_step_is_shown_and_judged_in_its_turn() {
         let project = Project::find().expect("a checkout");
-        let lane = Beside::begin(&project, &[&GOOD, &BAD, &GOOD], shell);
+        let lane = Background::begin(&project, &[&GOOD, &BAD, &GOOD], shell);
         assert!(lane.wait_for(&GOOD).is_ok());
         assert!(lane.wait_for(&BAD).is_err());
         assert!(lane.wait_for(&GOOD).is_ok());
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_program_that_cannot_be_started_is_an_error() {
         let project = Project::find().expect("a checkout");
-        let lane = Beside::begin(&project, &[&GOOD], |_| Ok(process::Command::new("no-such-program")));
+        let lane = Background::begin(&project, &[&GOOD], |_| Ok(process::Command::new("no-such-program")));
         assert!(lane.wait_for(&GOOD).is_err());
     }
 }
