@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use anyhow::Context;
-use conche_lab::comparison::{self, Cell, board};
+use conche_lab::comparison::{self, Cell, ranking};
 use conche_lab::experiment::Experiment;
 use conche_lab::papers::{PAPERS, Paper};
 use conche_lab::results::comparison::{Row, to_ndjson};
@@ -13,7 +13,7 @@ use crate::Global;
 use crate::exit::UsageError;
 use crate::experiment::{Done, Options};
 use crate::names::{self, Source};
-use crate::saving;
+use crate::output_dir;
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -52,15 +52,15 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         let compared = controllers.join(", ");
         return Err(UsageError(format!("the baseline `{name}` is not compared; compared are {compared}")).into());
     }
-    if let Some(twice) = twice(controllers) {
-        return Err(UsageError(format!("the controller `{twice}` is there twice; name it once")).into());
+    if let Some(duplicate) = first_duplicate(controllers) {
+        return Err(UsageError(format!("the controller `{duplicate}` is there twice; name it once")).into());
     }
     let (done, store) = options.execute_all(experiments(&sources)?, global)?;
     let cells: Vec<Cell> = done.iter().flat_map(|done| done.cells.iter().cloned()).collect();
     let rows = comparison::rows(&cells, baseline.as_deref());
     let lines = to_ndjson(&rows)?;
     if let Some(store) = &store {
-        saving::save_comparison(store, &lines, &format!("{}\n{}", origins(&done), board(&rows)))?;
+        output_dir::save_comparison(store, &lines, &format!("{}\n{}", origins(&done), ranking(&rows)))?;
     }
     print(&done, &rows, &lines, global).context("cannot write to standard output")?;
     // Failed runs are no error here: under some controllers runs do not end, and the ranking shows
@@ -94,7 +94,7 @@ fn experiments(sources: &[Source]) -> anyhow::Result<Vec<Experiment>> {
 }
 
 /// Returns the first repeated name.
-fn twice(names: &[String]) -> Option<&String> {
+fn first_duplicate(names: &[String]) -> Option<&String> {
     names.iter().enumerate().find(|(place, name)| names[..*place].contains(name)).map(|(_, name)| name)
 }
 
@@ -108,7 +108,7 @@ fn print(done: &[Done], rows: &[Row], lines: &[u8], global: &Global) -> io::Resu
     if global.json {
         out.write_all(lines)?;
     } else {
-        write!(out, "{}\n{}", origins(done), show::fitted(&board(rows)))?;
+        write!(out, "{}\n{}", origins(done), show::fitted(&ranking(rows)))?;
     }
     out.flush()
 }

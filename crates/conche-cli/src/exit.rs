@@ -93,7 +93,7 @@ pub fn report(outcome: anyhow::Result<()>, json: bool) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of the output has closed it, as `head` does.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => ExitCode::from(tell(&error, json)),
+        Err(error) => ExitCode::from(print_error(&error, json)),
     }
 }
 
@@ -109,13 +109,13 @@ pub fn on_interrupt(json: bool, is_kept: bool, clear: impl FnOnce() + Send + 'st
                 false => "the experiment is not over and has no results",
             };
             let error = anyhow::Error::from(Interrupted).context(message);
-            std::process::exit(tell(&error, json).into());
+            std::process::exit(print_error(&error, json).into());
         }
     });
 }
 
 /// Prints an error and returns its exit status.
-fn tell(error: &anyhow::Error, json: bool) -> u8 {
+fn print_error(error: &anyhow::Error, json: bool) -> u8 {
     let (status, hint) = (status(error), hint(error));
     if json && !error.is::<Reported>() {
         print_object(status, &format!("{error:#}"), hint);

@@ -11,14 +11,14 @@ use conche_lab::comparison::Cell;
 use conche_lab::controllers::known;
 use conche_lab::experiment::{Experiment, Measured};
 use conche_lab::papers::Summary;
-use conche_lab::results::{Figure, write_json};
+use conche_lab::results::{MeasuredValue, write_json};
 use conche_lab::scenario::{Effort, ScenarioError};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::Global;
 use crate::exit::{self, UsageError};
 use crate::names;
-use crate::saving::{self, Saving};
+use crate::output_dir::{self, OutputDir};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -58,7 +58,7 @@ pub struct Options {
     #[arg(long)]
     stats: bool,
     #[command(flatten)]
-    saving: Saving,
+    output_dir: OutputDir,
 }
 
 impl Options {
@@ -72,7 +72,7 @@ impl Options {
         for experiment in experiments {
             let done = self.measure(experiment, store.as_ref(), &bar)?;
             bar.finish_and_clear();
-            store.as_ref().map_or(Ok(()), |store| saving::save(store, &done, global))?;
+            store.as_ref().map_or(Ok(()), |store| output_dir::save(store, &done, global))?;
             done.print(global)?;
             all.push(done);
         }
@@ -106,7 +106,7 @@ impl Options {
             let name = experiment.name().to_owned();
             let done = self.measure(experiment, store.as_ref(), &bar).with_context(|| name)?;
             bar.finish();
-            store.as_ref().map_or(Ok(()), |store| saving::save(store, &done, global))?;
+            store.as_ref().map_or(Ok(()), |store| output_dir::save(store, &done, global))?;
             all.push(done);
         }
         bars.clear().context("cannot write to standard error")?;
@@ -131,7 +131,7 @@ impl Options {
         });
         let experiments = adjusted.collect::<anyhow::Result<Vec<_>>>()?;
         Experiment::check_labels(&experiments).map_err(|error| UsageError(error.to_string()))?;
-        let store = self.saving.open(&experiments, self.jobs, global)?;
+        let store = self.output_dir.open(&experiments, self.jobs, global)?;
         Ok((experiments, store))
     }
 
@@ -151,13 +151,13 @@ impl Options {
         let show = |progress: Progress| {
             bar.set_length(progress.total);
             bar.set_position(progress.done);
-            if progress.taken > 0 {
-                bar.set_message(format!("({} runs taken from the journal)", progress.taken));
+            if progress.reused > 0 {
+                bar.set_message(format!("({} runs taken from the journal)", progress.reused));
             }
         };
         let options = RunOptions { jobs: self.jobs, store };
-        let Measured { figures, cells, completion } = experiment.measure(options, &show).map_err(usage)?;
-        Ok(Done { experiment, figures, cells, completion, elapsed: began.elapsed() })
+        let Measured { values, cells, completion } = experiment.measure(options, &show).map_err(usage)?;
+        Ok(Done { experiment, values, cells, completion, elapsed: began.elapsed() })
     }
 
     /// Closes the directory of results, reports the cost, and fails if a run has failed.
@@ -169,7 +169,7 @@ impl Options {
     pub fn close(&self, done: &[Done], store: Option<Store>, global: &Global) -> anyhow::Result<Option<String>> {
         let is_kept = store.is_some();
         store.map_or(Ok(()), Store::close)?;
-        self.tell(done, global);
+        self.report_cost(done, global);
         let failures: Vec<&Failure> = done.iter().flat_map(|done| &done.completion.failures).collect();
         if failures.is_empty() {
             return Ok(None);
@@ -187,12 +187,12 @@ impl Options {
     }
 
     /// Reports the cost on standard error.
-    fn tell(&self, done: &[Done], global: &Global) {
+    fn report_cost(&self, done: &[Done], global: &Global) {
         if self.stats {
             done.iter().for_each(|done| show::note(format_args!("{}", done.stats())));
         }
         if !global.quiet && io::stderr().is_terminal() {
-            let figures: usize = done.iter().map(|done| done.figures.len()).sum();
+            let figures: usize = done.iter().map(|done| done.values.len()).sum();
             let elapsed: Duration = done.iter().map(|done| done.elapsed).sum();
             show::note(format_args!("{figures} figures in {:.1} s", elapsed.as_secs_f64()));
         }
@@ -270,7 +270,7 @@ type Prepared = (Vec<Experiment>, Option<Store>);
 /// A completed experiment.
 pub struct Done {
     experiment: Experiment,
-    pub figures: Vec<Figure>,
+    pub values: Vec<MeasuredValue>,
     /// Values by which controllers are compared.
     pub cells: Vec<Cell>,
     pub completion: Completion,
@@ -291,7 +291,7 @@ impl Done {
     pub fn print(&self, global: &Global) -> anyhow::Result<()> {
         let mut out = io::stdout().lock();
         let printed = match global.json {
-            true => write_json(&self.figures, &mut out),
+            true => write_json(&self.values, &mut out),
             false => write!(out, "{}", show::colour_verdicts(&self.to_string())),
         };
         printed.and_then(|()| out.flush()).context("cannot write to standard output")
@@ -299,7 +299,7 @@ impl Done {
 
     /// Summarises how well the paper was reproduced.
     pub fn summary(&self) -> Summary {
-        Summary::new(&self.experiment, &self.figures)
+        Summary::new(&self.experiment, &self.values)
     }
 
     /// Describes the cost of simulating in one line.
@@ -344,6 +344,6 @@ pub fn style(template: &str) -> ProgressStyle {
 impl std::fmt::Display for Done {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "{}", self.experiment)?;
-        self.experiment.tables(&self.figures).iter().try_for_each(|table| write!(f, "\n{table}"))
+        self.experiment.tables(&self.values).iter().try_for_each(|table| write!(f, "\n{table}"))
     }
 }

@@ -31,8 +31,9 @@ mod logging;
 mod names;
 mod new_controller;
 mod observe;
-mod pieces;
+mod output_dir;
 mod ping;
+mod reader_stream;
 mod recording;
 mod relay;
 mod report;
@@ -40,7 +41,6 @@ mod reproduce;
 mod request;
 mod run;
 mod runtime;
-mod saving;
 mod serve;
 mod shell;
 mod show;
@@ -82,7 +82,7 @@ struct Global {
 
 impl Global {
     /// Whether a user is likely to watch standard error.
-    fn tells_progress(&self) -> bool {
+    fn shows_progress(&self) -> bool {
         !self.quiet && (self.verbose > 0 || std::io::stderr().is_terminal())
     }
 }
@@ -151,7 +151,7 @@ pub fn main(own: impl IntoIterator<Item = Named>) -> ExitCode {
 
 fn run(command: Command, global: &Global) -> anyhow::Result<()> {
     let progress = request::Progress::default();
-    logging::start(global, global.tells_progress().then(|| progress.clone()))?;
+    logging::start(global, global.shows_progress().then(|| progress.clone()))?;
     match command {
         Command::Get(args) => request::read(Code::GET, args, global, &progress),
         Command::Post(args) => request::run(Code::POST, args, None, global, &progress),

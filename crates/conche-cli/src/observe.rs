@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::Global;
 use crate::exit::Interrupted;
-use crate::request::{self, Progress, Shown, parse_seconds, tell_progress};
+use crate::request::{self, Output, Progress, parse_seconds, report_progress};
 use crate::runtime;
 
 #[derive(Debug, clap::Args)]
@@ -42,9 +42,9 @@ pub enum Cancel {
 
 impl Cancel {
     /// Maximum duration of the cancellation.
-    fn patience(self) -> Duration {
+    fn timeout(self) -> Duration {
         match self {
-            Self::Get => FAREWELL,
+            Self::Get => DEREGISTRATION_TIMEOUT,
             Self::Rst => NEXT_NOTIFICATION,
         }
     }
@@ -65,14 +65,14 @@ enum End {
 }
 
 /// Maximum wait for the response to the deregistration.
-const FAREWELL: Duration = Duration::from_secs(2);
+const DEREGISTRATION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum wait for the next notification, to reject it: the freshness of a state without Max-Age
 /// (RFC 7252 §5.10.5).
 const NEXT_NOTIFICATION: Duration = Duration::from_secs(60);
 
 /// Polling interval for the rejection.
-const GLANCE: Duration = Duration::from_millis(20);
+const REJECTION_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub fn run(args: Args, global: &Global, progress: &Progress) -> anyhow::Result<()> {
     let Args { request, seconds, count, cancel } = args;
@@ -86,7 +86,7 @@ pub async fn observe(
     until: Until,
     asked: Option<Duration>,
     (global, progress): (&Global, &Progress),
-    shown: &Shown<'_>,
+    output: &Output<'_>,
 ) -> anyhow::Result<()> {
     let mut observation = request.observe();
     let mut states = 0;
@@ -97,17 +97,17 @@ pub async fn observe(
                 None => std::future::pending().await,
             }
         };
-        let (mut over, mut silence) = (pin!(over), pin!(tell_progress(progress, asked, global)));
-        let mut stop = pin!(runtime::stop_signal(until.cancel.patience() + runtime::GRACE)?);
+        let (mut over, mut silence) = (pin!(over), pin!(report_progress(progress, asked, global)));
+        let mut stop = pin!(runtime::stop_signal(until.cancel.timeout() + runtime::GRACE)?);
         loop {
             tokio::select! {
                 state = observation.next() => match state {
-                    Some(state) => show(state?, states, global, shown)?,
+                    Some(state) => show(state?, states, global, output)?,
                     None => break End::Stream,
                 },
                 () = &mut over => break End::Enough,
                 () = &mut stop => break End::Interrupt,
-                never = &mut silence, if states == 0 && global.tells_progress() => match never {},
+                never = &mut silence, if states == 0 && global.shows_progress() => match never {},
             }
             states += 1;
             if Some(states) == until.count {
@@ -118,8 +118,8 @@ pub async fn observe(
     conclude(client, end, observation, states, (until, global)).await
 }
 
-fn show(state: Response, before: u64, global: &Global, shown: &Shown<'_>) -> anyhow::Result<()> {
-    shown.response(state, before == 0, true, global)
+fn show(state: Response, before: u64, global: &Global, output: &Output<'_>) -> anyhow::Result<()> {
+    output.response(state, before == 0, true, global)
 }
 
 async fn conclude(
@@ -141,7 +141,7 @@ async fn conclude(
     }
     match until.cancel {
         // A server that misses the deregistration learns of it at its next notification.
-        Cancel::Get => drop(timeout(FAREWELL, observation.cancel()).await),
+        Cancel::Get => drop(timeout(DEREGISTRATION_TIMEOUT, observation.cancel()).await),
         Cancel::Rst => reject_next(client, observation, global).await?,
     }
     match end {
@@ -158,7 +158,7 @@ async fn reject_next(client: &Client, observation: Observation, global: &Global)
     observation.forget();
     let rejected = async {
         while client.stats().await.resets_sent == before {
-            sleep(GLANCE).await;
+            sleep(REJECTION_POLL_INTERVAL).await;
         }
     };
     let stop = runtime::stop_signal(runtime::GRACE)?;

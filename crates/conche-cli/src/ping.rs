@@ -102,12 +102,12 @@ async fn ping(client: &Client, args: &Args, global: &Global, statistics: &mut St
         };
         let answer = outcome.as_ref().ok().copied();
         statistics.end(answer);
-        tell(number, outcome, global)?;
+        print_ping(number, outcome, global)?;
     }
     Ok(())
 }
 
-fn tell(number: u64, outcome: Result<Course, String>, global: &Global) -> io::Result<()> {
+fn print_ping(number: u64, outcome: Result<Course, String>, global: &Global) -> io::Result<()> {
     #[derive(Serialize)]
     struct Line {
         schema: u32,

@@ -58,7 +58,8 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let outcome = runtime::run(&runtime, async {
         let stop = runtime::stop_signal(runtime::GRACE)?;
         let (bind, upstream) = (resolve(&args.bind).await?, resolve(&args.upstream).await?);
-        let watch = Box::new(move |passage: &Passage<'_>| watch.iter().for_each(|recorder| tell_of(passage, recorder)));
+        let watch =
+            Box::new(move |passage: &Passage<'_>| watch.iter().for_each(|recorder| record_passage(passage, recorder)));
         let relay = Relay::start_watched(bind, upstream, config, watch).await;
         let relay = relay.with_context(|| format!("{bind} cannot be listened on"))?;
         announce(format!("coap://{}", relay.local_addr()), global)?;
@@ -66,10 +67,10 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         anyhow::Ok(relay.counts())
     });
     let counts = runtime::run(&runtime, records.finish(outcome))?;
-    tell(counts, global)
+    print_counts(counts, global)
 }
 
-fn tell_of(passage: &Passage<'_>, recorder: &Recorder) {
+fn record_passage(passage: &Passage<'_>, recorder: &Recorder) {
     let &Passage { socket, peer, received, datagram } = passage;
     let fact = match received {
         true => Fact::Received { multicast: false, ecn: Ecn::NotCapable },
@@ -84,7 +85,7 @@ async fn resolve(name: &str) -> anyhow::Result<SocketAddr> {
     found.with_context(|| format!("{name} has no address"))
 }
 
-fn tell(counts: Counts, global: &Global) -> anyhow::Result<()> {
+fn print_counts(counts: Counts, global: &Global) -> anyhow::Result<()> {
     #[derive(Serialize)]
     struct Line {
         schema: u32,

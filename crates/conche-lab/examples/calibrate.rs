@@ -102,7 +102,7 @@ fn closeness(experiment: &Experiment, set: Set, runs: Option<u32>) -> Result<Clo
     };
     let mut experiment = PARAMETERS.iter().zip(set).try_fold(experiment.clone(), with)?;
     experiment.adjust(&Effort { runs, ..Effort::default() })?;
-    let figures = experiment.measure(RunOptions::default(), &|_| {})?.figures;
+    let figures = experiment.measure(RunOptions::default(), &|_| {})?.values;
     Ok(Closeness::of(&experiment, &figures, Origin::Fitted))
 }
 

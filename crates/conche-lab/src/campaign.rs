@@ -39,7 +39,7 @@ pub struct Progress {
     /// Total work.
     pub total: u64,
     /// Runs taken from the store instead of being repeated.
-    pub taken: u64,
+    pub reused: u64,
 }
 
 /// Receives progress, from the worker threads.
@@ -83,7 +83,7 @@ pub struct Completion {
     /// Number of runs, including failed ones.
     pub runs: u64,
     /// Runs taken from the store.
-    pub taken: u64,
+    pub reused: u64,
     /// Failed runs, in the order of cells.
     pub failures: Vec<Failure>,
     /// Cost of the other runs.
@@ -156,27 +156,27 @@ pub fn run<C: Cell>(
     // The longest first, so that no thread is left alone with one at the end.
     jobs.sort_by_key(|(cell, _)| std::cmp::Reverse(cells[*cell].work()));
     let total = jobs.iter().map(|(cell, _)| cells[*cell].work()).sum();
-    let progress = Progress { done: 0, total, taken: 0 };
+    let progress = Progress { done: 0, total, reused: 0 };
     let tally = Mutex::new((progress, Completion { runs: jobs.len() as u64, ..Completion::default() }));
     let one = |(place, index): (usize, u32)| {
         let cell = &cells[place];
         let began = ThreadTime::now();
         let replication = Replication { index, count: cell.replications(), seed: seed_of(origin.seed, index) };
         let kept = options.store.map(|store| (store, run_of(origin, cell, replication)));
-        let taken = kept.as_ref().and_then(|(store, run)| store.taken(run, |samples| cell.restore(samples)));
-        let is_taken = taken.is_some();
-        let ran = match taken {
+        let reused = kept.as_ref().and_then(|(store, run)| store.taken(run, |samples| cell.restore(samples)));
+        let is_reused = reused.is_some();
+        let ran = match reused {
             Some(outcome) => Ok(Ran { outcome, events: 0 }),
             None => run_once(cell, replication, kept.as_ref()),
         };
         let cpu = began.elapsed();
         // A panic in another thread has already ended the experiment.
         let mut tally = tally.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let (progress, Completion { taken, cost, .. }) = &mut *tally;
+        let (progress, Completion { reused, cost, .. }) = &mut *tally;
         progress.done += cell.work();
-        if is_taken {
-            *taken += 1;
-            progress.taken = *taken;
+        if is_reused {
+            *reused += 1;
+            progress.reused = *reused;
         } else {
             cost.runs += 1;
             cost.events += ran.as_ref().map_or(0, |ran| ran.events);

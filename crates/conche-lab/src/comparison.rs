@@ -49,25 +49,25 @@ pub struct Entry {
     /// Measured value; `None` unless every replication has one.
     pub value: Option<f64>,
     /// Value in each replication.
-    pub of_runs: Vec<f64>,
+    pub per_replication: Vec<f64>,
 }
 
 impl Entry {
     /// Returns an entry without values.
     #[must_use]
     pub fn missing(controller: &str) -> Self {
-        Self { controller: controller.to_owned(), value: None, of_runs: Vec::new() }
+        Self { controller: controller.to_owned(), value: None, per_replication: Vec::new() }
     }
 }
 
 /// A cell and its entries that have a value.
-struct Contest<'a> {
+struct ComparedCell<'a> {
     cell: &'a Cell,
     there: Vec<&'a Entry>,
     baseline: Option<usize>,
 }
 
-impl<'a> Contest<'a> {
+impl<'a> ComparedCell<'a> {
     /// Returns `None` if the cell has no value, or none of the baseline.
     fn new(cell: &'a Cell, baseline: Option<&str>) -> Option<Self> {
         let there: Vec<&Entry> = cell.entries.iter().filter(|entry| entry.value.is_some()).collect();
@@ -87,8 +87,8 @@ impl<'a> Contest<'a> {
         self.there.iter().filter_map(|entry| entry.value)
     }
 
-    fn of_runs(&self) -> impl Iterator<Item = &'a [f64]> {
-        self.there.iter().map(|entry| entry.of_runs.as_slice())
+    fn per_replication(&self) -> impl Iterator<Item = &'a [f64]> {
+        self.there.iter().map(|entry| entry.per_replication.as_slice())
     }
 
     /// Returns how many times worse `means[own]` is than the reference.
@@ -109,10 +109,10 @@ impl<'a> Contest<'a> {
 
     /// Returns a controller's result in the cell; ratio and interval are not rounded.
     fn line(&self, entry: &Entry) -> InCell {
-        let (means, of_runs) = (self.means().collect::<Vec<_>>(), self.of_runs().collect::<Vec<_>>());
+        let (means, per_replication) = (self.means().collect::<Vec<_>>(), self.per_replication().collect::<Vec<_>>());
         let found = self.place(&entry.controller).and_then(|own| {
             let ratio = |means: &[f64]| Some(self.ratio(means, own));
-            estimate(&means, &of_runs, ratio)
+            estimate(&means, &per_replication, ratio)
         });
         let Cell { paper, name, metric, unit, better, .. } = self.cell;
         let interval = found.and_then(|(_, interval)| interval);
@@ -127,7 +127,7 @@ impl<'a> Contest<'a> {
             ratio: found.map(|(ratio, _)| rounded(ratio)),
             ci95: interval.map(bounds),
             apart: interval.is_some_and(|interval| !interval.contains(1.0)),
-            runs: entry.of_runs.iter().map(|value| rounded(*value)).collect(),
+            runs: entry.per_replication.iter().map(|value| rounded(*value)).collect(),
         }
     }
 }
@@ -140,21 +140,23 @@ fn bounds(interval: Interval) -> [f64; 2] {
 /// regret first. Ratios are to the baseline or, without one, to the best controller of each cell.
 #[must_use]
 pub fn rows(cells: &[Cell], baseline: Option<&str>) -> Vec<Row> {
-    let contests: Vec<Contest<'_>> = cells.iter().filter_map(|cell| Contest::new(cell, baseline)).collect();
-    let of_contest =
-        |contest: &Contest<'_>| contest.cell.entries.iter().map(|entry| contest.line(entry)).collect::<Vec<InCell>>();
-    let lines: Vec<InCell> = contests.iter().flat_map(of_contest).collect();
+    let compared_cells: Vec<ComparedCell<'_>> =
+        cells.iter().filter_map(|cell| ComparedCell::new(cell, baseline)).collect();
+    let of_cell = |compared: &ComparedCell<'_>| {
+        compared.cell.entries.iter().map(|entry| compared.line(entry)).collect::<Vec<InCell>>()
+    };
+    let lines: Vec<InCell> = compared_cells.iter().flat_map(of_cell).collect();
     let controllers = distinct(cells.iter().flat_map(|cell| &cell.entries).map(|entry| entry.controller.as_str()));
-    let papers = distinct(contests.iter().map(|contest| contest.cell.paper.as_str()));
+    let papers = distinct(compared_cells.iter().map(|compared| compared.cell.paper.as_str()));
     let standing = |controller: &&str| {
         let of = |paper: &&str| {
             let is_of = |name: &str| name == *paper;
-            OfPaper { paper: (*paper).to_owned(), of: tally(controller, &contests, &lines, is_of) }
+            OfPaper { paper: (*paper).to_owned(), of: tally(controller, &compared_cells, &lines, is_of) }
         };
         Standing {
             controller: (*controller).to_owned(),
             baseline: baseline.map(str::to_owned),
-            all: tally(controller, &contests, &lines, |_| true),
+            all: tally(controller, &compared_cells, &lines, |_| true),
             papers: papers.iter().map(of).collect(),
         }
     };
@@ -170,14 +172,20 @@ pub fn rows(cells: &[Cell], baseline: Option<&str>) -> Vec<Row> {
 }
 
 /// Sums up a controller over the cells of the papers that `is_of` accepts.
-fn tally(controller: &str, contests: &[Contest<'_>], lines: &[InCell], is_of: impl Fn(&str) -> bool) -> Tally {
-    let contests: Vec<&Contest<'_>> = contests.iter().filter(|contest| is_of(&contest.cell.paper)).collect();
+fn tally(
+    controller: &str,
+    compared_cells: &[ComparedCell<'_>],
+    lines: &[InCell],
+    is_of: impl Fn(&str) -> bool,
+) -> Tally {
+    let compared_cells: Vec<&ComparedCell<'_>> =
+        compared_cells.iter().filter(|compared| is_of(&compared.cell.paper)).collect();
     let own: Vec<&InCell> = lines.iter().filter(|line| line.controller == controller && is_of(&line.paper)).collect();
     let missing = own.iter().filter(|line| line.ratio.is_none()).count();
     let apart = || own.iter().filter(|line| line.apart).filter_map(|line| line.ratio);
     let has_intervals = own.iter().any(|line| line.ci95.is_some());
     let whole = missing == 0 && !own.is_empty();
-    let mean = whole.then(|| mean(controller, &contests));
+    let mean = whole.then(|| mean(controller, &compared_cells));
     Tally {
         cells: own.len(),
         missing,
@@ -191,38 +199,38 @@ fn tally(controller: &str, contests: &[Contest<'_>], lines: &[InCell], is_of: im
 
 /// Returns the geometric mean of a controller's ratios and its interval. Each cell must have a
 /// ratio.
-fn mean(controller: &str, contests: &[&Contest<'_>]) -> (f64, Option<Interval>) {
-    let replications = |of: &&Contest<'_>| of.there.first().map_or(0, |entry| entry.of_runs.len());
+fn mean(controller: &str, compared_cells: &[&ComparedCell<'_>]) -> (f64, Option<Interval>) {
+    let replications = |of: &&ComparedCell<'_>| of.there.first().map_or(0, |entry| entry.per_replication.len());
     // Cells of one experiment with equally many replications share their random numbers.
-    let mut groups: Vec<Vec<&Contest<'_>>> = Vec::new();
-    for contest in contests {
-        let is_alike = |group: &&mut Vec<&Contest<'_>>| {
-            group[0].cell.paper == contest.cell.paper && replications(&group[0]) == replications(contest)
+    let mut groups: Vec<Vec<&ComparedCell<'_>>> = Vec::new();
+    for compared in compared_cells {
+        let is_alike = |group: &&mut Vec<&ComparedCell<'_>>| {
+            group[0].cell.paper == compared.cell.paper && replications(&group[0]) == replications(compared)
         };
         match groups.iter_mut().find(is_alike) {
-            Some(group) => group.push(contest),
-            None => groups.push(vec![contest]),
+            Some(group) => group.push(compared),
+            None => groups.push(vec![compared]),
         }
     }
     let (mut sum, mut squares) = (0.0, Some(0.0));
     for group in &groups {
-        let means: Vec<f64> = group.iter().flat_map(|contest| contest.means()).collect();
-        let of_runs: Vec<&[f64]> = group.iter().flat_map(|contest| contest.of_runs()).collect();
+        let means: Vec<f64> = group.iter().flat_map(|compared| compared.means()).collect();
+        let per_replication: Vec<&[f64]> = group.iter().flat_map(|compared| compared.per_replication()).collect();
         let logarithms = |means: &[f64]| {
             let (mut rest, mut sum) = (means, 0.0);
-            for contest in group {
-                let (own, behind) = rest.split_at(contest.there.len());
-                sum += libm::log(contest.ratio(own, contest.place(controller)?));
+            for compared in group {
+                let (own, behind) = rest.split_at(compared.there.len());
+                sum += libm::log(compared.ratio(own, compared.place(controller)?));
                 rest = behind;
             }
             Some(sum)
         };
-        let Some((of_group, interval)) = estimate(&means, &of_runs, logarithms) else { continue };
+        let Some((of_group, interval)) = estimate(&means, &per_replication, logarithms) else { continue };
         sum += of_group;
         let reach = interval.map(|interval| (interval.high - interval.low) / 2.0);
         squares = squares.zip(reach).map(|(squares, reach)| squares + reach * reach);
     }
-    let count = contests.len() as f64;
+    let count = compared_cells.len() as f64;
     let around = |squares: f64| {
         let reach = squares.sqrt();
         Interval { low: libm::exp((sum - reach) / count), high: libm::exp((sum + reach) / count) }
@@ -245,7 +253,7 @@ const FEW: usize = 5;
 
 /// Returns the ranking: one line per controller, least regret first.
 #[must_use]
-pub fn board(rows: &[Row]) -> Table {
+pub fn ranking(rows: &[Row]) -> Table {
     let standings: Vec<&Standing> = rows.iter().filter_map(|row| standing(&row.of)).collect();
     let baseline = standings.iter().find_map(|of| of.baseline.as_deref());
     let papers: Vec<&str> = standings.first().map_or(Vec::new(), |of| of.papers.iter().map(|of| &*of.paper).collect());

@@ -10,7 +10,7 @@
 //! | [`metrics`] | measurements of a run, and statistics over replications |
 //! | [`experiment`] | the experiment of a scenario: runs, values, claims, tables |
 //! | [`comparison`] | comparison of controllers over cells: ratios, regret, means |
-//! | [`results`] | the results: one [`Figure`](results::Figure) and line of JSON per value |
+//! | [`results`] | the results: one [`MeasuredValue`](results::MeasuredValue) and line of JSON per value |
 //! | [`papers`] | reproduced papers: published values beside measured ones |
 //! | [`report`] | tables of text |
 //! | [`stats`] | pooled percentiles and confidence intervals: the crate `conche-stats` |

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use conche_lab::results::{Figure, Unit};
+use conche_lab::results::{MeasuredValue, Unit};
 use conche_lab::scenario::{Item, Kind, Plot, Style, Texts, parsed, templates};
 
 use crate::plots::{sections, symbol};
@@ -24,7 +24,7 @@ pub(crate) fn plots(study: &Study) -> Vec<Plot> {
         }
     }
     for item in items {
-        let of_item: Vec<&Figure> = study.figures.iter().filter(|figure| figure.item == item).collect();
+        let of_item: Vec<&MeasuredValue> = study.figures.iter().filter(|figure| figure.item == item).collect();
         let mut templates: Vec<String> = Vec::new();
         for column in columns(&of_item).into_iter().take(MOST_OF_AN_ITEM) {
             for figure in of_item.iter().filter(|figure| parsed(&column, &figure.column).is_some()) {
@@ -41,7 +41,7 @@ pub(crate) fn plots(study: &Study) -> Vec<Plot> {
 }
 
 /// Returns the columns of an item; columns that differ in a number only become a template.
-fn columns(figures: &[&Figure]) -> Vec<String> {
+fn columns(figures: &[&MeasuredValue]) -> Vec<String> {
     let all: BTreeSet<&str> = figures.iter().map(|figure| figure.column.as_str()).collect();
     let mut columns: Vec<String> = Vec::new();
     for figure in figures {
@@ -90,7 +90,7 @@ fn title<'a>(study: &'a Study, item: &'a str) -> &'a str {
 
 /// Plots a column over the labels that vary: the axis is the label with most numbers, the series
 /// are the schemes or the first label, and the rest becomes panels.
-fn plot(figures: &[&Figure], item: &str, title: &str, column: &str, template: &str) -> Option<Plot> {
+fn plot(figures: &[&MeasuredValue], item: &str, title: &str, column: &str, template: &str) -> Option<Plot> {
     let of_column = figures.iter().filter(|figure| parsed(column, &figure.column).is_some());
     let rows: Vec<_> = of_column.clone().filter_map(|figure| parsed(template, &figure.row)).collect();
     let unit = of_column.clone().next()?.unit;

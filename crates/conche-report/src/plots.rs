@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use conche_lab::report::number;
-use conche_lab::results::{Figure, Unit};
+use conche_lab::results::{MeasuredValue, Unit};
 use conche_lab::scenario::{Kind, Plot, Scenario, filled, matches_any, parsed, templates};
 use conche_lab::stats::Interval;
 
@@ -109,13 +109,13 @@ struct Drawn {
 struct Group {
     series: usize,
     place: usize,
-    of: Vec<(usize, Figure)>,
+    of: Vec<(usize, MeasuredValue)>,
     is_compared: bool,
 }
 
 impl Drawn {
     /// Adds a value; `false` if its place already has one.
-    fn add(&mut self, plot: &Plot, figure: &Figure, column: usize, at: [String; 3]) -> bool {
+    fn add(&mut self, plot: &Plot, figure: &MeasuredValue, column: usize, at: [String; 3]) -> bool {
         let [panel, series, place] = at;
         self.unit.get_or_insert(figure.unit);
         let (series, place) = (index(&mut self.series, series), index(&mut self.places, place));
@@ -141,7 +141,7 @@ impl Drawn {
 
     fn chart(self, study: &Study, plot: &Plot, notes: Vec<String>, titles: &[String; 2]) -> Chart {
         let places: Vec<Place> =
-            self.places.iter().map(|label| Place { label: spoken(label), number: numeric(label) }).collect();
+            self.places.iter().map(|label| Place { label: axis_label(label), number: numeric(label) }).collect();
         let order = sorted(&places);
         let series_order = schemes_first(study, &self.series);
         let rank = |order: &[usize], of: usize| order.iter().position(|known| *known == of).unwrap_or(of);
@@ -189,7 +189,7 @@ fn mark(
     (series, place): (usize, usize),
     names: [&String; 3],
 ) -> Option<Mark> {
-    let mut of: Vec<&(usize, Figure)> = group.of.iter().collect();
+    let mut of: Vec<&(usize, MeasuredValue)> = group.of.iter().collect();
     of.sort_by_key(|(column, _)| *column);
     let (_, figure) = of.get(of.len() / 2)?;
     let quartiles = match (plot.kind, &of[..]) {
@@ -201,23 +201,23 @@ fn mark(
     let published = figure.published.filter(|value| group.is_compared && value.is_finite());
     let published_interval = study.experiment.as_ref().and_then(|of| of.published_interval(figure));
     let names: Vec<&str> = names.into_iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
-    let told = format!("{}: {}", names.join(" · "), told(figure, published_interval));
+    let tooltip = format!("{}: {}", names.join(" · "), tooltip(figure, published_interval));
     let published_interval = published.and(published_interval).map(|interval| (interval.low, interval.high));
-    Some(Mark { series, place, value: figure.measured, interval, published, published_interval, quartiles, told })
+    Some(Mark { series, place, value: figure.measured, interval, published, published_interval, quartiles, tooltip })
 }
 
 /// Formats a value for the tooltip.
-fn told(figure: &Figure, published_interval: Option<Interval>) -> String {
+fn tooltip(figure: &MeasuredValue, published_interval: Option<Interval>) -> String {
     let bare = |value| number(value, figure.unit);
     let show = |value| format!("{} {}", bare(value), symbol(figure.unit)).trim_end().to_owned();
     let between = |interval: Option<Interval>| {
         interval.map(|of| format!(" ({} … {})", bare(of.low), bare(of.high))).unwrap_or_default()
     };
-    let mut told = show(figure.measured) + &between(figure.ci95);
+    let mut tooltip = show(figure.measured) + &between(figure.ci95);
     if let Some(published) = figure.published {
-        told += &format!(", published {}{}", show(published), between(published_interval));
+        tooltip += &format!(", published {}{}", show(published), between(published_interval));
     }
-    told + &format!(", {} run{}", figure.runs, if figure.runs == 1 { "" } else { "s" })
+    tooltip + &format!(", {} run{}", figure.runs, if figure.runs == 1 { "" } else { "s" })
 }
 
 /// Returns whisker, quartile, median, quartile and whisker of the runs' values.
@@ -246,7 +246,7 @@ fn numeric(label: &str) -> Option<f64> {
 }
 
 /// Formats a label for an axis: `0_to_9` becomes `0–9`.
-fn spoken(label: &str) -> String {
+fn axis_label(label: &str) -> String {
     label.replace("_to_", "–").replace('_', " ")
 }
 

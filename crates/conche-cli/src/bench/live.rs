@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use crate::Global;
 
 /// Shorter tests show no progress.
-const MOMENT: Duration = Duration::from_secs(2);
+const SHOW_AFTER: Duration = Duration::from_secs(2);
 
 /// A progress line that disappears on drop.
 pub(super) struct Display {
@@ -25,7 +25,7 @@ impl Display {
             Until::Elapsed(span) => (span.as_secs().max(1), false),
             Until::Count(count) => (count, true),
         };
-        let bar = global.tells_progress().then(|| {
+        let bar = global.shows_progress().then(|| {
             let bar = ProgressBar::with_draw_target(Some(all), ProgressDrawTarget::hidden());
             let template =
                 if counts { "[{bar:20}] {pos} of {len}  {msg}" } else { "[{bar:20}] {pos} of {len} s  {msg}" };
@@ -38,7 +38,7 @@ impl Display {
     }
 
     pub(super) fn show(&mut self, live: &Live) {
-        let Some(bar) = self.bar.as_ref().filter(|_| live.elapsed >= MOMENT) else { return };
+        let Some(bar) = self.bar.as_ref().filter(|_| live.elapsed >= SHOW_AFTER) else { return };
         let measured = live.elapsed.saturating_sub(self.warm_up);
         let position = if self.counts { live.answered + live.lost } else { measured.as_secs() };
         bar.set_position(position.min(self.all));
@@ -51,18 +51,18 @@ impl Display {
 }
 
 fn message(live: &Live, warms_up: bool) -> String {
-    let mut told = format!("{:.0} requests/s", live.rate);
+    let mut text = format!("{:.0} requests/s", live.rate);
     if let Some([median, slow]) = live.latency {
-        told += &format!(", median {median:.2?}, p99 {slow:.2?}");
+        text += &format!(", median {median:.2?}, p99 {slow:.2?}");
     }
     if live.lost > 0 {
-        told += &format!(", {} lost", live.lost);
+        text += &format!(", {} lost", live.lost);
     }
     if live.notifications > 0 {
-        told += &format!(", {} notifications", live.notifications);
+        text += &format!(", {} notifications", live.notifications);
     }
     if warms_up {
-        told += " (warming up)";
+        text += " (warming up)";
     }
-    told
+    text
 }

@@ -121,7 +121,7 @@ const ENDPOINTS: u32 = 16;
 const IN_FLIGHT: Duration = Duration::from_secs(5);
 
 /// Default timeout of a Non-confirmable request, which is never retransmitted.
-const PATIENCE: Duration = Duration::from_secs(5);
+const NON_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     if let Some(Command::Compare(args)) = args.command {
@@ -195,7 +195,7 @@ fn plan(args: &Args, uri: &Uri, global: &Global) -> anyhow::Result<Plan> {
     }
     plan.warm_up = args.warm_up.0;
     let confirmable = plan.kinds.iter().all(|kind| kind.reliability == Reliability::Confirmable);
-    plan.timeout = args.timeout.map(|span| span.0).or((!confirmable).then_some(PATIENCE));
+    plan.timeout = args.timeout.map(|span| span.0).or((!confirmable).then_some(NON_TIMEOUT));
     plan.controller = args.controller.cc.clone();
     plan.block_size = args.message.block.unwrap_or_default();
     plan.q_block = args.message.q_block;

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::pattern::Pattern;
-use super::{Own, Proof, read_believed, wrong};
+use super::{Own, Proof, read_trusted, wrong};
 use crate::exit::UsageError;
 use crate::show;
 
@@ -98,9 +98,9 @@ impl Found {
     /// Looks up a URI in this file or, without one, in the user's default file, which is optional.
     pub fn of(uri: &Uri, file: Option<&Path>) -> anyhow::Result<Self> {
         let (file, bytes) = match (file, own_file()) {
-            (Some(file), _) => (file.to_owned(), read_believed(file, WHY)?),
+            (Some(file), _) => (file.to_owned(), read_trusted(file, WHY)?),
             (None, None) => return Ok(Self::default()),
-            (None, Some(file)) => match read_believed(&file, WHY) {
+            (None, Some(file)) => match read_trusted(&file, WHY) {
                 Ok(bytes) => (file, bytes),
                 // The default file is optional. Containers often run as a user who cannot read
                 // HOME.
@@ -122,7 +122,7 @@ impl Found {
         let for_it = entries.into_iter().filter(|entry| entry.pattern.matches(uri));
         // The maximum is unique: two equally specific patterns that match the same URI would be
         // equal.
-        let entry = for_it.max_by(|a, b| a.pattern.by_precision(&b.pattern));
+        let entry = for_it.max_by(|a, b| a.pattern.cmp_specificity(&b.pattern));
         Ok(Self { file: Some(file), entry, unreadable: None })
     }
 

@@ -3,10 +3,10 @@
 mod core_dump;
 mod edhoc;
 mod file;
-mod given;
 mod keys;
 mod oscore;
 mod pattern;
+mod typed_arg;
 
 pub use oscore::{Protecting, is_of_the_machine};
 
@@ -28,7 +28,7 @@ use crate::Global;
 use crate::exit::UsageError;
 use crate::show;
 use file::{Found, Keying};
-use given::Given;
+use typed_arg::TypedArg;
 
 /// Maximum size of a file of keys, certificates or credentials.
 const LARGEST: u64 = 1 << 20;
@@ -38,15 +38,15 @@ const LARGEST: u64 = 1 << 20;
 #[command(next_help_heading = "Security")]
 pub struct Asking {
     /// The identity by which the server knows our pre-shared key, for coaps. What is typed goes before a --ca of the environment.
-    #[arg(short = 'u', long, value_name = "IDENTITY", env = "CONCHE_PSK_IDENTITY", requires = "psk_key_file", value_parser = given::text())]
-    psk_identity: Option<Given<String>>,
+    #[arg(short = 'u', long, value_name = "IDENTITY", env = "CONCHE_PSK_IDENTITY", requires = "psk_key_file", value_parser = typed_arg::text())]
+    psk_identity: Option<TypedArg<String>>,
     /// The file that holds our pre-shared key, which only its owner may read: a line of text, or of bytes if it begins with 0x.
-    #[arg(long, value_name = "FILE", env = "CONCHE_PSK_KEY_FILE", requires = "psk_identity", value_parser = given::path(), value_hint = ValueHint::FilePath)]
-    psk_key_file: Option<Given<PathBuf>>,
+    #[arg(long, value_name = "FILE", env = "CONCHE_PSK_KEY_FILE", requires = "psk_identity", value_parser = typed_arg::path(), value_hint = ValueHint::FilePath)]
+    psk_key_file: Option<TypedArg<PathBuf>>,
     /// Believe servers whose certificate one of those in this file (PEM) vouches for. Those that stand between may be in it, too.
     /// It goes not with a pre-shared key; what is typed goes before a key of the environment.
-    #[arg(long, value_name = "FILE", env = "CONCHE_CA", value_parser = given::path(), value_hint = ValueHint::FilePath)]
-    ca: Option<Given<PathBuf>>,
+    #[arg(long, value_name = "FILE", env = "CONCHE_CA", value_parser = typed_arg::path(), value_hint = ValueHint::FilePath)]
+    ca: Option<TypedArg<PathBuf>>,
     #[command(flatten)]
     own: Own,
     /// Take credentials that are neither typed nor in the environment from this file, by the URI; by default from
@@ -63,7 +63,7 @@ enum Proof<'a> {
 }
 
 /// Credentials read from their files.
-enum Shown {
+enum Loaded {
     Key { identity: String, key: Secret },
     Certificates { roots: Roots, own: Option<OwnCertificate> },
 }
@@ -143,16 +143,16 @@ impl Asking {
         global: &Global,
     ) -> anyhow::Result<Builder<ClientRole>> {
         if !uri.is_secured() {
-            self.tell_unused(uri, global)?;
+            self.report_unused(uri, global)?;
             return Ok(builder);
         }
         let builder = match self.shown(uri, found, global)? {
-            Shown::Key { identity, key } => {
+            Loaded::Key { identity, key } => {
                 let told = || unusable(&identity);
                 builder.psk(identity.as_str(), key).map_err(wrong).with_context(told)?
             }
-            Shown::Certificates { roots, own: None } => builder.roots(roots),
-            Shown::Certificates { roots, own: Some(own) } => builder.roots(roots).certificate(own),
+            Loaded::Certificates { roots, own: None } => builder.roots(roots),
+            Loaded::Certificates { roots, own: Some(own) } => builder.roots(roots).certificate(own),
         };
         Ok(match key_log()? {
             Some(log) => builder.key_log(log),
@@ -173,14 +173,14 @@ impl Asking {
             _ => oscore.to_vec(),
         };
         let Some(name) = uri.server_name() else {
-            self.tell_unused(uri, global)?;
+            self.report_unused(uri, global)?;
             return Ok(ForLoad { sessions: None, oscore });
         };
         let sessions = match self.shown(uri, &found, global)? {
-            Shown::Key { identity, key } => {
+            Loaded::Key { identity, key } => {
                 ClientCredentials::psk(identity.as_str(), key).map_err(wrong).with_context(|| unusable(&identity))?
             }
-            Shown::Certificates { roots, own } => {
+            Loaded::Certificates { roots, own } => {
                 let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
                 let trust = roots.trust(since_1970).map_err(wrong)?;
                 ClientCredentials::certificate(own, trust, &*name).map_err(wrong)?
@@ -190,16 +190,16 @@ impl Asking {
     }
 
     /// Returns the client's credentials and the means to authenticate the server of this URI.
-    fn shown(&self, uri: &Uri, found: &Found, global: &Global) -> anyhow::Result<Shown> {
+    fn shown(&self, uri: &Uri, found: &Found, global: &Global) -> anyhow::Result<Loaded> {
         let (proof, own) = match &found.entry {
             Some(entry) if self.asks_file(uri) => (entry.proof(), &entry.own),
             _ => (self.proof()?, &self.own),
         };
         Ok(match (proof, own.read()?) {
             (Some(Proof::Key { identity, file }), None) => {
-                Shown::Key { identity: identity.to_owned(), key: keys::one(file, identity, global)? }
+                Loaded::Key { identity: identity.to_owned(), key: keys::one(file, identity, global)? }
             }
-            (Some(Proof::Roots { file }), own) => Shown::Certificates { roots: roots_of(file)?, own },
+            (Some(Proof::Roots { file }), own) => Loaded::Certificates { roots: roots_of(file)?, own },
             (_, Some(_)) => {
                 bail!(wrong("--cert is for a server that shows a certificate itself: say with --ca whom to believe"))
             }
@@ -233,7 +233,7 @@ impl Asking {
 
     /// Reports credentials that the URI does not use. Credentials from the command line are an
     /// error, as the user expects protection.
-    fn tell_unused(&self, uri: &Uri, global: &Global) -> anyhow::Result<()> {
+    fn report_unused(&self, uri: &Uri, global: &Global) -> anyhow::Result<()> {
         let given = [
             ("--psk-identity", self.psk_identity.as_ref().map(|given| given.is_typed)),
             ("--psk-key-file", self.psk_key_file.as_ref().map(|given| given.is_typed)),
@@ -329,11 +329,11 @@ fn roots_of(file: &Path) -> anyhow::Result<Roots> {
 /// Reads a file that only its owner may read. Turns core dumps off first.
 fn read_secret(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     core_dump::disable();
-    read_ours(path, "holds a secret that others than its owner may read").map(Zeroizing::new)
+    read_private(path, "holds a secret that others than its owner may read").map(Zeroizing::new)
 }
 
 /// Reads a file that only its owner may access; otherwise the error states `why`.
-fn read_ours(path: &Path, why: &str) -> anyhow::Result<Vec<u8>> {
+fn read_private(path: &Path, why: &str) -> anyhow::Result<Vec<u8>> {
     let file = open(path)?;
     check_mode(&file, path, why)?;
     read_all(file, path)
@@ -341,7 +341,7 @@ fn read_ours(path: &Path, why: &str) -> anyhow::Result<Vec<u8>> {
 
 /// Reads a file of trusted parties, which must also belong to the current user or to root: under
 /// `sudo`, HOME may belong to another user.
-fn read_believed(path: &Path, why: &str) -> anyhow::Result<Vec<u8>> {
+fn read_trusted(path: &Path, why: &str) -> anyhow::Result<Vec<u8>> {
     let file = open(path)?;
     check_mode(&file, path, why)?;
     check_owner(&file, path)?;

@@ -90,11 +90,11 @@ impl Pattern {
 
     /// Compares the specificity of two patterns that match the same URI: host before port, port
     /// before path. Equal specificity means equal patterns.
-    pub fn by_precision(&self, other: &Self) -> Ordering {
-        self.precision().cmp(&other.precision())
+    pub fn cmp_specificity(&self, other: &Self) -> Ordering {
+        self.specificity().cmp(&other.specificity())
     }
 
-    fn precision(&self) -> (usize, bool, usize) {
+    fn specificity(&self) -> (usize, bool, usize) {
         let host = match &self.hosts {
             Hosts::One(Host::Scoped { .. }) => usize::MAX,
             Hosts::One(_) => usize::MAX - 1,
@@ -223,7 +223,7 @@ mod tests {
             "coaps://a.example.org/a",
         ];
         for pair in in_order.windows(2) {
-            assert_eq!(pattern(pair[0]).by_precision(&pattern(pair[1])), Ordering::Less, "{pair:?}");
+            assert_eq!(pattern(pair[0]).cmp_specificity(&pattern(pair[1])), Ordering::Less, "{pair:?}");
         }
         assert_eq!(pattern("coaps://A/"), pattern("coaps://a:5684/*"));
     }

@@ -30,13 +30,13 @@ use crate::credentials::Protecting;
 use crate::exit::{Interrupted, Reported};
 use crate::names::Control;
 use crate::observe::{Until, observe};
-use crate::pieces::Pieces;
+use crate::reader_stream::ReaderStream;
 use crate::recording::Recording;
 use crate::runtime;
 use crate::serve::LARGEST;
 use option::RawOption;
 use payload::Payload;
-use progress::Told;
+use progress::ProgressMessage;
 use transfer::Bar;
 
 /// The arguments of methods that read, whose resource can be observed.
@@ -88,7 +88,7 @@ pub fn read(method: Code, args: Reading, global: &Global, progress: &Progress) -
 pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, progress: &Progress) -> anyhow::Result<()> {
     let message = &args.message;
     let reliability = if message.non { Reliability::NonConfirmable } else { Reliability::Confirmable };
-    let shown = Shown { method, uri: &args.uri, reliability, output: args.output.as_deref() };
+    let output = Output { method, uri: &args.uri, reliability, output: args.output.as_deref() };
     // Q-Block sends whole bodies only.
     let payload = message.payload.read(message.q_block)?;
     let records = args.recording.start(EventLog::client())?;
@@ -119,7 +119,7 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
             Some(Payload::Whole(payload)) => request = request.bytes(payload),
             Some(Payload::Read { from, bytes }) => {
                 request = bytes.into_iter().fold(request, |request, bytes| request.uint(OptionNumber::SIZE1, bytes));
-                rest = Some(Pieces::of(from).context("the payload cannot be read")?);
+                rest = Some(ReaderStream::of(from).context("the payload cannot be read")?);
             }
             None => {}
         }
@@ -134,23 +134,23 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
         }
         let asked = async {
             if let Some(until) = until {
-                return observe(&client, request, until, args.timeout, (global, progress), &shown).await;
+                return observe(&client, request, until, args.timeout, (global, progress), &output).await;
             }
             let sends = async {
-                match (rest, shown.output) {
-                    (Some(rest), _) => shown.response(request.send_stream(rest).await?, true, false, global),
+                match (rest, output.output) {
+                    (Some(rest), _) => output.response(request.send_stream(rest).await?, true, false, global),
                     // A body that goes to a file need not fit into memory.
                     (None, Some(path)) if !global.json && !message.q_block => {
-                        shown.save(request.stream().await?, path, global).await
+                        output.save(request.stream().await?, path, global).await
                     }
-                    _ => shown.response(request.await?, true, false, global),
+                    _ => output.response(request.await?, true, false, global),
                 }
             };
             let stop = runtime::stop_signal(runtime::GRACE)?;
             tokio::select! {
                 ended = sends => ended,
                 () = stop => Err(Interrupted.into()),
-                never = tell_progress(progress, args.timeout, global), if global.tells_progress() => match never {},
+                never = report_progress(progress, args.timeout, global), if global.shows_progress() => match never {},
             }
         };
         let outcome = asked.await;
@@ -164,14 +164,14 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
 
 /// Where and how responses are shown.
 #[derive(Debug)]
-pub struct Shown<'a> {
+pub struct Output<'a> {
     method: Code,
     uri: &'a str,
     reliability: Reliability,
     output: Option<&'a Path>,
 }
 
-impl Shown<'_> {
+impl Output<'_> {
     /// Shows a response: the one that answers the request, or one of several that follow. Of
     /// several in a pipe, each payload ends its line.
     pub fn response(
@@ -200,7 +200,7 @@ impl Shown<'_> {
                 }
             }
         }
-        tell_what_happened(&response, global);
+        report_result(&response, global);
         Ok(())
     }
 
@@ -223,29 +223,29 @@ impl Shown<'_> {
         if global.verbose > 0 {
             render::course(stream.head(), self.reliability)?;
         }
-        tell_what_happened(stream.head(), global);
+        report_result(stream.head(), global);
         Ok(())
     }
 }
 
 /// Reports the response code and location, if the payload does not show them.
-fn tell_what_happened(response: &Response, global: &Global) {
+fn report_result(response: &Response, global: &Global) {
     if let Some(happened) = render::happened(response).filter(|_| !global.quiet) {
         crate::show::note(format_args!("{happened}"));
     }
 }
 
 /// Reports on standard error why no response has arrived yet, or the progress of a long transfer.
-pub async fn tell_progress(progress: &Progress, asked: Option<Duration>, global: &Global) -> Infallible {
+pub async fn report_progress(progress: &Progress, asked: Option<Duration>, global: &Global) -> Infallible {
     let protocol = EndpointConfig::default().transmission.exchange_lifetime();
     // The messages of `-v` show each block, and would overwrite a bar.
     let mut bar = (global.verbose == 0).then(Bar::default);
-    let tell = |told| match (told, &mut bar) {
-        (Told::Waiting(line), _) => crate::show::note(format_args!("* {line}")),
-        (Told::Transferring(transfer), Some(bar)) => bar.show(transfer),
-        (Told::Transferring(_), None) => {}
+    let show_message = |message| match (message, &mut bar) {
+        (ProgressMessage::Waiting(line), _) => crate::show::note(format_args!("* {line}")),
+        (ProgressMessage::Transferring(transfer), Some(bar)) => bar.show(transfer),
+        (ProgressMessage::Transferring(_), None) => {}
     };
-    progress.tell(progress::Limit { asked, protocol }, tell).await
+    progress.run(progress::Limit { asked, protocol }, show_message).await
 }
 
 /// Reads a number of seconds, as the commands of libcoap and ping do, or a time with a unit.

@@ -2,7 +2,7 @@
 //! not seem to hang.
 //!
 //! The client reports an exchange by `tracing` events. A [`Layer`] keeps the latest state, and
-//! [`Progress::tell`] prints each state once, after the user has waited for a few seconds.
+//! [`Progress::run`] prints each state once, after the user has waited for a few seconds.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -18,7 +18,7 @@ use super::transfer::Transfer;
 use crate::trace::{self, Traced};
 
 /// Minimum duration of a state before it is printed. Most exchanges end sooner.
-const PATIENCE: Duration = Duration::from_secs(3);
+const STATE_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Minimum duration of a transfer before its progress is shown.
 const LONG: Duration = Duration::from_secs(2);
@@ -39,7 +39,7 @@ struct Course {
 
 /// A progress message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum ProgressMessage {
     /// State that lasts.
     Waiting(String),
     /// Progress of a block-wise transfer.
@@ -61,21 +61,22 @@ enum State {
 }
 
 impl Progress {
-    /// Prints each state that lasts for [`PATIENCE`], and the progress of transfers. Never returns.
-    pub async fn tell(&self, limit: Limit, mut say: impl FnMut(Told)) -> Infallible {
+    /// Prints each state that lasts for [`STATE_INTERVAL`], and the progress of transfers. Never
+    /// returns.
+    pub async fn run(&self, limit: Limit, mut say: impl FnMut(ProgressMessage)) -> Infallible {
         let start = Instant::now();
-        let mut told = None;
+        let mut reported = None;
         loop {
             sleep(STEP).await;
             let Course { state, since, transfer, .. } = self.course();
-            let is_long = since.unwrap_or(start).elapsed() >= PATIENCE;
+            let is_long = since.unwrap_or(start).elapsed() >= STATE_INTERVAL;
             // The limit applies to one message; each block of a transfer has its own.
             if let Some(transfer) = transfer {
                 if start.elapsed() >= LONG {
-                    say(Told::Transferring(transfer));
+                    say(ProgressMessage::Transferring(transfer));
                 }
-            } else if is_long && told.replace(state) != Some(state) {
-                say(Told::Waiting(format!("{state} ({limit})")));
+            } else if is_long && reported.replace(state) != Some(state) {
+                say(ProgressMessage::Waiting(format!("{state} ({limit})")));
             }
         }
     }
@@ -89,7 +90,7 @@ impl Progress {
         course.transfer = Transfer::after(course.transfer, sent, datagram);
     }
 
-    fn hear(&self, message: &str, now: Instant) {
+    fn handle_message(&self, message: &str, now: Instant) {
         let mut course = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let state = match message {
             "sent" => {
@@ -154,7 +155,7 @@ struct Listener<'a>(&'a Progress);
 impl Visit for Listener<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if field.name() == "message" {
-            self.0.hear(&format!("{value:?}"), Instant::now());
+            self.0.handle_message(&format!("{value:?}"), Instant::now());
         }
     }
 }
@@ -169,36 +170,36 @@ mod tests {
     const LIMIT: Limit = Limit { asked: None, protocol: Duration::from_secs(247) };
 
     /// Returns the messages printed within ten seconds if these events occur at these times.
-    async fn told(messages: &[(u64, &str)]) -> Vec<String> {
-        let told = told_of(Progress::default(), messages).await.into_iter().map(|told| match told {
-            Told::Waiting(line) => line,
-            Told::Transferring(transfer) => format!("{transfer:?}"),
+    async fn reported(messages: &[(u64, &str)]) -> Vec<String> {
+        let reported = messages_of(Progress::default(), messages).await.into_iter().map(|reported| match reported {
+            ProgressMessage::Waiting(line) => line,
+            ProgressMessage::Transferring(transfer) => format!("{transfer:?}"),
         });
-        told.collect()
+        reported.collect()
     }
 
-    async fn told_of(progress: Progress, messages: &[(u64, &str)]) -> Vec<Told> {
-        let mut told = Vec::new();
+    async fn messages_of(progress: Progress, messages: &[(u64, &str)]) -> Vec<ProgressMessage> {
+        let mut reported = Vec::new();
         let start = Instant::now();
         let listen = async {
             for (at, message) in messages {
                 sleep_until(start + Duration::from_millis(*at)).await;
-                progress.hear(message, Instant::now());
+                progress.handle_message(message, Instant::now());
             }
             sleep_until(start + Duration::from_secs(10)).await;
         };
         tokio::select! {
-            never = progress.tell(LIMIT, |what| told.push(what)) => match never {},
+            never = progress.run(LIMIT, |what| reported.push(what)) => match never {},
             () = listen => {}
         }
-        told
+        reported
     }
 
     const ACKNOWLEDGED: &str = "acknowledged; the response follows";
 
     #[tokio::test(start_paused = true)]
     async fn each_state_is_told_once_when_it_has_lasted() {
-        let lines = told(&[(0, "sent"), (2000, "retransmitted"), (4000, ACKNOWLEDGED), (4001, ACKNOWLEDGED)]).await;
+        let lines = reported(&[(0, "sent"), (2000, "retransmitted"), (4000, ACKNOWLEDGED), (4001, ACKNOWLEDGED)]).await;
         let expected = [
             "sent; waiting for an acknowledgement or the response (up to 247s; -B limits it)",
             "acknowledged after 4.0s; waiting for the response (up to 247s; -B limits it)",
@@ -208,10 +209,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn states_that_pass_soon_are_not_told() {
-        let lines = told(&[(0, "sent"), (12, ACKNOWLEDGED)]).await;
+        let lines = reported(&[(0, "sent"), (12, ACKNOWLEDGED)]).await;
         assert_eq!(lines, ["acknowledged after 12.0ms; waiting for the response (up to 247s; -B limits it)"]);
         assert_eq!(
-            told(&[]).await,
+            reported(&[]).await,
             ["not sent yet: waiting for the name's address or for its turn (up to 247s; -B limits it)"]
         );
     }
@@ -222,10 +223,10 @@ mod tests {
         // 2.05 with the first of several blocks of 16 bytes.
         progress.see(false, b"\x60\x45\x00\x01\xd1\x0a\x08\xff0123456789abcdef");
         let transfer = Transfer { direction: Direction::In, done: 16, total: None };
-        let told = told_of(progress, &[(0, "sent")]).await;
+        let reported = messages_of(progress, &[(0, "sent")]).await;
         // Every half second of the ten seconds except the first two.
-        assert!(told.iter().all(|told| *told == Told::Transferring(transfer)), "{told:?}");
-        assert!((16..=17).contains(&told.len()), "{}", told.len());
+        assert!(reported.iter().all(|reported| *reported == ProgressMessage::Transferring(transfer)), "{reported:?}");
+        assert!((16..=17).contains(&reported.len()), "{}", reported.len());
     }
 
     #[test]

@@ -26,12 +26,12 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tracing::{debug, warn};
 
+use super::file_path::{FilePath, not_found};
 use super::listing::{self, Entry};
-use super::place::{Place, not_found};
 use super::upload::write;
 use super::{LARGEST, etag};
 use crate::formats;
-use crate::pieces::Pieces;
+use crate::reader_stream::ReaderStream;
 
 /// Maximum number of files in `/.well-known/core`.
 const LISTED: usize = 1000;
@@ -91,13 +91,13 @@ enum Found {
 
 /// Serves GET. The router compares conditions with the ETag.
 async fn read(State(directory): State<Directory>, request: Request) -> Result<Response, Rejection> {
-    let place = Place::of(&request)?;
+    let place = FilePath::of(&request)?;
     let found = directory.run(move |shared| shared.read(&place)).await?;
     let (content, format) = match found {
         Found::File { content, format } => (content, format),
         Found::Large { file, format } => {
             let (etag, size) = (file.etag(), u32::try_from(file.stamp.length).ok());
-            let pieces = Pieces::of(file).map_err(refused)?;
+            let pieces = ReaderStream::of(file).map_err(refused)?;
             return Ok(Response::new(Code::CONTENT).stream(format, size, pieces).etag(&etag));
         }
         Found::Directory(entries) => {
@@ -113,7 +113,7 @@ async fn remove(
     conditions: Conditions,
     request: Request,
 ) -> Result<Code, Rejection> {
-    let place = Place::of(&request)?.file()?;
+    let place = FilePath::of(&request)?.file()?;
     directory.run(move |shared| shared.remove(&place, &conditions)).await
 }
 
@@ -147,7 +147,7 @@ impl Shared {
         Self { root, changing: Mutex::default(), parts: AtomicU64::new(0), turns, truncated: Once::new() }
     }
 
-    fn read(&self, place: &Place) -> Result<Found, Rejection> {
+    fn read(&self, place: &FilePath) -> Result<Found, Rejection> {
         let metadata = self.root.metadata(place.relative()).map_err(refused)?;
         if metadata.is_dir() {
             return self.entries(place).map(Found::Directory).map_err(refused);
@@ -169,7 +169,7 @@ impl Shared {
     }
 
     /// Reads a file of at most [`LARGEST`] bytes.
-    fn content(&self, place: &Place) -> Result<Vec<u8>, Rejection> {
+    fn content(&self, place: &FilePath) -> Result<Vec<u8>, Rejection> {
         let mut file = self.root.open(place.relative()).map_err(refused)?;
         let length = file.metadata().map_err(refused)?.len();
         let too_large = |length| {
@@ -185,7 +185,7 @@ impl Shared {
         if length > LARGEST { Err(too_large(length as u64)) } else { Ok(content) }
     }
 
-    fn remove(&self, place: &Place, conditions: &Conditions) -> Result<Code, Rejection> {
+    fn remove(&self, place: &FilePath, conditions: &Conditions) -> Result<Code, Rejection> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let current = self.etag(place)?;
         conditions.check(current.as_ref().map(<[u8; 8]>::as_slice))?;
@@ -196,7 +196,7 @@ impl Shared {
     }
 
     /// Returns the ETag of a file; `None` if it does not exist.
-    pub fn etag(&self, place: &Place) -> Result<Option<[u8; 8]>, Rejection> {
+    pub fn etag(&self, place: &FilePath) -> Result<Option<[u8; 8]>, Rejection> {
         match self.root.metadata(place.relative()) {
             Ok(metadata) if metadata.is_file() => Ok(Some(etag(&self.content(place)?))),
             Ok(_) => Err(Rejection::new(Code::METHOD_NOT_ALLOWED, "it is a directory: only files can be changed")),
@@ -206,7 +206,7 @@ impl Shared {
     }
 
     /// Returns the entries of a directory, sorted by name.
-    fn entries(&self, place: &Place) -> io::Result<Vec<Entry>> {
+    fn entries(&self, place: &FilePath) -> io::Result<Vec<Entry>> {
         let mut entries = Vec::new();
         for entry in self.root.read_dir(place.relative())? {
             // A request cannot name a file whose name is not UTF-8.
@@ -240,7 +240,7 @@ impl Shared {
     /// form a cycle.
     fn all(&self) -> Result<Vec<Entry>, Rejection> {
         let mut files = Vec::new();
-        let mut directories = vec![Place { path: String::new(), is_directory: true }];
+        let mut directories = vec![FilePath { path: String::new(), is_directory: true }];
         while let Some(directory) = directories.pop() {
             let entries = match self.entries(&directory) {
                 Ok(entries) => entries,
@@ -251,7 +251,7 @@ impl Shared {
                 if !entry.directory {
                     files.push(entry);
                 } else if !entry.is_link {
-                    directories.push(Place { path: entry.path, is_directory: true });
+                    directories.push(FilePath { path: entry.path, is_directory: true });
                 }
             }
             if files.len() > LISTED {
@@ -359,7 +359,7 @@ mod tests {
         let length = LARGEST as u64 + 1;
         std::fs::File::create(&path).and_then(|file| file.set_len(length)).expect("a file with holes");
         let root = Dir::open_ambient_dir(directory.path(), ambient_authority()).expect("it can be opened");
-        let place = Place { path: "image.bin".into(), is_directory: false };
+        let place = FilePath { path: "image.bin".into(), is_directory: false };
         let Ok(Found::Large { mut file, format }) = Shared::of(root).read(&place) else { panic!("it is large") };
         assert_eq!((format, file.stamp.length), (ContentFormat::OCTET_STREAM, length));
         let mut buffer = [1; 1000];

@@ -2,8 +2,8 @@
 
 mod demo;
 mod directory;
+mod file_path;
 mod listing;
-mod place;
 mod upload;
 
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -11,7 +11,7 @@ use conche::server::{BodyStream, Conditions, Rejection, State};
 
 use super::LARGEST;
 use super::directory::{Directory, Shared, refused};
-use super::place::Place;
+use super::file_path::FilePath;
 
 /// Bytes per write.
 const PIECE: usize = 64 << 10;
@@ -20,7 +20,7 @@ const PIECE: usize = 64 << 10;
 pub async fn write(
     State(directory): State<Directory>,
     conditions: Conditions,
-    place: Place,
+    place: FilePath,
     mut body: BodyStream,
 ) -> Result<Code, Rejection> {
     let place = place.file()?;
@@ -48,13 +48,13 @@ struct Part {
     shared: Arc<Shared>,
     file: File,
     name: String,
-    place: Place,
+    place: FilePath,
     conditions: Conditions,
     finished: bool,
 }
 
 impl Part {
-    fn begin(shared: &Arc<Shared>, place: Place, conditions: Conditions) -> Result<Self, Rejection> {
+    fn begin(shared: &Arc<Shared>, place: FilePath, conditions: Conditions) -> Result<Self, Rejection> {
         // Checked here for an early error, and again before the file is replaced.
         conditions.check(shared.etag(&place)?.as_ref().map(<[u8; 8]>::as_slice))?;
         let (folder, file) = place.path.rsplit_once('/').unwrap_or(("", &place.path));
@@ -139,7 +139,7 @@ mod tests {
         let root = tempfile::tempdir().expect("a temporary directory");
         fs::write(root.path().join("file"), "old").expect("it can be written");
         let directory = directory::open(root.path()).expect("it can be served");
-        let place = Place { path: "file".into(), is_directory: false };
+        let place = FilePath { path: "file".into(), is_directory: false };
         let begin = move |shared: &Arc<Shared>| Part::begin(shared, place, Conditions::default())?.append(b"new");
         let part = directory.run(begin).await.expect("it begins");
         assert_eq!(names(root.path()).len(), 2);

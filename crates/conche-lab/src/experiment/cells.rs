@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{kept, timelines};
+use super::{storage, timelines};
 use crate::campaign::{self, CellId, ExchangeRows, Kept, Ran, Replication};
 use crate::metrics::{self, Endpoints, Sample};
 use crate::results::Unit;
@@ -27,7 +27,7 @@ pub(super) struct View<'a> {
     pub(super) scheme: &'a str,
     pub(super) phase: Option<&'a Phase>,
     /// 0 for the whole run, then the number of the phase.
-    pub(super) stretch: usize,
+    pub(super) span_index: usize,
     first: usize,
 }
 
@@ -35,9 +35,9 @@ impl CellRuns {
     pub(super) fn new(cell: Cell, routes: Arc<Routes>) -> Self {
         let mut measured = Vec::new();
         for value in &cell.scenario.values {
-            let thing = thing(&cell, value);
-            if !measured.contains(&thing) {
-                measured.push(thing);
+            let metric_key = metric_key(&cell, value);
+            if !measured.contains(&metric_key) {
+                measured.push(metric_key);
             }
         }
         Self { cell, measured, routes }
@@ -45,25 +45,25 @@ impl CellRuns {
 
     /// Returns the index of the sample that a value is computed from.
     pub(super) fn place(&self, value: &Value) -> usize {
-        let thing = thing(&self.cell, value);
-        self.measured.iter().position(|known| *known == thing).expect("every value's was listed")
+        let metric_key = metric_key(&self.cell, value);
+        self.measured.iter().position(|known| *known == metric_key).expect("every value's was listed")
     }
 
-    pub(super) fn view(&self, stretch: usize, scheme: usize) -> View<'_> {
-        let phase = stretch.checked_sub(1).map(|phase| &self.cell.scenario.phases[phase]);
-        let first = (stretch * self.cell.schemes.len() + scheme) * self.measured.len();
-        View { runs: self, scheme: &self.cell.schemes[scheme], phase, stretch, first }
+    pub(super) fn view(&self, span_index: usize, scheme: usize) -> View<'_> {
+        let phase = span_index.checked_sub(1).map(|phase| &self.cell.scenario.phases[phase]);
+        let first = (span_index * self.cell.schemes.len() + scheme) * self.measured.len();
+        View { runs: self, scheme: &self.cell.schemes[scheme], phase, span_index, first }
     }
 
-    /// The number of stretches: the whole run and each phase.
-    pub(super) fn stretches(&self) -> usize {
+    /// The number of spans: the whole run and each phase.
+    pub(super) fn spans(&self) -> usize {
         1 + self.cell.scenario.phases.len()
     }
 
     /// All views, in the order of their samples.
     pub(super) fn views(&self) -> impl Iterator<Item = View<'_>> {
         let schemes = self.cell.schemes.len();
-        (0..self.stretches()).flat_map(move |stretch| (0..schemes).map(move |scheme| self.view(stretch, scheme)))
+        (0..self.spans()).flat_map(move |span_index| (0..schemes).map(move |scheme| self.view(span_index, scheme)))
     }
 
     pub(super) fn unit(&self, place: usize) -> Unit {
@@ -71,7 +71,7 @@ impl CellRuns {
     }
 
     /// Names the scheme of a flow, or the controller that its traffic sets.
-    pub(super) fn controls(&self, flow: &Flow) -> &str {
+    pub(super) fn controller_name(&self, flow: &Flow) -> &str {
         match flow.control {
             Control::Scheme(place) => &self.cell.schemes[place],
             Control::Traffic(place) => {
@@ -82,7 +82,7 @@ impl CellRuns {
 
     /// The samples of a run without any measurement.
     pub(super) fn nothing(&self) -> Samples {
-        vec![Sample::None; self.stretches() * self.cell.schemes.len() * self.measured.len()]
+        vec![Sample::None; self.spans() * self.cell.schemes.len() * self.measured.len()]
     }
 }
 
@@ -102,7 +102,7 @@ impl<'a> View<'a> {
     }
 }
 
-fn thing(cell: &Cell, value: &Value) -> (Metric, Option<usize>) {
+fn metric_key(cell: &Cell, value: &Value) -> (Metric, Option<usize>) {
     let place = |name: &String| cell.scenario.traffic.iter().position(|traffic| traffic.name == *name);
     (value.metric.clone(), value.traffic.as_ref().and_then(place))
 }
@@ -157,7 +157,7 @@ impl campaign::Cell for CellRuns {
     }
 
     fn keep(&self, outcome: &Samples) -> Vec<Kept> {
-        kept::keep(self, outcome)
+        storage::keep(self, outcome)
     }
 
     fn restore(&self, samples: Vec<Sample>) -> Option<Samples> {
@@ -173,7 +173,7 @@ impl campaign::Cell for CellRuns {
         };
         let Ran { outcome: record, events } = trial::run(&self.cell, wanted, replication, &self.routes)?;
         if let Some(rows) = exchanges {
-            kept::add_exchanges(rows, self, &record, replication).map_err(|error| error.to_string())?;
+            storage::add_exchanges(rows, self, &record, replication).map_err(|error| error.to_string())?;
             timelines::add(rows, self, &record);
         }
         let scenario = &self.cell.scenario;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::contests::Contest;
-use crate::results::{Figure, Unit, Verdict};
+use super::compared_values::ComparedValue;
+use crate::results::{MeasuredValue, Unit, Verdict};
 use crate::scenario::{Claim, Compare, Operand, Scenario, filled, matches_any};
 use crate::stats::{Interval, estimate, spread_ratio};
 
@@ -13,10 +13,10 @@ pub(super) const CLAIMS: &str = "claims";
 /// A value, and its values per replication if each has one.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
-    pub(super) figure: Figure,
-    pub(super) of_runs: Vec<f64>,
+    pub(super) figure: MeasuredValue,
+    pub(super) per_replication: Vec<f64>,
     /// Comparison of controllers that it belongs to.
-    pub(super) contest: Option<Contest>,
+    pub(super) compared: Option<ComparedValue>,
 }
 
 /// A claim and the rows that it compares.
@@ -32,8 +32,9 @@ pub struct Compared<'a> {
 
 /// Lists all claims that these values allow.
 #[must_use]
-pub fn compared<'a>(scenario: &'a Scenario, figures: &[Figure]) -> Vec<Compared<'a>> {
-    let series = figures.iter().map(|figure| Series { figure: figure.clone(), of_runs: Vec::new(), contest: None });
+pub fn compared<'a>(scenario: &'a Scenario, figures: &[MeasuredValue]) -> Vec<Compared<'a>> {
+    let series =
+        figures.iter().map(|figure| Series { figure: figure.clone(), per_replication: Vec::new(), compared: None });
     let series: Vec<Series> = series.collect();
     let known = Known::new(&series);
     let of_claim = |claim: &'a Claim| {
@@ -48,9 +49,9 @@ pub fn compared<'a>(scenario: &'a Scenario, figures: &[Figure]) -> Vec<Compared<
 }
 
 /// Judges all claims whose values were measured.
-pub(super) fn figures(scenario: &Scenario, series: &[Series]) -> Vec<Figure> {
+pub(super) fn judge_all(scenario: &Scenario, series: &[Series]) -> Vec<MeasuredValue> {
     let known = Known::new(series);
-    let mut judged: Vec<(Vec<usize>, [Figure; 2])> = Vec::new();
+    let mut judged: Vec<(Vec<usize>, [MeasuredValue; 2])> = Vec::new();
     for claim in &scenario.claims {
         for labels in combinations(&claim.each) {
             let place = |name: &String| {
@@ -123,10 +124,10 @@ fn fill(template: &str, labels: &Labels<'_>) -> Option<String> {
 
 /// Returns the compared value and the verdict (column `..._holds`). `None` if a required value is
 /// missing, or if the comparison is undefined.
-fn judge(claim: &Claim, labels: &Labels<'_>, known: &Known<'_>, paper: &str) -> Option<[Figure; 2]> {
+fn judge(claim: &Claim, labels: &Labels<'_>, known: &Known<'_>, paper: &str) -> Option<[MeasuredValue; 2]> {
     let (row, found) = operands(claim, labels, known)?;
     let outcome = outcome(claim, &found, |template| fill(template, labels))?;
-    let value = Figure {
+    let value = MeasuredValue {
         paper: paper.to_owned(),
         item: CLAIMS.to_owned(),
         row,
@@ -137,7 +138,7 @@ fn judge(claim: &Claim, labels: &Labels<'_>, known: &Known<'_>, paper: &str) -> 
         ci95: outcome.interval,
         runs: found.iter().map(|series| series.figure.runs).min().unwrap_or_default(),
     };
-    let verdict = Figure {
+    let verdict = MeasuredValue {
         column: format!("{}_holds", claim.outcome),
         unit: Unit::Verdict,
         published: Some(Verdict::Holds.number()),
@@ -178,16 +179,16 @@ fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<Strin
     let places: Vec<usize> = (0..found.len()).filter(is_compared).collect();
     let numbers: Vec<f64> = numbers.into_iter().filter(|number| *number > 0.0).collect();
     let means: Vec<f64> = places.iter().map(|place| found[*place].figure.measured).collect();
-    let of_runs: Vec<&[f64]> = places.iter().map(|place| found[*place].of_runs.as_slice()).collect();
+    let per_replication: Vec<&[f64]> = places.iter().map(|place| found[*place].per_replication.as_slice()).collect();
     let by = |function: &dyn Fn(&[f64]) -> Option<f64>| {
-        let (shown, interval) = estimate(&means, &of_runs, function)?;
+        let (shown, interval) = estimate(&means, &per_replication, function)?;
         Some(Outcome { shown, interval, decides: interval })
     };
     let difference = |means: &[f64]| Some(means[0] - means[1]);
     let ratio = |means: &[f64]| (means[1] > 0.0).then(|| means[0] / means[1]);
     match (claim.compare, found) {
         (Compare::Value, [one]) => {
-            let Figure { measured, ci95, .. } = one.figure;
+            let MeasuredValue { measured, ci95, .. } = one.figure;
             Some(Outcome { shown: measured, interval: ci95, decides: ci95 })
         }
         (Compare::Difference, [_, _]) => by(&difference),
@@ -198,7 +199,7 @@ fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<Strin
             Some(Outcome { shown, interval, ..by(&difference)? })
         }
         (Compare::Widths, [one, other]) => {
-            let (shown, interval) = spread_ratio(&one.of_runs, &other.of_runs)?;
+            let (shown, interval) = spread_ratio(&one.per_replication, &other.per_replication)?;
             Some(Outcome { shown, interval: Some(interval), decides: Some(interval) })
         }
         // A spread needs two values.

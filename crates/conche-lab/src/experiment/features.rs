@@ -1,14 +1,14 @@
 //! Static properties of the schemes: features, and bytes of state per peer.
 
 use crate::report::Table;
-use crate::results::{Figure, Unit};
+use crate::results::{MeasuredValue, Unit};
 use crate::scenario::{self, Scenario, Scheme};
 
-pub(super) fn figures(scenario: &Scenario) -> Vec<Figure> {
+pub(super) fn values(scenario: &Scenario) -> Vec<MeasuredValue> {
     let Some(shown) = &scenario.features else { return Vec::new() };
     let figure = |scheme: &Scheme| {
         let features = scheme.named()?.features;
-        Some(Figure {
+        Some(MeasuredValue {
             paper: scenario.name.clone(),
             item: shown.item.clone(),
             row: scheme.name.clone(),

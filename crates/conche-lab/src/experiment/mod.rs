@@ -3,26 +3,26 @@
 //! | file | contents |
 //! |---|---|
 //! | `cells` | the runs of a cell and the samples of each |
-//! | `across` | values that combine several cells |
-//! | `kept` | data of runs on disk |
+//! | `pooled` | values that combine several cells |
+//! | `storage` | data of runs on disk |
 //! | `timelines` | selected exchanges, transmission by transmission |
-//! | `figures` | values over the replications |
+//! | `values` | values over the replications |
 //! | `features` | static properties of the schemes |
 //! | `claims` | verdicts on a paper's claims |
-//! | `contests` | values by which controllers are compared |
+//! | `compared_values` | values by which controllers are compared |
 //! | `tables` | tables of text |
 //! | `published` | a paper's values, from CSV |
 
-mod across;
 mod cells;
 mod claims;
-mod contests;
+mod compared_values;
 mod features;
-mod figures;
-mod kept;
+mod pooled;
 mod published;
+mod storage;
 mod tables;
 mod timelines;
+mod values;
 
 use std::cell::RefCell;
 use std::fmt;
@@ -35,13 +35,13 @@ use crate::campaign::{self, Completion, ExperimentError, RunOptions, Watch};
 use crate::comparison;
 use crate::papers::{Origin, closeness_table};
 use crate::report::Table;
-use crate::results::Figure;
+use crate::results::MeasuredValue;
 use crate::scenario::{Document, Effort, Files, Scenario, ScenarioError, matches_any};
 use crate::stats::Interval;
-use across::Cells;
 use cells::CellRuns;
 use claims::Series;
 pub use claims::{Compared, compared};
+use pooled::Cells;
 use published::Published;
 
 /// The experiment of a scenario.
@@ -61,7 +61,7 @@ pub struct Experiment {
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Measured values.
-    pub figures: Vec<Figure>,
+    pub values: Vec<MeasuredValue>,
     /// Values by which controllers are compared, cell by cell.
     pub cells: Vec<comparison::Cell>,
     /// How the campaign ended.
@@ -188,7 +188,7 @@ impl Experiment {
         if let Some(store) = options.store {
             let mut rows = store.run_rows();
             let mut runs = cells.iter().zip(&outcomes);
-            runs.try_for_each(|(cell, outcomes)| kept::add_values(&mut rows, cell, outcomes))?;
+            runs.try_for_each(|(cell, outcomes)| storage::add_values(&mut rows, cell, outcomes))?;
             store.add_runs(rows);
         }
         // A failed run has no values.
@@ -197,34 +197,34 @@ impl Experiment {
         };
         let outcomes: Vec<_> = cells.iter().zip(outcomes).map(or_nothing).collect();
         let all = Cells { runs: &cells, outcomes: &outcomes };
-        let of_cell = |place: usize| figures::of_cell(all, place, &self.published);
+        let of_cell = |place: usize| values::of_cell(all, place, &self.published);
         let measure = || (0..cells.len()).into_par_iter().map(of_cell).collect::<Vec<_>>();
         let measured = campaign::threads(options)?.install(measure);
         let series: Vec<Series> = measured.into_iter().flatten().collect();
-        let claims = claims::figures(scenario, &series);
+        let claims = claims::judge_all(scenario, &series);
         // Schemes without a remaining cell were deselected.
         let is_run = |name: &&str| self.document.cells().iter().any(|cell| cell.schemes.iter().any(|of| of == name));
         let schemes: Vec<&str> = scenario.schemes.iter().map(|of| of.name.as_str()).filter(is_run).collect();
-        let compared = contests::cells(&series, &schemes);
-        let mut figures = features::figures(scenario);
-        figures.extend(series.into_iter().map(|series| series.figure));
+        let compared = compared_values::cells(&series, &schemes);
+        let mut values = features::values(scenario);
+        values.extend(series.into_iter().map(|series| series.figure));
         // Stable sort: the values of an item keep the order of cells.
-        figures.sort_by_key(|figure| figures::rank(scenario, figure));
-        figures.extend(claims);
-        Ok(Measured { figures, cells: compared, completion })
+        values.sort_by_key(|figure| values::rank(scenario, figure));
+        values.extend(claims);
+        Ok(Measured { values, cells: compared, completion })
     }
 
     /// Lays out the values as tables of text.
     #[must_use]
-    pub fn tables(&self, figures: &[Figure]) -> Vec<Table> {
+    pub fn tables(&self, values: &[MeasuredValue]) -> Vec<Table> {
         let features = features::table(self.scenario());
-        let shown = features.into_iter().chain(tables::tables(self, figures));
-        shown.chain(closeness_table(self, figures)).collect()
+        let shown = features.into_iter().chain(tables::tables(self, values));
+        shown.chain(closeness_table(self, values)).collect()
     }
 
     /// Maximum difference from the published value; `None` if no bar is set.
     #[must_use]
-    pub fn tolerance(&self, figure: &Figure) -> Option<f64> {
+    pub fn tolerance(&self, figure: &MeasuredValue) -> Option<f64> {
         let mut bars = self.scenario().bars.iter();
         match bars.find(|bar| concerns(&bar.items, &bar.rows, figure))?.percent {
             Some(percent) => Some(figure.published?.abs() * percent / 100.0),
@@ -234,7 +234,7 @@ impl Experiment {
 
     /// The 95 % interval of the published value, if the paper states one.
     #[must_use]
-    pub fn published_interval(&self, figure: &Figure) -> Option<Interval> {
+    pub fn published_interval(&self, figure: &MeasuredValue) -> Option<Interval> {
         let reach = self.published.interval(&figure.row, &figure.column)?;
         figure.published.map(|value| Interval { low: value - reach, high: value + reach })
     }
@@ -248,7 +248,7 @@ impl Experiment {
     /// Whether the network was fitted on the published value or predicts it; `None` for values that
     /// need no network.
     #[must_use]
-    pub fn origin(&self, figure: &Figure) -> Option<Origin> {
+    pub fn origin(&self, figure: &MeasuredValue) -> Option<Origin> {
         let scenario = self.scenario();
         if scenario.features.as_ref().is_some_and(|features| features.item == figure.item) {
             return None;
@@ -259,14 +259,14 @@ impl Experiment {
 
     /// Documented reason why a value misses its bar or a claim is not supported.
     #[must_use]
-    pub fn reason(&self, figure: &Figure) -> Option<&str> {
+    pub fn reason(&self, figure: &MeasuredValue) -> Option<&str> {
         let mut reasons = self.scenario().reasons.iter();
         reasons.find(|reason| concerns(&reason.items, &reason.rows, figure)).map(|reason| reason.text.as_str())
     }
 
     /// Whether a value is within its bar; `None` if no bar is set.
     #[must_use]
-    pub fn within(&self, figure: &Figure) -> Option<bool> {
+    pub fn within(&self, figure: &MeasuredValue) -> Option<bool> {
         Some((figure.measured - figure.published?).abs() <= self.tolerance(figure)?)
     }
 }
@@ -279,6 +279,6 @@ impl fmt::Display for Experiment {
     }
 }
 
-fn concerns(items: &[String], rows: &[String], figure: &Figure) -> bool {
+fn concerns(items: &[String], rows: &[String], figure: &MeasuredValue) -> bool {
     (items.is_empty() || items.contains(&figure.item)) && matches_any(rows, &figure.row)
 }

@@ -6,11 +6,11 @@ use std::collections::{HashMap, HashSet};
 use super::Experiment;
 use super::claims::CLAIMS;
 use crate::report::{Table, deviation, interval, number};
-use crate::results::{Figure, Unit, Verdict};
+use crate::results::{MeasuredValue, Unit, Verdict};
 use crate::scenario::{self, Scenario, filled, matches_any, parsed, templates};
 
 /// Returns the scenario's tables, or one of all values if those are empty, and the claims.
-pub(super) fn tables(experiment: &Experiment, figures: &[Figure]) -> Vec<Table> {
+pub(super) fn tables(experiment: &Experiment, figures: &[MeasuredValue]) -> Vec<Table> {
     let scenario = experiment.scenario();
     let view = View::new(experiment.document.sections(), figures);
     let mut tables: Vec<Table> = scenario.tables.iter().map(|table| view.table(table)).collect();
@@ -26,7 +26,7 @@ pub(super) fn tables(experiment: &Experiment, figures: &[Figure]) -> Vec<Table> 
 }
 
 /// Returns the claims, with documented reasons for refuted ones as notes.
-fn claims(experiment: &Experiment, figures: &[Figure]) -> Table {
+fn claims(experiment: &Experiment, figures: &[MeasuredValue]) -> Table {
     let mut notes: Vec<String> = Vec::new();
     for figure in
         figures.iter().filter(|figure| figure.unit == Unit::Verdict && Verdict::of(figure.measured) == Verdict::Refuted)
@@ -56,7 +56,7 @@ fn claims(experiment: &Experiment, figures: &[Figure]) -> Table {
 }
 
 /// Returns all values, one line per row.
-fn everything(figures: &[Figure]) -> Table {
+fn everything(figures: &[MeasuredValue]) -> Table {
     let shown = || figures.iter().filter(|figure| figure.item != CLAIMS);
     let columns = each_once(shown().map(|figure| figure.column.as_str()));
     let rows = each_once(shown().map(|figure| figure.row.as_str()));
@@ -81,7 +81,7 @@ fn each_once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 }
 
 /// Formats a value and the half-width of its interval.
-fn with_error(figure: &Figure) -> String {
+fn with_error(figure: &MeasuredValue) -> String {
     let value = number(figure.measured, figure.unit);
     match figure.ci95 {
         Some(interval) => format!("{value} ± {}", number((interval.high - interval.low) / 2.0, figure.unit)),
@@ -90,22 +90,22 @@ fn with_error(figure: &Figure) -> String {
 }
 
 #[derive(Clone, Debug)]
-struct Values<'a>(HashMap<(&'a str, &'a str), &'a Figure>);
+struct Values<'a>(HashMap<(&'a str, &'a str), &'a MeasuredValue>);
 
 impl<'a> Values<'a> {
     /// Indexes the values. Of two with the same row and column the later one counts.
-    fn new(figures: &'a [Figure]) -> Self {
+    fn new(figures: &'a [MeasuredValue]) -> Self {
         Self(figures.iter().map(|figure| ((figure.row.as_str(), figure.column.as_str()), figure)).collect())
     }
 
-    fn get(&self, row: &str, column: &str) -> Option<&'a Figure> {
+    fn get(&self, row: &str, column: &str) -> Option<&'a MeasuredValue> {
         self.0.get(&(row, column)).copied()
     }
 }
 
 /// The results, with the labels of their rows.
 struct View<'a> {
-    figures: &'a [Figure],
+    figures: &'a [MeasuredValue],
     values: Values<'a>,
     /// Templates of rows.
     templates: Vec<Cow<'a, str>>,
@@ -115,22 +115,22 @@ struct View<'a> {
 
 struct Line<'a> {
     names: Vec<String>,
-    cells: Vec<(String, Vec<&'a Figure>)>,
+    cells: Vec<(String, Vec<&'a MeasuredValue>)>,
 }
 
 impl<'a> View<'a> {
-    fn new(sections: &'a [Scenario], figures: &'a [Figure]) -> Self {
+    fn new(sections: &'a [Scenario], figures: &'a [MeasuredValue]) -> Self {
         let values = sections.iter().flat_map(|section| &section.values);
         let columns = values.filter_map(|value| value.column.split_once("{}")).collect();
         Self { figures, values: Values::new(figures), templates: templates(sections).collect(), columns }
     }
 
     fn table(&self, layout: &scenario::Table) -> Table {
-        let of_items = |figure: &&Figure| {
+        let of_items = |figure: &&MeasuredValue| {
             let mut items = layout.items.iter();
             figure.item != CLAIMS && (layout.items.is_empty() || items.any(|item| *item == figure.item))
         };
-        let shown: Vec<&Figure> = self
+        let shown: Vec<&MeasuredValue> = self
             .figures
             .iter()
             .filter(of_items)
@@ -149,12 +149,12 @@ impl<'a> View<'a> {
     }
 
     /// Lays out one line per published value.
-    fn comparison(&self, layout: &scenario::Table, shown: &[&Figure]) -> (Vec<String>, Vec<Vec<String>>) {
+    fn comparison(&self, layout: &scenario::Table, shown: &[&MeasuredValue]) -> (Vec<String>, Vec<Vec<String>>) {
         let show = |value: f64, unit| match unit {
             Unit::Seconds => format!("{value:.3}"),
             unit => number(value, unit),
         };
-        let line = |figure: &&Figure| {
+        let line = |figure: &&MeasuredValue| {
             let published = show(figure.published?, figure.unit);
             let names = self.names(layout, figure);
             let values = [published, show(figure.measured, figure.unit), deviation(figure), interval(figure)];
@@ -165,7 +165,7 @@ impl<'a> View<'a> {
     }
 
     /// Lays out one line per combination of names, and one column per `across` and cell.
-    fn grid(&self, layout: &scenario::Table, shown: &[&'a Figure]) -> (Vec<String>, Vec<Vec<String>>) {
+    fn grid(&self, layout: &scenario::Table, shown: &[&'a MeasuredValue]) -> (Vec<String>, Vec<Vec<String>>) {
         let mut lines: Vec<Line<'a>> = Vec::new();
         let mut across: Vec<String> = Vec::new();
         for figure in shown {
@@ -210,7 +210,7 @@ impl<'a> View<'a> {
 
     /// Resolves a name in a cell template: `value`, or a column of the same row or of another one
     /// in this cell; a trailing `±` adds the interval.
-    fn shown(&self, figures: &[&Figure], name: &str) -> Option<String> {
+    fn shown(&self, figures: &[&MeasuredValue], name: &str) -> Option<String> {
         let (name, with_interval) = name.strip_suffix('±').map_or((name, false), |name| (name, true));
         let figure = match name {
             "value" => *figures.first()?,
@@ -220,7 +220,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns the names at the left of a value; `None` if it is not shown.
-    fn names(&self, layout: &scenario::Table, figure: &Figure) -> Option<Vec<String>> {
+    fn names(&self, layout: &scenario::Table, figure: &MeasuredValue) -> Option<Vec<String>> {
         let name = |head: &scenario::Head| self.fill(layout, &head.show, figure).or_else(|| head.missing.clone());
         layout.names.iter().map(name).collect()
     }
@@ -232,7 +232,7 @@ impl<'a> View<'a> {
     }
 
     /// Fills a template with the labels of a value's row, `{column}` and `{label}`.
-    fn fill(&self, layout: &scenario::Table, template: &str, figure: &Figure) -> Option<String> {
+    fn fill(&self, layout: &scenario::Table, template: &str, figure: &MeasuredValue) -> Option<String> {
         let mut templates = self.templates.iter().map(Cow::as_ref).filter(|_| layout.labels.is_empty());
         let own = || layout.labels.iter().find_map(|template| parsed(template, &figure.row));
         let labels = templates.find_map(|template| parsed(template, &figure.row)).or_else(own).unwrap_or_default();

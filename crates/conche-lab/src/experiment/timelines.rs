@@ -6,7 +6,7 @@ use conche_proto::Envelope;
 use conche_results::{ExchangeRows, Timeline, Which};
 
 use super::cells::CellRuns;
-use super::kept::number;
+use super::storage::number;
 use crate::trial::{Flow, Record, Selection};
 use crate::workload::{Exchange, Timeout};
 

@@ -18,11 +18,11 @@ pub(super) fn sample(observed: Observed, run: &Record, of: Selection) -> Sample 
 /// state or a later one; `None` if it never did.
 fn ages(flow: &Flow) -> Vec<Option<u128>> {
     let Some(observed) = &flow.observed else { return Vec::new() };
-    let registered = observed.heard.first().map(|heard| heard.at);
+    let registered = observed.received.first().map(|received| received.at);
     let counts = observed.changes.iter().filter(|change| registered.is_none_or(|at| at <= **change));
     let age = |change: &conche_netsim::Instant| {
-        let known = observed.heard.partition_point(|heard| heard.changed < *change);
-        observed.heard.get(known).map(|heard| (heard.at - *change).as_nanos())
+        let known = observed.received.partition_point(|received| received.changed < *change);
+        observed.received.get(known).map(|received| (received.at - *change).as_nanos())
     };
     counts.map(age).collect()
 }
@@ -34,7 +34,7 @@ mod tests {
 
     use super::*;
     use crate::trial;
-    use crate::workload::Heard;
+    use crate::workload::ReceivedState;
 
     #[test]
     fn a_state_that_was_skipped_is_known_with_the_next_one_and_what_is_before_the_registration_does_not_count() {
@@ -42,12 +42,13 @@ mod tests {
         let mut topology = Topology::new();
         let [observer, server] = ["observer", "server"].map(|name| topology.node(name));
         let changes = [1, 10, 20, 30].map(at).to_vec();
-        let heard = [(5, 1), (23, 20)].map(|(when, changed)| Heard { at: at(when), changed: at(changed) }).to_vec();
-        let flow = |heard| Flow {
-            observed: Some(trial::Observed { changes: changes.clone(), heard }),
+        let received =
+            [(5, 1), (23, 20)].map(|(when, changed)| ReceivedState { at: at(when), changed: at(changed) }).to_vec();
+        let flow = |received| Flow {
+            observed: Some(trial::Observed { changes: changes.clone(), received }),
             ..Flow::new(observer, server)
         };
-        let run = Record { flows: vec![flow(heard), flow(Vec::new())], ..Record::default() };
+        let run = Record { flows: vec![flow(received), flow(Vec::new())], ..Record::default() };
         let all = Selection { scheme: 0, traffic: None };
         let second = 1_000_000_000;
         assert_eq!(sample(Observed::Age, &run, all), Sample::Each(vec![13 * second, 3 * second], 1e9));

@@ -22,7 +22,7 @@ pub struct Measured {
     /// First replication with a value, counted from 0.
     pub first_run: usize,
     /// Value in each replication, if each has one.
-    pub of_runs: Vec<f64>,
+    pub per_replication: Vec<f64>,
 }
 
 /// Bootstrap resamples of the replications.
@@ -81,9 +81,9 @@ pub(crate) fn of_numbers(statistic: Statistic, label: &str, numbers: &[f64], rep
     };
     let runs = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
     let ci95 = ci95.map(|interval| interval.scaled(factor));
-    let of_runs = if numbers.len() == replications { numbers } else { &[] };
-    let of_runs = of_runs.iter().map(|number| number * factor).collect();
-    Measured { label: label.to_owned(), value, ci95, runs, first_run: 0, of_runs }
+    let per_replication = if numbers.len() == replications { numbers } else { &[] };
+    let per_replication = per_replication.iter().map(|number| number * factor).collect();
+    Measured { label: label.to_owned(), value, ci95, runs, first_run: 0, per_replication }
 }
 
 /// Computes percentiles, from 0 to 100, over the flows or exchanges of all replications; none
@@ -103,7 +103,7 @@ pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Ve
     let pooled = Pooled::new(runs.iter().copied());
     let intervals = pooled.intervals(&shares, RESAMPLES, seed);
     let of_run = |run: &&[u64]| (!run.is_empty()).then(|| Pooled::new([*run]).percentiles(&shares));
-    let of_runs = runs.iter().map(of_run).collect::<Option<Vec<_>>>().unwrap_or_default();
+    let per_replication = runs.iter().map(of_run).collect::<Option<Vec<_>>>().unwrap_or_default();
     let runs = u32::try_from(runs.len()).unwrap_or(u32::MAX);
     let measured = pooled.percentiles(&shares).into_iter().enumerate().map(|(place, value)| Measured {
         label: String::new(),
@@ -111,7 +111,7 @@ pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Ve
         ci95: intervals.as_ref().map(|intervals| intervals[place].scaled(1.0 / base)),
         runs,
         first_run: 0,
-        of_runs: of_runs.iter().map(|of_run| of_run[place] / base).collect(),
+        per_replication: per_replication.iter().map(|of_run| of_run[place] / base).collect(),
     });
     percents.iter().copied().zip(measured).collect()
 }

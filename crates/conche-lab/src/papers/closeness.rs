@@ -5,7 +5,7 @@ use conche_results::Near;
 
 use crate::experiment::Experiment;
 use crate::report::Table;
-use crate::results::{Figure, Unit};
+use crate::results::{MeasuredValue, Unit};
 
 /// How a published value relates to the parameters of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub const WITHIN_PERCENT: f64 = 15.0;
 impl Closeness {
     /// Sums up all published values of this origin.
     #[must_use]
-    pub fn of(paper: &Experiment, figures: &[Figure], origin: Origin) -> Self {
+    pub fn of(paper: &Experiment, figures: &[MeasuredValue], origin: Origin) -> Self {
         let mut closeness = Self::default();
         let judged = figures.iter().filter(|figure| figure.unit != Unit::Verdict);
         let of_origin = judged.filter(|figure| figure.published.is_some() && paper.origin(figure) == Some(origin));
@@ -46,7 +46,7 @@ impl Closeness {
         closeness
     }
 
-    fn count(&mut self, figure: &Figure) {
+    fn count(&mut self, figure: &MeasuredValue) {
         self.values += 1;
         self.within += usize::from(figure.deviation_percent().is_some_and(|off| off.abs() <= WITHIN_PERCENT));
         let ratio = figure.published.map(|published| figure.measured / published);
@@ -79,7 +79,7 @@ pub(super) const HEADER: [&str; 2] = ["within 15 %", "mean |ln ratio|"];
 
 /// Returns one row for the fitted values and one for the predicted ones; `None` without published
 /// values.
-pub(crate) fn closeness_table(paper: &Experiment, figures: &[Figure]) -> Option<Table> {
+pub(crate) fn closeness_table(paper: &Experiment, figures: &[MeasuredValue]) -> Option<Table> {
     let of = |origin| Closeness::of(paper, figures, origin);
     let rows = [("fitted on", of(Origin::Fitted)), ("predicted", of(Origin::Predicted))];
     let rows: Vec<_> = rows.into_iter().filter(|(_, closeness)| closeness.values > 0).collect();

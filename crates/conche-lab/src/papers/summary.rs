@@ -6,7 +6,7 @@ use conche_results::Score;
 use super::closeness::{Closeness, HEADER, Origin};
 use crate::experiment::Experiment;
 use crate::report::{Table, deviation, number};
-use crate::results::{Figure, Unit, Verdict};
+use crate::results::{MeasuredValue, Unit, Verdict};
 
 /// The reproduction of one paper.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,7 +31,7 @@ pub struct Summary {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Miss {
     /// Value beyond its bar or, for a claim, its verdict.
-    pub figure: Figure,
+    pub figure: MeasuredValue,
     /// Documented reason, if any.
     pub reason: Option<String>,
 }
@@ -39,7 +39,7 @@ pub struct Miss {
 impl Summary {
     /// Sums up the values of a paper.
     #[must_use]
-    pub fn new(paper: &Experiment, figures: &[Figure]) -> Self {
+    pub fn new(paper: &Experiment, figures: &[MeasuredValue]) -> Self {
         let of = |origin| Closeness::of(paper, figures, origin);
         let mut summary = Self { fitted: of(Origin::Fitted), predicted: of(Origin::Predicted), ..Self::default() };
         for figure in figures {

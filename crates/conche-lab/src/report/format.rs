@@ -1,6 +1,6 @@
 //! Formats numbers for tables.
 
-use crate::results::{Figure, Unit, Verdict};
+use crate::results::{MeasuredValue, Unit, Verdict};
 
 /// Formats a value with the decimals that its unit needs.
 #[must_use]
@@ -19,13 +19,13 @@ pub fn number(value: f64, unit: Unit) -> String {
 
 /// Formats the deviation from the published value, such as `-0.31 %`; empty without one.
 #[must_use]
-pub fn deviation(figure: &Figure) -> String {
+pub fn deviation(figure: &MeasuredValue) -> String {
     figure.deviation_percent().map(|percent| format!("{percent:+.2} %")).unwrap_or_default()
 }
 
 /// Formats the confidence interval, such as `62.59 … 62.79`; empty without one.
 #[must_use]
-pub fn interval(figure: &Figure) -> String {
+pub fn interval(figure: &MeasuredValue) -> String {
     let show = |value| match figure.unit {
         Unit::Seconds => format!("{value:.3}"),
         unit => number(value, unit),

@@ -37,7 +37,7 @@ pub(super) struct Role {
     /// Servers that it observes, with the index of each flow.
     pub(super) observes: Vec<(usize, NodeId)>,
     /// Sends without an endpoint.
-    pub(super) is_unaware: bool,
+    pub(super) is_open_sender: bool,
 }
 
 impl Default for Role {
@@ -50,7 +50,7 @@ impl Default for Role {
             topics: Vec::new(),
             observers: BTreeMap::new(),
             observes: Vec::new(),
-            is_unaware: false,
+            is_open_sender: false,
         }
     }
 }
@@ -111,13 +111,13 @@ impl<'a> Plan<'a> {
             };
             let flows = pairs.into_iter().map(flow);
             let planned = match traffic.observe {
-                Some(observe) => plan.observing(place, traffic, observe, flows),
+                Some(observe) => plan.plan_observations(place, traffic, observe, flows),
                 None => plan.traffic(traffic, flows),
             };
             planned.map_err(|problem| format!("traffic.{}: {problem}", traffic.name))?;
         }
         let speaks = |role: &Role| role.responder.is_some() || !role.unanswered.is_empty() || !role.topics.is_empty();
-        let is_both = |role: &Role| role.is_unaware && speaks(role);
+        let is_both = |role: &Role| role.is_open_sender && speaks(role);
         match plan.roles.values().any(is_both) {
             true => Err("traffic: a sender that is unaware answers nothing; ask other nodes".to_owned()),
             false => Ok(plan),
@@ -162,8 +162,8 @@ impl<'a> Plan<'a> {
     }
 
     fn traffic(&mut self, traffic: &Traffic, flows: impl ExactSizeIterator<Item = Flow>) -> Result<(), &'static str> {
-        let is_unaware = traffic.sender == Sender::Unaware;
-        let token_length = if is_unaware { 0 } else { usize::from(self.scenario.endpoint.token_length) };
+        let is_open_sender = traffic.sender == Sender::Unaware;
+        let token_length = if is_open_sender { 0 } else { usize::from(self.scenario.endpoint.token_length) };
         let body = |size: Option<Size>| body_of(size.map_or(0, bytes), token_length);
         let exchanges = traffic.exchanges.map(|exchanges| u64::from(exchanges.get()));
         let all = exchanges.unwrap_or_default().saturating_mul(flows.len() as u64);
@@ -184,7 +184,7 @@ impl<'a> Plan<'a> {
             confirmable: traffic.confirmable,
             ..workload::Flow::to(NodeId::BROADCAST)
         };
-        let no_token = if is_unaware { u64::from(self.scenario.endpoint.token_length) } else { 0 };
+        let no_token = if is_open_sender { u64::from(self.scenario.endpoint.token_length) } else { 0 };
         let request_bytes = self.datagram_bytes(&request.body) - no_token;
         let phases: Vec<_> = Phase::spans(&self.scenario.phases).map(|(from, _)| Instant::ZERO + from).collect();
         let responder = Responder::new(traffic.method.success(), body(traffic.response));
@@ -192,7 +192,7 @@ impl<'a> Plan<'a> {
             let (client, server) = (flow.client, flow.server);
             let mut random = self.streams.stream(Entity::Node(client), Purpose::named("phase"));
             let pace = pace::of(&traffic.pace, start, &phases, &mut random);
-            let control = if is_unaware {
+            let control = if is_open_sender {
                 self.roles.entry(server).or_default().unanswered.insert(client);
                 self.sender(client)?
             } else {
@@ -213,7 +213,7 @@ impl<'a> Plan<'a> {
                 wanted: exchanges,
                 outstanding,
                 request_bytes,
-                has_endpoint: !is_unaware,
+                has_endpoint: !is_open_sender,
                 ..flow
             });
         }
@@ -244,7 +244,7 @@ impl<'a> Plan<'a> {
     pub(super) fn control_of(&mut self, client: NodeId, own: Option<Control>) -> Result<Control, &'static str> {
         let role = self.roles.entry(client).or_default();
         let known = role.control;
-        if role.is_unaware {
+        if role.is_open_sender {
             return Err(TWO_SENDERS);
         }
         if role.flows.is_empty() && role.observes.is_empty() {
@@ -270,10 +270,10 @@ impl<'a> Plan<'a> {
     /// first one.
     fn sender(&mut self, client: NodeId) -> Result<Control, &'static str> {
         let role = self.roles.entry(client).or_default();
-        if !role.is_unaware && !role.flows.is_empty() {
+        if !role.is_open_sender && !role.flows.is_empty() {
             return Err(TWO_SENDERS);
         }
-        role.is_unaware = true;
+        role.is_open_sender = true;
         Ok(role.control)
     }
 

@@ -8,11 +8,11 @@ use conche_netsim::{Instant, LinkId};
 
 /// The watched queues, by link.
 #[derive(Debug, Default)]
-pub(super) struct Queues(BTreeMap<LinkId, Vec<Standing>>);
+pub(super) struct Queues(BTreeMap<LinkId, Vec<StandingQueue>>);
 
 /// How long a queue stood above a waiting time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct StandingQueue {
     /// Name of the link in the scenario.
     pub link: String,
     /// Waiting time that counts as too long.
@@ -20,37 +20,38 @@ pub struct Standing {
     /// Longest interval in which an arriving packet would have waited longer.
     pub longest: Duration,
     /// Last interval so far.
-    stretch: (Instant, Instant),
+    last_interval: (Instant, Instant),
 }
 
 impl Queues {
     pub(super) fn watch(&mut self, id: LinkId, link: &str, above: Duration) {
-        let (longest, stretch) = (Duration::ZERO, (Instant::ZERO, Instant::ZERO));
-        self.0.entry(id).or_default().push(Standing { link: link.to_owned(), above, longest, stretch });
+        let (longest, last_interval) = (Duration::ZERO, (Instant::ZERO, Instant::ZERO));
+        self.0.entry(id).or_default().push(StandingQueue { link: link.to_owned(), above, longest, last_interval });
     }
 
     /// Returns the results at the end of a run, link by link.
-    pub(super) fn into_seen(self, end: Instant) -> Vec<Standing> {
+    pub(super) fn into_seen(self, end: Instant) -> Vec<StandingQueue> {
         let seen = self.0.into_values().flatten();
-        seen.map(|queue| Standing { longest: queue.longest.max(queue.stretch_until(end)), ..queue }).collect()
+        seen.map(|queue| StandingQueue { longest: queue.longest.max(queue.last_interval_until(end)), ..queue })
+            .collect()
     }
 }
 
-impl Standing {
+impl StandingQueue {
     /// Length of the last interval, cut at `end`.
-    fn stretch_until(&self, end: Instant) -> Duration {
-        self.stretch.1.min(end) - self.stretch.0
+    fn last_interval_until(&self, end: Instant) -> Duration {
+        self.last_interval.1.min(end) - self.last_interval.0
     }
 
     /// Records a frame that departs at `departure`: packets that arrive earlier than that by more
     /// than `above` wait too long.
-    fn comes(&mut self, now: Instant, departure: Instant) {
+    fn on_queued(&mut self, now: Instant, departure: Instant) {
         let waits_until = Instant::ZERO + (departure - Instant::ZERO).saturating_sub(self.above);
         if waits_until <= now {
             return;
         }
-        let (began, ended) = self.stretch;
-        self.stretch = (if now <= ended { began } else { now }, waits_until);
+        let (began, ended) = self.last_interval;
+        self.last_interval = (if now <= ended { began } else { now }, waits_until);
         if now > ended {
             self.longest = self.longest.max(ended - began);
         }
@@ -63,7 +64,7 @@ impl Observer for Queues {
             return;
         }
         for queue in self.0.get_mut(&link).into_iter().flatten() {
-            queue.comes(now, departure);
+            queue.on_queued(now, departure);
         }
     }
 }

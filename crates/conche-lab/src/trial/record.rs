@@ -5,8 +5,8 @@ use std::time::Duration;
 use conche_netsim::mac::RadioCounters;
 use conche_netsim::{Instant, NodeId};
 
-use super::queues::Standing;
-use crate::workload::{Exchange, Handshaken, Heard, Tally, Timeout};
+use super::queues::StandingQueue;
+use crate::workload::{Exchange, HandshakeCounts, ReceivedState, Tally, Timeout};
 
 /// All data of a run that metrics use.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ pub struct Record {
     /// Counters of each radio channel; for flows that ran one by one, of each run.
     pub radios: Vec<RadioCounters>,
     /// Standing times of the watched queues.
-    pub queues: Vec<Standing>,
+    pub queues: Vec<StandingQueue>,
     /// Datagrams that motes handed to their MACs, counted per hop.
     pub handed_over: u64,
     /// Datagrams that the MACs gave up.
@@ -66,7 +66,7 @@ pub struct Flow {
     pub observed: Option<Observed>,
     /// Handshakes between its two nodes, if DTLS protects it. Flows between the same nodes share
     /// them, in the first of these flows.
-    pub handshaken: Handshaken,
+    pub handshakes: HandshakeCounts,
 }
 
 /// Changes of a topic and the states that an observer received, in order of time.
@@ -75,7 +75,7 @@ pub struct Observed {
     /// Times of the changes.
     pub changes: Vec<Instant>,
     /// States received, each newer than the one before.
-    pub heard: Vec<Heard>,
+    pub received: Vec<ReceivedState>,
 }
 
 /// The outcome of a bulk transfer.
@@ -109,7 +109,7 @@ impl Flow {
             arrivals: Vec::new(),
             transfer: None,
             observed: None,
-            handshaken: Handshaken::default(),
+            handshakes: HandshakeCounts::default(),
         }
     }
 }

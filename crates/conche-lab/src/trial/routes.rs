@@ -62,13 +62,13 @@ impl Routes {
         pairs: Vec<(NodeId, NodeId)>,
         (hops, number): (u8, u32),
     ) -> Result<((NodeId, NodeId), Route), String> {
-        let mut looking = scenario.clone();
-        for radio in &mut looking.radios {
+        let mut discovery = scenario.clone();
+        for radio in &mut discovery.radios {
             if let Routing::Frozen { aodv, mac } = &radio.routing {
                 (radio.mac, radio.routing) = (**mac, Routing::Aodv(aodv.clone()));
             }
         }
-        let Scenario { nodes, radios, seed, .. } = looking.clone();
+        let Scenario { nodes, radios, seed, .. } = discovery.clone();
         let testbed = Testbed { nodes, radios, seed, pairs };
         // The lock makes cells that need the same routes wait for one discovery.
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,7 +80,7 @@ impl Routes {
         let mut left = number;
         for (number, pair) in pairs.iter().enumerate() {
             if number == found.len() {
-                found.push(look(&looking, transfer, *pair, number as u64)?);
+                found.push(discover_route(&discovery, transfer, *pair, number as u64)?);
             }
             match &found[number] {
                 Some(route) if route.hops() == usize::from(hops) && left == 0 => return Ok((*pair, route.clone())),
@@ -93,7 +93,7 @@ impl Routes {
 }
 
 /// Runs AODV until it finds a route between the motes of a pair, or gives up.
-fn look(
+fn discover_route(
     scenario: &Scenario,
     transfer: &Transfer,
     (from, to): (NodeId, NodeId),
@@ -113,8 +113,8 @@ fn look(
     }
     let limit = scenario.duration.or(scenario.time_limit).map_or(Duration::MAX, |span| span.0);
     simulation.run_until(Instant::ZERO + limit);
-    let way = |from, to| way(simulation, from, to);
-    Ok(way(from, to).zip(way(to, from)).map(|(there, back)| Route { there, back }))
+    let route = |from, to| follow_route(simulation, from, to);
+    Ok(route(from, to).zip(route(to, from)).map(|(there, back)| Route { there, back }))
 }
 
 pub(super) fn router(node: NodeId, aodv: &AodvConfig) -> Router {
@@ -122,7 +122,7 @@ pub(super) fn router(node: NodeId, aodv: &AodvConfig) -> Router {
 }
 
 /// Follows the routes from one mote to another.
-fn way(simulation: &Simulation<Mote<AnyController>>, from: NodeId, to: NodeId) -> Option<Vec<NodeId>> {
+fn follow_route(simulation: &Simulation<Mote<AnyController>>, from: NodeId, to: NodeId) -> Option<Vec<NodeId>> {
     let mut way = vec![from];
     while let Some(at) = way.last().filter(|at| **at != to) {
         let Router::Aodv(aodv) = simulation.host(*at)?.router() else { return None };

@@ -20,17 +20,17 @@ use super::bulk::PlannedTcp;
 use super::changes::{self, Step};
 use super::network::Network;
 use super::notifications::Notifications;
-use super::observing::Both;
-use super::packets::{OfNode, PacketCounts};
+use super::observation_plan::ObserverRoles;
 use super::plan::{Plan, Role};
 use super::queues::Queues;
 use super::record::{Control, Flow, NodeRecord, Record};
 use super::routes::Routes;
 use super::transfers::{self, Mesh, Planned, seed_apart};
+use super::transmission_counts::{NodeCounts, TransmissionCounts};
 use crate::campaign::{Ran, Replication};
 use crate::scenario::{Cell, Paths, Security};
 use crate::workload::{
-    Application, Log, Occupant, Requester, Responder, Secured, Tally, Timeout, Timeouts, Unaware, config, host,
+    AnyHost, Application, Log, OpenSender, Requester, Responder, Secured, Tally, Timeout, Timeouts, config, host,
 };
 
 /// Optional data that a run records.
@@ -104,7 +104,7 @@ fn unfinished(flow: &Flow, place: usize, limit: Duration) -> String {
 
 struct Trial<'a> {
     cell: &'a Cell,
-    simulation: Simulation<Occupant, (PacketCounts, (Queues, Notifications))>,
+    simulation: Simulation<AnyHost, (TransmissionCounts, (Queues, Notifications))>,
     streams: Streams,
     controllers: Vec<AnyController>,
     flows: Vec<Flow>,
@@ -117,19 +117,19 @@ struct Trial<'a> {
     /// Pending changes, the next one last.
     steps: Vec<(Instant, Step)>,
     /// Hosts that a reboot replaced.
-    retired: Vec<(NodeId, Occupant)>,
+    retired: Vec<(NodeId, AnyHost)>,
     /// Handshakes of hosts with DTLS sessions, over all their lives.
     handshakes: Vec<(NodeId, Log)>,
     wanted: Wanted,
     /// Number of unfinished flows, if the last one ends the run.
-    undone: Option<Rc<Shared<u64>>>,
+    unfinished_flows: Option<Rc<Shared<u64>>>,
 }
 
 impl<'a> Trial<'a> {
     fn new(cell: &'a Cell, wanted: Wanted, network: &mut Network, plan: Plan<'_>, seed: u64) -> Result<Self, String> {
         let scenario = &cell.scenario;
         let steps = changes::steps(scenario, network)?;
-        let counts = PacketCounts(vec![OfNode::default(); network.topology.nodes().count()]);
+        let counts = TransmissionCounts(vec![NodeCounts::default(); network.topology.nodes().count()]);
         let servers = plan.roles.iter().filter(|(_, role)| !role.topics.is_empty()).map(|(node, _)| *node);
         let notifications = Notifications::of(servers.collect());
         let mut queues = Queues::default();
@@ -178,7 +178,7 @@ impl<'a> Trial<'a> {
             retired: Vec::new(),
             handshakes: Vec::new(),
             wanted,
-            undone: ends_the_run.then(Rc::default),
+            unfinished_flows: ends_the_run.then(Rc::default),
         };
         let motes = trial.meshes.iter().flat_map(|mesh| &mesh.nodes);
         let ends = trial.bulk.iter().flat_map(|planned| [&planned.from, &planned.to]);
@@ -238,7 +238,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Builds a new host for a node that has had `lives` hosts before.
-    fn host(&mut self, node: NodeId, lives: usize) -> Result<Occupant, String> {
+    fn host(&mut self, node: NodeId, lives: usize) -> Result<AnyHost, String> {
         if let Some(mesh) = self.mesh_of(node) {
             if self.roles.contains_key(&node) {
                 return Err("traffic: motes that route by themselves send transfers only, and have no CoAP".to_owned());
@@ -246,7 +246,7 @@ impl<'a> Trial<'a> {
             let Some(transfer) = &self.transfer else {
                 return Err("radios: stations that route by themselves send transfers; there is none".to_owned());
             };
-            return Ok(Occupant::Mote(Box::new(transfers::mote(
+            return Ok(AnyHost::Mote(Box::new(transfers::mote(
                 mesh,
                 node,
                 transfer,
@@ -261,20 +261,20 @@ impl<'a> Trial<'a> {
                         .to_owned(),
                 );
             }
-            return Ok(Occupant::Bulk(Box::new(bulk.host(node, self.controller(bulk.control)))));
+            return Ok(AnyHost::Bulk(Box::new(bulk.host(node, self.controller(bulk.control)))));
         }
         let role = self.roles[&node].clone();
         let sends = !role.flows.is_empty() || !role.topics.is_empty();
         let is_client = !role.flows.is_empty();
         let (publisher, subscriber) = (role.publisher(), role.subscriber(&self.flows));
         let flows: Vec<_> = role.flows.into_iter().map(|(_, flow)| flow).collect();
-        if role.is_unaware {
-            return Ok(Occupant::Unaware(Unaware::new(flows)));
+        if role.is_open_sender {
+            return Ok(AnyHost::OpenSender(OpenSender::new(flows)));
         }
-        if let Some(undone) = self.undone.as_ref().filter(|_| lives == 0) {
-            undone.set(undone.get() + flows.len() as u64);
+        if let Some(unfinished_flows) = self.unfinished_flows.as_ref().filter(|_| lives == 0) {
+            unfinished_flows.set(unfinished_flows.get() + flows.len() as u64);
         }
-        let requester = is_client.then(|| Requester::new(flows, self.undone.clone()));
+        let requester = is_client.then(|| Requester::new(flows, self.unfinished_flows.clone()));
         let controller = self.controller(role.control);
         let timeouts = (self.wanted.timeouts && sends).then(Timeouts::default);
         let controller = match &timeouts {
@@ -283,7 +283,7 @@ impl<'a> Trial<'a> {
         };
         let silent = || Responder::new(Code::CONTENT, Body::EMPTY);
         let responder = role.responder.or_else(|| (!role.unanswered.is_empty()).then(silent));
-        let responder = responder.map(|responder| responder.leaving(role.unanswered));
+        let responder = responder.map(|responder| responder.without_answer_to(role.unanswered));
         let is_server = responder.is_some();
         let application = Application { requester, responder, publisher, subscriber, timeouts };
         let scenario = &self.cell.scenario;
@@ -312,7 +312,7 @@ impl<'a> Trial<'a> {
             self.handshakes.push((node, secured.log()));
             host = host.over(Box::new(secured));
         }
-        Ok(Occupant::Coap(Box::new(host)))
+        Ok(AnyHost::Coap(Box::new(host)))
     }
 
     fn controller(&self, control: Control) -> AnyController {
@@ -335,7 +335,7 @@ impl<'a> Trial<'a> {
         } else {
             HashMap::new()
         };
-        let (mut motes, mut bulks, mut observing) = (BTreeMap::new(), BTreeMap::new(), Both::default());
+        let (mut motes, mut bulks, mut observing) = (BTreeMap::new(), BTreeMap::new(), ObserverRoles::default());
         let mut timeouts: Vec<Vec<Timeout>> = vec![Vec::new(); counts.0.len()];
         for (node, host) in retired.into_iter().chain(hosts) {
             let own = roles.get(&node).into_iter().flat_map(|role| &role.flows);
@@ -346,16 +346,16 @@ impl<'a> Trial<'a> {
                 }
             };
             let application = match host {
-                Occupant::Coap(host) => host.into_application(),
-                Occupant::Unaware(sender) => {
+                AnyHost::Coap(host) => host.into_application(),
+                AnyHost::OpenSender(sender) => {
                     add(sender.tallies());
                     continue;
                 }
-                Occupant::Mote(mote) => {
+                AnyHost::Mote(mote) => {
                     motes.insert(node, *mote);
                     continue;
                 }
-                Occupant::Bulk(end) => {
+                AnyHost::Bulk(end) => {
                     bulks.insert(node, *end);
                     continue;
                 }
@@ -378,9 +378,9 @@ impl<'a> Trial<'a> {
             }
         }
         for (node, log) in &handshakes {
-            for (peer, handshaken) in &*log.borrow() {
+            for (peer, handshakes) in &*log.borrow() {
                 if let Some(place) = pairs.get(&(*node, *peer)).or_else(|| pairs.get(&(*peer, *node))) {
-                    flows[*place].handshaken.add(handshaken);
+                    flows[*place].handshakes.add(handshakes);
                 }
             }
         }
@@ -391,10 +391,10 @@ impl<'a> Trial<'a> {
             let mut traffic: Vec<usize> = asked.chain(role.topics.iter().map(|(traffic, _)| *traffic)).collect();
             traffic.dedup();
             let timeouts = std::mem::take(&mut timeouts[node.index()]);
-            let OfNode { copies, dropped } = counts.0[node.index()];
+            let NodeCounts { copies, dropped } = counts.0[node.index()];
             NodeRecord { node: *node, control: role.control, traffic, timeouts, copies, dropped }
         };
-        let sends = |role: &Role| !role.is_unaware && (!role.flows.is_empty() || !role.topics.is_empty());
+        let sends = |role: &Role| !role.is_open_sender && (!role.flows.is_empty() || !role.topics.is_empty());
         let nodes = roles.iter().filter(|(_, role)| sends(role)).map(sender).collect();
         let mut record = Record { flows, nodes, elapsed, radios, queues: queues.into_seen(end), ..Record::default() };
         transfer.iter().for_each(|transfer| transfers::measure(&mut record, &motes, transfer));

@@ -69,7 +69,7 @@ pub struct Application {
 
 /// Maximum wait of a queued or paced request. Assumption: no paper states one; only BDP-CoAP asks
 /// for longer pauses, and such a backlog is dropped.
-const PATIENCE: Duration = Duration::from_secs(60);
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns the endpoint configuration of the papers: without the safety envelope, except for the
 /// longest timeout.
@@ -91,8 +91,8 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
         observer_checks: None,
         source_validation: SourceValidation::Off,
         response_timeout: None,
-        queue_lifetime: PATIENCE,
-        longest_pause: Some(PATIENCE),
+        queue_lifetime: QUEUE_TIMEOUT,
+        longest_pause: Some(QUEUE_TIMEOUT),
         ..EndpointConfig::default()
     }
 }

@@ -14,31 +14,31 @@
 //! | `responder` | answers requests, and records arrivals |
 //! | `publisher`, `subscriber` | serves topics that change, and observes them (RFC 7641) |
 //! | `secured` | DTLS sessions between an endpoint and the network |
-//! | `unaware` | a sender without an endpoint or congestion control |
-//! | `recorded` | a controller wrapper that exposes the timeouts it returns |
+//! | `open_sender` | a sender without an endpoint or congestion control |
+//! | `timeout_probe` | a controller wrapper that exposes the timeouts it returns |
 //! | `timeouts` | the timeout of each transmission of a host |
 //! | `application` | the application on a simulated node |
-//! | `occupant` | the host on a node: an endpoint, a sender without one, or a mote |
+//! | `host` | the host on a node: an endpoint, a sender without one, or a mote |
 
 mod application;
 mod flow;
-mod occupant;
+mod host;
+mod open_sender;
 mod publisher;
-mod recorded;
 mod requester;
 mod responder;
 mod secured;
 mod subscriber;
+mod timeout_probe;
 mod timeouts;
-mod unaware;
 
 pub use application::{Application, Timer, config, host};
 pub use flow::{Flow, Limit, Pace, Segment, body_of};
-pub use occupant::Occupant;
+pub use host::AnyHost;
+pub use open_sender::OpenSender;
 pub use publisher::{Publisher, Topic};
 pub use requester::{Exchange, Requester, Tally};
 pub use responder::{Arrival, Responder};
-pub use secured::{Handshaken, Log, Secured};
-pub use subscriber::{Heard, Subscriber};
+pub use secured::{HandshakeCounts, Log, Secured};
+pub use subscriber::{ReceivedState, Subscriber};
 pub use timeouts::{Timeout, Timeouts};
-pub use unaware::Unaware;

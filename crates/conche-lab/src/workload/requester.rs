@@ -59,7 +59,7 @@ pub struct Requester {
     /// Flow of each open exchange, by exchange number.
     open: BTreeMap<u64, u32>,
     /// Number of unfinished flows of the run; the last one ends it.
-    undone: Option<Rc<Cell<u64>>>,
+    unfinished_flows: Option<Rc<Cell<u64>>>,
 }
 
 /// Delay before a flow without open exchanges retries a refused request (assumption).
@@ -112,12 +112,12 @@ impl Tally {
 }
 
 impl Requester {
-    /// Sends these flows. The run ends when the counter `undone`, which requesters may share,
-    /// reaches 0.
+    /// Sends these flows. The run ends when the counter `unfinished_flows`, which requesters may
+    /// share, reaches 0.
     #[must_use]
-    pub fn new(flows: Vec<Flow>, undone: Option<Rc<Cell<u64>>>) -> Self {
+    pub fn new(flows: Vec<Flow>, unfinished_flows: Option<Rc<Cell<u64>>>) -> Self {
         let tallies = vec![Tally::default(); flows.len()];
-        Self { flows, tallies, exchanges: Vec::new(), open: BTreeMap::new(), undone }
+        Self { flows, tallies, exchanges: Vec::new(), open: BTreeMap::new(), unfinished_flows }
     }
 
     /// Completed exchanges, in the order of their ends.
@@ -270,9 +270,9 @@ impl Requester {
     }
 
     fn done(&self, ctx: &mut Context<'_>) {
-        if let Some(undone) = &self.undone {
-            undone.set(undone.get().saturating_sub(1));
-            if undone.get() == 0 {
+        if let Some(unfinished_flows) = &self.unfinished_flows {
+            unfinished_flows.set(unfinished_flows.get().saturating_sub(1));
+            if unfinished_flows.get() == 0 {
                 ctx.stop();
             }
         }

@@ -36,7 +36,7 @@ impl Responder {
 
     /// Stops answering these clients.
     #[must_use]
-    pub fn leaving(self, unanswered: BTreeSet<NodeId>) -> Self {
+    pub fn without_answer_to(self, unanswered: BTreeSet<NodeId>) -> Self {
         Self { unanswered, ..self }
     }
 

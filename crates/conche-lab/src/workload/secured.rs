@@ -23,11 +23,11 @@ const KEY: [u8; 16] = *b"0123456789abcdef";
 const APPLICATION_DATA: u8 = 23;
 
 /// Handshakes of a host, by peer.
-pub type Log = Rc<RefCell<BTreeMap<NodeId, Handshaken>>>;
+pub type Log = Rc<RefCell<BTreeMap<NodeId, HandshakeCounts>>>;
 
 /// The handshakes between two nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Handshaken {
+pub struct HandshakeCounts {
     /// Durations of completed handshakes, from the first datagram until the client could send.
     pub done: Vec<Duration>,
     /// Handshakes that missed their deadline.
@@ -38,7 +38,7 @@ pub struct Handshaken {
     pub bytes: u64,
 }
 
-impl Handshaken {
+impl HandshakeCounts {
     /// Adds the counts of the other end, or of another life of the same node.
     pub fn add(&mut self, other: &Self) {
         self.done.extend(&other.done);
@@ -66,7 +66,7 @@ pub struct Secured {
 struct Open {
     session: SessionId,
     /// Whether the peer may have lost it.
-    doubted: bool,
+    maybe_stale: bool,
 }
 
 impl Secured {
@@ -109,17 +109,17 @@ impl Secured {
         Rc::clone(&self.log)
     }
 
-    fn count(&self, peer: NodeId, count: impl FnOnce(&mut Handshaken)) {
+    fn count(&self, peer: NodeId, count: impl FnOnce(&mut HandshakeCounts)) {
         count(self.log.borrow_mut().entry(peer).or_default());
     }
 
     fn opened(&mut self, now: Instant, peer: NodeId, session: SessionId, role: Role) {
         // Exchanges of the previous session do not continue on another one (RFC 7252 §9.1).
-        if self.open.insert(peer, Open { session, doubted: false }).is_some() {
+        if self.open.insert(peer, Open { session, maybe_stale: false }).is_some() {
             self.steps.push_back(Step::Lost(peer));
         }
         if let (Role::Client, Some((_, began))) = (role, self.asked.remove(&peer)) {
-            self.count(peer, |handshaken| handshaken.done.push(now - began));
+            self.count(peer, |handshakes| handshakes.done.push(now - began));
             self.steps.push_back(Step::Opened(peer));
         }
     }
@@ -130,7 +130,7 @@ impl Secured {
             self.steps.push_back(Step::Lost(peer));
         } else if self.asked.get(&peer).is_some_and(|(asked, _)| *asked == session) {
             self.asked.remove(&peer);
-            self.count(peer, |handshaken| handshaken.failed += 1);
+            self.count(peer, |handshakes| handshakes.failed += 1);
             self.steps.push_back(Step::Refused(peer));
         }
     }
@@ -151,7 +151,7 @@ impl Underlay for Secured {
     }
 
     fn is_open(&self, to: NodeId) -> bool {
-        self.open.get(&to).is_some_and(|open| !open.doubted)
+        self.open.get(&to).is_some_and(|open| !open.maybe_stale)
     }
 
     fn send_flight(&mut self, now: Instant, to: NodeId) {
@@ -176,7 +176,7 @@ impl Underlay for Secured {
 
     fn mark_doubtful(&mut self, peer: NodeId) {
         if let Some(open) = self.open.get_mut(&peer) {
-            open.doubted = true;
+            open.maybe_stale = true;
         }
     }
 
@@ -188,9 +188,9 @@ impl Underlay for Secured {
             match self.sessions.poll(now, buffer) {
                 Output::Transmit { to, len } => {
                     if buffer[..len].first() != Some(&APPLICATION_DATA) {
-                        self.count(to, |handshaken| {
-                            handshaken.datagrams += 1;
-                            handshaken.bytes += len as u64;
+                        self.count(to, |handshakes| {
+                            handshakes.datagrams += 1;
+                            handshakes.bytes += len as u64;
                         });
                     }
                     return Step::Transmit { to, len };

@@ -11,7 +11,7 @@ use super::publisher::changed_at;
 
 /// A state that an observer received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct ReceivedState {
     /// Time of arrival.
     pub at: Instant,
     /// Time of the change at the server.
@@ -27,7 +27,7 @@ pub struct Subscriber {
     /// Open registrations and subscriptions, by the index of their server.
     registering: Vec<(ExchangeId, u32)>,
     observing: Vec<(SubscriptionId, u32)>,
-    heard: Vec<Vec<Heard>>,
+    received: Vec<Vec<ReceivedState>>,
 }
 
 /// Delay before a failed or cancelled registration is retried (assumption).
@@ -37,14 +37,14 @@ impl Subscriber {
     /// Observes these servers, and registers with each at a random time up to `within`.
     #[must_use]
     pub fn new(servers: Vec<NodeId>, within: Duration) -> Self {
-        let heard = vec![Vec::new(); servers.len()];
-        Self { servers, within, registering: Vec::new(), observing: Vec::new(), heard }
+        let received = vec![Vec::new(); servers.len()];
+        Self { servers, within, registering: Vec::new(), observing: Vec::new(), received }
     }
 
     /// States received from each server, each newer than the one before.
     #[must_use]
-    pub fn heard(&self) -> &[Vec<Heard>] {
-        &self.heard
+    pub fn received(&self) -> &[Vec<ReceivedState>] {
+        &self.received
     }
 
     pub(super) fn start(&self, ctx: &mut Context<'_>) {
@@ -71,7 +71,7 @@ impl Subscriber {
         match event {
             Event::Response { exchange, message, .. } => {
                 if let Some(number) = take(&mut self.registering, exchange) {
-                    self.hear(ctx.now(), number, message);
+                    self.handle_state(ctx.now(), number, message);
                 }
             }
             Event::Failed { exchange, .. } => {
@@ -80,7 +80,7 @@ impl Subscriber {
             Event::Notification { subscription, message, .. } => {
                 let observing = self.observing.iter().find(|(known, _)| known == subscription);
                 if let Some((_, number)) = observing.copied() {
-                    self.hear(ctx.now(), number, message);
+                    self.handle_state(ctx.now(), number, message);
                 }
             }
             // The server may have lost the registration.
@@ -104,11 +104,11 @@ impl Subscriber {
         }
     }
 
-    fn hear(&mut self, at: Instant, number: u32, message: &OwnedMessage) {
-        let heard = &mut self.heard[number as usize];
-        let news =
-            changed_at(message.payload()).filter(|changed| heard.last().is_none_or(|last| last.changed < *changed));
-        heard.extend(news.map(|changed| Heard { at, changed }));
+    fn handle_state(&mut self, at: Instant, number: u32, message: &OwnedMessage) {
+        let received = &mut self.received[number as usize];
+        let newer =
+            changed_at(message.payload()).filter(|changed| received.last().is_none_or(|last| last.changed < *changed));
+        received.extend(newer.map(|changed| ReceivedState { at, changed }));
     }
 }
 

@@ -6,7 +6,7 @@ use conche_netsim::{Instant, NodeId};
 use conche_proto::Transmit;
 use conche_proto::cc::AnyController;
 
-use super::recorded::LastTimeout;
+use super::timeout_probe::LastTimeout;
 
 /// The timeout of one transmission of a Confirmable message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -91,7 +91,7 @@ fn what_is_kept_is_not_run_again_and_what_failed_is() {
         let options = RunOptions { store: Some(&store), ..RunOptions::default() };
         let cells = [cell];
         let (outcomes, completion) = run(&cells, &origin(), options, &|_| {}).expect("threads");
-        (outcomes.concat(), completion.taken, cells[0].ran.load(Ordering::Relaxed))
+        (outcomes.concat(), completion.reused, cells[0].ran.load(Ordering::Relaxed))
     };
     let (outcomes, taken, ran) = campaign(Seeds { panics_in: Some(1), ..Seeds::good() });
     assert_eq!((outcomes.iter().flatten().count(), taken, ran), (3, 0, 4));

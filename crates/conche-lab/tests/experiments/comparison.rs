@@ -1,6 +1,6 @@
 //! The definitions of comparisons, on samples with results computed by hand.
 
-use conche_lab::comparison::{Cell, Entry, board, rows};
+use conche_lab::comparison::{Cell, Entry, ranking, rows};
 use conche_lab::scenario::{Better, Unit};
 use conche_results::comparison::{Compared, InCell, Row, Standing, Tally};
 
@@ -9,7 +9,7 @@ fn cell_of(paper: &str, name: &str, unit: Unit, better: Better, of: &[(&str, Opt
     let entry = |(controller, runs): &(&str, Option<&[f64]>)| {
         let runs = runs.unwrap_or_default();
         let value = (!runs.is_empty()).then(|| runs.iter().sum::<f64>() / runs.len() as f64);
-        Entry { controller: (*controller).to_owned(), value, of_runs: runs.to_vec() }
+        Entry { controller: (*controller).to_owned(), value, per_replication: runs.to_vec() }
     };
     let (paper, name, metric) = (paper.to_owned(), name.to_owned(), "m".to_owned());
     Cell { paper, name, metric, unit, better, entries: of.iter().map(entry).collect() }
@@ -95,7 +95,7 @@ fn a_single_replication_tells_means_and_neither_intervals_nor_regret() {
     assert_eq!((b.regret, b.ci95, b.behind), (None, None, 0));
     assert_is(b.mean, 3.0);
     assert_eq!(standings(&rows)[0].controller, "a");
-    assert!(board(&rows).notes[1].contains("1 replication "));
+    assert!(ranking(&rows).notes[1].contains("1 replication "));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_controller_without_a_value_is_last_and_takes_no_cell_from_the_others() {
     let gap = &of(&rows, "gap").all;
     assert_eq!((gap.missing, gap.cells, gap.mean, gap.regret), (1, 2, None, Some(3.0)));
     assert_is(of(&rows, "a").all.mean, 3.0);
-    let table = board(&rows);
+    let table = ranking(&rows);
     assert_eq!(table.rows[2][1..3], ["≥3.00".to_owned(), "–".to_owned()]);
     assert!(table.notes.iter().any(|note| note == "gap: no value in 1 of 2 cells, p/two m"), "{:?}", table.notes);
 }
@@ -139,7 +139,7 @@ fn ratios_to_a_baseline_are_below_1_where_a_controller_is_ahead() {
     assert_eq!((a.cells, a.behind, a.ahead, a.regret), (2, 1, 1, Some(2.0)), "what the baseline lacks is not compared");
     assert_eq!([in_cell(&rows, "one", "a").ratio, in_cell(&rows, "two", "a").ratio], [Some(0.5), Some(2.0)]);
     assert_eq!(of(&rows, "base").all.mean, Some(1.0));
-    assert!(board(&rows).header.contains(&"ahead".to_owned()));
+    assert!(ranking(&rows).header.contains(&"ahead".to_owned()));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use conche_lab::campaign::RunOptions;
 use conche_lab::experiment::Experiment;
 use conche_lab::papers::*;
-use conche_lab::results::{Figure, Unit, write_json};
+use conche_lab::results::{MeasuredValue, Unit, write_json};
 use conche_lab::scenario::Effort;
 
 #[test]
@@ -20,7 +20,7 @@ fn every_paper_has_its_scenario() {
 
 #[test]
 fn a_figure_is_within_its_bar_or_beyond_it() {
-    let figure = Figure {
+    let figure = MeasuredValue {
         paper: "anrw18".to_owned(),
         item: "table1".to_owned(),
         row: "default/continuous/50/14100".to_owned(),
@@ -33,8 +33,8 @@ fn a_figure_is_within_its_bar_or_beyond_it() {
     };
     let paper = ANRW18.experiment();
     assert_eq!(paper.within(&figure), Some(true));
-    assert_eq!(paper.within(&Figure { measured: 62.80, ..figure.clone() }), Some(false));
-    assert_eq!(paper.within(&Figure { published: None, ..figure }), None);
+    assert_eq!(paper.within(&MeasuredValue { measured: 62.80, ..figure.clone() }), Some(false));
+    assert_eq!(paper.within(&MeasuredValue { published: None, ..figure }), None);
 }
 
 /// A paper with other values at some paths, few replications, and these schemes.
@@ -48,14 +48,14 @@ fn reduced(paper: &Paper, values: &[(&str, toml::Value)], schemes: &[&str], runs
     experiment
 }
 
-fn measured(experiment: &Experiment, jobs: usize) -> Vec<Figure> {
+fn measured(experiment: &Experiment, jobs: usize) -> Vec<MeasuredValue> {
     experiment
         .measure(RunOptions { jobs: NonZeroUsize::new(jobs), ..RunOptions::default() }, &|_| {})
         .expect("it runs")
-        .figures
+        .values
 }
 
-fn value(figures: &[Figure], row: &str, column: &str) -> f64 {
+fn value(figures: &[MeasuredValue], row: &str, column: &str) -> f64 {
     let found = figures.iter().find(|figure| figure.row == row && figure.column == column);
     found.unwrap_or_else(|| panic!("no {row} {column}")).measured
 }
@@ -149,7 +149,7 @@ fn the_published_table_2_tells_how_far_b_rto_is_dithered() {
 #[test]
 fn the_published_intervals_are_the_bar_of_throughput() {
     let experiment = COMMAG16.experiment();
-    let figure = Figure {
+    let figure = MeasuredValue {
         paper: "commag16".to_owned(),
         item: "fig1".to_owned(),
         row: "cocoa/gprs/10".to_owned(),
@@ -162,7 +162,7 @@ fn the_published_intervals_are_the_bar_of_throughput() {
     };
     assert_eq!(experiment.tolerance(&figure), Some(3.5));
     assert_eq!(experiment.within(&figure), Some(true));
-    assert_eq!(experiment.within(&Figure { measured: 21.0, ..figure }), Some(false));
+    assert_eq!(experiment.within(&MeasuredValue { measured: 21.0, ..figure }), Some(false));
 }
 
 /// One short run under few schemes; most motes are too far away for many exchanges.
@@ -204,7 +204,8 @@ fn every_table_of_motes_has_every_scheme_and_any_controller_runs() {
     let figures = measured(&motes(&["coap", "cocoa-4", "linux"]), 2);
     for item in ["table2", "table3", "table4", "table5", "table6", "table7", "fig1", "fig2"] {
         for scheme in ["coap", "cocoa-4", "linux"] {
-            let of_scheme = |figure: &&Figure| figure.item == item && figure.row.starts_with(&format!("{scheme}/"));
+            let of_scheme =
+                |figure: &&MeasuredValue| figure.item == item && figure.row.starts_with(&format!("{scheme}/"));
             assert!(figures.iter().any(|figure| of_scheme(&figure)), "{item} without {scheme}");
         }
     }
@@ -251,8 +252,8 @@ fn values_without_sense_are_refused_with_what_would_be_right() {
     }
 }
 
-fn figure_of(unit: Unit, published: Option<f64>, measured: f64) -> Figure {
-    Figure {
+fn figure_of(unit: Unit, published: Option<f64>, measured: f64) -> MeasuredValue {
+    MeasuredValue {
         paper: "anrw18".to_owned(),
         item: "table2".to_owned(),
         row: "default/continuous".to_owned(),
@@ -265,7 +266,7 @@ fn figure_of(unit: Unit, published: Option<f64>, measured: f64) -> Figure {
     }
 }
 
-fn summary(figures: &[Figure]) -> Summary {
+fn summary(figures: &[MeasuredValue]) -> Summary {
     let text = format!("{}\n[[reasons]]\ntext = \"so it is\"\n", ANRW18.scenario);
     let paper = Experiment::read(&text, &paper_file).expect("a scenario");
     Summary::new(&paper, figures)
@@ -275,7 +276,7 @@ fn summary(figures: &[Figure]) -> Summary {
 fn what_was_fitted_is_apart_from_what_is_predicted() {
     let text = format!("{}\n[[fitted]]\nrows = [\"default/*\"]\n", ANRW18.scenario);
     let paper = Experiment::read(&text, &paper_file).expect("a scenario");
-    let of = |row: &str, published, measured| Figure {
+    let of = |row: &str, published, measured| MeasuredValue {
         row: row.to_owned(),
         ..figure_of(Unit::Exchanges, Some(published), measured)
     };

@@ -48,7 +48,7 @@ pub(super) fn panel(chart: &Chart, panel: &Panel, html: &mut Html) {
         let series = &chart.series[mark.series];
         let slot = frame.slot(chart, mark);
         html.write(format_args!("<g class=\"m s{}\"><title>", series.colour % COLOURS));
-        html.text(&mark.told).raw("</title>");
+        html.text(&mark.tooltip).raw("</title>");
         match (chart.kind, mark.quartiles) {
             (Kind::Box, Some(values)) => marks::quartiles(mark, values, slot, &frame.y, series.colour, html),
             (Kind::Bars, _) => marks::bar(mark, slot, &frame.y, series.colour, html),

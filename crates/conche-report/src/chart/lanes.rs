@@ -63,9 +63,9 @@ fn lane(lane: &Lane<'_>, y: f64, scale: &Scale, html: &mut Html) {
         let what = if place == 0 { "the request".to_owned() } else { format!("retransmission {place}") };
         // The response, or giving up, ends the running timeout.
         let until = (at + rto).min(*lasted_s);
-        let told = format!("{}: {what} after {}, timeout {}", lane.name, seconds(*at), seconds(*rto));
+        let tooltip = format!("{}: {what} after {}, timeout {}", lane.name, seconds(*at), seconds(*rto));
         let (from, to) = (scale.at(*at), scale.at(until));
-        html.write(format_args!("<g class=\"m s{colour}\"><title>")).text(&told).raw("</title>");
+        html.write(format_args!("<g class=\"m s{colour}\"><title>")).text(&tooltip).raw("</title>");
         html.write(format_args!(
             "<rect class=rto x=\"{}\" y=\"{}\" width=\"{}\" height=\"12\"/>",
             Px(from),

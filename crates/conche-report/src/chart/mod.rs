@@ -76,7 +76,7 @@ pub(crate) struct Mark {
     pub(crate) published_interval: Option<(f64, f64)>,
     /// Values of a box: whisker, quartile, median, quartile, whisker.
     pub(crate) quartiles: Option<[f64; 5]>,
-    pub(crate) told: String,
+    pub(crate) tooltip: String,
 }
 
 impl Chart {

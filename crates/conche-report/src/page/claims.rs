@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use conche_lab::experiment::{Compared, compared};
 use conche_lab::report::number;
-use conche_lab::results::{Figure, Unit, Verdict};
+use conche_lab::results::{MeasuredValue, Unit, Verdict};
 use conche_lab::scenario::{Claim, Compare};
 
 use crate::chart::Scale;
@@ -18,7 +18,7 @@ const HEIGHT: f64 = 22.0;
 /// Writes the claims of an experiment, one line each.
 pub(super) fn write(study: &Study, html: &mut Html) {
     let of_claims = || study.figures.iter().filter(|figure| figure.item == "claims");
-    let verdicts: Vec<&Figure> = of_claims().filter(|figure| figure.unit == Unit::Verdict).collect();
+    let verdicts: Vec<&MeasuredValue> = of_claims().filter(|figure| figure.unit == Unit::Verdict).collect();
     if verdicts.is_empty() {
         return;
     }
@@ -26,12 +26,12 @@ pub(super) fn write(study: &Study, html: &mut Html) {
     let compared = document.map(|document| compared(document.scenario(), &study.figures)).unwrap_or_default();
     let key = |of: &Compared<'_>| (of.row.clone(), of.claim.outcome.clone());
     let compared: HashMap<_, Compared<'_>> = compared.into_iter().map(|of| (key(&of), of)).collect();
-    let figures: HashMap<_, &Figure> =
+    let figures: HashMap<_, &MeasuredValue> =
         study.figures.iter().map(|figure| ((figure.row.as_str(), figure.column.as_str()), figure)).collect();
     let number = |of: Verdict| verdicts.iter().filter(|verdict| Verdict::of(verdict.measured) == of).count();
     let [holding, refuted, open] = [Verdict::Holds, Verdict::Refuted, Verdict::Inconclusive].map(number);
-    let told = format!("{holding} of {} hold, {refuted} do not, {open} are inconclusive", verdicts.len());
-    html.raw("<h3>Claims</h3>\n<p class=sub>").text(&told);
+    let summary = format!("{holding} of {} hold, {refuted} do not, {open} are inconclusive", verdicts.len());
+    html.raw("<h3>Claims</h3>\n<p class=sub>").text(&summary);
     html.raw(
         "</p>\n<div class=scroll><table class=claims><thead><tr><th class=l>claim<th class=l>compared<th>measured",
     );
@@ -45,9 +45,14 @@ pub(super) fn write(study: &Study, html: &mut Html) {
     html.raw("</tbody></table></div>\n");
 }
 
-type Told<'a> = (&'a Figure, Option<&'a Figure>, Option<&'a Compared<'a>>);
+type ClaimRow<'a> = (&'a MeasuredValue, Option<&'a MeasuredValue>, Option<&'a Compared<'a>>);
 
-fn line(study: &Study, figures: &HashMap<(&str, &str), &Figure>, (verdict, value, of): Told<'_>, html: &mut Html) {
+fn line(
+    study: &Study,
+    figures: &HashMap<(&str, &str), &MeasuredValue>,
+    (verdict, value, of): ClaimRow<'_>,
+    html: &mut Html,
+) {
     let is = Verdict::of(verdict.measured);
     let column = verdict.column.trim_end_matches("_holds");
     html.raw("<tr><td class=l>").text(&words(&verdict.row)).raw("<td class=l>").text(&words(column)).raw("<td>");
@@ -80,7 +85,7 @@ fn words(name: &str) -> String {
 }
 
 /// Computes the claim's comparison in each run that all of its values have.
-fn by_run(study: &Study, figures: &HashMap<(&str, &str), &Figure>, of: &Compared<'_>) -> Vec<f64> {
+fn by_run(study: &Study, figures: &HashMap<(&str, &str), &MeasuredValue>, of: &Compared<'_>) -> Vec<f64> {
     let runs =
         |row: &String| figures.get(&(row.as_str(), of.claim.column.as_str())).map(|figure| study.runs.of(figure));
     let sides: Vec<_> = of.of.iter().filter_map(runs).collect();
@@ -100,7 +105,7 @@ fn paired(one: &[(u32, f64)], other: &[(u32, f64)], of: impl Fn(f64, f64) -> f64
 
 /// Draws the runs as dots, the measured value as a line, and the range in which the claim holds as
 /// a background.
-fn strip(value: &Figure, claim: &Claim, runs: &[f64], html: &mut Html) {
+fn strip(value: &MeasuredValue, claim: &Claim, runs: &[f64], html: &mut Html) {
     let (low, high) = match claim.range {
         Some((low, high)) => (Some(low), Some(high)),
         None => (claim.above, claim.below),

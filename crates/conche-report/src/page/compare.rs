@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use conche_lab::results::{Figure, Unit};
+use conche_lab::results::{MeasuredValue, Unit};
 use conche_lab::scenario::{Value, parsed, templates};
 
 use super::Section;
@@ -22,7 +22,7 @@ pub(super) struct Cell<'a> {
     pub(super) scheme: &'a str,
     /// Row without the scheme.
     pub(super) cell: String,
-    pub(super) figure: &'a Figure,
+    pub(super) figure: &'a MeasuredValue,
 }
 
 /// Returns all values that can be compared between schemes. Claims and single classes are excluded.
@@ -43,7 +43,7 @@ pub(super) fn cells(study: &Study) -> Vec<Cell<'_>> {
         };
         figure.item != "claims" && figure.unit != Unit::Verdict && figure.measured.is_finite() && !is_class()
     });
-    let cell = |figure: &'_ Figure| -> Option<(usize, usize, String)> {
+    let cell = |figure: &'_ MeasuredValue| -> Option<(usize, usize, String)> {
         let of_row = labels(&rows, &[], &figure.row)?;
         let (_, scheme) = of_row.iter().find(|(name, _)| *name == "scheme")?;
         // The label is a slice of the row; the rest is the cell.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use conche_lab::comparison::board;
+use conche_lab::comparison::ranking;
 use conche_results::comparison::{Compared, InCell, Row, shown};
 
 use super::compare::{distinct, short};
@@ -26,9 +26,9 @@ pub(super) fn write(results: &[Results], html: &mut Html) {
         if compared.len() > 1 {
             html.raw("<h3>").text(&of.directory.display().to_string()).raw("</h3>");
         }
-        let board = board(&of.comparison);
-        html.raw("<p class=sub>").text(&board.title).raw("</p>\n<div class=scroll>");
-        tables::table(&board, html);
+        let table = ranking(&of.comparison);
+        html.raw("<p class=sub>").text(&table.title).raw("</p>\n<div class=scroll>");
+        tables::table(&table, html);
         html.raw("</div>\n");
         grid.heat(number, html);
     }

@@ -5,19 +5,19 @@ use conche_results::{CellId, Which};
 use crate::chart::{Lane, lanes};
 use crate::html::Html;
 use crate::plots::scheme_names;
-use crate::read::{Shown, Study, label};
+use crate::read::{CellTimeline, Study, label};
 
 /// Maximum cells, to limit the size of the page.
 const MOST_CELLS: usize = 24;
 
 /// Writes the timelines of an experiment, if any were kept.
 pub(super) fn write(study: &Study, html: &mut Html) {
-    let mut cells: Vec<(String, Vec<&Shown>)> = Vec::new();
-    for shown in &study.timelines {
-        let name = label(&shown.cell);
+    let mut cells: Vec<(String, Vec<&CellTimeline>)> = Vec::new();
+    for timeline in &study.timelines {
+        let name = label(&timeline.cell);
         match cells.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, of_cell)) => of_cell.push(shown),
-            None => cells.push((name, vec![shown])),
+            Some((_, of_cell)) => of_cell.push(timeline),
+            None => cells.push((name, vec![timeline])),
         }
     }
     if cells.is_empty() {
@@ -53,7 +53,7 @@ pub(super) fn write(study: &Study, html: &mut Html) {
             html.text(&if name.is_empty() { what } else { format!("{name}: {what}") });
             html.raw("</figcaption>");
             let known = |scheme: &str| schemes.iter().position(|known| *known == scheme).unwrap_or_default();
-            let of_which = of_cell.iter().map(|shown| &shown.of).filter(|of| of.which == *which);
+            let of_which = of_cell.iter().map(|timeline| &timeline.of).filter(|of| of.which == *which);
             let mut all: Vec<Lane<'_>> =
                 of_which.map(|of| Lane { name: &of.scheme, colour: known(&of.scheme), of }).collect();
             all.sort_by_key(|lane| lane.colour);
@@ -66,9 +66,9 @@ pub(super) fn write(study: &Study, html: &mut Html) {
 }
 
 /// Orders cells by part and labels; numeric labels by number.
-fn order((_, of_cell): &(String, Vec<&Shown>)) -> impl Ord + use<> {
+fn order((_, of_cell): &(String, Vec<&CellTimeline>)) -> impl Ord + use<> {
     let point = |point: &String| (point.parse().unwrap_or(u64::MAX), point.clone());
-    of_cell.first().map(|Shown { cell: CellId { part, axes, mix, .. }, .. }| {
+    of_cell.first().map(|CellTimeline { cell: CellId { part, axes, mix, .. }, .. }| {
         (part.clone(), axes.values().map(point).collect::<Vec<_>>(), mix.clone())
     })
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use conche_lab::papers::Summary;
-use conche_lab::results::Figure;
+use conche_lab::results::MeasuredValue;
 use conche_lab::scenario::{Kind, Plot};
 use conche_results::{Manifest, Score, State};
 
@@ -43,22 +43,22 @@ pub(super) fn write(results: &[Results], sections: &[Section<'_>], html: &mut Ht
 /// Writes time, command and program of the results.
 fn origin(manifest: &Manifest, directory: &str, is_named: bool, html: &mut Html) {
     html.raw("<dl class=origin>");
-    let mut told = |name: &str, value: &str| {
+    let mut entry = |name: &str, value: &str| {
         html.raw("<div><dt>").text(name).raw("</dt><dd>").text(value).raw("</dd></div>");
     };
     if is_named {
-        told("directory", directory);
+        entry("directory", directory);
     }
     if !manifest.command.is_empty() {
-        told("command", &manifest.command.join(" "));
+        entry("command", &manifest.command.join(" "));
     }
     let time = |time: &Option<String>| time.as_deref().map(|time| time.replace('T', " ").replace('Z', " UTC"));
-    told("began", &time(&manifest.started).unwrap_or_else(|| "unknown".to_owned()));
-    told("ended", &time(&manifest.finished).unwrap_or_else(|| "not yet, or interrupted".to_owned()));
+    entry("began", &time(&manifest.started).unwrap_or_else(|| "unknown".to_owned()));
+    entry("ended", &time(&manifest.finished).unwrap_or_else(|| "not yet, or interrupted".to_owned()));
     let version = Some(&manifest.program.version).filter(|version| !version.is_empty());
-    told("program", &version.map_or("unknown version".to_owned(), |version| format!("conche {version}")));
+    entry("program", &version.map_or("unknown version".to_owned(), |version| format!("conche {version}")));
     let commit = manifest.program.commit.as_deref().map_or("unknown", |commit| commit.get(..12).unwrap_or(commit));
-    told(
+    entry(
         "commit",
         &match manifest.program.dirty {
             Some(true) => format!("{commit}, and changes that no commit has"),
@@ -66,14 +66,14 @@ fn origin(manifest: &Manifest, directory: &str, is_named: bool, html: &mut Html)
         },
     );
     if let Some(threads) = manifest.threads {
-        told("threads", &threads.to_string());
+        entry("threads", &threads.to_string());
     }
     // The file may contain any numbers.
     let runs = manifest.scenarios.iter().try_fold(0_u64, |sum, of| Some(sum.saturating_add(of.runs?)));
     let seconds: Option<f64> = manifest.scenarios.iter().map(|of| of.cpu_s).sum();
     if let Some((runs, seconds)) = runs.zip(seconds) {
         let each = if runs == 0 { 0.0 } else { seconds / runs as f64 };
-        told("runs", &format!("{runs}, of {each:.2} s of a processor in the mean"));
+        entry("runs", &format!("{runs}, of {each:.2} s of a processor in the mean"));
     }
     html.raw("</dl>\n");
     let state = match manifest.state {
@@ -146,7 +146,7 @@ fn side_by_side(section: &Section<'_>, html: &mut Html) {
             metrics.push(column);
         }
     }
-    let by_place: HashMap<_, &Figure> = cells
+    let by_place: HashMap<_, &MeasuredValue> = cells
         .iter()
         .map(|Cell { scheme, cell, figure }| ((*scheme, cell.as_str(), figure.column.as_str()), *figure))
         .collect();
@@ -176,7 +176,7 @@ fn side_by_side(section: &Section<'_>, html: &mut Html) {
     html.raw("</tbody></table></div></div>\n");
 }
 
-type Places<'a> = HashMap<(&'a str, &'a str, &'a str), &'a Figure>;
+type Places<'a> = HashMap<(&'a str, &'a str, &'a str), &'a MeasuredValue>;
 
 fn mean_factor(cells: &[Cell<'_>], known: &Places<'_>, (first, scheme): (&str, &str), metric: &str) -> Option<f64> {
     let of_metric = cells.iter().filter(|cell| cell.scheme == scheme && cell.figure.column == metric);

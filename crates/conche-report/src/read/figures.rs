@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use conche_lab::results::{Figure, SCHEMA, Unit};
+use conche_lab::results::{MeasuredValue, SCHEMA, Unit};
 use conche_lab::stats::Interval;
 use serde::Deserialize;
 
@@ -26,7 +26,7 @@ struct Line {
 }
 
 /// Reads all lines; none if the file does not exist yet.
-pub(super) fn read(file: &Path) -> Result<Vec<Figure>, ReadError> {
+pub(super) fn read(file: &Path) -> Result<Vec<MeasuredValue>, ReadError> {
     let mut figures = Vec::new();
     if !file.exists() {
         return Ok(figures);
@@ -37,7 +37,7 @@ pub(super) fn read(file: &Path) -> Result<Vec<Figure>, ReadError> {
             return Err(ReadError::Schema { file: file.to_owned(), found: line.schema, known: SCHEMA });
         }
         let interval = |(low, high): (Option<f64>, Option<f64>)| Some(Interval { low: low?, high: high? });
-        figures.push(Figure {
+        figures.push(MeasuredValue {
             paper: line.paper,
             item: line.item,
             row: line.row,

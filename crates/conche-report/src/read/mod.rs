@@ -18,12 +18,12 @@ use std::path::{Component, Path, PathBuf};
 
 use conche_lab::experiment::Experiment;
 use conche_lab::papers;
-use conche_lab::results::Figure;
+use conche_lab::results::MeasuredValue;
 use conche_results::comparison::Row;
 use conche_results::{Line, Manifest, Scenario};
 
 pub use runs::Runs;
-pub(crate) use runs::{Shown, label};
+pub(crate) use runs::{CellTimeline, label};
 
 /// Errors of reading results.
 #[derive(Debug, thiserror::Error)]
@@ -94,11 +94,11 @@ pub struct Study {
     /// Scenario, which defines tables, claims and plots; `None` if the directory does not have it.
     pub experiment: Option<Experiment>,
     /// Measured values, in order.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<MeasuredValue>,
     /// Values of each run.
     pub runs: Runs,
     /// Timelines of exchanges, by cell and scheme.
-    pub(crate) timelines: Vec<Shown>,
+    pub(crate) timelines: Vec<CellTimeline>,
 }
 
 impl std::fmt::Debug for Study {

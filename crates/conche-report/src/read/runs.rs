@@ -5,7 +5,7 @@ use std::path::Path;
 
 use conche_lab::campaign::seed_of;
 use conche_lab::metrics::statistic::in_run;
-use conche_lab::results::Figure;
+use conche_lab::results::MeasuredValue;
 use conche_lab::scenario::Statistic;
 use conche_results::{CellId, Kept, Line, SCHEMA, Timeline, Which};
 
@@ -20,7 +20,7 @@ pub struct Runs(HashMap<String, HashMap<String, Vec<(u32, f64)>>>);
 
 /// The timeline of an exchange in a cell.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct CellTimeline {
     pub(crate) cell: CellId,
     pub(crate) replication: u32,
     pub(crate) of: Timeline,
@@ -29,7 +29,7 @@ pub(crate) struct Shown {
 impl Runs {
     /// Returns the replications of a value, with their numbers; empty if they are unknown.
     #[must_use]
-    pub fn of(&self, figure: &Figure) -> &[(u32, f64)] {
+    pub fn of(&self, figure: &MeasuredValue) -> &[(u32, f64)] {
         let known = self.0.get(&figure.row).and_then(|columns| columns.get(&figure.column));
         let all = known.map_or(&[] as &[_], Vec::as_slice);
         // An earlier invocation may have had more replications.
@@ -77,8 +77,9 @@ pub(super) fn read(file: &Path, studies: &mut [Study]) -> Result<(), ReadError> 
             }
         }
         for of in line.timelines.iter() {
-            let shown = Shown { cell: line.cell.clone().into_owned(), replication: line.replication, of: of.clone() };
-            show(&mut study.timelines, shown);
+            let timeline =
+                CellTimeline { cell: line.cell.clone().into_owned(), replication: line.replication, of: of.clone() };
+            show(&mut study.timelines, timeline);
         }
         Ok(())
     })
@@ -92,15 +93,15 @@ fn statistic(study: &Study, column: &str) -> Statistic {
 
 /// Keeps, per cell and scheme, the slowest exchange and the one with most transmissions of all
 /// replications, and the median one of the first replication, independent of the order of lines.
-fn show(known: &mut Vec<Shown>, new: Shown) {
-    let is_like = |other: &&mut Shown| {
+fn show(known: &mut Vec<CellTimeline>, new: CellTimeline) {
+    let is_like = |other: &&mut CellTimeline| {
         other.of.which == new.of.which && other.of.scheme == new.of.scheme && other.cell == new.cell
     };
     let Some(other) = known.iter_mut().find(is_like) else { return known.push(new) };
-    let weight = |shown: &Shown| match shown.of.which {
+    let weight = |timeline: &CellTimeline| match timeline.of.which {
         Which::Median => (0, 0.0),
-        Which::Slowest => (0, shown.of.lasted_s),
-        Which::MostCopies => (shown.of.copies.len(), shown.of.lasted_s),
+        Which::Slowest => (0, timeline.of.lasted_s),
+        Which::MostCopies => (timeline.of.copies.len(), timeline.of.lasted_s),
     };
     let ((copies, lasted), (known_copies, known_lasted)) = (weight(&new), weight(other));
     let order = copies.cmp(&known_copies).then(lasted.total_cmp(&known_lasted));

@@ -71,7 +71,7 @@ pub fn compare(directory: &Path, papers: &[&str]) {
     let entry = |controller: &str, runs: &[f64]| Entry {
         controller: controller.to_owned(),
         value: runs.first().map(|_| runs.iter().sum::<f64>() / runs.len() as f64),
-        of_runs: runs.to_vec(),
+        per_replication: runs.to_vec(),
     };
     let cell = |paper: &str, name: &str, other: &[f64]| Cell {
         paper: paper.to_owned(),

@@ -25,29 +25,29 @@ const FILLER: &str = "A state that does not fit into a message comes in blocks. 
 
 /// Returns the observable resources, which change from now on. Must be called within a runtime.
 pub fn router() -> Router {
-    let resource = |path: &str, shown: Shown, period: Duration| {
+    let resource = |path: &str, shown: ObservedKind, period: Duration| {
         let changing = Arc::new(Changing { shown, notifier: Notifier::new(), content: Mutex::default() });
         tokio::spawn(keep_changing(Arc::downgrade(&changing), period));
         let resource: Resource<Arc<Changing>> = match shown {
-            Shown::Resettable => get(read).post(reset),
-            Shown::Confirmable | Shown::NonConfirmable => get(read).put(write).delete(remove),
-            Shown::Large | Shown::Pumping => get(read),
+            ObservedKind::Resettable => get(read).post(reset),
+            ObservedKind::Confirmable | ObservedKind::NonConfirmable => get(read).put(write).delete(remove),
+            ObservedKind::Large | ObservedKind::Pumping => get(read),
         };
         (path.to_owned(), resource.observed_by(&changing.notifier).with_state(changing))
     };
     [
-        resource("/obs", Shown::Confirmable, CHANGE),
-        resource("/obs-non", Shown::NonConfirmable, CHANGE),
-        resource("/obs-large", Shown::Large, CHANGE),
-        resource("/obs-reset", Shown::Resettable, CHANGE),
-        resource("/obs-pumping", Shown::Pumping, PUMPING),
+        resource("/obs", ObservedKind::Confirmable, CHANGE),
+        resource("/obs-non", ObservedKind::NonConfirmable, CHANGE),
+        resource("/obs-large", ObservedKind::Large, CHANGE),
+        resource("/obs-reset", ObservedKind::Resettable, CHANGE),
+        resource("/obs-pumping", ObservedKind::Pumping, PUMPING),
     ]
     .into_iter()
     .fold(Router::new(), |router, (path, resource)| router.route(&path, resource))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shown {
+enum ObservedKind {
     Confirmable,
     NonConfirmable,
     Large,
@@ -57,7 +57,7 @@ enum Shown {
 
 #[derive(Debug)]
 struct Changing {
-    shown: Shown,
+    shown: ObservedKind,
     notifier: Notifier,
     content: Mutex<Content>,
 }
@@ -108,12 +108,14 @@ async fn read(State(changing): State<Arc<Changing>>) -> Response {
     let (format, payload) = match &content.written {
         Some(Written::Removed) => return Response::new(Code::NOT_FOUND),
         Some(Written::Document(format, document)) => (*format, document.clone()),
-        None if changing.shown == Shown::Large => (text, format!("{}\n{}", content.changes, FILLER.repeat(40)).into()),
+        None if changing.shown == ObservedKind::Large => {
+            (text, format!("{}\n{}", content.changes, FILLER.repeat(40)).into())
+        }
         None => (text, content.changes.to_string().into()),
     };
     let reliability = match changing.shown {
-        Shown::Confirmable | Shown::Large | Shown::Resettable => Reliability::Confirmable,
-        Shown::NonConfirmable | Shown::Pumping => Reliability::NonConfirmable,
+        ObservedKind::Confirmable | ObservedKind::Large | ObservedKind::Resettable => Reliability::Confirmable,
+        ObservedKind::NonConfirmable | ObservedKind::Pumping => Reliability::NonConfirmable,
     };
     Response::new(Code::CONTENT).payload(format, payload).max_age(CHANGE).reliability(reliability)
 }

@@ -6,9 +6,9 @@ use crate::scenario::Document;
 use crate::stats::mean_interval;
 
 /// A mean of replications, and the value in each.
-fn series(row: &str, column: &str, of_runs: &[f64]) -> Series {
-    let (measured, ci95) = mean_interval(of_runs);
-    let figure = Figure {
+fn series(row: &str, column: &str, per_replication: &[f64]) -> Series {
+    let (measured, ci95) = mean_interval(per_replication);
+    let figure = MeasuredValue {
         paper: "bdp19".to_owned(),
         item: String::new(),
         row: row.to_owned(),
@@ -17,15 +17,15 @@ fn series(row: &str, column: &str, of_runs: &[f64]) -> Series {
         published: None,
         measured,
         ci95,
-        runs: u32::try_from(of_runs.len()).expect("few"),
+        runs: u32::try_from(per_replication.len()).expect("few"),
     };
-    Series { figure, of_runs: of_runs.to_vec(), contest: None }
+    Series { figure, per_replication: per_replication.to_vec(), compared: None }
 }
 
 /// Judges the paper's claims that these values allow: name, value, verdict.
 fn judged(values: &[Series]) -> Vec<(String, f64, Verdict)> {
     let document = Document::from_toml(crate::papers::BDP19.scenario).expect("valid");
-    let claims = figures(document.scenario(), values);
+    let claims = judge_all(document.scenario(), values);
     claims.chunks(2).map(|pair| (pair[0].row.clone(), pair[0].measured, Verdict::of(pair[1].measured))).collect()
 }
 
@@ -96,16 +96,17 @@ fn a_line_explains_what_rises_in_proportion_and_nothing_that_falls() {
 }
 
 /// Judges the claims of ComMag'16 that need these values only.
-fn of_commag16(values: &[(&str, &str, [f64; 2])]) -> Vec<Figure> {
+fn of_commag16(values: &[(&str, &str, [f64; 2])]) -> Vec<MeasuredValue> {
     let document = Document::read(crate::papers::COMMAG16.scenario, &crate::papers::paper_file).expect("valid");
-    let values: Vec<_> = values.iter().map(|(row, column, of_runs)| series(row, column, of_runs)).collect();
-    figures(document.scenario(), &values)
+    let values: Vec<_> =
+        values.iter().map(|(row, column, per_replication)| series(row, column, per_replication)).collect();
+    judge_all(document.scenario(), &values)
 }
 
 #[test]
 fn a_difference_of_means_has_the_interval_of_the_single_runs() {
     let values = [("b-rto", [2.0, 11.0]), ("default", [3.0, 14.0])];
-    let rows = values.map(|(scheme, of_runs)| (format!("{scheme}/gprs/10"), of_runs));
+    let rows = values.map(|(scheme, per_replication)| (format!("{scheme}/gprs/10"), per_replication));
     let [one, other] = &rows;
     let claims = of_commag16(&[(&one.0, "throughput_per_s", one.1), (&other.0, "throughput_per_s", other.1)]);
     let [difference, verdict] = &claims[..] else { panic!("{claims:?}") };
@@ -122,7 +123,7 @@ fn a_difference_of_means_has_the_interval_of_the_single_runs() {
 
 #[test]
 fn one_row_is_compared_with_the_least_or_the_most_of_several() {
-    let burst = |cocoa: f64| -> Vec<Figure> {
+    let burst = |cocoa: f64| -> Vec<MeasuredValue> {
         let schemes =
             [("default", 9.0), ("cocoa-s", 6.0), ("b-rto", 8.0), ("linux", 7.0), ("ph", 6.5), ("cocoa", cocoa)];
         let rows = schemes.map(|(scheme, value)| (format!("{scheme}/gprs-burst/20"), value));
@@ -167,8 +168,8 @@ fn spreads_are_of_all_rows_that_are_there_and_of_one_there_is_none() {
         ("static/1/3", [90.0, 90.0]),
         ("static/5/8", [90.0, 90.0]),
     ];
-    let series: Vec<_> = values.iter().map(|(row, of_runs)| series(row, "beb_gain", of_runs)).collect();
-    let figures = figures(document.scenario(), &series);
+    let series: Vec<_> = values.iter().map(|(row, per_replication)| series(row, "beb_gain", per_replication)).collect();
+    let figures = judge_all(document.scenario(), &series);
     let judged: Vec<_> =
         figures.chunks(2).map(|pair| (pair[0].row.as_str(), pair[0].measured, Verdict::of(pair[1].measured))).collect();
     let expected = [

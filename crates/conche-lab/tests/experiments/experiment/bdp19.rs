@@ -186,7 +186,7 @@ fn every_controller_runs_and_figures_do_not_depend_on_threads() {
     let controllers = names.iter().map(|name| (*name).to_owned()).collect();
     experiment.adjust(&Effort { controllers, runs: Some(1), ..Effort::default() }).expect("controllers");
     assert_eq!(experiment.document().cells().len(), names.len());
-    let measure = |threads| experiment.measure(jobs(threads), &|_| {}).expect("a run").figures;
+    let measure = |threads| experiment.measure(jobs(threads), &|_| {}).expect("a run").values;
     let figures = measure(1);
     assert_eq!(figures, measure(2));
     for name in names {

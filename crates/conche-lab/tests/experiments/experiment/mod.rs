@@ -12,7 +12,7 @@ use conche_lab::campaign::{self, Progress, RunOptions};
 use conche_lab::experiment::{Experiment, Measured};
 use conche_lab::papers::ANRW18;
 use conche_lab::report::Table;
-use conche_lab::results::Figure;
+use conche_lab::results::MeasuredValue;
 use conche_lab::results::{Unit, write_json};
 use conche_lab::scenario::{Cell, Effort};
 
@@ -47,17 +47,17 @@ fn jobs(number: usize) -> RunOptions<'static> {
     RunOptions { jobs: NonZeroUsize::new(number), ..RunOptions::default() }
 }
 
-fn measured(experiment: &Experiment) -> Vec<Figure> {
-    experiment.measure(jobs(2), &|_| {}).expect("runs").figures
+fn measured(experiment: &Experiment) -> Vec<MeasuredValue> {
+    experiment.measure(jobs(2), &|_| {}).expect("runs").values
 }
 
-fn json(figures: &[Figure]) -> String {
+fn json(figures: &[MeasuredValue]) -> String {
     let mut lines = Vec::new();
     write_json(figures, &mut lines).expect("memory");
     String::from_utf8(lines).expect("JSON is UTF-8")
 }
 
-fn value(figures: &[Figure], row: &str, column: &str) -> f64 {
+fn value(figures: &[MeasuredValue], row: &str, column: &str) -> f64 {
     let found = figures.iter().find(|figure| figure.row == row && figure.column == column);
     found.unwrap_or_else(|| panic!("no {row} {column}")).measured
 }
@@ -155,7 +155,8 @@ fn failed_exchanges_do_not_count_towards_the_fifty() {
 #[test]
 fn a_run_that_does_not_end_names_its_cell_and_says_how_far_it_came() {
     let experiment = anrw18(&[10], &["inf"], &["default"], 1).with("time_limit", "10s").expect("a time");
-    let Measured { figures, completion, .. } = experiment.measure(jobs(1), &|_| {}).expect("the others could run");
+    let Measured { values: figures, completion, .. } =
+        experiment.measure(jobs(1), &|_| {}).expect("the others could run");
     let [failure, _] = &completion.failures[..] else { panic!("50 exchanges take 33 s: {completion:?}") };
     let error = failure.to_string();
     let begin = "default/continuous/10/inf, replication 0: after 10s of virtual time client 0 has completed 1";
@@ -169,7 +170,7 @@ fn a_run_that_does_not_end_names_its_cell_and_says_how_far_it_came() {
 #[test]
 fn results_depend_on_the_seed_and_not_on_the_number_of_threads() {
     let experiment = anrw18(&[10, 60], &["2500", "inf"], &["default", "cocoa"], 3);
-    let [one, two] = [1, 2].map(|threads| json(&experiment.measure(jobs(threads), &|_| {}).expect("runs").figures));
+    let [one, two] = [1, 2].map(|threads| json(&experiment.measure(jobs(threads), &|_| {}).expect("runs").values));
     assert_eq!(one, two);
     let other = experiment.with("seed", 2).expect("a seed");
     assert_ne!(json(&measured(&other)), one);
@@ -222,7 +223,7 @@ fn three_replications_give_table_2() {
         let deviation = figure.deviation_percent().expect("published");
         assert!(deviation.abs() < tolerance, "{column} retransmissions: {} exchanges, {deviation} %", figure.measured);
     }
-    let row = |figure: &&Figure| figure.item == "table2" && figure.row == "default/continuous";
+    let row = |figure: &&MeasuredValue| figure.item == "table2" && figure.row == "default/continuous";
     let exchanges: f64 = figures.iter().filter(row).map(|figure| figure.measured).sum();
     assert!((exchanges - 400_000.0).abs() < 0.5, "scaled to the paper's 20 replications: {exchanges}");
 }

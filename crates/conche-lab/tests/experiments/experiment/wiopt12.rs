@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{jobs, value};
 use conche_lab::experiment::Experiment;
 use conche_lab::papers::{WIOPT12, paper_file};
-use conche_lab::results::{Figure, Unit};
+use conche_lab::results::{MeasuredValue, Unit};
 use conche_lab::scenario::Effort;
 
 /// The paper with other values at some paths, and few replications.
@@ -36,8 +36,8 @@ fn reduced() -> Experiment {
     with(&values, 2)
 }
 
-fn measured(experiment: &Experiment, threads: usize) -> Vec<Figure> {
-    experiment.measure(jobs(threads), &|_| {}).expect("it runs").figures
+fn measured(experiment: &Experiment, threads: usize) -> Vec<MeasuredValue> {
+    experiment.measure(jobs(threads), &|_| {}).expect("it runs").values
 }
 
 /// Goodput over one hop: loading, backoff, CCA, 7 jiffies, airtime and unloading of a segment and
@@ -98,7 +98,7 @@ fn cells_are_compared_replication_by_replication_and_pooled_over_axes() {
     let find = |row: &str, column: &str| {
         figures.iter().find(|figure| figure.row == row && figure.column == column).unwrap_or_else(|| panic!("{row}"))
     };
-    let runs = |figure: &Figure| {
+    let runs = |figure: &MeasuredValue| {
         // Two values with mean m and t-interval half-width h: t(1; .975) = 12.706.
         let half = figure.ci95.map_or(0.0, |interval| (interval.high - interval.low) / 2.0) / 12.706_204_736;
         [figure.measured - half, figure.measured + half]

@@ -19,12 +19,13 @@ fn an_observer_knows_of_each_change_as_soon_as_it_is_on_its_way() {
     let record =
         record(&observing("confirmable").replace("response = ", "stop = \"55s\"\nresponse = ")).expect("it runs");
     for flow in &record.flows {
-        let Observed { changes, heard } = known(flow);
+        let Observed { changes, received } = known(flow);
         let millis = |at: &conche_netsim::Instant| at.as_nanos() / 1_000_000;
         assert!(changes.iter().map(millis).eq([20_000, 30_000, 40_000, 50_000]), "{changes:?}");
         // The state at registration comes first; it holds from the begin.
-        assert_eq!((heard.len(), millis(&heard[0].changed)), (5, 0));
-        let ages: Vec<u64> = heard[1..].iter().map(|heard| millis(&heard.at) - millis(&heard.changed)).collect();
+        assert_eq!((received.len(), millis(&received[0].changed)), (5, 0));
+        let ages: Vec<u64> =
+            received[1..].iter().map(|received| millis(&received.at) - millis(&received.changed)).collect();
         assert_eq!(ages, [100; 4], "half of a round trip");
         assert_eq!((flow.exchanges.len(), flow.tally.answered, flow.tally.failed), (4, 4, 0));
         let round_trips = flow.exchanges.iter().map(|exchange| exchange.round_trip.expect("acknowledged").as_millis());
@@ -52,7 +53,7 @@ fn of_notifications_as_the_endpoint_sends_them_by_itself_each_fifth_is_acknowled
     // The default sends more Confirmable ones to check that the peer is alive.
     let record = record(&text.replace("controller = \"default\"", "controller = \"linux\"")).expect("it runs");
     for flow in &record.flows {
-        assert_eq!((known(flow).changes.len(), known(flow).heard.len(), flow.exchanges.len()), (11, 12, 2));
+        assert_eq!((known(flow).changes.len(), known(flow).received.len(), flow.exchanges.len()), (11, 12, 2));
     }
 }
 
@@ -60,8 +61,8 @@ fn of_notifications_as_the_endpoint_sends_them_by_itself_each_fifth_is_acknowled
 fn an_observer_that_was_cut_off_learns_the_last_state_and_one_that_is_gone_for_good_is_given_up() {
     let cut = "[[changes]]\nat = \"25s\"\nevent = { cut-off = { nodes = \"client[0]\", for = \"20s\" } }\n[endpoint]";
     let back = record(&observing("confirmable").replace("[endpoint]", cut)).expect("it runs");
-    let heard = &known(&back.flows[0]).heard;
-    let changed: Vec<u64> = heard.iter().map(|heard| heard.changed.as_nanos() / 1_000_000_000).collect();
+    let received = &known(&back.flows[0]).received;
+    let changed: Vec<u64> = received.iter().map(|received| received.changed.as_nanos() / 1_000_000_000).collect();
     assert_eq!(changed, [0, 20, 40, 50], "the state of 30 s was superseded");
     let gone = observing("confirmable").replace("duration = \"60s\"", "duration = \"300s\"");
     let gone = record(&gone.replace("[endpoint]", &cut.replace("20s", "275s"))).expect("it runs");

@@ -50,14 +50,14 @@ const LOSSY: &str = "delay = \"50ms\", jitter = { uniform = [\"0ms\", \"300ms\"]
 
 /// Durations of handshakes, number of failures, and total datagrams and bytes.
 fn handshakes(record: &Record) -> (Vec<Duration>, u64, u64, u64) {
-    let each = || record.flows.iter().map(|flow| &flow.handshaken);
-    let mut done: Vec<Duration> = each().flat_map(|handshaken| handshaken.done.iter().copied()).collect();
+    let each = || record.flows.iter().map(|flow| &flow.handshakes);
+    let mut done: Vec<Duration> = each().flat_map(|handshakes| handshakes.done.iter().copied()).collect();
     done.sort_unstable();
     (
         done,
-        each().map(|handshaken| handshaken.failed).sum(),
-        each().map(|handshaken| handshaken.datagrams).sum(),
-        each().map(|handshaken| handshaken.bytes).sum(),
+        each().map(|handshakes| handshakes.failed).sum(),
+        each().map(|handshakes| handshakes.datagrams).sum(),
+        each().map(|handshakes| handshakes.bytes).sum(),
     )
 }
 
@@ -112,7 +112,7 @@ fn handshakes_with_nobody_fail_at_their_deadline_and_are_tried_again() {
     let dead = "[[changes]]\nat = \"0s\"\nevent = { cut-off = { nodes = \"client[7]\", for = \"15s\" } }";
     let record = registrations("delay = \"50ms\"", &small, dead).expect("all are done");
     let flow = &record.flows[7];
-    assert_eq!((flow.handshaken.failed, flow.handshaken.done.len()), (1, 1));
+    assert_eq!((flow.handshakes.failed, flow.handshakes.done.len()), (1, 1));
     assert_eq!((flow.tally.failed, flow.tally.answered), (1, 1));
     let done = flow.tally.done.expect("it is").as_millis();
     assert!((15_000..25_000).contains(&done), "the second handshake goes on when the network is back: {done} ms");
@@ -123,10 +123,10 @@ fn a_client_that_starts_anew_opens_another_session_and_one_whose_server_does_whe
     let text = SMALL.replace("token_length = 2", "token_length = 2\nsecurity = \"dtls-psk\"").replace("60s", "600s");
     let change = |nodes: &str| format!("[[changes]]\nat = \"30s\"\nevent = {{ reboot = {{ nodes = \"{nodes}\" }} }}");
     let client = record(&format!("{text}\n{}", change("client[0]"))).expect("it runs");
-    assert_eq!(client.flows.iter().map(|flow| flow.handshaken.done.len()).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!(client.flows.iter().map(|flow| flow.handshakes.done.len()).collect::<Vec<_>>(), [2, 1]);
     assert!(answered(&client).iter().all(|answered| *answered >= 595), "{:?}", answered(&client));
     let server = record(&format!("{text}\n{}", change("server[1]"))).expect("it runs");
-    assert_eq!(server.flows.iter().map(|flow| flow.handshaken.done.len()).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(server.flows.iter().map(|flow| flow.handshakes.done.len()).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(server.flows[1].tally.failed, 1, "the request that waited in vain");
     assert!(answered(&server)[1] > 400, "{:?}", answered(&server));
 }

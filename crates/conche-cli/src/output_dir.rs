@@ -12,7 +12,7 @@ use crate::exit::UsageError;
 use crate::experiment::Done;
 
 #[derive(Debug, clap::Args)]
-pub struct Saving {
+pub struct OutputDir {
     /// Write everything into this directory as well: manifest, figures, the values of all runs. What is interrupted goes on
     /// there when the same command is given again.
     #[arg(long, short, value_name = "DIR")]
@@ -25,7 +25,7 @@ pub struct Saving {
     overwrite: bool,
 }
 
-impl Saving {
+impl OutputDir {
     /// Opens the directory for these experiments, if `--output` is given.
     pub fn open(
         &self,
@@ -62,8 +62,8 @@ fn usage(error: StoreError) -> anyhow::Error {
 }
 
 /// Writes a comparison: its rows, and the ranking as text.
-pub fn save_comparison(store: &Store, lines: &[u8], board: &str) -> anyhow::Result<()> {
-    let text = format!("{}\n{board}", invocation());
+pub fn save_comparison(store: &Store, lines: &[u8], ranking: &str) -> anyhow::Result<()> {
+    let text = format!("{}\n{ranking}", invocation());
     Ok(store.write_comparison(lines, &text)?)
 }
 
@@ -74,23 +74,23 @@ fn invocation() -> String {
 /// Writes the results of an experiment, and reports how many runs came from the directory.
 pub fn save(store: &Store, done: &Done, global: &Global) -> anyhow::Result<()> {
     let mut figures = Vec::new();
-    write_json(&done.figures, &mut figures)?;
-    let Completion { runs, taken, failures, cost } = &done.completion;
+    write_json(&done.values, &mut figures)?;
+    let Completion { runs, reused, failures, cost } = &done.completion;
     let text = format!("{}\n{done}", invocation());
     let name = done.name();
     let finished = Finished {
         figures: &figures,
         text: &text,
         runs: *runs,
-        from_journal: *taken,
+        from_journal: *reused,
         failures,
         events: cost.events,
         cpu: cost.cpu,
         score: Some(done.summary().score()),
     };
     store.finish(name, &finished)?;
-    if *taken > 0 && !global.quiet {
-        crate::show::note(format_args!("{name}: {taken} of {runs} runs taken from {}", store.journal().display()));
+    if *reused > 0 && !global.quiet {
+        crate::show::note(format_args!("{name}: {reused} of {runs} runs taken from {}", store.journal().display()));
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use conche_proto::cc::{AnyController, Controller, Instant};
 
 /// A wrapped controller with unchanged behaviour.
 #[derive(Debug)]
-struct Recorded {
+struct TimeoutProbe {
     controller: AnyController,
     last: LastTimeout,
 }
@@ -23,7 +23,7 @@ pub(super) struct LastTimeout(Arc<Mutex<Option<Duration>>>);
 impl LastTimeout {
     /// Wraps a controller so that it stores its timeouts for Confirmable messages here.
     pub(super) fn of(&self, controller: AnyController) -> AnyController {
-        DynController::new(Recorded { controller, last: self.clone() }).into()
+        DynController::new(TimeoutProbe { controller, last: self.clone() }).into()
     }
 
     fn set(&self, after: Duration) {
@@ -35,7 +35,7 @@ impl LastTimeout {
     }
 }
 
-impl Controller for Recorded {
+impl Controller for TimeoutProbe {
     type Peer = <AnyController as Controller>::Peer;
     type Flight = <AnyController as Controller>::Flight;
 

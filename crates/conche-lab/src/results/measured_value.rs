@@ -13,7 +13,7 @@ pub const SCHEMA: u32 = 1;
 
 /// One measured value of an experiment. The JSON fields are in this order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Figure {
+pub struct MeasuredValue {
     /// Paper or scenario, such as `anrw18`.
     pub paper: String,
     /// Table or figure of the paper that the value belongs to, such as `table2`.
@@ -38,7 +38,7 @@ pub struct Figure {
     pub runs: u32,
 }
 
-impl Figure {
+impl MeasuredValue {
     /// Deviation of the measured value from the published one, in per cent; `None` if the latter is
     /// missing or 0.
     #[must_use]
@@ -52,12 +52,12 @@ impl Figure {
 ///
 /// # Errors
 /// If writing to `out` fails.
-pub fn write_json<'a>(figures: impl IntoIterator<Item = &'a Figure>, mut out: impl io::Write) -> io::Result<()> {
+pub fn write_json<'a>(figures: impl IntoIterator<Item = &'a MeasuredValue>, mut out: impl io::Write) -> io::Result<()> {
     #[derive(Serialize)]
     struct Line<'a> {
         schema: u32,
         #[serde(flatten)]
-        figure: &'a Figure,
+        figure: &'a MeasuredValue,
     }
     for figure in figures {
         serde_json::to_writer(&mut out, &Line { schema: SCHEMA, figure })?;

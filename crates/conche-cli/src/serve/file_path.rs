@@ -7,14 +7,14 @@ use conche::{Code, OptionNumber};
 
 /// A path below the served directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FilePath {
     /// Path without a slash at its end; empty for the directory itself.
     pub path: String,
     /// Whether the request has a slash at the end.
     pub is_directory: bool,
 }
 
-impl Place {
+impl FilePath {
     /// Reads the request's path; 4.04 if it is not permitted.
     pub fn of(request: &Request) -> Result<Self, Rejection> {
         let mut segments: Vec<&str> = Vec::new();
@@ -43,7 +43,7 @@ impl Place {
     }
 }
 
-impl<S> FromRequestParts<S> for Place {
+impl<S> FromRequestParts<S> for FilePath {
     type Rejection = Rejection;
 
     fn from_request_parts(request: &Request, _state: &S) -> Result<Self, Rejection> {

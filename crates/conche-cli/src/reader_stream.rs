@@ -14,9 +14,9 @@ const PIECE: usize = 16 << 10;
 
 /// The bytes of a reader as a stream.
 #[derive(Debug)]
-pub struct Pieces(mpsc::Receiver<io::Result<Bytes>>);
+pub struct ReaderStream(mpsc::Receiver<io::Result<Bytes>>);
 
-impl Pieces {
+impl ReaderStream {
     /// Reads at most two pieces ahead. The thread ends with the reader, or after a piece without a
     /// receiver. Process exit does not wait for it.
     pub fn of(mut reader: impl Read + Send + 'static) -> io::Result<Self> {
@@ -41,7 +41,7 @@ impl Pieces {
     }
 }
 
-impl Stream for Pieces {
+impl Stream for ReaderStream {
     type Item = io::Result<Bytes>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {

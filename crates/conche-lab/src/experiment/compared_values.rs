@@ -7,7 +7,7 @@ use crate::scenario::{Better, Value};
 
 /// The place of a value in the comparison of controllers.
 #[derive(Clone, Debug)]
-pub(super) struct Contest {
+pub(super) struct ComparedValue {
     /// Row without the scheme.
     cell: String,
     scheme: String,
@@ -15,7 +15,7 @@ pub(super) struct Contest {
     replications: usize,
 }
 
-impl Contest {
+impl ComparedValue {
     /// Returns `None` for a value that is not primary, covers a phase only, or comes from schemes
     /// that share a network.
     pub(super) fn of(view: View<'_>, value: &Value, replications: usize) -> Option<Self> {
@@ -30,8 +30,8 @@ impl Contest {
 /// Groups the values of these schemes by cell.
 pub(super) fn cells(series: &[Series], schemes: &[&str]) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
-    for Series { figure, of_runs, contest } in series {
-        let Some(Contest { cell, scheme, better, replications }) = contest else { continue };
+    for Series { figure, per_replication, compared } in series {
+        let Some(ComparedValue { cell, scheme, better, replications }) = compared else { continue };
         let is_it = |known: &Cell| known.name == *cell && known.metric == figure.column;
         let place = cells.iter().position(is_it).unwrap_or_else(|| {
             cells.push(Cell {
@@ -45,10 +45,10 @@ pub(super) fn cells(series: &[Series], schemes: &[&str]) -> Vec<Cell> {
             cells.len() - 1
         });
         // An incomplete series covers other replications than the remaining controllers do.
-        let is_whole = of_runs.len() == *replications && of_runs.iter().all(|value| value.is_finite());
+        let is_whole = per_replication.len() == *replications && per_replication.iter().all(|value| value.is_finite());
         if let Some(entry) = cells[place].entries.iter_mut().find(|entry| entry.controller == *scheme) {
             entry.value = Some(figure.measured).filter(|value| is_whole && value.is_finite());
-            entry.of_runs = if is_whole { of_runs.clone() } else { Vec::new() };
+            entry.per_replication = if is_whole { per_replication.clone() } else { Vec::new() };
         }
     }
     cells

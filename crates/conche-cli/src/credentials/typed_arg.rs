@@ -1,4 +1,4 @@
-//! [`Given`]: the value of an argument, and whether it was typed.
+//! [`TypedArg`]: the value of an argument, and whether it was typed.
 
 use std::ffi::OsStr;
 
@@ -9,7 +9,7 @@ use clap::{Arg, Command};
 
 /// A value from the command line or from the environment.
 #[derive(Clone, Debug)]
-pub struct Given<T> {
+pub struct TypedArg<T> {
     pub value: T,
     pub is_typed: bool,
 }
@@ -33,7 +33,7 @@ where
     P: TypedValueParser,
     P::Value: Send + Sync + Clone,
 {
-    type Value = Given<P::Value>;
+    type Value = TypedArg<P::Value>;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Self::Value, Error> {
         self.parse_ref_(command, arg, value, ValueSource::CommandLine)
@@ -47,6 +47,6 @@ where
         source: ValueSource,
     ) -> Result<Self::Value, Error> {
         let value = self.0.parse_ref(command, arg, value)?;
-        Ok(Given { value, is_typed: source == ValueSource::CommandLine })
+        Ok(TypedArg { value, is_typed: source == ValueSource::CommandLine })
     }
 }

@@ -6,17 +6,17 @@ use conche_netsim::trace::{DropReason, Observer};
 
 /// Counts of each node, by node number.
 #[derive(Debug)]
-pub(super) struct PacketCounts(pub(super) Vec<OfNode>);
+pub(super) struct TransmissionCounts(pub(super) Vec<NodeCounts>);
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct OfNode {
+pub(super) struct NodeCounts {
     /// Transmissions of its requests.
     pub(super) copies: u64,
     /// Lost requests and responses.
     pub(super) dropped: u64,
 }
 
-impl Observer for PacketCounts {
+impl Observer for TransmissionCounts {
     fn on_sent(&mut self, _now: Instant, packet: &Packet) {
         if packet.meta.transmission.is_some() {
             self.0[packet.meta.from.index()].copies += 1;

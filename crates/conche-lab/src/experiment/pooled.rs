@@ -33,8 +33,9 @@ impl<'a> Cells<'a> {
             Some(By::Label) => {
                 let picked: f64 = of.first()?.1.parse().ok()?;
                 let in_run = |run: usize| self.picked(at, value, &value.of, Some(run))?.first()?.1.parse().ok();
-                let of_runs: Option<Vec<f64>> = (0..replications).map(in_run).collect();
-                let measured = of_numbers(Statistic::Mean, "", &of_runs.unwrap_or_else(|| vec![picked]), replications);
+                let per_replication: Option<Vec<f64>> = (0..replications).map(in_run).collect();
+                let measured =
+                    of_numbers(Statistic::Mean, "", &per_replication.unwrap_or_else(|| vec![picked]), replications);
                 return Some(Measured { value: picked, ci95: None, ..measured });
             }
             Some(by) => {
@@ -89,7 +90,7 @@ impl<'a> Cells<'a> {
         let mut points = Vec::new();
         for runs in self.runs.iter().filter(|runs| runs.cell.part == at.runs.cell.part) {
             for scheme in 0..runs.cell.schemes.len() {
-                let point = label(runs.view(at.stretch, scheme), axis);
+                let point = label(runs.view(at.span_index, scheme), axis);
                 points.extend(point.filter(|point| !points.contains(point)));
             }
         }
@@ -108,7 +109,7 @@ impl<'a> Cells<'a> {
         let of_part = |(runs, _): &(&CellRuns, _)| runs.cell.part == at.runs.cell.part;
         for (runs, outcomes) in self.runs.iter().zip(self.outcomes).filter(of_part) {
             for scheme in 0..runs.cell.schemes.len() {
-                let other = runs.view(at.stretch, scheme);
+                let other = runs.view(at.span_index, scheme);
                 let mut axes = runs.cell.labels.iter().map(|label| label.axis.as_str()).chain(["scheme"]);
                 if !axes.all(|axis| is_meant(other, axis)) {
                     continue;

@@ -10,26 +10,26 @@ use conche_netsim::transport::bulk::Bulk;
 use conche_proto::cc::AnyController;
 
 use super::application::{Application, Timer};
-use super::unaware::Unaware;
+use super::open_sender::OpenSender;
 
 /// The host on a node.
 #[derive(Debug)]
-pub enum Occupant {
+pub enum AnyHost {
     /// CoAP with congestion control.
     Coap(Box<Node<Application>>),
     /// Messages at a fixed pace, whatever their outcome.
-    Unaware(Unaware),
+    OpenSender(OpenSender),
     /// Sends, receives and forwards bulk transfers.
     Mote(Box<Mote<AnyController, Timer>>),
     /// An end of a bulk transfer over wires.
     Bulk(Box<Bulk<AnyController, Timer>>),
 }
 
-impl Occupant {
+impl AnyHost {
     fn host(&self) -> &dyn Host<Timer = Timer> {
         match self {
             Self::Coap(node) => &**node,
-            Self::Unaware(sender) => sender,
+            Self::OpenSender(sender) => sender,
             Self::Mote(mote) => &**mote,
             Self::Bulk(bulk) => &**bulk,
         }
@@ -38,14 +38,14 @@ impl Occupant {
     fn host_mut(&mut self) -> &mut dyn Host<Timer = Timer> {
         match self {
             Self::Coap(node) => &mut **node,
-            Self::Unaware(sender) => sender,
+            Self::OpenSender(sender) => sender,
             Self::Mote(mote) => &mut **mote,
             Self::Bulk(bulk) => &mut **bulk,
         }
     }
 }
 
-impl Host for Occupant {
+impl Host for AnyHost {
     type Timer = Timer;
 
     fn start(&mut self, port: &mut Port<'_, Timer>) {

@@ -15,7 +15,7 @@ use crate::workload::{self, Publisher, Subscriber, Topic};
 
 impl Plan<'_> {
     /// Plans clients that observe, and servers that notify them.
-    pub(super) fn observing(
+    pub(super) fn plan_observations(
         &mut self,
         place: usize,
         traffic: &Traffic,
@@ -33,7 +33,7 @@ impl Plan<'_> {
             self.control_of(client, None)?;
             let mut random = self.stream_of(Entity::Node(server), Purpose::named("phase"));
             let role = self.roles.entry(server).or_default();
-            if role.is_unaware {
+            if role.is_open_sender {
                 return Err("its servers have no endpoint; give it servers of its own");
             }
             if role.control != OF_SERVERS {
@@ -75,12 +75,12 @@ impl Role {
 
 /// The publishers and subscribers of a run; a restarted node appears once per life.
 #[derive(Debug, Default)]
-pub(super) struct Both {
+pub(super) struct ObserverRoles {
     pub(super) publishers: Vec<(NodeId, Publisher)>,
     pub(super) subscribers: Vec<(NodeId, Subscriber)>,
 }
 
-impl Both {
+impl ObserverRoles {
     /// Adds their records to the flows.
     pub(super) fn measure(self, flows: &mut [Flow], roles: &BTreeMap<NodeId, Role>, notifications: Notifications) {
         let mut places: HashMap<(NodeId, NodeId), usize> = HashMap::new();
@@ -101,10 +101,10 @@ impl Both {
             }
         }
         for (client, subscriber) in self.subscribers {
-            for ((place, _), heard) in roles[&client].observes.iter().zip(subscriber.heard()) {
+            for ((place, _), received) in roles[&client].observes.iter().zip(subscriber.received()) {
                 let flow = &mut flows[*place];
-                flow.arrivals.extend(heard.iter().map(|heard| heard.at));
-                flow.observed.iter_mut().for_each(|observed| observed.heard.extend(heard));
+                flow.arrivals.extend(received.iter().map(|received| received.at));
+                flow.observed.iter_mut().for_each(|observed| observed.received.extend(received));
             }
         }
         for (server, client, exchange) in notifications.into_acknowledged() {

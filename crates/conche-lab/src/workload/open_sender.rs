@@ -11,13 +11,13 @@ use super::requester::Tally;
 /// responses. It encodes them itself, because an endpoint would apply the limits of RFC 7252 and of
 /// its controller.
 #[derive(Debug)]
-pub struct Unaware {
+pub struct OpenSender {
     flows: Vec<Flow>,
     tallies: Vec<Tally>,
     message_id: u16,
 }
 
-impl Unaware {
+impl OpenSender {
     /// Sends these flows. Only peer, pace, start, stop and content of a flow count.
     #[must_use]
     pub fn new(flows: Vec<Flow>) -> Self {
@@ -32,7 +32,7 @@ impl Unaware {
     }
 }
 
-impl Host for Unaware {
+impl Host for OpenSender {
     type Timer = Timer;
 
     fn start(&mut self, port: &mut Port<'_, Timer>) {

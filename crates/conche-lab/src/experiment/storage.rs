@@ -62,7 +62,7 @@ pub(super) fn add_exchanges(
     let Replication { index: replication, seed, .. } = replication;
     let seconds = |at: Instant| (at - Instant::ZERO).as_secs_f64();
     for flow in &record.flows {
-        let of = RowOf { scenario: &scenario.name, cell: &cell, scheme: runs.controls(flow), replication, seed };
+        let of = RowOf { scenario: &scenario.name, cell: &cell, scheme: runs.controller_name(flow), replication, seed };
         for exchange in &flow.exchanges {
             rows.push(&ExchangeRow {
                 of,

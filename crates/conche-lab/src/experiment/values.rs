@@ -1,13 +1,13 @@
 //! Computes the values of a cell from its replications.
 
-use super::across::Cells;
 use super::cells::{Samples, View};
 use super::claims::Series;
-use super::contests::Contest;
+use super::compared_values::ComparedValue;
+use super::pooled::Cells;
 use super::published::Published;
 use crate::metrics::Sample;
 use crate::metrics::statistic::{self, Measured, percentiles};
-use crate::results::Figure;
+use crate::results::MeasuredValue;
 use crate::scenario::{Item, Scenario, Statistic, Value, matches_any};
 
 /// Item of values that no other item lists.
@@ -16,7 +16,7 @@ const GRID: &str = "grid";
 /// Returns all values of a cell, scheme by scheme: of the whole run, then of each phase.
 pub(super) fn of_cell(cells: Cells<'_>, place: usize, published: &Published) -> Vec<Series> {
     let runs = &cells.runs[place];
-    let of_scheme = |scheme: usize| (0..runs.stretches()).map(move |stretch| runs.view(stretch, scheme));
+    let of_scheme = |scheme: usize| (0..runs.spans()).map(move |span_index| runs.view(span_index, scheme));
     let views = (0..runs.cell.schemes.len()).flat_map(of_scheme);
     views.flat_map(|view| of_view(cells, view, &cells.outcomes[place], published)).collect()
 }
@@ -51,9 +51,9 @@ fn of_view(cells: Cells<'_>, view: View<'_>, outcomes: &[Samples], published: &P
             of => statistic::of(of, &samples_of(runs.place(value))),
         };
         let series = |measured: Measured| {
-            let (first_run, of_runs) = (measured.first_run, measured.of_runs.clone());
+            let (first_run, per_replication) = (measured.first_run, measured.per_replication.clone());
             let figure = figure(view, published, value, measured);
-            (first_run, Series { figure, of_runs, contest: Contest::of(view, value, outcomes.len()) })
+            (first_run, Series { figure, per_replication, compared: ComparedValue::of(view, value, outcomes.len()) })
         };
         measured.into_iter().map(series).collect()
     };
@@ -72,11 +72,11 @@ fn of_view(cells: Cells<'_>, view: View<'_>, outcomes: &[Samples], published: &P
     series.into_iter().map(|(_, series)| series).collect()
 }
 
-fn figure(view: View<'_>, published: &Published, value: &Value, measured: Measured) -> Figure {
+fn figure(view: View<'_>, published: &Published, value: &Value, measured: Measured) -> MeasuredValue {
     let scenario = &view.runs.cell.scenario;
     let row = view.row(value);
     let column = value.column.replace("{}", &measured.label);
-    Figure {
+    MeasuredValue {
         paper: scenario.name.clone(),
         item: value.item.clone().unwrap_or_else(|| item_of(scenario, &row, &column)),
         published: published.of(&row, &column),
@@ -96,7 +96,7 @@ fn item_of(scenario: &Scenario, row: &str, column: &str) -> String {
 
 /// Returns the position of a value's item in the scenario; unlisted ones come last. An item may be
 /// listed several times.
-pub(super) fn rank(scenario: &Scenario, figure: &Figure) -> usize {
+pub(super) fn rank(scenario: &Scenario, figure: &MeasuredValue) -> usize {
     let named = || scenario.items.iter().enumerate().filter(|(_, item)| item.name == figure.item);
     let is_listed = |item: &Item| matches_any(&item.rows, &figure.row) && matches_any(&item.columns, &figure.column);
     let found = named().find(|(_, item)| is_listed(item)).or_else(|| named().next());
