@@ -118,9 +118,9 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     let mut setup = Setup::prepare(project)?;
     let mut left_out = Vec::new();
     let mut out = |what: String, error: &anyhow::Error| {
-        let told = format!("{what} is left out: {error:#}");
-        eprintln!("{told}");
-        left_out.push(told);
+        let message = format!("{what} is left out: {error:#}");
+        eprintln!("{message}");
+        left_out.push(message);
     };
     let mut peers = Vec::new();
     for peer in Peer::ALL.into_iter().filter(|peer| is_chosen(&options.peers, peer)) {

@@ -9,34 +9,34 @@ use super::results::Doubt;
 const TITLE: &str = "\n### ";
 
 /// Start of the conditions of a table.
-const TOLD: &str = "Measured on ";
+const CONDITIONS: &str = "Measured on ";
 
 /// Tables and the conditions of their measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Conditions of the tables without their own.
-    told: String,
+    conditions: String,
     sections: Vec<Section>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Section {
     title: String,
-    told: String,
+    conditions: String,
     /// Table and notes on its columns.
     text: String,
 }
 
 impl Page {
     /// Creates a page of tables with the same conditions.
-    pub fn new(told: String, tables: impl Iterator<Item = (Load, String)>) -> Self {
-        let told = told.trim().to_owned();
+    pub fn new(conditions: String, tables: impl Iterator<Item = (Load, String)>) -> Self {
+        let conditions = conditions.trim().to_owned();
         let section = |(load, text): (Load, String)| Section {
             title: load.title(),
-            told: told.clone(),
+            conditions: conditions.clone(),
             text: text.trim().to_owned(),
         };
-        Self { sections: tables.map(section).collect(), told }
+        Self { sections: tables.map(section).collect(), conditions }
     }
 
     /// Parses a written page.
@@ -47,17 +47,17 @@ impl Page {
         };
         let mut parts = format!("\n{text}");
         let sections = parts.split_off(parts.find(TITLE).unwrap_or(parts.len()));
-        let told = parts.trim().to_owned();
+        let conditions = parts.trim().to_owned();
         let sections = sections.split(TITLE).skip(1).map(|section| {
             let (title, text) = section.split_once('\n').unwrap_or((section, ""));
             let text = without_marks(text);
-            let (own, text) = match text.split_once("\n\n").filter(|_| text.starts_with(TOLD)) {
+            let (own, text) = match text.split_once("\n\n").filter(|_| text.starts_with(CONDITIONS)) {
                 Some((own, text)) => (own.to_owned(), text.trim().to_owned()),
-                None => (told.clone(), text),
+                None => (conditions.clone(), text),
             };
-            Section { title: title.trim().to_owned(), told: own, text }
+            Section { title: title.trim().to_owned(), conditions: own, text }
         });
-        Self { sections: sections.collect(), told }
+        Self { sections: sections.collect(), conditions }
     }
 
     /// Adds the tables of an earlier page for loads that were not measured again, with their
@@ -70,9 +70,9 @@ impl Page {
         self.sections.retain(|section| place(section).is_some());
         self.sections.sort_by_key(place);
         // The most frequent conditions are stated once, above all tables.
-        let count = |told: &str| self.sections.iter().filter(|section| section.told == told).count();
-        if count(&earlier.told) > count(&self.told) {
-            self.told.clone_from(&earlier.told);
+        let count = |conditions: &str| self.sections.iter().filter(|section| section.conditions == conditions).count();
+        if count(&earlier.conditions) > count(&self.conditions) {
+            self.conditions.clone_from(&earlier.conditions);
         }
         self
     }
@@ -96,11 +96,11 @@ impl Page {
 
 impl Display for Page {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(formatter, "{}", self.told)?;
-        for Section { title, told, text } in &self.sections {
+        writeln!(formatter, "{}", self.conditions)?;
+        for Section { title, conditions, text } in &self.sections {
             writeln!(formatter, "{TITLE}{title}")?;
-            if *told != self.told {
-                writeln!(formatter, "\n{told}")?;
+            if *conditions != self.conditions {
+                writeln!(formatter, "\n{conditions}")?;
             }
             writeln!(formatter, "\n{text}")?;
         }

@@ -156,11 +156,11 @@ pub fn page(results: &Results, about: &About) -> Page {
         Some(note) => format!("{}\n{note}", table(results, load)),
         None => table(results, load),
     };
-    Page::new(told(about), measured.map(|load| (load, text(load))))
+    Page::new(conditions(about), measured.map(|load| (load, text(load))))
 }
 
 /// Describes the conditions of the measurements.
-fn told(about: &About) -> String {
+fn conditions(about: &About) -> String {
     let Machine { cores, processor, kernel } = &about.machine;
     let Extent { rounds, seconds, warm_up, .. } = about.extent;
     let versions = about.versions.iter().filter(|(peer, _)| !matches!(peer, Peer::Raw | Peer::ConcheBusyPoll));

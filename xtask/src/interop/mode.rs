@@ -121,18 +121,18 @@ fn record(content_type: u8) -> Option<&'static str> {
 /// Copies the credentials for a run, as it uses up OSCORE sequence numbers. The copies are readable
 /// by their owner only, as the programs require.
 pub fn copy_credentials(from: &Path, to: &Path) -> Result<()> {
-    let told = || format!("cannot copy {} to {}", from.display(), to.display());
-    fs::create_dir_all(to).with_context(told)?;
-    for entry in fs::read_dir(from).with_context(told)? {
-        let entry = entry.with_context(told)?;
+    let context = || format!("cannot copy {} to {}", from.display(), to.display());
+    fs::create_dir_all(to).with_context(context)?;
+    for entry in fs::read_dir(from).with_context(context)? {
+        let entry = entry.with_context(context)?;
         let (source, copy) = (entry.path(), to.join(entry.file_name()));
         if source.is_dir() {
             copy_credentials(&source, &copy)?;
             continue;
         }
-        fs::copy(&source, &copy).with_context(told)?;
+        fs::copy(&source, &copy).with_context(context)?;
         #[cfg(unix)]
-        fs::set_permissions(&copy, std::os::unix::fs::PermissionsExt::from_mode(0o600)).with_context(told)?;
+        fs::set_permissions(&copy, std::os::unix::fs::PermissionsExt::from_mode(0o600)).with_context(context)?;
     }
     Ok(())
 }

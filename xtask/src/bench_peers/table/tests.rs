@@ -41,8 +41,8 @@ fn ratios_come_first_and_doubts_are_marked_and_told() {
 fn knowing_many_peers_is_compared_with_knowing_none() {
     let text = table(&results(), Load::Known);
     assert_eq!(cells(&text, "conche"), ["0.90", "–", "90000", "6.00", "44600", "456"]);
-    let told = page(&results(), &about()).to_string();
-    assert!(told.contains("\nFor 1 s, or until 100 were known"), "{told}");
+    let page = page(&results(), &about()).to_string();
+    assert!(page.contains("\nFor 1 s, or until 100 were known"), "{page}");
 }
 
 #[test]
