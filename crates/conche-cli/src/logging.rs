@@ -34,10 +34,10 @@ pub fn start(global: &Global, progress: Option<Progress>) -> Result<(), UsageErr
         .with_target(false)
         .with_filter(chosen.unwrap_or(printed));
     let messages = || Targets::new().with_target(trace::TARGET, LevelFilter::TRACE);
-    let heard = progress.map(|progress| progress.with_filter(messages().with_target("conche", LevelFilter::DEBUG)));
-    let told = messages().with_target(trace::PATHS, LevelFilter::DEBUG);
-    let traced = (global.verbose > 0).then(|| Trace::start().with_filter(told));
-    registry().with(printed).with(heard).with(traced).init();
+    let progress = progress.map(|progress| progress.with_filter(messages().with_target("conche", LevelFilter::DEBUG)));
+    let filter = messages().with_target(trace::PATHS, LevelFilter::DEBUG);
+    let traced = (global.verbose > 0).then(|| Trace::start().with_filter(filter));
+    registry().with(printed).with(progress).with(traced).init();
     Ok(())
 }
 

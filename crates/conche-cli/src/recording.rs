@@ -57,7 +57,7 @@ impl Records {
     }
 
     /// Returns the recorders for a program that is neither client nor server.
-    pub fn told(&self) -> Vec<Recorder> {
+    pub fn recorders(&self) -> Vec<Recorder> {
         self.0.iter().map(|(_, recorder)| recorder.clone()).collect()
     }
 

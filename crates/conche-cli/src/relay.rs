@@ -53,7 +53,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let impairment = Impairment { loss, delay: args.delay.0, jitter, ..Impairment::default() };
     let config = RelayConfig { to_upstream: impairment, to_client: impairment, seed: args.seed };
     let records = args.recording.start(EventLog::network())?;
-    let watch = records.told();
+    let watch = records.recorders();
     let runtime = runtime::start()?;
     let outcome = runtime::run(&runtime, async {
         let stop = runtime::stop_signal(runtime::GRACE)?;

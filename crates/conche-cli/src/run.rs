@@ -33,10 +33,10 @@ pub fn read(file: &Path) -> anyhow::Result<Experiment> {
 }
 
 fn unread(file: &Path, error: &io::Error) -> String {
-    let told = format!("cannot read {}: {error}", file.display());
+    let message = format!("cannot read {}: {error}", file.display());
     match file.to_str().and_then(Paper::by_name) {
-        Some(Paper { name, .. }) => format!("{told}; the paper of that name is `conche reproduce {name}`"),
-        None => told,
+        Some(Paper { name, .. }) => format!("{message}; the paper of that name is `conche reproduce {name}`"),
+        None => message,
     }
 }
 
@@ -48,11 +48,11 @@ fn beside(scenario: &Path, name: &str) -> Result<String, String> {
 
 /// Formats an error with its place in the file.
 fn diagnosis(file: &Path, text: &str, error: &ScenarioError) -> UsageError {
-    let told = file.display();
+    let name = file.display();
     match error.span() {
         Some(span) => {
-            UsageError(format!("{told} is no valid scenario\n{}", show::place(file, text, span, &error.to_string())))
+            UsageError(format!("{name} is no valid scenario\n{}", show::place(file, text, span, &error.to_string())))
         }
-        None => UsageError(format!("{told}: {error}")),
+        None => UsageError(format!("{name}: {error}")),
     }
 }

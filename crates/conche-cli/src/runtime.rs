@@ -62,11 +62,11 @@ pub fn stop_signal(grace: Duration) -> anyhow::Result<impl Future<Output = ()>> 
         Signals::caught()?
     };
     let call = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
-    let (tell, told) = oneshot::channel();
+    let (stop_sender, stopped) = oneshot::channel();
     let watch = async move {
         signals.next().await;
         // A dropped receiver is shutting down, and may hang there.
-        let _ = tell.send(());
+        let _ = stop_sender.send(());
         // A second signal and the timeout both end the process.
         let _ = timeout(grace, signals.next()).await;
         if CALLS.load(Ordering::Relaxed) == call {
@@ -77,7 +77,7 @@ pub fn stop_signal(grace: Duration) -> anyhow::Result<impl Future<Output = ()>> 
     thread.spawn(move || run(&runtime, watch)).context("no thread can be started that waits for signals")?;
     Ok(async {
         // The sender is dropped only when the process ends.
-        let _ = told.await;
+        let _ = stopped.await;
     })
 }
 
@@ -92,10 +92,10 @@ impl Signals {
     /// Catches the signals from now on. Must be called in a runtime.
     fn caught() -> anyhow::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        let told = "signals that end this cannot be caught";
+        let problem = "signals that end this cannot be caught";
         Ok(Self {
-            interrupt: signal(SignalKind::interrupt()).context(told)?,
-            terminate: signal(SignalKind::terminate()).context(told)?,
+            interrupt: signal(SignalKind::interrupt()).context(problem)?,
+            terminate: signal(SignalKind::terminate()).context(problem)?,
         })
     }
 

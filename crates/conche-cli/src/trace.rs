@@ -43,8 +43,8 @@ impl Trace {
 impl<S: Subscriber> Layer<S> for Trace {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let text = match event.metadata().target() {
-            PATHS => Known::of(event).told(),
-            _ => Traced::of(event).told(self.start.elapsed()),
+            PATHS => Known::of(event).describe(),
+            _ => Traced::of(event).describe(self.start.elapsed()),
         };
         // A failed write to standard error is ignored.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
@@ -87,7 +87,7 @@ impl Known {
         known
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let Self { peer, srtt, rttvar, copies, age_s } = self;
         format!(
             "* known of the path to {peer}, {age_s} s ago: a round trip takes {srtt} ± {rttvar}, with {copies:.2} copies beyond the first\n"
@@ -133,7 +133,7 @@ impl Traced {
         traced
     }
 
-    fn told(&self, at: Duration) -> String {
+    fn describe(&self, at: Duration) -> String {
         let (arrow, preposition) = if self.sent { ('>', "to") } else { ('<', "from") };
         let mut text = format!("{arrow} {:.3} s  ", at.as_secs_f64());
         let decoded = Message::decode_extended(&self.datagram);
@@ -188,21 +188,21 @@ fn opening(message: &Message<'_>) -> String {
 mod tests {
     use super::*;
 
-    fn told(sent: bool, attempt: u64, datagram: &[u8]) -> String {
+    fn describe(sent: bool, attempt: u64, datagram: &[u8]) -> String {
         let peer = "192.0.2.1:5683".to_owned();
-        Traced { sent, peer, attempt, datagram: datagram.to_vec() }.told(Duration::from_millis(1500))
+        Traced { sent, peer, attempt, datagram: datagram.to_vec() }.describe(Duration::from_millis(1500))
     }
 
     #[test]
     fn a_message_is_shown_with_its_options_and_payload() {
         assert_eq!(
-            told(true, 2, b"\x42\x01\x12\x34\x0a\x0b\xb4test\x61\x32"),
+            describe(true, 2, b"\x42\x01\x12\x34\x0a\x0b\xb4test\x61\x32"),
             "> 1.500 s  CON GET [0x1234] token 0a0b to 192.0.2.1:5683, 13 bytes, retransmission 2\n\
              >   Uri-Path: \"test\"\n\
              >   Accept: 50 (application/json)\n"
         );
         assert_eq!(
-            told(false, 0, b"\x60\x45\x12\x34\xc0\xff\x1b[m"),
+            describe(false, 0, b"\x60\x45\x12\x34\xc0\xff\x1b[m"),
             "< 1.500 s  ACK 2.05 Content [0x1234] from 192.0.2.1:5683, 9 bytes\n\
              <   Content-Format: 0 (text/plain; charset=utf-8)\n\
              <   payload: \"\\u{1b}[m\" (3 bytes)\n"
@@ -211,10 +211,10 @@ mod tests {
 
     #[test]
     fn empty_and_malformed_messages_are_named() {
-        assert!(told(true, 0, b"\x40\0\0\x01").contains("CON Empty (a ping) [0x0001] to"));
-        assert!(told(false, 0, b"\x70\0\0\x01").contains("RST Empty [0x0001] from"));
+        assert!(describe(true, 0, b"\x40\0\0\x01").contains("CON Empty (a ping) [0x0001] to"));
+        assert!(describe(false, 0, b"\x70\0\0\x01").contains("RST Empty [0x0001] from"));
         assert_eq!(
-            told(false, 0, b"\x40"),
+            describe(false, 0, b"\x40"),
             "< 1.500 s  a malformed message from 192.0.2.1:5683, 1 byte\n\
              <   the datagram is shorter than the 4-byte header\n\
              <   bytes: \"@\" (1 byte)\n"

@@ -61,8 +61,8 @@ fn read(path: &Path) -> anyhow::Result<Report> {
     let objects: Result<Vec<Value>, _> = serde_json::Deserializer::from_slice(&text).into_iter().collect();
     let objects = objects.map_err(|error| wrong(error.to_string()))?;
     if let Some(error) = objects.iter().find_map(|object| object.get("error")?.as_str()) {
-        let told = format!("the test has failed ({}); compare tests that have ended well", show::escape(error));
-        return Err(wrong(told).into());
+        let problem = format!("the test has failed ({}); compare tests that have ended well", show::escape(error));
+        return Err(wrong(problem).into());
     }
     let [report] = <[Value; 1]>::try_from(objects).map_err(|objects| {
         wrong(format!("it holds {} JSON objects instead of one; keep each result in a file of its own", objects.len()))

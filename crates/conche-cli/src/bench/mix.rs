@@ -109,8 +109,8 @@ impl Request {
             }
             (None, None, Some(size)) => filling(size)?,
             _ => {
-                let told = "only one of payload, payload_file and payload_size can be given";
-                return Err(UsageError(told.to_owned()).into());
+                let problem = "only one of payload, payload_file and payload_size can be given";
+                return Err(UsageError(problem.to_owned()).into());
             }
         };
         let non = all.non || matches!(self.kind, Type::Non);

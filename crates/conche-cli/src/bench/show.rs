@@ -94,17 +94,17 @@ fn lost(report: &Report) -> Option<String> {
 }
 
 fn opened(handshakes: &Handshakes) -> String {
-    let mut told = handshakes.opened.to_string();
+    let mut text = handshakes.opened.to_string();
     if let (Some(per_s), Some(bytes), Some(time)) = (handshakes.per_s, handshakes.bytes, handshakes.time_ms) {
-        told +=
+        text +=
             &format!(", {per_s:.1} a second, {bytes:.0} bytes each, median {:.3} ms, p99 {:.3} ms", time.p50, time.p99);
     }
     for (name, count) in [("failed", handshakes.failed), ("sessions ended by the server", handshakes.lost)] {
         if count > 0 {
-            told += &format!(", {count} {name}");
+            text += &format!(", {count} {name}");
         }
     }
-    told
+    text
 }
 
 fn rate(bytes_per_s: f64) -> String {

@@ -113,11 +113,11 @@ impl Found {
                 },
             },
         };
-        let told = file.display();
-        let text = String::from_utf8(bytes).map_err(|_| wrong(format!("{told} is no text in UTF-8")))?;
+        let name = file.display();
+        let text = String::from_utf8(bytes).map_err(|_| wrong(format!("{name} is no text in UTF-8")))?;
         let entries = entries(&text, file.parent().unwrap_or(Path::new(""))).map_err(|Wrong { problem, span }| {
             let report = show::place(&file, &text, span, &problem);
-            UsageError(format!("{told} does not say which credentials are for whom\n{report}"))
+            UsageError(format!("{name} does not say which credentials are for whom\n{report}"))
         })?;
         let for_it = entries.into_iter().filter(|entry| entry.pattern.matches(uri));
         // The maximum is unique: two equally specific patterns that match the same URI would be
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_place() {
         let psk = "psk-identity = \"a\"\npsk-key-file = \"b\"\n";
-        for (text, told, place) in [
+        for (text, expected, place) in [
             (
                 "[[credentials]]\nuri = \"coaps://a\"\npsk_identity = \"a\"\n",
                 "did you mean `psk-identity`?",
@@ -274,9 +274,9 @@ mod tests {
                 "\"coaps://A:5684/*\"",
             ),
         ] {
-            let Wrong { problem, span } = entries(text, Path::new("")).expect_err(told);
-            assert!(problem.contains(told), "{problem}");
-            assert!(place.is_empty() || &text[span.clone()] == place, "{told}: {span:?}");
+            let Wrong { problem, span } = entries(text, Path::new("")).expect_err(expected);
+            assert!(problem.contains(expected), "{problem}");
+            assert!(place.is_empty() || &text[span.clone()] == place, "{expected}: {span:?}");
         }
     }
 

@@ -148,8 +148,8 @@ impl Asking {
         }
         let builder = match self.shown(uri, found, global)? {
             Loaded::Key { identity, key } => {
-                let told = || unusable(&identity);
-                builder.psk(identity.as_str(), key).map_err(wrong).with_context(told)?
+                let context = || unusable(&identity);
+                builder.psk(identity.as_str(), key).map_err(wrong).with_context(context)?
             }
             Loaded::Certificates { roots, own: None } => builder.roots(roots),
             Loaded::Certificates { roots, own: Some(own) } => builder.roots(roots).certificate(own),
@@ -302,8 +302,8 @@ impl Own {
     fn read(&self) -> anyhow::Result<Option<OwnCertificate>> {
         let (Some(certificate), Some(key)) = (&self.cert, &self.key) else { return Ok(None) };
         let read = OwnCertificate::from_pem(&read(certificate)?, &read_secret(key)?);
-        let told = || format!("{} and {} cannot be used", certificate.display(), key.display());
-        read.map(Some).map_err(wrong).with_context(told)
+        let context = || format!("{} and {} cannot be used", certificate.display(), key.display());
+        read.map(Some).map_err(wrong).with_context(context)
     }
 }
 
@@ -314,8 +314,8 @@ fn key_log() -> anyhow::Result<Option<KeyLog>> {
     options.create(true).append(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let told = || format!("{}, which SSLKEYLOGFILE names, cannot be written", Path::new(&path).display());
-    let file = options.open(&path).with_context(told)?;
+    let context = || format!("{}, which SSLKEYLOGFILE names, cannot be written", Path::new(&path).display());
+    let file = options.open(&path).with_context(context)?;
     Ok(Some(KeyLog::new(move |line| {
         // A failed write to the log must not end the session.
         let _ = writeln!(&file, "{line}");
@@ -351,8 +351,8 @@ fn read_trusted(path: &Path, why: &str) -> anyhow::Result<Vec<u8>> {
 #[cfg(unix)]
 fn check_mode(file: &File, path: &Path, why: &str) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    let told = || format!("{} cannot be read", path.display());
-    let metadata = file.metadata().with_context(told)?;
+    let context = || format!("{} cannot be read", path.display());
+    let metadata = file.metadata().with_context(context)?;
     // A directory gets its own error, without advice to change its mode.
     if metadata.is_dir() {
         bail!(wrong(format!("{} is a directory: name a file", path.display())));
@@ -367,8 +367,8 @@ fn check_mode(file: &File, path: &Path, why: &str) -> anyhow::Result<()> {
 #[cfg(unix)]
 fn check_owner(file: &File, path: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::MetadataExt;
-    let told = || format!("{} cannot be read", path.display());
-    let owner = file.metadata().with_context(told)?.uid();
+    let context = || format!("{} cannot be read", path.display());
+    let owner = file.metadata().with_context(context)?.uid();
     if owner != 0 && owner != nix::unistd::geteuid().as_raw() {
         let path = path.display();
         bail!(wrong(format!(
@@ -397,9 +397,9 @@ fn open(path: &Path) -> anyhow::Result<File> {
 }
 
 fn read_all(file: File, path: &Path) -> anyhow::Result<Vec<u8>> {
-    let told = || format!("{} cannot be read", path.display());
+    let context = || format!("{} cannot be read", path.display());
     let mut bytes = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut bytes).with_context(told)?;
+    file.take(LARGEST + 1).read_to_end(&mut bytes).with_context(context)?;
     if bytes.len() as u64 > LARGEST {
         bail!(wrong(format!("{} has more than 1 MiB: it holds no keys or certificates", path.display())));
     }
