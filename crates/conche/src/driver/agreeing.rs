@@ -10,9 +10,9 @@ use conche_proto::{Event, ExchangeId, Failure, Request, RequestId, SubscriptionE
 use tokio::sync::OwnedMutexGuard;
 use tracing::debug;
 
+use super::admission::{Busy, Full};
 use super::handle::ExchangeError;
 use super::serving::unavailable;
-use super::turns::{Busy, Full};
 use super::{Address, Driver};
 use crate::controllers::SharedController;
 use crate::edhoc::{self, Answer, CID_EDHOC, EDHOC, PATH, Party, Responding};

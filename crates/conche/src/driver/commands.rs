@@ -9,12 +9,12 @@ use conche_proto::Survey;
 use conche_proto::{Course, Endpoint, Failure, Instant, Request, RequestError, Stats};
 use tracing::{debug, debug_span};
 
-use super::closing::Closing;
+use super::admission::Busy;
 use super::exchanges::Waiting;
 use super::handle::{Asked, Command, ExchangeError, Opening};
-use super::observing::Observed;
 use super::secured::SessionDriver;
-use super::turns::Busy;
+use super::shutdown::Closing;
+use super::subscriptions::Observed;
 use super::{Address, BATCH, Driver, Sender};
 use crate::controllers::SharedController;
 #[cfg(feature = "metrics")]

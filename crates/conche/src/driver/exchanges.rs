@@ -8,10 +8,10 @@ use conche_proto::{Course, ExchangeId, Transmit};
 use tokio::sync::mpsc;
 use tracing::{Level, Span, debug, enabled};
 
+use super::admission::Place;
 use super::handle::{ExchangeError, Outcome, Told};
-use super::numbered::Numbered;
+use super::id_map::Numbered;
 use super::reply::Reply;
-use super::turns::Place;
 use super::{Address, Sender};
 
 /// All exchanges of a driver that have a waiting caller.

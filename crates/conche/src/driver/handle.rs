@@ -15,16 +15,16 @@ use conche_proto::codec::OwnedMessage;
 use conche_proto::{Course, Failure, PeerSnapshot, Request, RequestError, RequestId, Stats};
 use tokio::sync::{mpsc, oneshot};
 
+use super::admission::{Busy, Patience, Place, Turns};
 #[cfg(feature = "edhoc")]
 use super::agreeing::{Hold, NewKeys};
 use super::feed::{Feed, News, Teller};
+use super::id_exhaustion::Scarcity;
 use super::reply::{Awaited, Replies, Reply};
-use super::scarcity::Scarcity;
 pub(crate) use super::secured::OpenError;
 use super::secured::Opened;
 #[cfg(feature = "dtls")]
 use super::secured::Secure;
-use super::turns::{Busy, Patience, Place, Turns};
 use super::{Address, Sender};
 use crate::body::{BoxError, Piece};
 #[cfg(feature = "edhoc")]

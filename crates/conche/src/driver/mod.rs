@@ -5,42 +5,42 @@
 //! no protocol decisions.
 
 mod address;
+mod admission;
 #[cfg(feature = "edhoc")]
 mod agreeing;
-mod bodies;
+mod busy_poll;
 mod clock;
-mod closing;
 mod commands;
-mod company;
-mod departing;
 mod exchanges;
-mod expecting;
 mod feed;
 mod handle;
-mod keeping;
+mod id_exhaustion;
+mod id_map;
 #[cfg(target_os = "linux")]
 mod linux;
-mod numbered;
-mod observed;
-mod observing;
 mod outbox;
+mod path_keeper;
 #[cfg(feature = "oscore")]
 mod protecting;
 mod receiving;
 mod reply;
-mod scarcity;
+mod reporting;
 mod secured;
 mod sender;
+mod sending;
 mod serving;
+mod shutdown;
+mod shutdown_barrier;
 mod socket;
-mod traffic;
-mod turns;
+mod streams;
+mod subscriptions;
+mod topics;
 
 pub(crate) use address::{Address, Role};
+pub use admission::{Busy, Full, Waiting};
+pub(crate) use admission::{Patience, Place};
 #[cfg(feature = "edhoc")]
 pub(crate) use agreeing::{Hold, NewKeys, Turn};
-pub(crate) use bodies::Inlet;
-pub(crate) use company::Company;
 pub(crate) use feed::{End, Feed, News, State};
 pub(crate) use handle::{Exchange, ExchangeError, Handle, OpenError, Opening, Outcome, Submission, Subscription, Told};
 #[cfg(feature = "oscore")]
@@ -49,9 +49,9 @@ pub(crate) use sender::Sender;
 pub(crate) use serving::Handlers;
 #[cfg(feature = "edhoc")]
 pub(crate) use serving::RETRY_AFTER_SECONDS;
+pub(crate) use shutdown_barrier::Company;
 pub(crate) use socket::{Binding, Socket, could_have_alone, is_unreachable};
-pub use turns::{Busy, Full, Waiting};
-pub(crate) use turns::{Patience, Place};
+pub(crate) use streams::Inlet;
 
 use std::io;
 use std::net::IpAddr;
@@ -73,23 +73,23 @@ use crate::security::Security;
 use crate::server::{Response, Router, unprotected};
 use crate::throttle::Throttle;
 use crate::watch::Watchers;
-use bodies::Bodies;
+use admission::Turns;
+use busy_poll::Expecting;
 use clock::Clock;
-use closing::Closing;
 use exchanges::Exchanges;
-use expecting::Expecting;
 use handle::{Cancelled, Command};
-use keeping::Keeping;
-use observed::Topics;
-use observing::Observations;
+use id_exhaustion::Scarcity;
 use outbox::Outbox;
-use scarcity::Scarcity;
+use path_keeper::Keeping;
+use reporting::Traffic;
 #[cfg(feature = "dtls")]
 use secured::Secured;
 use secured::SessionDriver;
 use serving::{Asker, Serving};
-use traffic::Traffic;
-use turns::Turns;
+use shutdown::Closing;
+use streams::Bodies;
+use subscriptions::Observations;
+use topics::Topics;
 
 /// Maximum datagrams or commands processed before the endpoint is polled. Enough to share the cost
 /// of waking up, and far below [`Limits::outputs`](conche_proto::Limits::outputs).

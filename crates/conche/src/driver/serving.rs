@@ -15,7 +15,7 @@ use tokio::task::{Id, JoinError, JoinSet, unconstrained};
 use tokio::time::Instant;
 use tracing::{Instrument, Span, debug_span, warn};
 
-use super::bodies::Inlet;
+use super::streams::Inlet;
 use super::{Address, Driver};
 use crate::controllers::SharedController;
 use crate::fence::Fence;
