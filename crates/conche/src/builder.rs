@@ -242,7 +242,7 @@ impl<R, C: SharedController> Builder<R, C> {
     pub fn body_limit(mut self, bytes: usize) -> Self {
         let limits = &mut self.settings.config.limits;
         limits.body_bytes = bytes;
-        limits.assembly_bytes = limits.assembly_bytes.max(bytes.saturating_mul(4).min(MOST_ASSEMBLY));
+        limits.assembly_bytes = limits.assembly_bytes.max(bytes.saturating_mul(4).min(MAX_ASSEMBLY));
         self
     }
 
@@ -360,4 +360,4 @@ impl<R, C: SharedController> Builder<R, C> {
 }
 
 /// Maximum of [`Limits::assembly_bytes`](crate::Limits::assembly_bytes).
-const MOST_ASSEMBLY: usize = u32::MAX as usize;
+const MAX_ASSEMBLY: usize = u32::MAX as usize;

@@ -12,7 +12,7 @@ use tracing::warn;
 
 #[cfg(feature = "oscore")]
 use crate::driver::Protecting;
-use crate::driver::{Address, Binding, Company, Driver, Handle, Handlers, Role, Socket, Start};
+use crate::driver::{Address, Binding, Driver, Handle, Handlers, Role, ShutdownBarrier, Socket, Start};
 #[cfg(feature = "edhoc")]
 use crate::edhoc::Responding;
 use crate::fence::Fence;
@@ -99,7 +99,7 @@ trait Drivers: Send + Sync {
     fn drive(
         &self,
         settings: &Settings,
-        on: (Socket, Company),
+        on: (Socket, ShutdownBarrier),
         role: Role,
         serves: (Router, Handlers),
     ) -> Result<(Handle, JoinHandle<()>), StartError>;
@@ -107,7 +107,7 @@ trait Drivers: Send + Sync {
 
 impl<C: SharedController> Drivers for Controllers<C> {
     fn validate(&self, settings: &Settings) -> Result<(), ConfigError> {
-        if self.prefixes.len() > MOST_PREFIXES {
+        if self.prefixes.len() > MAX_PREFIXES {
             return Err(ConfigError::TooManyPrefixes { count: self.prefixes.len() });
         }
         settings.validate()?;
@@ -122,7 +122,7 @@ impl<C: SharedController> Drivers for Controllers<C> {
     fn drive(
         &self,
         settings: &Settings,
-        (socket, company): (Socket, Company),
+        (socket, barrier): (Socket, ShutdownBarrier),
         role: Role,
         (router, handlers): (Router, Handlers),
     ) -> Result<(Handle, JoinHandle<()>), StartError> {
@@ -154,7 +154,7 @@ impl<C: SharedController> Drivers for Controllers<C> {
         };
         let start = Start {
             socket,
-            company,
+            barrier,
             #[cfg(feature = "dtls")]
             security: Arc::new(settings.security.clone()),
             groups: settings.groups.clone(),
@@ -179,7 +179,7 @@ impl<C: SharedController> Drivers for Controllers<C> {
 }
 
 /// The endpoint supports 256 controllers, one of which is the default.
-pub(crate) const MOST_PREFIXES: usize = 255;
+pub(crate) const MAX_PREFIXES: usize = 255;
 
 #[derive(Clone)]
 pub(crate) struct Setup {
@@ -203,13 +203,13 @@ impl Setup {
         serves: (Router, Handlers),
     ) -> Result<(Handle, JoinHandle<()>), StartError> {
         self.validate()?;
-        self.drive((self.open(binding, role)?, Company::default()), role, serves)
+        self.drive((self.open(binding, role)?, ShutdownBarrier::default()), role, serves)
     }
 
     /// Starts to drive an endpoint on a socket. Sockets with the same barrier close together.
     pub(crate) fn drive(
         &self,
-        on: (Socket, Company),
+        on: (Socket, ShutdownBarrier),
         role: Role,
         serves: (Router, Handlers),
     ) -> Result<(Handle, JoinHandle<()>), StartError> {

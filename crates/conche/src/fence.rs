@@ -25,7 +25,7 @@ struct Caught {
     log: Mutex<Throttle>,
     /// Name of code that panics at its next run.
     #[cfg(test)]
-    planted: Mutex<Option<&'static str>>,
+    injected: Mutex<Option<&'static str>>,
 }
 
 impl Fence {
@@ -33,8 +33,8 @@ impl Fence {
     pub(crate) fn run<T>(&self, what: &'static str, serve: impl FnOnce() -> T) -> Option<T> {
         #[cfg(test)]
         let serve = || {
-            let planted = self.0.planted.lock().expect("no panic while locked").take_if(|planted| *planted == what);
-            assert!(planted.is_none(), "a planted panic in {what}");
+            let injected = self.0.injected.lock().expect("no panic while locked").take_if(|injected| *injected == what);
+            assert!(injected.is_none(), "an injected panic in {what}");
             serve()
         };
         let result = catch_unwind(AssertUnwindSafe(serve)).ok();
@@ -55,8 +55,8 @@ impl Fence {
 
     /// Makes the code of this name panic at its next run.
     #[cfg(test)]
-    pub(crate) fn plant(&self, what: &'static str) {
-        *self.0.planted.lock().expect("no panic while locked") = Some(what);
+    pub(crate) fn inject_panic(&self, what: &'static str) {
+        *self.0.injected.lock().expect("no panic while locked") = Some(what);
     }
 
     /// Returns the number of panics so far.
@@ -73,7 +73,7 @@ mod tests {
     fn a_panic_is_counted_and_what_follows_runs() {
         let fence = Fence::default();
         assert_eq!(fence.run("a test", || 7), Some(7));
-        fence.plant("a test");
+        fence.inject_panic("a test");
         assert_eq!(fence.run("another", || 6), Some(6));
         assert_eq!(fence.run("a test", || 7), None);
         assert_eq!(fence.clone().run("a test", || 8), Some(8));

@@ -8,7 +8,7 @@ use conche_proto::EndpointConfig;
 use ipnet::IpNet;
 use thiserror::Error;
 
-use crate::controllers::MOST_PREFIXES;
+use crate::controllers::MAX_PREFIXES;
 use crate::driver::Waiting;
 #[cfg(feature = "edhoc")]
 use crate::edhoc::Party;
@@ -169,7 +169,7 @@ pub enum ConfigError {
         longest: usize,
     },
     /// There are controllers for too many prefixes.
-    #[error("controllers for {count} prefixes: at most {MOST_PREFIXES} can be told apart")]
+    #[error("controllers for {count} prefixes: at most {MAX_PREFIXES} can be told apart")]
     TooManyPrefixes {
         /// Number of prefixes.
         count: usize,

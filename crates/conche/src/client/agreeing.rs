@@ -12,7 +12,7 @@ use conche_proto::{Course, Failure, Request, RequestError};
 use tokio::time::timeout_at;
 
 use super::ready::{CHALLENGES, challenged, response};
-use super::{Client, Error, Rare, Response, Way};
+use super::{Client, Error, Rare, Response, Target};
 use crate::driver::{Hold, NewKeys, Opening, Turn};
 use crate::edhoc::{CID_EDHOC, Error as Failed, Identity, NO_ID, PATH, Party, WHAT, generate, random_id};
 use crate::prefixes::Prefixes;
@@ -32,25 +32,25 @@ pub(super) struct Agreeing {
 
 impl Agreeing {
     /// Whether a destination requires a key exchange.
-    pub(super) fn has(&self, way: &Way<'_>) -> bool {
-        self.party(way).is_some()
+    pub(super) fn has(&self, target: &Target<'_>) -> bool {
+        self.party(target).is_some()
     }
 
     /// Returns the party for a destination: our credential and the accepted peers. Sessions need
     /// none.
-    fn party(&self, way: &Way<'_>) -> Option<&Party> {
-        self.parties.of(way.to.ip().to_canonical()).filter(|_| way.name.is_none())
+    fn party(&self, target: &Target<'_>) -> Option<&Party> {
+        self.parties.of(target.to.ip().to_canonical()).filter(|_| target.name.is_none())
     }
 
-    async fn turn(&self, way: &Way<'_>) -> Result<Turn, Error> {
+    async fn turn(&self, target: &Target<'_>) -> Result<Turn, Error> {
         let turn = {
             let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
-            Arc::clone(turns.entry(way.to).or_default())
+            Arc::clone(turns.entry(target.to).or_default())
         };
         let turn = turn.lock_owned();
-        let Some(deadline) = way.deadline else { return Ok(turn.await) };
-        let late = |_| Error::Failed { peer: way.to, failure: Failure::Deadline, course: Course::default() };
+        let Some(deadline) = target.deadline else { return Ok(turn.await) };
+        let late = |_| Error::Failed { peer: target.to, failure: Failure::Deadline, course: Course::default() };
         timeout_at(deadline, turn).await.map_err(late)
     }
 }
@@ -70,19 +70,19 @@ impl Client {
     ///
     /// The request must hold the keys until it is opened, or carry message_3 itself: the server has
     /// these keys only once that request arrives.
-    pub(super) fn agree<'a>(&'a self, way: &'a Way<'_>) -> Rare<'a, (Option<Box<NewKeys>>, Option<Hold>)> {
+    pub(super) fn agree<'a>(&'a self, target: &'a Target<'_>) -> Rare<'a, (Option<Box<NewKeys>>, Option<Hold>)> {
         Box::pin(async move {
-            let Some(party) = self.agreeing.party(way) else { return Ok((None, None)) };
-            if way.to.ip().to_canonical().is_multicast() {
+            let Some(party) = self.agreeing.party(target) else { return Ok((None, None)) };
+            if target.to.ip().to_canonical().is_multicast() {
                 return Err(Error::Refused(RequestError::ProtectedToGroup));
             }
-            let turn = self.agreeing.turn(way).await?;
-            let (handle, address) = self.sockets.toward(way.to)?;
+            let turn = self.agreeing.turn(target).await?;
+            let (handle, address) = self.sockets.toward(target.to)?;
             // An earlier request has finished the key exchange.
             if let Some(hold) = handle.hold_agreed(address).await.ok_or(Error::Stopped)?? {
                 return Ok((None, Some(hold)));
             }
-            let failed = |source| Error::Edhoc { peer: way.to, source };
+            let failed = |source| Error::Edhoc { peer: target.to, source };
             let (ephemeral, c_i) = (generate().map_err(failed)?, random_id::<C_I_LENGTH>().map_err(failed)?);
             let (initiator, message_1) = Initiator::begin(Arc::clone(&party.own), c_i, ephemeral).map_err(failed)?;
             // Settings with an ambiguous party are refused.
@@ -91,54 +91,54 @@ impl Client {
                 Ok(None) => initiator,
                 Err(_) => return Err(failed(Failed::UnknownCredential)),
             };
-            let message_2 = self.tell(way, [&[NO_ID], message_1.as_slice()].concat()).await?;
+            let message_2 = self.tell(target, [&[NO_ID], message_1.as_slice()].concat()).await?;
             let finished = handle.fence().run(WHAT, || initiator.finish(message_2.payload(), &party.peers));
             let (agreed, message_3) = finished.unwrap_or(Err(Failed::Internal)).map_err(failed)?;
             let peer = Identity(Arc::clone(&agreed.peer));
             // Checked before message_3, which reveals our credential.
-            if let Some(expected) = way.expected {
+            if let Some(expected) = target.expected {
                 let authenticated = security::Identity::Edhoc(peer.clone());
                 if **expected != authenticated {
                     let mismatch = PeerMismatch::new(Some(Arc::clone(expected)), Some(authenticated));
-                    return Err(Error::UnexpectedPeer { peer: way.to, mismatch });
+                    return Err(Error::UnexpectedPeer { peer: target.to, mismatch });
                 }
             }
             let context = Context::agreed(&agreed.credentials).map_err(|_| failed(Failed::SameIds))?;
-            if party.combined && way.brings {
+            if party.combined && target.may_carry_message_3 {
                 return Ok((Some(Box::new(NewKeys { context, peer, message_3, turn })), None));
             }
             // The server's reply is at most message_4. The first response also proves that it has
             // the keys.
-            self.tell(way, with_id(agreed.credentials.sender_id, &message_3)).await?;
+            self.tell(target, with_id(agreed.credentials.sender_id, &message_3)).await?;
             let kept = handle.agreed(address, context, peer).await.ok_or(Error::Stopped)?;
-            let hold = kept.map_err(|error| Error::exchange(way.to, error, handle.body_limit()))?;
+            let hold = kept.map_err(|error| Error::exchange(target.to, error, handle.body_limit()))?;
             Ok((None, Some(hold)))
         })
     }
 
     /// Sends an EDHOC message and returns the reply, or the peer's error.
-    async fn tell(&self, way: &Way<'_>, payload: Vec<u8>) -> Result<Response, Error> {
+    async fn tell(&self, target: &Target<'_>, payload: Vec<u8>) -> Result<Response, Error> {
         let body =
             Body::builder().path(PATH).uint(OptionNumber::CONTENT_FORMAT, CID_EDHOC.into()).payload(payload).build()?;
-        let mut answer = self.tell_once(way, body.clone()).await?;
+        let mut answer = self.tell_once(target, body.clone()).await?;
         for _ in 0..CHALLENGES {
             let Some(body) = challenged(&body, &answer)? else { break };
-            answer = self.tell_once(way, body).await?;
+            answer = self.tell_once(target, body).await?;
         }
         match answer.code() {
             Code::CHANGED => Ok(answer),
             code => {
                 let source = Failed::told(answer.payload()).unwrap_or(Failed::Refused(code));
-                Err(Error::Edhoc { peer: way.to, source })
+                Err(Error::Edhoc { peer: target.to, source })
             }
         }
     }
 
-    async fn tell_once(&self, way: &Way<'_>, body: Body) -> Result<Response, Error> {
+    async fn tell_once(&self, target: &Target<'_>, body: Body) -> Result<Response, Error> {
         let opening = |timeout| Opening::Request(Request { timeout, ..Request::new(Code::POST, body) });
         // The peer is not authenticated yet.
-        let way = Way { expected: None, ..*way };
-        response(way.to, self.begin_with(&way, false, opening).await?.end().await?)
+        let target = Target { expected: None, ..*target };
+        response(target.to, self.begin_with(&target, false, opening).await?.end().await?)
     }
 }
 
@@ -163,9 +163,9 @@ mod tests {
         let server = server.bind("127.0.0.1:0").await.expect("the loopback can be bound");
         let client = Client::builder().edhoc(knows(lamp, known_hall)).build().expect("legal settings");
         let (handle, _) = client.sockets.toward(server.local_addr()).expect("the loopback is reached");
-        handle.fence().plant(WHAT);
+        handle.fence().inject_panic(WHAT);
         let uri = format!("coap://{}/", server.local_addr());
-        let error = client.get(&uri).await.expect_err("a planted panic");
+        let error = client.get(&uri).await.expect_err("a injected panic");
         assert!(matches!(error, Error::Edhoc { source: Failed::Internal, .. }), "{error}");
         assert_eq!(client.get(&uri).await.expect("an answer").text(), Ok("on"));
         assert_eq!(client.stats().await.panics, 1);

@@ -63,13 +63,13 @@ pub(super) struct Cache {
 }
 
 /// How the cache treats a request.
-pub(super) enum Passage {
+pub(super) enum CacheUse {
     /// Its response may be cached.
     Read(Read),
     /// It may change cached resources.
     Change(Change),
     /// It bypasses the cache.
-    Aside,
+    Bypass,
 }
 
 impl Cache {
@@ -78,12 +78,12 @@ impl Cache {
     }
 
     /// Classifies a request to an address.
-    pub(super) fn admit(self: &Arc<Self>, to: Destination, method: Code, body: &Body) -> Passage {
+    pub(super) fn admit(self: &Arc<Self>, to: Destination, method: Code, body: &Body) -> CacheUse {
         if !method.is_safe() {
             let resource = self.resource(to.address, path(body));
-            return Passage::Change(Change { cache: Arc::clone(self), to: to.address, resource });
+            return CacheUse::Change(Change { cache: Arc::clone(self), to: to.address, resource });
         }
-        self.key(to, method, body).map_or(Passage::Aside, |key| Passage::Read(self.read(key)))
+        self.key(to, method, body).map_or(CacheUse::Bypass, |key| CacheUse::Read(self.read(key)))
     }
 
     /// Stores a notification that answers this request (RFC 7641 §3.3).

@@ -12,7 +12,7 @@ use futures_core::stream::FusedStream;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Client, Error, Response, Way};
+use super::{Client, Error, Response, Target};
 use crate::driver::{Exchange, Opening};
 
 /// The responses of a group's members, each with its sender, in order of arrival: a [`Stream`] that
@@ -42,8 +42,8 @@ impl GroupResponses {
         // `Limits::group_responses` bounds the channel.
         let (sender, responses) = mpsc::unbounded_channel();
         let opening = |timeout| Opening::Group { request: Request { timeout, ..request }, responses: sender };
-        let way = Way { deadline, ..Way::to(group) };
-        let begun = client.begin(&way, opening).await?;
+        let target = Target { deadline, ..Target::to(group) };
+        let begun = client.begin(&target, opening).await?;
         Ok(Self { group, responses, body_limit: begun.body_limit, exchange: Some(begun.exchange) })
     }
 

@@ -37,7 +37,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::controllers::Setup;
 use crate::driver::{
-    Address, Exchange, ExchangeError, Handle, OpenError, Opening, Outcome, Patience, Place, Submission,
+    Address, Exchange, ExchangeError, Handle, OpenError, Opening, Outcome, Permit, QueuePolicy, Submission,
 };
 use crate::security::{HandshakeError, Identity};
 use crate::uri::{Uri, UriError};
@@ -182,9 +182,9 @@ impl Client {
         let mut failure = None;
         for address in resolve(&uri).await? {
             let name = uri.server_name();
-            let way = Way { name: name.as_ref(), ..Way::to(address) };
+            let target = Target { name: name.as_ref(), ..Target::to(address) };
             // A ping cannot be protected.
-            let begun = self.begin_with(&way, false, |_| Opening::Ping).await;
+            let begun = self.begin_with(&target, false, |_| Opening::Ping).await;
             let outcome = match begun {
                 Ok(begun) => begun.end().await,
                 Err(error) => Err(error),
@@ -252,76 +252,80 @@ impl Client {
 
     /// Opens an exchange once admitted, and waits for its outcome. The time left is passed to
     /// `what`.
-    async fn open(&self, way: &Way<'_>, what: impl FnOnce(Option<Duration>) -> Opening) -> Result<Outcome, Error> {
-        self.begin(way, what).await?.end().await
+    async fn open(
+        &self,
+        target: &Target<'_>,
+        what: impl FnOnce(Option<Duration>) -> Opening,
+    ) -> Result<Outcome, Error> {
+        self.begin(target, what).await?.end().await
     }
 
     /// Opens an exchange once it is admitted and its keys are available.
     fn begin(
         &self,
-        way: &Way<'_>,
+        target: &Target<'_>,
         what: impl FnOnce(Option<Duration>) -> Opening,
-    ) -> impl Future<Output = Result<Begun, Error>> {
-        self.begin_with(way, true, what)
+    ) -> impl Future<Output = Result<OpenExchange, Error>> {
+        self.begin_with(target, true, what)
     }
 
     async fn begin_with(
         &self,
-        way: &Way<'_>,
+        target: &Target<'_>,
         #[cfg_attr(not(feature = "edhoc"), expect(unused_variables, reason = "there are none"))] needs_keys: bool,
         what: impl FnOnce(Option<Duration>) -> Opening,
-    ) -> Result<Begun, Error> {
+    ) -> Result<OpenExchange, Error> {
         #[cfg(feature = "edhoc")]
-        let (keys, _hold) = match needs_keys && self.agreeing.has(way) {
-            true => self.agree(way).await?,
+        let (keys, _hold) = match needs_keys && self.agreeing.has(target) {
+            true => self.agree(target).await?,
             false => (None, None),
         };
-        let Way { to, deadline, patience, .. } = *way;
+        let Target { to, deadline, policy, .. } = *target;
         let (handle, mut address) = self.sockets.toward(to)?;
-        if let Some(name) = way.name {
-            address = session(&handle, address, name, way).await?;
+        if let Some(name) = target.name {
+            address = session(&handle, address, name, target).await?;
         }
-        let mut place = handle.join(address, patience)?;
-        let mut waited = Duration::ZERO;
-        if !place.is_next() {
+        let mut permit = handle.join(address, policy)?;
+        let mut queued = Duration::ZERO;
+        if !permit.try_acquire() {
             let start = Instant::now();
-            wait_for_turn(&mut place, to, deadline, handle.queue_lifetime()).await?;
-            waited = start.elapsed();
+            wait_for_permit(&mut permit, to, deadline, handle.queue_lifetime()).await?;
+            queued = start.elapsed();
         }
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let body_limit = handle.body_limit();
         let exchange = handle.open(
-            place,
+            permit,
             Submission {
                 what: what(left),
-                expected: way.expected.cloned(),
+                expected: target.expected.cloned(),
                 #[cfg(feature = "edhoc")]
                 keys,
             },
         );
-        Ok(Begun { exchange, to, waited, body_limit })
+        Ok(OpenExchange { exchange, to, queued, body_limit })
     }
 }
 
 /// Destination and conditions of a request.
 #[derive(Clone, Copy, Debug)]
-struct Way<'a> {
+struct Target<'a> {
     to: SocketAddr,
     /// The server's name, if it is reached through a session.
     name: Option<&'a Arc<str>>,
     /// The only identity that may receive the request, if it names one.
     expected: Option<&'a Arc<Identity>>,
     deadline: Option<Instant>,
-    patience: Patience,
+    policy: QueuePolicy,
     /// The request may carry EDHOC message_3: it is acknowledged, and leaves without waiting for a
     /// body.
-    brings: bool,
+    may_carry_message_3: bool,
 }
 
-impl Way<'_> {
+impl Target<'_> {
     /// Returns a destination without a session.
     fn to(to: SocketAddr) -> Self {
-        Self { to, name: None, expected: None, deadline: None, patience: Patience::Wait, brings: false }
+        Self { to, name: None, expected: None, deadline: None, policy: QueuePolicy::Wait, may_carry_message_3: false }
     }
 }
 
@@ -334,15 +338,15 @@ enum InSession {
 
 /// An open exchange.
 #[must_use]
-struct Begun {
+struct OpenExchange {
     exchange: Exchange,
     to: SocketAddr,
     /// Time spent in the queue.
-    waited: Duration,
+    queued: Duration,
     body_limit: usize,
 }
 
-impl Begun {
+impl OpenExchange {
     async fn end(mut self) -> Result<Outcome, Error> {
         poll_fn(|context| self.poll_end(context)).await
     }
@@ -362,12 +366,12 @@ impl Begun {
     }
 
     fn poll_exchange(&mut self, context: &mut Context<'_>) -> Poll<Result<Outcome, ExchangeError>> {
-        let Self { exchange, waited, .. } = self;
+        let Self { exchange, queued, .. } = self;
         let mut outcome = ready!(Pin::new(exchange).poll(context));
         if let Ok(Outcome::Response { course, .. } | Outcome::Pong { course } | Outcome::Unanswered { course })
         | Err(ExchangeError::Failed { course, .. } | ExchangeError::SessionOver { course }) = &mut outcome
         {
-            course.queued += *waited;
+            course.queued += *queued;
         }
         Poll::Ready(outcome)
     }
@@ -383,8 +387,8 @@ impl Default for Client {
 /// compiles it once for all kinds of requests.
 type Rare<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
-fn wait_for_turn(
-    place: &mut Place,
+fn wait_for_permit(
+    permit: &mut Permit,
     peer: SocketAddr,
     deadline: Option<Instant>,
     queue_lifetime: Duration,
@@ -393,10 +397,10 @@ fn wait_for_turn(
         let start = Instant::now();
         let expiry = start.checked_add(queue_lifetime);
         let Some(end) = [deadline, expiry].into_iter().flatten().min() else {
-            place.turn().await;
+            permit.acquire().await;
             return Ok(());
         };
-        timeout_at(end, place.turn()).await.map_err(|_| {
+        timeout_at(end, permit.acquire()).await.map_err(|_| {
             let failure = if Some(end) == deadline { Failure::Deadline } else { Failure::QueueExpired };
             Error::Failed { peer, failure, course: Course { queued: start.elapsed(), ..Course::default() } }
         })
@@ -404,15 +408,15 @@ fn wait_for_turn(
 }
 
 /// Opens the session with a server, or returns the existing one.
-fn session<'a>(handle: &'a Handle, address: Address, name: &'a Arc<str>, way: &'a Way<'_>) -> Rare<'a, Address> {
+fn session<'a>(handle: &'a Handle, address: Address, name: &'a Arc<str>, target: &'a Target<'_>) -> Rare<'a, Address> {
     Box::pin(async move {
-        let opening = handle.secure(address, Arc::clone(name), way.expected.cloned());
+        let opening = handle.secure(address, Arc::clone(name), target.expected.cloned());
         let late = |_| Some(Err(OpenError::Handshake(HandshakeError::late())));
-        let opened = match way.deadline {
+        let opened = match target.deadline {
             Some(deadline) => timeout_at(deadline, opening).await.unwrap_or_else(late),
             None => opening.await,
         };
-        let peer = way.to;
+        let peer = target.to;
         opened.ok_or(Error::Stopped)?.map_err(|error| match error {
             OpenError::Handshake(source) => Error::Handshake { peer, source },
             OpenError::Peer(mismatch) => Error::UnexpectedPeer { peer, mismatch },

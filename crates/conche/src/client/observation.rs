@@ -135,7 +135,7 @@ impl Observation {
                                 return Poll::Ready(Some(Ok(whole)));
                             }
                         }
-                        News::End(end) if registered.may_go_on(end) => match self.registered.take() {
+                        News::End(end) if registered.can_reregister(end) => match self.registered.take() {
                             Some(registered) => self.stage = Stage::Registering(Box::pin(registered.again())),
                             None => self.stage = Stage::Over,
                         },

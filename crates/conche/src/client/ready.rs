@@ -8,9 +8,9 @@ use conche_proto::codec::{Body, Code, OptionNumber, Token};
 use conche_proto::{Course, Failure, Reliability, Request};
 use tokio::time::Instant;
 
-use super::cache::{Destination, Passage, Read};
-use super::{Client, Error, InSession, Response, Way};
-use crate::driver::{Feed, Opening, Outcome, Patience, Subscription};
+use super::cache::{CacheUse, Destination, Read};
+use super::{Client, Error, InSession, Response, Target};
+use crate::driver::{Feed, Opening, Outcome, QueuePolicy, Subscription};
 use crate::security::Identity;
 
 /// A request that is complete except for its destination address.
@@ -25,7 +25,7 @@ pub(super) struct Ready {
     /// Bypasses the cache.
     pub(super) fresh: bool,
     pub(super) deadline: Option<Instant>,
-    pub(super) patience: Patience,
+    pub(super) policy: QueuePolicy,
     /// The server's name, if it is reached through a session.
     pub(super) name: Option<Arc<str>>,
     /// The only identity that may receive the request, if it names one.
@@ -45,15 +45,15 @@ impl Ready {
         Destination::new(to, self.name.is_some(), self.expected.clone())
     }
 
-    pub(super) fn way(&self, to: SocketAddr) -> Way<'_> {
-        let brings = self.reliability == Reliability::Confirmable;
-        Way {
+    pub(super) fn target(&self, to: SocketAddr) -> Target<'_> {
+        let may_carry_message_3 = self.reliability == Reliability::Confirmable;
+        Target {
             to,
             name: self.name.as_ref(),
             expected: self.expected.as_ref(),
             deadline: self.deadline,
-            patience: self.patience,
-            brings,
+            policy: self.policy,
+            may_carry_message_3,
         }
     }
 
@@ -67,10 +67,10 @@ impl Ready {
     }
 
     async fn send_by_cache(&self, to: SocketAddr) -> Result<Response, Error> {
-        match self.passage(to) {
-            Passage::Aside => self.ask(to, &self.body).await,
-            Passage::Read(read) => self.read(to, read).await,
-            Passage::Change(change) => {
+        match self.cache_use(to) {
+            CacheUse::Bypass => self.ask(to, &self.body).await,
+            CacheUse::Read(read) => self.read(to, read).await,
+            CacheUse::Change(change) => {
                 let response = self.ask(to, &self.body).await?;
                 change.answered(&response);
                 Ok(response)
@@ -79,10 +79,10 @@ impl Ready {
     }
 
     /// Classifies the request for the client's cache.
-    pub(super) fn passage(&self, to: SocketAddr) -> Passage {
+    pub(super) fn cache_use(&self, to: SocketAddr) -> CacheUse {
         match &self.client.cache {
             Some(cache) => cache.admit(self.cached(to), self.method, &self.body),
-            None => Passage::Aside,
+            None => CacheUse::Bypass,
         }
     }
 
@@ -133,13 +133,13 @@ impl Ready {
 
     /// Registers an observation, repeating it with Echo if challenged.
     pub(super) async fn register(&self, to: SocketAddr) -> Result<(SocketAddr, Response, Subscription), Error> {
-        let (passage, asked) = (self.passage(to), Instant::now());
+        let (cache_use, asked) = (self.cache_use(to), Instant::now());
         let (mut response, mut subscription) = self.subscribe(to, self.body.clone()).await?;
         for _ in 0..CHALLENGES {
             let Some(body) = challenged(&self.body, &response)? else { break };
             (response, subscription) = self.subscribe(to, body).await?;
         }
-        if let Passage::Read(read) = passage {
+        if let CacheUse::Read(read) = cache_use {
             read.keep(&response, received(asked, response.course()));
         }
         Ok((to, response, subscription))
@@ -150,7 +150,7 @@ impl Ready {
             return Box::pin(self.exchange_in_session(to, body)).await;
         }
         let request = |timeout| Opening::Request(self.request(body, timeout));
-        response(to, self.client.open(&self.way(to), request).await?)
+        response(to, self.client.open(&self.target(to), request).await?)
     }
 
     /// Sends a request through a session, and again through the next one if the session ends before
@@ -159,7 +159,7 @@ impl Ready {
     async fn exchange_in_session(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
         for _ in 0..SESSIONS {
             let request = |timeout| Opening::Request(self.request(body.clone(), timeout));
-            match self.client.begin(&self.way(to), request).await?.end_in_session().await {
+            match self.client.begin(&self.target(to), request).await?.end_in_session().await {
                 Err(InSession::Over(course)) if self.may_be_sent_again(&course) => {}
                 // The request was not sent.
                 Err(InSession::Failed(Error::Failed { failure: Failure::Unreachable, course, .. }))
@@ -172,7 +172,7 @@ impl Ready {
             }
         }
         let request = |timeout| Opening::Request(self.request(body, timeout));
-        response(to, self.client.open(&self.way(to), request).await?)
+        response(to, self.client.open(&self.target(to), request).await?)
     }
 
     /// Whether the request was not sent, or is idempotent (RFC 7252 §5.1) and unacknowledged.
@@ -182,8 +182,8 @@ impl Ready {
 
     async fn subscribe(&self, to: SocketAddr, body: Body) -> Result<(Response, Subscription), Error> {
         let feed = Feed::default();
-        let request = |timeout| Opening::Observe(self.request(body, timeout), feed.teller());
-        let begun = self.client.begin(&self.way(to), request).await?;
+        let request = |timeout| Opening::Observe(self.request(body, timeout), feed.sender());
+        let begun = self.client.begin(&self.target(to), request).await?;
         let subscription = begun.exchange.subscription(feed);
         Ok((response(to, begun.end().await?)?, subscription))
     }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::ready::Ready;
 use super::{Client, Error, GroupResponses, Observation, Response, resolve};
-use crate::driver::{End, Patience, Subscription};
+use crate::driver::{End, QueuePolicy, Subscription};
 use crate::security::{Identity, PeerMismatch};
 use crate::uri::{Uri, UriError};
 
@@ -227,7 +227,7 @@ impl RequestBuilder {
     /// # Errors
     /// If no response arrives. A response with an error code is a response.
     pub fn send(self) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
-        self.send_with(Patience::Wait)
+        self.send_with(QueuePolicy::Wait)
     }
 
     /// Like [`send`](Self::send), but only if few requests are queued: fewer than
@@ -237,7 +237,7 @@ impl RequestBuilder {
     /// # Errors
     /// [`Error::Busy`] at once if that many are queued; otherwise as for [`send`](Self::send).
     pub fn try_send(self) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
-        self.send_with(Patience::Hurry)
+        self.send_with(QueuePolicy::Try)
     }
 
     /// Sends the request to the multicast group of the URI (RFC 7252 §8), once, as a
@@ -253,7 +253,7 @@ impl RequestBuilder {
     /// # Errors
     /// If the URI names no group, or a limit is reached. Other errors appear among the responses.
     pub async fn multicast(self) -> Result<GroupResponses, Error> {
-        let (Ready { client, method, body, deadline, expected, .. }, uri) = self.ready(Patience::Wait)?;
+        let (Ready { client, method, body, deadline, expected, .. }, uri) = self.ready(QueuePolicy::Wait)?;
         if uri.is_secured() {
             return Err(Error::SecuredGroup);
         }
@@ -304,16 +304,16 @@ impl RequestBuilder {
     }
 
     /// Encodes the options now, which saves memory if many requests wait.
-    fn send_with(self, patience: Patience) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
+    fn send_with(self, policy: QueuePolicy) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
         let timeout = self.timeout;
-        let mut ready = self.ready(patience);
+        let mut ready = self.ready(policy);
         async move {
             match ready {
                 Ok((ref mut ready, ref uri)) => {
                     // The timeout starts when the future is first polled.
                     ready.deadline = end_of(timeout);
                     let ready = &*ready;
-                    first_that_answers(ready, uri, |address| ready.send(address)).await
+                    try_addresses(ready, uri, |address| ready.send(address)).await
                 }
                 Err(error) => Err(error),
             }
@@ -322,15 +322,14 @@ impl RequestBuilder {
 
     /// Registers an observation; returns the first response and the state to maintain it.
     pub(super) async fn register(self) -> Result<(Response, Registered), Error> {
-        let (ready, uri) = self.ready(Patience::Wait)?;
-        let (address, response, subscription) =
-            first_that_answers(&ready, &uri, |address| ready.register(address)).await?;
+        let (ready, uri) = self.ready(QueuePolicy::Wait)?;
+        let (address, response, subscription) = try_addresses(&ready, &uri, |address| ready.register(address)).await?;
         // Later requests have no deadline; the token remains that of the registration.
         let ready = Ready { deadline: None, token: None, fresh: true, ..ready };
         Ok((response, Registered { subscription, ready, address }))
     }
 
-    pub(super) fn ready(self, patience: Patience) -> Result<(Ready, Uri), Error> {
+    pub(super) fn ready(self, policy: QueuePolicy) -> Result<(Ready, Uri), Error> {
         if let Some(Mistake { format, problem }) = self.mistake {
             return Err(Error::Encode { format, problem });
         }
@@ -339,7 +338,7 @@ impl RequestBuilder {
         let deadline = end_of(self.timeout);
         let Self { client, method, reliability, token, whole, fresh, expected, .. } = self;
         let name = uri.server_name();
-        Ok((Ready { client, method, body, reliability, token, whole, fresh, deadline, patience, name, expected }, uri))
+        Ok((Ready { client, method, body, reliability, token, whole, fresh, deadline, policy, name, expected }, uri))
     }
 }
 
@@ -349,7 +348,7 @@ fn end_of(timeout: Option<Duration>) -> Option<Instant> {
 }
 
 /// Tries a host's addresses in order, while the request certainly had no effect.
-pub(super) async fn first_that_answers<T, F: Future<Output = Result<T, Error>>>(
+pub(super) async fn try_addresses<T, F: Future<Output = Result<T, Error>>>(
     ready: &Ready,
     uri: &Uri,
     attempt: impl Fn(SocketAddr) -> F,
@@ -392,7 +391,7 @@ impl Registered {
     /// Whether the observation may be registered again: through a new session if the old one is
     /// over or its server is silent, as a server without the session is; or with new keys if the
     /// server lost those of EDHOC.
-    pub(super) fn may_go_on(&self, end: End) -> bool {
+    pub(super) fn can_reregister(&self, end: End) -> bool {
         match end {
             End::SessionOver => true,
             End::Over(SubscriptionEnd::Failed(Failure::TimedOut | Failure::Unreachable)) => self.ready.name.is_some(),
@@ -400,7 +399,7 @@ impl Registered {
             End::Over(SubscriptionEnd::Failed(Failure::NotAuthenticated(_)))
             | End::Refused(conche_proto::RequestError::NotProtected(
                 conche_proto::oscore::ProtectError::UnknownContext,
-            )) => self.ready.client.agreeing.has(&self.ready.way(self.address)),
+            )) => self.ready.client.agreeing.has(&self.ready.target(self.address)),
             End::Over(_) | End::Refused(_) | End::Stopped => false,
         }
     }

@@ -48,12 +48,12 @@ struct Open {
 }
 
 /// Maximum sockets per IP version: 16 000 messages per second to one destination.
-const MOST: usize = 64;
+const MAX_SOCKETS: usize = 64;
 
 pub(super) struct Start {
     setup: Setup,
     /// Whether a destination must keep its socket, which alone holds its OSCORE keys (RFC 8613).
-    stays: Box<dyn Fn(SocketAddr) -> bool + Send + Sync>,
+    is_pinned: Box<dyn Fn(SocketAddr) -> bool + Send + Sync>,
 }
 
 impl Start {
@@ -66,9 +66,9 @@ impl Start {
 
 impl Sockets {
     pub(super) fn own(setup: Setup, v4: Binding, v6: Binding) -> Self {
-        let stays = setup.settings.keys_toward();
+        let is_pinned = setup.settings.keys_toward();
         let [v4, v6] = [v4, v6].map(|binding| Slot { binding, open: Mutex::default() });
-        Self::Own(Box::new(Own { start: Start { setup, stays: Box::new(stays) }, v4, v6 }))
+        Self::Own(Box::new(Own { start: Start { setup, is_pinned: Box::new(is_pinned) }, v4, v6 }))
     }
 
     /// Returns the driver of a destination, started if necessary, and its address there.
@@ -126,10 +126,10 @@ impl Slot {
         let mut in_turn = (before..count).chain(0..before.min(count));
         let chosen = match in_turn.find(|index| handles.get(*index).is_some_and(has_ids)) {
             // The request waits at its first socket.
-            _ if (start.stays)(to) => before,
+            _ if (start.is_pinned)(to) => before,
             Some(index) => index,
             None if count == 0 => 0,
-            None if self.binding.chooses_port() && count < MOST => count,
+            None if self.binding.chooses_port() && count < MAX_SOCKETS => count,
             // The request waits.
             None => before,
         };
@@ -221,10 +221,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn sockets_are_not_without_number() {
         let (client, busy) = (Client::new(), ([127, 0, 0, 1], 9).into());
-        for _ in 0..2 * MOST {
+        for _ in 0..2 * MAX_SOCKETS {
             use_up_ids(&client, busy, 247);
         }
-        assert_eq!(client.sockets.open().len(), MOST);
+        assert_eq!(client.sockets.open().len(), MAX_SOCKETS);
     }
 
     #[tokio::test(start_paused = true)]

@@ -12,12 +12,12 @@ use conche_proto::{Failure, Request, Rest};
 use futures_core::Stream;
 use tokio::sync::mpsc;
 
-use super::cache::Passage;
+use super::cache::CacheUse;
 use super::ready::{CHALLENGES, Ready, challenged, response};
-use super::request::{RequestBuilder, first_that_answers, no_group, resolve_until};
-use super::{Begun, Error, Response, Way};
+use super::request::{RequestBuilder, no_group, resolve_until, try_addresses};
+use super::{Error, OpenExchange, Response, Target};
 use crate::body::{BoxError, Piece, Source};
-use crate::driver::{Opening, Patience, Told};
+use crate::driver::{Opening, QueuePolicy, StreamEvent};
 
 /// The largest block and one byte more, which shows that it is not the last.
 const BEGINNING: usize = 1025;
@@ -59,8 +59,8 @@ enum State {
 
 /// The rest of a body.
 struct Coming {
-    told: mpsc::UnboundedReceiver<Told>,
-    begun: Begun,
+    events: mpsc::UnboundedReceiver<StreamEvent>,
+    open: OpenExchange,
 }
 
 impl ResponseStream {
@@ -114,7 +114,7 @@ impl ResponseStream {
             match std::mem::replace(&mut self.state, State::Over) {
                 State::Here(chunk, rest) => {
                     if let Some(coming) = rest {
-                        coming.begun.exchange.fetch_next();
+                        coming.open.exchange.fetch_next();
                         self.state = State::Coming(coming);
                     }
                     if !chunk.is_empty() {
@@ -163,13 +163,13 @@ impl Coming {
 
     /// Polls for the exchange's next event.
     fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Result<Turn, Error>> {
-        if let Poll::Ready(Some(told)) = self.told.poll_recv(context) {
-            return Poll::Ready(Ok(match told {
-                Told::Block { from, message, course } => Turn::Part(Response::new(from, message, course), true),
-                Told::Wanted(bytes) => Turn::Wanted(bytes),
+        if let Poll::Ready(Some(event)) = self.events.poll_recv(context) {
+            return Poll::Ready(Ok(match event {
+                StreamEvent::Block { from, message, course } => Turn::Part(Response::new(from, message, course), true),
+                StreamEvent::Wanted(bytes) => Turn::Wanted(bytes),
             }));
         }
-        let (peer, outcome) = (self.begun.to, ready!(self.begun.poll_end(context)));
+        let (peer, outcome) = (self.open.to, ready!(self.open.poll_end(context)));
         Poll::Ready(outcome.and_then(|outcome| response(peer, outcome)).map(|response| Turn::Part(response, false)))
     }
 }
@@ -204,9 +204,9 @@ impl RequestBuilder {
     /// # Errors
     /// If no response arrives. A response with an error code is a response.
     pub async fn stream(self) -> Result<ResponseStream, Error> {
-        let (ready, uri) = self.ready(Patience::Wait)?;
-        let (stream, to) = first_that_answers(&ready, &uri, async |to| Ok((ready.stream(to).await?, to))).await?;
-        if let Passage::Change(change) = ready.passage(to) {
+        let (ready, uri) = self.ready(QueuePolicy::Wait)?;
+        let (stream, to) = try_addresses(&ready, &uri, async |to| Ok((ready.stream(to).await?, to))).await?;
+        if let CacheUse::Change(change) = ready.cache_use(to) {
             change.answered(stream.head());
         }
         Ok(stream)
@@ -258,13 +258,13 @@ impl RequestBuilder {
         E: Into<BoxError>,
     {
         let size = self.body.value(OptionNumber::SIZE1).and_then(decode_uint);
-        let (ready, uri) = self.ready(Patience::Wait)?;
+        let (ready, uri) = self.ready(QueuePolicy::Wait)?;
         let mut upload = Upload::of(Source::new(payload), size, streamed).await?;
         let mut failure = None;
         for to in resolve_until(ready.deadline, &uri).await? {
             match ready.upload(no_group(to)?, &mut upload).await {
                 Ok((response, rest)) => {
-                    if let Passage::Change(change) = ready.passage(to) {
+                    if let CacheUse::Change(change) = ready.cache_use(to) {
                         change.answered(&response);
                     }
                     return Ok((response, rest));
@@ -296,12 +296,12 @@ impl Ready {
     }
 
     async fn open_stream(&self, to: SocketAddr, request: Request) -> Result<Coming, Error> {
-        let (teller, told) = mpsc::unbounded_channel();
-        let opening = |timeout| Opening::Streamed { request: Request { timeout, ..request }, told: teller };
-        let way = self.way(to);
-        let way = Way { brings: way.brings && request.rest.is_none(), ..way };
-        let begun = self.client.begin(&way, opening).await?;
-        Ok(Coming { told, begun })
+        let (sender, events) = mpsc::unbounded_channel();
+        let opening = |timeout| Opening::Streamed { request: Request { timeout, ..request }, events: sender };
+        let target = self.target(to);
+        let target = Target { may_carry_message_3: target.may_carry_message_3 && request.rest.is_none(), ..target };
+        let open = self.client.begin(&target, opening).await?;
+        Ok(Coming { events, open })
     }
 
     /// Sends a request with a streamed body. It can be repeated only while the server has received
@@ -322,7 +322,7 @@ impl Ready {
         body: &Body,
         upload: &mut Upload,
     ) -> Result<(Response, Option<Coming>), Error> {
-        upload.gone = 0;
+        upload.resent = 0;
         let Piece { bytes, last } = upload.beginning.clone();
         let whole = last && bytes.len() < BEGINNING;
         let body = body.to_builder().payload(bytes).build()?;
@@ -345,7 +345,7 @@ impl Ready {
                 },
                 piece = upload.more(wanted.unwrap_or_default()), if wanted.is_some() => {
                     wanted = None;
-                    coming.begun.exchange.supply(piece?);
+                    coming.open.exchange.supply(piece?);
                 }
             }
         }
@@ -364,9 +364,9 @@ pub(super) struct Upload {
     /// is unreachable, has received no more.
     kept: Vec<Piece>,
     /// Kept pieces sent in this attempt.
-    gone: usize,
+    resent: usize,
     /// More than the kept pieces was sent, so this attempt is the last.
-    lost: bool,
+    unrepeatable: bool,
 }
 
 /// Maximum number of kept pieces.
@@ -375,27 +375,27 @@ const KEPT: usize = 3;
 impl Upload {
     pub(super) async fn of(mut source: Source, size: Option<u32>, streamed: bool) -> Result<Self, Error> {
         let beginning = source.piece(BEGINNING).await.map_err(Error::Body)?;
-        Ok(Self { source, beginning, size, streamed, kept: Vec::new(), gone: 0, lost: false })
+        Ok(Self { source, beginning, size, streamed, kept: Vec::new(), resent: 0, unrepeatable: false })
     }
 
     pub(super) const fn can_begin_anew(&self) -> bool {
-        !self.lost
+        !self.unrepeatable
     }
 
     async fn more(&mut self, wanted: usize) -> Result<Piece, Error> {
         if self.beginning.last {
             return Ok(Piece { bytes: Bytes::new(), last: true });
         }
-        if let Some(piece) = self.kept.get(self.gone) {
-            self.gone += 1;
+        if let Some(piece) = self.kept.get(self.resent) {
+            self.resent += 1;
             return Ok(piece.clone());
         }
         let piece = self.source.piece(wanted).await.map_err(Error::Body)?;
         if self.kept.len() < KEPT {
             self.kept.push(piece.clone());
-            self.gone = self.kept.len();
+            self.resent = self.kept.len();
         } else {
-            self.lost = true;
+            self.unrepeatable = true;
         }
         Ok(piece)
     }

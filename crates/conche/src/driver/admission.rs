@@ -1,10 +1,10 @@
-//! [`Turns`]: admission of requests to the endpoint: how many may wait, and in which order.
+//! [`Admission`]: admits requests to the endpoint, and bounds how many wait for it.
 //!
 //! Each destination has its own FIFO queue. Only the first few of a queue are handed to the
 //! endpoint, which sends them when congestion control permits. A slow or dead destination therefore
 //! occupies little of the endpoint's queue, however many requests wait for it, and blocks no other.
 //!
-//! A [`Place`] in a queue is held from the moment a request joins until its first datagram is sent
+//! A [`Permit`] in a queue is held from the moment a request joins until its first datagram is sent
 //! or it ends; dropping it frees everything.
 
 use std::collections::HashMap;
@@ -129,19 +129,19 @@ impl Busy {
 
 /// How a request behaves when others wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum QueuePolicy {
     /// Joins the queue, within the limits of [`Waiting`].
     Wait,
     /// Joins only within the limits of the endpoint's own queues.
-    Hurry,
+    Try,
 }
 
 /// The queues of all destinations of one socket.
 #[derive(Debug)]
-pub(crate) struct Turns {
-    lines: Mutex<Lines>,
+pub(crate) struct Admission {
+    queues: Mutex<Queues>,
     /// Permits of the endpoint's queue, for all destinations.
-    queue: Arc<Semaphore>,
+    endpoint_queue: Arc<Semaphore>,
     ahead: usize,
     waiting: Waiting,
     limits: Limits,
@@ -149,26 +149,26 @@ pub(crate) struct Turns {
 }
 
 #[derive(Debug, Default)]
-struct Lines {
-    by_destination: HashMap<Address, Line>,
-    /// Number of places in all queues.
-    places: usize,
+struct Queues {
+    by_destination: HashMap<Address, Queue>,
+    /// Number of requests in all queues.
+    total: usize,
     /// Semaphores of removed queues, for reuse; at most [`SPARE`].
     spare: Vec<Arc<Semaphore>>,
 }
 
 #[derive(Debug)]
-struct Line {
+struct Queue {
     /// Permits of the destination in the endpoint's queue; fair, so that the queue stays FIFO.
-    turns: Arc<Semaphore>,
-    places: usize,
+    permits: Arc<Semaphore>,
+    len: usize,
 }
 
-impl Turns {
+impl Admission {
     pub(super) fn new(waiting: Waiting, limits: &Limits) -> Arc<Self> {
         Arc::new(Self {
-            lines: Mutex::default(),
-            queue: Arc::new(Semaphore::new(limits.queue.clamp(1, Semaphore::MAX_PERMITS))),
+            queues: Mutex::default(),
+            endpoint_queue: Arc::new(Semaphore::new(limits.queue.clamp(1, Semaphore::MAX_PERMITS))),
             ahead: limits.queue_per_peer.clamp(1, AHEAD),
             waiting,
             limits: limits.clone(),
@@ -178,12 +178,12 @@ impl Turns {
 
     /// Whether all queues are empty.
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().places == 0
+        self.lock().total == 0
     }
 
     /// Whether requests wait for a destination.
     #[cfg(feature = "edhoc")]
-    pub(super) fn has_line(&self, to: Address) -> bool {
+    pub(super) fn has_queue(&self, to: Address) -> bool {
         self.lock().by_destination.contains_key(&to)
     }
 
@@ -193,81 +193,83 @@ impl Turns {
     }
 
     /// Joins the queue of a destination.
-    pub(super) fn join(self: &Arc<Self>, to: Address, patience: Patience) -> Result<Place, Busy> {
+    pub(super) fn join(self: &Arc<Self>, to: Address, policy: QueuePolicy) -> Result<Permit, Busy> {
         let Waiting { per_destination, total } = self.waiting;
-        let (of_line, of_all) = match patience {
-            Patience::Wait => ((Full::Line, per_destination), (Full::Lines, total)),
-            Patience::Hurry => ((Full::PeerQueue, self.limits.queue_per_peer), (Full::Queue, self.limits.queue)),
+        let (destination_limit, total_limit) = match policy {
+            QueuePolicy::Wait => ((Full::Line, per_destination), (Full::Lines, total)),
+            QueuePolicy::Try => ((Full::PeerQueue, self.limits.queue_per_peer), (Full::Queue, self.limits.queue)),
         };
-        let mut lines = self.lock();
-        let Lines { by_destination, places, spare } = &mut *lines;
-        let line = by_destination.entry(to);
-        let in_line = if let Entry::Occupied(line) = &line { line.get().places } else { 0 };
-        for (places, (what, limit)) in [(in_line, of_line), (*places, of_all)] {
-            if places >= limit {
+        let mut queues = self.lock();
+        let Queues { by_destination, total: queued, spare } = &mut *queues;
+        let queue = by_destination.entry(to);
+        let len = if let Entry::Occupied(queue) = &queue { queue.get().len } else { 0 };
+        for (len, (what, limit)) in [(len, destination_limit), (*queued, total_limit)] {
+            if len >= limit {
                 return Err(Busy { what, limit });
             }
         }
-        *places += 1;
-        let new = || Line { turns: spare.pop().unwrap_or_else(|| Arc::new(Semaphore::new(self.ahead))), places: 0 };
-        let line = line.or_insert_with(new);
-        line.places += 1;
-        let turns = Arc::clone(&line.turns);
-        Ok(Place { all: Arc::clone(self), to, turns, permits: None })
+        *queued += 1;
+        let new = || Queue { permits: spare.pop().unwrap_or_else(|| Arc::new(Semaphore::new(self.ahead))), len: 0 };
+        let queue = queue.or_insert_with(new);
+        queue.len += 1;
+        let permits = Arc::clone(&queue.permits);
+        Ok(Permit { admission: Arc::clone(self), to, permits, held: None })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A place in the queue of a destination.
+/// A request's place in the queue of a destination, and its share of the endpoint's queue once it
+/// is admitted.
 #[derive(Debug)]
-pub(crate) struct Place {
-    all: Arc<Turns>,
+pub(crate) struct Permit {
+    admission: Arc<Admission>,
     to: Address,
-    turns: Arc<Semaphore>,
-    permits: Option<[OwnedSemaphorePermit; 2]>,
+    permits: Arc<Semaphore>,
+    /// Of the destination and of the endpoint's queue.
+    held: Option<[OwnedSemaphorePermit; 2]>,
 }
 
-impl Place {
+impl Permit {
     pub(super) fn destination(&self) -> Address {
         self.to
     }
 
-    /// Takes a permit without waiting, if one is free.
-    pub(crate) fn is_next(&mut self) -> bool {
-        let turn = Arc::clone(&self.turns).try_acquire_owned();
-        let queue = turn.and_then(|turn| Ok([turn, Arc::clone(&self.all.queue).try_acquire_owned()?]));
-        self.permits = queue.ok();
-        self.permits.is_some()
+    /// Admits the request without waiting, if the endpoint's queue has room.
+    pub(crate) fn try_acquire(&mut self) -> bool {
+        let own = Arc::clone(&self.permits).try_acquire_owned();
+        let held = own.and_then(|own| Ok([own, Arc::clone(&self.admission.endpoint_queue).try_acquire_owned()?]));
+        self.held = held.ok();
+        self.held.is_some()
     }
 
-    /// Waits for a permit.
-    pub(crate) async fn turn(&mut self) {
+    /// Waits until the request is admitted.
+    pub(crate) async fn acquire(&mut self) {
         // The semaphores are never closed.
-        let Ok(turn) = Arc::clone(&self.turns).acquire_owned().await else { return };
-        let Ok(queue) = Arc::clone(&self.all.queue).acquire_owned().await else { return };
-        self.permits = Some([turn, queue]);
+        let Ok(own) = Arc::clone(&self.permits).acquire_owned().await else { return };
+        let Ok(shared) = Arc::clone(&self.admission.endpoint_queue).acquire_owned().await else { return };
+        self.held = Some([own, shared]);
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         // Before the semaphore is kept for reuse, which requires all its permits.
-        self.permits = None;
-        let mut lines = self.all.lock();
-        lines.places -= 1;
-        if lines.places == 0 {
-            self.all.emptied.notify_one();
+        self.held = None;
+        let mut queues = self.admission.lock();
+        queues.total -= 1;
+        if queues.total == 0 {
+            self.admission.emptied.notify_one();
         }
-        let Lines { by_destination, spare, .. } = &mut *lines;
-        if let Entry::Occupied(mut line) = by_destination.entry(self.to) {
-            line.get_mut().places -= 1;
-            if line.get().places == 0 {
-                let line = line.remove();
+        let Queues { by_destination, spare, .. } = &mut *queues;
+        if let Entry::Occupied(mut queue) = by_destination.entry(self.to) {
+            queue.get_mut().len -= 1;
+            if queue.get().len == 0 {
+                let queue = queue.remove();
                 if spare.len() < SPARE {
-                    spare.push(line.turns);
+                    spare.push(queue.permits);
                 }
             }
         }

@@ -275,7 +275,7 @@ impl<C: SharedController> Driver<C> {
     }
 
     /// Handles the consequences of an event for keys.
-    pub(super) fn hear_of_agreed(&mut self, event: &Event<Address>) {
+    pub(super) fn on_edhoc_event(&mut self, event: &Event<Address>) {
         match *event {
             // An acknowledgement is unprotected: forging one makes the following requests fail, as
             // forging their responses would.
@@ -329,7 +329,7 @@ impl<C: SharedController> Driver<C> {
             return Ok(());
         }
         let is_idle = |to: Address, agreed: &Agreed| {
-            !in_use.contains(&agreed.context) && Arc::strong_count(&agreed.hold) == 1 && !self.turns.has_line(to)
+            !in_use.contains(&agreed.context) && Arc::strong_count(&agreed.hold) == 1 && !self.admission.has_queue(to)
         };
         let idle = agreeing.toward.iter().filter(|(to, agreed)| is_idle(**to, agreed));
         let least_lately = idle.min_by_key(|(_, agreed)| agreed.used).map(|(to, _)| *to);

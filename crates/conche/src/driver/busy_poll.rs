@@ -7,41 +7,41 @@ use crate::controllers::SharedController;
 
 /// How long responses are polled for after a request has left.
 #[derive(Debug)]
-pub(super) struct Expecting {
+pub(super) struct BusyPoll {
     /// Maximum polling time; zero disables polling.
-    longest: Duration,
+    max: Duration,
     /// On a clock that runs while tokio's is paused, so that polling always ends.
     until: Option<Instant>,
 }
 
-/// Upper bound of `longest`, a century, which no clock overflows.
-const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+/// Upper bound of `max`, a century, which no clock overflows.
+const MAX_POLL: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-impl Expecting {
-    pub(super) fn new(longest: Duration) -> Self {
-        Self { longest: longest.min(FOR_EVER), until: None }
+impl BusyPoll {
+    pub(super) fn new(max: Duration) -> Self {
+        Self { max: max.min(MAX_POLL), until: None }
     }
 }
 
 impl<C: SharedController> Driver<C> {
     /// Starts polling after a request left, if the path's RTT is short enough.
     pub(super) fn expect_answer(&mut self, from: &Address) {
-        let longest = self.expecting.longest;
-        if longest.is_zero() {
+        let max = self.busy_poll.max;
+        if max.is_zero() {
             return;
         }
         let round_trip = self.endpoint.snapshot(from).and_then(|peer| peer.congestion.srtt);
-        if round_trip.is_none_or(|round_trip| round_trip <= longest) {
-            self.expecting.until = Some(Instant::now() + longest);
+        if round_trip.is_none_or(|round_trip| round_trip <= max) {
+            self.busy_poll.until = Some(Instant::now() + max);
         }
     }
 
     /// Returns the end of polling, if it is in the future and exchanges are outstanding.
     pub(super) fn looks_until(&mut self) -> Option<Instant> {
-        let until = self.expecting.until?;
+        let until = self.busy_poll.until?;
         if self.exchanges.is_empty() || until <= Instant::now() {
-            self.expecting.until = None;
+            self.busy_poll.until = None;
         }
-        self.expecting.until
+        self.busy_poll.until
     }
 }

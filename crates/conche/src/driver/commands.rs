@@ -13,7 +13,7 @@ use super::admission::Busy;
 use super::exchanges::Waiting;
 use super::handle::{Asked, Command, ExchangeError, Opening};
 use super::secured::SessionDriver;
-use super::shutdown::Closing;
+use super::shutdown::Shutdown;
 use super::subscriptions::Observed;
 use super::{Address, BATCH, Driver, Sender};
 use crate::controllers::SharedController;
@@ -29,12 +29,12 @@ impl<C: SharedController> Driver<C> {
     /// Handles queued commands, and yields after a batch. In a burst of requests, the peers and the
     /// receivers of responses may run on this thread, and the buffers of their sockets overflow if
     /// they wait.
-    pub(super) async fn obey_all(&mut self, first: Command) {
+    pub(super) async fn handle_commands(&mut self, first: Command) {
         self.now = self.clock.now();
-        self.obey(first);
+        self.handle_command(first);
         for _ in 1..BATCH {
             match self.commands.try_recv() {
-                Ok(command) => self.obey(command),
+                Ok(command) => self.handle_command(command),
                 Err(_) => return,
             }
         }
@@ -45,22 +45,22 @@ impl<C: SharedController> Driver<C> {
 
     /// After exchanges have ended, lets their callers run and handles the commands that they issue,
     /// before waiting for all inputs, which costs more. Returns `true` if there were commands.
-    pub(super) async fn obey_those_told(&mut self) -> bool {
-        if !self.exchanges.someone_was_told() {
+    pub(super) async fn handle_follow_ups(&mut self) -> bool {
+        if !self.exchanges.take_ended() {
             return false;
         }
-        give_way().await;
+        yield_local().await;
         let command = self.commands.try_recv();
         match command {
             Ok(command) => {
-                self.obey_all(command).await;
+                self.handle_commands(command).await;
                 true
             }
             Err(_) => false,
         }
     }
 
-    fn obey(&mut self, command: Command) {
+    fn handle_command(&mut self, command: Command) {
         // A receiver that was dropped is not an error.
         match command {
             // A request whose caller is gone was cancelled before it began.
@@ -102,7 +102,7 @@ impl<C: SharedController> Driver<C> {
                 #[cfg(feature = "edhoc")]
                 self.protecting.agreeing.refuse();
                 self.dismiss_observers();
-                self.closing = Some(Closing::within(within));
+                self.shutdown = Some(Shutdown::within(within));
             }
         }
     }
@@ -166,14 +166,14 @@ impl<C: SharedController> Driver<C> {
         let peer = Sender { address: to.canonical(), identity };
         // Log IDs count from 1.
         let id = ticket + 1;
-        let (mut responses, mut told) = (None, None);
+        let (mut responses, mut events) = (None, None);
         let (opened, ping, span) = match what {
             Opening::Request(request) => {
                 let span = debug_span!("exchange", peer = %to, code = ?request.code, id);
                 (self.opened(to, request, Endpoint::request), false, span)
             }
-            Opening::Streamed { request, told: sender } => {
-                told = Some(sender);
+            Opening::Streamed { request, events: sender } => {
+                events = Some(sender);
                 let span = debug_span!("exchange", peer = %to, code = ?request.code, id);
                 (self.opened(to, request, Endpoint::request), false, span)
             }
@@ -182,11 +182,11 @@ impl<C: SharedController> Driver<C> {
                 let span = debug_span!("group", group = %to, code = ?request.code, id);
                 (self.opened(to, request, Endpoint::request_group), false, span)
             }
-            Opening::Observe(request, teller) => {
+            Opening::Observe(request, feed) => {
                 let span = debug_span!("observation", peer = %to, code = ?request.code, id);
                 let subscribed = self.opened(to, request, Endpoint::subscribe);
                 let opened = subscribed.map(|(exchange, subscription)| {
-                    let observed = Observed { ticket, peer: to, sender: peer.clone(), teller };
+                    let observed = Observed { ticket, peer: to, sender: peer.clone(), feed };
                     self.observations.insert(subscription, observed);
                     exchange
                 });
@@ -198,11 +198,11 @@ impl<C: SharedController> Driver<C> {
             Ok(exchange) => {
                 #[cfg(feature = "edhoc")]
                 self.protecting.agreeing.opened(exchange);
-                let waiting = Waiting { ticket, ping, responses, told, outcome, place: Some(place), peer, span };
+                let waiting = Waiting { ticket, ping, responses, events, outcome, permit: Some(place), peer, span };
                 self.exchanges.insert(exchange, waiting);
                 let scarce = self.endpoint.ids_scarce_until(self.now, &to);
                 if let Some(until) = scarce.and_then(|until| self.clock.wake_up(until)) {
-                    self.scarcity.begins(to, until);
+                    self.id_exhaustion.begins(to, until);
                 }
             }
             Err(refusal) => {
@@ -240,20 +240,20 @@ impl<C: SharedController> Driver<C> {
 
     pub(super) fn cancel_all(&mut self) {
         self.now = self.clock.now();
-        for (ticket, farewell) in self.cancelled.take() {
+        for (ticket, mode) in self.cancelled.take() {
             if let Some(exchange) = self.exchanges.cancel(ticket) {
                 self.endpoint.cancel(self.now, exchange);
                 #[cfg(feature = "edhoc")]
                 self.are_lost(exchange);
             }
-            self.lose_interest(ticket, farewell);
+            self.lose_interest(ticket, mode);
         }
     }
 }
 
 /// Lets ready tasks run. Unlike [`yield_now`](tokio::task::yield_now), it does not poll the
 /// operating system for events.
-async fn give_way() {
+async fn yield_local() {
     let mut given = false;
     poll_fn(|context| {
         if std::mem::replace(&mut given, true) {

@@ -8,20 +8,20 @@ use conche_proto::{Course, ExchangeId, Transmit};
 use tokio::sync::mpsc;
 use tracing::{Level, Span, debug, enabled};
 
-use super::admission::Place;
-use super::handle::{ExchangeError, Outcome, Told};
-use super::id_map::Numbered;
+use super::admission::Permit;
+use super::handle::{ExchangeError, Outcome, StreamEvent};
+use super::id_map::IdMap;
 use super::reply::Reply;
 use super::{Address, Sender};
 
 /// All exchanges of a driver that have a waiting caller.
 #[derive(Debug, Default)]
 pub(super) struct Exchanges {
-    waiting: Numbered<ExchangeId, Waiting>,
+    waiting: IdMap<ExchangeId, Waiting>,
     /// Exchanges by the ticket of their caller.
-    tickets: Numbered<u64, ExchangeId>,
-    /// Whether an exchange has ended since the last [`someone_was_told`](Self::someone_was_told).
-    told: bool,
+    tickets: IdMap<u64, ExchangeId>,
+    /// Whether an exchange has ended since the last [`take_ended`](Self::take_ended).
+    ended: bool,
 }
 
 /// An exchange's caller.
@@ -33,10 +33,10 @@ pub(super) struct Waiting {
     /// Receives the responses to a multicast request.
     pub(super) responses: Option<mpsc::UnboundedSender<(SocketAddr, OwnedMessage)>>,
     /// Receives the events of a streamed body.
-    pub(super) told: Option<mpsc::UnboundedSender<Told>>,
+    pub(super) events: Option<mpsc::UnboundedSender<StreamEvent>>,
     pub(super) outcome: Reply,
     /// Held until the first datagram is sent.
-    pub(super) place: Option<Place>,
+    pub(super) permit: Option<Permit>,
     /// The peer, as its response authenticates it.
     pub(super) peer: Sender,
     pub(super) span: Span,
@@ -49,8 +49,8 @@ impl Exchanges {
     }
 
     /// Whether an exchange has ended since the last call.
-    pub(super) fn someone_was_told(&mut self) -> bool {
-        std::mem::take(&mut self.told)
+    pub(super) fn take_ended(&mut self) -> bool {
+        std::mem::take(&mut self.ended)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -69,7 +69,7 @@ impl Exchanges {
     pub(super) fn end(
         &mut self,
         exchange: ExchangeId,
-        told: impl fmt::Debug,
+        summary: impl fmt::Debug,
         course: Course,
         outcome: impl FnOnce(Sender) -> Result<Outcome, ExchangeError>,
     ) {
@@ -81,12 +81,12 @@ impl Exchanges {
                 queued = ?course.queued,
                 acknowledged_after = ?course.acknowledged_after,
                 elapsed = ?course.elapsed,
-                "{told:?}"
+                "{summary:?}"
             );
         });
         drop(waiting.responses);
-        drop(waiting.told);
-        self.told = true;
+        drop(waiting.events);
+        self.ended = true;
         // A missing receiver means that a cancellation arrives too late.
         waiting.outcome.send(outcome(waiting.peer));
     }
@@ -113,12 +113,12 @@ impl Exchanges {
     }
 
     /// Reports an event of a streamed body.
-    pub(super) fn tell(&self, exchange: ExchangeId, what: impl FnOnce(Sender) -> Told) {
+    pub(super) fn tell(&self, exchange: ExchangeId, what: impl FnOnce(Sender) -> StreamEvent) {
         if let Some(waiting) = self.waiting.get(&exchange)
-            && let Some(told) = &waiting.told
+            && let Some(events) = &waiting.events
         {
             // A missing receiver means that a cancellation is queued.
-            let _ = told.send(what(waiting.peer.clone()));
+            let _ = events.send(what(waiting.peer.clone()));
         }
     }
 
@@ -140,7 +140,7 @@ impl Exchanges {
     ) {
         let waiting = self.waiting.get_mut(&exchange);
         let span = waiting.map(|waiting| {
-            waiting.place = None;
+            waiting.permit = None;
             &waiting.span
         });
         if !enabled!(Level::DEBUG) {

@@ -16,7 +16,7 @@ pub(crate) struct Feed(Arc<Mutex<Inner>>);
 
 /// The driver's end of a feed. Dropping it ends the feed.
 #[derive(Debug)]
-pub(crate) struct Teller(Arc<Mutex<Inner>>);
+pub(crate) struct FeedSender(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -53,8 +53,8 @@ pub(crate) enum End {
 }
 
 impl Feed {
-    pub(crate) fn teller(&self) -> Teller {
-        Teller(Arc::clone(&self.0))
+    pub(crate) fn sender(&self) -> FeedSender {
+        FeedSender(Arc::clone(&self.0))
     }
 
     /// Polls for news. After the end, returns only the end.
@@ -73,7 +73,7 @@ impl Feed {
     }
 }
 
-impl Teller {
+impl FeedSender {
     /// Sets a new state, replacing one that was not read yet.
     pub(super) fn tell(&self, from: Sender, message: OwnedMessage) {
         let state = State { from, message, received: Instant::now() };
@@ -107,7 +107,7 @@ impl Teller {
     }
 }
 
-impl Drop for Teller {
+impl Drop for FeedSender {
     fn drop(&mut self) {
         self.change(|inner| {
             inner.end.get_or_insert(End::Stopped);

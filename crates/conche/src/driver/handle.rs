@@ -15,11 +15,11 @@ use conche_proto::codec::OwnedMessage;
 use conche_proto::{Course, Failure, PeerSnapshot, Request, RequestError, RequestId, Stats};
 use tokio::sync::{mpsc, oneshot};
 
-use super::admission::{Busy, Patience, Place, Turns};
+use super::admission::{Admission, Busy, Permit, QueuePolicy};
 #[cfg(feature = "edhoc")]
 use super::agreeing::{Hold, NewKeys};
-use super::feed::{Feed, News, Teller};
-use super::id_exhaustion::Scarcity;
+use super::feed::{Feed, FeedSender, News};
+use super::id_exhaustion::IdExhaustion;
 use super::reply::{Awaited, Replies, Reply};
 pub(crate) use super::secured::OpenError;
 use super::secured::Opened;
@@ -48,7 +48,7 @@ pub(super) enum Command {
     /// End an observation, identified by its ticket, and wait for the server's response.
     Unsubscribe { observed: u64, ticket: u64, outcome: Reply },
     /// Continue a streamed body.
-    Body(OfBody),
+    Body(StreamCommand),
     /// Open a session, or return the open one.
     #[cfg(feature = "dtls")]
     Secure(Secure),
@@ -83,7 +83,7 @@ pub(super) enum Command {
 pub(super) struct Asked {
     pub(super) what: Opening,
     pub(super) ticket: u64,
-    pub(super) place: Place,
+    pub(super) place: Permit,
     pub(super) outcome: Reply,
     /// The only identity that may receive it.
     pub(super) expected: Option<Arc<Identity>>,
@@ -115,10 +115,10 @@ pub(crate) enum Opening {
     /// A request with a streamed body or response, with the receiver of its events.
     Streamed {
         request: Request,
-        told: mpsc::UnboundedSender<Told>,
+        events: mpsc::UnboundedSender<StreamEvent>,
     },
     /// A request that registers an observation.
-    Observe(Request, Teller),
+    Observe(Request, FeedSender),
     Ping,
 }
 
@@ -138,7 +138,7 @@ impl Opening {
 
 /// Events of a streamed exchange before its end.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum StreamEvent {
     /// A block of the response arrived, and waits to be read.
     Block { from: Sender, message: OwnedMessage, course: Course },
     /// Number of bytes that the request's body should supply next.
@@ -148,7 +148,7 @@ pub(crate) enum Told {
 /// Progress of a streamed body. Each answers an event or a demand, so their number is bounded by
 /// that of the bodies.
 #[derive(Debug)]
-pub(super) enum OfBody {
+pub(super) enum StreamCommand {
     /// The block of a response was read.
     Taken { ticket: u64 },
     /// More of a request's body.
@@ -216,8 +216,8 @@ pub(crate) struct Handle {
 #[derive(Debug)]
 struct Shared {
     cancelled: Arc<Cancelled>,
-    turns: Arc<Turns>,
-    scarcity: Arc<Scarcity>,
+    admission: Arc<Admission>,
+    id_exhaustion: Arc<IdExhaustion>,
     #[cfg_attr(not(feature = "edhoc"), expect(dead_code, reason = "EDHOC alone runs outside the driver"))]
     fence: Fence,
     local: SocketAddr,
@@ -232,15 +232,15 @@ struct Shared {
 impl Handle {
     pub(super) fn new(
         commands: mpsc::UnboundedSender<Command>,
-        (cancelled, turns, scarcity, fence): (Arc<Cancelled>, Arc<Turns>, Arc<Scarcity>, Fence),
+        (cancelled, admission, id_exhaustion, fence): (Arc<Cancelled>, Arc<Admission>, Arc<IdExhaustion>, Fence),
         (local, reaches_v4): (SocketAddr, bool),
         (queue_lifetime, body_limit): (Duration, usize),
     ) -> Self {
         let tickets = AtomicU64::new(0);
         let shared = Shared {
             cancelled,
-            turns,
-            scarcity,
+            admission,
+            id_exhaustion,
             fence,
             local,
             reaches_v4,
@@ -297,20 +297,20 @@ impl Handle {
 
     /// Whether few message IDs are left for a destination, so that requests might wait for minutes.
     pub(crate) fn is_short_of_ids(&self, to: SocketAddr) -> bool {
-        self.shared.scarcity.has_some() && self.reach(to).is_some_and(|to| self.shared.scarcity.is_of(to))
+        self.shared.id_exhaustion.has_some() && self.reach(to).is_some_and(|to| self.shared.id_exhaustion.is_of(to))
     }
 
-    pub(crate) fn join(&self, to: Address, patience: Patience) -> Result<Place, Busy> {
-        self.shared.turns.join(to, patience)
+    pub(crate) fn join(&self, to: Address, policy: QueuePolicy) -> Result<Permit, Busy> {
+        self.shared.admission.join(to, policy)
     }
 
     /// Opens an admitted exchange. Dropping the future cancels it.
-    pub(crate) fn open(self, place: Place, submission: Submission) -> Exchange {
+    pub(crate) fn open(self, permit: Permit, submission: Submission) -> Exchange {
         self.begin(|ticket, outcome| {
             Command::Open(Asked {
                 what: submission.what,
                 ticket,
-                place,
+                place: permit,
                 outcome,
                 expected: submission.expected,
                 #[cfg(feature = "edhoc")]
@@ -396,10 +396,10 @@ impl Handle {
 
     #[cfg(test)]
     pub(crate) fn use_up_ids(&self, to: SocketAddr, until: tokio::time::Instant) {
-        self.shared.scarcity.begins(self.reach(to).expect("it is of that IP version"), until);
+        self.shared.id_exhaustion.begins(self.reach(to).expect("it is of that IP version"), until);
     }
 
-    fn of_body(&self, what: OfBody) {
+    fn stream_command(&self, what: StreamCommand) {
         // A stopped driver reports the end of the exchange.
         let _ = self.commands.send(Command::Body(what));
     }
@@ -430,16 +430,16 @@ pub(crate) struct Exchange {
 impl Exchange {
     /// Requests the next block, because the last one was read.
     pub(crate) fn fetch_next(&self) {
-        self.handle.of_body(OfBody::Taken { ticket: self.ticket });
+        self.handle.stream_command(StreamCommand::Taken { ticket: self.ticket });
     }
 
     pub(crate) fn supply(&self, piece: Piece) {
-        self.handle.of_body(OfBody::Supplied { ticket: self.ticket, piece });
+        self.handle.stream_command(StreamCommand::Supplied { ticket: self.ticket, piece });
     }
 
     /// Returns the subscription that this exchange registers.
     pub(crate) fn subscription(&self, feed: Feed) -> Subscription {
-        Subscription { ticket: self.ticket, feed, farewell: Some(Farewell::Told), handle: self.handle.clone() }
+        Subscription { ticket: self.ticket, feed, cancel: Some(CancelMode::Deregister), handle: self.handle.clone() }
     }
 }
 
@@ -459,7 +459,7 @@ impl Drop for Exchange {
             // In this order: a driver that handles the ticket before it opens the exchange sees a
             // closed receiver.
             self.receiver.close();
-            self.handle.shared.cancelled.add(self.ticket, Farewell::Told);
+            self.handle.shared.cancelled.add(self.ticket, CancelMode::Deregister);
         }
         self.handle.shared.replies.take_back(&mut self.receiver);
     }
@@ -472,7 +472,7 @@ pub(crate) struct Subscription {
     ticket: u64,
     feed: Feed,
     /// How the server is notified when this is dropped; `None` if a command has done so.
-    farewell: Option<Farewell>,
+    cancel: Option<CancelMode>,
     handle: Handle,
 }
 
@@ -488,31 +488,31 @@ impl Subscription {
     /// Cancels the observation at the server, as an exchange to wait for.
     pub(crate) fn end(mut self) -> Exchange {
         // The driver may process cancellations before the command.
-        self.farewell = None;
+        self.cancel = None;
         let handle = self.handle.clone();
         handle.begin(|ticket, outcome| Command::Unsubscribe { observed: self.ticket, ticket, outcome })
     }
 
     /// Ends it silently: the server's next notification is rejected with a Reset.
     pub(crate) fn forget(mut self) {
-        self.farewell = Some(Farewell::Silent);
+        self.cancel = Some(CancelMode::Silent);
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
         // An ended observation's ticket is unknown to the driver, which is harmless.
-        if let Some(farewell) = self.farewell {
-            self.handle.shared.cancelled.add(self.ticket, farewell);
+        if let Some(mode) = self.cancel {
+            self.handle.shared.cancelled.add(self.ticket, mode);
         }
     }
 }
 
 /// How a server is notified of the end of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Farewell {
+pub(super) enum CancelMode {
     /// A GET or FETCH with Observe 1.
-    Told,
+    Deregister,
     /// Not at all, until its next notification.
     Silent,
 }
@@ -521,13 +521,13 @@ pub(super) enum Farewell {
 /// adding neither waits nor needs room in a channel.
 #[derive(Debug, Default)]
 pub(super) struct Cancelled {
-    tickets: Mutex<Vec<(u64, Farewell)>>,
+    tickets: Mutex<Vec<(u64, CancelMode)>>,
     some: NotifyOne,
 }
 
 impl Cancelled {
-    fn add(&self, ticket: u64, farewell: Farewell) {
-        self.tickets.lock().unwrap_or_else(PoisonError::into_inner).push((ticket, farewell));
+    fn add(&self, ticket: u64, mode: CancelMode) {
+        self.tickets.lock().unwrap_or_else(PoisonError::into_inner).push((ticket, mode));
         self.some.notify();
     }
 
@@ -536,7 +536,7 @@ impl Cancelled {
         self.some.notified().await;
     }
 
-    pub(super) fn take(&self) -> Vec<(u64, Farewell)> {
+    pub(super) fn take(&self) -> Vec<(u64, CancelMode)> {
         std::mem::take(&mut *self.tickets.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -1,5 +1,5 @@
-//! [`Scarcity`]: destinations for which a socket has few message IDs left, so that a client with
-//! several sockets can switch.
+//! [`IdExhaustion`]: destinations for which a socket has few message IDs left, so that a client
+//! with several sockets can switch.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,13 +14,13 @@ use super::Address;
 ///
 /// [EXCHANGE_LIFETIME]: conche_proto::TransmissionParameters::exchange_lifetime
 #[derive(Debug, Default)]
-pub(super) struct Scarcity {
+pub(super) struct IdExhaustion {
     /// Whether there may be any; most sockets never have one.
     some: AtomicBool,
     until: Mutex<HashMap<Address, Instant>>,
 }
 
-impl Scarcity {
+impl IdExhaustion {
     pub(super) fn begins(&self, to: Address, until: Instant) {
         self.lock().insert(to, until);
         self.some.store(true, Ordering::Release);

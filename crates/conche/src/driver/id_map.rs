@@ -1,11 +1,11 @@
-//! [`Numbered`]: maps by numbers that this program assigns. Peers cannot make them collide, so they
+//! [`IdMap`]: maps by numbers that this program assigns. Peers cannot make them collide, so they
 //! need no keyed hash.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map by such numbers, or by keys composed of them.
-pub(super) type Numbered<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
+pub(super) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
 
 /// Odd, and without a pattern: 2^64 divided by the golden ratio.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;

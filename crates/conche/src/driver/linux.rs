@@ -43,7 +43,7 @@ const DESTINATION_UNREACHABLE_V6: u8 = 1;
 const ECN_MASK: u8 = 0b11;
 
 /// Maximum batch size.
-pub(super) const MOST: usize = 32;
+pub(super) const MAX_BATCH: usize = 32;
 
 /// Room for the control messages of a datagram or an error: those requested below, and those that
 /// the user of a given socket requested, such as timestamps. If they do not fit, none can be read.
@@ -136,8 +136,8 @@ fn receive_several_from<'a, S: SockaddrLike + Copy + Into<SocketAddr>>(
     control: usize,
     arrived: &mut VecDeque<Arrival>,
 ) -> io::Result<usize> {
-    let mut starts: SmallVec<[usize; MOST]> = SmallVec::new();
-    let mut slices: [_; MOST] = std::array::from_fn(|_| [IoSliceMut::new(&mut [])]);
+    let mut starts: SmallVec<[usize; MAX_BATCH]> = SmallVec::new();
+    let mut slices: [_; MAX_BATCH] = std::array::from_fn(|_| [IoSliceMut::new(&mut [])]);
     for ((start, part), slice) in parts.zip(&mut slices) {
         starts.push(start);
         *slice = [IoSliceMut::new(part)];

@@ -38,18 +38,20 @@ mod topics;
 
 pub(crate) use address::{Address, Role};
 pub use admission::{Busy, Full, Waiting};
-pub(crate) use admission::{Patience, Place};
+pub(crate) use admission::{Permit, QueuePolicy};
 #[cfg(feature = "edhoc")]
 pub(crate) use agreeing::{Hold, NewKeys, Turn};
 pub(crate) use feed::{End, Feed, News, State};
-pub(crate) use handle::{Exchange, ExchangeError, Handle, OpenError, Opening, Outcome, Submission, Subscription, Told};
+pub(crate) use handle::{
+    Exchange, ExchangeError, Handle, OpenError, Opening, Outcome, StreamEvent, Submission, Subscription,
+};
 #[cfg(feature = "oscore")]
 pub(crate) use protecting::Protecting;
 pub(crate) use sender::Sender;
 pub(crate) use serving::Handlers;
 #[cfg(feature = "edhoc")]
 pub(crate) use serving::RETRY_AFTER_SECONDS;
-pub(crate) use shutdown_barrier::Company;
+pub(crate) use shutdown_barrier::ShutdownBarrier;
 pub(crate) use socket::{Binding, Socket, could_have_alone, is_unreachable};
 pub(crate) use streams::Inlet;
 
@@ -73,21 +75,21 @@ use crate::security::Security;
 use crate::server::{Response, Router, unprotected};
 use crate::throttle::Throttle;
 use crate::watch::Watchers;
-use admission::Turns;
-use busy_poll::Expecting;
+use admission::Admission;
+use busy_poll::BusyPoll;
 use clock::Clock;
 use exchanges::Exchanges;
 use handle::{Cancelled, Command};
-use id_exhaustion::Scarcity;
+use id_exhaustion::IdExhaustion;
 use outbox::Outbox;
-use path_keeper::Keeping;
+use path_keeper::PathKeeper;
 use reporting::Traffic;
 #[cfg(feature = "dtls")]
 use secured::Secured;
 use secured::SessionDriver;
-use serving::{Asker, Serving};
-use shutdown::Closing;
-use streams::Bodies;
+use serving::{Serving, Trigger};
+use shutdown::Shutdown;
+use streams::Streams;
 use subscriptions::Observations;
 use topics::Topics;
 
@@ -122,23 +124,23 @@ pub(crate) struct Driver<C: SharedController> {
     serving: Serving,
     commands: mpsc::UnboundedReceiver<Command>,
     cancelled: Arc<Cancelled>,
-    turns: Arc<Turns>,
-    scarcity: Arc<Scarcity>,
+    admission: Arc<Admission>,
+    id_exhaustion: Arc<IdExhaustion>,
     exchanges: Exchanges,
-    expecting: Expecting,
+    busy_poll: BusyPoll,
     observations: Observations,
     topics: Topics,
-    bodies: Bodies,
+    streams: Streams,
     sharing: Arc<Sharing>,
-    keeping: Option<Keeping>,
+    path_keeper: Option<PathKeeper>,
     #[cfg(feature = "oscore")]
     protecting: Protecting,
     secured_only: bool,
     retry_unreachable: bool,
-    closing: Option<Closing>,
+    shutdown: Option<Shutdown>,
     /// Contains panics of code that serves one peer.
     fence: Fence,
-    company: Company,
+    barrier: ShutdownBarrier,
     incoming: Box<[u8]>,
     outgoing: Outbox,
     /// Memory for responses that are sent at once.
@@ -150,7 +152,7 @@ pub(crate) struct Driver<C: SharedController> {
 /// Parameters of a driver besides its endpoint.
 pub(crate) struct Start {
     pub(crate) socket: Socket,
-    pub(crate) company: Company,
+    pub(crate) barrier: ShutdownBarrier,
     #[cfg(feature = "dtls")]
     pub(crate) security: Arc<Security>,
     /// Multicast groups to join, each with an interface index.
@@ -184,19 +186,19 @@ impl<C: SharedController> Driver<C> {
         let socket = start.socket;
         start.groups.iter().try_for_each(|&(group, interface)| socket.join(group, interface))?;
         let cancelled = Arc::new(Cancelled::default());
-        let turns = Turns::new(start.waiting, &start.limits);
-        let scarcity = Arc::new(Scarcity::default());
+        let admission = Admission::new(start.waiting, &start.limits);
+        let id_exhaustion = Arc::new(IdExhaustion::default());
         let (sender, commands) = mpsc::unbounded_channel();
         let local = (socket.local(), socket.reaches_v4());
         let bounds = (start.queue_lifetime, start.limits.body_bytes);
-        let bodies = Bodies::new(&sender);
+        let streams = Streams::new(&sender);
         let router = Arc::new(start.router);
         if router.takes_streams() {
             let router = Arc::clone(&router);
             endpoint.stream_requests(Box::new(move |message| router.takes_stream(&OwnedMessage::from(*message))));
         }
         let fence = start.fence;
-        let shared = (Arc::clone(&cancelled), Arc::clone(&turns), Arc::clone(&scarcity), fence.clone());
+        let shared = (Arc::clone(&cancelled), Arc::clone(&admission), Arc::clone(&id_exhaustion), fence.clone());
         let handle = Handle::new(sender, shared, local, bounds);
         let clock = Clock::start();
         let longest_datagram = start.limits.message_bytes;
@@ -206,7 +208,7 @@ impl<C: SharedController> Driver<C> {
         let longest_datagram =
             if secured.is_some() { Secured::longest_datagram(longest_datagram) } else { longest_datagram };
         let topics = Topics::new(&router);
-        let keeping = start.store.map(|store| Keeping::new(store, start.limits.paths, clock.now()));
+        let path_keeper = start.store.map(|store| PathKeeper::new(store, start.limits.paths, clock.now()));
         let driver = Self {
             traffic: Traffic { watchers: start.watchers, socket: socket.local(), clock, fence: fence.clone() },
             socket,
@@ -218,22 +220,22 @@ impl<C: SharedController> Driver<C> {
             serving: Serving::new(router, start.handlers, fence.clone()),
             commands,
             cancelled,
-            turns,
-            scarcity,
+            admission,
+            id_exhaustion,
             exchanges: Exchanges::default(),
-            expecting: Expecting::new(start.busy_poll),
+            busy_poll: BusyPoll::new(start.busy_poll),
             observations: Observations::default(),
             topics,
-            bodies,
+            streams,
             sharing: start.sharing,
-            keeping,
+            path_keeper,
             #[cfg(feature = "oscore")]
             protecting: start.protecting,
             secured_only: start.secured_only,
             retry_unreachable: start.retry_unreachable,
-            closing: None,
+            shutdown: None,
             fence,
-            company: start.company,
+            barrier: start.barrier,
             incoming: socket::buffer(start.role),
             outgoing: Outbox::new(socket::at_once(start.role), longest_datagram),
             pool: MessagePool::new(),
@@ -258,27 +260,27 @@ impl<C: SharedController> Driver<C> {
         tokio::pin!(timer);
         loop {
             let mut polled = self.poll_for_a_while().await;
-            if self.obey_those_told().await {
+            if self.handle_follow_ups().await {
                 polled = self.poll_for_a_while().await;
             }
             let (mut due, more) = match polled {
                 Polled::Waits(due) => (due, false),
                 Polled::HasMore => (None, true),
             };
-            if self.closing.is_some() {
+            if self.shutdown.is_some() {
                 due = self.drain().await;
-                if self.say_farewell() {
+                if self.answer_unfinished() {
                     due = self.drain().await;
                 }
                 if self.is_done() {
                     return;
                 }
             }
-            let closing = self.closing.as_ref().map(Closing::due);
+            let end = self.shutdown.as_ref().map(Shutdown::due);
             let due = due.into_iter().chain(self.observations.due());
-            let due = due.chain(self.keeping.as_ref().map(Keeping::due));
+            let due = due.chain(self.path_keeper.as_ref().map(PathKeeper::due));
             let due = due.chain(self.sessions_due()).min();
-            let wake = [due.and_then(|due| self.clock.wake_up(due)), closing].into_iter().flatten().min();
+            let wake = [due.and_then(|due| self.clock.wake_up(due)), end].into_iter().flatten().min();
             if let Some(wake) = wake.filter(|wake| *wake != timer.deadline()) {
                 timer.as_mut().reset(wake);
             }
@@ -290,7 +292,7 @@ impl<C: SharedController> Driver<C> {
             tokio::select! {
                 ready = self.socket.ready(&mut self.incoming, looks_until) => self.receive(ready).await,
                 command = self.commands.recv() => match command {
-                    Some(command) => self.obey_all(command).await,
+                    Some(command) => self.handle_commands(command).await,
                     None => {
                         // The last handle may have belonged to an observation whose server must be
                         // notified.
@@ -300,14 +302,14 @@ impl<C: SharedController> Driver<C> {
                     }
                 },
                 () = self.cancelled.some() => self.cancel_all(),
-                (asker, response) = self.serving.next() => {
+                (trigger, response) = self.serving.next() => {
                     self.now = self.clock.now();
-                    match asker {
-                        Asker::Request(request) => self.respond(request, response),
-                        Asker::Topic(topic) => self.handler_says(topic, response),
+                    match trigger {
+                        Trigger::Request(request) => self.respond(request, response),
+                        Trigger::Topic(topic) => self.handler_says(topic, response),
                     }
                 }
-                () = self.topics.mailbox().some() => self.hear_notifiers(),
+                () = self.topics.mailbox().some() => self.on_notifier_changes(),
                 () = tokio::task::yield_now(), if self.topics.has_to_ask() && self.serving.may_ask() => self.ask_handlers(),
                 // Lets the runtime poll the socket before further notifications.
                 () = tokio::task::yield_now(), if more => self.now = self.clock.now(),
@@ -317,8 +319,8 @@ impl<C: SharedController> Driver<C> {
                     #[cfg(not(feature = "oscore"))]
                     match done {}
                 }
-                () = self.turns.emptied(), if self.closing.is_some() => {}
-                () = self.company.all_done(), if self.closing.is_some() => {}
+                () = self.admission.emptied(), if self.shutdown.is_some() => {}
+                () = self.barrier.all_done(), if self.shutdown.is_some() => {}
                 () = timer.as_mut(), if wake.is_some() => {
                     self.now = self.clock.now();
                     self.refresh_again();
@@ -392,7 +394,7 @@ impl<C: SharedController> Driver<C> {
         }
         self.traffic.event(self.now, &event);
         #[cfg(feature = "edhoc")]
-        self.hear_of_agreed(&event);
+        self.on_edhoc_event(&event);
         match event {
             Event::Request { id, from, message } => self.serve(id, from, message),
             Event::Response { exchange, message, course, .. } => {
@@ -400,12 +402,12 @@ impl<C: SharedController> Driver<C> {
                 self.exchanges.end(exchange, code, course, |from| Ok(Outcome::Response { from, message, course }));
             }
             Event::Block { exchange, message, course, .. } => {
-                self.exchanges.tell(exchange, |from| Told::Block { from, message, course });
+                self.exchanges.tell(exchange, |from| StreamEvent::Block { from, message, course });
             }
             Event::Wanted { body, bytes } => self.body_wanted(body, bytes),
-            Event::Part { request, message, last } => self.bodies.part(request, &message, last),
+            Event::Part { request, message, last } => self.streams.part(request, &message, last),
             Event::StreamOver { request, reason } => {
-                self.bodies.over(request, reason);
+                self.streams.over(request, reason);
                 self.registration_answered(request);
             }
             Event::GroupResponse { exchange, from, message } => self.exchanges.group_response(exchange, from, message),
@@ -476,7 +478,7 @@ impl<C: SharedController> Driver<C> {
     }
 
     fn respond(&mut self, request: RequestId, response: Response) {
-        self.bodies.answered(request);
+        self.streams.answered(request);
         self.send_response(request, response, Memory::Own);
         self.registration_answered(request);
     }
@@ -488,7 +490,7 @@ impl<C: SharedController> Driver<C> {
         if self.someone_registers() || !response.is_brief() {
             return self.respond(request, response);
         }
-        self.bodies.answered(request);
+        self.streams.answered(request);
         self.send_response(request, response, Memory::Lent);
     }
 

@@ -12,24 +12,24 @@ use crate::controllers::SharedController;
 use crate::paths::PathStore;
 
 /// Time between writes, and so the maximum loss if the program is killed.
-const EACH: Duration = Duration::from_secs(60);
+const WRITE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Log target of path state.
 const TARGET: &str = "conche::path";
 
 /// A store, and how far it is up to date.
-pub(super) struct Keeping {
+pub(super) struct PathKeeper {
     store: PathStore,
     /// Maximum number of paths that it keeps.
-    most: usize,
+    max_paths: usize,
     /// Updates since this time are not in the store.
-    told: Instant,
+    stored_until: Instant,
     due: Instant,
 }
 
-impl Keeping {
-    pub(super) fn new(store: PathStore, most: usize, now: Instant) -> Self {
-        Self { store, most, told: now, due: now + EACH }
+impl PathKeeper {
+    pub(super) fn new(store: PathStore, max_paths: usize, now: Instant) -> Self {
+        Self { store, max_paths, stored_until: now, due: now + WRITE_INTERVAL }
     }
 
     pub(super) fn due(&self) -> Instant {
@@ -40,8 +40,8 @@ impl Keeping {
 impl<C: SharedController> Driver<C> {
     /// Loads stored path state.
     pub(super) async fn recall_paths(&mut self) {
-        let Some(keeping) = &mut self.keeping else { return };
-        for (path, group) in keeping.store.recall(self.now, keeping.most).await {
+        let Some(keeper) = &mut self.path_keeper else { return };
+        for (path, group) in keeper.store.recall(self.now, keeper.max_paths).await {
             self.endpoint.remember_path(path, group);
         }
         self.now = self.clock.now();
@@ -49,11 +49,11 @@ impl<C: SharedController> Driver<C> {
 
     /// Starts to write updated path state. The returned future need not be awaited.
     pub(super) fn keep_paths(&mut self) -> impl Future<Output = ()> + use<C> {
-        let writing = self.keeping.as_mut().map(|keeping| {
-            let told = std::mem::replace(&mut keeping.told, self.now);
-            keeping.due = self.now + EACH;
-            keeping.store.learn(self.now, self.endpoint.paths().filter(|(_, group)| group.heard() >= told));
-            keeping.store.write(keeping.most)
+        let writing = self.path_keeper.as_mut().map(|keeper| {
+            let stored_until = std::mem::replace(&mut keeper.stored_until, self.now);
+            keeper.due = self.now + WRITE_INTERVAL;
+            keeper.store.learn(self.now, self.endpoint.paths().filter(|(_, group)| group.heard() >= stored_until));
+            keeper.store.write(keeper.max_paths)
         });
         async {
             if let Some(writing) = writing {
@@ -64,7 +64,7 @@ impl<C: SharedController> Driver<C> {
     }
 
     pub(super) fn keep_paths_in_time(&mut self) {
-        if self.keeping.as_ref().is_some_and(|keeping| keeping.due <= self.now) {
+        if self.path_keeper.as_ref().is_some_and(|keeper| keeper.due <= self.now) {
             drop(self.keep_paths());
         }
     }
@@ -80,8 +80,8 @@ impl<C: SharedController> Driver<C> {
 
     /// Discards the state of a peer and of its path, which the peer would otherwise start with.
     pub(super) fn reset_path(&mut self, peer: &Address) {
-        if let (Some(keeping), Some(path)) = (&self.keeping, self.sharing.path(peer)) {
-            keeping.store.forget(path);
+        if let (Some(keeper), Some(path)) = (&self.path_keeper, self.sharing.path(peer)) {
+            keeper.store.forget(path);
         }
         self.endpoint.forget_path(peer);
         self.endpoint.reset_path(self.now, peer);

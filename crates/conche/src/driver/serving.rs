@@ -29,25 +29,25 @@ pub(crate) const RETRY_AFTER_SECONDS: u32 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handlers {
     /// Maximum number of waiting handlers.
-    pub(crate) most: usize,
+    pub(crate) max: usize,
     /// Whether each is a task from the start; otherwise only once it waits.
     pub(crate) spawn: bool,
 }
 
 impl Handlers {
-    /// The default of [`most`](Self::most).
-    pub(crate) const MOST: usize = 1024;
+    /// The default of [`max`](Self::max).
+    pub(crate) const DEFAULT_MAX: usize = 1024;
 }
 
 impl Default for Handlers {
     fn default() -> Self {
-        Self { most: Self::MOST, spawn: false }
+        Self { max: Self::DEFAULT_MAX, spawn: false }
     }
 }
 
 /// The cause of a handler's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asker {
+pub(super) enum Trigger {
     Request(RequestId),
     /// All observers of a topic.
     Topic(u64),
@@ -58,7 +58,7 @@ pub(super) struct Serving {
     router: Arc<Router>,
     handlers: Handlers,
     running: JoinSet<Response>,
-    askers: HashMap<Id, (Asker, Option<Group>)>,
+    triggers: HashMap<Id, (Trigger, Option<Group>)>,
     /// Number of running topics, which take no share.
     topics: usize,
     /// Shares of running handlers, by source.
@@ -89,7 +89,7 @@ impl<C: SharedController> Driver<C> {
             Err(refusal) => return self.respond(id, refusal),
         };
         self.register(id, from, &message);
-        let rest = self.bodies.begun(id, &message);
+        let rest = self.streams.begun(id, &message);
         if let Some(response) = self.serving.start(id, from, message, (rest, identity)) {
             // The handler may have taken time.
             self.now = self.clock.now();
@@ -104,7 +104,7 @@ impl Serving {
             router,
             handlers,
             running: JoinSet::new(),
-            askers: HashMap::new(),
+            triggers: HashMap::new(),
             topics: 0,
             shares: Shares::default(),
             hash: RandomState::new(),
@@ -133,11 +133,11 @@ impl Serving {
         self.running = JoinSet::new();
         self.shares = Shares::default();
         self.topics = 0;
-        answers.extend(self.askers.drain().map(|(_, (asker, _))| (asker, unavailable())));
+        answers.extend(self.triggers.drain().map(|(_, (trigger, _))| (trigger, unavailable())));
         // Observed resources are not notified any more.
-        let request = |(asker, response)| match asker {
-            Asker::Request(request) => Some((request, response)),
-            Asker::Topic(_) => None,
+        let request = |(trigger, response)| match trigger {
+            Trigger::Request(request) => Some((request, response)),
+            Trigger::Topic(_) => None,
         };
         let mut answers: Vec<_> = answers.into_iter().filter_map(request).collect();
         answers.sort_unstable_by_key(|(request, _)| *request);
@@ -157,7 +157,7 @@ impl Serving {
             return Some(unavailable());
         }
         let full = self.is_full_for(from);
-        let (source, from, id) = (Some(from), from.socket_addr(), Asker::Request(id));
+        let (source, from, id) = (Some(from), from.socket_addr(), Trigger::Request(id));
         let span = debug_span!("request", peer = %from, method = ?message.code(), path = message.uri_path());
         if self.handlers.spawn {
             if full {
@@ -178,8 +178,8 @@ impl Serving {
     /// needed.
     fn is_full_for(&self, from: Address) -> bool {
         match self.running.is_empty() {
-            true => self.handlers.most == 0,
-            false => !self.shares.admits(self.group_of(from), 1, self.handlers.most),
+            true => self.handlers.max == 0,
+            false => !self.shares.admits(self.group_of(from), 1, self.handlers.max),
         }
     }
 
@@ -199,24 +199,24 @@ impl Serving {
 
     /// Whether a notification's handler may start. Notifications have as many handlers as requests.
     pub(super) fn may_ask(&self) -> bool {
-        !self.refusing && self.topics < self.handlers.most.max(1)
+        !self.refusing && self.topics < self.handlers.max.max(1)
     }
 
     /// Runs a handler for observers. A response that is ready at once is returned.
     pub(super) fn ask(&mut self, topic: u64, request: Request) -> Option<Response> {
         let span = debug_span!("notification", path = request.message().uri_path());
-        let asker = Asker::Topic(topic);
+        let trigger = Trigger::Topic(topic);
         if self.handlers.spawn {
-            self.spawn(asker, None, span, |router| router.handle(request));
+            self.spawn(trigger, None, span, |router| router.handle(request));
             return None;
         }
-        self.first(asker, None, false, span, |router| router.handle(request))
+        self.first(trigger, None, false, span, |router| router.handle(request))
     }
 
     /// Runs a handler as a task from the start.
     fn spawn(
         &mut self,
-        id: Asker,
+        id: Trigger,
         source: Option<Address>,
         span: Span,
         dispatch: impl FnOnce(&Router) -> Dispatch + Send + 'static,
@@ -234,7 +234,7 @@ impl Serving {
     /// Runs a handler until it ends or first waits.
     fn first(
         &mut self,
-        id: Asker,
+        id: Trigger,
         source: Option<Address>,
         full: bool,
         span: Span,
@@ -268,10 +268,10 @@ impl Serving {
         }
     }
 
-    fn run(&mut self, id: Asker, source: Option<Address>, answer: impl Future<Output = Response> + Send + 'static) {
+    fn run(&mut self, id: Trigger, source: Option<Address>, answer: impl Future<Output = Response> + Send + 'static) {
         let group = source.map(|source| self.group_of(source));
         let task = self.running.spawn(answer);
-        self.askers.insert(task.id(), (id, group));
+        self.triggers.insert(task.id(), (id, group));
         match group {
             Some(group) => self.shares.take(group, 1),
             None => self.topics += 1,
@@ -279,7 +279,7 @@ impl Serving {
     }
 
     /// Waits for the next handler to end; forever while none runs.
-    pub(super) async fn next(&mut self) -> (Asker, Response) {
+    pub(super) async fn next(&mut self) -> (Trigger, Response) {
         loop {
             let Some(ended) = self.running.join_next_with_id().await else { std::future::pending().await };
             if let Some(answer) = self.ended(ended) {
@@ -288,12 +288,12 @@ impl Serving {
         }
     }
 
-    fn ended(&mut self, ended: Result<(Id, Response), JoinError>) -> Option<(Asker, Response)> {
+    fn ended(&mut self, ended: Result<(Id, Response), JoinError>) -> Option<(Trigger, Response)> {
         let (task, response) = match ended {
             Ok((task, response)) => (task, Some(response)),
             Err(error) => (error.id(), None),
         };
-        let (asker, group) = self.askers.remove(&task)?;
+        let (trigger, group) = self.triggers.remove(&task)?;
         match group {
             Some(group) => self.shares.give_back(group, 1),
             None => self.topics -= 1,
@@ -302,12 +302,12 @@ impl Serving {
             self.fence.count(HANDLER, 1);
             panicked()
         });
-        Some((asker, response))
+        Some((trigger, response))
     }
 
     fn full(&mut self) -> Response {
         if let Some(held_back) = self.refusals.passes(Instant::now()) {
-            let limit = self.handlers.most;
+            let limit = self.handlers.max;
             warn!(
                 limit,
                 held_back, "as many handlers run for a source as the server's concurrency allows: it gets 5.03"

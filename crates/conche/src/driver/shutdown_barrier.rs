@@ -10,22 +10,22 @@ use tokio::sync::watch;
 /// know them: datagrams that a worker still expects, such as the acknowledgement of a response,
 /// would arrive at another one.
 #[derive(Clone, Debug)]
-pub(crate) struct Company {
+pub(crate) struct ShutdownBarrier {
     /// Held by each driver with work left; nothing is ever sent. A driver that fails drops it, too.
     busy: Option<Arc<watch::Sender<()>>>,
     others: watch::Receiver<()>,
 }
 
-impl Default for Company {
+impl Default for ShutdownBarrier {
     fn default() -> Self {
         let (busy, others) = watch::channel(());
         Self { busy: Some(Arc::new(busy)), others }
     }
 }
 
-impl Company {
+impl ShutdownBarrier {
     /// Reports that this driver has no work left, for good.
-    pub(super) fn has_done(&mut self) {
+    pub(super) fn finish(&mut self) {
         self.busy = None;
     }
 

@@ -36,7 +36,7 @@ const BUFFER: usize = 4 << 20;
 
 /// More datagrams than such a buffer holds: the kernel doubles the buffer, and charges each
 /// datagram with more than this.
-const MOST_ARRIVED: usize = 2 * BUFFER / 256;
+const MAX_ARRIVED: usize = 2 * BUFFER / 256;
 
 /// Attempts to send a datagram when the operating system reports errors of earlier ones instead.
 const TRIES: usize = 4;
@@ -225,7 +225,7 @@ impl Socket {
     pub(crate) fn forget_arrived(&self) {
         let socket = SockRef::from(&self.io);
         let mut lost = 0;
-        while lost < MOST_ARRIVED && socket.recv(&mut [MaybeUninit::uninit()]).is_ok() {
+        while lost < MAX_ARRIVED && socket.recv(&mut [MaybeUninit::uninit()]).is_ok() {
             lost += 1;
         }
     }
@@ -349,7 +349,7 @@ impl Socket {
     #[cfg(target_os = "linux")]
     fn datagrams(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         let Self { io, control, arrived, in_a_row, .. } = self;
-        let places = buffer.chunks(PLACE).len().min(linux::MOST);
+        let places = buffer.chunks(PLACE).len().min(linux::MAX_BATCH);
         if places == 1 || *in_a_row < HURRY {
             return io.try_io(Interest::READABLE, || linux::receive(io, buffer, control, arrived));
         }
@@ -407,7 +407,7 @@ impl Socket {
         #[cfg(target_os = "linux")]
         {
             let Self { io, sender, .. } = self;
-            let alike = outbox.alike(first).min(linux::MOST);
+            let alike = outbox.alike(first).min(linux::MAX_BATCH);
             if alike > 1 {
                 let datagrams =
                     (first..first + alike).map(|index| (outbox.datagram(index), outbox.departure(index).to));

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tracing::{debug, warn};
 
-use super::handle::{Command, OfBody, Told};
+use super::handle::{Command, StreamCommand, StreamEvent};
 use super::serving::unavailable;
 use super::{Driver, Memory};
 use crate::body::{Piece, Source};
@@ -17,7 +17,7 @@ use crate::server::Response;
 
 /// Streamed bodies of received requests and of sent responses.
 #[derive(Debug)]
-pub(super) struct Bodies {
+pub(super) struct Streams {
     coming: HashMap<RequestId, mpsc::UnboundedSender<Part>>,
     leaving: HashMap<RequestId, Outlet>,
     /// Weak, so that it does not keep the driver alive.
@@ -53,7 +53,7 @@ impl Inlet {
     pub(crate) fn take(&self) {
         if let Some(commands) = self.commands.upgrade() {
             // Without a driver no more parts follow.
-            let _ = commands.send(Command::Body(OfBody::TakenHere { request: self.request }));
+            let _ = commands.send(Command::Body(StreamCommand::TakenHere { request: self.request }));
         }
     }
 
@@ -63,7 +63,7 @@ impl Inlet {
     }
 }
 
-impl Bodies {
+impl Streams {
     pub(super) fn new(commands: &mpsc::UnboundedSender<Command>) -> Self {
         Self { coming: HashMap::new(), leaving: HashMap::new(), commands: commands.downgrade() }
     }
@@ -116,7 +116,7 @@ impl Bodies {
                 let piece = source.piece(bytes).await;
                 let over = piece.as_ref().map_or(true, |piece| piece.last);
                 let Some(commands) = commands.upgrade() else { return };
-                let _ = commands.send(Command::Body(OfBody::SuppliedHere { request, piece }));
+                let _ = commands.send(Command::Body(StreamCommand::SuppliedHere { request, piece }));
                 if over {
                     return;
                 }
@@ -130,9 +130,9 @@ impl<C: SharedController> Driver<C> {
     /// Handles the endpoint's demand for more of a body.
     pub(super) fn body_wanted(&mut self, body: Unfinished, bytes: usize) {
         match body {
-            Unfinished::Request(exchange) => self.exchanges.tell(exchange, |_| Told::Wanted(bytes)),
+            Unfinished::Request(exchange) => self.exchanges.tell(exchange, |_| StreamEvent::Wanted(bytes)),
             Unfinished::Response(request) => {
-                if let Some(outlet) = self.bodies.leaving.get(&request) {
+                if let Some(outlet) = self.streams.leaving.get(&request) {
                     // The task ends with the last piece, which ends the demand.
                     let _ = outlet.wanted.send(bytes);
                 }
@@ -141,30 +141,30 @@ impl<C: SharedController> Driver<C> {
     }
 
     /// Continues a body, unless it has ended.
-    pub(super) fn go_on_with_body(&mut self, what: OfBody) {
+    pub(super) fn go_on_with_body(&mut self, what: StreamCommand) {
         match what {
-            OfBody::Taken { ticket } => {
+            StreamCommand::Taken { ticket } => {
                 if let Some(exchange) = self.exchanges.of(ticket) {
                     self.endpoint.fetch_next(self.now, exchange);
                 }
             }
-            OfBody::Supplied { ticket, piece: Piece { bytes, last } } => {
+            StreamCommand::Supplied { ticket, piece: Piece { bytes, last } } => {
                 if let Some(exchange) = self.exchanges.of(ticket) {
                     let _ = self.endpoint.supply(self.now, Unfinished::Request(exchange), bytes, last);
                 }
             }
-            OfBody::TakenHere { request } => {
+            StreamCommand::TakenHere { request } => {
                 let _ = self.endpoint.continue_request(self.now, request);
             }
-            OfBody::SuppliedHere { request, piece: Ok(Piece { bytes, last }) } => {
+            StreamCommand::SuppliedHere { request, piece: Ok(Piece { bytes, last }) } => {
                 if last {
-                    self.bodies.leaving.remove(&request);
+                    self.streams.leaving.remove(&request);
                 }
                 let _ = self.endpoint.supply(self.now, Unfinished::Response(request), bytes, last);
             }
-            OfBody::SuppliedHere { request, piece: Err(error) } => {
+            StreamCommand::SuppliedHere { request, piece: Err(error) } => {
                 warn!(error, "a response's stream failed; the client gets 5.00");
-                self.bodies.leaving.remove(&request);
+                self.streams.leaving.remove(&request);
                 self.send_response(request, Response::new(Code::INTERNAL_SERVER_ERROR), Memory::Own);
             }
         }
@@ -178,10 +178,10 @@ impl<C: SharedController> Driver<C> {
         (source, size): (Source, Option<u32>),
     ) -> Result<(), RespondError> {
         // Before the endpoint's first demand.
-        self.bodies.leave(request, source);
+        self.streams.leave(request, source);
         let begun = self.endpoint.respond_in_parts(self.now, request, head, Rest { size });
         if begun != Ok(true) {
-            self.bodies.leaving.remove(&request);
+            self.streams.leaving.remove(&request);
         }
         match begun {
             Ok(_) => Ok(()),

@@ -8,8 +8,8 @@ use conche_proto::{Instant, RequestError, SubscriptionEnd, SubscriptionId};
 use tracing::{debug, debug_span};
 
 use super::exchanges::Waiting;
-use super::feed::Teller;
-use super::handle::{ExchangeError, Farewell};
+use super::feed::FeedSender;
+use super::handle::{CancelMode, ExchangeError};
 use super::reply::Reply;
 use super::{Address, Driver, Sender};
 use crate::controllers::SharedController;
@@ -35,7 +35,7 @@ pub(super) struct Observed {
     pub(super) peer: Address,
     /// The authenticated sender of its notifications.
     pub(super) sender: Sender,
-    pub(super) teller: Teller,
+    pub(super) feed: FeedSender,
 }
 
 impl Observations {
@@ -53,14 +53,14 @@ impl Observations {
     /// Passes a notification to the observer.
     pub(super) fn tell(&self, subscription: SubscriptionId, message: OwnedMessage) {
         if let Some(observed) = self.observed.get(&subscription) {
-            observed.teller.tell(observed.sender.clone(), message);
+            observed.feed.tell(observed.sender.clone(), message);
         }
     }
 
     pub(super) fn over(&mut self, subscription: SubscriptionId, reason: SubscriptionEnd) {
         if let Some(observed) = self.observed.remove(&subscription) {
             self.tickets.remove(&observed.ticket);
-            observed.teller.end(reason);
+            observed.feed.end(reason);
         }
     }
 
@@ -68,7 +68,7 @@ impl Observations {
     fn refused(&mut self, subscription: SubscriptionId, refusal: RequestError) {
         if let Some(observed) = self.observed.remove(&subscription) {
             self.tickets.remove(&observed.ticket);
-            observed.teller.refuse(refusal);
+            observed.feed.refuse(refusal);
         }
     }
 
@@ -115,9 +115,9 @@ impl<C: SharedController> Driver<C> {
 
     /// Ends an observation. The server is notified (RFC 7641 §3.6); if that is not wanted or there
     /// is no room, its next notification is rejected.
-    pub(super) fn lose_interest(&mut self, ticket: u64, farewell: Farewell) {
+    pub(super) fn lose_interest(&mut self, ticket: u64, mode: CancelMode) {
         if let Some((subscription, _)) = self.observations.remove(ticket)
-            && (farewell == Farewell::Silent || self.endpoint.unsubscribe(self.now, subscription).is_err())
+            && (mode == CancelMode::Silent || self.endpoint.unsubscribe(self.now, subscription).is_err())
         {
             self.endpoint.forget(self.now, subscription);
         }
@@ -129,8 +129,16 @@ impl<C: SharedController> Driver<C> {
             Some((subscription, peer)) => match self.endpoint.unsubscribe(self.now, subscription) {
                 Ok(exchange) => {
                     let span = debug_span!("deregistration", peer = %peer.address, id = ticket + 1);
-                    let waiting =
-                        Waiting { ticket, ping: false, responses: None, told: None, outcome, place: None, peer, span };
+                    let waiting = Waiting {
+                        ticket,
+                        ping: false,
+                        responses: None,
+                        events: None,
+                        outcome,
+                        permit: None,
+                        peer,
+                        span,
+                    };
                     return self.exchanges.insert(exchange, waiting);
                 }
                 Err(refusal) => {
@@ -152,7 +160,7 @@ impl Observations {
         let lost = self.from(peer);
         for observed in lost.iter().filter_map(|subscription| self.observed.remove(subscription)) {
             self.tickets.remove(&observed.ticket);
-            observed.teller.lose_session();
+            observed.feed.lose_session();
         }
         lost
     }

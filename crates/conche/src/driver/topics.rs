@@ -212,7 +212,7 @@ impl<C: SharedController> Driver<C> {
     }
 
     /// Handles reported changes.
-    pub(super) fn hear_notifiers(&mut self) {
+    pub(super) fn on_notifier_changes(&mut self) {
         self.now = self.clock.now();
         for (notifier, Changes { dismiss, send, ask }) in self.topics.mailbox.take() {
             let topics = |driver: &Self| -> Vec<u64> {

@@ -27,7 +27,7 @@ const BEFORE_CHALLENGES: usize = HALF_OPEN / 4;
 const BEGINNINGS: ResponseLimit = ResponseLimit { per_second: 100, burst: 512 };
 
 /// Rate per prefix of exchanges from unverified addresses, which bounds forged ones.
-const BEFORE_SHOWN: ResponseLimit = ResponseLimit { per_second: 25, burst: 256 };
+const UNVERIFIED: ResponseLimit = ResponseLimit { per_second: 25, burst: 256 };
 
 /// Rate per verified host: a tenth of its prefix's, so that its neighbours keep theirs.
 const OF_HOST: ResponseLimit = ResponseLimit { per_second: 10, burst: 64 };
@@ -57,7 +57,7 @@ struct State {
     /// Rate of all exchanges.
     beginnings: Limiter,
     /// Rate of exchanges from unverified addresses.
-    before_shown: Limiter,
+    unverified: Limiter,
     /// Rate per verified host. Unverified addresses do not count here, or forged ones would use up
     /// the host's share.
     of_hosts: Limiter,
@@ -93,7 +93,7 @@ impl Responding {
             us,
             half_open: HalfOpen::new(HALF_OPEN, LIFETIME),
             beginnings: Limiter::new(BEGINNINGS),
-            before_shown: Limiter::new(BEFORE_SHOWN),
+            unverified: Limiter::new(UNVERIFIED),
             of_hosts: Limiter::new(OF_HOST),
             reachable: Freshness::new(key, LIFETIME),
             agreed: HashMap::new(),
@@ -117,7 +117,7 @@ impl Responding {
         payload: &[u8],
         echo: Option<&[u8]>,
     ) -> Result<bool, [u8; Freshness::LENGTH]> {
-        let State { half_open, before_shown, reachable, .. } = &mut *self.state();
+        let State { half_open, unverified, reachable, .. } = &mut *self.state();
         // Messages that start no exchange need no validation and consume no rate.
         if payload.split_first().is_none_or(|(id, message)| *id != NO_ID || Responder::check(message).is_err()) {
             return Ok(false);
@@ -126,7 +126,7 @@ impl Responding {
             return Ok(true);
         }
         half_open.expire(now);
-        let is_free = half_open.len() < BEFORE_CHALLENGES && before_shown.admits(now, group);
+        let is_free = half_open.len() < BEFORE_CHALLENGES && unverified.admits(now, group);
         if is_free { Ok(false) } else { Err(reachable.challenge(now, from)) }
     }
 

@@ -11,7 +11,7 @@ use super::{Context, Credentials, NumberStore, OpenError, ReplayWindow, Start, a
 use crate::files;
 
 /// Maximum bytes of a file with credentials.
-const MOST_BYTES: usize = 65_536;
+const MAX_BYTES: usize = 65_536;
 
 /// Credentials, the file of their sequence numbers, and a lock that reserves both for this program.
 /// All functions block on the disk.
@@ -151,7 +151,7 @@ impl Keeper {
         if self.is_anew {
             return Ok(Start::Anew);
         }
-        let text = files::read_up_to(&self.file, sequence::MOST_BYTES).map_err(OpenError::io(&self.file))?;
+        let text = files::read_up_to(&self.file, sequence::MAX_BYTES).map_err(OpenError::io(&self.file))?;
         if text.is_empty() {
             return Err(OpenError::wrong(&self.file, None, "it is empty or gone: the numbers used so far are lost"));
         }
@@ -196,9 +196,9 @@ impl NumberStore for Keeper {
 
 /// Reads a file, which may hold a secret; returns nothing if it does not exist.
 fn read(file: &Path) -> Result<Zeroizing<Vec<u8>>, OpenError> {
-    let text = Zeroizing::new(files::read_up_to(file, MOST_BYTES + 1).map_err(OpenError::io(file))?);
-    if text.len() > MOST_BYTES {
-        return Err(OpenError::wrong(file, None, format!("it has more than {MOST_BYTES} bytes")));
+    let text = Zeroizing::new(files::read_up_to(file, MAX_BYTES + 1).map_err(OpenError::io(file))?);
+    if text.len() > MAX_BYTES {
+        return Err(OpenError::wrong(file, None, format!("it has more than {MAX_BYTES} bytes")));
     }
     Ok(text)
 }

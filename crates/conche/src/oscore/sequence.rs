@@ -8,7 +8,7 @@ use super::aiocoap::items;
 use super::{OpenError, ReplayWindow, Start};
 
 /// Maximum bytes of such a file.
-pub(super) const MOST_BYTES: usize = 4096;
+pub(super) const MAX_BYTES: usize = 4096;
 
 /// The content for unused credentials.
 pub(super) const UNUSED: &str = r#"{"next-to-send":0,"received":{"index":0,"bitfield":0}}"#;

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use tracing::warn;
 
 use super::sharing::is_link_local;
-use super::text::{self, Learnt, Unknown};
+use super::text::{self, StoredPath, Unknown};
 use crate::files;
 
 /// Maximum time to wait for the file system; afterwards the file is ignored.
@@ -41,7 +41,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Known {
-    paths: HashMap<PathKey, Learnt>,
+    paths: HashMap<PathKey, StoredPath>,
     /// Whether some state is not in the file yet.
     is_new: bool,
 }
@@ -79,9 +79,9 @@ impl PathStore {
         }
         let wall = seconds_since_1970();
         let known = self.known();
-        let recalled = known.paths.iter().filter_map(|(key, learnt)| {
-            let Learnt { srtt, rttvar, copies, .. } = *learnt;
-            Some((*key, Group::remembered(now - learnt.age(wall)?, (srtt, rttvar), copies)))
+        let recalled = known.paths.iter().filter_map(|(key, stored)| {
+            let StoredPath { srtt, rttvar, copies, .. } = *stored;
+            Some((*key, Group::remembered(now - stored.age(wall)?, (srtt, rttvar), copies)))
         });
         recalled.collect()
     }
@@ -93,10 +93,11 @@ impl PathStore {
         let mut known = self.known();
         for (key, group) in paths.filter(|(key, _)| !is_link_local(*key)) {
             let Some((srtt, rttvar, copies)) = group.to_store() else { continue };
-            let learnt = Learnt { heard: wall.saturating_sub((now - group.heard()).as_secs()), srtt, rttvar, copies };
-            let older = known.paths.get(&key).is_none_or(|known| known.heard <= learnt.heard && *known != learnt);
+            let stored =
+                StoredPath { heard: wall.saturating_sub((now - group.heard()).as_secs()), srtt, rttvar, copies };
+            let older = known.paths.get(&key).is_none_or(|known| known.heard <= stored.heard && *known != stored);
             if older {
-                known.paths.insert(key, learnt);
+                known.paths.insert(key, stored);
                 known.is_new = true;
             }
         }
@@ -131,7 +132,7 @@ impl PathStore {
     }
 
     /// Returns the most recent paths if any has changed, and discards the others.
-    fn take_new(&self, most: usize) -> Option<Vec<(PathKey, Learnt)>> {
+    fn take_new(&self, most: usize) -> Option<Vec<(PathKey, StoredPath)>> {
         let now = seconds_since_1970();
         let mut known = self.known();
         if !std::mem::take(&mut known.is_new) {
@@ -139,9 +140,9 @@ impl PathStore {
         }
         // After the clock is set back, the most recent entries are in the future and would not be
         // read.
-        known.paths.retain(|_, learnt| learnt.age(now).is_some());
-        let mut paths: Vec<_> = known.paths.iter().map(|(key, learnt)| (*key, *learnt)).collect();
-        paths.sort_unstable_by_key(|(key, learnt)| (Reverse(learnt.heard), *key));
+        known.paths.retain(|_, stored| stored.age(now).is_some());
+        let mut paths: Vec<_> = known.paths.iter().map(|(key, stored)| (*key, *stored)).collect();
+        paths.sort_unstable_by_key(|(key, stored)| (Reverse(stored.heard), *key));
         if paths.len() > most {
             paths.truncate(most);
             known.paths = paths.iter().copied().collect();

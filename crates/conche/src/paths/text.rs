@@ -21,7 +21,7 @@ use super::sharing::{is_link_local, key_of, prefix_of};
 
 /// Stored state of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Learnt {
+pub(super) struct StoredPath {
     /// Time of the last update, in seconds since 1970.
     pub(super) heard: u64,
     pub(super) srtt: Duration,
@@ -30,7 +30,7 @@ pub(super) struct Learnt {
     pub(super) copies: u8,
 }
 
-impl Learnt {
+impl StoredPath {
     /// Returns its age, or `None` if it is in the future or expired.
     pub(super) fn age(&self, now: u64) -> Option<Duration> {
         let age = Duration::from_secs(now.checked_sub(self.heard)?);
@@ -51,7 +51,7 @@ pub(super) enum Unknown {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Read {
     /// In the order of the text.
-    pub(super) paths: Vec<(PathKey, Learnt)>,
+    pub(super) paths: Vec<(PathKey, StoredPath)>,
     /// Number of invalid lines. Expired ones are not counted.
     pub(super) wrong: usize,
 }
@@ -91,8 +91,8 @@ pub(super) fn parse(text: &[u8], now: u64, most: usize) -> Result<Read, Unknown>
         if line.is_empty() || line.starts_with(b"#") {
             continue;
         }
-        match str::from_utf8(line).ok().and_then(parse_line).filter(|(_, learnt)| learnt.heard <= now) {
-            Some((_, learnt)) if learnt.age(now).is_none() => {}
+        match str::from_utf8(line).ok().and_then(parse_line).filter(|(_, stored)| stored.heard <= now) {
+            Some((_, stored)) if stored.age(now).is_none() => {}
             Some(path) if read.paths.len() < most => read.paths.push(path),
             Some(_) => break,
             None => read.wrong += 1,
@@ -101,7 +101,7 @@ pub(super) fn parse(text: &[u8], now: u64, most: usize) -> Result<Read, Unknown>
     Ok(read)
 }
 
-fn parse_line(line: &str) -> Option<(PathKey, Learnt)> {
+fn parse_line(line: &str) -> Option<(PathKey, StoredPath)> {
     let mut words = line.split(' ');
     let key = key_of(words.next()?.parse().ok()?);
     let mut value = |name: &str, unit: &str| words.next()?.strip_prefix(name)?.strip_suffix(unit);
@@ -110,14 +110,14 @@ fn parse_line(line: &str) -> Option<(PathKey, Learnt)> {
     let rttvar: u32 = value("rttvar=", "us")?.parse().ok()?;
     let copies = value("copies=", "/32")?.parse().ok()?;
     let micros = |count: u32| Duration::from_micros(count.into());
-    let learnt = Learnt { heard, srtt: micros(srtt), rttvar: micros(rttvar), copies };
-    (words.next().is_none() && !is_link_local(key)).then_some((key, learnt))
+    let stored = StoredPath { heard, srtt: micros(srtt), rttvar: micros(rttvar), copies };
+    (words.next().is_none() && !is_link_local(key)).then_some((key, stored))
 }
 
 /// Formats the state of these paths.
-pub(super) fn write(paths: &[(PathKey, Learnt)]) -> String {
+pub(super) fn write(paths: &[(PathKey, StoredPath)]) -> String {
     let mut text = format!("{FIRST_LINE}\n{LEGEND}\n");
-    for (key, Learnt { heard, srtt, rttvar, copies }) in paths {
+    for (key, StoredPath { heard, srtt, rttvar, copies }) in paths {
         let Some(prefix) = prefix_of(*key) else { continue };
         let (srtt, rttvar) = (srtt.as_micros(), rttvar.as_micros());
         // Writing to a String cannot fail.
@@ -133,8 +133,8 @@ mod tests {
 
     const NOW: u64 = 1_795_383_439;
 
-    fn learnt(heard: u64) -> Learnt {
-        Learnt { heard, srtt: Duration::from_millis(48), rttvar: Duration::from_millis(3), copies: 2 }
+    fn learnt(heard: u64) -> StoredPath {
+        StoredPath { heard, srtt: Duration::from_millis(48), rttvar: Duration::from_millis(3), copies: 2 }
     }
 
     fn line(prefix: &str, heard: u64) -> String {
@@ -205,21 +205,21 @@ mod tests {
     fn the_longest_text_fits_into_what_is_read() {
         let key = PathKey::new(u128::MAX, 128);
         let micros = Duration::from_micros(u32::MAX.into());
-        let learnt = Learnt { heard: u64::MAX, srtt: micros, rttvar: micros, copies: u8::MAX };
-        assert!(write(&[(key, learnt); 100]).len() <= most_bytes(100));
+        let stored = StoredPath { heard: u64::MAX, srtt: micros, rttvar: micros, copies: u8::MAX };
+        assert!(write(&[(key, stored); 100]).len() <= most_bytes(100));
     }
 
     prop_compose! {
-        fn any_learnt()(heard in NOW - 86_400..=NOW, srtt: u32, rttvar: u32, copies: u8) -> Learnt {
+        fn any_stored()(heard in NOW - 86_400..=NOW, srtt: u32, rttvar: u32, copies: u8) -> StoredPath {
             let micros = |count: u32| Duration::from_micros(count.into());
-            Learnt { heard, srtt: micros(srtt), rttvar: micros(rttvar), copies }
+            StoredPath { heard, srtt: micros(srtt), rttvar: micros(rttvar), copies }
         }
     }
 
     prop_compose! {
-        fn any_path()(v4: bool, bits: u128, length in 1u8..=128, learnt in any_learnt()) -> (PathKey, Learnt) {
+        fn any_path()(v4: bool, bits: u128, length in 1u8..=128, stored in any_stored()) -> (PathKey, StoredPath) {
             let mapped = 0xffff << 32 | bits & u128::from(u32::MAX);
-            (if v4 { PathKey::new(mapped, 96 + length / 4) } else { PathKey::new(bits, length) }, learnt)
+            (if v4 { PathKey::new(mapped, 96 + length / 4) } else { PathKey::new(bits, length) }, stored)
         }
     }
 

@@ -68,16 +68,16 @@ pub use peer_mismatch::PeerMismatch;
 
 /// Why no session with a server could be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what}")]
+#[error("{message}")]
 pub struct HandshakeError {
-    what: Arc<str>,
+    message: Arc<str>,
     unreachable: bool,
     alert: Option<u8>,
 }
 
 impl HandshakeError {
     pub(crate) fn new(what: &dyn fmt::Display) -> Self {
-        Self { what: what.to_string().into(), unreachable: false, alert: None }
+        Self { message: what.to_string().into(), unreachable: false, alert: None }
     }
 
     /// A server with keys tried to send a request without a session.

@@ -21,7 +21,7 @@ enum State {
     /// `None` once it was taken.
     Ready(Option<Response>),
     /// Waits in the memory where it started.
-    Waiting(Place),
+    Waiting(FutureSlot),
 }
 
 impl Answer {
@@ -37,16 +37,16 @@ impl Answer {
     }
 
     /// Type-erased, so that it is compiled once and not per handler.
-    fn begin_in(kind: TypeId, new: fn() -> Place, future: &mut dyn Any) -> Self {
-        let mut place = Places::take(kind).unwrap_or_else(new);
-        place.as_mut().put(future);
-        match place.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+    fn begin_in(kind: TypeId, new: fn() -> FutureSlot, future: &mut dyn Any) -> Self {
+        let mut slot = FutureSlots::take(kind).unwrap_or_else(new);
+        slot.as_mut().put(future);
+        match slot.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(response) => {
-                place.as_mut().empty();
-                Places::give_back(kind, place);
+                slot.as_mut().empty();
+                FutureSlots::give_back(kind, slot);
                 Self::ready(response)
             }
-            Poll::Pending => Self(State::Waiting(place)),
+            Poll::Pending => Self(State::Waiting(slot)),
         }
     }
 }
@@ -57,7 +57,7 @@ impl Future for Answer {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
         match &mut self.0 {
             State::Ready(response) => response.take().map_or(Poll::Pending, Poll::Ready),
-            State::Waiting(place) => place.as_mut().poll(context),
+            State::Waiting(slot) => slot.as_mut().poll(context),
         }
     }
 }
@@ -73,7 +73,7 @@ impl fmt::Debug for Answer {
 }
 
 /// Memory for futures of one type, one after the other.
-type Place = Pin<Box<dyn Runs + Send>>;
+type FutureSlot = Pin<Box<dyn Runs + Send>>;
 
 /// Memory for a future; empty between two.
 trait Runs {
@@ -97,50 +97,50 @@ impl<F: Future<Output = Response> + 'static> Runs for Option<F> {
     }
 }
 
-/// Empty places left by futures on this thread, at most one per type of future. Often used types
+/// Empty slots left by futures on this thread, at most one per type of future. Often used types
 /// move to the front.
 #[derive(Default)]
-struct Places(Vec<(TypeId, Option<Place>)>);
+struct FutureSlots(Vec<(TypeId, Option<FutureSlot>)>);
 
-/// Maximum number of types with a place.
-const MOST: usize = 16;
+/// Maximum number of types with a slot.
+const MAX_SLOTS: usize = 16;
 
 thread_local! {
-    static PLACES: RefCell<Places> = RefCell::default();
+    static SLOTS: RefCell<FutureSlots> = RefCell::default();
 }
 
-impl Places {
-    /// Takes a place for a future of this type, if there is one.
-    fn take(kind: TypeId) -> Option<Place> {
-        let left = PLACES.try_with(|places| places.try_borrow_mut().ok()?.of(kind)?.take());
+impl FutureSlots {
+    /// Takes a slot for a future of this type, if there is one.
+    fn take(kind: TypeId) -> Option<FutureSlot> {
+        let left = SLOTS.try_with(|slots| slots.try_borrow_mut().ok()?.of(kind)?.take());
         left.ok().flatten()
     }
 
-    /// Keeps an empty place, within the limit.
-    fn give_back(kind: TypeId, place: Place) {
+    /// Keeps an empty slot, within the limit.
+    fn give_back(kind: TypeId, slot: FutureSlot) {
         // Thread-local storage may be destroyed already.
-        let _ = PLACES.try_with(|places| {
-            let Ok(mut places) = places.try_borrow_mut() else { return };
-            match places.of(kind) {
-                Some(kept) => *kept = Some(place),
-                None => places.keep(kind, place),
+        let _ = SLOTS.try_with(|slots| {
+            let Ok(mut slots) = slots.try_borrow_mut() else { return };
+            match slots.of(kind) {
+                Some(kept) => *kept = Some(slot),
+                None => slots.keep(kind, slot),
             }
         });
     }
 
     /// Finds the slot of a type, and moves it one step to the front.
-    fn of(&mut self, kind: TypeId) -> Option<&mut Option<Place>> {
-        let Self(places) = self;
-        let found = places.iter().position(|(of, _)| *of == kind)?;
+    fn of(&mut self, kind: TypeId) -> Option<&mut Option<FutureSlot>> {
+        let Self(slots) = self;
+        let found = slots.iter().position(|(of, _)| *of == kind)?;
         let nearer = found.saturating_sub(1);
-        places.swap(found, nearer);
-        places.get_mut(nearer).map(|(_, place)| place)
+        slots.swap(found, nearer);
+        slots.get_mut(nearer).map(|(_, slot)| slot)
     }
 
-    fn keep(&mut self, kind: TypeId, place: Place) {
-        let Self(places) = self;
-        places.truncate(MOST - 1);
-        places.push((kind, Some(place)));
+    fn keep(&mut self, kind: TypeId, slot: FutureSlot) {
+        let Self(slots) = self;
+        slots.truncate(MAX_SLOTS - 1);
+        slots.push((kind, Some(slot)));
     }
 }
 

@@ -106,7 +106,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// request that is not idempotent, such as POST, is refused before its handler starts, so that
     /// no work is half done.
     pub fn concurrency(mut self, handlers: usize) -> Self {
-        self.role.handlers.most = handlers;
+        self.role.handlers.max = handlers;
         self
     }
 

@@ -21,7 +21,7 @@ use super::{Answer, IntoResponse, Request};
             one may implement `FromRequest` instead; its result must implement `IntoResponse`, its future `Send`"
 )]
 pub trait Handler<Arguments, S>: Send + Sync + 'static {
-    /// Requirements of its arguments on the route.
+    /// Needs of its arguments on the route.
     const NEEDS: Needs;
 
     /// Starts to answer a request.

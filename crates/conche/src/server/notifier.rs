@@ -173,7 +173,7 @@ pub(crate) enum Ask {
 }
 
 /// Maximum number of paths; beyond it all handlers run. Bounds the memory of rapid changes.
-const MOST_PATHS: usize = 1024;
+const MAX_PATHS: usize = 1024;
 
 impl Changes {
     fn none(dismiss: bool) -> Self {
@@ -189,7 +189,7 @@ impl Changes {
     fn ask(&mut self, path: &str) {
         match &mut self.ask {
             Ask::All => {}
-            Ask::Paths(paths) if paths.len() >= MOST_PATHS => self.ask = Ask::All,
+            Ask::Paths(paths) if paths.len() >= MAX_PATHS => self.ask = Ask::All,
             Ask::Paths(paths) => drop(paths.insert(path.to_owned())),
             Ask::None => self.ask = Ask::Paths(BTreeSet::from([path.to_owned()])),
         }
@@ -244,7 +244,7 @@ mod tests {
     fn paths_are_told_apart_up_to_a_number() {
         let few = left(|notifier| ["/b", "/a", "/b"].into_iter().for_each(|path| notifier.notify_path(path)));
         assert!(matches!(&few.ask, Ask::Paths(paths) if paths.iter().eq(["/a", "/b"])), "{few:?}");
-        let many = left(|notifier| (0..=MOST_PATHS).for_each(|path| notifier.notify_path(&format!("/{path}"))));
+        let many = left(|notifier| (0..=MAX_PATHS).for_each(|path| notifier.notify_path(&format!("/{path}"))));
         assert!(matches!(many.ask, Ask::All), "{many:?}");
     }
 }

@@ -15,7 +15,7 @@ impl<S> FromRequestParts<S> for Identity {
     type Rejection = Rejection;
 
     fn from_request_parts(request: &Request, _state: &S) -> Result<Self, Rejection> {
-        request.extension().cloned().ok_or_else(|| nobody_known(request))
+        request.extension().cloned().ok_or_else(|| missing_identity(request))
     }
 }
 
@@ -26,13 +26,13 @@ impl<S> FromRequestParts<S> for crate::oscore::Identity {
     fn from_request_parts(request: &Request, _state: &S) -> Result<Self, Rejection> {
         match request.extension() {
             Some(Identity::Oscore(identity)) => Ok(identity.clone()),
-            _ => Err(nobody_known(request)),
+            _ => Err(missing_identity(request)),
         }
     }
 }
 
 /// Returns 4.01 for a handler that takes an identity, if there is none.
-fn nobody_known(request: &Request) -> Rejection {
+fn missing_identity(request: &Request) -> Rejection {
     // Logged once, as each change of an observed resource would repeat it.
     static SAID: Once = Once::new();
     if request.is_for_observers() {

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use super::{Router, Stopped};
 use crate::controllers::Setup;
-use crate::driver::{Binding, Company, Handle, Handlers, Role, Socket, could_have_alone};
+use crate::driver::{Binding, Handle, Handlers, Role, ShutdownBarrier, Socket, could_have_alone};
 use crate::settings::StartError;
 
 /// All drivers of a server. Dropping them stops them at once.
@@ -53,28 +53,28 @@ impl Workers {
         *limits = share(limits, count);
         #[cfg(feature = "dtls")]
         setup.settings.security.share(count);
-        let handlers = Handlers { most: handlers.most.div_ceil(count), ..handlers };
+        let handlers = Handlers { max: handlers.max.div_ceil(count), ..handlers };
         // Another server that shares the address would silently receive part of the clients.
         could_have_alone(address, setup.settings.interface.as_deref())?;
         // Each socket that is opened makes the kernel redistribute clients, so a duplicate could
         // arrive at another socket than its original. Nothing is served before all are open;
         // datagrams received before are discarded, as if the server had started later.
-        let first = Seat::open(&setup, address)?;
+        let first = WorkerSlot::open(&setup, address)?;
         let address = first.socket.local();
-        let others = (1..count).map(|_| Seat::open(&setup, address)).collect::<io::Result<Vec<_>>>()?;
-        others.iter().chain([&first]).for_each(|seat| seat.socket.forget_arrived());
-        let company = Company::default();
-        let start = |index, seat: Seat| seat.start(&setup, index, company.clone(), (router.clone(), handlers));
+        let others = (1..count).map(|_| WorkerSlot::open(&setup, address)).collect::<io::Result<Vec<_>>>()?;
+        others.iter().chain([&first]).for_each(|slot| slot.socket.forget_arrived());
+        let barrier = ShutdownBarrier::default();
+        let start = |index, slot: WorkerSlot| slot.start(&setup, index, barrier.clone(), (router.clone(), handlers));
         let (first, task) = start(0, first)?;
         // From here on, an error drops and stops the running drivers.
         let mut workers = Self { first, others: Vec::new(), tasks: vec![task] };
-        for (index, seat) in (1..).zip(others) {
-            let (handle, task) = start(index, seat)?;
+        for (index, slot) in (1..).zip(others) {
+            let (handle, task) = start(index, slot)?;
             workers.others.push(handle);
             workers.tasks.push(task);
         }
         // A remaining clone would keep the shutdown barrier closed.
-        drop(company);
+        drop(barrier);
         Ok(workers)
     }
 
@@ -112,15 +112,15 @@ impl Workers {
 }
 
 /// A socket and a runtime for a driver.
-struct Seat {
+struct WorkerSlot {
     socket: Socket,
-    runtime: Background,
+    runtime: WorkerRuntime,
 }
 
-impl Seat {
+impl WorkerSlot {
     /// Opens a socket at a shared address, on its own runtime.
     fn open(setup: &Setup, address: SocketAddr) -> io::Result<Self> {
-        let runtime = Background(Some(Builder::new_current_thread().enable_all().build()?));
+        let runtime = WorkerRuntime(Some(Builder::new_current_thread().enable_all().build()?));
         let socket = {
             let _entered = runtime.enter();
             setup.open(&Binding::OneOfSeveral(address), Role::Server)?
@@ -133,13 +133,13 @@ impl Seat {
         self,
         setup: &Setup,
         index: usize,
-        company: Company,
+        barrier: ShutdownBarrier,
         serves: (Router, Handlers),
     ) -> Result<(Handle, JoinHandle<()>), StartError> {
         let Self { socket, runtime } = self;
         let (handle, task) = {
             let _entered = runtime.enter();
-            setup.drive((socket, company), Role::Server, serves)?
+            setup.drive((socket, barrier), Role::Server, serves)?
         };
         let of_thread = handle.clone();
         let run = move || runtime.run(&of_thread);
@@ -150,9 +150,9 @@ impl Seat {
 
 /// A runtime that can be dropped anywhere, also on a thread of another runtime, where dropping a
 /// [`Runtime`] panics. Its blocking tasks may take arbitrarily long.
-struct Background(Option<Runtime>);
+struct WorkerRuntime(Option<Runtime>);
 
-impl Background {
+impl WorkerRuntime {
     fn enter(&self) -> Option<EnterGuard<'_>> {
         self.0.as_ref().map(Runtime::enter)
     }
@@ -165,7 +165,7 @@ impl Background {
     }
 }
 
-impl Drop for Background {
+impl Drop for WorkerRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
@@ -269,6 +269,6 @@ mod tests {
     async fn a_worker_whose_address_is_taken_is_an_error_on_a_runtime_as_well() {
         let taken = std::net::UdpSocket::bind("127.0.0.1:0").expect("the loopback can be bound");
         let address = taken.local_addr().expect("it is bound");
-        assert!(Seat::open(&crate::Server::builder().setup().0, address).is_err());
+        assert!(WorkerSlot::open(&crate::Server::builder().setup().0, address).is_err());
     }
 }

@@ -22,11 +22,12 @@ use nix::sys::socket::{
 };
 use smallvec::SmallVec;
 
-use super::MOST;
+use super::MAX_BATCH;
 use crate::driver::socket::Departure;
 
 /// Maximum size of datagrams that become segments. They pass any IPv6 path (minimum MTU of 1280
-/// bytes, RFC 8200 §5), since segments cannot be fragmented; and [`MOST`] of them fit one message.
+/// bytes, RFC 8200 §5), since segments cannot be fragmented; and [`MAX_BATCH`] of them fit one
+/// message.
 const LARGEST_SEGMENT: usize = 1280 - 40 - 8;
 
 thread_local! {
@@ -36,10 +37,10 @@ thread_local! {
 }
 
 /// Datagrams to send together, with their destinations.
-type Batch<'a> = SmallVec<[(&'a [u8], SocketAddr); MOST]>;
+type Batch<'a> = SmallVec<[(&'a [u8], SocketAddr); MAX_BATCH]>;
 
 /// Number of datagrams per message.
-type Messages = SmallVec<[usize; MOST]>;
+type Messages = SmallVec<[usize; MAX_BATCH]>;
 
 /// Sends datagrams through one socket.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ impl Sender {
         datagrams: impl Iterator<Item = (&'a [u8], SocketAddr)>,
         departure: &Departure,
     ) -> io::Result<usize> {
-        let batch: Batch<'a> = datagrams.take(MOST).collect();
+        let batch: Batch<'a> = datagrams.take(MAX_BATCH).collect();
         let mut refused = None;
         if self.segments
             && let Some((size, messages)) = messages(&batch)
@@ -74,7 +75,7 @@ impl Sender {
                 Err(error) => refused = Some(error),
             }
         }
-        let sent = send_messages(socket, &batch, &[1; MOST][..batch.len()], None, departure)?;
+        let sent = send_messages(socket, &batch, &[1; MAX_BATCH][..batch.len()], None, departure)?;
         // The unsegmented send succeeded, so segmentation is not supported. Other errors mean a
         // smaller path MTU, or belong to earlier datagrams.
         if matches!(refused, Some(Errno::EIO | Errno::EINVAL)) {
@@ -113,11 +114,11 @@ fn send_messages(
     departure: &Departure,
 ) -> nix::Result<usize> {
     with_control(departure, segment, |control| {
-        let mut parts: [_; MOST] = std::array::from_fn(|_| IoSlice::new(&[]));
+        let mut parts: [_; MAX_BATCH] = std::array::from_fn(|_| IoSlice::new(&[]));
         for ((datagram, _), part) in batch.iter().zip(&mut parts) {
             *part = IoSlice::new(datagram);
         }
-        let (mut slices, mut addresses) = ([&parts[..0]; MOST], SmallVec::<[_; MOST]>::new());
+        let (mut slices, mut addresses) = ([&parts[..0]; MAX_BATCH], SmallVec::<[_; MAX_BATCH]>::new());
         let mut first = 0;
         for (&count, slice) in messages.iter().zip(&mut slices) {
             *slice = &parts[first..first + count];
@@ -128,7 +129,7 @@ fn send_messages(
         let bytes: usize = control.iter().map(space).sum();
         let room = || (bytes > 0).then(|| Vec::with_capacity(bytes));
         HEADERS.with_borrow_mut(|headers| {
-            let headers = headers.entry(bytes).or_insert_with(|| MultiHeaders::preallocate(MOST, room()));
+            let headers = headers.entry(bytes).or_insert_with(|| MultiHeaders::preallocate(MAX_BATCH, room()));
             let flags = MsgFlags::MSG_DONTWAIT;
             sendmmsg(socket.as_raw_fd(), headers, &slices, &addresses, control, flags).map(Iterator::count)
         })
@@ -214,14 +215,14 @@ mod tests {
 
     #[test]
     fn what_might_be_too_large_for_a_path_is_no_part_of_a_message() {
-        const MOST: usize = LARGEST_SEGMENT;
-        assert_eq!(of(&[(MOST, 1), (MOST, 1)]), Some((1232, vec![2])));
-        assert_eq!(of(&[(MOST + 1, 1), (MOST + 1, 1)]), None);
-        assert_eq!(of(&[(9, 1), (9, 1), (MOST + 1, 1), (9, 1)]), Some((9, vec![2])), "the others follow");
+        const LIMIT: usize = LARGEST_SEGMENT;
+        assert_eq!(of(&[(LIMIT, 1), (LIMIT, 1)]), Some((1232, vec![2])));
+        assert_eq!(of(&[(LIMIT + 1, 1), (LIMIT + 1, 1)]), None);
+        assert_eq!(of(&[(9, 1), (9, 1), (LIMIT + 1, 1), (9, 1)]), Some((9, vec![2])), "the others follow");
     }
 
     #[test]
     fn a_full_message_is_no_longer_than_a_datagram_may_be() {
-        const { assert!(MOST * LARGEST_SEGMENT <= 65_507 && MOST <= 64) };
+        const { assert!(MAX_BATCH * LARGEST_SEGMENT <= 65_507 && MAX_BATCH <= 64) };
     }
 }

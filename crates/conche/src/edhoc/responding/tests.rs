@@ -115,13 +115,13 @@ fn a_panic_in_a_computation_ends_its_own_exchange_and_no_other() {
     let answer = |payload: &[u8]| responding.answer(START, (prefix(1), None), payload, |_| true);
     let message_2 = answer(&message_1).message;
 
-    fence.plant(WHAT);
+    fence.inject_panic(WHAT);
     assert_eq!(answer(&begun(&lamp).1).code, Code::INTERNAL_SERVER_ERROR);
     for combined in [false, true] {
         let (initiator, message_1) = begun(&lamp);
         let (agreed, message_3) = initiator.finish(&answer(&message_1).message, &lamp.peers).expect("a known peer");
         let c_r = agreed.credentials.sender_id;
-        fence.plant(WHAT);
+        fence.inject_panic(WHAT);
         let code = match combined {
             false => answer(&with_id(c_r, &message_3)).code,
             true => responding.combined(START, c_r, &message_3, |_| panic!("no context")).expect_err("a panic").0,

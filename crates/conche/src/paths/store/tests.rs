@@ -4,7 +4,7 @@ use std::fs;
 
 use super::*;
 
-const MOST: usize = 16;
+const MAX_PATHS: usize = 16;
 
 fn instant(seconds: u64) -> Instant {
     Instant::from_millis(100_000_000 + seconds * 1_000)
@@ -21,9 +21,9 @@ fn group(heard: Instant, srtt: u64) -> Group {
 /// Writes these hosts with a new store, the most recent first.
 async fn keep(file: &Path, hosts: impl IntoIterator<Item = u8>) {
     let store = PathStore::new(file.to_owned());
-    store.recall(instant(0), MOST).await;
+    store.recall(instant(0), MAX_PATHS).await;
     learn(&store, hosts);
-    store.write(MOST).await.expect("it does not panic");
+    store.write(MAX_PATHS).await.expect("it does not panic");
 }
 
 fn learn(store: &PathStore, hosts: impl IntoIterator<Item = u8>) {
@@ -35,7 +35,7 @@ fn learn(store: &PathStore, hosts: impl IntoIterator<Item = u8>) {
 
 /// Returns the content of a new store, in order.
 async fn recall(file: &Path) -> Vec<(PathKey, Group)> {
-    let mut known = PathStore::new(file.to_owned()).recall(instant(0), MOST).await;
+    let mut known = PathStore::new(file.to_owned()).recall(instant(0), MAX_PATHS).await;
     known.sort_unstable_by_key(|(key, _)| *key);
     known
 }
@@ -103,13 +103,13 @@ async fn a_file_that_becomes_another_ones_while_we_run_is_left_as_it_is_until_it
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("paths");
     let store = PathStore::new(file.clone());
-    store.recall(instant(0), MOST).await;
+    store.recall(instant(0), MAX_PATHS).await;
     fs::write(&file, "a letter").expect("it is written");
     learn(&store, [1]);
-    store.write(MOST).await.expect("it does not panic");
+    store.write(MAX_PATHS).await.expect("it does not panic");
     assert_eq!(fs::read_to_string(&file).expect("it is there"), "a letter");
     fs::remove_file(&file).expect("it is there");
-    store.write(MOST).await.expect("it does not panic");
+    store.write(MAX_PATHS).await.expect("it does not panic");
     assert_eq!(recalled_hosts(&file).await, [1], "nothing was lost meanwhile");
 }
 
@@ -191,7 +191,7 @@ async fn the_youngest_are_kept_and_what_is_too_old_is_not() {
     let (now, day) = (instant(0), Group::KEPT + Duration::from_secs(2));
     fs::remove_file(&file).expect("it is there");
     store.learn(now, [(key(1), &group(now - day, 40))].into_iter());
-    store.write(MOST).await.expect("it does not panic");
+    store.write(MAX_PATHS).await.expect("it does not panic");
     assert_eq!(recall(&file).await, []);
 }
 
@@ -201,9 +201,9 @@ async fn a_path_that_is_forgotten_is_not_kept() {
     let file = directory.path().join("paths");
     let store = PathStore::new(file.clone());
     learn(&store, [1, 2]);
-    store.write(MOST).await.expect("it does not panic");
+    store.write(MAX_PATHS).await.expect("it does not panic");
     store.forget(key(1));
-    store.write(MOST).await.expect("it does not panic");
+    store.write(MAX_PATHS).await.expect("it does not panic");
     assert_eq!(recalled_hosts(&file).await, [2]);
 }
 
@@ -213,9 +213,9 @@ async fn without_anything_new_nothing_is_written() {
     let file = directory.path().join("paths");
     keep(&file, [1]).await;
     let store = PathStore::new(file.clone());
-    store.recall(instant(0), MOST).await;
+    store.recall(instant(0), MAX_PATHS).await;
     fs::remove_file(&file).expect("it is there");
-    store.write(MOST).await.expect("it does not panic");
+    store.write(MAX_PATHS).await.expect("it does not panic");
     assert_eq!(names(directory.path()), [""; 0]);
 }
 
@@ -228,9 +228,9 @@ async fn of_two_that_write_the_same_file_at_once_each_leaves_it_whole() {
         let mut writing = Vec::new();
         for (host, store) in (8 * round..).zip(&stores) {
             learn(store, [host]);
-            writing.push(store.write(MOST));
+            writing.push(store.write(MAX_PATHS));
         }
-        assert!(read(&file, MOST).is_ok_and(|read| read.wrong == 0));
+        assert!(read(&file, MAX_PATHS).is_ok_and(|read| read.wrong == 0));
         for writing in writing {
             writing.await.expect("it does not panic");
         }

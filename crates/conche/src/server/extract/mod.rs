@@ -87,7 +87,7 @@ pub trait FromRequestParts<S, M = marker::Plain>: Sized {
     /// The response if extraction fails.
     type Rejection: IntoResponse;
 
-    /// Requirements of the argument on its route.
+    /// Needs of the argument on its route.
     const NEEDS: Needs = Needs::NOTHING;
 
     /// Extracts the argument.
@@ -104,7 +104,7 @@ pub trait FromRequest<S, M = marker::Consuming>: Sized {
     /// The response if extraction fails.
     type Rejection: IntoResponse;
 
-    /// Requirements of the argument on its route.
+    /// Needs of the argument on its route.
     const NEEDS: Needs = Needs::NOTHING;
 
     /// Extracts the argument.

@@ -1,6 +1,6 @@
 //! [`Needs`]: requirements of arguments, known before any request.
 
-/// Requirements of an argument on its route. A server that cannot meet them does not start.
+/// Needs of an argument on its route. A server that cannot meet them does not start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     conditions: bool,

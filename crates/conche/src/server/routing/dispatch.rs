@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use conche_proto::codec::{Code, ContentFormat, OptionNumber, OwnedMessage};
 use smallvec::SmallVec;
 
-use super::callee::Callee;
+use super::erased_handler::ErasedHandler;
 use super::link;
 use super::router::{Entry, Fallback, lesser};
 use super::tree::Captures;
@@ -83,19 +83,19 @@ impl Router {
 
     /// Whether any handler streams payloads.
     pub(crate) fn takes_streams(&self) -> bool {
-        let fallbacks = self.fallbacks.iter().map(|fallback| &fallback.callee);
-        let handlers = self.entries.iter().flat_map(|entry| entry.resource.callees());
-        fallbacks.chain(handlers).any(|callee| callee.needs().takes_stream())
+        let fallbacks = self.fallbacks.iter().map(|fallback| &fallback.handler);
+        let handlers = self.entries.iter().flat_map(|entry| entry.resource.handlers());
+        fallbacks.chain(handlers).any(|handler| handler.needs().takes_stream())
     }
 
     /// Whether the handler of this request streams its payload.
     pub(crate) fn takes_stream(&self, message: &OwnedMessage) -> bool {
-        let callee = match self.find(message, &mut Captures::new()) {
+        let handler = match self.find(message, &mut Captures::new()) {
             Found::Entry(entry) => entry.resource.handler(message.code()),
-            Found::Fallback(fallback) => Some(&fallback.callee),
+            Found::Fallback(fallback) => Some(&fallback.handler),
             Found::WellKnown | Found::Nothing(_) => None,
         };
-        callee.is_some_and(|callee| callee.needs().takes_stream())
+        handler.is_some_and(|handler| handler.needs().takes_stream())
     }
 
     /// Returns the notifier of the requested resource.
@@ -112,25 +112,25 @@ impl Router {
 
     pub(crate) fn handle(&self, mut request: Request) -> Dispatch {
         let mut captures = Captures::new();
-        let (callee, limit) = match self.find(request.message(), &mut captures) {
+        let (handler, limit) = match self.find(request.message(), &mut captures) {
             Found::Entry(Entry { resource, max_payload, .. }) => match resource.handler(request.method()) {
-                Some(callee) => (callee, *max_payload),
+                Some(handler) => (handler, *max_payload),
                 None => return refuse(resource.others(), Code::METHOD_NOT_ALLOWED, request),
             },
-            Found::Fallback(Fallback { callee, max_payload, .. }) => (callee, *max_payload),
+            Found::Fallback(Fallback { handler, max_payload, .. }) => (handler, *max_payload),
             Found::WellKnown => return Dispatch::Reply(self.well_known(&request)),
             Found::Nothing(layers) => return refuse(layers, Code::NOT_FOUND, request),
         };
-        if let Some(refusal) = callee.refusal(&request) {
+        if let Some(refusal) = handler.refusal(&request) {
             return Dispatch::Reply(refusal);
         }
-        let validation = Validation::of(&request, callee.needs().has_conditions());
+        let validation = Validation::of(&request, handler.needs().has_conditions());
         if let Some(limit) = lesser(limit, self.max_payload).filter(|limit| request.payload().len() > *limit) {
             let limit = u32::try_from(limit).unwrap_or(u32::MAX);
             return Dispatch::Reply(Response::new(Code::REQUEST_ENTITY_TOO_LARGE).uint(OptionNumber::SIZE1, limit));
         }
         request.set_captures(captures);
-        let answer = callee.call(request);
+        let answer = handler.call(request);
         Dispatch::Handle(match validation {
             Some(validation) => Answer::begin(async move { validation.apply(answer.await) }),
             None => answer,
@@ -152,7 +152,7 @@ impl Router {
         }
         match nearest(&self.fallbacks, &path) {
             Some(fallback) => Found::Fallback(fallback),
-            None => Found::Nothing(nearest(&self.nowhere, &path).map(|nowhere| &nowhere.callee)),
+            None => Found::Nothing(nearest(&self.not_found_layers, &path).map(|fallback| &fallback.handler)),
         }
     }
 
@@ -181,8 +181,8 @@ fn nearest<'a>(fallbacks: &'a [Fallback<()>], path: &[&[u8]]) -> Option<&'a Fall
 }
 
 /// Answers with a code, through layers if there are some.
-fn refuse(layers: Option<&Callee<()>>, code: Code, request: Request) -> Dispatch {
-    layers.map_or_else(|| Dispatch::Reply(Response::new(code)), |callee| Dispatch::Handle(callee.call(request)))
+fn refuse(layers: Option<&ErasedHandler<()>>, code: Code, request: Request) -> Dispatch {
+    layers.map_or_else(|| Dispatch::Reply(Response::new(code)), |handler| Dispatch::Handle(handler.call(request)))
 }
 
 /// Result of a path lookup.
@@ -191,5 +191,5 @@ enum Found<'a> {
     Fallback(&'a Fallback<()>),
     WellKnown,
     /// No route; with the layers for the 4.04, if any.
-    Nothing(Option<&'a Callee<()>>),
+    Nothing(Option<&'a ErasedHandler<()>>),
 }

@@ -1,7 +1,7 @@
 //! Maps a request's path and method to its handler: [`Router`], [`Resource`] and [`Route`].
 
-mod callee;
 mod dispatch;
+mod erased_handler;
 mod error;
 mod link;
 mod pattern;

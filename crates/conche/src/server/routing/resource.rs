@@ -6,7 +6,7 @@ use std::sync::Arc;
 use conche_proto::codec::{Code, ContentFormat};
 use tower_layer::Layer;
 
-use super::callee::Callee;
+use super::erased_handler::ErasedHandler;
 use super::link::Attributes;
 use super::{RequestService, Route, RouteError};
 use crate::server::Notifier;
@@ -31,9 +31,9 @@ use crate::server::handler::Handler;
 /// [`Router::with_state`](super::Router::with_state).
 #[must_use]
 pub struct Resource<S = ()> {
-    methods: Vec<(Code, Callee<S>)>,
+    methods: Vec<(Code, ErasedHandler<S>)>,
     /// Layered 4.05 response to other methods, if there are layers.
-    others: Option<Callee<S>>,
+    others: Option<ErasedHandler<S>>,
     attributes: Attributes,
     hidden: bool,
     notifier: Option<Notifier>,
@@ -73,7 +73,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
     /// Answers this method with `handler`, replacing an earlier one.
     pub fn on<Arguments>(mut self, method: Code, handler: impl Handler<Arguments, S>) -> Self {
         self.methods.retain(|(other, _)| *other != method);
-        self.methods.push((method, Callee::new(handler)));
+        self.methods.push((method, ErasedHandler::new(handler)));
         self
     }
 
@@ -86,8 +86,9 @@ impl<S: Send + Sync + 'static> Resource<S> {
     where
         L: Layer<Route, Service: RequestService> + Clone + Send + Sync + 'static,
     {
-        let methods = self.methods.into_iter().map(|(method, callee)| (method, callee.layer(layer.clone()))).collect();
-        let others = self.others.unwrap_or_else(|| Callee::always(Code::METHOD_NOT_ALLOWED));
+        let methods =
+            self.methods.into_iter().map(|(method, handler)| (method, handler.layer(layer.clone()))).collect();
+        let others = self.others.unwrap_or_else(|| ErasedHandler::always(Code::METHOD_NOT_ALLOWED));
         Self { methods, others: Some(others.layer(layer)), ..self }
     }
 
@@ -98,8 +99,8 @@ impl<S: Send + Sync + 'static> Resource<S> {
 
     pub(super) fn with_shared<S2>(self, state: &Arc<S>) -> Resource<S2> {
         let Self { methods, others, attributes, hidden, notifier } = self;
-        let methods = methods.into_iter().map(|(method, callee)| (method, callee.with_state(state))).collect();
-        Resource { methods, others: others.map(|callee| callee.with_state(state)), attributes, hidden, notifier }
+        let methods = methods.into_iter().map(|(method, handler)| (method, handler.with_state(state))).collect();
+        Resource { methods, others: others.map(|handler| handler.with_state(state)), attributes, hidden, notifier }
     }
 }
 
@@ -157,17 +158,17 @@ impl<S> Resource<S> {
         Self { hidden: true, ..self }
     }
 
-    pub(super) fn handler(&self, method: Code) -> Option<&Callee<S>> {
-        self.methods.iter().find(|(other, _)| *other == method).map(|(_, callee)| callee)
+    pub(super) fn handler(&self, method: Code) -> Option<&ErasedHandler<S>> {
+        self.methods.iter().find(|(other, _)| *other == method).map(|(_, handler)| handler)
     }
 
     /// Returns the handlers of all methods.
-    pub(super) fn callees(&self) -> impl Iterator<Item = &Callee<S>> {
-        self.methods.iter().map(|(_, callee)| callee)
+    pub(super) fn handlers(&self) -> impl Iterator<Item = &ErasedHandler<S>> {
+        self.methods.iter().map(|(_, handler)| handler)
     }
 
     /// Returns the layered 4.05 response to other methods, if there are layers.
-    pub(super) fn others(&self) -> Option<&Callee<S>> {
+    pub(super) fn others(&self) -> Option<&ErasedHandler<S>> {
         self.others.as_ref()
     }
 
@@ -181,8 +182,8 @@ impl<S> Resource<S> {
 
     /// Checks that each handler takes the route's number of captures.
     pub(super) fn check(&self, path: &str, captures: usize) -> Result<(), RouteError> {
-        let misled = self.methods.iter().find_map(|(method, callee)| {
-            let wanted = callee.needs().wanted_captures().filter(|wanted| *wanted != captures)?;
+        let misled = self.methods.iter().find_map(|(method, handler)| {
+            let wanted = handler.needs().wanted_captures().filter(|wanted| *wanted != captures)?;
             Some(RouteError::captures(Some(*method), path, wanted, captures))
         });
         misled.map_or(Ok(()), Err)

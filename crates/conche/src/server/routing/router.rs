@@ -6,7 +6,7 @@ use std::sync::Arc;
 use conche_proto::codec::Code;
 use tower_layer::Layer;
 
-use super::callee::Callee;
+use super::erased_handler::ErasedHandler;
 use super::link::Link;
 use super::pattern::{Pattern, Segment};
 use super::tree::Node;
@@ -49,7 +49,7 @@ pub struct Router<S = ()> {
     pub(super) tree: Node,
     pub(super) fallbacks: Vec<Fallback<S>>,
     /// Layered 4.04 responses by prefix, if there are layers.
-    pub(super) nowhere: Vec<Fallback<S>>,
+    pub(super) not_found_layers: Vec<Fallback<S>>,
     pub(super) max_payload: Option<usize>,
     mistake: Option<RouteError>,
 }
@@ -66,7 +66,7 @@ pub(super) struct Entry<S> {
 /// Answers all unmatched paths below a prefix.
 pub(super) struct Fallback<S> {
     pub(super) prefix: Pattern,
-    pub(super) callee: Callee<S>,
+    pub(super) handler: ErasedHandler<S>,
     /// As for an entry.
     pub(super) max_payload: Option<usize>,
 }
@@ -78,7 +78,7 @@ impl<S> Router<S> {
             entries: Vec::new(),
             tree: Node::default(),
             fallbacks: Vec::new(),
-            nowhere: Vec::new(),
+            not_found_layers: Vec::new(),
             max_payload: None,
             mistake: None,
         }
@@ -160,17 +160,17 @@ impl<S> Router<S> {
         for Entry { pattern, resource, max_payload, .. } in router.entries {
             self.insert(place(pattern), resource, lesser(max_payload, limit))?;
         }
-        let at_place = |Fallback { prefix, callee, max_payload }| Fallback {
+        let at_place = |Fallback { prefix, handler, max_payload }| Fallback {
             prefix: place(prefix),
-            callee,
+            handler,
             max_payload: lesser(max_payload, limit),
         };
         for fallback in router.fallbacks.into_iter().map(at_place) {
             self.add_fallback(fallback)?;
         }
-        for nowhere in router.nowhere.into_iter().map(at_place) {
-            if !is_among(&self.nowhere, &nowhere.prefix) {
-                self.nowhere.push(nowhere);
+        for fallback in router.not_found_layers.into_iter().map(at_place) {
+            if !is_among(&self.not_found_layers, &fallback.prefix) {
+                self.not_found_layers.push(fallback);
             }
         }
         Ok(())
@@ -210,8 +210,8 @@ impl<S> Router<S> {
         for Entry { pattern, resource, .. } in &self.entries {
             resource.check(&pattern.text, pattern.captures())?;
         }
-        for Fallback { prefix, callee, .. } in &self.fallbacks {
-            if let Some(wanted) = callee.needs().wanted_captures() {
+        for Fallback { prefix, handler, .. } in &self.fallbacks {
+            if let Some(wanted) = handler.needs().wanted_captures() {
                 return Err(RouteError::captures(None, &prefix.text, wanted, 0));
             }
         }
@@ -224,7 +224,7 @@ impl<S: Send + Sync + 'static> Router<S> {
     /// applies below its prefix. It has no captures;
     /// [`Request::message`](crate::server::Request::message) has the path.
     pub fn fallback<Arguments>(self, handler: impl Handler<Arguments, S>) -> Self {
-        self.attempt(|router| router.add_fallback(Fallback::everywhere(Callee::new(handler))))
+        self.attempt(|router| router.add_fallback(Fallback::everywhere(ErasedHandler::new(handler))))
     }
 
     /// Wraps all handlers added so far in a `tower` layer, including the fallback and the responses
@@ -238,11 +238,11 @@ impl<S: Send + Sync + 'static> Router<S> {
     where
         L: Layer<Route, Service: RequestService> + Clone + Send + Sync + 'static,
     {
-        let nowhere = Fallback::everywhere(Callee::always(Code::NOT_FOUND));
-        if !is_among(&self.nowhere, &nowhere.prefix) {
-            self.nowhere.push(nowhere);
+        let fallback = Fallback::everywhere(ErasedHandler::always(Code::NOT_FOUND));
+        if !is_among(&self.not_found_layers, &fallback.prefix) {
+            self.not_found_layers.push(fallback);
         }
-        self.map(|resource| resource.layer(layer.clone()), |callee| callee.layer(layer.clone()))
+        self.map(|resource| resource.layer(layer.clone()), |handler| handler.layer(layer.clone()))
     }
 
     /// Provides the state of the handlers added so far, which [`State`](crate::server::State)
@@ -262,31 +262,32 @@ impl<S: Send + Sync + 'static> Router<S> {
     /// ```
     pub fn with_state<S2: Send + Sync + 'static>(self, state: S) -> Router<S2> {
         let state = Arc::new(state);
-        self.map(|resource| resource.with_shared(&state), |callee| callee.with_state(&state))
+        self.map(|resource| resource.with_shared(&state), |handler| handler.with_state(&state))
     }
 
     fn map<S2>(
         self,
         mut resources: impl FnMut(Resource<S>) -> Resource<S2>,
-        mut callees: impl FnMut(Callee<S>) -> Callee<S2>,
+        mut handlers: impl FnMut(ErasedHandler<S>) -> ErasedHandler<S2>,
     ) -> Router<S2> {
-        let Self { entries, tree, fallbacks, nowhere, max_payload, mistake } = self;
+        let Self { entries, tree, fallbacks, not_found_layers, max_payload, mistake } = self;
         let entries = entries.into_iter().map(|entry| {
             let Entry { pattern, resource, link, max_payload } = entry;
             Entry { pattern, resource: resources(resource), link, max_payload }
         });
         let entries = entries.collect();
         let mut fallback =
-            |Fallback { prefix, callee, max_payload }| Fallback { prefix, callee: callees(callee), max_payload };
-        let [fallbacks, nowhere] = [fallbacks, nowhere].map(|all| all.into_iter().map(&mut fallback).collect());
-        Router { entries, tree, fallbacks, nowhere, max_payload, mistake }
+            |Fallback { prefix, handler, max_payload }| Fallback { prefix, handler: handlers(handler), max_payload };
+        let [fallbacks, not_found_layers] =
+            [fallbacks, not_found_layers].map(|all| all.into_iter().map(&mut fallback).collect());
+        Router { entries, tree, fallbacks, not_found_layers, max_payload, mistake }
     }
 }
 
 impl<S> Fallback<S> {
-    fn everywhere(callee: Callee<S>) -> Self {
+    fn everywhere(handler: ErasedHandler<S>) -> Self {
         let prefix = Pattern { text: "/".to_owned(), segments: Vec::new() };
-        Self { prefix, callee, max_payload: None }
+        Self { prefix, handler, max_payload: None }
     }
 }
 
@@ -307,12 +308,12 @@ impl<S> Default for Router<S> {
 
 impl<S> Clone for Router<S> {
     fn clone(&self) -> Self {
-        let Self { entries, tree, fallbacks, nowhere, max_payload, mistake } = self;
+        let Self { entries, tree, fallbacks, not_found_layers, max_payload, mistake } = self;
         Self {
             entries: entries.clone(),
             tree: tree.clone(),
             fallbacks: fallbacks.clone(),
-            nowhere: nowhere.clone(),
+            not_found_layers: not_found_layers.clone(),
             max_payload: *max_payload,
             mistake: mistake.clone(),
         }
@@ -328,8 +329,8 @@ impl<S> Clone for Entry<S> {
 
 impl<S> Clone for Fallback<S> {
     fn clone(&self) -> Self {
-        let Self { prefix, callee, max_payload } = self;
-        Self { prefix: prefix.clone(), callee: callee.clone(), max_payload: *max_payload }
+        let Self { prefix, handler, max_payload } = self;
+        Self { prefix: prefix.clone(), handler: handler.clone(), max_payload: *max_payload }
     }
 }
 

@@ -1,4 +1,4 @@
-//! [`Callee`]: a type-erased handler with its layers, before and after the state is known.
+//! [`ErasedHandler`]: a type-erased handler with its layers, before and after the state is known.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::server::handler::Handler;
 use crate::server::{Answer, Request, Response};
 
 /// A handler with its argument types erased, and the layers around it.
-pub(super) struct Callee<S> {
+pub(super) struct ErasedHandler<S> {
     needs: Needs,
     stage: Stage<S>,
 }
@@ -25,7 +25,7 @@ enum Stage<S> {
 /// Makes a route from a handler and its state.
 type Make<S> = Arc<dyn Fn(&Arc<S>) -> Route + Send + Sync>;
 
-impl<S: Send + Sync + 'static> Callee<S> {
+impl<S: Send + Sync + 'static> ErasedHandler<S> {
     pub(super) fn new<Arguments, H: Handler<Arguments, S>>(handler: H) -> Self {
         let handler = Arc::new(handler);
         let make = move |state: &Arc<S>| {
@@ -35,7 +35,7 @@ impl<S: Send + Sync + 'static> Callee<S> {
         Self { needs: H::NEEDS, stage: Stage::Stateless(Arc::new(make)) }
     }
 
-    /// Returns a callee that answers everything with this code.
+    /// Returns a handler that answers everything with this code.
     pub(super) fn always(code: Code) -> Self {
         let answer = move |_request| -> Answer { Answer::ready(Response::new(code)) };
         Self { needs: Needs::NOTHING, stage: Stage::Ready(Route::new(answer)) }
@@ -52,16 +52,16 @@ impl<S: Send + Sync + 'static> Callee<S> {
         Self { stage, ..self }
     }
 
-    pub(super) fn with_state<S2>(self, state: &Arc<S>) -> Callee<S2> {
+    pub(super) fn with_state<S2>(self, state: &Arc<S>) -> ErasedHandler<S2> {
         let route = match self.stage {
             Stage::Stateless(make) => make(state),
             Stage::Ready(route) => route,
         };
-        Callee { needs: self.needs, stage: Stage::Ready(route) }
+        ErasedHandler { needs: self.needs, stage: Stage::Ready(route) }
     }
 }
 
-impl<S> Callee<S> {
+impl<S> ErasedHandler<S> {
     pub(super) fn needs(&self) -> Needs {
         self.needs
     }
@@ -79,7 +79,7 @@ impl<S> Callee<S> {
     }
 }
 
-impl Callee<()> {
+impl ErasedHandler<()> {
     pub(super) fn call(&self, request: Request) -> Answer {
         match &self.stage {
             Stage::Ready(route) => route.answer(request),
@@ -89,7 +89,7 @@ impl Callee<()> {
     }
 }
 
-impl<S> Clone for Callee<S> {
+impl<S> Clone for ErasedHandler<S> {
     fn clone(&self) -> Self {
         let stage = match &self.stage {
             Stage::Stateless(make) => Stage::Stateless(Arc::clone(make)),
