@@ -114,7 +114,7 @@ impl Settings {
         }
         #[cfg(any(feature = "dtls", feature = "oscore"))]
         if self.secured_only && !self.authenticates() {
-            return Err(ConfigError::NobodyHasKeys);
+            return Err(ConfigError::NoClientCredentials);
         }
         Ok(())
     }
@@ -210,7 +210,7 @@ pub enum ConfigError {
         "secured_only refuses every request, as no credentials authenticate a client: add some with ServerBuilder::oscore, edhoc, psk, \
          outgoing_psk or outgoing_roots, or client_roots to a certificate"
     )]
-    NobodyHasKeys,
+    NoClientCredentials,
     /// [`client_roots`](crate::server::ServerBuilder::client_roots) is set without the server's
     /// certificate: clients are authenticated only in handshakes with that.
     #[cfg(feature = "dtls")]

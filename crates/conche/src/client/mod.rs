@@ -194,7 +194,7 @@ impl Client {
                     Outcome::Pong { course }
                     | Outcome::Response { course, .. }
                     | Outcome::Unanswered { course }
-                    | Outcome::GroupOver { course },
+                    | Outcome::GroupTimeout { course },
                 ) => {
                     return Ok(course);
                 }

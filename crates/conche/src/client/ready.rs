@@ -214,7 +214,7 @@ pub(super) fn response(peer: SocketAddr, outcome: Outcome) -> Result<Response, E
     match outcome {
         Outcome::Response { from, message, course } => Ok(Response::new(from, message, course)),
         Outcome::Unanswered { course } => Err(Error::Unanswered { peer, course }),
-        Outcome::Pong { .. } | Outcome::GroupOver { .. } => {
+        Outcome::Pong { .. } | Outcome::GroupTimeout { .. } => {
             unreachable!("only pings end with an acknowledgement, and it was for no group")
         }
     }

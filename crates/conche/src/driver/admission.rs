@@ -64,9 +64,9 @@ pub struct Busy {
 #[non_exhaustive]
 pub enum Full {
     /// Requests that wait for one destination.
-    Line,
+    DestinationQueue,
     /// Requests that wait for all destinations of a socket.
-    Lines,
+    TotalQueue,
     /// The endpoint's queue for one destination.
     PeerQueue,
     /// The endpoint's queues for all destinations.
@@ -87,8 +87,8 @@ impl Full {
     #[must_use]
     pub const fn setting(self) -> &'static str {
         match self {
-            Self::Line => "Waiting::per_destination",
-            Self::Lines => "Waiting::total",
+            Self::DestinationQueue => "Waiting::per_destination",
+            Self::TotalQueue => "Waiting::total",
             Self::PeerQueue => "Limits::queue_per_peer",
             Self::Queue => "Limits::queue",
             Self::Exchanges => "Limits::exchanges",
@@ -102,8 +102,8 @@ impl Full {
 impl std::fmt::Display for Full {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Line | Self::PeerQueue => "messages wait for this destination already",
-            Self::Lines | Self::Queue => "messages wait for their turn already",
+            Self::DestinationQueue | Self::PeerQueue => "messages wait for this destination already",
+            Self::TotalQueue | Self::Queue => "messages wait for their turn already",
             Self::Exchanges => "exchanges are under way already",
             Self::Peers => "destinations were used lately",
             Self::Subscriptions => "observations are under way already",
@@ -196,7 +196,7 @@ impl Admission {
     pub(super) fn join(self: &Arc<Self>, to: Address, policy: QueuePolicy) -> Result<Permit, Busy> {
         let Waiting { per_destination, total } = self.waiting;
         let (destination_limit, total_limit) = match policy {
-            QueuePolicy::Wait => ((Full::Line, per_destination), (Full::Lines, total)),
+            QueuePolicy::Wait => ((Full::DestinationQueue, per_destination), (Full::TotalQueue, total)),
             QueuePolicy::Try => ((Full::PeerQueue, self.limits.queue_per_peer), (Full::Queue, self.limits.queue)),
         };
         let mut queues = self.lock();

@@ -175,7 +175,7 @@ pub(crate) enum Outcome {
         course: Course,
     },
     /// The time of a multicast request expired.
-    GroupOver {
+    GroupTimeout {
         course: Course,
     },
 }

@@ -413,7 +413,7 @@ impl<C: SharedController> Driver<C> {
             Event::GroupResponse { exchange, from, message } => self.exchanges.group_response(exchange, from, message),
             Event::GroupOver { exchange, responses, course, .. } => {
                 self.exchanges.end(exchange, format_args!("{responses} responses"), course, |_| {
-                    Ok(Outcome::GroupOver { course })
+                    Ok(Outcome::GroupTimeout { course })
                 });
             }
             Event::Acknowledged { exchange, course, .. } => self.exchanges.acknowledged(exchange, course),

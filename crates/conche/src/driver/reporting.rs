@@ -122,7 +122,7 @@ fn progress(event: &Event<Address>) -> Option<(Address, ExchangeId, ExchangeStat
         }
         Event::Acknowledged { exchange, from, course } => (from, exchange, ExchangeState::Acknowledged, course),
         Event::GroupOver { exchange, group, responses, course } => {
-            (group, exchange, ExchangeState::GroupOver { responses }, course)
+            (group, exchange, ExchangeState::GroupTimeout { responses }, course)
         }
         Event::Unanswered { exchange, peer, course } => (peer, exchange, ExchangeState::Unanswered, course),
         Event::Failed { exchange, peer, reason, course, .. } => (peer, exchange, ExchangeState::Failed(reason), course),

@@ -181,7 +181,7 @@ impl Keeper {
 
 /// One file holds everything, so a reservation replaces the state of `finish`.
 impl NumberStore for Keeper {
-    fn kept(&self) -> io::Result<Start> {
+    fn load(&self) -> io::Result<Start> {
         self.read().map_err(io::Error::other)
     }
 

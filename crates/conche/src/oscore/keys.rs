@@ -27,7 +27,7 @@ pub trait NumberStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// If the state is unknown. Nothing is protected then.
-    fn kept(&self) -> io::Result<Start>;
+    fn load(&self) -> io::Result<Start>;
 
     /// Stores that all numbers below `up_to` may have been used, and returns once this survives a
     /// power cut. It must atomically invalidate the state of [`finish`](Self::finish): restoring
@@ -54,7 +54,7 @@ pub trait NumberStore: fmt::Debug + Send + Sync + 'static {
 struct Nowhere(Start);
 
 impl NumberStore for Nowhere {
-    fn kept(&self) -> io::Result<Start> {
+    fn load(&self) -> io::Result<Start> {
         Ok(self.0)
     }
 
@@ -131,7 +131,7 @@ struct State {
 }
 
 impl Keys {
-    /// Returns keys whose numbers are in this store and continue at [`NumberStore::kept`]. Create
+    /// Returns keys whose numbers are in this store and continue at [`NumberStore::load`]. Create
     /// keys once per credentials, and clone them.
     ///
     /// # Errors
@@ -160,7 +160,7 @@ impl Keys {
     ///
     /// # Errors
     /// If the credentials are invalid.
-    pub fn anew(credentials: Credentials) -> Result<Self, CredentialsError> {
+    pub fn rekeyed(credentials: Credentials) -> Result<Self, CredentialsError> {
         Self::new(credentials, Nowhere(Start::Anew))
     }
 
@@ -170,14 +170,14 @@ impl Keys {
     /// # Errors
     /// As for [`Keeper::open`] and [`Keeper::start`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        Self::kept(Keeper::open(path)?)
+        Self::from_keeper(Keeper::open(path)?)
     }
 
     /// Returns the keys of a keeper that has not started a context.
     ///
     /// # Errors
     /// As for [`Keeper::start`].
-    pub fn kept(mut keeper: Keeper) -> Result<Self, OpenError> {
+    pub fn from_keeper(mut keeper: Keeper) -> Result<Self, OpenError> {
         let start = keeper.begin()?;
         // The credentials were checked on open.
         Ok(Self::of(keeper.credentials().clone(), Some(start), Box::new(keeper)))
@@ -262,7 +262,7 @@ impl Lease {
         }
         let start = match state.start {
             Some(start) => start,
-            None => *state.start.insert(keys.0.store.kept().map_err(KeysError::Store)?),
+            None => *state.start.insert(keys.0.store.load().map_err(KeysError::Store)?),
         };
         let context = Context::derive(&keys.0.credentials, start)?;
         let sender = SenderInUse::new(&context).ok_or(KeysError::SameSender)?;
@@ -331,7 +331,7 @@ mod tests {
     struct Slate(Arc<AtomicU64>);
 
     impl NumberStore for Slate {
-        fn kept(&self) -> io::Result<Start> {
+        fn load(&self) -> io::Result<Start> {
             let next = self.0.load(Ordering::SeqCst);
             Ok(if next == 0 { Start::First } else { Start::Restarted { next } })
         }
@@ -376,7 +376,7 @@ mod tests {
         #[derive(Debug)]
         struct Once(AtomicU64);
         impl NumberStore for Once {
-            fn kept(&self) -> io::Result<Start> {
+            fn load(&self) -> io::Result<Start> {
                 Ok(Start::First)
             }
 

@@ -139,9 +139,9 @@ fn what_was_kept_at_an_orderly_end_is_void_once_numbers_are_reserved() {
     let context = keeper.start().expect("it can be written");
     keeper.close(&context).expect("it can be written");
     let keeper = Keeper::open(&file).expect("it is right");
-    assert_eq!(keeper.kept().expect("it can be read"), Start::First, "nothing was used");
+    assert_eq!(keeper.load().expect("it can be read"), Start::First, "nothing was used");
     keeper.reserve(256).expect("it can be written");
-    assert_eq!(keeper.kept().expect("it can be read"), Start::Restarted { next: 256 });
+    assert_eq!(keeper.load().expect("it can be read"), Start::Restarted { next: 256 });
 }
 
 fn directory(place: &Place, name: &str, settings: &str, secret: &str) -> PathBuf {

@@ -8,7 +8,7 @@ use conche_proto::{Freshness, Instant};
 use tower_layer::Layer;
 
 use super::routing::{RequestService, Route};
-use super::{Answer, Request, Response};
+use super::{HandlerFuture, Request, Response};
 
 /// A layer that passes only fresh requests: those with an Echo option (RFC 9175 §2) whose value the
 /// server recently sent to this client. Others are answered with 4.01 and an Echo value, and
@@ -79,7 +79,7 @@ impl<I: RequestService> Layer<I> for RequireFresh {
     fn layer(&self, inner: I) -> Route {
         let (challenges, inner) = (Arc::clone(&self.0), Route::from_service(inner));
         Route::new(move |request| match challenges.refusal(&request) {
-            Some(refusal) => Answer::ready(refusal),
+            Some(refusal) => HandlerFuture::ready(refusal),
             None => inner.answer(request),
         })
     }

@@ -4,8 +4,8 @@ use std::future::Future;
 
 use conche_proto::codec::{Code, ContentFormat};
 
-use super::extract::{FromRequest, FromRequestParts, Needs};
-use super::{Answer, IntoResponse, Request};
+use super::extract::{FromRequest, FromRequestParts, Requirements};
+use super::{HandlerFuture, IntoResponse, Request};
 
 /// An async function of up to eight arguments that implement [`FromRequestParts`], the last one
 /// optionally [`FromRequest`] instead, with a result that implements [`IntoResponse`].
@@ -21,11 +21,11 @@ use super::{Answer, IntoResponse, Request};
             one may implement `FromRequest` instead; its result must implement `IntoResponse`, its future `Send`"
 )]
 pub trait Handler<Arguments, S>: Send + Sync + 'static {
-    /// Needs of its arguments on the route.
-    const NEEDS: Needs;
+    /// Requirements of its arguments on the route.
+    const NEEDS: Requirements;
 
     /// Starts to answer a request.
-    fn call(&self, request: Request, state: &S) -> Answer;
+    fn call(&self, request: Request, state: &S) -> HandlerFuture;
 }
 
 /// Converts a handler's result into a response in the format that the client accepts.
@@ -33,8 +33,8 @@ fn answer<T: IntoResponse>(
     result: impl Future<Output = T> + Send + 'static,
     method: Code,
     accept: Option<ContentFormat>,
-) -> Answer {
-    Answer::begin(async move {
+) -> HandlerFuture {
+    HandlerFuture::begin(async move {
         let response = result.await.into_response(method);
         match accept {
             Some(accept) => response.accepted_as(accept),
@@ -43,8 +43,8 @@ fn answer<T: IntoResponse>(
     })
 }
 
-fn refused(rejection: impl IntoResponse, method: Code) -> Answer {
-    Answer::ready(rejection.into_response(method))
+fn refused(rejection: impl IntoResponse, method: Code) -> HandlerFuture {
+    HandlerFuture::ready(rejection.into_response(method))
 }
 
 impl<F, Fut, S> Handler<(), S> for F
@@ -52,9 +52,9 @@ where
     F: Fn() -> Fut + Send + Sync + 'static,
     Fut: Future<Output: IntoResponse> + Send + 'static,
 {
-    const NEEDS: Needs = Needs::NOTHING;
+    const NEEDS: Requirements = Requirements::NOTHING;
 
-    fn call(&self, request: Request, _state: &S) -> Answer {
+    fn call(&self, request: Request, _state: &S) -> HandlerFuture {
         answer(self(), request.method(), request.accept())
     }
 }
@@ -69,12 +69,12 @@ macro_rules! handler {
             $($part: FromRequestParts<S, $marker>,)*
             $last: FromRequest<S, $last_marker>,
         {
-            const NEEDS: Needs = <$last as FromRequest<S, $last_marker>>::NEEDS
+            const NEEDS: Requirements = <$last as FromRequest<S, $last_marker>>::NEEDS
                 $(.and(<$part as FromRequestParts<S, $marker>>::NEEDS))*;
 
             // Extracted here rather than in the future, so that the extraction need not be `Send`.
             #[allow(non_snake_case, reason = "the type parameters name the variables")]
-            fn call(&self, request: Request, state: &S) -> Answer {
+            fn call(&self, request: Request, state: &S) -> HandlerFuture {
                 let (method, accept) = (request.method(), request.accept());
                 $(
                     let $part = match $part::from_request_parts(&request, state) {

@@ -7,7 +7,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::routing::{RequestService, Route};
-use super::{Answer, IntoResponse, Request, Response};
+use super::{HandlerFuture, IntoResponse, Request, Response};
 
 /// Makes a layer from an async function of a request and [`Next`], which calls the inner handler.
 ///
@@ -89,7 +89,7 @@ where
         Route::new(move |request| {
             let method = request.method();
             let answer = function(request, Next(inner.clone()));
-            Answer::begin(async move { answer.await.into_response(method) })
+            HandlerFuture::begin(async move { answer.await.into_response(method) })
         })
     }
 }

@@ -245,11 +245,11 @@
 //! and [`ServerBuilder::controller_for`] one for a prefix. [`cc`](crate::cc) lists them; your own
 //! implements its trait [`Controller`](crate::cc::Controller).
 
-mod answer;
 mod builder;
 pub mod extract;
 mod fresh;
 mod handler;
+mod handler_future;
 mod listen;
 mod middleware;
 pub(crate) mod notifier;
@@ -259,7 +259,6 @@ pub mod routing;
 mod secured;
 mod workers;
 
-pub use answer::Answer;
 pub use builder::{BindError, ServerBuilder, ServerRole, WorkersError};
 #[cfg(feature = "cbor")]
 pub use extract::Cbor;
@@ -271,6 +270,7 @@ pub use extract::{
 };
 pub use fresh::{NoRandomness, RequireFresh};
 pub use handler::Handler;
+pub use handler_future::HandlerFuture;
 pub use listen::{Server, Stopped};
 pub use middleware::{FromFn, HandleError, Next, from_fn, handle_error};
 pub use notifier::Notifier;

@@ -8,7 +8,7 @@ use tracing::warn;
 
 use super::extract::{FromRequestParts, Rejection};
 use super::routing::{RequestService, Route};
-use super::{Answer, Request};
+use super::{HandlerFuture, Request};
 use crate::security::Identity;
 
 impl<S> FromRequestParts<S> for Identity {
@@ -69,7 +69,7 @@ impl<I: RequestService> Layer<I> for RequireSecured {
         let inner = Route::from_service(inner);
         Route::new(move |request: Request| {
             let passes = request.is_for_observers() || request.extension::<Identity>().is_some();
-            if passes { inner.answer(request) } else { Answer::ready(unprotected().into()) }
+            if passes { inner.answer(request) } else { HandlerFuture::ready(unprotected().into()) }
         })
     }
 }

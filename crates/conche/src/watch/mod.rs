@@ -174,7 +174,7 @@ pub enum ExchangeState {
     /// A response with this code ended it.
     Responded(Code),
     /// The time of a multicast request expired.
-    GroupOver {
+    GroupTimeout {
         /// Number of responses.
         responses: usize,
     },

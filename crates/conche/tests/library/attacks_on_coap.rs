@@ -67,7 +67,7 @@ impl Path {
         let ends = |own: &[u8], other: &[u8]| {
             let [own, other] = [own, other].map(|id| EndId::new(id).expect("short"));
             let credentials = Credentials::new([&b"on attacks"[..], &secret].concat(), own, other);
-            let keys = if by == By::Anew { Keys::anew(credentials) } else { Keys::for_this_run(credentials) };
+            let keys = if by == By::Anew { Keys::rekeyed(credentials) } else { Keys::for_this_run(credentials) };
             keys.expect("legal")
         };
         let done = Done::default();

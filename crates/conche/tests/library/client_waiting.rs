@@ -201,7 +201,7 @@ async fn beyond_the_bound_on_waiting_requests_fail_and_name_the_setting() {
     tokio::task::yield_now().await;
     let refused = client.get(&there).await.expect_err("three wait");
     let Error::Busy(busy) = refused else { panic!("{refused}") };
-    assert_eq!((busy.what, busy.limit, busy.what.setting()), (Full::Line, 3, "Waiting::per_destination"));
+    assert_eq!((busy.what, busy.limit, busy.what.setting()), (Full::DestinationQueue, 3, "Waiting::per_destination"));
     waiting.iter().for_each(|request| request.abort());
 }
 

@@ -403,7 +403,7 @@ async fn what_makes_no_sense_is_refused() {
     assert!(matches!(several, Err(BindError::Workers(WorkersError::Keys))));
     assert!(Server::builder().edhoc(hall).secured_only().bind("127.0.0.1:0").await.is_ok());
     let nobody = Server::builder().secured_only().bind("127.0.0.1:0").await;
-    assert!(matches!(nobody, Err(BindError::Config(ConfigError::NobodyHasKeys))));
+    assert!(matches!(nobody, Err(BindError::Config(ConfigError::NoClientCredentials))));
 }
 
 #[tokio::test]

@@ -130,7 +130,7 @@ struct Shelf {
 struct OnShelf(Arc<Shelf>);
 
 impl NumberStore for OnShelf {
-    fn kept(&self) -> io::Result<Start> {
+    fn load(&self) -> io::Result<Start> {
         let finished = *self.0.finished.lock().expect("nobody panics");
         Ok(match (finished, self.0.reserved.load(Ordering::SeqCst)) {
             (Some((next, Some(window))), _) => Start::Resumed { next, window },
@@ -178,7 +178,7 @@ async fn one_socket_at_a_time_has_keys_and_the_next_one_goes_on_where_it_ended()
         second.get(&uri).await.expect("no number is used twice, or the server would refuse it");
     }
     // After a power cut now, the store must not restore the first client's end.
-    let start = shelf.kept().expect("it is there");
+    let start = shelf.load().expect("it is there");
     assert!(matches!(start, Start::Restarted { next: 310.. }), "{start:?}");
 }
 
@@ -191,7 +191,7 @@ async fn the_next_program_begins_where_the_store_says() {
     let keys = Keys::new(credentials(CLIENT, SERVER), shelf.clone()).expect("legal credentials");
     let client = Client::builder().oscore(keys).build().expect("legal settings");
     client.get(&uri).await.expect("an answer");
-    assert_eq!(shelf.kept().expect("it is there"), Start::Restarted { next: 1256 });
+    assert_eq!(shelf.load().expect("it is there"), Start::Restarted { next: 1256 });
 }
 
 #[tokio::test]
@@ -211,7 +211,7 @@ async fn keys_that_would_use_the_numbers_of_others_are_refused() {
 #[tokio::test]
 async fn a_server_for_those_with_keys_only_needs_somebody_who_has_some() {
     let nobody = Server::builder().secured_only().bind("127.0.0.1:0").await;
-    assert!(matches!(nobody, Err(BindError::Config(ConfigError::NobodyHasKeys))), "{nobody:?}");
+    assert!(matches!(nobody, Err(BindError::Config(ConfigError::NoClientCredentials))), "{nobody:?}");
 }
 
 #[cfg(feature = "dtls")]
@@ -248,7 +248,7 @@ struct Slow {
 }
 
 impl NumberStore for Slow {
-    fn kept(&self) -> io::Result<Start> {
+    fn load(&self) -> io::Result<Start> {
         Ok(Start::First)
     }
 
@@ -293,7 +293,7 @@ impl Shut {
 }
 
 impl NumberStore for Shut {
-    fn kept(&self) -> io::Result<Start> {
+    fn load(&self) -> io::Result<Start> {
         Ok(Start::First)
     }
 
@@ -374,7 +374,7 @@ async fn what_cannot_be_protected_is_not_sent() {
 // RFC 8613 appendix B.2
 #[tokio::test]
 async fn keys_that_are_agreed_on_anew_outlive_both_ends_without_a_store() {
-    let anew = |own, other| Keys::anew(credentials(own, other)).expect("legal credentials");
+    let anew = |own, other| Keys::rekeyed(credentials(own, other)).expect("legal credentials");
     let (of_client, of_server) = (anew(CLIENT, SERVER), anew(SERVER, CLIENT));
     let client = || Client::builder().oscore(of_client.clone()).build().expect("legal settings");
     let bind = async |at: SocketAddr| {

@@ -21,10 +21,10 @@ fn what_is_full_and_which_setting_raises_it_is_said() {
     assert_eq!((busy.what, busy.limit), (Full::PeerQueue, 2));
     let _third = join(1, QueuePolicy::Wait).expect("there is room");
     let busy = join(1, QueuePolicy::Wait).expect_err("three wait");
-    assert_eq!((busy.what, busy.limit), (Full::Line, 3));
+    assert_eq!((busy.what, busy.limit), (Full::DestinationQueue, 3));
     assert!(busy.to_string().ends_with("or raise Waiting::per_destination"), "{busy}");
     let _others: Vec<_> = (2..4).map(|port| join(port, QueuePolicy::Wait).expect("there is room")).collect();
-    assert_eq!(join(9, QueuePolicy::Wait).expect_err("five wait").what, Full::Lines);
+    assert_eq!(join(9, QueuePolicy::Wait).expect_err("five wait").what, Full::TotalQueue);
 }
 
 #[test]

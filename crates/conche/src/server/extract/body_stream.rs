@@ -8,7 +8,7 @@ use conche_proto::StreamEnd;
 use conche_proto::codec::{Code, OptionNumber};
 use thiserror::Error;
 
-use super::{FromRequest, Needs};
+use super::{FromRequest, Requirements};
 use crate::driver::Inlet;
 use crate::server::{IntoResponse, Request, Response};
 
@@ -115,7 +115,7 @@ impl BodyStream {
 impl<S> FromRequest<S> for BodyStream {
     type Rejection = Infallible;
 
-    const NEEDS: Needs = Needs::STREAM;
+    const NEEDS: Requirements = Requirements::STREAM;
 
     fn from_request(request: Request, _state: &S) -> Result<Self, Infallible> {
         let rest = request.extension::<Rest>().and_then(Rest::take);

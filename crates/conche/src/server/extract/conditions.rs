@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use conche_proto::codec::{Code, OptionNumber};
 
-use super::{FromRequestParts, Needs, Rejection};
+use super::{FromRequestParts, Rejection, Requirements};
 use crate::server::Request;
 
 /// The conditions of a request (RFC 7252 §5.10.8). Check them atomically with the request's effect.
@@ -69,7 +69,7 @@ impl Conditions {
 impl<S> FromRequestParts<S> for Conditions {
     type Rejection = Infallible;
 
-    const NEEDS: Needs = Needs::CONDITIONS;
+    const NEEDS: Requirements = Requirements::CONDITIONS;
 
     fn from_request_parts(request: &Request, _state: &S) -> Result<Self, Infallible> {
         Ok(Self::of(request))

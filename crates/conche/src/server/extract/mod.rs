@@ -54,11 +54,11 @@ mod conditions;
 mod context;
 #[cfg(feature = "json")]
 mod json;
-mod needs;
 mod path;
 mod payload;
 mod query;
 mod rejection;
+mod requirements;
 
 pub(crate) use body_stream::Rest;
 pub use body_stream::{BodyError, BodyStream};
@@ -68,11 +68,11 @@ pub use conditions::Conditions;
 pub use context::{Extension, FromRef, Peer, State};
 #[cfg(feature = "json")]
 pub use json::Json;
-pub use needs::Needs;
 pub use path::{FromCapture, Path};
 pub use payload::{Payload, Text};
 pub use query::{Arguments, Query};
 pub use rejection::Rejection;
+pub use requirements::Requirements;
 
 #[doc(no_inline)]
 pub use bytes::Bytes;
@@ -87,8 +87,8 @@ pub trait FromRequestParts<S, M = marker::Plain>: Sized {
     /// The response if extraction fails.
     type Rejection: IntoResponse;
 
-    /// Needs of the argument on its route.
-    const NEEDS: Needs = Needs::NOTHING;
+    /// Requirements of the argument on its route.
+    const NEEDS: Requirements = Requirements::NOTHING;
 
     /// Extracts the argument.
     ///
@@ -104,8 +104,8 @@ pub trait FromRequest<S, M = marker::Consuming>: Sized {
     /// The response if extraction fails.
     type Rejection: IntoResponse;
 
-    /// Needs of the argument on its route.
-    const NEEDS: Needs = Needs::NOTHING;
+    /// Requirements of the argument on its route.
+    const NEEDS: Requirements = Requirements::NOTHING;
 
     /// Extracts the argument.
     ///
@@ -153,7 +153,7 @@ pub mod marker {
 impl<S, M, T: FromRequestParts<S, M>> FromRequest<S, (marker::Parts, M)> for T {
     type Rejection = T::Rejection;
 
-    const NEEDS: Needs = T::NEEDS;
+    const NEEDS: Requirements = T::NEEDS;
 
     fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
         T::from_request_parts(&request, state)
@@ -164,7 +164,7 @@ impl<S, M, T: FromRequestParts<S, M>> FromRequest<S, (marker::Parts, M)> for T {
 impl<S, M, T: FromRequestParts<S, M>> FromRequestParts<S, (marker::Tried, M)> for Result<T, T::Rejection> {
     type Rejection = std::convert::Infallible;
 
-    const NEEDS: Needs = T::NEEDS;
+    const NEEDS: Requirements = T::NEEDS;
 
     fn from_request_parts(request: &Request, state: &S) -> Result<Self, Self::Rejection> {
         Ok(T::from_request_parts(request, state))
@@ -175,7 +175,7 @@ impl<S, M, T: FromRequestParts<S, M>> FromRequestParts<S, (marker::Tried, M)> fo
 impl<S, T: FromRequest<S>> FromRequest<S> for Result<T, T::Rejection> {
     type Rejection = std::convert::Infallible;
 
-    const NEEDS: Needs = T::NEEDS;
+    const NEEDS: Requirements = T::NEEDS;
 
     fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
         Ok(T::from_request(request, state))

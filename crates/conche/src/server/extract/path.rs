@@ -5,7 +5,7 @@ use std::str::FromStr;
 use conche_proto::codec::Code;
 use tracing::error;
 
-use super::{FromRequestParts, Needs, Rejection, marker};
+use super::{FromRequestParts, Rejection, Requirements, marker};
 use crate::server::{Request, request::Capture};
 
 /// The parsed values of the route's `{…}` segments: `Path<T>` for one, `Path<(A, B)>` for several,
@@ -92,7 +92,7 @@ fn all<T: Copy, const N: usize>(options: [Option<T>; N]) -> Option<[T; N]> {
 impl<S, M, T: FromCapture<M>> FromRequestParts<S, (marker::One, M)> for Path<T> {
     type Rejection = Rejection;
 
-    const NEEDS: Needs = Needs::captures(1);
+    const NEEDS: Requirements = Requirements::captures(1);
 
     fn from_request_parts(request: &Request, _state: &S) -> Result<Self, Rejection> {
         let [capture] = captures(request)?;
@@ -107,7 +107,7 @@ macro_rules! several {
         {
             type Rejection = Rejection;
 
-            const NEEDS: Needs = Needs::captures($count);
+            const NEEDS: Requirements = Requirements::captures($count);
 
             fn from_request_parts(request: &Request, _state: &S) -> Result<Self, Rejection> {
                 #[allow(non_snake_case, reason = "the type parameters name the variables")]

@@ -13,11 +13,11 @@ use super::validation::Validation;
 use super::{Route, RouteError, Router};
 use crate::driver::Inlet;
 use crate::security::Identity;
-use crate::server::{Answer, Notifier, Request, Response, Rest};
+use crate::server::{HandlerFuture, Notifier, Request, Response, Rest};
 
 pub(crate) enum Dispatch {
     Reply(Response),
-    Handle(Answer),
+    Handle(HandlerFuture),
 }
 
 /// The well-known location of RFC 6690 §4.
@@ -52,7 +52,7 @@ impl Router {
     pub fn into_service(self) -> Result<Route, RouteError> {
         let router = self.ready()?;
         Ok(Route::new(move |request| match router.handle(request) {
-            Dispatch::Reply(response) => Answer::ready(response),
+            Dispatch::Reply(response) => HandlerFuture::ready(response),
             Dispatch::Handle(answer) => answer,
         }))
     }
@@ -132,7 +132,7 @@ impl Router {
         request.set_captures(captures);
         let answer = handler.call(request);
         Dispatch::Handle(match validation {
-            Some(validation) => Answer::begin(async move { validation.apply(answer.await) }),
+            Some(validation) => HandlerFuture::begin(async move { validation.apply(answer.await) }),
             None => answer,
         })
     }

@@ -6,13 +6,13 @@ use conche_proto::codec::{Code, OptionNumber};
 use tower_layer::Layer;
 
 use super::{RequestService, Route};
-use crate::server::extract::Needs;
+use crate::server::extract::Requirements;
 use crate::server::handler::Handler;
-use crate::server::{Answer, Request, Response};
+use crate::server::{HandlerFuture, Request, Response};
 
 /// A handler with its argument types erased, and the layers around it.
 pub(super) struct ErasedHandler<S> {
-    needs: Needs,
+    needs: Requirements,
     stage: Stage<S>,
 }
 
@@ -37,8 +37,8 @@ impl<S: Send + Sync + 'static> ErasedHandler<S> {
 
     /// Returns a handler that answers everything with this code.
     pub(super) fn always(code: Code) -> Self {
-        let answer = move |_request| -> Answer { Answer::ready(Response::new(code)) };
-        Self { needs: Needs::NOTHING, stage: Stage::Ready(Route::new(answer)) }
+        let answer = move |_request| -> HandlerFuture { HandlerFuture::ready(Response::new(code)) };
+        Self { needs: Requirements::NOTHING, stage: Stage::Ready(Route::new(answer)) }
     }
 
     pub(super) fn layer<L>(self, layer: L) -> Self
@@ -62,7 +62,7 @@ impl<S: Send + Sync + 'static> ErasedHandler<S> {
 }
 
 impl<S> ErasedHandler<S> {
-    pub(super) fn needs(&self) -> Needs {
+    pub(super) fn needs(&self) -> Requirements {
         self.needs
     }
 
@@ -80,7 +80,7 @@ impl<S> ErasedHandler<S> {
 }
 
 impl ErasedHandler<()> {
-    pub(super) fn call(&self, request: Request) -> Answer {
+    pub(super) fn call(&self, request: Request) -> HandlerFuture {
         match &self.stage {
             Stage::Ready(route) => route.answer(request),
             // Not reached: a server provides the state before it starts.

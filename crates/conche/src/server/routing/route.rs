@@ -10,16 +10,16 @@ use std::task::{Context, Poll};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::server::{Answer, IntoResponse, Request, Response};
+use crate::server::{HandlerFuture, IntoResponse, Request, Response};
 
 /// A handler as a [`Service`], with its arguments and layers erased.
 /// [`Router::layer`](super::Router::layer) and [`Resource::layer`](super::Resource::layer) pass it
 /// to layers.
 #[derive(Clone)]
-pub struct Route(Arc<dyn Fn(Request) -> Answer + Send + Sync>);
+pub struct Route(Arc<dyn Fn(Request) -> HandlerFuture + Send + Sync>);
 
 impl Route {
-    pub(in crate::server) fn new(answer: impl Fn(Request) -> Answer + Send + Sync + 'static) -> Self {
+    pub(in crate::server) fn new(answer: impl Fn(Request) -> HandlerFuture + Send + Sync + 'static) -> Self {
         Self(Arc::new(answer))
     }
 
@@ -40,7 +40,7 @@ impl Route {
         Self::new(move |request| {
             let (mut service, function) = (service.clone(), function.clone());
             let method = request.method();
-            Answer::begin(async move {
+            HandlerFuture::begin(async move {
                 if let Err(error) = poll_fn(|context| service.poll_ready(context)).await {
                     return function(error).into_response(method);
                 }
@@ -61,7 +61,7 @@ impl Route {
         self.answer(request).await
     }
 
-    pub(in crate::server) fn answer(&self, request: Request) -> Answer {
+    pub(in crate::server) fn answer(&self, request: Request) -> HandlerFuture {
         (self.0)(request)
     }
 }
@@ -122,7 +122,7 @@ pub struct RouteFuture(Progress);
 enum Progress {
     /// The request is `None` once the handler has started.
     Called(Route, Option<Request>),
-    Answering(Answer),
+    Answering(HandlerFuture),
 }
 
 impl Future for RouteFuture {

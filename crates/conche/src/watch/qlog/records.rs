@@ -225,7 +225,7 @@ impl ExchangeData {
         let state = match state {
             ExchangeState::Acknowledged => State::Acknowledged,
             ExchangeState::Responded(code) => State::Responded { code: code.to_string() },
-            ExchangeState::GroupOver { responses } => State::GroupOver { responses },
+            ExchangeState::GroupTimeout { responses } => State::GroupOver { responses },
             ExchangeState::Unanswered => State::Unanswered,
             ExchangeState::Failed(failure) => State::Failed { failure: failure.to_string() },
         };

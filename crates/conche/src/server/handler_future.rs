@@ -1,4 +1,4 @@
-//! [`Answer`]: a handler's response, now or later.
+//! [`HandlerFuture`]: a handler's response, now or later.
 //!
 //! Most handlers wait for nothing. A handler's future is therefore polled once as soon as it is
 //! called, in memory left by the last one of its type, and keeps memory of its own only if it
@@ -15,7 +15,7 @@ use super::Response;
 
 /// A future of a handler's response to one request.
 #[must_use = "a future does nothing unless it is awaited"]
-pub struct Answer(State);
+pub struct HandlerFuture(State);
 
 enum State {
     /// `None` once it was taken.
@@ -24,7 +24,7 @@ enum State {
     Waiting(FutureSlot),
 }
 
-impl Answer {
+impl HandlerFuture {
     /// Returns an answer that is ready.
     pub fn ready(response: Response) -> Self {
         Self(State::Ready(Some(response)))
@@ -51,7 +51,7 @@ impl Answer {
     }
 }
 
-impl Future for Answer {
+impl Future for HandlerFuture {
     type Output = Response;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
@@ -62,13 +62,13 @@ impl Future for Answer {
     }
 }
 
-impl fmt::Debug for Answer {
+impl fmt::Debug for HandlerFuture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.0 {
             State::Ready(_) => "ready",
             State::Waiting(_) => "waiting",
         };
-        f.debug_tuple("Answer").field(&state).finish()
+        f.debug_tuple("HandlerFuture").field(&state).finish()
     }
 }
 
@@ -156,15 +156,15 @@ mod tests {
 
     #[test]
     fn a_future_that_waits_for_nothing_asks_for_no_memory_when_one_like_it_has_ended() {
-        let begin = || assert!(matches!(Answer::begin(content()).0, State::Ready(Some(_))));
+        let begin = || assert!(matches!(HandlerFuture::begin(content()).0, State::Ready(Some(_))));
         begin();
         assert_eq!(allocation_counter::measure(begin).count_total, 0);
     }
 
     #[test]
     fn a_future_that_begins_inside_one_like_it_has_a_place_of_its_own() {
-        fn nested(depth: u8) -> Answer {
-            Answer::begin(async move {
+        fn nested(depth: u8) -> HandlerFuture {
+            HandlerFuture::begin(async move {
                 match depth {
                     0 => content().await,
                     _ => nested(depth - 1).await,
@@ -180,7 +180,7 @@ mod tests {
     async fn a_future_that_has_to_wait_goes_on_where_it_was() {
         for _ in 0..3 {
             let (sender, receiver) = tokio::sync::oneshot::channel::<Code>();
-            let answer = Answer::begin(async { Response::new(receiver.await.unwrap_or(Code::GATEWAY_TIMEOUT)) });
+            let answer = HandlerFuture::begin(async { Response::new(receiver.await.unwrap_or(Code::GATEWAY_TIMEOUT)) });
             assert!(matches!(answer.0, State::Waiting(_)));
             sender.send(Code::VALID).expect("it waits");
             assert_eq!(answer.await.code(), Code::VALID);
@@ -189,8 +189,8 @@ mod tests {
 
     #[test]
     fn what_a_panic_leaves_behind_is_not_used_again() {
-        fn begin(panics: bool) -> Answer {
-            Answer::begin(async move {
+        fn begin(panics: bool) -> HandlerFuture {
+            HandlerFuture::begin(async move {
                 assert!(!panics, "on purpose");
                 content().await
             })

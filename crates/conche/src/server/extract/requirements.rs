@@ -1,14 +1,14 @@
-//! [`Needs`]: requirements of arguments, known before any request.
+//! [`Requirements`]: requirements of arguments, known before any request.
 
-/// Needs of an argument on its route. A server that cannot meet them does not start.
+/// Requirements of an argument on its route. A server that cannot meet them does not start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
+pub struct Requirements {
     conditions: bool,
     stream: bool,
     captures: Option<usize>,
 }
 
-impl Needs {
+impl Requirements {
     /// No requirements.
     pub const NOTHING: Self = Self { conditions: false, stream: false, captures: None };
 
