@@ -1,8 +1,9 @@
 //! `exchanges.parquet`: a row group for each run, appended when the run is over.
 //!
-//! Each run appends a complete Parquet file of its own, and the journal keeps its first byte and length. [`Exchanges::close`]
-//! appends a footer that lists the row groups of all runs, with their offsets moved to where they are in the whole file.
-//! An interrupted campaign leaves a file without that footer, which continues with the runs that the journal knows.
+//! Each run appends a complete Parquet file of its own, and the journal keeps its first byte and
+//! length. [`Exchanges::close`] appends a footer that lists the row groups of all runs, with
+//! offsets in the whole file. An interrupted campaign leaves a file without that footer; it
+//! continues with the runs in the journal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -57,7 +58,8 @@ impl Exchanges {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Finds the row groups of an earlier run, given its place in the journal. `None` if they are not there.
+    /// Returns the row groups of an earlier run at this place of the journal, `None` if the file
+    /// does not have them.
     pub(crate) fn find(&self, place: &[u64]) -> Option<Vec<RowGroupMetaData>> {
         let (&[at, bytes], Ok(file)) = (place, &*self.lock()) else { return None };
         if at.checked_add(bytes)? > file.bytes {
@@ -75,7 +77,8 @@ impl Exchanges {
         }
     }
 
-    /// Appends the exchanges of a run, and returns their place for the journal. After an error, nothing is appended.
+    /// Appends the exchanges of a run, and returns their place for the journal. After an error,
+    /// nothing is appended.
     pub(crate) fn write(&self, rows: &ExchangeRows) -> Option<Vec<u64>> {
         let mut file = self.lock();
         match file.as_mut().ok()?.append(rows) {

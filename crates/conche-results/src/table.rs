@@ -121,7 +121,8 @@ impl Rows {
     /// Adds a row, with a value for each column.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] if the row does not fit the columns. The table is unusable after that.
+    /// [`io::ErrorKind::InvalidInput`] if the row does not fit the columns. The table is unusable
+    /// after that.
     pub(crate) fn push<'a>(&mut self, row: impl IntoIterator<Item = Value<'a>>) -> io::Result<()> {
         let mut row = row.into_iter();
         for column in &mut self.columns {
@@ -134,8 +135,8 @@ impl Rows {
 
     /// Begins a Parquet file of these columns.
     ///
-    /// Statistics are kept per row group, so that readers can skip groups. Doubles rarely repeat: they are stored without a
-    /// dictionary.
+    /// Statistics are kept per row group, so that readers can skip groups. Doubles rarely repeat:
+    /// they are stored without a dictionary.
     pub(crate) fn begin<W: Write + Send>(&self, out: W) -> io::Result<SerializedFileWriter<W>> {
         let properties = WriterProperties::builder()
             .set_statistics_enabled(EnabledStatistics::Chunk)

@@ -109,7 +109,7 @@ pub struct Exception {
     pub result: Excepted,
     /// Reason.
     pub note: String,
-    /// Step, from 1, in which a peer differs, and with which the case ends.
+    /// Number of the step, from 1, in which a peer differs. The case ends with it.
     pub step: Option<usize>,
     /// Expectations of that step; its action remains.
     pub instead: Option<Step>,

@@ -1,4 +1,4 @@
-//! `conche new-controller NAME` writes a crate with a congestion controller, and the `conche` command
+//! `conche new-controller NAME` writes a crate with a congestion controller and the `conche` command
 //! with it.
 
 use std::fs;

@@ -64,7 +64,7 @@ struct Reception {
 /// A station's transmitter, which sends one frame at a time.
 #[derive(Debug, Default)]
 struct Transmitter {
-    /// Numbers of the links over which its frame is heard and may be received.
+    /// Numbers of the links over which stations hear its frame and may receive it.
     heard_over: Vec<u32>,
 }
 

@@ -8,7 +8,7 @@ use super::ConfigError;
 /// answer each, or Confirmable messages.
 ///
 /// Both ends must use the same `max_payloads`. The rate within a burst is not a setting: it depends
-/// on the destination's controller, and on what the path delivered of previous bursts.
+/// on the destination's controller, and on the part of previous bursts that was delivered.
 ///
 /// NON_TIMEOUT and NON_MAX_RETRANSMIT are ACK_TIMEOUT and MAX_RETRANSMIT of the [transmission
 /// parameters](super::TransmissionParameters), as by default (RFC 9177 §7.2). NON_PARTIAL_TIMEOUT

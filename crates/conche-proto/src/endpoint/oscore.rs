@@ -10,8 +10,8 @@
 //! response to a protected request whose protection is missing or invalid does not reach the
 //! application:
 //!
-//! - It is ignored, except that an acknowledgement ends retransmission whatever it carries: whoever
-//!   sent it could have sent an empty one.
+//! - It is ignored, except that an acknowledgement ends retransmission, as an Empty one would, which
+//!   any sender could have sent.
 //! - An unprotected error from the address and with the token of the request ends the request with
 //!   [`Failure::NotAuthenticated`], because a server that has lost its context can send nothing
 //!   else (RFC 8613 §8.2). An attacker off the path cannot guess the token, and one on the path
@@ -291,7 +291,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         fits.then_some((protected.code, protected.body))
     }
 
-    /// Returns whether the context is gone, or has other keys than those that protected the request.
+    /// Returns whether the context is gone, or has other keys than those that protected the
+    /// request.
     pub(super) fn has_lost_context(&self, context: ContextId, security: &Security) -> bool {
         let has_other_keys =
             |context: &Context| security.binding().is_some_and(|binding| !context.has_keys_of(binding));

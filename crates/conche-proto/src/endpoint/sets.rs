@@ -262,7 +262,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let step = if fits { step } else { SetStep::Failed(Trouble::TooLarge) };
         match step {
-            // Whatever it says, its message acknowledges the first one.
+            // The acknowledgement of the first message, with any content.
             SetStep::Wait if first && in_ack && self.exchanges.get(index).is_sending() => {
                 self.exchanges.await_response(now, index);
                 self.first_block_acknowledged(now, index);

@@ -81,7 +81,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Ends a subscription and deregisters at the server: a GET or FETCH with Observe 1 and the
-    /// same token (RFC 7641 §3.6), whose exchange ends like that of any request. No event of the
+    /// same token (RFC 7641 §3.6). That exchange ends like any other. No event of the
     /// subscription follows.
     ///
     /// # Errors

@@ -41,7 +41,7 @@ pub(in crate::driver) struct Secured {
     pub(super) by_address: HashMap<SocketAddr, SessionNumber>,
     last_number: u32,
     pub(super) waiting: Waiting,
-    /// Messages passed to the sessions whose records have not come out yet, in order.
+    /// Messages passed to the sessions that are not yet records, in order.
     sealed: VecDeque<Transmit<Address>>,
     /// Inputs that the endpoint has no room for yet.
     held: VecDeque<Held>,

@@ -199,8 +199,6 @@ fn listed(payload: &[u8]) -> Option<Vec<u32>> {
 fn asks(message: &Message<'_>) -> (Code, Vec<(u16, Vec<u8>)>) {
     use OptionNumber as N;
     let is_block = |number| matches!(number, N::Q_BLOCK1 | N::Q_BLOCK2 | N::ETAG | N::OBSERVE | N::SIZE1);
-    // Option 65020 is not part of a request's identity.
-    let differs = |number| is_block(number) || number == OptionNumber(65_020);
-    let options = message.options().filter(|option| !differs(option.number));
+    let options = message.options().filter(|option| !is_block(option.number));
     (message.code(), options.map(|option| (option.number.0, option.value.to_vec())).collect())
 }
