@@ -30,8 +30,11 @@ use crate::wire::{self, HANDSHAKE_HEADER, RECORD_HEADER, Reader, Record, content
 
 /// How long a key makes cookies. It then verifies them for the same time again.
 const LIFETIME: Duration = Duration::from_secs(60);
-/// Maximum age of a valid cookie in milliseconds, plus one.
-const LONGEST_VALID: u32 = 120_001;
+/// Unit of a stamp in nanoseconds, a 64th of a millisecond. No client completes a handshake and
+/// begins the next one within a unit, so their cookies have different stamps.
+const STAMP_UNIT: u64 = 15_625;
+/// Maximum age of a valid cookie in units of a stamp, plus one.
+const LONGEST_VALID: u32 = 120_000 * 64 + 1;
 /// Cells in each of the two rows of spent cookies.
 const CELLS: usize = 4096;
 /// Length of a cookie in bytes, as in the engine, so that the engine can be made to accept it.
@@ -149,7 +152,7 @@ impl CookieVerifier {
             let valid = |keys| bool::from(cookie(keys, from, hello, then)[..].ct_eq(hello.cookie));
             if valid(&self.current) || valid(&self.previous) {
                 let stamp = u32::from_be_bytes(then);
-                let age = Duration::from_millis(millis(now).wrapping_sub(stamp).into());
+                let age = Duration::from_nanos(u64::from(stamp_at(now).wrapping_sub(stamp)) * STAMP_UNIT);
                 return Verdict::Valid(Issued { stamp, age });
             }
         }
@@ -161,7 +164,7 @@ impl CookieVerifier {
         if bytes < REPLY {
             return Verdict::Ignore;
         }
-        Verdict::Reply(verify_request(hello, &cookie(&self.current, from, hello, millis(now).to_be_bytes())))
+        Verdict::Reply(verify_request(hello, &cookie(&self.current, from, hello, stamp_at(now).to_be_bytes())))
     }
 
     /// Returns `true` if no cookie made for this address at the same time or later has begun a
@@ -199,7 +202,7 @@ struct Spent {
 
 impl Spent {
     fn new(now: Instant, random: &mut impl RngCore) -> Self {
-        let never = millis(now).wrapping_sub(LONGEST_VALID);
+        let never = stamp_at(now).wrapping_sub(LONGEST_VALID);
         Self { key: [random.next_u64(), random.next_u64()], cells: Box::new([[never; 2]; CELLS]) }
     }
 
@@ -212,15 +215,14 @@ impl Spent {
     }
 
     fn admits(&self, now: Instant, from: &impl Hash, stamp: u32) -> bool {
-        let (now, [first, second]) = (millis(now), self.cells(from));
-        // Ages are compared, because times wrap every seven weeks. A cell older than any valid
-        // cookie restricts none.
+        let (now, [first, second]) = (stamp_at(now), self.cells(from));
+        // Ages are compared, because stamps wrap. A cell older than any valid cookie restricts none.
         let age = now.wrapping_sub(self.cells[first][0]).max(now.wrapping_sub(self.cells[second][1]));
         now.wrapping_sub(stamp) < age.min(LONGEST_VALID)
     }
 
     fn record(&mut self, now: Instant, from: &impl Hash, stamp: u32) {
-        let now = millis(now);
+        let now = stamp_at(now);
         for (row, cell) in self.cells(from).into_iter().enumerate() {
             let newest = &mut self.cells[cell][row];
             if now.wrapping_sub(stamp) < now.wrapping_sub(*newest) {
@@ -234,9 +236,9 @@ fn keys(random: &mut impl RngCore) -> Keys {
     core::array::from_fn(|_| core::array::from_fn(|_| random.next_u64()))
 }
 
-/// Returns milliseconds, which wrap every seven weeks, longer than any cookie is valid.
-fn millis(now: Instant) -> u32 {
-    let [.., a, b, c, d] = now.as_millis().to_be_bytes();
+/// Returns the stamp of a time. Stamps wrap every 18 hours; a cookie is valid for two minutes.
+fn stamp_at(now: Instant) -> u32 {
+    let [.., a, b, c, d] = (now.as_nanos() / STAMP_UNIT).to_be_bytes();
     u32::from_be_bytes([a, b, c, d])
 }
 

@@ -56,7 +56,7 @@ const SUITES: [u8; 2] = [0xc0, 0xa8];
 
 /// Returns the verdict on a cookie made at second `made`, after `age` seconds.
 fn valid(made: u32, age: u64) -> Verdict {
-    Verdict::Valid(Issued { stamp: made * 1000, age: Duration::from_secs(age) })
+    Verdict::Valid(Issued { stamp: made * 64_000, age: Duration::from_secs(age) })
 }
 
 #[test]
@@ -125,36 +125,54 @@ fn a_hello_cut_before_its_compression_methods_is_none() {
     }
 }
 
+/// Returns a cookie made at this millisecond, `later` units of a stamp after its start.
+fn made_at(millisecond: u32, later: u32) -> Issued {
+    Issued { stamp: millisecond * 64 + later, age: Duration::ZERO }
+}
+
 #[test]
 fn a_cookie_begins_one_handshake_and_so_does_none_that_is_older() {
     let mut verifier = Bench::new().verifier;
-    let issued = |stamp: u32, now: Instant| Issued { stamp, age: now - Instant::from_millis(stamp.into()) };
     let now = at(50);
-    verifier.spend(now, &7, issued(49_000, now));
-    for (address, stamp, unspent) in
+    verifier.spend(now, &7, made_at(49_000, 0));
+    for (address, millisecond, unspent) in
         [(7, 49_000, false), (7, 48_999, false), (7, 49_001, true), (8, 49_000, true), (8, 1, true)]
     {
-        assert_eq!(verifier.is_unspent(now, &address, issued(stamp, now)), unspent, "{address}, {stamp}");
+        assert_eq!(verifier.is_unspent(now, &address, made_at(millisecond, 0)), unspent, "{address}, {millisecond}");
     }
     // Spending an older cookie later has no effect.
-    verifier.spend(now, &7, issued(20_000, now));
-    assert!(!verifier.is_unspent(now, &7, issued(49_000, now)));
+    verifier.spend(now, &7, made_at(20_000, 0));
+    assert!(!verifier.is_unspent(now, &7, made_at(49_000, 0)));
     // The time of cookies wraps around.
-    let later = Instant::from_millis(u64::from(u32::MAX) + 10_000);
-    let made = Issued { stamp: u32::MAX - 500, age: Duration::ZERO };
-    assert!(verifier.is_unspent(later, &7, made));
-    verifier.spend(later, &7, made);
-    assert!(!verifier.is_unspent(later, &7, made));
+    let later = Instant::from_millis(u64::from(u32::MAX / 64) + 10_000);
+    let before_the_wrap = Issued { stamp: u32::MAX - 500, age: Duration::ZERO };
+    assert!(verifier.is_unspent(later, &7, before_the_wrap));
+    verifier.spend(later, &7, before_the_wrap);
+    assert!(!verifier.is_unspent(later, &7, before_the_wrap));
     assert!(verifier.is_unspent(later, &7, Issued { stamp: 500, age: Duration::ZERO }));
     // No cookie is valid for longer than two minutes, spent or not.
-    assert!(!verifier.is_unspent(at(300), &9, issued(100_000, at(300))));
+    assert!(!verifier.is_unspent(at(300), &9, made_at(100_000, 0)));
+}
+
+#[test]
+fn an_address_may_begin_several_handshakes_within_a_millisecond() {
+    let mut bench = Bench::new();
+    for handshake in 0..4 {
+        let now = Instant::from_nanos(7_000_000_000 + u64::from(handshake) * 200_000);
+        let cookie = bench.cookie(now, 7, &hello(0, handshake, &[], &SUITES));
+        let later = Instant::from_nanos(now.as_nanos() + 50_000);
+        let Verdict::Valid(issued) = bench.judge(later, 7, &hello(1, handshake, &cookie, &SUITES)) else { panic!() };
+        assert!(bench.verifier.is_unspent(later, &7, issued), "handshake {handshake}");
+        bench.verifier.spend(later, &7, issued);
+        assert!(!bench.verifier.is_unspent(later, &7, issued), "a copy of handshake {handshake}");
+    }
 }
 
 #[test]
 fn clients_whose_hellos_are_under_way_while_a_thousand_others_begin_are_not_asked_again() {
     let mut verifier = Bench::new().verifier;
-    let (now, made) = (at(50), |stamp| Issued { stamp, age: Duration::ZERO });
-    (0..1000).for_each(|address| verifier.spend(now, &address, made(49_900)));
-    let asked = (1000..2000).filter(|address| !verifier.is_unspent(now, address, made(49_800))).count();
+    let now = at(50);
+    (0..1000).for_each(|address| verifier.spend(now, &address, made_at(49_900, 0)));
+    let asked = (1000..2000).filter(|address| !verifier.is_unspent(now, address, made_at(49_800, 0))).count();
     assert!(asked <= 100, "{asked} of 1000");
 }
