@@ -3,8 +3,7 @@
 //!
 //! The option value is the time of the challenge and a MAC over time and peer: the
 //! integrity-protected timestamp of RFC 9175, Appendix A. The MAC is SipHash-2-4 with a 128-bit key
-//! and a 64-bit tag. All challenges to a peer within one millisecond are equal, which reveals only
-//! that the peer sent a request.
+//! and a 64-bit tag. The time is the clock of the endpoint, which starts with it.
 
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
@@ -34,7 +33,7 @@ pub struct Freshness {
 }
 
 impl Freshness {
-    /// Length of a challenge in bytes: milliseconds and MAC.
+    /// Length of a challenge in bytes: nanoseconds and MAC.
     pub const LENGTH: usize = 16;
 
     /// Length of a brief challenge in bytes.
@@ -51,7 +50,7 @@ impl Freshness {
     /// Returns the Echo value for a 4.01 response, which the peer must send back (RFC 9175 §2.3).
     #[must_use]
     pub fn challenge<P: Hash>(&self, now: Instant, peer: &P) -> [u8; Self::LENGTH] {
-        let time = now.as_millis();
+        let time = now.as_nanos();
         let mut value = [0; Self::LENGTH];
         value[..8].copy_from_slice(&time.to_be_bytes());
         value[8..].copy_from_slice(&self.mac(time, peer).to_be_bytes());
@@ -77,7 +76,8 @@ impl Freshness {
     }
 
     fn brief<P: Hash>(&self, seconds: u64, peer: &P) -> [u8; Self::BRIEF] {
-        // Disjoint from the times of full challenges, whose milliseconds never reach this range.
+        // Disjoint from the times of full challenges, whose nanoseconds reach this range after 584
+        // years.
         let mac = self.mac(!seconds, peer).to_be_bytes();
         let [.., high, low] = seconds.to_be_bytes();
         [high, low, mac[0], mac[1], mac[2], mac[3]]
@@ -89,6 +89,12 @@ impl Freshness {
     /// If the value was not issued to this peer or is too old. The request should then get a 4.01
     /// response with a new challenge.
     pub fn check<P: Hash>(&self, now: Instant, peer: &P, value: &[u8]) -> Result<Duration, Stale> {
+        let age = now.since(self.made_at(peer, value)?);
+        if age > self.lifetime { Err(Stale::Old { age }) } else { Ok(age) }
+    }
+
+    /// Returns the time of a challenge to this peer, however old.
+    pub(crate) fn made_at<P: Hash>(&self, peer: &P, value: &[u8]) -> Result<Instant, Stale> {
         let value: &[u8; Self::LENGTH] = value.try_into().map_err(|_| Stale::Foreign)?;
         let (time, mac) = value.split_at(8);
         let [time, mac] =
@@ -97,8 +103,7 @@ impl Freshness {
         if (mac ^ self.mac(time, peer)) != 0 {
             return Err(Stale::Foreign);
         }
-        let age = now.since(Instant::from_millis(time));
-        if age > self.lifetime { Err(Stale::Old { age }) } else { Ok(age) }
+        Ok(Instant::from_nanos(time))
     }
 
     fn mac<P: Hash>(&self, time: u64, peer: &P) -> u64 {

@@ -14,10 +14,11 @@ use super::{Context, EndId, PartialIv, ProtectError, Reserve};
 use crate::echo::Freshness;
 use crate::hash::Keyed;
 use crate::store::{Arena, Index};
+use conche_cc::Instant;
 
 /// Lifetime of a challenge: the maximum duration of the client's Confirmable request
 /// (MAX_TRANSMIT_WAIT, RFC 7252 §4.8.2).
-const CHALLENGE_LIFETIME: Duration = Duration::from_secs(93);
+pub(super) const CHALLENGE_LIFETIME: Duration = Duration::from_secs(93);
 
 /// Identifies a context of an endpoint; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,6 +78,9 @@ pub struct Contexts {
     by_sender: Index,
     hash: Keyed,
     pub(super) freshness: Freshness,
+    /// Time of the last offer of renewed keys. Each offer is later than the one before, even if the
+    /// clock stands still.
+    pub(super) last_offer: Instant,
     most: usize,
     inserted: u32,
     /// Reservations not yet polled by the application: at most one per context.
@@ -131,6 +135,7 @@ impl Contexts {
             hash,
             random,
             freshness: Freshness::new(key, CHALLENGE_LIFETIME),
+            last_offer: Instant::ZERO,
             most,
             inserted: 0,
             asking: VecDeque::new(),

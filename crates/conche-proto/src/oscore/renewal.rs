@@ -10,15 +10,18 @@
 //!
 //! The ID context takes these values in turn. During the renewal, the kid context is an encoded
 //! CBOR byte string; after the client has received an answer, it is R2 || R3 itself. R2 consists of
-//! a random number, the time and a MAC, so that the server can verify it without storing it. After
-//! the server accepts one of its offers, it accepts no earlier offer. Thus no keys are ever agreed
-//! on twice, and a replayed request only gets another offer, which is useless without the keys.
+//! a random number, the time and a MAC, so that the server can verify it without storing it. No two
+//! offers have the same time. After the server accepts one, it accepts neither that one nor an
+//! earlier one. Thus no keys are ever agreed on twice, and a replayed request only gets another
+//! offer, which is useless without the keys.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use rand_core::RngCore;
 
+use super::contexts::CHALLENGE_LIFETIME;
 use super::protect::{Plain, Seal};
 use super::sequence::Sequence;
 use super::unprotect::{Key, Sealed};
@@ -39,7 +42,7 @@ const LONGEST: usize = 96;
 pub(super) struct Renewal {
     credentials: Credentials,
     state: State,
-    /// Time of the last accepted offer; earlier offers are void.
+    /// When the last accepted offer was made: offers up to this time are void.
     taken: Option<Instant>,
 }
 
@@ -158,23 +161,24 @@ impl Contexts {
             return Err(Refused::Forged);
         }
         // The request is authentic.
-        if !self.is_offered(now, id, told) {
+        let Some(offered) = self.offered_at(now, id, told) else {
             let binding = Binding::new((id, epoch), kid, number, false);
             return Err(Refused::Proposed { binding, id_context: told.into() });
-        }
+        };
         // The offer used number 0 of these keys, if the client repeats its random number.
         self.adopt(id, Some(derived), (State::Agreed, 1));
         if let Some(renewal) = self.get_mut(id).and_then(|context| context.renewal.as_mut()) {
-            renewal.taken = Some(now);
+            renewal.taken = Some(offered);
         }
         Ok(())
     }
 
     /// Returns the answer to a request with proposed keys: an offer of other keys, half of which
-    /// this end contributes. Nothing is stored.
+    /// this end contributes. Only its time is stored.
     pub(super) fn offer(&mut self, now: Instant, binding: &Binding, proposed: &[u8]) -> Option<(Code, Body)> {
         let random = self.random_number();
-        let challenge = self.freshness.challenge(now, &(binding.context(), random));
+        self.last_offer = now.max(self.last_offer + Duration::from_nanos(1));
+        let challenge = self.freshness.challenge(self.last_offer, &(binding.context(), random));
         let offer = [&random[..], &challenge].concat();
         let derived = self.get(binding.context())?.with_id_context(&[&offer, proposed])?;
         let number = PartialIv::new(0)?;
@@ -209,14 +213,13 @@ impl Contexts {
         Err(Refused::Renewed)
     }
 
-    /// Returns `true` if R2 was offered recently, and after the last accepted offer.
-    fn is_offered(&self, now: Instant, id: ContextId, told: &[u8]) -> bool {
-        let Some((offer, [_, ..])) = told.split_first_chunk::<OFFER>() else { return false };
-        let Some((random, challenge)) = offer.split_first_chunk::<RANDOM>() else { return false };
-        let Ok(age) = self.freshness.check(now, &(id, *random), challenge) else { return false };
-        let offered = now.as_millis().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+    /// Returns when R2 was offered, if that was recently, and after the last accepted offer.
+    fn offered_at(&self, now: Instant, id: ContextId, told: &[u8]) -> Option<Instant> {
+        let (offer, [_, ..]) = told.split_first_chunk::<OFFER>()? else { return None };
+        let (random, challenge) = offer.split_first_chunk::<RANDOM>()?;
+        let made = self.freshness.made_at(&(id, *random), challenge).ok()?;
         let taken = self.get(id).and_then(|context| context.renewal.as_ref()?.taken);
-        taken.is_none_or(|taken| offered > taken.as_millis())
+        (now.since(made) <= CHALLENGE_LIFETIME && taken.is_none_or(|taken| made > taken)).then_some(made)
     }
 
     /// Replaces the keys; `first` is the first unused number. Exchanges with the previous keys end.

@@ -120,6 +120,21 @@ fn keys_are_agreed_on_once_whoever_repeats_what() {
     assert!(matches!(server.receive_at(at(1), &elsewhere), Err(Refused::Proposed { .. })));
 }
 
+// RFC 8613 appendix B.2
+#[test]
+fn clients_agree_on_keys_one_after_the_other_while_the_clock_stands_still() {
+    let [mut client, mut server] = pair(1);
+    let (first, _) = agree(&mut client, &mut server, at(7));
+    assert!(server.receive_at(at(7), &first).is_ok());
+    for restart in 0..4 {
+        let [mut client, _] = pair(10 + restart);
+        let (request, _) = agree(&mut client, &mut server, at(7));
+        assert!(server.receive_at(at(7), &request).is_ok(), "restart {restart}");
+        assert_eq!(server.receive_at(at(7), &request), Err(Refused::Replayed));
+        assert!(matches!(server.receive_at(at(7), &first), Err(Refused::Proposed { .. })), "an earlier offer is void");
+    }
+}
+
 #[test]
 fn what_was_asked_with_keys_of_before_is_not_answered_with_others() {
     let [mut client, mut server] = pair(1);
