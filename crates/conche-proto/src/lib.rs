@@ -27,6 +27,9 @@
 //! | `peer` | peer state: congestion control, NSTART slots, queue, PROBING_RATE, trust |
 //! | `exchange` | requests, pings, separate responses and notifications from submission to end |
 //! | `observe` | observers of this server, and subscriptions of this client (RFC 7641) |
+//! | `stats` | counters |
+//! | `error` | why an operation is refused |
+//! | `transport` | `Transport`: the message layer, whatever the messages mean |
 //! | [`endpoint`] | [`Endpoint`]: connects all these; `handle` in, `poll` out |
 //!
 //! A module uses only modules above it in the table. ARCHITECTURE.md follows a datagram from file
@@ -45,6 +48,7 @@ mod echo;
 #[cfg(feature = "edhoc")]
 pub mod edhoc;
 pub mod endpoint;
+mod error;
 mod exchange;
 mod hash;
 mod incoming;
@@ -56,7 +60,9 @@ pub mod oscore;
 mod peer;
 mod security;
 pub mod shares;
+mod stats;
 mod store;
+mod transport;
 
 pub use conche_cc as cc;
 pub use conche_cc::Instant;

@@ -3,9 +3,7 @@
 
 use super::leaving::What;
 use super::options::Said;
-use super::outbox::Source;
 use super::receive::Arrival;
-use super::validation::allows;
 use super::{Endpoint, NotifyError, RespondError};
 use crate::PeerKey;
 use crate::blockwise::{Asked, Bounds, Claim, Cut, Full, Key, Missing, NoBlock, Part, Representation, Representations};
@@ -20,6 +18,8 @@ use crate::observe::Notification;
 use crate::security::Security;
 use crate::shares::Group;
 use crate::store::Seldom;
+use crate::transport::Source;
+use crate::transport::allows;
 use conche_cc::{Controller, Instant};
 use core::time::Duration;
 
@@ -60,11 +60,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Returns whether a message is sent uncut: it fits into a message, and no smaller blocks are
     /// configured.
     pub(super) fn goes_whole(&self, beside: Overhead, body: &Body) -> bool {
-        let smallest_cut = match self.config.block_size {
+        let smallest_cut = match self.transport.config.block_size {
             BlockSize::B1024 => usize::MAX,
             size => size.bytes(),
         };
-        beside.fits(body, self.config.limits.message_bytes) && body.len() <= smallest_cut
+        beside.fits(body, self.transport.config.limits.message_bytes) && body.len() <= smallest_cut
     }
 
     /// Drops bodies that have not been continued or requested for long. Returns the time of the
@@ -81,7 +81,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn body_bytes(&self) -> usize {
         let in_sets = self.sets.as_ref().map_or(0, |sets| sets.bytes());
         let kept = self.parts.assemblies.contexts().bytes() + self.representations.contexts().bytes() + in_sets;
-        kept + self.exchanges.transfer_bytes()
+        kept + self.transport.exchanges.transfer_bytes()
     }
 
     /// Receives a request about blocks. Returns `None` if it has been answered, otherwise how it is
@@ -95,7 +95,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ) -> Option<Whole> {
         let key = self.key(arrival.hash, arrival.source, asked);
         if let Some(block) = asked.block1() {
-            let (content, largest) = (message.content(), self.config.block_size);
+            let (content, largest) = (message.content(), self.transport.config.block_size);
             match self.parts.assemblies.receive(now, key, arrival.group, &content, block, largest) {
                 Part::Whole => return Some(Whole::AsItIs),
                 Part::Last => return Some(Whole::Joined(key)),
@@ -113,14 +113,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                         Code::BAD_REQUEST => "the payload is not as long as the block's size says",
                         _ => "",
                     };
-                    self.stats.overloaded += u64::from(code == Code::SERVICE_UNAVAILABLE);
+                    self.transport.stats.overloaded += u64::from(code == Code::SERVICE_UNAVAILABLE);
                     self.refuse(now, arrival, message, (code, why));
                 }
             }
             return None;
         }
         let Some(block) = asked.block2().filter(|block| block.num > 0) else { return Some(Whole::AsItIs) };
-        let (wanted, limit) = (self.config.block_size, self.config.limits.message_bytes);
+        let (wanted, limit) = (self.transport.config.block_size, self.transport.config.limits.message_bytes);
         let others = Overhead::of_response_to(message).with(arrival.security.response_bytes());
         let key = self.kept_key(key, message);
         let Some(kept) = self.representations.get(now, key) else {
@@ -179,7 +179,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let kept = self.representations.keep(now, to.key, to.group, whole, claim);
         let can_be_repeated = matches!(to.keeping, Some(Keeping::IfRoom | Keeping::Reserved));
         if kept == Err(Full) && can_be_repeated && success {
-            self.stats.overloaded += 1;
+            self.transport.stats.overloaded += 1;
             return Err(Response::new(Code::SERVICE_UNAVAILABLE, self.try_later()));
         }
         Ok(())
@@ -205,10 +205,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// payload is not the cause.
     pub(super) fn smaller_block(&self, message: &Message<'_>, security: &Security) -> Option<Block> {
         let (bytes, payload) = (message.as_bytes().len(), message.payload().len());
-        let limits = &self.config.limits;
+        let limits = &self.transport.config.limits;
         // Includes Block1, Size1 and a token of the maximum length.
         let others = bytes - payload + Token::MAX_LENGTH + BLOCK_BYTES + SIZE_BYTES + security.request_bytes();
-        let size = BlockSize::fitting(limits.message_bytes.checked_sub(others)?)?.min(self.config.block_size);
+        let size = BlockSize::fitting(limits.message_bytes.checked_sub(others)?)?.min(self.transport.config.block_size);
         let cut = bytes > limits.message_bytes && payload > size.bytes() && payload <= limits.body_bytes;
         cut.then_some(Block { num: 0, more: false, size })
     }
@@ -223,7 +223,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// response.
     pub(super) fn recipient(&self, waiting: &Waiting<P>, beside: Overhead) -> Recipient {
         let source = Source { from: waiting.from, local: waiting.local };
-        let key = self.key(self.peers.hash(&waiting.from), source, &waiting.asked);
+        let key = self.key(self.transport.peers.hash(&waiting.from), source, &waiting.asked);
         let keeping = Some(waiting.rules.keeping()).filter(|_| !waiting.is_to_group());
         Recipient { key, group: waiting.group, asked: waiting.asked, beside, keeping }
     }
@@ -247,7 +247,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.cut_response_for_sets(now, to, response);
         }
         let mut whole = Representation::new(code, &response.body);
-        let (bytes, limits) = (whole.payload().len(), &self.config.limits);
+        let (bytes, limits) = (whole.payload().len(), &self.transport.config.limits);
         let goes_whole = self.goes_whole(to.beside, &response.body);
         if bytes > limits.body_bytes && !goes_whole {
             return Err(RespondError::BodyTooLarge { bytes, limit: limits.body_bytes });
@@ -255,13 +255,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (block1, block2) = (to.asked.block1(), to.asked.block2());
         // Errors and responses without a body are not blocks of the requested body.
         let block2 = block2.filter(|_| code.is_success() && code != Code::VALID && (bytes > 0 || !goes_whole));
-        let wanted = block2.map_or(BlockSize::B1024, |block| block.size).min(self.config.block_size);
+        let wanted = block2.map_or(BlockSize::B1024, |block| block.size).min(self.transport.config.block_size);
         if bytes > wanted.bytes() || !goes_whole {
-            let hash = self.hash;
+            let hash = self.transport.hash;
             whole.tag(|payload| hash.hash(&payload).to_be_bytes());
         }
         // A body that fits into a message stays whole unless blocks were requested.
-        let largest = if goes_whole && block2.is_none() { None } else { Some(self.config.block_size) };
+        let largest = if goes_whole && block2.is_none() { None } else { Some(self.transport.config.block_size) };
         match whole.block(block2, block1, largest, to.beside, limits.message_bytes) {
             Ok(cut) => {
                 if cut.block.is_some() {
@@ -295,7 +295,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if !code.is_success() || code == Code::VALID || to.asked.response_in_sets().is_some() {
             return None;
         }
-        let (block1, limit) = (to.asked.block1(), self.config.limits.message_bytes);
+        let (block1, limit) = (to.asked.block1(), self.transport.config.limits.message_bytes);
         let first = Some(Block { num: 0, more: false, size: SMALLEST });
         let cut = |whole: &Representation| whole.block(first, block1, Some(SMALLEST), to.beside, limit).ok();
         let body = match response.body.content(code)?.block(OptionNumber::BLOCK2).ok()? {
@@ -303,7 +303,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Some(block) if block.num == 0 => cut(self.representations.get(now, to.key)?)?.body,
             Some(_) => return None,
             None => {
-                let (hash, mut whole) = (self.hash, Representation::new(code, &response.body));
+                let (hash, mut whole) = (self.transport.hash, Representation::new(code, &response.body));
                 whole.tag(|payload| hash.hash(&payload).to_be_bytes());
                 let body = cut(&whole)?.body;
                 self.keep(now, &to, whole).ok()?;
@@ -316,19 +316,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Returns a notification that can be sent, with an ETag for its blocks if it has to be cut for
     /// every observer.
     pub(super) fn notifiable(&self, response: Response) -> Result<Response, NotifyError> {
-        let longest_token = Overhead::of_token_length(self.config.longest_accepted_token());
+        let longest_token = Overhead::of_token_length(self.transport.config.longest_accepted_token());
         let beside = longest_token.with(OBSERVE_BYTES).with(self.most_protection());
         if self.goes_whole(beside, &response.body) {
             return Ok(response);
         }
         let mut whole = Representation::new(response.code, &response.body);
-        let (bytes, limits) = (whole.payload().len(), &self.config.limits);
+        let (bytes, limits) = (whole.payload().len(), &self.transport.config.limits);
         if bytes > limits.body_bytes {
             return Err(NotifyError::BodyTooLarge { bytes, limit: limits.body_bytes });
         }
-        whole.tag(|payload| self.hash.hash(&payload).to_be_bytes());
+        whole.tag(|payload| self.transport.hash.hash(&payload).to_be_bytes());
         let limit = limits.message_bytes;
-        match whole.block(None, None, Some(self.config.block_size), beside, limit) {
+        match whole.block(None, None, Some(self.transport.config.block_size), beside, limit) {
             Ok(_) => Ok(Response { body: whole.into_body(), ..response }),
             Err(_) => Err(NotifyError::TooLarge { bytes: beside.message(&response.body), limit }),
         }
@@ -348,8 +348,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let sequence = content.body.content(code).and_then(|content| content.uint(OptionNumber::OBSERVE));
         let body = content.body.rewritten(|number| number != OptionNumber::OBSERVE, &[], &payload);
-        let source = Source { from: self.peers.get(place.peer).key, local: place.local };
-        let key = self.key(self.peers.hash(&source.from), source, &asked);
+        let source = Source { from: self.transport.peers.get(place.peer).key, local: place.local };
+        let key = self.key(self.transport.peers.hash(&source.from), source, &asked);
         let to = Recipient { key, group, asked, beside: beside.with(OBSERVE_BYTES), keeping: None };
         // The size was checked when the application passed the notification.
         let Ok(cut) = self.cut_response(now, &to, Response::new(code, body)) else { return (content, None) };
@@ -360,7 +360,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Returns the key of a body, from its owner and the request that it belongs to.
     pub(super) fn key(&self, from: u64, source: Source<P>, asked: &Asked) -> Key {
-        let local = source.local.map_or(0, |local| self.hash.hash(&local));
+        let local = source.local.map_or(0, |local| self.transport.hash.hash(&local));
         Key { from, what: asked.what ^ local }
     }
 }

@@ -1,6 +1,5 @@
 //! Transmission: writes departures when the endpoint is polled.
 
-use super::outbox::{Departure, Source, encode, write};
 use super::{Ecn, Endpoint, Event, Transmit};
 use crate::PeerKey;
 use crate::codec::{Type, encode_empty};
@@ -8,6 +7,7 @@ use crate::exchange::{ExchangeId, Failure, Purpose, State};
 use crate::hash::Keyed;
 use crate::message::Reply;
 use crate::observe::Place;
+use crate::transport::{Departure, Source, encode, write};
 use conche_cc::control::Why;
 use conche_cc::{Controller, Instant};
 
@@ -16,21 +16,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn depart(&mut self, now: Instant, departure: Departure<P>, buf: &mut [u8]) -> Option<Transmit<P>> {
         let (to, len) = match departure {
             Departure::Exchange(exchange) => return self.depart_exchange(now, exchange, buf),
-            Departure::Remembered { to, id, remembered } => match self.received.reply(remembered)? {
+            Departure::Remembered { to, id, remembered } => match self.transport.received.reply(remembered)? {
                 Reply::Datagram(datagram) => (to, write(datagram, buf)),
                 Reply::Short { length, bytes } => (to, write(bytes.get(..usize::from(*length)).unwrap_or(bytes), buf)),
                 Reply::EmptyAck => (to, write(&encode_empty(Type::Acknowledgement, id), buf)),
                 Reply::Silence | Reply::Pending => return None,
             },
             Departure::Empty { to, ty, id } => {
-                self.stats.resets_sent += u64::from(ty == Type::Reset);
+                self.transport.stats.resets_sent += u64::from(ty == Type::Reset);
                 (to, write(&encode_empty(ty, id), buf))
             }
             Departure::Message { to, datagram } => (to, write(&datagram, buf)),
         };
         let Source { from, local } = to;
         let Some(len) = len else {
-            self.stats.oversized += 1;
+            self.transport.stats.oversized += 1;
             return None;
         };
         Some(Transmit { to: from, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 })
@@ -39,13 +39,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Transmits the message of an exchange, unless the exchange has ended.
     #[inline]
     fn depart_exchange(&mut self, now: Instant, id: ExchangeId, buf: &mut [u8]) -> Option<Transmit<P>> {
-        let exchange = self.exchanges.live(id).filter(|exchange| exchange.state == State::Departing)?;
+        let exchange = self.transport.exchanges.live(id).filter(|exchange| exchange.state == State::Departing)?;
         if now >= exchange.deadline {
-            self.exchanges.arm(id.index);
+            self.transport.exchanges.arm(id.index);
             return None;
         }
         if exchange.purpose == Purpose::Handshake {
-            let peer = self.peers.get(exchange.peer).key;
+            let peer = self.transport.peers.get(exchange.peer).key;
             self.announce(Event::Flight { exchange: id, peer });
             return None;
         }
@@ -62,12 +62,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.fail_oversized(now, id.index);
             return None;
         };
-        let (to, local) = (self.peers.get(exchange.peer).key, exchange.local);
+        let (to, local) = (self.transport.peers.get(exchange.peer).key, exchange.local);
         let transmit = Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 };
         if exchange.is_over_when_left() {
             // A Non-confirmable response that had to wait; the only possible answer is a Reset.
-            let what = Keyed::fingerprint(self.peers.hash(&to), 0, exchange.id.0);
-            self.rejectable.left(what, exchange.token.clone());
+            let what = Keyed::fingerprint(self.transport.peers.hash(&to), 0, exchange.id.0);
+            self.transport.rejectable.left(what, exchange.token.clone());
             if !self.observers.is_empty() {
                 let (peer, token, local) = (exchange.peer, exchange.token.clone(), exchange.local);
                 self.first_response_left(now, &Place { peer, token, local }, id, exchange.id);
@@ -75,14 +75,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.close(now, id.index);
             return Some(transmit);
         }
-        let attempt = self.exchanges.sent(now, &mut self.peers, id.index, &mut self.random);
-        let exchange = self.exchanges.get(id.index);
+        let attempt =
+            self.transport.exchanges.sent(now, &mut self.transport.peers, id.index, &mut self.transport.random);
+        let exchange = self.transport.exchanges.get(id.index);
         if let Purpose::Notification(observer) = exchange.purpose
             && !exchange.pings_observer()
         {
             self.observers.left(now, observer, exchange.id, exchange.confirmable);
         }
-        self.stats.retransmissions += u64::from(attempt > 0);
+        self.transport.stats.retransmissions += u64::from(attempt > 0);
         Some(Transmit { exchange: Some(id), attempt, ..transmit })
     }
 
@@ -90,8 +91,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// affected.
     #[cold]
     pub(super) fn fail_oversized(&mut self, now: Instant, index: u32) {
-        self.stats.oversized += 1;
-        self.exchanges.abandon(now, &mut self.peers, index, Why::Cancelled);
+        self.transport.stats.oversized += 1;
+        self.transport.exchanges.abandon(now, &mut self.transport.peers, index, Why::Cancelled);
         self.fail(now, index, Failure::MessageTooLarge);
     }
 }

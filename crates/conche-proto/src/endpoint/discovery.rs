@@ -78,13 +78,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn choose_token(&mut self, now: Instant, peer: u32, may_try: bool) -> Result<Chosen, RequestError> {
         let known = match &mut self.discovery {
             None => Some(true),
-            Some(discovery) => discovery.understands(now, self.peers.hash(&self.peers.get(peer).key)),
+            Some(discovery) => {
+                discovery.understands(now, self.transport.peers.hash(&self.transport.peers.get(peer).key))
+            }
         };
         let tried = known.is_none() && may_try;
         let most = if known == Some(true) || tried { usize::MAX } else { Token::MAX_LENGTH };
-        let length = self.config.token_length.min(most);
+        let length = self.transport.config.token_length.min(most);
         let subscribed = |token: &Token| self.subscriptions.made().is_some_and(|made| made.find(peer, token).is_some());
-        let token = self.exchanges.unused_token(peer, length, &mut self.random, subscribed);
+        let token = self.transport.exchanges.unused_token(peer, length, &mut self.transport.random, subscribed);
         Ok(Chosen { token: token.ok_or(RequestError::NoToken { length })?, tried })
     }
 
@@ -92,20 +94,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// the request is repeated with a short one.
     pub(super) fn token_tried(&mut self, now: Instant, index: u32, tried: Tried) -> bool {
         let understands = tried == Tried::Understood;
-        let exchange = self.exchanges.get_mut(index);
+        let exchange = self.transport.exchanges.get_mut(index);
         exchange.tries_token = false;
         let peer = exchange.peer;
-        let hash = self.peers.hash(&self.peers.get(peer).key);
+        let hash = self.transport.peers.hash(&self.transport.peers.get(peer).key);
         if let Some(discovery) = &mut self.discovery {
             *discovery.place(hash) = Found { hash, until: now + LIFETIME, understands };
         }
         let short = if understands { None } else { self.choose_token(now, peer, false).ok() };
         let Some(Chosen { token, .. }) = short else { return true };
         if let Tried::Refused(kind) = tried {
-            self.exchanges.acknowledge(now, &mut self.peers, index, kind);
+            self.transport.exchanges.acknowledge(now, &mut self.transport.peers, index, kind);
         }
-        self.exchanges.send_anew(now, &mut self.peers, index, token);
-        self.admit_waiting(now, peer);
+        self.transport.exchanges.send_anew(now, &mut self.transport.peers, index, token);
+        self.transport.admit_waiting(now, peer);
         false
     }
 }

@@ -22,7 +22,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// necessary. `named`: the application chose the token.
     pub(super) fn offer_sets(&mut self, now: Instant, peer: u32, opening: &mut Opening, named: bool) -> Option<InSets> {
         self.sets.as_ref()?;
-        let tag = self.random.next_u32().to_be_bytes();
+        let tag = self.transport.random.next_u32().to_be_bytes();
         let offered = self.cut_into_tagged_sets(now, peer, opening, (tag, named));
         offered.then(|| InSets { tag, uploaded: uploads(opening) })
     }
@@ -45,7 +45,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(in_sets) = found.in_sets else { return false };
         let order = message.uint(OptionNumber::OBSERVE).map(|sequence| Order { sequence, received: now });
         let is_news = order.is_some_and(|order| found.newest.is_none_or(|newest| newest.is_before(&order)));
-        let coming = found.coming.filter(|&id| self.exchanges.live(id).is_some());
+        let coming = found.coming.filter(|&id| self.transport.exchanges.live(id).is_some());
         let index = match coming {
             Some(exchange) if is_news || order.is_none() => Some(exchange.index),
             None if is_news => self.begin_gathering(now, subscription, in_sets),
@@ -61,8 +61,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn begin_gathering(&mut self, now: Instant, subscription: u32, in_sets: InSets) -> Option<u32> {
         let found = self.subscriptions.get(subscription);
         let (peer, request) = (found.peer, found.request.clone());
-        if self.exchanges.requests() >= self.config.limits.exchanges {
-            self.stats.overloaded += 1;
+        if self.transport.exchanges.requests() >= self.transport.config.limits.exchanges {
+            self.transport.stats.overloaded += 1;
             return None;
         }
         let token = self.choose_token(now, peer, false).ok()?.token;
@@ -79,8 +79,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             transfer: Some(Box::new(Transferring::new(Work::Sets(Box::new(transfer))))),
             ..Opening::EMPTY
         };
-        let exchange = self.exchanges.open(now, &mut self.peers, peer, &mut opening)?;
-        self.exchanges.listen(now, exchange.index);
+        let exchange = self.transport.exchanges.open(now, &mut self.transport.peers, peer, &mut opening)?;
+        self.transport.exchanges.listen(now, exchange.index);
         self.subscriptions.get_mut(subscription).coming = Some(exchange);
         Some(exchange.index)
     }
@@ -103,7 +103,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Discards a partially received state.
     pub(super) fn stop_gathering(&mut self, now: Instant, subscription: u32) {
         let coming = self.subscriptions.get_mut(subscription).coming.take();
-        if let Some(exchange) = coming.filter(|&exchange| self.exchanges.live(exchange).is_some()) {
+        if let Some(exchange) = coming.filter(|&exchange| self.transport.exchanges.live(exchange).is_some()) {
             self.close(now, exchange.index);
         }
     }

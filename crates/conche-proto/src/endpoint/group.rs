@@ -3,7 +3,6 @@
 
 use super::leisure::Leisurely;
 use super::options::Said;
-use super::outbox::Source;
 use super::receive::Arrival;
 use super::{Datagram, Endpoint, Event};
 use crate::PeerKey;
@@ -12,6 +11,7 @@ use crate::exchange::Response;
 use crate::incoming::{Came, Interest, RequestId, Waiting};
 use crate::security::Security;
 use crate::shares::Group;
+use crate::transport::Source;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
@@ -27,31 +27,33 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// else, malformed or not, is ignored: even a Reset would come from all members at once (§8.1).
     pub(super) fn receive_by_group(&mut self, now: Instant, datagram: &Datagram<'_, P>) {
         let &Datagram { from, bytes, .. } = datagram;
-        let message = Message::read(bytes, self.config.longest_echoed_token()).ok().filter(|message| {
-            self.config.multicast.is_some() && message.ty() == Type::NonConfirmable && message.code().is_request()
+        let message = Message::read(bytes, self.transport.config.longest_echoed_token()).ok().filter(|message| {
+            self.transport.config.multicast.is_some()
+                && message.ty() == Type::NonConfirmable
+                && message.code().is_request()
         });
         let Some(message) = message else {
-            self.stats.multicast += 1;
+            self.transport.stats.multicast += 1;
             return;
         };
         // A group address cannot be a source address: the operating system chooses one (§8.2).
         let source = Source { from, local: None };
-        let hash = self.peers.hash(&from);
-        if let Some(peer) = self.peers.find(&from, hash) {
-            self.peers.get_mut(peer).heard();
+        let hash = self.transport.peers.hash(&from);
+        if let Some(peer) = self.transport.peers.find(&from, hash) {
+            self.transport.peers.get_mut(peer).heard();
         }
         self.receive_group_request(now, source, hash, &message);
     }
 
     fn receive_group_request(&mut self, now: Instant, source: Source<P>, hash: u64, message: &Message<'_>) {
-        let limiter = self.limiters.as_mut().and_then(|limiters| limiters.requests.as_mut());
+        let limiter = self.transport.limiters.as_mut().and_then(|limiters| limiters.requests.as_mut());
         if limiter.is_some_and(|limiter| !limiter.admits(now, Group::of(hash))) {
-            self.stats.limited += 1;
+            self.transport.stats.limited += 1;
             return;
         }
-        let what = self.fingerprint(source, hash, message);
-        if self.received.find(now, what).is_some() {
-            self.stats.duplicates += 1;
+        let what = self.transport.fingerprint(source, hash, message);
+        if self.transport.received.find(now, what).is_some() {
+            self.transport.stats.duplicates += 1;
             return;
         }
         // An error would be suppressed (§8.2). Blocks of a response after the first must be
@@ -61,9 +63,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }) else {
             return;
         };
-        let group = self.group_of(&source.from, hash);
-        if !self.leisure.admits(group, self.config.limits.group_requests) {
-            self.stats.no_leisure += 1;
+        let group = self.transport.group_of(&source.from, hash);
+        if !self.leisure.admits(group, self.transport.config.limits.group_requests) {
+            self.transport.stats.no_leisure += 1;
             return;
         }
         let interest =
@@ -78,11 +80,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             security: Security::PLAIN,
         };
         let Some(id) = self.take_in(now, &arrival, message, &said) else {
-            self.stats.overloaded += 1;
+            self.transport.stats.overloaded += 1;
             return;
         };
         self.leisure.take(group);
-        self.stats.requests_received += 1;
+        self.transport.stats.requests_received += 1;
         let message = OwnedMessage::pooled(*message, &mut self.requests);
         self.announce(Event::Request { id, from: source.from, message });
     }
@@ -99,9 +101,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Stores the response to a group request for later.
     pub(super) fn respond_at_leisure(&mut self, now: Instant, waiting: Waiting<P>, response: Response) {
-        let by_default = self.config.transmission.default_leisure;
-        let leisure = self.config.multicast.and_then(|multicast| multicast.leisure).unwrap_or(by_default);
-        self.leisure.push(now, leisure, &mut self.random, (waiting, response.code, response.body));
+        let by_default = self.transport.config.transmission.default_leisure;
+        let leisure = self.transport.config.multicast.and_then(|multicast| multicast.leisure).unwrap_or(by_default);
+        self.leisure.push(now, leisure, &mut self.transport.random, (waiting, response.code, response.body));
     }
 
     /// Sends the next due response to a group request as a Non-confirmable message from a unicast
@@ -109,9 +111,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn leisure_over(&mut self, now: Instant) -> bool {
         let due = self.leisure.made().and_then(|leisure| leisure.pop_due(now));
         let Some(Leisurely { waiting, code, body, .. }) = due else { return false };
-        match waiting.peer.map(|peer| self.message_id(now, peer.get())) {
+        match waiting.peer.map(|peer| self.transport.message_id(now, peer.get())) {
             Some(Ok(id)) => self.send_rejectable(&waiting, id, code, &body),
-            _ => self.stats.responses_expired += 1,
+            _ => self.transport.stats.responses_expired += 1,
         }
         self.answered(now, &waiting);
         true

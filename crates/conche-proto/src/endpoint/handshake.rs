@@ -8,7 +8,7 @@
 
 use super::{Endpoint, RequestError};
 use crate::PeerKey;
-use crate::exchange::{ExchangeId, Flight, Opening, Purpose, State};
+use crate::exchange::{ExchangeId, Flight, Opening, Purpose};
 use crate::shares::Group;
 use conche_cc::control::Why;
 use conche_cc::{Controller, Instant};
@@ -30,39 +30,25 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Reports that a flight of a handshake was sent, for the first time or again. Has no effect if
     /// the handshake is over or waits for admission.
     pub fn flight_left(&mut self, now: Instant, handshake: ExchangeId, flight: &Flight) {
-        if self.has_begun(handshake) {
-            self.exchanges.flight_left(now, &mut self.peers, handshake.index, flight, &mut self.random);
-            self.admit_waiting(now, self.exchanges.get(handshake.index).peer);
-        }
+        self.transport.flight_left(now, handshake, flight);
     }
 
     /// Reports that the answer to the last flight of a handshake starts to arrive. `copy` is the
     /// number of the answered transmission of that flight, from 0 on, if it is known for certain
     /// and the peer answered without delay: it is then an RTT sample.
     pub fn flight_answered(&mut self, now: Instant, handshake: ExchangeId, copy: Option<u8>) {
-        if self.has_begun(handshake) {
-            self.exchanges.flight_answered(now, &mut self.peers, handshake.index, copy);
-            self.admit_waiting(now, self.exchanges.get(handshake.index).peer);
-        }
+        self.transport.flight_answered(now, handshake, copy);
     }
 
     /// Ends a handshake, as completed or as failed for this reason. No event follows.
     pub fn handshake_over(&mut self, now: Instant, handshake: ExchangeId, failed: Option<Why>) {
-        if !self.goes_on(handshake) {
+        if !self.transport.goes_on(handshake) {
             return;
         }
         match failed {
-            Some(why) => self.exchanges.abandon(now, &mut self.peers, handshake.index, why),
-            None => self.exchanges.flight_answered(now, &mut self.peers, handshake.index, None),
+            Some(why) => self.transport.exchanges.abandon(now, &mut self.transport.peers, handshake.index, why),
+            None => self.transport.exchanges.flight_answered(now, &mut self.transport.peers, handshake.index, None),
         }
         self.close(now, handshake.index);
-    }
-
-    fn has_begun(&self, handshake: ExchangeId) -> bool {
-        self.goes_on(handshake) && self.exchanges.get(handshake.index).state != State::Queued
-    }
-
-    fn goes_on(&self, handshake: ExchangeId) -> bool {
-        self.exchanges.live(handshake).is_some_and(|exchange| exchange.purpose == Purpose::Handshake)
     }
 }

@@ -7,7 +7,6 @@ use core::time::Duration;
 
 use rand_core::RngCore;
 
-use super::outbox::Source;
 use super::{Endpoint, Event, RequestError};
 use crate::PeerKey;
 use crate::codec::{Code, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
@@ -16,6 +15,7 @@ use crate::hash::Fingerprint;
 use crate::message::GROUP_IDS;
 use crate::shares::Group;
 use crate::store::Seldom;
+use crate::transport::Source;
 use conche_cc::{Controller, Instant};
 
 /// A live group request.
@@ -178,12 +178,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Err(RequestError::ETagToGroup);
         }
         // The request may be queued before the ID is used.
-        let lifetime = self.config.times().exchange_lifetime.saturating_add(self.config.queue_lifetime);
-        let Some(id) = self.inquiries.message_id(now, lifetime, &mut self.random) else {
+        let lifetime =
+            self.transport.config.times().exchange_lifetime.saturating_add(self.transport.config.queue_lifetime);
+        let Some(id) = self.inquiries.message_id(now, lifetime, &mut self.transport.random) else {
             return Err(RequestError::GroupsBusy { limit: GROUP_IDS.len() });
         };
         let peer = self.open_peer(now, group, Group::NOBODY)?;
-        let token = self.inquiries.token(&mut self.random);
+        let token = self.inquiries.token(&mut self.transport.random);
         let mut opening = Opening {
             purpose: Purpose::Request,
             code: request.code,
@@ -216,30 +217,30 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let token = message.token();
         let asked = self.inquiries.get_mut(&token).filter(|_| token.len() == Token::MAX_LENGTH);
         let Some(exchange) = asked.map(|inquiry| inquiry.exchange) else { return false };
-        if message.unacceptable_option(&self.config.known_options).is_some() {
+        if message.unacceptable_option(&self.transport.config.known_options).is_some() {
             if message.ty() == Type::Confirmable {
-                self.reject_response(now, source, hash, message.id());
+                self.transport.reject_response(now, source, hash, message.id());
             }
             return true;
         }
         if message.ty() == Type::Confirmable {
             // If it cannot be remembered, a duplicate is acknowledged again but not reported.
-            self.acknowledge_empty(now, source, what, message.id());
+            self.transport.acknowledge_empty(now, source, what, message.id());
         }
         self.tell_group_response(exchange, (source, hash), message);
         true
     }
 
     fn tell_group_response(&mut self, exchange: ExchangeId, (source, hash): (Source<P>, u64), message: &Message<'_>) {
-        let limit = self.config.limits.group_responses;
+        let limit = self.transport.config.limits.group_responses;
         let Some(inquiry) = self.inquiries.get_mut(&message.token()) else { return };
         match inquiry.enter(hash, message.id(), limit) {
-            Verdict::Duplicate => self.stats.duplicates += 1,
-            Verdict::Drop => self.stats.group_overflow += 1,
+            Verdict::Duplicate => self.transport.stats.duplicates += 1,
+            Verdict::Drop => self.transport.stats.group_overflow += 1,
             Verdict::Deliver => {
                 // A response of any member shows that the group is not silent.
-                let group = self.exchanges.get(exchange.index).peer;
-                self.peers.get_mut(group).heard();
+                let group = self.transport.exchanges.get(exchange.index).peer;
+                self.transport.peers.get_mut(group).heard();
                 let (from, message) = (source.from, OwnedMessage::from(*message));
                 self.announce(Event::GroupResponse { exchange, from, message });
             }
@@ -250,13 +251,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// not a failure.
     pub(super) fn group_over(&mut self, now: Instant, index: u32, reason: Failure) -> Option<Event<P>> {
         let in_time = matches!(reason, Failure::TimedOut | Failure::NoResponse | Failure::Deadline);
-        let exchange = self.exchanges.get(index);
+        let exchange = self.transport.exchanges.get(index);
         let inquiry = self.inquiries.of(exchange.id(index), &exchange.token)?;
         if !in_time || exchange.sent.is_empty() {
             return None;
         }
         let responses = inquiry.responses;
-        let (exchange, group, course) = self.exchanges.told(now, &self.peers, index);
+        let (exchange, group, course) = self.transport.exchanges.told(now, &self.transport.peers, index);
         Some(Event::GroupOver { exchange, group, responses, course })
     }
 }

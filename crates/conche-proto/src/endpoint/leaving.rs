@@ -7,7 +7,6 @@ use core::net::IpAddr;
 use core::time::Duration;
 
 use super::bodies::{BEYOND, Recipient, Whole};
-use super::outbox::{Source, encode};
 use super::receive::Arrival;
 use super::{Ecn, Endpoint, RespondError, Transmit};
 use crate::PeerKey;
@@ -17,58 +16,65 @@ use crate::codec::{Block, Body, Code, Message, OBSERVE_BYTES, OptionNumber, Over
 use crate::exchange::{ExchangeId, Kept, Left, Opening, Purpose, Reliability, Response, Transferring, Work};
 use crate::incoming::Waiting;
 use crate::shares::Group;
+use crate::transport::{Source, encode};
 use conche_cc::control::Why;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Sends the next payload of a set.
     pub(super) fn depart_payload(&mut self, now: Instant, id: ExchangeId, buf: &mut [u8]) -> Option<Transmit<P>> {
-        let exchange = self.exchanges.live(id)?;
+        let exchange = self.transport.exchanges.live(id)?;
         let (peer, base, local) = (exchange.peer, exchange.token.clone(), exchange.local);
         let fresh = exchange.sent.is_empty();
         let fresh_id = exchange.id;
         let code = exchange.content.code;
         let message_id = match fresh {
             true => fresh_id,
-            false => match self.message_id(now, peer) {
+            false => match self.transport.message_id(now, peer) {
                 Ok(id) => id,
                 Err(free) => {
-                    self.exchanges.depart_later(id.index, free);
+                    self.transport.exchanges.depart_later(id.index, free);
                     return None;
                 }
             },
         };
-        let mut transfer = self.exchanges.take_transfer(id.index)?;
+        let mut transfer = self.transport.exchanges.take_transfer(id.index)?;
         let payload = self.next_payload(now, &mut transfer, base, code);
-        self.exchanges.put_back(id.index, transfer);
+        self.transport.exchanges.put_back(id.index, transfer);
         let Some(Payload { code, token, body, first, begins }) = payload else {
             // The body is no longer kept. The client requests the rest again, and the application
             // is asked again.
-            self.exchanges.abandon(now, &mut self.peers, id.index, Why::Cancelled);
+            self.transport.exchanges.abandon(now, &mut self.transport.peers, id.index, Why::Cancelled);
             self.leaving_over(now, id.index);
             return None;
         };
         if !fresh {
-            self.exchanges.identify_as(id.index, message_id);
+            self.transport.exchanges.identify_as(id.index, message_id);
         }
-        if let Purpose::Notification(observer) = self.exchanges.get(id.index).purpose {
+        if let Purpose::Notification(observer) = self.transport.exchanges.get(id.index).purpose {
             self.observers.payload_left(now, observer, message_id, begins);
         }
-        let to = self.peers.get(peer).key;
+        let to = self.transport.peers.get(peer).key;
         let Some(len) = encode(buf, Type::NonConfirmable, code, message_id, &token, &body) else {
             self.fail_oversized(now, id.index);
             return None;
         };
         let bytes = u32::try_from(len).unwrap_or(u32::MAX);
-        let left = self.exchanges.payload_left(now, &mut self.peers, id.index, (first, bytes), &mut self.random);
-        let attempt = self.exchanges.get(id.index).attempt();
+        let left = self.transport.exchanges.payload_left(
+            now,
+            &mut self.transport.peers,
+            id.index,
+            (first, bytes),
+            &mut self.transport.random,
+        );
+        let attempt = self.transport.exchanges.get(id.index).attempt();
         let transmit = Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: Some(id), attempt };
         if left == Left::Over {
-            self.exchanges.abandon(now, &mut self.peers, id.index, Why::Cancelled);
+            self.transport.exchanges.abandon(now, &mut self.transport.peers, id.index, Why::Cancelled);
             self.leaving_over(now, id.index);
             return Some(transmit);
         }
-        self.stats.retransmissions += u64::from(attempt > 0);
+        self.transport.stats.retransmissions += u64::from(attempt > 0);
         Some(transmit)
     }
 
@@ -93,7 +99,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 let sequence = kept.sequence.filter(|_| !again);
                 let others = Overhead::of(&token).with(kept.sequence.map_or(0, |_| OBSERVE_BYTES));
                 let whole = self.representations.get(now, kept.key).filter(|whole| whole.mark() == kept.mark)?;
-                let body = whole.block_of_set(number, sender.size, others, self.config.limits.message_bytes)?;
+                let body =
+                    whole.block_of_set(number, sender.size, others, self.transport.config.limits.message_bytes)?;
                 let body = match sequence {
                     Some(sequence) => body.with_uint(OptionNumber::OBSERVE, sequence),
                     None => body,
@@ -105,7 +112,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Ends the transmission of a response in sets.
     fn leaving_over(&mut self, now: Instant, index: u32) {
-        match self.exchanges.get(index).purpose {
+        match self.transport.exchanges.get(index).purpose {
             Purpose::Notification(_) => self.notification_over(now, index),
             _ => self.close(now, index),
         }
@@ -132,12 +139,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let max_payloads = u32::from(self.set_rules()?.max_payloads);
         let others = Overhead::of_response_to(message);
         // At least a round trip has passed since the last request for the response.
-        let round_trip = self.representations.idle(now, key).map(|time| time.max(self.config.envelope.timeout_floor));
+        let round_trip =
+            self.representations.idle(now, key).map(|time| time.max(self.transport.config.envelope.timeout_floor));
         let Some(kept) = self.representations.get(now, key) else {
             return self.not_kept(now, arrival, message);
         };
         let (bytes, mark) = (kept.payload().len(), kept.mark());
-        let size = kept.size_in_sets(first.size, others, self.config.limits.message_bytes);
+        let size = kept.size_in_sets(first.size, others, self.transport.config.limits.message_bytes);
         let blocks = bytes.div_ceil(first.size.bytes());
         let numbers = size.filter(|&size| size == first.size).and_then(|_| requested(message, max_payloads, blocks));
         let Some((numbers, to_the_end)) = numbers else {
@@ -145,9 +153,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return None;
         };
         if message.ty() == Type::Confirmable {
-            self.acknowledge_empty(now, arrival.source, arrival.what, message.id());
+            self.transport.acknowledge_empty(now, arrival.source, arrival.what, message.id());
         } else {
-            self.remember_silence(now, arrival.what);
+            self.transport.remember_silence(now, arrival.what);
         }
         let to = (arrival.source, arrival.group);
         let what = What { key, mark, bytes, block: first, sequence: None };
@@ -190,15 +198,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         (numbers, to_the_end): (&[u32], bool),
     ) {
         let under_way = self.sets.as_ref().and_then(|sets| sets.leaving(what.key));
-        let under_way = under_way.filter(|&id| self.exchanges.live(id).is_some());
+        let under_way = under_way.filter(|&id| self.transport.exchanges.live(id).is_some());
         if let Some(id) = under_way {
-            let exchange = self.exchanges.get(id.index);
+            let exchange = self.transport.exchanges.get(id.index);
             if exchange.leaves(what.mark) {
                 return self.go_on_leaving(now, id, token, (numbers, to_the_end));
             }
             if matches!(exchange.purpose, Purpose::Response(_)) {
                 // Another body has replaced it.
-                self.exchanges.abandon(now, &mut self.peers, id.index, Why::Cancelled);
+                self.transport.exchanges.abandon(now, &mut self.transport.peers, id.index, Why::Cancelled);
                 self.close(now, id.index);
             }
         }
@@ -233,8 +241,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         token: Token,
         (sender, kept): (Sender, Kept),
     ) {
-        if !self.incoming.admits(group, token.places(), self.config.limits.incoming) {
-            self.stats.overloaded += 1;
+        if !self.incoming.admits(group, token.places(), self.transport.config.limits.incoming) {
+            self.transport.stats.overloaded += 1;
             return;
         }
         let Ok(peer) = self.open_peer(now, source.from, group) else { return };
@@ -244,7 +252,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         let key = opening.transfer.as_ref().and_then(|transfer| transfer.key());
         self.incoming.take_share(group, &token);
-        let Some(exchange) = self.open(now, peer, &mut opening) else { return self.incoming.give_back(group, &token) };
+        let Some(exchange) = self.transport.open(now, peer, &mut opening) else {
+            return self.incoming.give_back(group, &token);
+        };
         if let Some(key) = key {
             self.remember_leaving(key, exchange);
         }
@@ -253,7 +263,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Records the exchange that sends a response, for further requests about that response.
     pub(super) fn remember_leaving(&mut self, key: Key, exchange: ExchangeId) {
         let Some(sets) = &mut self.sets else { return };
-        let exchanges = &self.exchanges;
+        let exchanges = &self.transport.exchanges;
         sets.leaves(key, exchange, |id| exchanges.live(id).is_some());
     }
 
@@ -290,17 +300,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// payload if each is acknowledged, otherwise with the blocks after the first. Returns `false`
     /// if nothing follows.
     pub(super) fn go_on_with_kept(&mut self, now: Instant, index: u32) -> bool {
-        let exchange = self.exchanges.get(index);
+        let exchange = self.transport.exchanges.get(index);
         let (peer, purpose, base, code) =
             (exchange.peer, exchange.purpose, exchange.token.clone(), exchange.content.code);
         let round_trip =
-            exchange.course(now).acknowledged_after.map(|time| time.max(self.config.envelope.timeout_floor));
+            exchange.course(now).acknowledged_after.map(|time| time.max(self.transport.config.envelope.timeout_floor));
         if exchange.successor.is_some() {
             return false;
         }
-        let Some(mut transfer) = self.exchanges.take_transfer(index) else { return false };
+        let Some(mut transfer) = self.transport.exchanges.take_transfer(index) else { return false };
         let Work::Kept(sender, kept) = &mut transfer.work else {
-            self.exchanges.put_back(index, transfer);
+            self.transport.exchanges.put_back(index, transfer);
             return false;
         };
         let in_sets = !kept.confirmable;
@@ -311,7 +321,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             };
         let payload = if goes_on && !in_sets { self.next_payload(now, &mut transfer, base, code) } else { None };
         if !goes_on || !in_sets && payload.is_none() {
-            self.exchanges.put_back(index, transfer);
+            self.transport.exchanges.put_back(index, transfer);
             return false;
         }
         if let Purpose::Notification(observer) = purpose {
@@ -320,28 +330,30 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         match payload {
             Some(Payload { token, body, .. }) => {
                 transfer.token = Some(token);
-                self.exchanges.go_on(now, &mut self.peers, index, (transfer, body), None);
+                self.transport.exchanges.go_on(now, &mut self.transport.peers, index, (transfer, body), None);
             }
             None => {
-                self.exchanges.put_back(index, transfer);
-                self.exchanges.go_on_with_set(now, &mut self.peers, index);
+                self.transport.exchanges.put_back(index, transfer);
+                self.transport.exchanges.go_on_with_set(now, &mut self.transport.peers, index);
             }
         }
-        self.admit_waiting(now, peer);
+        self.transport.admit_waiting(now, peer);
         true
     }
 
     /// Handles a client's request to continue a response in sets or to send blocks of it again.
     fn go_on_leaving(&mut self, now: Instant, id: ExchangeId, token: Token, (numbers, to_the_end): (&[u32], bool)) {
         let index = id.index;
-        let exchange = self.exchanges.get(index);
+        let exchange = self.transport.exchanges.get(index);
         let own = exchange.token.places();
         if exchange.confirmable && !exchange.transfer.as_ref().is_some_and(|transfer| transfer.is_confirmable()) {
             // The blocks after a first block that is to be acknowledged follow its acknowledgement.
             return;
         }
-        let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
-        let Work::Kept(sender, kept) = &mut transfer.work else { return self.exchanges.put_back(index, transfer) };
+        let Some(mut transfer) = self.transport.exchanges.take_transfer(index) else { return };
+        let Work::Kept(sender, kept) = &mut transfer.work else {
+            return self.transport.exchanges.put_back(index, transfer);
+        };
         let (observed, confirmable, outdated) = (kept.sequence.is_some(), kept.confirmable, kept.outdated);
         let next = if to_the_end { numbers.first().copied() } else { None };
         let continued = next.map_or(Follows::Nothing, |next| sender.go_on(now, next));
@@ -355,12 +367,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if observed && missing == Follows::Set && token.places() <= own {
             kept.asked = Some(token.clone());
         }
-        self.exchanges.put_back(index, transfer);
+        self.transport.exchanges.put_back(index, transfer);
         if confirmable {
             // The blocks follow the message that is outstanding.
             return;
         }
-        let exchange = self.exchanges.get_mut(index);
+        let exchange = self.transport.exchanges.get_mut(index);
         if !observed {
             if let Purpose::Response(group) = exchange.purpose {
                 self.incoming.take_share(group, &token);
@@ -369,17 +381,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             exchange.token = token;
         }
         if continued == Follows::Set {
-            self.exchanges.set_answered(now, &mut self.peers, index);
+            self.transport.exchanges.set_answered(now, &mut self.transport.peers, index);
             if outdated {
                 return self.leaving_over(now, index);
             }
-            self.exchanges.go_on_with_set(now, &mut self.peers, index);
-            return self.admit_waiting(now, self.exchanges.get(index).peer);
+            self.transport.exchanges.go_on_with_set(now, &mut self.transport.peers, index);
+            return self.transport.admit_waiting(now, self.transport.exchanges.get(index).peer);
         }
         match missing {
             Follows::Set => {
-                let next = self.exchanges.set_missing(now, &mut self.peers, index);
-                self.follow_set(now, index, next);
+                let next = self.transport.exchanges.set_missing(now, &mut self.transport.peers, index);
+                self.transport.follow_set(now, index, next);
             }
             // A client that requests too much gets nothing more until it has been quiet for the
             // maximum time that a response may take.
@@ -403,14 +415,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return Ok(response);
         }
         let mut whole = Representation::new(code, &response.body);
-        let (bytes, limits) = (whole.payload().len(), &self.config.limits);
+        let (bytes, limits) = (whole.payload().len(), &self.transport.config.limits);
         let (Some(block), others) = (block, to.beside) else { return Ok(response) };
         if bytes > limits.body_bytes {
             return Err(RespondError::BodyTooLarge { bytes, limit: limits.body_bytes });
         }
-        let hash = self.hash;
+        let hash = self.transport.hash;
         whole.tag(|payload| hash.hash(&payload).to_be_bytes());
-        let Some(size) = whole.size_in_sets(block.size.min(self.config.block_size), others, limits.message_bytes)
+        let Some(size) =
+            whole.size_in_sets(block.size.min(self.transport.config.block_size), others, limits.message_bytes)
         else {
             return Ok(response);
         };

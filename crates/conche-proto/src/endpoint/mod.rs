@@ -36,8 +36,6 @@ mod bodies;
 mod combined;
 mod depart;
 mod discovery;
-mod duplicates;
-mod error;
 mod event;
 mod gathering;
 mod group;
@@ -50,7 +48,6 @@ mod occupancy;
 mod options;
 #[cfg(feature = "oscore")]
 mod oscore;
-mod outbox;
 mod protection;
 mod pushing;
 mod receive;
@@ -60,17 +57,16 @@ mod renewal;
 mod request;
 mod respond;
 mod sets;
-mod stats;
 mod streams;
 mod subscription;
 mod transfer;
 mod uploads;
 mod validation;
 
-pub use error::{NotifyError, RequestError, RespondError, SupersedeError, Undrained};
+pub use crate::error::{NotifyError, RequestError, RespondError, SupersedeError, Undrained};
+pub use crate::stats::Stats;
 pub use event::{Datagram, Ecn, Event, Input, Output, Transmit};
 pub use occupancy::Occupancy;
-pub use stats::Stats;
 pub use streams::{NotWanted, StreamEnd, Unfinished};
 
 use alloc::boxed::Box;
@@ -79,8 +75,6 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::hint::black_box;
 
-use rand_chacha::ChaCha8Rng;
-use rand_core::SeedableRng;
 use smallvec::SmallVec;
 
 #[cfg(feature = "oscore")]
@@ -88,56 +82,23 @@ use self::oscore::Protection;
 use crate::PeerKey;
 use crate::blockwise::Representations;
 use crate::codec::MessagePool;
-use crate::config::{ConfigError, ResponseLimit, SharedConfig, TransmissionParameters};
-use crate::exchange::Exchanges;
-use crate::hash::{Fingerprint, Keyed};
+use crate::config::{ConfigError, SharedConfig, TransmissionParameters};
+use crate::hash::Fingerprint;
 use crate::incoming::Incoming;
-use crate::limit::Limiter;
-use crate::message::{Deduplication, Rejectable};
+use crate::message::Deduplication;
 use crate::observe::{Observers, Subscriptions};
 use crate::peer::{ChooseController, ChoosePath, ControllerId, PathKey, PeerSnapshot, Peers, Survey};
 use crate::store::OnDemand;
+use crate::transport::{Source, Transport, reserve_first};
 use conche_cc::group::Group;
 use conche_cc::{Controller, Instant};
 use discovery::Discovery;
 use inquiry::Inquiries;
 use leisure::Leisure;
-use outbox::{Outbox, Source};
+
 use sets::Sets;
 use streams::Parts;
 use validation::Validation;
-
-/// Returns the same number for sources that belong together.
-type SourceGroups<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
-
-/// The application's grouping of sources.
-struct Sources<P> {
-    /// Sources with the same number share one part of a limited table.
-    groups: Option<SourceGroups<P>>,
-    /// Sources with the same number are on the same host.
-    hosts: Option<SourceGroups<P>>,
-}
-
-impl<P> Default for Sources<P> {
-    fn default() -> Self {
-        Self { groups: None, hosts: None }
-    }
-}
-
-/// Rate limits for the messages of each source.
-#[derive(Debug, Default)]
-struct Limiters {
-    /// For requests, if configured.
-    requests: Option<Limiter>,
-    /// For Resets that reject responses, created with the first one.
-    resets: Option<Limiter>,
-}
-
-impl Limiters {
-    fn of_requests(limit: ResponseLimit) -> Self {
-        Self { requests: Some(Limiter::new(limit)), resets: None }
-    }
-}
 
 /// A CoAP client and server without I/O.
 ///
@@ -146,13 +107,7 @@ impl Limiters {
 ///
 /// The endpoint only connects modules, none of which uses a module above it.
 pub struct Endpoint<P: PeerKey, C: Controller> {
-    config: SharedConfig,
-    random: ChaCha8Rng,
-    /// Hashes messages and groups of sources.
-    hash: Keyed,
-    /// The application's grouping of sources.
-    sources: Option<Box<Sources<P>>>,
-    limiters: Option<Box<Limiters>>,
+    transport: Transport<P, C>,
     /// Known support of extended tokens, if the configured tokens are extended.
     discovery: Option<Box<Discovery>>,
     /// Security contexts, created with the first one.
@@ -163,8 +118,6 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     /// Memory of requests for the application. Responses arrive one by one and have their own
     /// allocation.
     requests: MessagePool,
-    received: OnDemand<Deduplication>,
-    rejectable: Rejectable,
     incoming: OnDemand<Incoming<P>>,
     leisure: OnDemand<Leisure<P>>,
     inquiries: OnDemand<Inquiries>,
@@ -172,13 +125,9 @@ pub struct Endpoint<P: PeerKey, C: Controller> {
     representations: OnDemand<Representations>,
     /// Q-Block state, if configured.
     sets: Option<Box<Sets<P>>>,
-    exchanges: Exchanges<C>,
     observers: OnDemand<Observers>,
     subscriptions: OnDemand<Subscriptions>,
-    peers: Peers<P, C>,
-    outbox: Outbox<P>,
     events: VecDeque<Event<P>>,
-    stats: Stats,
 }
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
@@ -204,37 +153,23 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// If a setting is invalid, contradicts another one or the controller, or is unsafe with it.
     pub fn new(config: impl Into<SharedConfig>, controller: C, seed: [u8; 32]) -> Result<Self, ConfigError> {
         let config = config.into();
-        config.validate_with(&controller)?;
-        let mut random = ChaCha8Rng::from_seed(seed);
-        let [hash, peers_hash] = [Keyed::new(&mut random), Keyed::new(&mut random)];
-        let (limits, times) = (&config.limits, config.times());
-        let discovery = Discovery::of(&config).map(Box::new);
+        let transport = Transport::new(config.clone(), controller, seed)?;
         Ok(Self {
-            random,
-            hash,
-            sources: None,
-            limiters: config.response_limit.map(|limit| Box::new(Limiters::of_requests(limit))),
-            discovery,
+            discovery: Discovery::of(&config).map(Box::new),
             #[cfg(feature = "oscore")]
             protection: None,
             validation: None,
             requests: MessagePool::new(),
-            received: OnDemand::new(config.clone()),
-            rejectable: Rejectable::default(),
             incoming: OnDemand::new(config.clone()),
             leisure: OnDemand::new(()),
             inquiries: OnDemand::new(()),
             parts: OnDemand::new(config.clone()),
             representations: OnDemand::new(config.clone()),
             sets: Sets::of(&config).map(Box::new),
-            exchanges: Exchanges::new(config.clone(), hash),
-            observers: OnDemand::new((hash, config.clone())),
-            subscriptions: OnDemand::new(hash),
-            peers: Peers::new(controller, limits.peers, config.idle_lifetime, times.exchange_lifetime, peers_hash),
-            outbox: Outbox::new(),
+            observers: OnDemand::new((transport.hash, config)),
+            subscriptions: OnDemand::new(transport.hash),
             events: VecDeque::new(),
-            stats: Stats::default(),
-            config,
+            transport,
         })
     }
 
@@ -244,15 +179,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// If the transmission parameters are unsafe with this controller or contradict it, or if there
     /// are 256 controllers already.
     pub fn add_controller(&mut self, controller: C) -> Result<ControllerId, ConfigError> {
-        self.config.validate_with(&controller)?;
-        self.peers.controllers.add(controller).ok_or(ConfigError::TooManyControllers)
+        self.transport.config.validate_with(&controller)?;
+        self.transport.peers.controllers.add(controller).ok_or(ConfigError::TooManyControllers)
     }
 
     /// Sets the function that selects the controller of a destination, called when a peer's state
     /// is created. Without it all peers have the first controller. An ID of another endpoint
     /// selects the first one.
     pub fn choose_controller(&mut self, choose: ChooseController<P>) {
-        self.peers.controllers.choose(choose);
+        self.transport.peers.controllers.choose(choose);
     }
 
     /// Shares path state between peers: a new peer, or one that returns after its own state was
@@ -269,39 +204,39 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ///   counts until it is acknowledged or answered, or until its timeout, for at most 6 s. The
     ///   only peer of a path has its NSTART instead.
     pub fn share_paths(&mut self, choose: ChoosePath<P>) {
-        self.peers.share_paths(choose, self.config.limits.paths);
+        self.transport.peers.share_paths(choose, self.transport.config.limits.paths);
     }
 
     /// Returns the state of all [shared](Self::share_paths) paths in no meaningful order, for
     /// storage until the next start.
     pub fn paths(&self) -> impl Iterator<Item = (PathKey, &Group)> {
-        self.peers.paths()
+        self.transport.peers.paths()
     }
 
     /// Restores stored path state, unless newer state exists or paths are not
     /// [shared](Self::share_paths).
     pub fn remember_path(&mut self, path: PathKey, group: Group) {
-        self.peers.remember_path(path, group);
+        self.transport.peers.remember_path(path, group);
     }
 
     /// Returns the state of the [shared](Self::share_paths) path to a peer. The peer itself need
     /// not have state.
     #[must_use]
     pub fn path(&self, peer: &P) -> Option<&Group> {
-        self.peers.path(peer)
+        self.transport.peers.path(peer)
     }
 
     /// Drops the shared state of the path to this peer. The states of its peers remain, including
     /// this one's, until [reset](Self::reset_path).
     pub fn forget_path(&mut self, peer: &P) {
-        self.peers.forget_path(peer);
+        self.transport.peers.forget_path(peer);
     }
 
     /// Sets the function that groups sources: those with the same number share one part of each
     /// limited table. A group may hold at most as much as is free, so a prefix that one attacker
     /// controls should be one group. Without the function each peer is its own group.
     pub fn set_source_groups(&mut self, groups: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
-        self.sources.get_or_insert_default().groups = Some(groups);
+        self.transport.sources.get_or_insert_default().groups = Some(groups);
     }
 
     /// Sets the function that returns the same number for all sources of one host. A host may have
@@ -309,7 +244,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// the message ID of a ping 64 times in 247 s. Without the function each peer is its own host,
     /// so that a host has these observers and guesses for each of its ports.
     pub fn set_source_hosts(&mut self, hosts: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
-        self.sources.get_or_insert_default().hosts = Some(hosts);
+        self.transport.sources.get_or_insert_default().hosts = Some(hosts);
     }
 
     /// Handles an external event.
@@ -318,7 +253,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// [`Undrained`] if [`Limits::outputs`](crate::Limits::outputs) outputs wait to be polled; the
     /// input is then ignored.
     pub fn handle(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Undrained> {
-        if self.outbox.len() + self.events.len() >= self.config.limits.outputs {
+        if self.transport.outbox.len() + self.events.len() >= self.transport.config.limits.outputs {
             return Err(Undrained);
         }
         match input {
@@ -335,24 +270,24 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// If `buf` is shorter than [`Limits::message_bytes`](crate::Limits::message_bytes).
     pub fn poll(&mut self, now: Instant, buf: &mut [u8]) -> Output<P> {
         assert!(
-            buf.len() >= self.config.limits.message_bytes,
+            buf.len() >= self.transport.config.limits.message_bytes,
             "poll needs a buffer of message_bytes = {} bytes, got {}",
-            self.config.limits.message_bytes,
+            self.transport.config.limits.message_bytes,
             buf.len()
         );
         // No message is larger, regardless of the buffer.
-        let buf = buf.get_mut(..self.config.limits.message_bytes).unwrap_or_default();
+        let buf = buf.get_mut(..self.transport.config.limits.message_bytes).unwrap_or_default();
         loop {
-            if let Some(departure) = self.outbox.pop_front() {
+            if let Some(departure) = self.transport.outbox.pop_front() {
                 if let Some(transmit) = self.depart(now, departure, buf) {
-                    self.stats.datagrams_sent += 1;
-                    self.stats.bytes_sent += transmit.len as u64;
+                    self.transport.stats.datagrams_sent += 1;
+                    self.transport.stats.bytes_sent += transmit.len as u64;
                     return Output::Transmit(transmit);
                 }
             } else if let Some(event) = self.events.pop_front() {
                 return Output::Event(event);
-            } else if let Some(peer) = self.peers.next_on_path() {
-                self.admit_waiting(now, peer);
+            } else if let Some(peer) = self.transport.peers.next_on_path() {
+                self.transport.admit_waiting(now, peer);
             } else if !self.do_what_is_due(now) {
                 return Output::Wait(self.next_due(now));
             }
@@ -363,7 +298,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// the next iteration. Out of line, because most polls end before it.
     #[inline(never)]
     fn do_what_is_due(&mut self, now: Instant) -> bool {
-        if let Some(index) = self.exchanges.pop_due(now) {
+        if let Some(index) = self.transport.exchanges.pop_due(now) {
             self.exchange_due(now, index);
         } else if let Some(request) = self.incoming.due(now) {
             self.piggybacking_over(now, request);
@@ -382,14 +317,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Queues an event for the application.
     #[inline]
     fn announce(&mut self, event: Event<P>) {
-        outbox::reserve_first(&mut self.events);
+        reserve_first(&mut self.events);
         self.events.push_back(event);
     }
 
     /// Drops expired state, and returns the time of the next action.
     fn next_due(&mut self, now: Instant) -> Option<Instant> {
-        self.peers.forget_lost();
-        let next_purge = self.received.made().and_then(|received| {
+        self.transport.peers.forget_lost();
+        let next_purge = self.transport.received.made().and_then(|received| {
             received.purge(now);
             received.next_purge(now)
         });
@@ -403,21 +338,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.sets.as_ref().and_then(|sets| sets.next_due()),
             self.validation.as_ref().and_then(|validation| validation.next_due()),
         ];
-        next.into_iter().fold(self.exchanges.next_due(), earlier)
+        next.into_iter().fold(self.transport.exchanges.next_due(), earlier)
     }
 
     /// Resets the congestion state of a peer to that of a new one. [Shared](Self::share_paths)
     /// state of its path remains. Message IDs continue, and open exchanges keep their timers.
     pub fn reset_path(&mut self, now: Instant, peer: &P) {
-        if let Some(index) = self.peers.peek(peer) {
-            self.peers.reset(now, index);
+        if let Some(index) = self.transport.peers.peek(peer) {
+            self.transport.peers.reset(now, index);
         }
     }
 
     /// Returns the state of a peer; `None` if it has none.
     #[must_use]
     pub fn snapshot(&self, peer: &P) -> Option<PeerSnapshot> {
-        self.peers.peek(peer).map(|index| self.peers.snapshot(index))
+        self.transport.peers.peek(peer).map(|index| self.transport.peers.snapshot(index))
     }
 
     /// Returns when message IDs toward a peer beyond the current block of 1024 are free; `None` if
@@ -426,8 +361,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// host, at another port, has its own IDs.
     #[must_use]
     pub fn ids_scarce_until(&self, now: Instant, peer: &P) -> Option<Instant> {
-        let peer = self.peers.get(self.peers.peek(peer)?);
-        peer.ids_scarce_until(now, self.config.times().exchange_lifetime)
+        let peer = self.transport.peers.get(self.transport.peers.peek(peer)?);
+        peer.ids_scarce_until(now, self.transport.config.times().exchange_lifetime)
     }
 
     /// Returns the state of up to `most` peers, ordered by exchanges in flight and queued messages.
@@ -441,8 +376,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// nothing for long. Call it with the same survey until it returns the peers. Peers may come
     /// and go in the meantime: the result has the state at the end.
     pub fn survey(&self, survey: &mut Survey, places: usize) -> Option<Vec<(P, PeerSnapshot)>> {
-        let busiest = self.peers.survey(survey, places)?.into_iter();
-        Some(busiest.map(|index| (self.peers.get(index).key, self.peers.snapshot(index))).collect())
+        let busiest = self.transport.peers.survey(survey, places)?.into_iter();
+        Some(busiest.map(|index| (self.transport.peers.get(index).key, self.transport.peers.snapshot(index))).collect())
     }
 
     /// Prefetches the state for the next steps into the CPU cache, without side effects. For
@@ -450,10 +385,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// them, endpoints do not wait for memory one after the other.
     #[inline]
     pub fn glance(&self) {
-        black_box((self.events.len(), self.outbox.len(), self.stats.datagrams_sent, self.stats.duplicates));
-        black_box(self.random.get_word_pos());
-        self.exchanges.glance();
-        self.peers.glance();
+        black_box((
+            self.events.len(),
+            self.transport.outbox.len(),
+            self.transport.stats.datagrams_sent,
+            self.transport.stats.duplicates,
+        ));
+        black_box(self.transport.random.get_word_pos());
+        self.transport.exchanges.glance();
+        self.transport.peers.glance();
     }
 
     /// Prefetches the state for receiving this datagram, without handling it. For drivers that have
@@ -467,29 +407,29 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub fn glance_at_all<'a>(&self, datagrams: impl Iterator<Item = Datagram<'a, P>>) {
         let request = |datagram: Datagram<'_, P>| {
             let source = Source { from: datagram.from, local: datagram.local };
-            self.fingerprint_of_request(source, datagram.bytes)
+            self.transport.fingerprint_of_request(source, datagram.bytes)
         };
         let requests: SmallVec<[Fingerprint; 32]> = datagrams.filter_map(request).collect();
-        self.received.glance(&requests);
+        self.transport.received.glance(&requests);
     }
 
     /// Returns the counters since the start.
     #[must_use]
     pub fn stats(&self) -> &Stats {
-        &self.stats
+        &self.transport.stats
     }
 
     /// Returns the transmission parameters of the endpoint.
     #[must_use]
     pub fn transmission(&self) -> &TransmissionParameters {
-        &self.config.transmission
+        &self.transport.config.transmission
     }
 
     /// Returns the number of hash buckets and entries visited by all searches so far: one or two
     /// per search, unless an attacker makes keys collide.
     #[must_use]
     pub fn lookup_steps(&self) -> u64 {
-        self.peers.steps() + self.exchanges.steps() + self.received.steps()
+        self.transport.peers.steps() + self.transport.exchanges.steps() + self.transport.received.steps()
     }
 }
 
@@ -507,7 +447,7 @@ impl<P: PeerKey, C: Controller> fmt::Debug for Endpoint<P, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint")
             .field("occupancy", &self.occupancy())
-            .field("stats", &self.stats)
+            .field("stats", &self.transport.stats)
             .finish_non_exhaustive()
     }
 }

@@ -31,12 +31,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Waiting { from, local, group, asked, .. } = waiting;
         // A request without an allowance came from a validated source, if the configuration
         // validates sources.
-        let validated = self.config.source_validation != SourceValidation::Off;
+        let validated = self.transport.config.source_validation != SourceValidation::Off;
         if let Some(before) = self.observer_of(request, &waiting) {
             self.remove_observer(now, before);
         }
         let (token, security) = (waiting.token, self.incoming.security(request).clone());
-        let capacity = self.config.limits.observers;
+        let capacity = self.transport.config.limits.observers;
         while !self.observers.admits(group, &token, capacity) {
             let observers = self.observers.made()?;
             let (oldest, other) = observers.displaceable()?;
@@ -51,19 +51,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         // This request must not end an observation under another security context with the same
         // token.
         let taken = cfg!(feature = "oscore") && self.observers.find(&place).is_some();
-        let host = self.host_of(&from);
+        let host = self.transport.host_of(&from);
         if validated {
-            self.peers.validated(peer);
+            self.transport.peers.validated(peer);
         }
-        let (proven, measured) = (validated || self.peers.has_answered(peer), self.peers.is_measured(peer));
+        let (proven, measured) =
+            (validated || self.transport.peers.has_answered(peer), self.transport.peers.is_measured(peer));
         let asked = asked.for_states();
         let registration = Registration { place, group, host, topic, proven, measured, request, asked, security };
-        if taken || !self.observers.admits_of(&registration, &self.config.limits) {
-            self.peers.touch(now, peer);
+        if taken || !self.observers.admits_of(&registration, &self.transport.config.limits) {
+            self.transport.peers.touch(now, peer);
             return None;
         }
         let observer = self.observers.insert(now, registration)?;
-        self.peers.hold(peer);
+        self.transport.peers.hold(peer);
         Some(observer)
     }
 
@@ -95,7 +96,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if !response.code.is_response() {
             return Err(NotifyError::NotAResponse(response.code));
         }
-        let limit = self.config.limits.state_bytes;
+        let limit = self.transport.config.limits.state_bytes;
         // Check before a large body is processed.
         if !self.observers.made().is_none_or(|observers| observers.has_room(topic, &response, limit)) {
             return Err(NotifyError::StatesFull { limit });
@@ -138,14 +139,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// it. Its received messages stay remembered for their lifetime, so that none is processed
     /// twice. If the key is used again, message IDs start anew, contrary to RFC 7252 §4.4.
     pub fn lose_peer(&mut self, now: Instant, peer: &P) {
-        let Some(peer) = self.peers.peek(peer) else { return };
-        self.peers.lose(peer);
-        let exchanges = self.exchanges.with(&self.peers, peer);
+        let Some(peer) = self.transport.peers.peek(peer) else { return };
+        self.transport.peers.lose(peer);
+        let exchanges = self.transport.exchanges.with(&self.transport.peers, peer);
         self.all_unreachable(now, exchanges);
         while let Some(observer) = self.observers.made().and_then(|observers| observers.of_peer(peer)) {
             self.lose_observer(now, observer, ObserverEnd::Failed(Failure::Unreachable));
         }
-        self.peers.forget_lost();
+        self.transport.peers.forget_lost();
     }
 
     /// Ends the observation of a client that sends a request with the Observe option and the same
@@ -199,7 +200,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     #[inline]
     pub(super) fn observer_with_room(&mut self, now: Instant, request: RequestId, response: &Response) -> Option<u32> {
         let observer = self.registered(request)?;
-        let limit = self.config.limits.state_bytes;
+        let limit = self.transport.config.limits.state_bytes;
         if response.code.is_success() && !self.observers.reserve(observer, response.body.len(), limit) {
             self.remove_observer(now, observer);
             return None;
@@ -263,7 +264,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                     // No protected response follows, so the exchange is plain.
                     ..Opening::EMPTY
                 };
-                if let Some(exchange) = self.open(now, peer, &mut opening) {
+                if let Some(exchange) = self.transport.open(now, peer, &mut opening) {
                     self.observers.sending(observer, exchange);
                     if let Some(key) = key {
                         self.remember_leaving(key, exchange);
@@ -271,7 +272,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 }
             }
             Progress::Sending(id) => {
-                let Some(exchange) = self.exchanges.live(id) else { return };
+                let Some(exchange) = self.transport.exchanges.live(id) else { return };
                 if exchange.transfer.as_ref().is_some_and(|transfer| !transfer.is_new()) {
                     return self.supersede_set(now, observer, id);
                 }
@@ -280,7 +281,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                     && (exchange.confirmable || exchange.sent.is_empty())
                     && let Some(message) = self.observers.message(now, observer)
                 {
-                    let exchange = self.exchanges.get_mut(id.index);
+                    let exchange = self.transport.exchanges.get_mut(id.index);
                     if exchange.state == State::Queued {
                         // A queued message takes the reliability of the new state: an error is
                         // Confirmable.
@@ -289,12 +290,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                     }
                     let reliability = message.reliability;
                     let Some((content, rest)) = self.protected_notification(now, observer, message) else { return };
-                    self.exchanges.supersede(&mut self.peers, id.index, content);
+                    self.transport.exchanges.supersede(&mut self.transport.peers, id.index, content);
                     if let Some(key) = rest.as_ref().map(|what| what.key) {
                         self.remember_leaving(key, id);
                     }
                     let mut transfer = rest.and_then(|what| self.whole_state(&what, reliability));
-                    let exchange = self.exchanges.get_mut(id.index);
+                    let exchange = self.transport.exchanges.get_mut(id.index);
                     if transfer.as_ref().is_some_and(|transfer| transfer.is_confirmable()) && !exchange.confirmable {
                         if exchange.state == State::Queued {
                             (exchange.confirmable, exchange.may_confirm) = (true, false);
@@ -303,10 +304,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                             transfer = None;
                         }
                     }
-                    self.exchanges.renew_set(id.index, transfer);
-                    if self.exchanges.get(id.index).state == State::Queued {
+                    self.transport.exchanges.renew_set(id.index, transfer);
+                    if self.transport.exchanges.get(id.index).state == State::Queued {
                         // A Confirmable message may be admitted now.
-                        self.admit_waiting(now, self.exchanges.get(id.index).peer);
+                        self.transport.admit_waiting(now, self.transport.exchanges.get(id.index).peer);
                     }
                 }
             }
@@ -321,7 +322,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let Place { peer, token, local } = self.observers.place(observer);
         let mut opening = Opening { purpose: Purpose::Notification(observer), token, local, ..Opening::EMPTY };
-        if let Some(exchange) = self.open(now, peer, &mut opening) {
+        if let Some(exchange) = self.transport.open(now, peer, &mut opening) {
             self.observers.sending(observer, exchange);
         }
     }
@@ -355,7 +356,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Handles the end of the time of a Non-confirmable notification, or the cancellation of any
     /// notification. A superseding state is still sent.
     pub(super) fn notification_over(&mut self, now: Instant, index: u32) {
-        let exchange = self.exchanges.get(index);
+        let exchange = self.transport.exchanges.get(index);
         let Purpose::Notification(observer) = exchange.purpose else { return };
         let superseded = exchange.successor.is_some();
         self.close(now, index);
@@ -368,10 +369,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Handles the acknowledgement of a Confirmable notification. A state that superseded it was
     /// not sent yet.
     pub(super) fn notification_acknowledged(&mut self, now: Instant, index: u32, observer: u32) {
-        let exchange = self.exchanges.get(index);
+        let exchange = self.transport.exchanges.get(index);
         let (superseded, peer) = (exchange.successor.is_some(), exchange.peer);
         self.close(now, index);
-        let trusted = self.peers.get_mut(peer).trust.is_given(now);
+        let trusted = self.transport.peers.get_mut(peer).trust.is_given(now);
         self.observers.acknowledged(now, observer, trusted);
         if superseded {
             self.observers.missed(observer);
@@ -382,7 +383,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Handles the acknowledgement of a separate response, which may be the first one to an
     /// observer.
     pub(super) fn response_acknowledged(&mut self, now: Instant, place: &Place, exchange: ExchangeId) {
-        let trusted = self.peers.get_mut(place.peer).trust.is_given(now);
+        let trusted = self.transport.peers.get_mut(place.peer).trust.is_given(now);
         if let Some(observers) = self.observers.made()
             && let Some(observer) = observers.first_answered_by(place, exchange)
         {
@@ -425,7 +426,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Handles a Reset that matches no exchange: it may reject an earlier Non-confirmable
     /// notification.
     pub(super) fn reject_notification(&mut self, now: Instant, peer: u32, id: MessageId) -> bool {
-        let lifetime = self.config.times().exchange_lifetime;
+        let lifetime = self.transport.config.times().exchange_lifetime;
         let observer = self.observers.made().and_then(|made| made.with_id(now, peer, id, lifetime));
         if let Some(observer) = observer {
             self.lose_observer(now, observer, ObserverEnd::Failed(Failure::Reset));
@@ -456,7 +457,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let &Waiting { from, local, ref token, peer, .. } = waiting;
         let peer = match peer {
             Some(peer) => peer.get(),
-            None => self.peers.peek(&from)?,
+            None => self.transport.peers.peek(&from)?,
         };
         let observers = self.observers.made()?;
         let found = observers.find(&Place { peer, token: token.clone(), local })?;
@@ -465,17 +466,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     pub(super) fn lose_observer(&mut self, now: Instant, index: u32, reason: ObserverEnd) {
         let (observer, peer, topic) = self.observers.named(index);
-        let from = self.peers.get(peer).key;
+        let from = self.transport.peers.get(peer).key;
         self.remove_observer(now, index);
         self.announce(Event::ObserverGone { observer, from, topic, reason });
     }
 
     fn remove_observer(&mut self, now: Instant, index: u32) {
         if let Progress::Sending(exchange) = self.observers.progress(index) {
-            self.exchanges.abandon(now, &mut self.peers, exchange.index, Why::Cancelled);
+            self.transport.exchanges.abandon(now, &mut self.transport.peers, exchange.index, Why::Cancelled);
             self.close(now, exchange.index);
         }
         let peer = self.observers.remove(index);
-        self.peers.let_go(now, peer);
+        self.transport.peers.let_go(now, peer);
     }
 }

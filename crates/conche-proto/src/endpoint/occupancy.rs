@@ -9,30 +9,30 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     #[must_use]
     pub fn occupancy(&self) -> Occupancy {
         Occupancy {
-            peers: self.peers.len(),
-            exchanges: self.exchanges.len(),
-            queued: self.exchanges.queued(),
-            over_paths: self.peers.over_paths(),
+            peers: self.transport.peers.len(),
+            exchanges: self.transport.exchanges.len(),
+            queued: self.transport.exchanges.queued(),
+            over_paths: self.transport.peers.over_paths(),
             incoming: self.incoming.len(),
             awaiting_validation: self.validation.as_ref().map_or(0, |validation| validation.held()),
-            responses: self.exchanges.responses(),
+            responses: self.transport.exchanges.responses(),
             at_leisure: self.leisure.len(),
             observers: self.observers.len(),
             subscriptions: self.subscriptions.len(),
-            timers: self.exchanges.timers()
+            timers: self.transport.exchanges.timers()
                 + self.incoming.timers()
                 + self.leisure.len()
                 + self.subscriptions.timers()
                 + self.observers.timers()
                 + self.validation.as_ref().map_or(0, |validation| validation.pinged()),
-            transfers: self.exchanges.transfers(),
+            transfers: self.transport.exchanges.transfers(),
             assemblies: self.parts.assemblies.contexts().len() + self.sets.as_ref().map_or(0, |sets| sets.len()),
             representations: self.representations.contexts().len(),
             streams: self.parts.streams.len(),
             body_bytes: self.body_bytes(),
-            deduplication_entries: self.received.len(),
-            deduplication_bytes: self.received.bytes(),
-            outputs: self.outbox.len() + self.events.len(),
+            deduplication_entries: self.transport.received.len(),
+            deduplication_bytes: self.transport.received.bytes(),
+            outputs: self.transport.outbox.len() + self.events.len(),
         }
     }
 }

@@ -28,16 +28,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// with.
     #[inline]
     pub(super) fn acceptable(&self, message: &Message<'_>, security: &Security) -> Result<Said, (Code, String)> {
-        if message.as_bytes().len() > self.config.limits.message_bytes {
-            let limit = self.config.limits.message_bytes;
+        if message.as_bytes().len() > self.transport.config.limits.message_bytes {
+            let limit = self.transport.config.limits.message_bytes;
             return Err((Code::REQUEST_ENTITY_TOO_LARGE, format!("messages of up to {limit} bytes are accepted")));
         }
-        let longest = self.config.longest_accepted_token();
+        let longest = self.transport.config.longest_accepted_token();
         if message.token_bytes().len() > longest {
             return Err((Code::BAD_REQUEST, format!("tokens of up to {longest} bytes are accepted")));
         }
         let mut found = Found { in_sets: self.sets.is_some(), plain: security.is_plain(), ..Found::default() };
-        let passed = message.pass_acceptable(&self.config.known_options, |option| found.pass(option));
+        let passed = message.pass_acceptable(&self.transport.config.known_options, |option| found.pass(option));
         if let Err(option) = passed {
             return Err((Code::BAD_OPTION, format!("critical option {} is unknown or malformed", option.0)));
         }
@@ -49,7 +49,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         asked.what = self.what(message, found.apart) ^ self.secured(security);
         if message.code() == Code::FETCH {
             let payload = Some(message.payload()).filter(|payload| !payload.is_empty());
-            asked.fetches(payload.map(|payload| self.hash.digest(Code::FETCH.0, payload)));
+            asked.fetches(payload.map(|payload| self.transport.hash.digest(Code::FETCH.0, payload)));
         }
         let keeping = if message.code().is_safe() { Keeping::IfRoom } else { Keeping::Once };
         Ok(Said { asked, unwanted, keeping })
@@ -59,7 +59,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// others and of unprotected requests.
     #[inline]
     fn secured(&self, security: &Security) -> u64 {
-        security.context().map_or(0, |context| self.hash.hash(&context))
+        security.context().map_or(0, |context| self.transport.hash.hash(&context))
     }
 
     /// Hashes code and options, without those that are [apart](Found::apart): equal for requests
@@ -68,8 +68,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     #[inline]
     fn what(&self, message: &Message<'_>, has_apart: bool) -> u64 {
         match has_apart {
-            false => self.hash.digest(message.code().0, message.encoded_options()),
-            true => self.hash.digest(message.code().0, &message.options_without(is_apart)),
+            false => self.transport.hash.digest(message.code().0, message.encoded_options()),
+            true => self.transport.hash.digest(message.code().0, &message.options_without(is_apart)),
         }
     }
 }

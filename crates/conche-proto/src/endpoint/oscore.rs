@@ -25,7 +25,6 @@ use core::num::NonZeroU16;
 use rand_core::RngCore;
 
 use super::combined::Agree;
-use super::outbox::Source;
 use super::receive::Arrival;
 use super::{Endpoint, Event, RequestError};
 use crate::PeerKey;
@@ -37,6 +36,7 @@ use crate::oscore::{
     Binding, Context, ContextId, Contexts, EndId, InsertError, ProtectError, Protected, Refused, Reserve,
 };
 use crate::security::Security;
+use crate::transport::Source;
 use conche_cc::control::AckKind;
 use conche_cc::{Controller, Instant};
 
@@ -121,7 +121,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Returns the protection state, created on first use.
     pub(super) fn protection_mut(&mut self) -> &mut Protection {
-        let random = &mut self.random;
+        let random = &mut self.transport.random;
         self.protection.get_or_insert_with(|| {
             let mut seed = [0; 32];
             random.fill_bytes(&mut seed);
@@ -142,7 +142,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Returns the security contexts of the client's exchanges and observations. A context can
     /// occur several times. Takes time linear in the number of exchanges and observations.
     pub fn contexts_in_use(&self) -> impl Iterator<Item = ContextId> {
-        self.exchanges.securities().chain(self.subscriptions.securities()).filter_map(Security::context)
+        self.transport.exchanges.securities().chain(self.subscriptions.securities()).filter_map(Security::context)
     }
 
     /// Returns the security context with this recipient ID and ID context.
@@ -246,20 +246,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (binding, (code, body)) = self.protect_request(context, &said).map_err(RequestError::NotProtected)?;
         opening.security.bind(binding, said);
         (opening.code, opening.body) = (code, body);
-        let (bytes, limit) = (opening.bytes(), self.config.limits.message_bytes);
+        let (bytes, limit) = (opening.bytes(), self.transport.config.limits.message_bytes);
         if bytes > limit { Err(RequestError::TooLarge { bytes, limit }) } else { Ok(()) }
     }
 
     /// Protects the next message of an exchange.
     pub(super) fn protect_next_with(&mut self, context: ContextId, index: u32, body: Body) -> Result<Body, Failure> {
-        let exchange = self.exchanges.get(index);
+        let exchange = self.transport.exchanges.get(index);
         let overhead = self.longest_overhead(&exchange.token);
         let said = (exchange.said().0, body);
         let (binding, (code, body)) = self.protect_request(context, &said).map_err(Failure::NotProtected)?;
-        let exchange = self.exchanges.get_mut(index);
+        let exchange = self.transport.exchanges.get_mut(index);
         exchange.security.bind(binding, said);
         exchange.content.code = code;
-        let fits = overhead.fits(&body, self.config.limits.message_bytes);
+        let fits = overhead.fits(&body, self.transport.config.limits.message_bytes);
         if fits { Ok(body) } else { Err(Failure::NotProtected(ProtectError::TooLong)) }
     }
 
@@ -287,7 +287,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let protected = self.protection.as_deref_mut()?.contexts.protect_response(binding, code, body);
         self.ask_to_reserve();
         let protected = protected.ok()?;
-        let fits = overhead.fits(&protected.body, self.config.limits.message_bytes);
+        let fits = overhead.fits(&protected.body, self.transport.config.limits.message_bytes);
         fits.then_some((protected.code, protected.body))
     }
 
@@ -344,7 +344,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Unprotects the response to a protected request.
     fn unprotected(&mut self, index: u32, message: &Message<'_>) -> Response {
-        let binding = self.exchanges.get_mut(index).security.binding_mut();
+        let binding = self.transport.exchanges.get_mut(index).security.binding_mut();
         let inner = Self::open_with(self.protection.as_deref_mut(), binding, message, &mut self.requests);
         match inner {
             Ok(inner) => Response::Inner(inner),
@@ -379,7 +379,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         match self.unprotected(index, message) {
             Response::Inner(inner) => self.deliver_inner(now, index, AckKind::Piggybacked, &inner),
             Response::Error(code) => {
-                self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Piggybacked);
+                self.transport.exchanges.acknowledge(now, &mut self.transport.peers, index, AckKind::Piggybacked);
                 self.fail(now, index, Failure::NotAuthenticated(code));
             }
             Response::Again => self.send_with_other_keys(now, index, AckKind::Piggybacked),
@@ -402,7 +402,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             Response::Error(code) => {
                 self.acknowledge_response(now, source, what, message);
-                self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Separate);
+                self.transport.exchanges.acknowledge(now, &mut self.transport.peers, index, AckKind::Separate);
                 self.fail(now, index, Failure::NotAuthenticated(code));
             }
             Response::Again => {
@@ -415,8 +415,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     fn deliver_inner(&mut self, now: Instant, index: u32, kind: AckKind, inner: &OwnedMessage) {
         let inner = inner.view();
-        if inner.unacceptable_option(&self.config.known_options).is_some() {
-            self.exchanges.acknowledge(now, &mut self.peers, index, kind);
+        if inner.unacceptable_option(&self.transport.config.known_options).is_some() {
+            self.transport.exchanges.acknowledge(now, &mut self.transport.peers, index, kind);
             return self.fail(now, index, Failure::UnacceptableResponse);
         }
         self.deliver(now, index, kind, &inner);
@@ -437,7 +437,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 let found = self.subscriptions.get(subscription);
                 found.newest.is_some() && !found.security.is_plain()
             });
-        let found = found.filter(|&index| !self.exchanges.get(index).security.is_plain());
+        let found = found.filter(|&index| !self.transport.exchanges.get(index).security.is_plain());
         match (subscription, found) {
             (Some(subscription), _) => {
                 self.receive_protected_notification(now, (source, what), subscription, message);
@@ -458,7 +458,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         message: &Message<'_>,
     ) {
         let found = self.subscriptions.get_mut(subscription);
-        let registering = found.exchange.filter(|&id| self.exchanges.live(id).is_some());
+        let registering = found.exchange.filter(|&id| self.transport.exchanges.live(id).is_some());
         let binding = found.security.binding_mut();
         match (Self::open_with(self.protection.as_deref_mut(), binding, message, &mut self.requests), registering) {
             (Ok(inner), _) => self.receive_notification(now, source, what, subscription, &inner.view()),
@@ -470,7 +470,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn acknowledge_response(&mut self, now: Instant, source: Source<P>, what: Fingerprint, message: &Message<'_>) {
         if message.ty() == Type::Confirmable {
             // If the reply cannot be stored, a duplicate is refused as a replay.
-            self.acknowledge_empty(now, source, what, message.id());
+            self.transport.acknowledge_empty(now, source, what, message.id());
         }
     }
 }

@@ -37,7 +37,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// fails.
     #[inline]
     pub(super) fn protect_next(&mut self, index: u32, body: Body) -> Result<Body, Failure> {
-        match self.exchanges.get(index).security.context() {
+        match self.transport.exchanges.get(index).security.context() {
             None => Ok(body),
             #[cfg(feature = "oscore")]
             Some(context) => self.protect_next_with(context, index, body),

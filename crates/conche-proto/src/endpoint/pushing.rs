@@ -66,7 +66,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Place { peer, token, local } = self.observers.place(observer);
         let purpose = Purpose::Notification(observer);
         let Some(mut opening) = self.leaving(now, purpose, (token, local), (sender, kept)) else { return };
-        if let Some(exchange) = self.open(now, peer, &mut opening) {
+        if let Some(exchange) = self.transport.open(now, peer, &mut opening) {
             self.observers.sending(observer, exchange);
             self.remember_leaving(what.key, exchange);
         }
@@ -77,8 +77,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if !self.observers.is_behind(observer) {
             return;
         }
-        let Some(mut transfer) = self.exchanges.take_transfer(id.index) else { return };
-        let exchange = self.exchanges.get(id.index);
+        let Some(mut transfer) = self.transport.exchanges.take_transfer(id.index) else { return };
+        let exchange = self.transport.exchanges.get(id.index);
         let (in_sets, waits) = (!exchange.confirmable, exchange.state == State::Queued);
         let may_restart = match &transfer.work {
             Work::Kept(sender, kept) => in_sets && !kept.outdated && (waits || sender.may_restart()),
@@ -101,7 +101,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             sender.restart(new);
             kept.clone_from(of);
-            self.exchanges.get_mut(id.index).content = content;
+            self.transport.exchanges.get_mut(id.index).content = content;
             self.remember_leaving(key, id);
             true
         });
@@ -113,6 +113,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 kept.outdated = true;
             }
         }
-        self.exchanges.put_back(id.index, transfer);
+        self.transport.exchanges.put_back(id.index, transfer);
     }
 }

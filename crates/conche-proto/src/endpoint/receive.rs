@@ -5,20 +5,20 @@ use core::num::NonZeroU16;
 use super::bodies::Whole;
 use super::discovery::Tried;
 use super::options::Said;
-use super::outbox::{Source, encoded};
 use super::{Datagram, Endpoint, Event};
 use crate::PeerKey;
 use crate::blockwise::Full;
 use crate::blockwise::sets::lists_missing_blocks;
-use crate::codec::{Body, Code, Header, Message, MessageId, NoResponse, OptionNumber, OwnedMessage, Token, Type};
+use crate::codec::{Code, Message, OptionNumber, OwnedMessage, Token, Type};
 use crate::config::SourceValidation;
-use crate::exchange::{ExchangeId, Failure, Purpose, State};
+use crate::exchange::{ExchangeId, Failure, Purpose};
 use crate::hash::{Fingerprint, Keyed};
 use crate::incoming::{Came, RequestId, ResponseRules, Waiting};
 use crate::message::{Received, Remembered, Reply};
 use crate::security::Security;
 use crate::shares::Group;
 use crate::store::Number;
+use crate::transport::Source;
 use conche_cc::control::{AckKind, Why};
 use conche_cc::{Controller, Instant};
 
@@ -74,19 +74,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Confirmable message without meaning is rejected with a Reset, others are ignored.
     pub(super) fn receive(&mut self, now: Instant, datagram: &Datagram<'_, P>) {
         let &Datagram { from, bytes, validated, .. } = datagram;
-        self.stats.datagrams_received += 1;
-        self.stats.bytes_received += bytes.len() as u64;
+        self.transport.stats.datagrams_received += 1;
+        self.transport.stats.bytes_received += bytes.len() as u64;
         if datagram.multicast {
             return self.receive_by_group(now, datagram);
         }
         // Borrowed, because a copy would be as large as the result.
-        let decoded = Message::read(bytes, self.config.longest_echoed_token());
+        let decoded = Message::read(bytes, self.transport.config.longest_echoed_token());
         let message = match &decoded {
             Ok(message) => message,
             Err(error) => {
-                self.stats.malformed += 1;
+                self.transport.stats.malformed += 1;
                 if let Some(header) = error.header.filter(|header| header.ty == Type::Confirmable) {
-                    self.push_empty(Source { from, local: datagram.local }, Type::Reset, header.id);
+                    self.transport.push_empty(Source { from, local: datagram.local }, Type::Reset, header.id);
                 }
                 return;
             }
@@ -96,10 +96,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.receive_acknowledgement(now, &from, message);
         }
         let source = Source { from, local: datagram.local };
-        let hash = self.peers.hash(&from);
-        let peer = self.peers.find(&from, hash);
+        let hash = self.transport.peers.hash(&from);
+        let peer = self.transport.peers.find(&from, hash);
         if let Some(peer) = peer {
-            self.peers.get_mut(peer).heard();
+            self.transport.peers.get_mut(peer).heard();
         }
         match message.ty() {
             Type::Confirmable | Type::NonConfirmable if code.is_request() => {
@@ -108,20 +108,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Type::Confirmable | Type::NonConfirmable if code.is_response() => {
                 self.receive_separate_response(now, (source, validated), hash, peer, message);
             }
-            Type::Confirmable | Type::NonConfirmable => self.reject(source, message),
+            Type::Confirmable | Type::NonConfirmable => self.transport.reject(source, message),
             Type::Reset if code.is_empty() => self.receive_reset(now, source, hash, peer, message),
             Type::Acknowledgement | Type::Reset => {}
         }
-        self.ask_again(now, peer);
+        self.transport.ask_again(now, peer);
     }
 
     /// Handles an acknowledgement, which concerns a known peer and is matched by message ID, so
     /// that no hash is needed.
     #[inline]
     fn receive_acknowledgement(&mut self, now: Instant, from: &P, message: &Message<'_>) {
-        let peer = self.peers.find_unhashed(from);
+        let peer = self.transport.peers.find_unhashed(from);
         if let Some(peer) = peer {
-            self.peers.get_mut(peer).heard();
+            self.transport.peers.get_mut(peer).heard();
         }
         match message.code() {
             Code::EMPTY if self.validates(now, from, message.id()) => {}
@@ -129,25 +129,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             code if code.is_response() => self.receive_piggybacked_response(now, peer, message),
             _ => {}
         }
-        self.ask_again(now, peer);
-    }
-
-    /// Asks the controller again, as after every event of the peer.
-    #[inline]
-    fn ask_again(&mut self, now: Instant, peer: Option<u32>) {
-        if let Some(peer) = peer.filter(|&peer| !self.peers.get(peer).work().queue.is_empty()) {
-            self.admit_waiting(now, peer);
-        }
+        self.transport.ask_again(now, peer);
     }
 
     /// Handles a network error. A quoted message must match an outstanding one (RFC 7252 §4.2);
     /// otherwise the error may be forged, and is ignored.
     pub(super) fn unreachable(&mut self, now: Instant, peer: P, quoted: Option<&[u8]>) {
         self.ping_unreachable(now, &peer, quoted);
-        let Some(peer) = self.peers.peek(&peer) else { return };
+        let Some(peer) = self.transport.peers.peek(&peer) else { return };
         let failed = match quoted {
-            None => self.exchanges.outstanding(&self.peers, peer),
-            Some(quoted) => self.quoted_exchange(peer, quoted).into_iter().collect(),
+            None => self.transport.exchanges.outstanding(&self.transport.peers, peer),
+            Some(quoted) => self.transport.quoted_exchange(peer, quoted).into_iter().collect(),
         };
         self.all_unreachable(now, failed);
     }
@@ -155,23 +147,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn all_unreachable(&mut self, now: Instant, exchanges: impl IntoIterator<Item = ExchangeId>) {
         for exchange in exchanges {
             // The previous failure may have removed the observer.
-            if self.exchanges.live(exchange).is_some() {
-                self.exchanges.abandon(now, &mut self.peers, exchange.index, Why::Unreachable);
+            if self.transport.exchanges.live(exchange).is_some() {
+                self.transport.exchanges.abandon(now, &mut self.transport.peers, exchange.index, Why::Unreachable);
                 self.fail(now, exchange.index, Failure::Unreachable);
             }
         }
-    }
-
-    /// Returns the outstanding exchange whose message starts like `quoted`: type, code, message ID
-    /// and token.
-    fn quoted_exchange(&mut self, peer: u32, quoted: &[u8]) -> Option<ExchangeId> {
-        let header = quoted.first_chunk::<4>()?;
-        let id = MessageId(u16::from_be_bytes([header[2], header[3]]));
-        let index = self.exchanges.with_id(peer, id)?;
-        let exchange = self.exchanges.get(index);
-        let expected = encoded(exchange.message_type(), exchange.content.code, id, &exchange.token, &Body::EMPTY);
-        let same = quoted.starts_with(&expected);
-        (same && exchange.state == State::AwaitingAck).then(|| exchange.id(index))
     }
 
     /// Handles a request: a new one, a duplicate of a remembered one (RFC 7252 §4.5), or one to be
@@ -184,42 +164,32 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         (hash, peer): (u64, Option<u32>),
         message: &Message<'_>,
     ) {
-        let limiter = self.limiters.as_mut().and_then(|limiters| limiters.requests.as_mut());
+        let limiter = self.transport.limiters.as_mut().and_then(|limiters| limiters.requests.as_mut());
         if limiter.is_some_and(|limiter| !limiter.admits(now, Group::of(hash))) {
-            self.stats.limited += 1;
+            self.transport.stats.limited += 1;
             return;
         }
         let allowance = if validated { None } else { self.allowance(now, &source, hash, message) };
-        let what = self.fingerprint(source, hash, message);
+        let what = self.transport.fingerprint(source, hash, message);
         if self.is_held(hash, what, allowance) {
             return;
         }
-        if let Some(remembered) = self.received.find(now, what) {
-            return self.receive_copy(source, message, remembered, allowance);
+        if let Some(remembered) = self.transport.received.find(now, what) {
+            return self.transport.receive_copy(source, message, remembered, allowance);
         }
-        if message.ty() == Type::NonConfirmable && peer.is_some_and(|peer| self.lacks_ids(now, peer, message)) {
-            self.stats.overloaded += 1;
+        if message.ty() == Type::NonConfirmable && peer.is_some_and(|peer| self.transport.lacks_ids(now, peer, message))
+        {
+            self.transport.stats.overloaded += 1;
             return;
         }
         let came = if message.ty() == Type::Confirmable { Came::Confirmable } else { Came::NonConfirmable };
-        let (group, security) = (self.group_of(&source.from, hash), Security::PLAIN);
+        let (group, security) = (self.transport.group_of(&source.from, hash), Security::PLAIN);
         let arrival = Arrival { source, hash, what, group, allowance, came, security };
         #[cfg(feature = "oscore")]
         if message.option(OptionNumber::OSCORE).is_some() && self.has_contexts() {
             return self.receive_protected(now, arrival, message);
         }
         self.receive_arrived(now, &arrival, message);
-    }
-
-    /// Returns `true` if message IDs toward a peer run out, and this Non-confirmable request needs
-    /// one for its response.
-    ///
-    /// Such a request is dropped on arrival. Otherwise its response would wait for a message ID for
-    /// up to EXCHANGE_LIFETIME, and hold the share of its group of sources. The last 1024 IDs are
-    /// left for separate responses, notifications and pings.
-    fn lacks_ids(&self, now: Instant, peer: u32, message: &Message<'_>) -> bool {
-        let scarce = self.peers.get(peer).ids_scarce_until(now, self.config.times().exchange_lifetime).is_some();
-        scarce && !NoResponse::of(message).suppresses(Code::CONTENT)
     }
 
     /// Handles a request that is not a duplicate, after unprotecting it if necessary.
@@ -253,7 +223,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Err(Full) => None,
         };
         let Some(id) = taken_in else {
-            self.stats.overloaded += 1;
+            self.transport.stats.overloaded += 1;
             if let Whole::Received(key) = whole {
                 self.drop_upload(key);
             }
@@ -262,7 +232,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if !self.observers.is_empty() {
             self.observation_renewed(now, id, message);
         }
-        self.stats.requests_received += 1;
+        self.transport.stats.requests_received += 1;
         let message = match whole {
             Whole::AsItIs => None,
             Whole::Joined(key) => self.joined(key, message),
@@ -284,7 +254,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         said: &Said,
     ) -> Option<RequestId> {
         let places = Token::places_of(message.token_bytes().len());
-        if !self.incoming.admits(arrival.group, places, self.config.limits.incoming) {
+        if !self.incoming.admits(arrival.group, places, self.transport.config.limits.incoming) {
             return None;
         }
         let taken = self.take_in_place(now, arrival, message)?;
@@ -302,24 +272,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let idempotent = if message.code().is_idempotent() { Ok(()) } else { Err(group) };
         let reply = if confirmable { Reply::Pending } else { Reply::Silence };
         let peer = if confirmable { None } else { Some(self.open_peer(now, source.from, group).ok()?) };
-        let remembered = self.remember(now, Received { what, confirmable, idempotent }, reply);
+        let remembered = self.transport.remember(now, Received { what, confirmable, idempotent }, reply);
         if remembered.is_none() && idempotent.is_err() {
             return None;
         }
         if let Some(peer) = peer {
-            self.peers.hold(peer);
-            if self.config.source_validation != SourceValidation::Off && arrival.allowance.is_none() {
-                self.peers.validated(peer);
+            self.transport.peers.hold(peer);
+            if self.transport.config.source_validation != SourceValidation::Off && arrival.allowance.is_none() {
+                self.transport.peers.validated(peer);
             }
         }
         Some(Taken { peer: peer.and_then(Number::of), remembered })
-    }
-
-    /// Inserts a message into the deduplication table, if there is room. Pending replies of entries
-    /// that are evicted for it are still sent.
-    #[inline]
-    pub(super) fn remember(&mut self, now: Instant, received: Received, reply: Reply) -> Option<Remembered> {
-        self.received.insert(now, received, reply, |received| self.outbox.keep(received)).ok()
     }
 
     fn receive_separate_response(
@@ -331,16 +294,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         message: &Message<'_>,
     ) {
         let confirmable = message.ty() == Type::Confirmable;
-        let what = self.fingerprint(source, hash, message);
+        let what = self.transport.fingerprint(source, hash, message);
         let refuses_sets =
             self.sets.is_some() && !confirmable && matches!(message.code(), Code::BAD_OPTION | Code::BAD_REQUEST);
         if (confirmable || refuses_sets)
-            && let Some(remembered) = self.received.find(now, what)
+            && let Some(remembered) = self.transport.received.find(now, what)
         {
             // The response may have the ID of a remembered request; the reply to that is limited by
             // the allowance.
             let allowance = if validated { None } else { self.allowance(now, &source, hash, message) };
-            return self.receive_copy(source, message, remembered, allowance);
+            return self.transport.receive_copy(source, message, remembered, allowance);
         }
         let found = peer.and_then(|peer| self.exchange_with_token(peer, &message.token()));
         let found = found.filter(|&index| !self.is_late_notification(index, message));
@@ -354,26 +317,26 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Some(subscription) = self.notified(peer, message, found) {
             return self.receive_notification(now, source, what, subscription, message);
         }
-        if found.is_some_and(|index| self.exchanges.get(index).is_late(message)) {
-            self.stats.duplicates += 1;
+        if found.is_some_and(|index| self.transport.exchanges.get(index).is_late(message)) {
+            self.transport.stats.duplicates += 1;
             if confirmable {
-                self.push_empty(source, Type::Acknowledgement, message.id());
+                self.transport.push_empty(source, Type::Acknowledgement, message.id());
             }
             return;
         }
         let Some(index) = found else {
-            self.stats.unmatched += 1;
+            self.transport.stats.unmatched += 1;
             // Only a Reset tells a server that we no longer observe (RFC 7641 §3.6), or that we
             // have stopped sending it a body (RFC 9177 §4.3).
             if confirmable || message.uint(OptionNumber::OBSERVE).is_some() || lists_missing_blocks(message) {
-                self.reject_response(now, source, hash, message.id());
+                self.transport.reject_response(now, source, hash, message.id());
             }
             return;
         };
-        if message.unacceptable_option(&self.config.known_options).is_some() {
+        if message.unacceptable_option(&self.transport.config.known_options).is_some() {
             if confirmable {
-                self.reject_response(now, source, hash, message.id());
-                self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Separate);
+                self.transport.reject_response(now, source, hash, message.id());
+                self.transport.exchanges.acknowledge(now, &mut self.transport.peers, index, AckKind::Separate);
                 self.fail(now, index, Failure::UnacceptableResponse);
             }
             return;
@@ -381,40 +344,25 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if confirmable {
             // If it cannot be remembered, a duplicate will be rejected, which also ends the peer's
             // retransmissions.
-            self.acknowledge_empty(now, source, what, message.id());
-        } else if refuses_sets && self.exchanges.get(index).is_in_sets() {
+            self.transport.acknowledge_empty(now, source, what, message.id());
+        } else if refuses_sets && self.transport.exchanges.get(index).is_in_sets() {
             // A registration is repeated with the same token: a duplicate of this refusal must not
             // answer it.
-            self.remember_silence(now, what);
+            self.transport.remember_silence(now, what);
         }
         self.deliver(now, index, AckKind::Separate, message);
     }
 
-    /// Returns the exchange with this message ID, if its message was sent. An unmatched ID may be a
-    /// guess.
-    #[inline]
-    fn exchange_with_id(&mut self, now: Instant, peer: Option<u32>, message: &Message<'_>) -> Option<u32> {
-        let found = peer.and_then(|peer| self.exchanges.with_id(peer, message.id()));
-        if found.is_none() {
-            self.stats.unmatched += 1;
-            if let Some(peer) = peer {
-                let state = self.peers.get_mut(peer);
-                state.trust.guessed(now, message.id(), state.next_id);
-            }
-        }
-        found
-    }
-
     #[inline]
     fn receive_piggybacked_response(&mut self, now: Instant, peer: Option<u32>, message: &Message<'_>) {
-        let Some(index) = self.exchange_with_id(now, peer, message) else { return };
-        let exchange = self.exchanges.get(index);
+        let Some(index) = self.transport.exchange_with_id(now, peer, message) else { return };
+        let exchange = self.transport.exchanges.get(index);
         let purpose = exchange.purpose;
         let (is_request, exchange_peer) = (purpose == Purpose::Request, exchange.peer);
         if !exchange.confirmable
             || is_request && exchange.token.as_slice() != message.token_bytes() && !exchange.has_token_of_set(message)
         {
-            self.stats.unmatched += 1;
+            self.transport.stats.unmatched += 1;
             return;
         }
         match purpose {
@@ -424,15 +372,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 if purpose != Purpose::Ping {
                     self.acknowledged_by(now, exchange_peer);
                 }
-                self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
+                self.transport.exchanges.acknowledge(now, &mut self.transport.peers, index, AckKind::Empty);
                 self.complete(now, index);
             }
             #[cfg(feature = "oscore")]
             Purpose::Request if !exchange.security.is_plain() => {
                 self.receive_protected_piggybacked(now, index, message);
             }
-            Purpose::Request if message.unacceptable_option(&self.config.known_options).is_some() => {
-                self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Piggybacked);
+            Purpose::Request if message.unacceptable_option(&self.transport.config.known_options).is_some() => {
+                self.transport.exchanges.acknowledge(now, &mut self.transport.peers, index, AckKind::Piggybacked);
                 self.fail(now, index, Failure::UnacceptableResponse);
             }
             Purpose::Request => self.deliver(now, index, AckKind::Piggybacked, message),
@@ -442,10 +390,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     fn receive_empty_ack(&mut self, now: Instant, peer: Option<u32>, message: &Message<'_>) {
-        let Some(index) = self.exchange_with_id(now, peer, message) else { return };
-        let exchange = self.exchanges.get_mut(index);
+        let Some(index) = self.transport.exchange_with_id(now, peer, message) else { return };
+        let exchange = self.transport.exchanges.get_mut(index);
         let (purpose, exchange_peer) = (exchange.purpose, exchange.peer);
-        let trusted = self.peers.get_mut(exchange_peer).trust.is_given(now);
+        let trusted = self.transport.peers.get_mut(exchange_peer).trust.is_given(now);
         match purpose {
             _ if !exchange.awaits_ack() => {}
             // Always trusted: no other message confirms the arrival, and without trust a few
@@ -454,7 +402,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 if purpose != Purpose::Ping {
                     self.acknowledged_by(now, exchange_peer);
                 }
-                self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
+                self.transport.exchanges.acknowledge(now, &mut self.transport.peers, index, AckKind::Empty);
                 self.complete(now, index);
             }
             Purpose::Request if trusted => self.request_acknowledged(now, index),
@@ -465,16 +413,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Handles the acknowledgement of a request whose response comes later.
     pub(super) fn request_acknowledged(&mut self, now: Instant, index: u32) {
-        self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
-        if self.exchanges.get(index).wants_no_response() {
+        self.transport.exchanges.acknowledge(now, &mut self.transport.peers, index, AckKind::Empty);
+        if self.transport.exchanges.get(index).wants_no_response() {
             return self.fail(now, index, Failure::NoResponse);
         }
-        let exchange = self.exchanges.get(index);
+        let exchange = self.transport.exchanges.get(index);
         if exchange.transfer.is_none() || exchange.asks_for_first_block() {
             self.push_acknowledged(now, index);
         }
-        self.exchanges.await_response(now, index);
-        if self.exchanges.get(index).is_in_sets() {
+        self.transport.exchanges.await_response(now, index);
+        if self.transport.exchanges.get(index).is_in_sets() {
             self.first_block_acknowledged(now, index);
         }
     }
@@ -485,10 +433,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if self.validates(now, &source.from, message.id()) {
             return;
         }
-        let trusted = peer.is_none_or(|peer| self.peers.get_mut(peer).trust.is_given(now));
+        let trusted = peer.is_none_or(|peer| self.transport.peers.get_mut(peer).trust.is_given(now));
         if trusted
-            && !self.rejectable.is_empty()
-            && let Some(token) = self.rejectable.reject(Keyed::fingerprint(hash, 0, message.id().0))
+            && !self.transport.rejectable.is_empty()
+            && let Some(token) = self.transport.rejectable.reject(Keyed::fingerprint(hash, 0, message.id().0))
         {
             self.announce(Event::Rejected { from: source.from, token });
             if let Some(peer) = peer.filter(|_| !self.observers.is_empty()) {
@@ -499,7 +447,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if trusted
             && !self.observers.is_empty()
             && let Some(peer) = peer
-            && self.exchanges.with_id(peer, message.id()).is_none()
+            && self.transport.exchanges.with_id(peer, message.id()).is_none()
             && self.reject_notification(now, peer, message.id())
         {
             return;
@@ -507,71 +455,27 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if trusted && self.reject_upload(hash, message.id()) {
             return;
         }
-        let Some(index) = self.exchange_with_id(now, peer, message) else { return };
-        let purpose = self.exchanges.get(index).purpose;
-        if self.exchanges.get(index).pings_observer() {
+        let Some(index) = self.transport.exchange_with_id(now, peer, message) else { return };
+        let purpose = self.transport.exchanges.get(index).purpose;
+        if self.transport.exchanges.get(index).pings_observer() {
             // Always accepted; otherwise a few guesses would remove an observer. It is no proof if
             // message IDs are not trusted.
-            self.exchanges.acknowledge(now, &mut self.peers, index, AckKind::Empty);
+            self.transport.exchanges.acknowledge(now, &mut self.transport.peers, index, AckKind::Empty);
             return self.complete(now, index);
         }
         // A Reset is the only answer to a ping, so it is accepted like an Empty ACK of a response.
         if !trusted && purpose != Purpose::Ping {
             return;
         }
-        self.exchanges.abandon(now, &mut self.peers, index, Why::Reset);
-        if self.exchanges.get(index).tries_token && !self.token_tried(now, index, Tried::Rejected) {
+        self.transport.exchanges.abandon(now, &mut self.transport.peers, index, Why::Reset);
+        if self.transport.exchanges.get(index).tries_token && !self.token_tried(now, index, Tried::Rejected) {
             return;
         }
         if purpose == Purpose::Ping {
-            self.exchanges.get_mut(index).acknowledged = Some(now);
+            self.transport.exchanges.get_mut(index).acknowledged = Some(now);
             self.complete(now, index);
         } else {
             self.fail(now, index, Failure::Reset);
         }
-    }
-
-    /// Returns the fingerprint of a message: sender, local address, message ID, type and token.
-    ///
-    /// A retransmission is the same message, hence has the same type and token as the original.
-    /// With both in the fingerprint, forged messages that use up the message IDs of a client do not
-    /// turn the client's own messages into duplicates.
-    pub(super) fn fingerprint(&self, source: Source<P>, hash: u64, message: &Message<'_>) -> Fingerprint {
-        let ty = u8::from(message.ty() == Type::Confirmable);
-        self.fingerprint_of(source, hash, (ty, message.id(), message.token_bytes()))
-    }
-
-    /// Returns the fingerprint of an undecoded datagram, if it looks like a request with a token of
-    /// at most 8 bytes.
-    pub(super) fn fingerprint_of_request(&self, source: Source<P>, datagram: &[u8]) -> Option<Fingerprint> {
-        let header = Header::of(datagram).filter(|header| header.code.is_request())?;
-        let length = usize::from(datagram.first()? & 0x0f);
-        let token = datagram.get(4..4 + length).filter(|token| token.len() <= Token::MAX_LENGTH)?;
-        let ty = u8::from(header.ty == Type::Confirmable);
-        Some(self.fingerprint_of(source, self.peers.hash(&source.from), (ty, header.id, token)))
-    }
-
-    /// Returns the fingerprint of a message with this type (1 for Confirmable), message ID and
-    /// token.
-    pub(super) fn fingerprint_of(
-        &self,
-        source: Source<P>,
-        hash: u64,
-        (ty, id, token): (u8, MessageId, &[u8]),
-    ) -> Fingerprint {
-        let local = source.local.map_or(0, |local| self.hash.hash(&local));
-        Keyed::fingerprint(hash, local ^ self.hash.digest(ty, token), id.0)
-    }
-
-    /// Returns the host of a source.
-    pub(super) fn host_of(&self, from: &P) -> Group {
-        let hosts = self.sources.as_ref().and_then(|sources| sources.hosts.as_ref());
-        Group::of(hosts.map_or_else(|| self.peers.hash(from), |hosts| self.hash.hash(&hosts(from))))
-    }
-
-    /// Returns the group of a source.
-    pub(super) fn group_of(&self, from: &P, hash: u64) -> Group {
-        let groups = self.sources.as_ref().and_then(|sources| sources.groups.as_ref());
-        Group::of(groups.map_or(hash, |groups| self.hash.hash(&groups(from))))
     }
 }

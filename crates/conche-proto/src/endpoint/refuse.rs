@@ -3,60 +3,18 @@
 use alloc::string::String;
 
 use super::Endpoint;
-use super::outbox::{Departure, Source, encoded};
 use super::receive::Arrival;
-use super::validation::allows;
 use crate::PeerKey;
 use crate::codec::{
-    BLOCK_BYTES, Body, Code, MARKER_BYTES, Message, MessageId, NoResponse, OptionNumber, Overhead, SIZE_BYTES, Type,
+    BLOCK_BYTES, Body, Code, MARKER_BYTES, Message, NoResponse, OptionNumber, Overhead, SIZE_BYTES, Type,
 };
-use crate::config::ResponseLimit;
-use crate::hash::Fingerprint;
-use crate::limit::Limiter;
 use crate::message::{Received, Reply};
 use crate::security::Security;
-use crate::shares::Group;
+use crate::transport::allows;
+use crate::transport::{Departure, encoded};
 use conche_cc::{Controller, Instant};
 
-/// Rate limit for Resets that reject responses of one source.
-const RESETS: ResponseLimit = ResponseLimit { per_second: 1, burst: 16 };
-
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Rejects a message without context or of a reserved class; also answers a ping.
-    pub(super) fn reject(&mut self, source: Source<P>, message: &Message<'_>) {
-        if message.ty() == Type::Confirmable {
-            self.push_empty(source, Type::Reset, message.id());
-        }
-    }
-
-    /// Rejects a response with a Reset, or by ignoring it (RFC 7252 §4.2, §4.3) if its sender
-    /// exceeds [`RESETS`]. A peer that answers a Reset with another response would do so forever.
-    pub(super) fn reject_response(&mut self, now: Instant, source: Source<P>, hash: u64, id: MessageId) {
-        let limiters = self.limiters.get_or_insert_default();
-        let resets = limiters.resets.get_or_insert_with(|| Limiter::small(RESETS));
-        if resets.admits(now, Group::of(hash)) {
-            self.push_empty(source, Type::Reset, id);
-        } else {
-            self.stats.resets_limited += 1;
-        }
-    }
-
-    pub(super) fn push_empty(&mut self, to: Source<P>, ty: Type, id: MessageId) {
-        self.outbox.push_back(Departure::Empty { to, ty, id });
-    }
-
-    /// Acknowledges a Confirmable message with an Empty ACK, also its duplicates while it is
-    /// remembered.
-    pub(super) fn acknowledge_empty(&mut self, now: Instant, to: Source<P>, what: Fingerprint, id: MessageId) {
-        let _ = self.remember(now, Received { what, confirmable: true, idempotent: Ok(()) }, Reply::EmptyAck);
-        self.push_empty(to, Type::Acknowledgement, id);
-    }
-
-    /// Remembers a Non-confirmable message, so that its duplicates are ignored.
-    pub(super) fn remember_silence(&mut self, now: Instant, what: Fingerprint) {
-        let _ = self.remember(now, Received { what, confirmable: false, idempotent: Ok(()) }, Reply::Silence);
-    }
-
     /// Refuses a request without remembering it; a duplicate will get the same answer. A
     /// Non-confirmable request with a bad option is rejected silently (RFC 7252 §5.4.1), and one
     /// without room is treated as lost.
@@ -65,8 +23,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if NoResponse::of(message).suppresses(code) {
             if message.ty() == Type::Confirmable {
                 match arrival.security.is_plain() {
-                    true => self.push_empty(arrival.source, Type::Acknowledgement, message.id()),
-                    false => self.acknowledge_empty(now, arrival.source, arrival.what, message.id()),
+                    true => self.transport.push_empty(arrival.source, Type::Acknowledgement, message.id()),
+                    false => self.transport.acknowledge_empty(now, arrival.source, arrival.what, message.id()),
                 }
             }
             return;
@@ -116,7 +74,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         );
         // The longest tokens leave no room for a body.
         let overhead = Overhead::of_response_to(message).with(arrival.security.response_bytes());
-        let fits = overhead.fits(&body, self.config.limits.message_bytes);
+        let fits = overhead.fits(&body, self.transport.config.limits.message_bytes);
         (code, if fits { body } else { Body::EMPTY })
     }
 
@@ -141,7 +99,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if message.ty() == Type::Confirmable {
             return self.answer_remembered(now, arrival, message, code, &body);
         }
-        self.remember_silence(now, arrival.what);
+        self.transport.remember_silence(now, arrival.what);
         let (code, body) = self.protect(&arrival.security, Overhead::of_response_to(message), (code, &body));
         self.send_at_once(now, arrival, message, code, &body);
     }
@@ -158,7 +116,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if message.ty() != Type::Confirmable {
             // If it cannot be remembered, a duplicate brings nothing new.
             if arrival.security.is_plain() {
-                self.remember_silence(now, arrival.what);
+                self.transport.remember_silence(now, arrival.what);
             }
             return self.answer_at_once(now, arrival, message, code, body);
         }
@@ -166,8 +124,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let (code, body) = self.protect(&arrival.security, Overhead::of(&token), (code, body));
         let datagram = encoded(Type::Acknowledgement, code, id, &token, &body);
         let received = Received { what: arrival.what, confirmable: true, idempotent: Ok(()) };
-        match self.remember(now, received, Reply::Datagram(datagram)) {
-            Some(remembered) => self.outbox.push_back(Departure::Remembered { to: arrival.source, id, remembered }),
+        match self.transport.remember(now, received, Reply::Datagram(datagram)) {
+            Some(remembered) => {
+                self.transport.outbox.push_back(Departure::Remembered { to: arrival.source, id, remembered })
+            }
             None => self.send_at_once(now, arrival, message, code, &body),
         }
     }
@@ -186,24 +146,24 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             (Type::Acknowledgement, message.id())
         } else {
             let Ok(peer) = self.open_peer(now, to.from, group) else { return };
-            self.peers.touch(now, peer);
-            let Ok(id) = self.message_id(now, peer) else { return };
+            self.transport.peers.touch(now, peer);
+            let Ok(id) = self.transport.message_id(now, peer) else { return };
             (Type::NonConfirmable, id)
         };
         let datagram = encoded(ty, code, id, &message.token(), body);
-        self.outbox.push_back(Departure::Message { to, datagram });
+        self.transport.outbox.push_back(Departure::Message { to, datagram });
     }
 
     /// Returns a body with Max-Age for 5.03 (RFC 7252 §5.9.3.4).
     pub(super) fn try_later(&self) -> Body {
-        let seconds = u32::try_from(self.config.retry_after.as_secs()).unwrap_or(u32::MAX);
+        let seconds = u32::try_from(self.transport.config.retry_after.as_secs()).unwrap_or(u32::MAX);
         Body::builder().uint(OptionNumber::MAX_AGE, seconds).build().unwrap_or_default()
     }
 
     /// Returns a body with a diagnostic payload (RFC 7252 §5.5.2), truncated to the maximum message
     /// size.
     fn explanation(&self, code: Code, diagnostic: &str, (message, security): (&Message<'_>, &Security)) -> Body {
-        let limits = &self.config.limits;
+        let limits = &self.transport.config.limits;
         let mut body = Body::builder();
         if code == Code::REQUEST_ENTITY_TOO_LARGE {
             let hint = self.smaller_block(message, security);

@@ -1,14 +1,14 @@
 //! Requests and pings of this endpoint: how exchanges open, and end exactly once.
 
 use super::discovery::{Chosen, Tried};
-use super::outbox::Departure;
 use super::{Endpoint, Event, RequestError};
 use crate::PeerKey;
-use crate::codec::{Code, Message, MessageId, OwnedMessage, Token};
+use crate::codec::{Code, Message, OwnedMessage, Token};
 use crate::exchange::{Exchange, ExchangeId, Failure, Next, Opening, Purpose, Reliability, Request};
 use crate::observe::{ObserverEnd, Place};
 use crate::peer::PeersFull;
 use crate::shares::Group;
+use crate::transport::Departure;
 use conche_cc::control::{AckKind, Why};
 use conche_cc::{Controller, Instant};
 
@@ -49,7 +49,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let exchange = self.submit(now, peer, &mut opening)?;
         if tried {
-            self.exchanges.get_mut(exchange.index).tries_token = true;
+            self.transport.exchanges.get_mut(exchange.index).tries_token = true;
         }
         if request.rest.is_some() {
             self.tell_wanted(exchange);
@@ -74,11 +74,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// [`Event::SubscriptionOver`]. Cancelling a notification ends its retransmission; the observer
     /// stays.
     pub fn cancel(&mut self, now: Instant, exchange: ExchangeId) -> bool {
-        let live = self.exchanges.live(exchange).is_some();
+        let live = self.transport.exchanges.live(exchange).is_some();
         if live {
             self.registration_cancelled(now, exchange.index);
-            self.exchanges.abandon(now, &mut self.peers, exchange.index, Why::Cancelled);
-            match self.exchanges.get(exchange.index).purpose {
+            self.transport.exchanges.abandon(now, &mut self.transport.peers, exchange.index, Why::Cancelled);
+            match self.transport.exchanges.get(exchange.index).purpose {
                 Purpose::Notification(_) => self.notification_over(now, exchange.index),
                 _ => self.close(now, exchange.index),
             }
@@ -89,7 +89,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Returns the index of the peer `key`, creating its state if necessary, charged to this group.
     #[inline]
     pub(super) fn open_peer(&mut self, now: Instant, key: P, group: Group) -> Result<u32, RequestError> {
-        match self.peers.open(now, key, group, &mut self.random) {
+        match self.transport.peers.open(now, key, group, &mut self.transport.random) {
             Ok(peer) => Ok(peer),
             Err(PeersFull) => self.open_in_place_of_an_observer(now, key, group),
         }
@@ -99,15 +99,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// presence.
     #[cold]
     fn open_in_place_of_an_observer(&mut self, now: Instant, key: P, group: Group) -> Result<u32, RequestError> {
-        let full = RequestError::PeersFull { limit: self.config.limits.peers };
-        while self.peers.is_full() {
+        let full = RequestError::PeersFull { limit: self.transport.config.limits.peers };
+        while self.transport.peers.is_full() {
             // The group may hold many peers that are not observers.
-            let besides = self.peers.unproven_of(group);
+            let besides = self.transport.peers.unproven_of(group);
             let oldest = self.observers.made().and_then(|observers| observers.displaceable());
             let displaced = oldest.filter(|&(_, other)| self.observers.may_displace(group, besides, other));
             let Some((observer, _)) = displaced else { return Err(full) };
             self.lose_observer(now, observer, ObserverEnd::Displaced);
-            if let Ok(peer) = self.peers.open(now, key, group, &mut self.random) {
+            if let Ok(peer) = self.transport.peers.open(now, key, group, &mut self.transport.random) {
                 return Ok(peer);
             }
         }
@@ -134,14 +134,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     #[inline]
     pub(super) fn uses_token(&mut self, peer: u32, token: &Token) -> bool {
         let subscribed = self.subscriptions.made().is_some_and(|made| made.find(peer, token).is_some());
-        subscribed || self.exchanges.uses_token(peer, token)
-    }
-
-    /// Allocates a message ID that no recent message to this peer has used; `Err`: when the next
-    /// one is free.
-    #[inline]
-    pub(super) fn message_id(&mut self, now: Instant, peer: u32) -> Result<MessageId, Instant> {
-        self.peers.get_mut(peer).allocate_id(now, self.config.times().exchange_lifetime)
+        subscribed || self.transport.exchanges.uses_token(peer, token)
     }
 
     /// Opens an exchange for the application, within its limits.
@@ -152,58 +145,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         peer: u32,
         opening: &mut Opening,
     ) -> Result<ExchangeId, RequestError> {
-        self.check_room(peer, opening)?;
+        self.transport.check_room(peer, opening)?;
         self.protect_opening(opening)?;
-        let limit = self.config.limits.exchanges;
-        self.open(now, peer, opening).ok_or(RequestError::TooManyExchanges { limit })
-    }
-
-    fn check_room(&self, peer: u32, opening: &Opening) -> Result<(), RequestError> {
-        let limits = &self.config.limits;
-        let (bytes, limit) = (opening.bytes(), limits.message_bytes);
-        if bytes > limit {
-            return Err(RequestError::TooLarge { bytes, limit });
-        }
-        if self.exchanges.requests() >= limits.exchanges {
-            return Err(RequestError::TooManyExchanges { limit: limits.exchanges });
-        }
-        if self.exchanges.queued_requests() >= limits.queue {
-            return Err(RequestError::QueuesFull { limit: limits.queue });
-        }
-        if self.peers.get(peer).work().queued as usize >= limits.queue_per_peer {
-            return Err(RequestError::QueueFull { limit: limits.queue_per_peer });
-        }
-        Ok(())
-    }
-
-    /// Opens an exchange; if its message may leave, puts it into the outbox.
-    #[inline]
-    pub(super) fn open(&mut self, now: Instant, peer: u32, opening: &mut Opening) -> Option<ExchangeId> {
-        let exchange = self.exchanges.open(now, &mut self.peers, peer, opening)?;
-        self.stats.exchanges += 1;
-        self.exchanges.tell_starvation(now, &mut self.peers, peer);
-        if let Some(admitted) = self.exchanges.admit_new(now, &mut self.peers, peer, exchange.index) {
-            self.outbox.push_back(Departure::Exchange(admitted));
-            self.admit_waiting(now, peer);
-        }
-        self.exchanges.wait(exchange);
-        Some(exchange)
-    }
-
-    /// Admits messages from a peer's queue, in order. Called after every event that may permit one.
-    #[inline]
-    pub(super) fn admit_waiting(&mut self, now: Instant, peer: u32) {
-        while let Some(exchange) = self.exchanges.admit_next(now, &mut self.peers, peer) {
-            self.outbox.push_back(Departure::Exchange(exchange));
-        }
+        let limit = self.transport.config.limits.exchanges;
+        self.transport.open(now, peer, opening).ok_or(RequestError::TooManyExchanges { limit })
     }
 
     /// Handles the timer of an exchange.
     pub(super) fn exchange_due(&mut self, now: Instant, index: u32) {
-        match self.exchanges.expired(now, &mut self.peers, index) {
+        match self.transport.exchanges.expired(now, &mut self.transport.peers, index) {
             Next::Wait => {}
-            Next::Depart => self.outbox.push_back(Departure::Exchange(self.exchanges.get(index).id(index))),
-            Next::Admit => self.admit_waiting(now, self.exchanges.get(index).peer),
+            Next::Depart => {
+                self.transport.outbox.push_back(Departure::Exchange(self.transport.exchanges.get(index).id(index)))
+            }
+            Next::Admit => self.transport.admit_waiting(now, self.transport.exchanges.get(index).peer),
             Next::Fail(reason) => self.fail(now, index, reason),
             Next::Ask => self.ask_for_missing_blocks(now, index),
             Next::Over => self.notification_over(now, index),
@@ -212,8 +167,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Ends an exchange with a failure: reports it to the application, and frees its resources.
     pub(super) fn fail(&mut self, now: Instant, index: u32, reason: Failure) {
-        let exchange = self.exchanges.get(index);
-        self.stats.timeouts += u64::from(reason == Failure::TimedOut && exchange.confirmable);
+        let exchange = self.transport.exchanges.get(index);
+        self.transport.stats.timeouts += u64::from(reason == Failure::TimedOut && exchange.confirmable);
         let Exchange { purpose, peer, local, .. } = *exchange;
         let token = exchange.token.clone();
         let id = exchange.id(index);
@@ -224,14 +179,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let subscription = self.registers(index);
         let over = self.group_over(now, index, reason);
-        let exchange = self.exchanges.get(index);
+        let exchange = self.transport.exchanges.get(index);
         let (told, as_asked) = (exchange.is_told(), exchange.stays_unanswered_by(reason));
         if let Some(over) = over {
             self.announce(over);
         } else if told && self.is_told_of(index) {
             #[cfg(feature = "oscore")]
-            let context = self.exchanges.get(index).security.context();
-            let (exchange, peer, course) = self.exchanges.told(now, &self.peers, index);
+            let context = self.transport.exchanges.get(index).security.context();
+            let (exchange, peer, course) = self.transport.exchanges.told(now, &self.transport.peers, index);
             self.announce(match as_asked {
                 true => Event::Unanswered { exchange, peer, course },
                 false => Event::Failed {
@@ -244,7 +199,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 },
             });
         } else {
-            self.stats.responses_expired += 1;
+            self.transport.stats.responses_expired += 1;
         }
         self.close(now, index);
         match (purpose, subscription) {
@@ -260,21 +215,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// blocks.
     #[inline]
     pub(super) fn deliver(&mut self, now: Instant, index: u32, kind: AckKind, message: &Message<'_>) {
-        if self.exchanges.get(index).tries_token {
+        if self.transport.exchanges.get(index).tries_token {
             let refused = message.code() == Code::BAD_REQUEST;
             if !self.token_tried(now, index, if refused { Tried::Refused(kind) } else { Tried::Understood }) {
                 return;
             }
         }
-        if self.exchanges.get(index).is_in_sets() {
+        if self.transport.exchanges.get(index).is_in_sets() {
             return self.deliver_to_sets(now, index, kind, message);
         }
         if let Some(subscription) = self.registers(index) {
             return self.deliver_registration(now, index, subscription, kind, OwnedMessage::from(*message));
         }
-        self.exchanges.acknowledge(now, &mut self.peers, index, kind);
+        self.transport.exchanges.acknowledge(now, &mut self.transport.peers, index, kind);
         let Some(message) = self.follow(now, index, message) else { return };
-        let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
+        let (exchange, from, course) = self.transport.exchanges.told(now, &self.transport.peers, index);
         self.announce(Event::Response { exchange, from, message, course });
         self.close(now, index);
     }
@@ -282,7 +237,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Handles the acknowledgement of a response or ping: the exchange is over, unless it has more
     /// to send.
     pub(super) fn complete(&mut self, now: Instant, index: u32) {
-        let exchange = self.exchanges.get(index);
+        let exchange = self.transport.exchanges.get(index);
         if exchange.transfer.is_some() {
             let is_response = matches!(exchange.purpose, Purpose::Response(_));
             if self.go_on_with_kept(now, index) {
@@ -293,14 +248,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 return self.close(now, index);
             }
         }
-        if let Purpose::Notification(observer) = self.exchanges.get(index).purpose {
+        if let Purpose::Notification(observer) = self.transport.exchanges.get(index).purpose {
             return self.notification_acknowledged(now, index, observer);
         }
-        if self.exchanges.yield_next(now, &mut self.peers, index) {
-            return self.admit_waiting(now, self.exchanges.get(index).peer);
+        if self.transport.exchanges.yield_next(now, &mut self.transport.peers, index) {
+            return self.transport.admit_waiting(now, self.transport.exchanges.get(index).peer);
         }
         if !self.observers.is_empty() {
-            let exchange = self.exchanges.get(index);
+            let exchange = self.transport.exchanges.get(index);
             let place = Place { peer: exchange.peer, token: exchange.token.clone(), local: exchange.local };
             self.response_acknowledged(now, &place, exchange.id(index));
         }
@@ -312,7 +267,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if !self.is_told_of(index) {
             return;
         }
-        let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
+        let (exchange, from, course) = self.transport.exchanges.told(now, &self.transport.peers, index);
         self.announce(Event::Acknowledged { exchange, from, course });
     }
 
@@ -320,18 +275,18 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     #[inline]
     pub(super) fn close(&mut self, now: Instant, index: u32) {
         if !self.inquiries.is_empty() {
-            let exchange = self.exchanges.get(index);
+            let exchange = self.transport.exchanges.get(index);
             self.inquiries.forget(exchange.id(index), &exchange.token);
         }
-        let exchange = self.exchanges.get(index);
+        let exchange = self.transport.exchanges.get(index);
         if let Purpose::Response(group) = exchange.purpose {
             self.incoming.give_back(group, &exchange.token);
         }
-        let (purpose, peer) = self.exchanges.close(now, &mut self.peers, index);
+        let (purpose, peer) = self.transport.exchanges.close(now, &mut self.transport.peers, index);
         match purpose {
             Purpose::Notification(observer) => self.observers.idle(observer),
             Purpose::Response(_) | Purpose::Request | Purpose::State(_) | Purpose::Ping | Purpose::Handshake => {}
         }
-        self.admit_waiting(now, peer);
+        self.transport.admit_waiting(now, peer);
     }
 }

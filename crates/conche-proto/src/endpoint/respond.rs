@@ -1,6 +1,5 @@
 //! Responses of the application to received requests (RFC 7252 §5.2).
 
-use super::outbox::{Departure, Source, encode, encoded};
 use super::validation::needs_proof;
 use super::{Endpoint, RespondError, StreamEnd, SupersedeError};
 use crate::PeerKey;
@@ -12,6 +11,7 @@ use crate::incoming::{Came, Keeping, RequestId, Waiting};
 use crate::message::Reply;
 use crate::security::Security;
 use crate::store::Number;
+use crate::transport::{Departure, Source, encode, encoded};
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
@@ -74,7 +74,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.leave_behind_first(now, &waiting, block, observer);
         }
         // A Non-confirmable response that waits for a message ID is not reported further.
-        Ok(exchange.filter(|&exchange| self.exchanges.live(exchange).is_some_and(Exchange::is_told)))
+        Ok(exchange.filter(|&exchange| self.transport.exchanges.live(exchange).is_some_and(Exchange::is_told)))
     }
 
     /// Returns the first block of a response whose rest is sent in bursts, and for an observed
@@ -170,7 +170,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// If `exchange` is over or is not that of a separate response, or if the new response is not
     /// legal.
     pub fn supersede(&mut self, exchange: ExchangeId, response: Response) -> Result<(), SupersedeError> {
-        let found = self.exchanges.live(exchange).ok_or(SupersedeError::NotOutstanding)?;
+        let found = self.transport.exchanges.live(exchange).ok_or(SupersedeError::NotOutstanding)?;
         if !matches!(found.purpose, Purpose::Response(_)) {
             return Err(SupersedeError::NotOutstanding);
         }
@@ -180,7 +180,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.check(&response, overhead.with(security.response_bytes()))?;
         let (code, body) = self.protect(&security, overhead, (response.code, &response.body));
         let content = Content { code, body };
-        self.exchanges.supersede(&mut self.peers, exchange.index, content);
+        self.transport.exchanges.supersede(&mut self.transport.peers, exchange.index, content);
         Ok(())
     }
 
@@ -191,15 +191,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(waiting) = self.incoming.get(request).cloned() else { return };
         match self.open_peer(now, waiting.from, waiting.group) {
             Ok(peer) => {
-                self.peers.hold(peer);
-                if self.config.source_validation != SourceValidation::Off && waiting.allowance.is_none() {
-                    self.peers.validated(peer);
+                self.transport.peers.hold(peer);
+                if self.transport.config.source_validation != SourceValidation::Off && waiting.allowance.is_none() {
+                    self.transport.peers.validated(peer);
                 }
                 self.incoming.acknowledged(request, peer);
                 self.reply(&waiting, Reply::EmptyAck);
             }
             Err(_) => {
-                self.stats.overloaded += 1;
+                self.transport.stats.overloaded += 1;
                 self.unregister(now, request);
                 self.forget_stream(request, Some(StreamEnd::Refused));
                 let body = self.try_later();
@@ -216,7 +216,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     fn check(&self, response: &Response, overhead: Overhead) -> Result<(), RespondError> {
         let bytes = overhead.message(&response.body);
-        let limit = self.config.limits.message_bytes;
+        let limit = self.transport.config.limits.message_bytes;
         if bytes > limit { Err(RespondError::TooLarge { bytes, limit }) } else { Ok(()) }
     }
 
@@ -250,13 +250,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let &Waiting { from, local, id, .. } = waiting;
         let to = Source { from, local };
         let forgotten = match waiting.remembered {
-            Some(remembered) => match self.received.set_reply(remembered, reply) {
-                Ok(()) => return self.outbox.push_back(Departure::Remembered { to, id, remembered }),
+            Some(remembered) => match self.transport.received.set_reply(remembered, reply) {
+                Ok(()) => return self.transport.outbox.push_back(Departure::Remembered { to, id, remembered }),
                 Err(reply) => reply,
             },
             None => reply,
         };
-        self.outbox.push_back(Departure::forgotten(to, id, forgotten));
+        self.transport.outbox.push_back(Departure::forgotten(to, id, forgotten));
     }
 
     /// Sends a separate response. A Non-confirmable one is sent at once: the peer's requests set
@@ -282,7 +282,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let confirmable = reliability == Reliability::Confirmable;
         let free_id = match confirmable {
             true => None,
-            false => self.message_id(now, peer).ok(),
+            false => self.transport.message_id(now, peer).ok(),
         };
         if let Some(id) = free_id {
             if let Some(observer) = observer {
@@ -292,8 +292,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.answered(now, waiting);
             return None;
         }
-        if !confirmable && self.peers.get(peer).work().queued as usize >= self.config.limits.queue_per_peer {
-            self.stats.responses_expired += 1;
+        if !confirmable
+            && self.transport.peers.get(peer).work().queued as usize >= self.transport.config.limits.queue_per_peer
+        {
+            self.transport.stats.responses_expired += 1;
             self.answered(now, waiting);
             return None;
         }
@@ -307,8 +309,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             security: security.clone(),
             ..Opening::EMPTY
         };
-        let exchange = self.open(now, peer, &mut opening);
-        self.peers.let_go(now, peer);
+        let exchange = self.transport.open(now, peer, &mut opening);
+        self.transport.peers.let_go(now, peer);
         exchange
     }
 
@@ -316,9 +318,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub(super) fn send_rejectable(&mut self, waiting: &Waiting<P>, id: MessageId, code: Code, body: &Body) {
         let to = Source { from: waiting.from, local: waiting.local };
         let datagram = encoded(Type::NonConfirmable, code, id, &waiting.token, body);
-        let what = Keyed::fingerprint(self.peers.hash(&waiting.from), 0, id.0);
-        self.rejectable.left(what, waiting.token.clone());
-        self.outbox.push_back(Departure::Message { to, datagram });
+        let what = Keyed::fingerprint(self.transport.peers.hash(&waiting.from), 0, id.0);
+        self.transport.rejectable.left(what, waiting.token.clone());
+        self.transport.outbox.push_back(Departure::Message { to, datagram });
     }
 
     /// Releases a request that no exchange answers.
@@ -328,7 +330,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         self.incoming.give_back(waiting.group, &waiting.token);
         if let Some(peer) = waiting.peer.map(Number::get) {
-            self.peers.let_go(now, peer);
+            self.transport.peers.let_go(now, peer);
         }
     }
 }

@@ -7,17 +7,17 @@ use core::time::Duration;
 
 use rand_core::RngCore;
 
-use super::outbox::{Departure, Source, encoded};
 use super::transfer::failure_of;
 use super::uploads::Uploads;
 use super::{Endpoint, Event};
 use crate::PeerKey;
 use crate::blockwise::sets::{Patience, RequestTag, SetRules, SetStep, SetTransfer, lists_missing_blocks};
 use crate::blockwise::{Key, Transfer, Trouble};
-use crate::codec::{Body, Code, Message, MessageId, OptionNumber, Overhead, OwnedMessage, Token, Type};
+use crate::codec::{Body, Message, MessageId, OptionNumber, Overhead, OwnedMessage, Token};
 use crate::config::SharedConfig;
-use crate::exchange::{ExchangeId, Failure, Next, Opening, Purpose, Reliability, State, Transferring, Work};
+use crate::exchange::{ExchangeId, Failure, Opening, Purpose, Reliability, State, Transferring, Work};
 use crate::security::Security;
+use crate::transport::Source;
 use conche_cc::control::AckKind;
 use conche_cc::{Controller, Instant};
 
@@ -119,7 +119,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return false;
         }
         // The Request-Tag distinguishes the bodies of equal simultaneous requests (RFC 9175 §3).
-        let tag = self.random.next_u32().to_be_bytes();
+        let tag = self.transport.random.next_u32().to_be_bytes();
         self.cut_into_tagged_sets(now, peer, opening, (tag, named))
     }
 
@@ -134,7 +134,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ) -> bool {
         let Some(sets) = self.sets.as_ref().filter(|_| opening.security.is_plain()) else { return false };
         let (rules, set_rules) = (self.transfer_rules(&opening.token, &opening.security), sets.rules);
-        let hash = self.peers.hash(&self.peers.get(peer).key);
+        let hash = self.transport.peers.hash(&self.transport.peers.get(peer).key);
         let by_hand = |number| {
             use OptionNumber as N;
             matches!(number, N::BLOCK1 | N::BLOCK2 | N::Q_BLOCK1 | N::Q_BLOCK2)
@@ -174,13 +174,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Returns the request with this token, which is its own or the numbered token of a message in
     /// a set.
     pub(super) fn exchange_with_token(&mut self, peer: u32, token: &Token) -> Option<u32> {
-        let found = self.exchanges.with_token(peer, token);
+        let found = self.transport.exchanges.with_token(peer, token);
         if found.is_some() || self.sets.is_none() {
             return found;
         }
         let base = token.clone().numbered(0);
-        let numbered = self.exchanges.with_token(peer, &base).filter(|_| base != *token)?;
-        match self.exchanges.get(numbered).transfer.as_ref().map(|transfer| &transfer.work) {
+        let numbered = self.transport.exchanges.with_token(peer, &base).filter(|_| base != *token)?;
+        match self.transport.exchanges.get(numbered).transfer.as_ref().map(|transfer| &transfer.work) {
             Some(Work::Sets(transfer)) if transfer.has_used(&base, token) => Some(numbered),
             _ => None,
         }
@@ -189,9 +189,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Continues a request in sets whose first message was acknowledged with an Empty ACK: the
     /// server has the first block.
     pub(super) fn first_block_acknowledged(&mut self, now: Instant, index: u32) {
-        let round_trip = self.exchanges.get(index).course(now).acknowledged_after;
-        let round_trip = round_trip.map(|time| time.max(self.config.envelope.timeout_floor));
-        let Some(sets) = self.exchanges.sets_mut(index) else { return };
+        let round_trip = self.transport.exchanges.get(index).course(now).acknowledged_after;
+        let round_trip = round_trip.map(|time| time.max(self.transport.config.envelope.timeout_floor));
+        let Some(sets) = self.transport.exchanges.sets_mut(index) else { return };
         if !sets.is_alone() || sets.acknowledged(round_trip) {
             self.send_more(now, index);
         }
@@ -201,30 +201,30 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// next payload.
     fn send_more(&mut self, now: Instant, index: u32) {
         let confirmable = self.set_rules().is_some_and(|rules| rules.confirmable);
-        let peer = self.exchanges.get(index).peer;
+        let peer = self.transport.exchanges.get(index).peer;
         if !confirmable {
-            self.exchanges.go_on_with_set(now, &mut self.peers, index);
-            return self.admit_waiting(now, peer);
+            self.transport.exchanges.go_on_with_set(now, &mut self.transport.peers, index);
+            return self.transport.admit_waiting(now, peer);
         }
-        let base = self.exchanges.get(index).token.clone();
-        let Some(sets) = self.exchanges.sets_mut(index) else { return };
+        let base = self.transport.exchanges.get(index).token.clone();
+        let Some(sets) = self.transport.exchanges.sets_mut(index) else { return };
         // With no next payload everything was sent, and only the response is outstanding.
         let Some(body) = sets.next_payload() else { return };
         let token = sets.payload_token(&base);
-        let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
+        let Some(mut transfer) = self.transport.exchanges.take_transfer(index) else { return };
         transfer.token = Some(token);
-        self.exchanges.go_on(now, &mut self.peers, index, (transfer, body), None);
-        self.admit_waiting(now, peer);
+        self.transport.exchanges.go_on(now, &mut self.transport.peers, index, (transfer, body), None);
+        self.transport.admit_waiting(now, peer);
     }
 
     /// Receives a response to a request in sets.
     pub(super) fn deliver_to_sets(&mut self, now: Instant, index: u32, kind: AckKind, message: &Message<'_>) {
-        let rules = self.transfer_rules(&self.exchanges.get(index).token, &Security::PLAIN);
+        let rules = self.transfer_rules(&self.transport.exchanges.get(index).token, &Security::PLAIN);
         let Some(set_rules) = self.set_rules() else { return };
-        let exchange = self.exchanges.get(index);
+        let exchange = self.transport.exchanges.get(index);
         let (confirmable, peer) = (exchange.confirmable, exchange.peer);
         let waits = exchange.state == State::Queued;
-        let Some(sets) = self.exchanges.sets_mut(index) else { return };
+        let Some(sets) = self.transport.exchanges.sets_mut(index) else { return };
         let (first, answered) = ((confirmable || waits) && sets.is_alone(), sets.is_answered_by(message));
         let kind = if confirmable { kind } else { AckKind::Piggybacked };
         if waits && !answered {
@@ -233,8 +233,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return match sets.answer(now, message, first, &rules, &set_rules) {
                 SetStep::Failed(trouble) => self.fail(now, index, failure_of(trouble)),
                 SetStep::Set if !confirmable => {
-                    let next = self.exchanges.set_missing(now, &mut self.peers, index);
-                    self.follow_set(now, index, next);
+                    let next = self.transport.exchanges.set_missing(now, &mut self.transport.peers, index);
+                    self.transport.follow_set(now, index, next);
                 }
                 _ => {}
             };
@@ -242,57 +242,59 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if answered {
             // It is acknowledged before the state changes to one in which nothing is sent.
             if waits {
-                self.exchanges.leave_queue(now, &mut self.peers, index);
+                self.transport.exchanges.leave_queue(now, &mut self.transport.peers, index);
             }
-            self.exchanges.acknowledge(now, &mut self.peers, index, kind);
+            self.transport.exchanges.acknowledge(now, &mut self.transport.peers, index, kind);
         }
-        let Some(sets) = self.exchanges.sets_mut(index) else { return };
+        let Some(sets) = self.transport.exchanges.sets_mut(index) else { return };
         let step = sets.answer(now, message, first, &rules, &set_rules);
-        let transfer = self.exchanges.get(index).transfer.as_deref();
+        let transfer = self.transport.exchanges.get(index).transfer.as_deref();
         let fits = transfer.is_none_or(|transfer| self.fits_all_transfers(transfer));
         let missing = lists_missing_blocks(message);
         let in_ack = confirmable && kind == AckKind::Piggybacked;
         let acknowledges = match step {
             // It concerns other blocks than those sent last.
-            SetStep::Wait => in_ack || first && !self.exchanges.get(index).is_sending(),
+            SetStep::Wait => in_ack || first && !self.transport.exchanges.get(index).is_sending(),
             _ => first || in_ack || !missing,
         };
         if acknowledges {
-            self.exchanges.acknowledge(now, &mut self.peers, index, kind);
+            self.transport.exchanges.acknowledge(now, &mut self.transport.peers, index, kind);
         }
         let step = if fits { step } else { SetStep::Failed(Trouble::TooLarge) };
         match step {
             // The acknowledgement of the first message, with any content.
-            SetStep::Wait if first && in_ack && self.exchanges.get(index).is_sending() => {
-                self.exchanges.await_response(now, index);
+            SetStep::Wait if first && in_ack && self.transport.exchanges.get(index).is_sending() => {
+                self.transport.exchanges.await_response(now, index);
                 self.first_block_acknowledged(now, index);
             }
             // The outstanding message is acknowledged individually; the next one follows.
-            SetStep::Set | SetStep::Wait if confirmable && !first && self.exchanges.get(index).is_sending() => {
+            SetStep::Set | SetStep::Wait
+                if confirmable && !first && self.transport.exchanges.get(index).is_sending() =>
+            {
                 if acknowledges {
-                    self.exchanges.await_response(now, index);
+                    self.transport.exchanges.await_response(now, index);
                 }
-                if self.exchanges.get(index).state == State::AwaitingResponse {
+                if self.transport.exchanges.get(index).state == State::AwaitingResponse {
                     self.send_more(now, index);
                 }
             }
             SetStep::Set if missing && !first => {
-                let next = self.exchanges.set_missing(now, &mut self.peers, index);
-                self.follow_set(now, index, next);
+                let next = self.transport.exchanges.set_missing(now, &mut self.transport.peers, index);
+                self.transport.follow_set(now, index, next);
             }
             SetStep::Set => self.send_more(now, index),
             SetStep::Say(body) => {
                 self.say(now, index, &body);
                 self.await_more(index);
-                self.admit_waiting(now, peer);
+                self.transport.admit_waiting(now, peer);
             }
             SetStep::Wait => {
                 self.await_more(index);
-                self.admit_waiting(now, peer);
+                self.transport.admit_waiting(now, peer);
             }
             SetStep::Done(whole) => self.delivered(now, index, kind, whole),
             SetStep::Fallback => {
-                let hash = self.peers.hash(&self.peers.get(peer).key);
+                let hash = self.transport.peers.hash(&self.transport.peers.get(peer).key);
                 if let Some(sets) = &mut self.sets {
                     sets.refused(now, hash);
                 }
@@ -316,10 +318,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if let Some(subscription) = self.registers(index) {
             return self.deliver_registration(now, index, subscription, kind, message);
         }
-        if let Purpose::State(subscription) = self.exchanges.get(index).purpose {
+        if let Purpose::State(subscription) = self.transport.exchanges.get(index).purpose {
             return self.deliver_state(now, index, subscription, message);
         }
-        let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
+        let (exchange, from, course) = self.transport.exchanges.told(now, &self.transport.peers, index);
         self.announce(Event::Response { exchange, from, message, course });
         self.close(now, index);
     }
@@ -327,52 +329,35 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Returns whether the exchange belongs to an observation, whose messages are delivered as they
     /// are: notifications, or a first block to continue from.
     fn is_observed(&mut self, index: u32) -> bool {
-        matches!(self.exchanges.get(index).purpose, Purpose::State(_)) || self.registers(index).is_some()
+        matches!(self.transport.exchanges.get(index).purpose, Purpose::State(_)) || self.registers(index).is_some()
     }
 
     /// Waits for the next block of a response in sets, if the exchange is receiving one.
     fn await_more(&mut self, index: u32) {
-        if let Some(due) = self.exchanges.sets_mut(index).and_then(|sets| sets.due()) {
-            self.exchanges.await_set(&mut self.peers, index, due);
+        if let Some(due) = self.transport.exchanges.sets_mut(index).and_then(|sets| sets.due()) {
+            self.transport.exchanges.await_set(&mut self.transport.peers, index, due);
         }
     }
 
     /// Sends a message of an exchange that answers a received one, as an ACK does, and so bypasses
     /// the congestion controller.
     fn say(&mut self, now: Instant, index: u32, body: &Body) {
-        let exchange = self.exchanges.get(index);
+        let exchange = self.transport.exchanges.get(index);
         let (peer, code, local) = (exchange.peer, exchange.content.code, exchange.local);
         let base = exchange.token.clone();
-        let Some(sets) = self.exchanges.sets_mut(index) else { return };
+        let Some(sets) = self.transport.exchanges.sets_mut(index) else { return };
         let token = sets.next_token(&base);
-        let to = Source { from: self.peers.get(peer).key, local };
-        if self.send_answer(now, (to, peer), &token, (code, body)).is_some() {
-            self.exchanges.said(index);
+        let to = Source { from: self.transport.peers.get(peer).key, local };
+        if self.transport.send_answer(now, (to, peer), &token, (code, body)).is_some() {
+            self.transport.exchanges.said(index);
         }
-    }
-
-    /// Sends a Non-confirmable message that answers a received one. Without a free message ID it is
-    /// dropped, as if lost.
-    pub(super) fn send_answer(
-        &mut self,
-        now: Instant,
-        (to, peer): (Source<P>, u32),
-        token: &Token,
-        (code, body): (Code, &Body),
-    ) -> Option<MessageId> {
-        let id = self.message_id(now, peer).ok()?;
-        let datagram = encoded(Type::NonConfirmable, code, id, token, body);
-        let bytes = u32::try_from(datagram.len()).unwrap_or(u32::MAX);
-        self.peers.get_mut(peer).sent_non(now, bytes.saturating_add(self.config.datagram_overhead));
-        self.outbox.push_back(Departure::Message { to, datagram });
-        Some(id)
     }
 
     /// Requests the missing blocks of a response that were not received in time.
     pub(super) fn ask_for_missing_blocks(&mut self, now: Instant, index: u32) {
-        let rules = self.transfer_rules(&self.exchanges.get(index).token, &Security::PLAIN);
+        let rules = self.transfer_rules(&self.transport.exchanges.get(index).token, &Security::PLAIN);
         let Some(set_rules) = self.set_rules() else { return };
-        let Some(sets) = self.exchanges.sets_mut(index) else { return };
+        let Some(sets) = self.transport.exchanges.sets_mut(index) else { return };
         match sets.overdue(now, &rules, &set_rules) {
             Some(body) => {
                 self.say(now, index, &body);
@@ -382,26 +367,17 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Does what an answered set requires of an exchange next.
-    pub(super) fn follow_set(&mut self, now: Instant, index: u32, next: Next) {
-        match next {
-            Next::Depart => self.outbox.push_back(Departure::Exchange(self.exchanges.get(index).id(index))),
-            Next::Admit => self.admit_waiting(now, self.exchanges.get(index).peer),
-            _ => {}
-        }
-    }
-
     /// Starts a request again with Block1 and Block2, since the peer does not support Q-Block. For
     /// an observation the request is sent whole and with the same token.
     fn fall_back(&mut self, now: Instant, index: u32) {
         let observed = self.is_observed(index);
-        let exchange = self.exchanges.get(index);
+        let exchange = self.transport.exchanges.get(index);
         let (peer, own) = (exchange.peer, exchange.token.clone());
         let rules = self.transfer_rules(&own, &Security::PLAIN);
         let token = if observed { None } else { self.choose_token(now, peer, false).ok().map(|chosen| chosen.token) };
         let overhead = Overhead::of(token.as_ref().unwrap_or(&own));
-        let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
-        let Work::Sets(sets) = &transfer.work else { return self.exchanges.put_back(index, transfer) };
+        let Some(mut transfer) = self.transport.exchanges.take_transfer(index) else { return };
+        let Work::Sets(sets) = &transfer.work else { return self.transport.exchanges.put_back(index, transfer) };
         let whole = sets.whole.clone();
         let mut blocks = Transfer::new(sets.code, &whole);
         let fits = overhead.fits(&whole, rules.message_bytes);
@@ -412,38 +388,38 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         transfer.work = Work::Blocks(blocks);
         let Some(first) = first else {
-            self.exchanges.put_back(index, transfer);
+            self.transport.exchanges.put_back(index, transfer);
             return self.fail(now, index, Failure::MessageTooLarge);
         };
         // Only Confirmable requests begin in sets.
-        self.exchanges.get_mut(index).confirmable = true;
-        self.exchanges.go_on(now, &mut self.peers, index, (transfer, first), token);
-        self.admit_waiting(now, peer);
+        self.transport.exchanges.get_mut(index).confirmable = true;
+        self.transport.exchanges.go_on(now, &mut self.transport.peers, index, (transfer, first), token);
+        self.transport.admit_waiting(now, peer);
     }
 
     /// Repeats a request so that it asks for the whole response by Q-Block2.
     fn ask_for_whole(&mut self, now: Instant, index: u32, (mut sets, first): (SetTransfer, Body)) {
-        let peer = self.exchanges.get(index).peer;
+        let peer = self.transport.exchanges.get(index).peer;
         let token = self.choose_token(now, peer, false).ok().map(|chosen| chosen.token);
         let base = token.as_ref().map(|token| token.clone().numbered(0));
         let base = base.filter(|base| base.clone().numbered(1) != *base && !self.uses_token(peer, base));
         sets.has_tokens = base.is_some();
-        let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
+        let Some(mut transfer) = self.transport.exchanges.take_transfer(index) else { return };
         transfer.work = Work::Sets(Box::new(sets));
-        self.exchanges.get_mut(index).confirmable = true;
-        self.exchanges.go_on(now, &mut self.peers, index, (transfer, first), base.or(token));
-        self.admit_waiting(now, peer);
+        self.transport.exchanges.get_mut(index).confirmable = true;
+        self.transport.exchanges.go_on(now, &mut self.transport.peers, index, (transfer, first), base.or(token));
+        self.transport.admit_waiting(now, peer);
     }
 
     /// Switches to Block2 for the response to a request in sets, which comes block by block or
     /// whole. Requests for further blocks are Confirmable, as the request was.
     fn go_by_blocks(&mut self, index: u32) {
-        let Some(mut transfer) = self.exchanges.take_transfer(index) else { return };
+        let Some(mut transfer) = self.transport.exchanges.take_transfer(index) else { return };
         if let Work::Sets(sets) = &transfer.work {
             transfer.work = Work::Blocks(Transfer::new(sets.code, &sets.whole));
         }
-        self.exchanges.put_back(index, transfer);
-        self.exchanges.get_mut(index).confirmable = true;
+        self.transport.exchanges.put_back(index, transfer);
+        self.transport.exchanges.get_mut(index).confirmable = true;
     }
 
     /// Handles a Reset, if it rejects the last message that requested missing blocks of an upload.

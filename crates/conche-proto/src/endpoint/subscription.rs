@@ -4,7 +4,6 @@ use core::time::Duration;
 
 use rand_core::RngCore;
 
-use super::outbox::Source;
 use super::{Endpoint, Event, RequestError};
 use crate::PeerKey;
 use crate::blockwise::sets::is_about_sets;
@@ -14,6 +13,7 @@ use crate::hash::Fingerprint;
 use crate::observe::{DEREGISTER, Opened, Order, REGISTER, SubscriptionEnd, SubscriptionId};
 use crate::security::Security;
 use crate::shares::Group;
+use crate::transport::Source;
 use conche_cc::control::{AckKind, Why};
 use conche_cc::{Controller, Instant};
 
@@ -40,7 +40,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if !matches!(code, Code::GET | Code::FETCH) {
             return Err(RequestError::NotObservable(code));
         }
-        let limit = self.config.limits.subscriptions;
+        let limit = self.transport.config.limits.subscriptions;
         if self.subscriptions.len() >= limit {
             return Err(RequestError::TooManySubscriptions { limit });
         }
@@ -56,7 +56,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         // An Echo value is not fresh for a repeated registration (RFC 9175 §2.3).
         let opened = Opened { peer, token, request: without_echo(request), reliability, exchange, in_sets, security };
         let subscription = self.subscriptions.insert(opened).ok_or(RequestError::TooManySubscriptions { limit })?;
-        self.peers.hold(peer);
+        self.transport.peers.hold(peer);
         Ok((exchange, subscription))
     }
 
@@ -116,7 +116,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if self.subscriptions.is_empty() {
             return None;
         }
-        let exchange = self.exchanges.get(index);
+        let exchange = self.transport.exchanges.get(index);
         let id = exchange.id(index);
         let find = || self.subscriptions.find(exchange.peer, &exchange.token);
         let subscription = (exchange.purpose == Purpose::Request).then(find)??;
@@ -139,10 +139,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         message: OwnedMessage,
     ) {
         let told = self.is_told_of(index);
-        self.exchanges.acknowledge(now, &mut self.peers, index, kind);
-        let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
-        let proved = self.exchanges.get(index).said().1.option(OptionNumber::ECHO).is_some();
-        let security = core::mem::take(&mut self.exchanges.get_mut(index).security);
+        self.transport.exchanges.acknowledge(now, &mut self.transport.peers, index, kind);
+        let (exchange, from, course) = self.transport.exchanges.told(now, &self.transport.peers, index);
+        let proved = self.transport.exchanges.get(index).said().1.option(OptionNumber::ECHO).is_some();
+        let security = core::mem::take(&mut self.transport.exchanges.get_mut(index).security);
         let found = self.subscriptions.get_mut(subscription);
         found.exchange = None;
         if message.code().is_success() {
@@ -196,7 +196,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let subscription = self.subscriptions.find(peer?, &message.token())?;
         let agreed = self.subscriptions.get(subscription).newest.is_some();
         let answers = exchange.is_some_and(|index| {
-            let exchange = self.exchanges.get(index);
+            let exchange = self.transport.exchanges.get(index);
             let waits = exchange.state == State::Queued;
             exchange.state == State::AwaitingResponse || !exchange.confirmable && !waits
         });
@@ -207,7 +207,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// the answer has no Observe option, whereas a late notification has one (RFC 7641 §3.6, §4.1).
     pub(super) fn is_late_notification(&self, index: u32, message: &Message<'_>) -> bool {
         let deregisters = |body: &Body| body.option(OptionNumber::OBSERVE).and_then(decode_uint) == Some(DEREGISTER);
-        message.option(OptionNumber::OBSERVE).is_some() && deregisters(&self.exchanges.get(index).content.body)
+        message.option(OptionNumber::OBSERVE).is_some()
+            && deregisters(&self.transport.exchanges.get(index).content.body)
     }
 
     /// Handles a notification (RFC 7641 §3.2 to §3.5).
@@ -219,14 +220,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         subscription: u32,
         message: &Message<'_>,
     ) {
-        if message.unacceptable_option(&self.config.known_options).is_some() {
-            self.push_empty(source, Type::Reset, message.id());
+        if message.unacceptable_option(&self.transport.config.known_options).is_some() {
+            self.transport.push_empty(source, Type::Reset, message.id());
             let reason = SubscriptionEnd::Failed(Failure::UnacceptableResponse);
             return self.subscription_over(now, subscription, reason);
         }
         if message.ty() == Type::Confirmable {
             // If it cannot be remembered, its sequence number identifies a duplicate.
-            self.acknowledge_empty(now, source, what, message.id());
+            self.transport.acknowledge_empty(now, source, what, message.id());
         }
         if self.sets.is_some() && self.gather(now, subscription, message) {
             return;
@@ -237,7 +238,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Reports a stale subscription.
     pub(super) fn subscription_due(&mut self, index: u32) {
         let (subscription, peer) = (self.subscriptions.id(index), self.subscriptions.get(index).peer);
-        let from = self.peers.get(peer).key;
+        let from = self.transport.peers.get(peer).key;
         self.announce(Event::Stale { subscription, from });
     }
 
@@ -263,7 +264,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         self.stop_gathering(now, index);
         let (subscription, peer) = (self.subscriptions.id(index), self.subscriptions.get(index).peer);
-        let from = self.peers.get(peer).key;
+        let from = self.transport.peers.get(peer).key;
         self.announce(Event::Notification { subscription, from, message });
         if let Err(Some(reason)) = taken {
             self.subscription_over(now, index, reason);
@@ -286,7 +287,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         found.newest = Some(order);
         let max_age = message.content().max_age();
-        let grace = GRACE_MS.start + self.random.next_u64() % (GRACE_MS.end - GRACE_MS.start);
+        let grace = GRACE_MS.start + self.transport.random.next_u64() % (GRACE_MS.end - GRACE_MS.start);
         self.subscriptions.fresh_until(index, now + max_age + Duration::from_millis(grace));
         Ok(())
     }
@@ -294,7 +295,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn subscription_over(&mut self, now: Instant, index: u32, reason: SubscriptionEnd) {
         let found = self.subscriptions.get(index);
         let (subscription, registering) = (self.subscriptions.id(index), found.exchange);
-        let from = self.peers.get(found.peer).key;
+        let from = self.transport.peers.get(found.peer).key;
         #[cfg(feature = "oscore")]
         let context = found.security.context();
         self.remove_subscription(now, index);
@@ -312,7 +313,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.stop_gathering(now, index);
         let peer = self.subscriptions.get(index).peer;
         self.subscriptions.remove(index);
-        self.peers.let_go(now, peer);
+        self.transport.peers.let_go(now, peer);
     }
 
     /// Creates a registration with the token of a subscription.
@@ -322,8 +323,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     fn abandon_registration(&mut self, now: Instant, exchange: Option<ExchangeId>) {
-        if let Some(exchange) = exchange.filter(|&exchange| self.exchanges.live(exchange).is_some()) {
-            self.exchanges.abandon(now, &mut self.peers, exchange.index, Why::Cancelled);
+        if let Some(exchange) = exchange.filter(|&exchange| self.transport.exchanges.live(exchange).is_some()) {
+            self.transport.exchanges.abandon(now, &mut self.transport.peers, exchange.index, Why::Cancelled);
             self.close(now, exchange.index);
         }
     }

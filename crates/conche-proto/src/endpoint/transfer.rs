@@ -15,7 +15,7 @@ use conche_cc::{Controller, Instant};
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Returns the rules for a request with this token, or with a new one after a restart.
     pub(super) fn transfer_rules(&self, token: &Token, security: &Security) -> Rules {
-        let (config, limits) = (&self.config, &self.config.limits);
+        let (config, limits) = (&self.transport.config, &self.transport.config.limits);
         let overhead = self.longest_overhead(token).with(security.request_bytes());
         let &Limits { message_bytes, body_bytes, .. } = limits;
         Rules { block_size: config.block_size, message_bytes, overhead, body_bytes }
@@ -24,24 +24,24 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Returns the overhead of a message with this token, or with a new one of any length that the
     /// endpoint chooses, whichever is larger.
     pub(super) fn longest_overhead(&self, token: &Token) -> Overhead {
-        Overhead::of(token).max(Overhead::of_token_length(self.config.longest_own_token()))
+        Overhead::of(token).max(Overhead::of_token_length(self.transport.config.longest_own_token()))
     }
 
     /// Cuts a request that is not sent uncut, and requests blocks of the configured size in
     /// advance.
     #[inline]
     pub(super) fn cut_request(&self, opening: &mut Opening, tagged: bool) -> Result<(), RequestError> {
-        let smallest = self.config.block_size != BlockSize::B1024;
-        if !opening.whole || (!smallest && opening.bytes() <= self.config.limits.message_bytes) {
+        let smallest = self.transport.config.block_size != BlockSize::B1024;
+        if !opening.whole || (!smallest && opening.bytes() <= self.transport.config.limits.message_bytes) {
             return Ok(());
         }
         let content = opening.body.content(opening.code);
         let has = |number| content.is_some_and(|content| content.option(number).is_some());
         let (by_hand, wanted) = (has(OptionNumber::BLOCK1), has(OptionNumber::BLOCK2));
         let payload = content.map_or(0, |content| content.payload().len());
-        let limit = self.config.limits.body_bytes;
-        let too_large = opening.bytes() > self.config.limits.message_bytes;
-        if !by_hand && payload > 0 && (too_large || payload > self.config.block_size.bytes()) {
+        let limit = self.transport.config.limits.body_bytes;
+        let too_large = opening.bytes() > self.transport.config.limits.message_bytes;
+        if !by_hand && payload > 0 && (too_large || payload > self.transport.config.block_size.bytes()) {
             if payload > limit {
                 return Err(RequestError::BodyTooLarge { bytes: payload, limit });
             }
@@ -54,11 +54,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
         } else if smallest && opening.code.is_safe() && !wanted && !by_hand {
             // Early negotiation (RFC 7959 §2.4).
-            let block = Block { num: 0, more: false, size: self.config.block_size };
+            let block = Block { num: 0, more: false, size: self.transport.config.block_size };
             let payload = opening.body.payload();
             let body = opening.body.rewritten(|_| true, &[(OptionNumber::BLOCK2, block.encode())], &payload);
             let overhead = Overhead::of(&opening.token).with(opening.security.request_bytes());
-            if overhead.fits(&body, self.config.limits.message_bytes) {
+            if overhead.fits(&body, self.transport.config.limits.message_bytes) {
                 opening.body = body;
             }
         }
@@ -70,7 +70,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// insert it into another body (RFC 9175 §3.5.1).
     pub(super) fn tag_body(&self, opening: &mut Opening, tagged: bool) {
         if (tagged || !opening.security.is_plain()) && opening.body.option(OptionNumber::REQUEST_TAG).is_none() {
-            let tag = self.hash.hash(&self.stats.exchanges).to_be_bytes();
+            let tag = self.transport.hash.hash(&self.transport.stats.exchanges).to_be_bytes();
             opening.body = opening.body.with_request_tag(&tag);
         }
     }
@@ -79,7 +79,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// exchange continues or has failed.
     #[inline]
     pub(super) fn follow(&mut self, now: Instant, index: u32, response: &Message<'_>) -> Option<OwnedMessage> {
-        let exchange = self.exchanges.get(index);
+        let exchange = self.transport.exchanges.get(index);
         let begins = exchange.whole && Transfer::is_begun_by(response);
         let (code, body) = exchange.said();
         if exchange.transfer.is_none() && (!begins || asks_for_one_block(body, code)) {
@@ -92,8 +92,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// messages. `None` if the application requests single blocks.
     #[cfg(feature = "oscore")]
     pub(super) fn work_of(&mut self, index: u32) -> Option<Box<Transferring>> {
-        let taken = self.exchanges.take_transfer(index);
-        let exchange = self.exchanges.get(index);
+        let taken = self.transport.exchanges.take_transfer(index);
+        let exchange = self.transport.exchanges.get(index);
         let (code, body) = exchange.said();
         let may = exchange.whole && !asks_for_one_block(body, code);
         taken.or_else(|| may.then(|| begun_by(exchange)))
@@ -101,9 +101,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Like [`follow`](Self::follow) for a response about blocks.
     fn follow_blocks(&mut self, now: Instant, index: u32, response: &Message<'_>) -> Option<OwnedMessage> {
-        let taken = self.exchanges.take_transfer(index);
-        let mut transfer = taken.unwrap_or_else(|| begun_by(self.exchanges.get(index)));
-        let exchange = self.exchanges.get(index);
+        let taken = self.transport.exchanges.take_transfer(index);
+        let mut transfer = taken.unwrap_or_else(|| begun_by(self.transport.exchanges.get(index)));
+        let exchange = self.transport.exchanges.get(index);
         let rules = self.transfer_rules(&exchange.token, &exchange.security);
         let step = match &mut transfer.work {
             Work::Blocks(transfer) => transfer.answer(response, &rules),
@@ -113,7 +113,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Step::Done(whole) => Some(whole),
             Step::AsItIs => Some(OwnedMessage::from(*response)),
             Step::Told => {
-                let (exchange, from, course) = self.exchanges.told(now, &self.peers, index);
+                let (exchange, from, course) = self.transport.exchanges.told(now, &self.transport.peers, index);
                 let course = transfer.course(now, course);
                 self.announce(Event::Block { exchange, from, message: OwnedMessage::from(*response), course });
                 self.take_step(now, index, transfer, step);
@@ -124,47 +124,47 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 return None;
             }
         };
-        self.exchanges.put_back(index, transfer);
+        self.transport.exchanges.put_back(index, transfer);
         message
     }
 
     /// Continues a transfer, pauses it for the application, or fails it.
     pub(super) fn take_step(&mut self, now: Instant, index: u32, transfer: Box<Transferring>, step: Step) {
-        let peer = self.exchanges.get(index).peer;
+        let peer = self.transport.exchanges.get(index).peer;
         let begins_anew = matches!(step, Step::Anew(_));
         let reason = match step {
             Step::Next(body) | Step::Anew(body) if self.fits_all_transfers(&transfer) => {
                 let body = match self.protect_next(index, body) {
                     Ok(body) => body,
                     Err(reason) => {
-                        self.exchanges.put_back(index, transfer);
+                        self.transport.exchanges.put_back(index, transfer);
                         return self.fail(now, index, reason);
                     }
                 };
                 let token = if begins_anew { self.choose_token(now, peer, false).ok() } else { None };
                 let token = token.map(|chosen| chosen.token);
-                self.exchanges.go_on(now, &mut self.peers, index, (transfer, body), token);
-                let exchange = self.exchanges.get(index).id(index);
+                self.transport.exchanges.go_on(now, &mut self.transport.peers, index, (transfer, body), token);
+                let exchange = self.transport.exchanges.get(index).id(index);
                 self.tell_wanted(exchange);
-                return self.admit_waiting(now, peer);
+                return self.transport.admit_waiting(now, peer);
             }
             Step::Told | Step::Awaited => {
-                self.exchanges.pause(now, &mut self.peers, index, transfer);
-                let exchange = self.exchanges.get(index).id(index);
+                self.transport.exchanges.pause(now, &mut self.transport.peers, index, transfer);
+                let exchange = self.transport.exchanges.get(index).id(index);
                 self.tell_wanted(exchange);
-                return self.admit_waiting(now, peer);
+                return self.transport.admit_waiting(now, peer);
             }
             Step::Failed(trouble) => failure_of(trouble),
             Step::Next(_) | Step::Anew(_) | Step::Done(_) | Step::AsItIs => Failure::BodyTooLarge,
         };
-        self.exchanges.put_back(index, transfer);
+        self.transport.exchanges.put_back(index, transfer);
         self.fail(now, index, reason);
     }
 
     /// Returns whether the data of all requests' transfers is within its limit.
     pub(super) fn fits_all_transfers(&self, transfer: &Transferring) -> bool {
-        let bytes = self.exchanges.transfer_bytes().saturating_add(transfer.growth());
-        transfer.growth() == 0 || bytes <= self.config.limits.assembly_bytes
+        let bytes = self.transport.exchanges.transfer_bytes().saturating_add(transfer.growth());
+        transfer.growth() == 0 || bytes <= self.transport.config.limits.assembly_bytes
     }
 }
 

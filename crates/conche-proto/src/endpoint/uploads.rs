@@ -3,7 +3,6 @@
 
 use super::Endpoint;
 use super::bodies::{TOO_LARGE, Whole};
-use super::outbox::Source;
 use super::receive::Arrival;
 use crate::PeerKey;
 use crate::blockwise::sets::{Receiver, Reply, Shape};
@@ -14,6 +13,7 @@ use crate::codec::{
 };
 use crate::shares::Group;
 use crate::store::Timers;
+use crate::transport::Source;
 use conche_cc::{Controller, Instant};
 
 /// An incomplete body.
@@ -80,7 +80,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.refuse(now, arrival, message, (Code::BAD_REQUEST, "Q-Block1 needs Request-Tag and Size1"));
             return None;
         };
-        if bytes > self.config.limits.body_bytes {
+        if bytes > self.transport.config.limits.body_bytes {
             self.refuse(now, arrival, message, (Code::REQUEST_ENTITY_TOO_LARGE, TOO_LARGE));
             return None;
         }
@@ -96,7 +96,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
         let key = self.key(arrival.hash, arrival.source, asked);
         let Ok((index, reply)) = self.take_block(now, arrival, message, (key, shape, block)) else {
-            self.stats.overloaded += 1;
+            self.transport.stats.overloaded += 1;
             self.refuse(now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
             return None;
         };
@@ -111,11 +111,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.answer_remembered(now, arrival, message, Code::CONTINUE, &options);
             }
             Reply::Missing if !confirmable => {
-                self.remember_silence(now, arrival.what);
+                self.transport.remember_silence(now, arrival.what);
                 self.ask_for_missing(now, index);
             }
-            _ if confirmable => self.acknowledge_empty(now, arrival.source, arrival.what, message.id()),
-            _ => self.remember_silence(now, arrival.what),
+            _ if confirmable => self.transport.acknowledge_empty(now, arrival.source, arrival.what, message.id()),
+            _ => self.transport.remember_silence(now, arrival.what),
         }
         None
     }
@@ -177,7 +177,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Reports the missing blocks to a client (RFC 9177 §5), as an answer to a received message.
     fn ask_for_missing(&mut self, now: Instant, index: u32) {
-        let limit = self.config.limits.message_bytes;
+        let limit = self.transport.config.limits.message_bytes;
         let Some(sets) = &mut self.sets else { return };
         let most = usize::from(sets.rules().max_payloads);
         let Some(upload) = sets.uploads.contexts.at_mut(index) else { return };
@@ -189,10 +189,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         sets.uploads.timers.set(index, due);
         // A message that cannot be sent counts as lost.
         let Ok(peer) = self.open_peer(now, to.from, group) else { return };
-        self.peers.touch(now, peer);
+        self.transport.peers.touch(now, peer);
         let body = Body::builder().content_format(ContentFormat::MISSING_BLOCKS).payload(missing).build();
         let content = (Code::REQUEST_ENTITY_INCOMPLETE, &body.unwrap_or_default());
-        let asked = self.send_answer(now, (to, peer), &token, content);
+        let asked = self.transport.send_answer(now, (to, peer), &token, content);
         if let (Some(id), Some(sets)) = (asked, &mut self.sets)
             && let Some(upload) = sets.uploads.contexts.at_mut(index)
         {

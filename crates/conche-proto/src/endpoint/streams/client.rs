@@ -55,8 +55,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Returns the Block1 and Block2 transfer of a live exchange.
     fn transfer_of(&mut self, id: ExchangeId) -> Option<&mut Transfer> {
-        self.exchanges.live(id)?;
-        match &mut self.exchanges.get_mut(id.index).transfer.as_mut()?.work {
+        self.transport.exchanges.live(id)?;
+        match &mut self.transport.exchanges.get_mut(id.index).transfer.as_mut()?.work {
             Work::Blocks(transfer) => Some(transfer),
             Work::Sets(_) | Work::Kept(..) => None,
         }
@@ -64,12 +64,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Resumes a paused transfer.
     fn resume(&mut self, now: Instant, id: ExchangeId) {
-        let exchange = self.exchanges.get(id.index);
+        let exchange = self.transport.exchanges.get(id.index);
         let rules = self.transfer_rules(&exchange.token, &exchange.security);
         // Nothing was to be sent while the application held the block.
-        let peer = self.exchanges.get(id.index).peer;
-        self.exchanges.tell_starvation(now, &mut self.peers, peer);
-        let Some(mut transfer) = self.exchanges.take_transfer(id.index) else { return };
+        let peer = self.transport.exchanges.get(id.index).peer;
+        self.transport.exchanges.tell_starvation(now, &mut self.transport.peers, peer);
+        let Some(mut transfer) = self.transport.exchanges.take_transfer(id.index) else { return };
         let step = match &mut transfer.work {
             Work::Blocks(transfer) => transfer.resume(&rules),
             Work::Sets(_) | Work::Kept(..) => Step::Awaited,
@@ -96,7 +96,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let given = opening.body.payload().len();
         opening.body = transfer
             .begin(&self.transfer_rules(&opening.token, &opening.security))
-            .ok_or(RequestError::TooShort { given, least: self.config.block_size.bytes() + 1 })?;
+            .ok_or(RequestError::TooShort { given, least: self.transport.config.block_size.bytes() + 1 })?;
         opening.transfer = Some(Box::new(Transferring::new(Work::Blocks(transfer))));
         Ok(())
     }

@@ -57,7 +57,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         (key, block): (Key, Block),
     ) -> bool {
         let (code, payload) = (message.code(), message.payload());
-        let digest = self.hash.digest(code.0, payload);
+        let digest = self.transport.hash.digest(code.0, payload);
         let known = self.parts.streams.find(now, key).is_some();
         let begins = block.num == 0 && block.more && self.parts.streams.wants(message);
         if !known && !begins {
@@ -129,19 +129,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             // An address validation later would have no room.
             return self.hold_or_challenge(now, arrival, message);
         }
-        let places = self.config.limits.incoming;
+        let places = self.transport.config.limits.incoming;
         let admitted = self.incoming.admits_in_parts(arrival.group, &message.token(), places);
         let taken = if admitted { self.take_in_place(now, arrival, message) } else { None };
         let insert = |taken| self.incoming.insert(now, || arrival.waiting(message, &said, taken));
         let Some(id) = taken.and_then(insert) else {
-            self.stats.overloaded += 1;
+            self.transport.stats.overloaded += 1;
             return self.refuse(now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
         };
         self.incoming.protect(id, &arrival.security);
         let coming = Coming::begun(message.code(), message.payload().len(), digest);
         let stream = Stream { request: id, phase: Phase::Coming(coming) };
         if self.parts.streams.contexts.insert(now, key, arrival.group, (stream, 0), Claim::SHARE).is_err() {
-            self.stats.overloaded += 1;
+            self.transport.stats.overloaded += 1;
             let body = self.try_later();
             // The request waits, and the response fits.
             let _ = self.respond(now, id, Response::new(Code::SERVICE_UNAVAILABLE, body));
@@ -151,14 +151,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if !self.observers.is_empty() {
             self.observation_renewed(now, id, message);
         }
-        self.stats.requests_received += 1;
+        self.transport.stats.requests_received += 1;
         let message = OwnedMessage::pooled(*message, &mut self.requests);
         self.announce(Event::Request { id, from: arrival.source.from, message });
     }
 
     /// Returns the body of 2.31 Continue for a block (RFC 7959 §2.3).
     fn continuing(&self, block: Block) -> Body {
-        let block = Block { size: block.size.min(self.config.block_size), ..block };
+        let block = Block { size: block.size.min(self.transport.config.block_size), ..block };
         Body::EMPTY.rewritten(|_| true, &[(OptionNumber::BLOCK1, block.encode())], b"")
     }
 }

@@ -59,15 +59,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return self.respond(now, request, refusal).map(|_| false);
         }
         let mut whole = Representation::beginning(response.code, &response.body, rest.size);
-        let tag = self.random.next_u64().to_be_bytes();
+        let tag = self.transport.random.next_u64().to_be_bytes();
         whole.tag(|_| tag);
         let key = self.recipient(&waiting, Overhead::of(&waiting.token)).key;
-        let phase = Phase::Leaving(Box::new(Leaving::new(whole, self.config.block_size)));
+        let phase = Phase::Leaving(Box::new(Leaving::new(whole, self.transport.config.block_size)));
         match self.parts.streams.find(now, key) {
             Some(stream) if stream.request == request => stream.phase = phase,
             before => {
-                let limit = self.config.limits.transfers;
-                if !self.incoming.admits(waiting.group, waiting.token.places(), self.config.limits.incoming) {
+                let limit = self.transport.config.limits.transfers;
+                if !self.incoming.admits(waiting.group, waiting.token.places(), self.transport.config.limits.incoming) {
                     return Err(RespondError::TooManyStreams { limit });
                 }
                 if before.is_some() {
@@ -101,7 +101,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let repeats = message.code() == Code::FETCH && message.payload().is_empty();
         let key = if repeats { self.parts.streams.contexts.fetched(key) } else { key };
         let others = Overhead::of_response_to(message).with(arrival.security.response_bytes());
-        let (largest, limit) = (self.config.block_size, self.config.limits.message_bytes);
+        let (largest, limit) = (self.transport.config.block_size, self.transport.config.limits.message_bytes);
         let Some(stream) = self.parts.streams.find(now, key) else { return false };
         let request = stream.request;
         let leaving = match &mut stream.phase {
@@ -158,7 +158,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Sends the next block of a response, if the client waits for it and it was supplied.
     pub(super) fn serve(&mut self, now: Instant, key: Key) {
-        let (largest, limit) = (self.config.block_size, self.config.limits.message_bytes);
+        let (largest, limit) = (self.transport.config.block_size, self.transport.config.limits.message_bytes);
         let Some(stream) = self.parts.made().and_then(|parts| parts.streams.find(now, key)) else { return };
         let (request, Phase::Leaving(leaving)) = (stream.request, &mut stream.phase) else { return };
         let open = self.incoming.get(request).filter(|waiting| waiting.came != Came::Between);

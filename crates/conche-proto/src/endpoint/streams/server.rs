@@ -73,11 +73,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         request: RequestId,
         (arrival, message, said): (&Arrival<P>, &Message<'_>, Said),
     ) -> bool {
-        let places = self.config.limits.incoming;
+        let places = self.transport.config.limits.incoming;
         let fits = self.incoming.admits_next(request, arrival.group, &message.token(), places);
         let taken = if fits { self.take_in_place(now, arrival, message) } else { None };
         let Some(taken) = taken else {
-            self.stats.overloaded += 1;
+            self.transport.stats.overloaded += 1;
             self.refuse(now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
             return false;
         };
@@ -106,7 +106,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             self.incoming.give_back(waiting.group, &waiting.token);
         }
         if let Some(peer) = waiting.peer.map(Number::get) {
-            self.peers.let_go(now, peer);
+            self.transport.peers.let_go(now, peer);
         }
         Some(waiting)
     }

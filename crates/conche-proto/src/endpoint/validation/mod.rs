@@ -49,7 +49,6 @@ use rand_core::RngCore;
 use smallvec::SmallVec;
 
 use super::Endpoint;
-use super::outbox::Source;
 use super::receive::Arrival;
 use crate::PeerKey;
 use crate::blockwise::Asked;
@@ -62,6 +61,7 @@ use crate::incoming::{Came, Waiting};
 use crate::message::GROUP_IDS;
 use crate::observe::REGISTER;
 use crate::security::Security;
+use crate::transport::{Source, allows};
 use conche_cc::{Controller, Instant};
 use pings::{Due, Held, Origin, Pinged, Pings};
 use sources::Validated;
@@ -164,11 +164,6 @@ impl<P> Validation<P> {
     }
 }
 
-/// Returns whether a message of this size may be sent to a source with this allowance.
-pub(super) fn allows(allowance: Option<NonZeroU16>, bytes: usize) -> bool {
-    allowance.is_none_or(|allowance| bytes <= usize::from(allowance.get()))
-}
-
 /// Returns whether a response may only be sent to a validated source: it is larger than the
 /// allowance, or must be sent in a Confirmable message.
 #[inline]
@@ -191,7 +186,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         hash: u64,
         message: &Message<'_>,
     ) -> Option<NonZeroU16> {
-        if self.config.source_validation == SourceValidation::Off {
+        if self.transport.config.source_validation == SourceValidation::Off {
             return None;
         }
         // No source can be validated before the first one was asked for a proof.
@@ -226,7 +221,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let follows = message.uint(OptionNumber::OBSERVE) == Some(REGISTER) || asked.is_in_sets();
         // After a ping the client repeats nothing. A client that sends a POST and sleeps would not
         // answer one.
-        let repeats = self.config.source_validation == SourceValidation::Echo && !message.code().is_idempotent();
+        let repeats =
+            self.transport.config.source_validation == SourceValidation::Echo && !message.code().is_idempotent();
         if follows || repeats {
             self.hold_or_challenge(now, arrival, message);
         }
@@ -249,14 +245,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Holds a request until its source is validated. Returns `false` if that is impossible.
     pub(super) fn hold_request(&mut self, now: Instant, arrival: &Arrival<P>, message: &Message<'_>) -> bool {
         let &Arrival { source, hash, group, what, .. } = arrival;
-        let origin = Origin { source, hash, group, host: self.host_of(&source.from), what };
+        let origin = Origin { source, hash, group, host: self.transport.host_of(&source.from), what };
         let held = Held::Request(Box::new((arrival.clone(), OwnedMessage::from(*message))));
         self.hold(now, &origin, held).is_ok()
     }
 
     /// Holds a message, and sends its source a ping unless one is unanswered.
     fn hold(&mut self, now: Instant, origin: &Origin<P>, held: Held<P>) -> Result<(), Held<P>> {
-        if self.config.source_validation != SourceValidation::Ping {
+        if self.transport.config.source_validation != SourceValidation::Ping {
             return Err(held);
         }
         while !self.validation_made().pings.has_room(origin.group, &held) {
@@ -271,18 +267,18 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     fn ping_source(&mut self, to: Source<P>, id: MessageId) {
-        self.stats.validation_pings += 1;
-        self.push_empty(to, Type::Confirmable, id);
+        self.transport.stats.validation_pings += 1;
+        self.transport.push_empty(to, Type::Confirmable, id);
     }
 
     /// Returns an unpredictable message ID outside the range for group requests.
     fn ping_id(&mut self) -> MessageId {
-        let id = self.random.next_u32() % u32::from(*GROUP_IDS.start());
+        let id = self.transport.random.next_u32() % u32::from(*GROUP_IDS.start());
         MessageId(u16::try_from(id).unwrap_or_default())
     }
 
     fn validation_made(&mut self) -> &mut Validation<P> {
-        let (random, ack_timeout) = (&mut self.random, self.config.transmission.ack_timeout);
+        let (random, ack_timeout) = (&mut self.transport.random, self.transport.config.transmission.ack_timeout);
         self.validation.get_or_insert_with(|| Box::new(Validation::new(random, ack_timeout)))
     }
 
@@ -293,7 +289,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return false;
         };
         let held = allowance.is_some_and(|allowance| validation.pings.is_held(hash, what, allowance));
-        self.stats.duplicates += u64::from(held);
+        self.transport.stats.duplicates += u64::from(held);
         held
     }
 
@@ -304,7 +300,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if self.validation.as_ref().is_none_or(|validation| validation.pings.is_empty()) {
             return false;
         }
-        let hash = self.peers.hash(from);
+        let hash = self.transport.peers.hash(from);
         let is_answer = self.validation_made().pings.is_answered(now, hash, id);
         if is_answer {
             self.validate(now, hash, now + LIFETIME);
@@ -334,14 +330,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Validates a peer that acknowledged a Confirmable response or notification.
     pub(super) fn acknowledged_by(&mut self, now: Instant, peer: u32) {
-        if self.config.source_validation == SourceValidation::Off {
+        if self.transport.config.source_validation == SourceValidation::Off {
             return;
         }
-        let peer = self.peers.get_mut(peer);
+        let peer = self.transport.peers.get_mut(peer);
         if peer.trust.is_given(now) {
             let hash = {
                 let key = peer.key;
-                self.peers.hash(&key)
+                self.transport.peers.hash(&key)
             };
             self.validate(now, hash, now + LIFETIME);
         }
@@ -359,7 +355,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if id.is_some_and(|id| !quoted.is_some_and(|quoted| quoted.starts_with(&encode_empty(Type::Confirmable, id)))) {
             return;
         }
-        let hash = self.peers.hash(peer);
+        let hash = self.transport.peers.hash(peer);
         if id.is_some_and(|id| !validation.pings.has_id(hash, id)) {
             return;
         }
@@ -437,11 +433,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         security: &Security,
         response: Response,
     ) -> Option<Response> {
-        let hash = self.peers.hash(&waiting.from);
+        let hash = self.transport.peers.hash(&waiting.from);
         let source = Source { from: waiting.from, local: waiting.local };
         let ty = u8::from(waiting.came == Came::Confirmable);
-        let what = self.fingerprint_of(source, hash, (ty, waiting.id, waiting.token.as_slice()));
-        let origin = Origin { source, hash, group: waiting.group, host: self.host_of(&source.from), what };
+        let what = self.transport.fingerprint_of(source, hash, (ty, waiting.id, waiting.token.as_slice()));
+        let origin = Origin { source, hash, group: waiting.group, host: self.transport.host_of(&source.from), what };
         let held = Held::Response(Box::new((waiting.clone(), security.clone(), response)));
         match self.hold(now, &origin, held) {
             Ok(()) => None,
@@ -454,7 +450,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// of the response if repeating the request would repeat its effect.
     fn in_place_of(&mut self, now: Instant, waiting: &Waiting<P>, response: &Response) -> Response {
         let overhead = Overhead::of(&waiting.token);
-        let repeatable = waiting.remembered.is_none_or(|remembered| self.received.is_idempotent(remembered));
+        let repeatable = waiting.remembered.is_none_or(|remembered| self.transport.received.is_idempotent(remembered));
         let answer = (response.code, &response.body);
         let (code, body) = match repeatable || allows(waiting.allowance, overhead.message(&response.body)) {
             true => self.within_allowance(now, &waiting.from, waiting.allowance, overhead, answer),
@@ -465,7 +461,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Returns a body with an Echo option, or an empty one if not even a brief value fits.
     fn challenge(&mut self, now: Instant, from: &P, allowance: Option<NonZeroU16>, overhead: Overhead) -> Body {
-        self.stats.challenged += 1;
+        self.transport.stats.challenged += 1;
         let most = allowance.map_or(usize::MAX, |allowance| allowance.get().into());
         let room = overhead.room(most).unwrap_or_default();
         let echo = self.validation_made().value(now, from, room);

@@ -8,7 +8,6 @@ use alloc::vec::Vec;
 use core::num::NonZeroU16;
 use core::time::Duration;
 
-use super::super::outbox::Source;
 use super::super::receive::Arrival;
 use super::LIFETIME;
 use crate::codec::{MessageId, OwnedMessage};
@@ -18,6 +17,7 @@ use crate::incoming::{EMPTY_BYTES, Waiting};
 use crate::security::Security;
 use crate::shares::{Group, Shares};
 use crate::store::{Arena, Index, Linked, Links, List};
+use crate::transport::Source;
 use conche_cc::Instant;
 
 /// Maximum number of pings to a source without a new datagram of it.

@@ -10,14 +10,14 @@ use crate::message::{Deduplication, Remembered, Reply};
 
 /// The source of a datagram and the local address it came to: the return path of its answer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Source<P> {
-    pub(super) from: P,
-    pub(super) local: Option<IpAddr>,
+pub(crate) struct Source<P> {
+    pub(crate) from: P,
+    pub(crate) local: Option<IpAddr>,
 }
 
 /// A datagram to be sent.
 #[derive(Debug)]
-pub(super) enum Departure<P> {
+pub(crate) enum Departure<P> {
     /// The message of an exchange, encoded when polled.
     Exchange(ExchangeId),
     /// The reply stored in the deduplication table.
@@ -30,7 +30,7 @@ pub(super) enum Departure<P> {
 
 impl<P> Departure<P> {
     /// Creates the departure for a reply that is not stored elsewhere.
-    pub(super) fn forgotten(to: Source<P>, id: MessageId, reply: Reply) -> Self {
+    pub(crate) fn forgotten(to: Source<P>, id: MessageId, reply: Reply) -> Self {
         match reply {
             Reply::Datagram(datagram) => Self::Message { to, datagram },
             Reply::Short { length, bytes } => {
@@ -42,36 +42,36 @@ impl<P> Departure<P> {
 }
 
 /// All departures in order.
-pub(super) struct Outbox<P> {
+pub(crate) struct Outbox<P> {
     departures: VecDeque<Departure<P>>,
     /// Number of departures at the front that do not refer to the deduplication table.
     kept: usize,
 }
 
 impl<P: Copy> Outbox<P> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { departures: VecDeque::new(), kept: 0 }
     }
 
     #[inline]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.departures.len()
     }
 
     #[inline]
-    pub(super) fn push_back(&mut self, departure: Departure<P>) {
+    pub(crate) fn push_back(&mut self, departure: Departure<P>) {
         reserve_first(&mut self.departures);
         self.departures.push_back(departure);
     }
 
     #[inline]
-    pub(super) fn pop_front(&mut self) -> Option<Departure<P>> {
+    pub(crate) fn pop_front(&mut self) -> Option<Departure<P>> {
         self.kept = self.kept.saturating_sub(1);
         self.departures.pop_front()
     }
 
     /// Copies pending replies from the deduplication table, which is about to evict entries.
-    pub(super) fn keep(&mut self, received: &Deduplication) {
+    pub(crate) fn keep(&mut self, received: &Deduplication) {
         for departure in self.departures.range_mut(self.kept..) {
             if let &mut Departure::Remembered { to, id, remembered } = departure
                 && let Some(reply) = received.reply(remembered).filter(|reply| !matches!(reply, Reply::Pending))
@@ -86,7 +86,7 @@ impl<P: Copy> Outbox<P> {
 /// Reserves exactly one place in an empty queue. A queue that is drained in time needs no more, and
 /// the usual four places would be a fifth of the memory of an endpoint with one peer.
 #[inline]
-pub(super) fn reserve_first<T>(outputs: &mut VecDeque<T>) {
+pub(crate) fn reserve_first<T>(outputs: &mut VecDeque<T>) {
     if outputs.capacity() == 0 {
         outputs.reserve_exact(1);
     }
@@ -94,14 +94,14 @@ pub(super) fn reserve_first<T>(outputs: &mut VecDeque<T>) {
 
 /// Copies `datagram` to the front of `buf`; `None` if it does not fit.
 #[inline]
-pub(super) fn write(datagram: &[u8], buf: &mut [u8]) -> Option<usize> {
+pub(crate) fn write(datagram: &[u8], buf: &mut [u8]) -> Option<usize> {
     buf.get_mut(..datagram.len())?.copy_from_slice(datagram);
     Some(datagram.len())
 }
 
 /// Encodes a message at the front of `buf`; `None` if it does not fit.
 #[inline]
-pub(super) fn encode(buf: &mut [u8], ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Option<usize> {
+pub(crate) fn encode(buf: &mut [u8], ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Option<usize> {
     if code.is_empty() {
         return write(&encode_empty(ty, id), buf);
     }
@@ -111,6 +111,6 @@ pub(super) fn encode(buf: &mut [u8], ty: Type, code: Code, id: MessageId, token:
 
 /// Encodes a message into a new allocation.
 #[inline]
-pub(super) fn encoded(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Box<[u8]> {
+pub(crate) fn encoded(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Box<[u8]> {
     encode_to_vec(ty, code, id, token, body).into_boxed_slice()
 }

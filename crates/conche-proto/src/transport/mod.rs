@@ -1,0 +1,189 @@
+//! [`Transport`]: the message layer (RFC 7252 §4), whatever the messages mean: peers, exchanges,
+//! deduplication, the queue of datagrams to be sent, and limits by source.
+
+mod handshake;
+mod outbox;
+mod reply;
+mod sources;
+
+pub(crate) use outbox::{Departure, Outbox, Source, encode, encoded, reserve_first, write};
+pub(crate) use reply::allows;
+pub(crate) use sources::{Limiters, Sources};
+
+use alloc::boxed::Box;
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
+
+use crate::PeerKey;
+use crate::codec::{Body, Code, Message, MessageId, NoResponse, Token, Type};
+use crate::config::{ConfigError, SharedConfig};
+use crate::error::RequestError;
+use crate::exchange::{ExchangeId, Exchanges, Next, Opening, State};
+use crate::hash::Keyed;
+use crate::message::{Deduplication, Rejectable};
+use crate::peer::Peers;
+use crate::stats::Stats;
+use crate::store::OnDemand;
+use conche_cc::{Controller, Instant};
+
+/// The message layer of an endpoint.
+pub(crate) struct Transport<P: PeerKey, C: Controller> {
+    pub(crate) config: SharedConfig,
+    pub(crate) random: ChaCha8Rng,
+    /// Hashes messages and groups of sources.
+    pub(crate) hash: Keyed,
+    /// The application's grouping of sources.
+    pub(crate) sources: Option<Box<Sources<P>>>,
+    pub(crate) limiters: Option<Box<Limiters>>,
+    pub(crate) received: OnDemand<Deduplication>,
+    pub(crate) rejectable: Rejectable,
+    pub(crate) exchanges: Exchanges<C>,
+    pub(crate) peers: Peers<P, C>,
+    pub(crate) outbox: Outbox<P>,
+    pub(crate) stats: Stats,
+}
+
+impl<P: PeerKey, C: Controller> Transport<P, C> {
+    /// Creates the message layer with one controller for all peers, and its random values from
+    /// `seed`.
+    pub(crate) fn new(config: SharedConfig, controller: C, seed: [u8; 32]) -> Result<Self, ConfigError> {
+        config.validate_with(&controller)?;
+        let mut random = ChaCha8Rng::from_seed(seed);
+        let [hash, peers_hash] = [Keyed::new(&mut random), Keyed::new(&mut random)];
+        let (limits, times) = (&config.limits, config.times());
+        Ok(Self {
+            random,
+            hash,
+            sources: None,
+            limiters: config.response_limit.map(|limit| Box::new(Limiters::of_requests(limit))),
+            received: OnDemand::new(config.clone()),
+            rejectable: Rejectable::default(),
+            exchanges: Exchanges::new(config.clone(), hash),
+            peers: Peers::new(controller, limits.peers, config.idle_lifetime, times.exchange_lifetime, peers_hash),
+            outbox: Outbox::new(),
+            stats: Stats::default(),
+            config,
+        })
+    }
+
+    /// Returns why the application cannot open this exchange now, if it cannot.
+    pub(crate) fn check_room(&self, peer: u32, opening: &Opening) -> Result<(), RequestError> {
+        let limits = &self.config.limits;
+        let (bytes, limit) = (opening.bytes(), limits.message_bytes);
+        if bytes > limit {
+            return Err(RequestError::TooLarge { bytes, limit });
+        }
+        if self.exchanges.requests() >= limits.exchanges {
+            return Err(RequestError::TooManyExchanges { limit: limits.exchanges });
+        }
+        if self.exchanges.queued_requests() >= limits.queue {
+            return Err(RequestError::QueuesFull { limit: limits.queue });
+        }
+        if self.peers.get(peer).work().queued as usize >= limits.queue_per_peer {
+            return Err(RequestError::QueueFull { limit: limits.queue_per_peer });
+        }
+        Ok(())
+    }
+
+    /// Opens an exchange; if its message may leave, puts it into the outbox.
+    #[inline]
+    pub(crate) fn open(&mut self, now: Instant, peer: u32, opening: &mut Opening) -> Option<ExchangeId> {
+        let exchange = self.exchanges.open(now, &mut self.peers, peer, opening)?;
+        self.stats.exchanges += 1;
+        self.exchanges.tell_starvation(now, &mut self.peers, peer);
+        if let Some(admitted) = self.exchanges.admit_new(now, &mut self.peers, peer, exchange.index) {
+            self.outbox.push_back(Departure::Exchange(admitted));
+            self.admit_waiting(now, peer);
+        }
+        self.exchanges.wait(exchange);
+        Some(exchange)
+    }
+
+    /// Admits messages from a peer's queue, in order. Called after every event that may permit one.
+    #[inline]
+    pub(crate) fn admit_waiting(&mut self, now: Instant, peer: u32) {
+        while let Some(exchange) = self.exchanges.admit_next(now, &mut self.peers, peer) {
+            self.outbox.push_back(Departure::Exchange(exchange));
+        }
+    }
+
+    /// Allocates a message ID that no recent message to this peer has used; `Err`: when the next
+    /// one is free.
+    #[inline]
+    pub(crate) fn message_id(&mut self, now: Instant, peer: u32) -> Result<MessageId, Instant> {
+        self.peers.get_mut(peer).allocate_id(now, self.config.times().exchange_lifetime)
+    }
+
+    /// Asks the controller again, as after every event of the peer.
+    #[inline]
+    pub(crate) fn ask_again(&mut self, now: Instant, peer: Option<u32>) {
+        if let Some(peer) = peer.filter(|&peer| !self.peers.get(peer).work().queue.is_empty()) {
+            self.admit_waiting(now, peer);
+        }
+    }
+
+    /// Returns the outstanding exchange whose message starts like `quoted`: type, code, message ID
+    /// and token.
+    pub(crate) fn quoted_exchange(&mut self, peer: u32, quoted: &[u8]) -> Option<ExchangeId> {
+        let header = quoted.first_chunk::<4>()?;
+        let id = MessageId(u16::from_be_bytes([header[2], header[3]]));
+        let index = self.exchanges.with_id(peer, id)?;
+        let exchange = self.exchanges.get(index);
+        let expected = encoded(exchange.message_type(), exchange.content.code, id, &exchange.token, &Body::EMPTY);
+        let same = quoted.starts_with(&expected);
+        (same && exchange.state == State::AwaitingAck).then(|| exchange.id(index))
+    }
+
+    /// Returns the exchange with this message ID, if its message was sent. An unmatched ID may be a
+    /// guess.
+    #[inline]
+    pub(crate) fn exchange_with_id(&mut self, now: Instant, peer: Option<u32>, message: &Message<'_>) -> Option<u32> {
+        let found = peer.and_then(|peer| self.exchanges.with_id(peer, message.id()));
+        if found.is_none() {
+            self.stats.unmatched += 1;
+            if let Some(peer) = peer {
+                let state = self.peers.get_mut(peer);
+                state.trust.guessed(now, message.id(), state.next_id);
+            }
+        }
+        found
+    }
+
+    /// Sends a Non-confirmable message that answers a received one. Without a free message ID it is
+    /// dropped, as if lost.
+    pub(crate) fn send_answer(
+        &mut self,
+        now: Instant,
+        (to, peer): (Source<P>, u32),
+        token: &Token,
+        (code, body): (Code, &Body),
+    ) -> Option<MessageId> {
+        let id = self.message_id(now, peer).ok()?;
+        let datagram = encoded(Type::NonConfirmable, code, id, token, body);
+        let bytes = u32::try_from(datagram.len()).unwrap_or(u32::MAX);
+        self.peers.get_mut(peer).sent_non(now, bytes.saturating_add(self.config.datagram_overhead));
+        self.outbox.push_back(Departure::Message { to, datagram });
+        Some(id)
+    }
+
+    /// Does what an answered set requires of an exchange next.
+    pub(crate) fn follow_set(&mut self, now: Instant, index: u32, next: Next) {
+        match next {
+            Next::Depart => self.outbox.push_back(Departure::Exchange(self.exchanges.get(index).id(index))),
+            Next::Admit => self.admit_waiting(now, self.exchanges.get(index).peer),
+            _ => {}
+        }
+    }
+
+    /// Returns `true` if message IDs toward a peer run out, and this Non-confirmable request needs
+    /// one for its response.
+    ///
+    /// Such a request is dropped on arrival. Otherwise its response would wait for a message ID for
+    /// up to EXCHANGE_LIFETIME, and hold the share of its group of sources. The last 1024 IDs are
+    /// left for separate responses, notifications and pings.
+    pub(crate) fn lacks_ids(&self, now: Instant, peer: u32, message: &Message<'_>) -> bool {
+        let scarce = self.peers.get(peer).ids_scarce_until(now, self.config.times().exchange_lifetime).is_some();
+        scarce && !NoResponse::of(message).suppresses(Code::CONTENT)
+    }
+}
