@@ -23,6 +23,13 @@ pub const INTERRUPTED: u8 = 130;
 #[derive(Debug)]
 pub struct UsageError(pub String);
 
+impl UsageError {
+    /// Turns any error about the user's input into one.
+    pub fn of(error: impl fmt::Display) -> Self {
+        Self(error.to_string())
+    }
+}
+
 impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

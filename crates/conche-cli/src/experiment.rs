@@ -16,6 +16,7 @@ use conche_lab::scenario::{Effort, ScenarioError};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::Global;
+use crate::argument::ArgumentError;
 use crate::exit::{self, UsageError};
 use crate::names;
 use crate::output_dir::{self, OutputDir};
@@ -235,30 +236,28 @@ impl Options {
     }
 }
 
-fn threads(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse().map_err(|_| "a whole number from 1 on was expected".to_owned())
+fn threads(text: &str) -> Result<NonZeroUsize, ArgumentError> {
+    text.parse().map_err(|_| ArgumentError::Threads)
 }
 
-fn setting(text: &str) -> Result<(String, String), String> {
+fn setting(text: &str) -> Result<(String, String), ArgumentError> {
     let (path, value) = parted(text, "links.up.wire.rate=30kbit/s")?;
     Ok((path.to_owned(), value.to_owned()))
 }
 
-fn labels(text: &str) -> Result<(String, Vec<String>), String> {
+fn labels(text: &str) -> Result<(String, Vec<String>), ArgumentError> {
     let example = "scheme=default,cocoa";
     let (axis, labels) = parted(text, example)?;
     let labels: Vec<_> = labels.split(',').map(|label| label.trim().to_owned()).collect();
     match labels.iter().any(String::is_empty) {
-        true => Err(format!("between commas a label is missing; write it as in `{example}`")),
+        true => Err(ArgumentError::Label(example)),
         false => Ok((axis.to_owned(), labels)),
     }
 }
 
-fn parted<'a>(text: &'a str, example: &str) -> Result<(&'a str, &'a str), String> {
+fn parted<'a>(text: &'a str, example: &'static str) -> Result<(&'a str, &'a str), ArgumentError> {
     let parts = text.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
-    parts
-        .filter(|(name, value)| !name.is_empty() && !value.is_empty())
-        .ok_or_else(|| format!("it has to be a name, `=` and a value, as in `{example}`"))
+    parts.filter(|(name, value)| !name.is_empty() && !value.is_empty()).ok_or(ArgumentError::Assignment(example))
 }
 
 /// Failures listed individually; further ones are only counted.

@@ -2,6 +2,8 @@
 
 use conche::ContentFormat;
 
+use crate::argument::ArgumentError;
+
 /// Number, media type in the CoAP registry, and short name for the command line.
 const FORMATS: &[(u16, &str, &str)] = &[
     (0, "text/plain; charset=utf-8", "text"),
@@ -23,7 +25,7 @@ const FORMATS: &[(u16, &str, &str)] = &[
 ];
 
 /// Reads a number, a media type or a short name.
-pub fn parse(text: &str) -> Result<ContentFormat, String> {
+pub fn parse(text: &str) -> Result<ContentFormat, ArgumentError> {
     if let Ok(number) = text.parse() {
         return Ok(ContentFormat(number));
     }
@@ -31,10 +33,9 @@ pub fn parse(text: &str) -> Result<ContentFormat, String> {
         let media_without_parameters = media.split(';').next().unwrap_or(media);
         [media, media_without_parameters, short].into_iter().any(|name| name.eq_ignore_ascii_case(text))
     });
-    found.map(|(number, ..)| ContentFormat(*number)).ok_or_else(|| {
-        let short: Vec<&str> = FORMATS.iter().map(|(_, _, short)| *short).collect();
-        format!("no content format is called so: give a number from 0 to 65535, a media type, or {}", short.join(", "))
-    })
+    found
+        .map(|(number, ..)| ContentFormat(*number))
+        .ok_or_else(|| ArgumentError::ContentFormat(FORMATS.iter().map(|(_, _, short)| *short).collect()))
 }
 
 /// Returns the media type of a format.
@@ -94,7 +95,7 @@ mod tests {
         }
         assert_eq!(parse("text/plain"), Ok(ContentFormat::TEXT_PLAIN));
         assert_eq!(parse("65535"), Ok(ContentFormat(65535)));
-        assert!(parse("65536").is_err_and(|message| message.contains("0 to 65535")));
+        assert!(parse("65536").is_err_and(|error| error.to_string().contains("0 to 65535")));
         assert!(parse("jsn").is_err());
     }
 }

@@ -17,6 +17,7 @@
 //! Each subcommand is a module with `Args` and `run`. Failures return an error, which `exit` turns
 //! into a message on standard error and an exit status.
 
+mod argument;
 mod bench;
 mod compare;
 mod controllers;

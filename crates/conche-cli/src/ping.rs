@@ -95,10 +95,10 @@ async fn ping(client: &Client, args: &Args, global: &Global, statistics: &mut St
         statistics.start(Instant::now());
         let outcome = match timeout(args.timeout, client.ping(&args.uri)).await {
             Ok(Ok(course)) => Ok(course),
-            Ok(Err(error @ (Error::Failed { .. } | Error::Send { .. }))) => Err(error.to_string()),
+            Ok(Err(error @ (Error::Failed { .. } | Error::Send { .. }))) => Err(Lost::Failed(error)),
             // Such an error would repeat with every ping.
             Ok(Err(error)) => return Err(error.into()),
-            Err(_) => Err(format!("no answer within {:?}", args.timeout)),
+            Err(_) => Err(Lost::Late(args.timeout)),
         };
         let answer = outcome.as_ref().ok().copied();
         statistics.end(answer);
@@ -107,7 +107,16 @@ async fn ping(client: &Client, args: &Args, global: &Global, statistics: &mut St
     Ok(())
 }
 
-fn print_ping(number: u64, outcome: Result<Course, String>, global: &Global) -> io::Result<()> {
+/// Why a ping has no answer.
+#[derive(Debug, thiserror::Error)]
+enum Lost {
+    #[error(transparent)]
+    Failed(Error),
+    #[error("no answer within {0:?}")]
+    Late(Duration),
+}
+
+fn print_ping(number: u64, outcome: Result<Course, Lost>, global: &Global) -> io::Result<()> {
     #[derive(Serialize)]
     struct Line {
         schema: u32,
@@ -124,7 +133,7 @@ fn print_ping(number: u64, outcome: Result<Course, String>, global: &Global) -> 
             number,
             rtt_ms: answer.map(|course| course.elapsed.as_secs_f64() * 1e3),
             transmissions: answer.map(|course| course.transmissions),
-            error: outcome.err(),
+            error: outcome.err().map(|lost| lost.to_string()),
         };
         return json::print(&line);
     }

@@ -15,6 +15,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::Global;
+use crate::argument::ArgumentError;
 use crate::json;
 use crate::recording::Recording;
 use crate::runtime;
@@ -108,12 +109,9 @@ fn print_counts(counts: Counts, global: &Global) -> anyhow::Result<()> {
 }
 
 /// Reads `10%`. A bare number is an error, as everywhere.
-fn parse_share(text: &str) -> Result<f64, String> {
+fn parse_share(text: &str) -> Result<f64, ArgumentError> {
     let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-    percent
-        .filter(|percent| (0.0..=100.0).contains(percent))
-        .map(|percent| percent / 100.0)
-        .ok_or_else(|| "a share from 0% to 100% was expected, as in 10%".to_owned())
+    percent.filter(|percent| (0.0..=100.0).contains(percent)).map(|percent| percent / 100.0).ok_or(ArgumentError::Share)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use conche_lab::experiment::Experiment;
 use conche_lab::papers::Paper;
-use conche_lab::scenario::ScenarioError;
+use conche_lab::scenario::{FileError, ScenarioError};
 
 use crate::Global;
 use crate::exit::UsageError;
@@ -41,9 +41,9 @@ fn unread(file: &Path, error: &io::Error) -> String {
 }
 
 /// Reads a file that a scenario names, relative to the scenario.
-fn beside(scenario: &Path, name: &str) -> Result<String, String> {
+fn beside(scenario: &Path, name: &str) -> Result<String, FileError> {
     let path = scenario.parent().unwrap_or_else(|| Path::new("")).join(name);
-    std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    std::fs::read_to_string(&path).map_err(|error| FileError::Unreadable { path, error })
 }
 
 /// Formats an error with its place in the file.

@@ -13,11 +13,12 @@
 //! - Sets that leave a mote without a path are rejected.
 
 use std::error::Error;
+use std::path::PathBuf;
 
 use conche_lab::campaign::RunOptions;
 use conche_lab::experiment::Experiment;
 use conche_lab::papers::{Closeness, ETFA14, Origin};
-use conche_lab::scenario::Effort;
+use conche_lab::scenario::{Effort, FileError};
 use conche_netsim::rng::{Entity, Purpose, Stream, Streams};
 use toml::{Table, Value};
 
@@ -78,7 +79,10 @@ fn part_of(paper: &conche_lab::papers::Paper) -> Result<Experiment, Box<dyn Erro
     let parts = scenario.get_mut("parts").and_then(Value::as_array_mut).ok_or("the scenario has no parts")?;
     parts.retain(|part| part.get("name").and_then(Value::as_str) == Some(PART));
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/");
-    let file = |name: &str| std::fs::read_to_string(format!("{beside}{name}")).map_err(|error| error.to_string());
+    let file = |name: &str| {
+        let path = PathBuf::from(format!("{beside}{name}"));
+        std::fs::read_to_string(&path).map_err(|error| FileError::Unreadable { path, error })
+    };
     Ok(Experiment::read(&toml::to_string(&scenario)?, &file)?)
 }
 

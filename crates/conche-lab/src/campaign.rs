@@ -8,6 +8,7 @@
 //! soon as the run ends, and kept runs are not repeated.
 
 use std::any::Any;
+use std::fmt::{self, Display};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -104,10 +105,27 @@ pub enum ExperimentError {
     Threads(String),
 }
 
+/// Why a run has no outcome.
+enum RunError<E> {
+    Cell(E),
+    Panicked(String),
+}
+
+impl<E: Display> Display for RunError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cell(error) => error.fmt(f),
+            Self::Panicked(message) => write!(f, "it panicked: {message}"),
+        }
+    }
+}
+
 /// One thing that an experiment compares.
 pub trait Cell: Sync {
     /// Result of one run.
     type Outcome: Send;
+    /// Why it cannot run; its text is for the user.
+    type Error: Display + Send;
 
     /// Identity of the cell among the others.
     fn id(&self) -> CellId;
@@ -124,9 +142,12 @@ pub trait Cell: Sync {
     /// Runs the cell once, and adds its exchanges to `exchanges` if they are wanted.
     ///
     /// # Errors
-    /// Why the cell cannot run, as a message to the user.
-    fn run(&self, replication: Replication, exchanges: Option<&mut ExchangeRows>)
-    -> Result<Ran<Self::Outcome>, String>;
+    /// Why the cell cannot run.
+    fn run(
+        &self,
+        replication: Replication,
+        exchanges: Option<&mut ExchangeRows>,
+    ) -> Result<Ran<Self::Outcome>, Self::Error>;
 
     /// Returns the samples of a run to keep.
     fn keep(&self, outcome: &Self::Outcome) -> Vec<Kept>;
@@ -190,12 +211,12 @@ pub fn run<C: Cell>(
     let (_, mut completion) = tally.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut outcomes: Outcomes<C> = cells.iter().map(|_| Vec::new()).collect();
     for ((place, replication), ran) in all {
-        let failed = |problem| Failure {
+        let failed = |problem: RunError<C::Error>| Failure {
             scenario: origin.name.clone(),
             cell: cells[place].name(),
             replication: replication.index,
             seed: replication.seed,
-            problem,
+            problem: problem.to_string(),
         };
         let outcome = ran.map(|ran| ran.outcome).map_err(|problem| completion.failures.push(failed(problem)));
         outcomes[place].push(outcome.ok());
@@ -213,10 +234,11 @@ fn run_once<C: Cell>(
     cell: &C,
     replication: Replication,
     kept: Option<&(&Store, Run)>,
-) -> Result<Ran<C::Outcome>, String> {
+) -> Result<Ran<C::Outcome>, RunError<C::Error>> {
     let mut exchanges = kept.and_then(|(store, _)| store.exchange_rows());
     let run = AssertUnwindSafe(|| cell.run(replication, exchanges.as_mut()));
-    let ran = catch_unwind(run).unwrap_or_else(|panic| Err(format!("it panicked: {}", message(&*panic))))?;
+    let ran = catch_unwind(run).map_err(|panic| RunError::Panicked(message(&*panic).to_owned()))?;
+    let ran = ran.map_err(RunError::Cell)?;
     if let Some((store, run)) = kept {
         store.keep(run, ran.events, exchanges.as_ref(), &cell.keep(&ran.outcome));
     }

@@ -98,6 +98,17 @@ pub struct Tally {
     pub ahead: usize,
 }
 
+/// Why a line cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RowError {
+    /// The line is no JSON of a comparison.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// The line has another schema version.
+    #[error("it is of schema {0}, this conche's of schema {SCHEMA}")]
+    Schema(u32),
+}
+
 impl Row {
     /// A line of the version that this crate writes.
     #[must_use]
@@ -112,11 +123,11 @@ impl Row {
     ///
     /// # Errors
     /// If it is something else, or of another version.
-    pub fn from_json(text: &str) -> Result<Self, String> {
-        let row: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    pub fn from_json(text: &str) -> Result<Self, RowError> {
+        let row: Self = serde_json::from_str(text)?;
         match row.schema {
             SCHEMA => Ok(row),
-            other => Err(format!("it is of schema {other}, this conche's of schema {SCHEMA}")),
+            other => Err(RowError::Schema(other)),
         }
     }
 }
@@ -193,9 +204,9 @@ mod tests {
         }));
         let json = String::from_utf8(to_ndjson(std::slice::from_ref(&row)).expect("memory")).expect("text");
         assert!(json.starts_with(r#"{"schema":1,"kind":"controller","controller":"mine","#), "{json}");
-        assert_eq!(Row::from_json(&json), Ok(row));
+        assert_eq!(Row::from_json(&json).expect("it was written"), row);
         let other = json.replacen("\"schema\":1", "\"schema\":2", 1);
-        assert!(Row::from_json(&other).is_err_and(|problem| problem.contains("schema 2")));
+        assert!(Row::from_json(&other).is_err_and(|error| error.to_string().contains("schema 2")));
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod verdict;
 pub use journal::{Line, Run};
 pub use manifest::{Failure, Finished, Manifest, ManifestError, Near, Scenario, Score, State};
 pub use origin::{Build, CellId, Origin, Program, fingerprint};
+pub use previous::PreviousError;
 pub use sample::{Kept, Made, Sample};
 pub use store::{Begin, Store, StoreError};
 pub use tables::{ExchangeRow, ExchangeRows, RowOf, RunRow, RunRows};

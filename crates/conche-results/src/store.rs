@@ -10,7 +10,7 @@ use crate::exchanges::Exchanges;
 use crate::journal::{Journal, Run};
 use crate::manifest::{Finished, Manifest, plain};
 use crate::origin::{Origin, Program};
-use crate::previous;
+use crate::previous::{self, PreviousError};
 use crate::sample::{Kept, Sample};
 use crate::tables::{ExchangeRows, RunRows, Shape};
 
@@ -69,8 +69,8 @@ pub enum StoreError {
     Previous {
         /// The directory.
         directory: PathBuf,
-        /// What it holds.
-        problem: String,
+        /// The problem.
+        problem: PreviousError,
     },
     /// Another process writes into it.
     #[error("another conche writes into {}; wait until it is done, or name another directory", .0.display())]

@@ -9,8 +9,8 @@ use toml::{Spanned, Table};
 
 use super::sweep::{SCHEME, combinations};
 use super::{
-    AtLeastOne, Axis, Cell, Effort, ErrorSpan, Files, Label, Mix, NonEmpty, Point, Scenario, ScenarioError, files,
-    matches_any, part, path, select,
+    AtLeastOne, Axis, Cell, Effort, ErrorSpan, FileError, Files, Label, Mix, NonEmpty, Point, Scenario, ScenarioError,
+    files, matches_any, part, path, select,
 };
 
 /// The text of a scenario, and what it says.
@@ -51,7 +51,7 @@ impl Document {
     /// # Errors
     /// What is wrong, where, and what would be right.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
-        Self::read(text, &|_| Err("there is no such file".to_owned()))
+        Self::read(text, &|_| Err(FileError::NotFound))
     }
 
     /// What it says; of what a part says instead, see [`Document::sections`].

@@ -3,8 +3,10 @@
 //! The first line of such a file names its columns; lines that begin with `#` say where the values come from.
 
 use std::fmt;
+use std::io;
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde::de::value::SeqAccessDeserializer;
@@ -18,7 +20,34 @@ use super::ScenarioError;
 pub struct Rows<T>(Vec<T>);
 
 /// Gives the texts of files that a scenario names.
-pub type Files<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+pub type Files<'a> = &'a dyn Fn(&str) -> Result<String, FileError>;
+
+/// Why a file that a scenario names cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// No file has this name.
+    #[error("there is no such file")]
+    NotFound,
+    /// The file cannot be read.
+    #[error("cannot read {}: {error}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        error: io::Error,
+    },
+    /// The file is outside the directory that results are read from.
+    #[error("{} is not below the result directory", .0.display())]
+    Outside(PathBuf),
+    /// A cell of the table is not a number.
+    #[error("line {line}: `{text}` is no number")]
+    Number {
+        /// The line, counted from 1.
+        line: usize,
+        /// The cell.
+        text: String,
+    },
+}
 
 /// The only key of a table that stands for a file.
 const CSV: &str = "csv";
@@ -46,17 +75,17 @@ fn resolve_value(value: &mut Value, file: Files<'_>) -> Result<(), ScenarioError
     }
 }
 
-fn rows(text: &str) -> Result<Value, String> {
+fn rows(text: &str) -> Result<Value, FileError> {
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     let number = |line: usize, text: &str| {
         let whole = text.trim().parse().map(Value::Integer);
         whole
             .or_else(|_| text.trim().parse().map(Value::Float))
-            .map_err(|_| format!("line {line}: `{text}` is no number"))
+            .map_err(|_| FileError::Number { line, text: text.to_owned() })
     };
     // The first one is the header.
     let row = |(line, text): (usize, &str)| text.split(',').map(|text| number(line, text)).collect();
-    let rows: Result<Vec<Vec<Value>>, String> = lines.skip(1).map(row).collect();
+    let rows: Result<Vec<Vec<Value>>, FileError> = lines.skip(1).map(row).collect();
     Ok(Value::Array(rows?.into_iter().map(Value::Array).collect()))
 }
 
@@ -106,7 +135,7 @@ mod tests {
     fn read(text: &str, file: &str) -> Result<Vec<(f64, f64)>, ScenarioError> {
         let mut table: Table = toml::from_str(text)?;
         resolve(&mut table, &|name| {
-            if name == "a.csv" { Ok(file.to_owned()) } else { Err("no such file".to_owned()) }
+            if name == "a.csv" { Ok(file.to_owned()) } else { Err(FileError::NotFound) }
         })?;
         let rows = table.remove("inner").and_then(|mut inner| inner.as_table_mut()?.remove("rows")).expect("rows");
         Ok(Rows::deserialize(rows)?.to_vec())
@@ -122,7 +151,7 @@ mod tests {
     #[test]
     fn a_file_that_is_missing_or_has_other_than_numbers_is_named() {
         for (text, file, expected) in [
-            ("inner.rows = { csv = \"b.csv\" }", "", "csv: b.csv: no such file"),
+            ("inner.rows = { csv = \"b.csv\" }", "", "csv: b.csv: there is no such file"),
             ("inner.rows = { csv = \"a.csv\" }", "x,y\n1,two\n", "csv: a.csv: line 2: `two` is no number"),
             ("inner.rows = { tsv = \"a.csv\" }", "", "unknown field `tsv`, expected `csv`"),
         ] {

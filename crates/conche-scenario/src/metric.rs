@@ -89,6 +89,51 @@ pub enum Metric {
     Transfer(Transferred),
 }
 
+/// Why a metric cannot be measured.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum MetricError {
+    /// A percentile is out of range.
+    #[error("a percentile of {0}; it must be between 0 and 100")]
+    Percentile(f64),
+    /// The metric gives one number a run, but the statistic needs several.
+    #[error("it is one number a run, which has no percentiles; leave the statistic out for its mean")]
+    OneNumber,
+    /// A share is out of range.
+    #[error("a share of {0}; it must be between 0 and 1")]
+    Share(f64),
+    /// The metric of classes gives one number a run.
+    #[error("classes are of a metric of each flow or exchange, such as rto")]
+    ClassesOfOneNumber,
+    /// Classes lack a name, or there are none.
+    #[error("{names} names for {classes} classes; each has one, and there is at least one")]
+    ClassNames {
+        /// The number of names.
+        names: usize,
+        /// The number of classes.
+        classes: usize,
+    },
+    /// Classes are out of order.
+    #[error("classes must begin one after the other: list `from` in rising order")]
+    ClassOrder,
+    /// The number of stretches is out of range.
+    #[error("{0} stretches; they must be between 1 and {MOST_WINDOWS}")]
+    Stretches(u32),
+    /// Both a window and a number of stretches are set, or neither.
+    #[error("say either how long a `window` is, or how many `stretches` there are")]
+    WindowsOrStretches,
+    /// A window has no length.
+    #[error("a window must be longer than 0s")]
+    EmptyWindow,
+    /// Windows are too short for the run.
+    #[error("{longest} has more than {MOST_WINDOWS} windows of {window}; make them longer")]
+    TooManyWindows {
+        /// The longest possible duration of a run.
+        longest: Span,
+        /// The length of a window.
+        window: Span,
+    },
+}
+
 impl Metric {
     /// What it counts.
     #[must_use]
@@ -114,7 +159,7 @@ impl Metric {
     }
 
     /// Refuses what no run can answer.
-    pub fn validate(&self, statistic: Statistic, longest: Span) -> Result<(), String> {
+    pub fn validate(&self, statistic: Statistic, longest: Span) -> Result<(), MetricError> {
         match self {
             Self::Classes(classes) => classes.validate()?,
             Self::Settling { share } => share_fits(*share)?,
@@ -123,10 +168,10 @@ impl Metric {
         }
         match statistic {
             Statistic::Percentile(percent) if !(0.0..=100.0).contains(&percent) => {
-                Err(format!("a percentile of {percent}; it must be between 0 and 100"))
+                Err(MetricError::Percentile(percent))
             }
             Statistic::Percentile(_) | Statistic::Median | Statistic::Deviation if !self.has_many() => {
-                Err("it is one number a run, which has no percentiles; leave the statistic out for its mean".to_owned())
+                Err(MetricError::OneNumber)
             }
             _ => Ok(()),
         }
@@ -197,9 +242,9 @@ impl Metric {
 }
 
 /// Refuses what is no share.
-pub(super) fn share_fits(share: f64) -> Result<(), String> {
+pub(super) fn share_fits(share: f64) -> Result<(), MetricError> {
     let is_share = (0.0..=1.0).contains(&share);
-    if is_share { Ok(()) } else { Err(format!("a share of {share}; it must be between 0 and 1")) }
+    if is_share { Ok(()) } else { Err(MetricError::Share(share)) }
 }
 
 /// Which share, in per cent, of what a metric gives for each flow or exchange is in each class.
@@ -215,17 +260,16 @@ pub struct Classes {
 }
 
 impl Classes {
-    fn validate(&self) -> Result<(), String> {
+    fn validate(&self) -> Result<(), MetricError> {
         if !self.of.has_many() {
-            return Err("classes are of a metric of each flow or exchange, such as rto".to_owned());
+            return Err(MetricError::ClassesOfOneNumber);
         }
         if self.from.is_empty() || self.from.len() != self.names.len() {
-            let (names, bounds) = (self.names.len(), self.from.len());
-            return Err(format!("{names} names for {bounds} classes; each has one, and there is at least one"));
+            return Err(MetricError::ClassNames { names: self.names.len(), classes: self.from.len() });
         }
         match self.from.is_sorted_by(|low, high| low < high) {
             true => Ok(()),
-            false => Err("classes must begin one after the other: list `from` in rising order".to_owned()),
+            false => Err(MetricError::ClassOrder),
         }
     }
 }
@@ -245,24 +289,24 @@ pub const MOST_WINDOWS: u128 = 10_000;
 
 impl Windows {
     /// Refuses windows without end, and more than anybody reads.
-    fn validate(self, longest: Span) -> Result<(), String> {
+    fn validate(self, longest: Span) -> Result<(), MetricError> {
         match (self.window, self.stretches) {
             (None, Some(stretches)) if stretches == 0 || u128::from(stretches) > MOST_WINDOWS => {
-                Err(format!("{stretches} stretches; they must be between 1 and {MOST_WINDOWS}"))
+                Err(MetricError::Stretches(stretches))
             }
             (Some(window), None) => windows_fit(window, longest),
             (None, Some(_)) => Ok(()),
-            _ => Err("say either how long a `window` is, or how many `stretches` there are".to_owned()),
+            _ => Err(MetricError::WindowsOrStretches),
         }
     }
 }
 
 /// Refuses windows that are none, or too many.
-pub(super) fn windows_fit(window: Span, longest: Span) -> Result<(), String> {
+pub(super) fn windows_fit(window: Span, longest: Span) -> Result<(), MetricError> {
     if window.0.is_zero() {
-        Err("a window must be longer than 0s".to_owned())
+        Err(MetricError::EmptyWindow)
     } else if longest.0.as_nanos() / window.0.as_nanos() > MOST_WINDOWS {
-        Err(format!("{longest} has more than {MOST_WINDOWS} windows of {window}; make them longer"))
+        Err(MetricError::TooManyWindows { longest, window })
     } else {
         Ok(())
     }
@@ -277,9 +321,9 @@ mod tests {
         let names = |from: &[f64]| from.iter().map(|from| format!("from {from}")).collect();
         let of = |of, from: &[f64]| Classes { of: Box::new(of), from: from.to_vec(), names: names(from) }.validate();
         assert!(of(Metric::Rto, &[0.0, 0.5]).is_ok());
-        assert!(of(Metric::Jain, &[0.0]).is_err_and(|problem| problem.contains("of each flow or exchange")));
-        assert!(of(Metric::Rto, &[1.0, 1.0]).is_err_and(|problem| problem.contains("rising order")));
-        assert!(of(Metric::Rto, &[]).is_err_and(|problem| problem.contains("0 names for 0 classes")));
+        assert!(of(Metric::Jain, &[0.0]).is_err_and(|error| error.to_string().contains("of each flow or exchange")));
+        assert!(of(Metric::Rto, &[1.0, 1.0]).is_err_and(|error| error.to_string().contains("rising order")));
+        assert!(of(Metric::Rto, &[]).is_err_and(|error| error.to_string().contains("0 names for 0 classes")));
     }
 
     fn windows(window: Option<&str>, stretches: Option<u32>) -> Windows {
@@ -296,7 +340,7 @@ mod tests {
             (windows(None, Some(0)), "0 stretches"),
             (windows(Some("1us"), None), "more than 10000 windows"),
         ] {
-            assert!(windows.validate(longest).is_err_and(|problem| problem.contains(expected)), "{windows:?}");
+            assert!(windows.validate(longest).is_err_and(|error| error.to_string().contains(expected)), "{windows:?}");
         }
         assert_eq!(windows(None, Some(15)).validate(longest), Ok(()));
     }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::Unit;
-use super::metric::{share_fits, windows_fit};
+use super::metric::{MetricError, share_fits, windows_fit};
 use crate::units::Span;
 
 /// Something that is measured of the requests that arrived at their servers. Duplicates do not count. The bits of a request
@@ -66,7 +66,7 @@ impl Received {
     }
 
     /// Refuses what no run can answer.
-    pub(super) fn validate(self, longest: Span) -> Result<(), String> {
+    pub(super) fn validate(self, longest: Span) -> Result<(), MetricError> {
         match self {
             Self::Starving { share } => share_fits(share),
             Self::GoodputOverTime { window, .. }

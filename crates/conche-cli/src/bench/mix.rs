@@ -80,14 +80,14 @@ pub(super) fn read(file: &Path, uri: &Uri, all: &Message) -> anyhow::Result<Vec<
 
 impl Request {
     fn kind(self, server: &Uri, directory: &Path, all: &Message) -> anyhow::Result<Kind> {
-        let method = parse_method(&self.method).map_err(UsageError)?;
+        let method = parse_method(&self.method).map_err(UsageError::of)?;
         if !self.path.starts_with('/') {
             return Err(UsageError("a path begins with /".to_owned()).into());
         }
         let uri: Uri = format!("{}{}", authority(server.as_str()), self.path).parse()?;
         let format = |format: Format| match format {
             Format::Number(number) => Ok(number),
-            Format::Name(name) => formats::parse(&name).map(|format| format.0).map_err(UsageError),
+            Format::Name(name) => formats::parse(&name).map(|format| format.0).map_err(UsageError::of),
         };
         let mut builder: BodyBuilder = options(all);
         if let Some(accept) = self.accept {
@@ -97,7 +97,7 @@ impl Request {
             builder = builder.uint(OptionNumber::CONTENT_FORMAT, format(content)?.into());
         }
         for text in &self.options {
-            let option = option::parse(text).map_err(UsageError)?;
+            let option = option::parse(text).map_err(UsageError::of)?;
             builder = builder.option(option.number, &option.value);
         }
         let payload = match (self.payload, self.payload_file, self.payload_size) {

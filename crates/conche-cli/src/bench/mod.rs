@@ -17,6 +17,7 @@ use conche_bench::{Arrivals, Kind, Load, Plan, Report, Until};
 use conche_lab::units::{Size, Span};
 
 use crate::Global;
+use crate::argument::ArgumentError;
 use crate::credentials::{Asking, ForLoad};
 use crate::exit::{Interrupted, NoAnswer, NoSuccess, UsageError};
 use crate::json;
@@ -255,16 +256,13 @@ fn resolve(uri: &Uri, local: Option<IpAddr>) -> Result<SocketAddr, Error> {
     }
 }
 
-fn parse_rate(text: &str) -> Result<f64, String> {
+fn parse_rate(text: &str) -> Result<f64, ArgumentError> {
     let rate = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
-    rate.ok_or_else(|| "a number of requests a second above 0 was expected".to_owned())
+    rate.ok_or(ArgumentError::Rate)
 }
 
-fn parse_method(text: &str) -> Result<Code, String> {
+fn parse_method(text: &str) -> Result<Code, ArgumentError> {
     const METHODS: [Code; 7] = [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code::FETCH, Code::PATCH, Code::IPATCH];
     let named = |code: &Code| code.description().is_some_and(|name| name.eq_ignore_ascii_case(text));
-    METHODS
-        .into_iter()
-        .find(named)
-        .ok_or_else(|| "methods are get, post, put, delete, fetch, patch and ipatch".to_owned())
+    METHODS.into_iter().find(named).ok_or(ArgumentError::Method)
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use conche::edhoc::{Credential, Own, Party, PrivateKey};
+use conche::edhoc::{Credential, CredentialError, Own, Party, PrivateKey};
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
@@ -36,57 +36,74 @@ pub fn toward(file: &Path, server: Option<&str>) -> anyhow::Result<Party> {
     let bytes = read_secret(file)?;
     let read = party(&bytes).and_then(|(party, peers)| {
         let is_expected = |peer: &&Credential| match server {
-            Some(name) => {
-                peer.subject() == Some(name) || hexadecimal(name).is_some_and(|kid| kid == peer.kid())
-            }
+            Some(name) => peer.subject() == Some(name) || hexadecimal(name).is_some_and(|kid| kid == peer.kid()),
             None => true,
         };
         let mut expected = peers.iter().filter(is_expected);
         match (expected.next(), expected.next(), server) {
-            (Some(peer), None, _) => party.expecting(peer.kid()).map_err(|error| error.to_string()),
-            (None, _, Some(name)) => Err(format!("none of its peers is {name:?}")),
-            (_, _, Some(name)) => Err(format!("several of its peers are {name:?}: give a key ID")),
-            (.., None) => Err(format!(
-                "it has {} peers: say which one the server is, with --edhoc-peer or edhoc-peer, by its subject or key ID",
-                peers.len()
-            )),
+            (Some(peer), None, _) => Ok(party.expecting(peer.kid())?),
+            (None, _, Some(name)) => Err(PartyError::UnknownPeer(name.to_owned())),
+            (_, _, Some(name)) => Err(PartyError::AmbiguousPeer(name.to_owned())),
+            (.., None) => Err(PartyError::SeveralPeers(peers.len())),
         }
     });
     read.map_err(wrong).with_context(|| cannot_be_used(file))
+}
+
+/// Why the contents of a file are refused. No text quotes a secret.
+#[derive(Debug, thiserror::Error)]
+enum PartyError {
+    #[error("it is no text in UTF-8: private_key, credential and peers were expected")]
+    Utf8,
+    #[error("{0}: private_key, credential and peers were expected, as conche keygen --edhoc writes them")]
+    Syntax(String),
+    #[error("{0} must be pairs of hexadecimal digits")]
+    Digits(&'static str),
+    #[error("private_key must have 32 bytes, which is 64 digits")]
+    KeyLength,
+    #[error("private_key is none of P-256: conche keygen --edhoc makes one")]
+    Key,
+    #[error("{what}: {error}")]
+    Credential { what: &'static str, error: CredentialError },
+    /// The credentials contradict each other.
+    #[error(transparent)]
+    Party(#[from] CredentialError),
+    #[error("peers is empty: it is to have the credential of each end that may be believed")]
+    NoPeers,
+    #[error("none of its peers is {0:?}")]
+    UnknownPeer(String),
+    #[error("several of its peers are {0:?}: give a key ID")]
+    AmbiguousPeer(String),
+    #[error("it has {0} peers: say which one the server is, with --edhoc-peer or edhoc-peer, by its subject or key ID")]
+    SeveralPeers(usize),
 }
 
 fn cannot_be_used(file: &Path) -> String {
     format!("{} cannot be used", file.display())
 }
 
-fn party(bytes: &[u8]) -> Result<(Party, Vec<Credential>), String> {
-    let text =
-        str::from_utf8(bytes).map_err(|_| "it is no text in UTF-8: private_key, credential and peers were expected")?;
+fn party(bytes: &[u8]) -> Result<(Party, Vec<Credential>), PartyError> {
+    let text = str::from_utf8(bytes).map_err(|_| PartyError::Utf8)?;
     // The TOML error could quote the line with the secret.
-    let mut contents: Contents = toml::from_str(text).map_err(|error| {
-        format!(
-            "{}: private_key, credential and peers were expected, as conche keygen --edhoc writes them",
-            error.message()
-        )
-    })?;
-    let bytes = |what: &str, digits: &str| {
-        hexadecimal(digits).ok_or_else(|| format!("{what} must be pairs of hexadecimal digits"))
-    };
+    let mut contents: Contents =
+        toml::from_str(text).map_err(|error| PartyError::Syntax(error.message().to_owned()))?;
+    let bytes = |what: &'static str, digits: &str| hexadecimal(digits).ok_or(PartyError::Digits(what));
     let digits = Zeroizing::new(std::mem::take(&mut contents.private_key));
     let key = Zeroizing::new(bytes("private_key", &digits)?);
     let key = key.first_chunk().filter(|first| first.len() == key.len());
-    let key = Zeroizing::new(*key.ok_or("private_key must have 32 bytes, which is 64 digits")?);
-    let key = PrivateKey::new(&key).ok_or("private_key is none of P-256: conche keygen --edhoc makes one")?;
-    let credential =
-        |what: &str, digits: &str| Credential::parse(&bytes(what, digits)?).map_err(|error| format!("{what}: {error}"));
-    let own = Own::new(key, credential("credential", &contents.credential)?).map_err(|error| error.to_string())?;
+    let key = Zeroizing::new(*key.ok_or(PartyError::KeyLength)?);
+    let key = PrivateKey::new(&key).ok_or(PartyError::Key)?;
+    let credential = |what: &'static str, digits: &str| {
+        Credential::parse(&bytes(what, digits)?).map_err(|error| PartyError::Credential { what, error })
+    };
+    let own = Own::new(key, credential("credential", &contents.credential)?)?;
     if contents.peers.is_empty() {
-        return Err("peers is empty: it is to have the credential of each end that may be believed".to_owned());
+        return Err(PartyError::NoPeers);
     }
     let peers = contents.peers.iter().map(|peer| credential("a credential of peers", peer));
     let peers: Vec<_> = peers.collect::<Result<_, _>>()?;
     let party = peers.iter().try_fold(Party::new(own), |party, peer| party.with_peer(peer.clone()));
-    Ok((party.map_err(|error| error.to_string())?, peers))
+    Ok((party?, peers))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use conche::cc::any::nearest;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::pattern::Pattern;
+use super::pattern::{Pattern, PatternError};
 use super::{Own, Proof, read_trusted, wrong};
 use crate::exit::UsageError;
 use crate::show;
@@ -116,7 +116,7 @@ impl Found {
         let name = file.display();
         let text = String::from_utf8(bytes).map_err(|_| wrong(format!("{name} is no text in UTF-8")))?;
         let entries = entries(&text, file.parent().unwrap_or(Path::new(""))).map_err(|Wrong { problem, span }| {
-            let report = show::place(&file, &text, span, &problem);
+            let report = show::place(&file, &text, span, &problem.to_string());
             UsageError(format!("{name} does not say which credentials are for whom\n{report}"))
         })?;
         let for_it = entries.into_iter().filter(|entry| entry.pattern.matches(uri));
@@ -157,14 +157,48 @@ fn own_file() -> Option<PathBuf> {
 /// An error and its place in the text.
 #[derive(Debug)]
 struct Wrong {
-    problem: String,
+    problem: EntryError,
     span: Range<usize>,
+}
+
+/// Why an entry is refused.
+#[derive(Debug, thiserror::Error)]
+enum EntryError {
+    /// The text is no TOML, or has an unknown or missing key.
+    #[error("{}", with_advice(.0))]
+    Syntax(String),
+    #[error("line {0} has credentials for the same URIs")]
+    Twice(usize),
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    #[error("psk-identity and psk-key-file go together")]
+    HalfKey,
+    #[error("cert and key go together")]
+    HalfCertificate,
+    #[error("the keys of OSCORE are in a file (oscore) or agreed on (edhoc)")]
+    OscoreAndEdhoc,
+    #[error("edhoc-peer goes with edhoc")]
+    PeerWithoutEdhoc,
+    #[error("a server is known by a key (psk-identity) or by a certificate (ca): give one of them")]
+    KeyAndCertificate,
+    #[error("cert is for a server that shows a certificate itself: say with ca whom to believe")]
+    CertificateWithoutRoots,
+    #[error("over coaps:// no keys are agreed on but those of the session: edhoc is for coap://")]
+    EdhocOverDtls,
+    #[error("coaps:// needs a pre-shared key (psk-identity with psk-key-file), or certificates to believe (ca)")]
+    NoDtlsCredentials,
+    #[error("with coap:// there is nobody to show them: write coaps://, or oscore or edhoc alone")]
+    DtlsCredentialsForCoap,
+    #[error("there are no credentials: give oscore or edhoc for coap://")]
+    NoCredentials,
 }
 
 /// Reads the entries of a file. Relative paths in it start at `directory`.
 fn entries(text: &str, directory: &Path) -> Result<Vec<Entry>, Wrong> {
-    let document: Document = toml::from_str(text)
-        .map_err(|error| Wrong { problem: with_advice(error.message()), span: error.span().unwrap_or(0..0) })?;
+    let document: Document = toml::from_str(text).map_err(|error| Wrong {
+        problem: EntryError::Syntax(error.message().to_owned()),
+        span: error.span().unwrap_or(0..0),
+    })?;
     let mut entries: Vec<Entry> = Vec::new();
     for written in document.credentials {
         let span = written.uri.span();
@@ -172,7 +206,7 @@ fn entries(text: &str, directory: &Path) -> Result<Vec<Entry>, Wrong> {
         let line = 1 + text[..span.start].matches('\n').count();
         let entry = written.entry(line, directory).map_err(at)?;
         if let Some(before) = entries.iter().find(|before| before.pattern == entry.pattern) {
-            return Err(at(format!("line {} has credentials for the same URIs", before.line)));
+            return Err(at(EntryError::Twice(before.line)));
         }
         entries.push(entry);
     }
@@ -189,7 +223,7 @@ fn with_advice(message: &str) -> String {
 }
 
 impl Written {
-    fn entry(self, line: usize, directory: &Path) -> Result<Entry, String> {
+    fn entry(self, line: usize, directory: &Path) -> Result<Entry, EntryError> {
         let text = self.uri.into_inner();
         let pattern = Pattern::read(&text)?;
         // Paths are relative to the file.
@@ -197,42 +231,29 @@ impl Written {
         let key = match (self.psk_identity, beside(self.psk_key_file)) {
             (Some(identity), Some(file)) => Some((identity, file)),
             (None, None) => None,
-            _ => return Err("psk-identity and psk-key-file go together".to_owned()),
+            _ => return Err(EntryError::HalfKey),
         };
         if self.cert.is_some() != self.key.is_some() {
-            return Err("cert and key go together".to_owned());
+            return Err(EntryError::HalfCertificate);
         }
         let (ca, own) = (beside(self.ca), Own { cert: beside(self.cert), key: beside(self.key) });
         let keying = match (beside(self.oscore), beside(self.edhoc)) {
-            (Some(_), Some(_)) => {
-                return Err("the keys of OSCORE are in a file (oscore) or agreed on (edhoc)".to_owned());
-            }
-            (_, None) if self.edhoc_peer.is_some() => return Err("edhoc-peer goes with edhoc".to_owned()),
+            (Some(_), Some(_)) => return Err(EntryError::OscoreAndEdhoc),
+            (_, None) if self.edhoc_peer.is_some() => return Err(EntryError::PeerWithoutEdhoc),
             (oscore, edhoc) => {
                 let edhoc = edhoc.map(|file| Keying::Edhoc { file, peer: self.edhoc_peer });
                 oscore.map(Keying::Oscore).or(edhoc)
             }
         };
-        let problem = match (&key, &ca, pattern.is_secured()) {
-            (Some(_), Some(_), _) => {
-                "a server is known by a key (psk-identity) or by a certificate (ca): give one of them"
-            }
-            (_, None, _) if own.cert.is_some() => {
-                "cert is for a server that shows a certificate itself: say with ca whom to believe"
-            }
-            (_, _, true) if matches!(keying, Some(Keying::Edhoc { .. })) => {
-                "over coaps:// no keys are agreed on but those of the session: edhoc is for coap://"
-            }
-            (None, None, true) => {
-                "coaps:// needs a pre-shared key (psk-identity with psk-key-file), or certificates to believe (ca)"
-            }
-            (Some(_), _, false) | (_, Some(_), false) => {
-                "with coap:// there is nobody to show them: write coaps://, or oscore or edhoc alone"
-            }
-            (None, None, false) if keying.is_none() => "there are no credentials: give oscore or edhoc for coap://",
+        Err(match (&key, &ca, pattern.is_secured()) {
+            (Some(_), Some(_), _) => EntryError::KeyAndCertificate,
+            (_, None, _) if own.cert.is_some() => EntryError::CertificateWithoutRoots,
+            (_, _, true) if matches!(keying, Some(Keying::Edhoc { .. })) => EntryError::EdhocOverDtls,
+            (None, None, true) => EntryError::NoDtlsCredentials,
+            (Some(_), _, false) | (_, Some(_), false) => EntryError::DtlsCredentialsForCoap,
+            (None, None, false) if keying.is_none() => EntryError::NoCredentials,
             _ => return Ok(Entry { pattern, text, line, key, ca, own, keying }),
-        };
-        Err(problem.to_owned())
+        })
     }
 }
 
@@ -275,7 +296,7 @@ mod tests {
             ),
         ] {
             let Wrong { problem, span } = entries(text, Path::new("")).expect_err(expected);
-            assert!(problem.contains(expected), "{problem}");
+            assert!(problem.to_string().contains(expected), "{problem}");
             assert!(place.is_empty() || &text[span.clone()] == place, "{expected}: {span:?}");
         }
     }

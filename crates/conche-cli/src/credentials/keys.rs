@@ -17,20 +17,48 @@ use crate::show;
 /// Shorter keys cause a warning, as they are probably words.
 const STRONG: usize = 16;
 
+/// Why a key file is refused.
+#[derive(Debug, thiserror::Error)]
+enum KeyError {
+    #[error("line 2: the file is to hold one line, which is the key")]
+    SeveralLines,
+    #[error("it begins with the identity, as the file of a server does: write the key alone")]
+    Identity,
+    #[error("the identity {identity:?} has a key already, in line {line}")]
+    Twice { identity: String, line: usize },
+    #[error("it is no text in UTF-8: write a key of bytes as 0x and hexadecimal digits")]
+    Utf8,
+    #[error("there is a byte order mark: save the file as UTF-8 without one")]
+    ByteOrderMark,
+    #[error("there is a control character, U+{:04X}: remove it", u32::from(*.0))]
+    Control(char),
+    #[error("IDENTITY:KEY was expected")]
+    NoIdentity,
+    #[error("there is a space before or behind the identity: write IDENTITY:KEY without any")]
+    SpaceAroundIdentity,
+    #[error(
+        "there is a space before or behind the key: remove it, or write the key as 0x and hexadecimal digits, if it is \
+         meant"
+    )]
+    SpaceAroundKey,
+    #[error("what follows 0x must be pairs of hexadecimal digits")]
+    Digits,
+    #[error("the key has {0} bytes: 1 to 512 are possible")]
+    Length(usize),
+}
+
 /// Reads the key from a client's file. `identity` appears in messages.
 pub fn one(file: &Path, identity: &str, global: &Global) -> anyhow::Result<Secret> {
-    let problem = |what: String| wrong(format!("{}: {what}", file.display()));
+    let problem = |what: KeyError| wrong(format!("{}: {what}", file.display()));
     let bytes = read_secret(file)?;
-    let text = text(&bytes).map_err(|(line, what)| problem(format!("line {line}: {what}")))?;
+    let text = text(&bytes).map_err(|(line, what)| wrong(format!("{}: line {line}: {what}", file.display())))?;
     let mut lines = text.lines();
     let line = lines.next().unwrap_or_default();
     if lines.any(|line| !line.is_empty()) {
-        return Err(problem("line 2: the file is to hold one line, which is the key".to_owned()));
+        return Err(problem(KeyError::SeveralLines));
     }
     if line.strip_prefix(identity).is_some_and(|rest| rest.starts_with(':')) {
-        return Err(problem(
-            "it begins with the identity, as the file of a server does: write the key alone".to_owned(),
-        ));
+        return Err(problem(KeyError::Identity));
     }
     let key = key(line).map_err(problem)?;
     if key.expose().len() < STRONG {
@@ -41,7 +69,7 @@ pub fn one(file: &Path, identity: &str, global: &Global) -> anyhow::Result<Secre
 
 /// Reads the identities and keys from a server's file.
 pub fn all(file: &Path, global: &Global) -> anyhow::Result<Vec<(Vec<u8>, Secret)>> {
-    let problem = |line: usize, what: String| wrong(format!("{}, line {line}: {what}", file.display()));
+    let problem = |line: usize, what: KeyError| wrong(format!("{}, line {line}: {what}", file.display()));
     let bytes = read_secret(file)?;
     let text = text(&bytes).map_err(|(line, what)| problem(line, what))?;
     // Each with its line.
@@ -52,7 +80,7 @@ pub fn all(file: &Path, global: &Global) -> anyhow::Result<Vec<(Vec<u8>, Secret)
         }
         let (identity, key) = entry(line).map_err(|what| problem(number, what))?;
         if let Some((before, ..)) = keys.iter().find(|(_, known, _)| known == identity.as_bytes()) {
-            return Err(problem(number, format!("the identity {identity:?} has a key already, in line {before}")));
+            return Err(problem(number, KeyError::Twice { identity: identity.to_owned(), line: *before }));
         }
         keys.push((number, identity.as_bytes().to_vec(), key));
     }
@@ -77,21 +105,15 @@ fn weak(whose: &str, global: &Global) {
 
 /// Returns a file's contents as text without invisible characters; otherwise the line and the
 /// reason.
-fn text(bytes: &[u8]) -> Result<&str, (usize, String)> {
+fn text(bytes: &[u8]) -> Result<&str, (usize, KeyError)> {
     let line_of = |at: usize| 1 + bytes.iter().take(at).filter(|byte| **byte == b'\n').count();
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        (
-            line_of(error.valid_up_to()),
-            "it is no text in UTF-8: write a key of bytes as 0x and hexadecimal digits".to_owned(),
-        )
-    })?;
+    let text = std::str::from_utf8(bytes).map_err(|error| (line_of(error.valid_up_to()), KeyError::Utf8))?;
     if let Some(at) = text.find('\u{feff}') {
-        return Err((line_of(at), "there is a byte order mark: save the file as UTF-8 without one".to_owned()));
+        return Err((line_of(at), KeyError::ByteOrderMark));
     }
     for (line, number) in text.lines().zip(1..) {
         if let Some(control) = line.chars().find(|char| char.is_control()) {
-            let what = format!("there is a control character, U+{:04X}: remove it", u32::from(control));
-            return Err((number, what));
+            return Err((number, KeyError::Control(control)));
         }
     }
     Ok(text)
@@ -99,14 +121,14 @@ fn text(bytes: &[u8]) -> Result<&str, (usize, String)> {
 
 /// Splits a line into identity and key. The last colon precedes a key of bytes, so its identity may
 /// contain colons; the first colon precedes a key of text.
-fn entry(line: &str) -> Result<(&str, Secret), String> {
+fn entry(line: &str) -> Result<(&str, Secret), KeyError> {
     let split = match line.rsplit_once(':') {
         Some((identity, key)) if digits(key).is_some() => Some((identity, key)),
         _ => line.split_once(':'),
     };
-    let (identity, text) = split.filter(|(identity, _)| !identity.is_empty()).ok_or("IDENTITY:KEY was expected")?;
+    let (identity, text) = split.filter(|(identity, _)| !identity.is_empty()).ok_or(KeyError::NoIdentity)?;
     if identity.trim() != identity {
-        return Err("there is a space before or behind the identity: write IDENTITY:KEY without any".to_owned());
+        return Err(KeyError::SpaceAroundIdentity);
     }
     Ok((identity, key(text)?))
 }
@@ -116,17 +138,17 @@ fn digits(key: &str) -> Option<&str> {
     key.strip_prefix("0x").or_else(|| key.strip_prefix("0X"))
 }
 
-fn key(text: &str) -> Result<Secret, String> {
+fn key(text: &str) -> Result<Secret, KeyError> {
     if text.trim() != text {
-        return Err("there is a space before or behind the key: remove it, or write the key as 0x and hexadecimal digits, if it is meant".to_owned());
+        return Err(KeyError::SpaceAroundKey);
     }
     let bytes = match digits(text) {
         None => text.as_bytes().to_vec(),
-        Some(digits) => hexadecimal(digits).ok_or("what follows 0x must be pairs of hexadecimal digits")?,
+        Some(digits) => hexadecimal(digits).ok_or(KeyError::Digits)?,
     };
     match bytes.len() {
         1..=512 => Ok(Secret::new(bytes)),
-        bytes => Err(format!("the key has {bytes} bytes: 1 to 512 are possible")),
+        bytes => Err(KeyError::Length(bytes)),
     }
 }
 

@@ -407,8 +407,8 @@ fn read_all(file: File, path: &Path) -> anyhow::Result<Vec<u8>> {
 }
 
 /// Returns an error about the user's input.
-fn wrong(problem: impl ToString) -> anyhow::Error {
-    UsageError(problem.to_string()).into()
+fn wrong(problem: impl std::fmt::Display) -> anyhow::Error {
+    UsageError::of(problem).into()
 }
 
 #[cfg(all(test, target_os = "linux"))]

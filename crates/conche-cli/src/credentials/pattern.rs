@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use conche::Uri;
-use conche::uri::Host;
+use conche::uri::{Host, UriError};
 
 /// A URI in which `*` stands for the host or its leading labels, for the port, or for the rest of
 /// the path.
@@ -31,13 +31,26 @@ enum Path {
     Below(Vec<String>),
 }
 
+/// Why a pattern cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum PatternError {
+    #[error(transparent)]
+    Uri(#[from] UriError),
+    #[error("credentials are for a path and not for a query: leave away what begins with ?")]
+    Query,
+    #[error("in a host a * stands for all of it, or for what is before a dot, as in *.example.org")]
+    Host,
+    #[error("in a path a * stands for all that follows, as in /lamps/*")]
+    Path,
+}
+
 impl Pattern {
     /// Reads a pattern. The error states the expected form.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub fn read(text: &str) -> Result<Self, PatternError> {
         let (uri, any_port) = without_port(text);
-        let uri: Uri = uri.parse().map_err(|error| format!("{error}"))?;
+        let uri: Uri = uri.parse()?;
         if !uri.queries().is_empty() {
-            return Err("credentials are for a path and not for a query: leave away what begins with ?".to_owned());
+            return Err(PatternError::Query);
         }
         let hosts = match uri.host() {
             Host::Name(name) if name == "*" => Hosts::Any,
@@ -46,10 +59,7 @@ impl Pattern {
                     Hosts::Below(without_root(end).to_owned())
                 }
                 None if !name.contains('*') => Hosts::One(canonical(uri.host())),
-                _ => {
-                    return Err("in a host a * stands for all of it, or for what is before a dot, as in *.example.org"
-                        .to_owned());
-                }
+                _ => return Err(PatternError::Host),
             },
             host => Hosts::One(canonical(host)),
         };
@@ -61,7 +71,7 @@ impl Pattern {
         };
         let (Path::One(segments) | Path::Below(segments)) = &path;
         if segments.iter().any(|segment| segment.contains('*')) {
-            return Err("in a path a * stands for all that follows, as in /lamps/*".to_owned());
+            return Err(PatternError::Path);
         }
         Ok(Self { secured: uri.is_secured(), hosts, port: (!any_port).then_some(uri.port()), path })
     }

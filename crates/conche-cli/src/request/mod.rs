@@ -26,6 +26,7 @@ use conche::{Client, Code, EndpointConfig, OptionNumber, QBlock, Reliability, To
 use conche_lab::units::Span;
 
 use crate::Global;
+use crate::argument::ArgumentError;
 use crate::credentials::Protecting;
 use crate::exit::{Interrupted, Reported};
 use crate::names::Control;
@@ -249,18 +250,16 @@ pub async fn report_progress(progress: &Progress, asked: Option<Duration>, globa
 }
 
 /// Reads a number of seconds, as the commands of libcoap and ping do, or a time with a unit.
-pub fn parse_seconds(text: &str) -> Result<Duration, String> {
+pub fn parse_seconds(text: &str) -> Result<Duration, ArgumentError> {
     let span = match text.parse() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
         Err(_) => Span::from_str(text).ok().map(|Span(span)| span),
     };
-    span.filter(|span| !span.is_zero())
-        .ok_or_else(|| "a number of seconds above 0 was expected, as in 5, or a time, as in 500ms".to_owned())
+    span.filter(|span| !span.is_zero()).ok_or(ArgumentError::Seconds)
 }
 
-fn parse_local(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| "an address with a port was expected, as in 192.0.2.1:5683, 0.0.0.0:0 or [::]:0".to_owned())
+fn parse_local(text: &str) -> Result<SocketAddr, ArgumentError> {
+    text.parse().map_err(|_| ArgumentError::LocalAddress)
 }
 
 #[cfg(test)]

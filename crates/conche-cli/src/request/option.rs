@@ -3,6 +3,8 @@
 use conche::codec::BlockSize;
 use conche::{OptionNumber, Token};
 
+use crate::argument::ArgumentError;
+
 /// An option by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawOption {
@@ -11,30 +13,30 @@ pub struct RawOption {
 }
 
 /// Reads `NUM,VALUE`; `NUM` alone is an option with an empty value.
-pub fn parse(text: &str) -> Result<RawOption, String> {
+pub fn parse(text: &str) -> Result<RawOption, ArgumentError> {
     let (number, value) = text.split_once(',').unwrap_or((text, ""));
-    let number = number.parse().map_err(|_| format!("{number:?} is no option number: 0 to 65535 are"))?;
+    let number = number.parse().map_err(|_| ArgumentError::OptionNumber(number.to_owned()))?;
     Ok(RawOption { number: OptionNumber(number), value: bytes(value)? })
 }
 
-pub fn parse_token(text: &str) -> Result<Token, String> {
+pub fn parse_token(text: &str) -> Result<Token, ArgumentError> {
     let bytes = bytes(text)?;
-    let most = Token::MAX_EXTENDED_LENGTH;
-    Token::extended(&bytes).ok_or_else(|| format!("a token of {} bytes: at most {most} are allowed", bytes.len()))
+    let (length, max) = (bytes.len(), Token::MAX_EXTENDED_LENGTH);
+    Token::extended(&bytes).ok_or(ArgumentError::TokenLength { length, max })
 }
 
 /// Reads the size of blocks in bytes.
-pub fn parse_block(text: &str) -> Result<BlockSize, String> {
+pub fn parse_block(text: &str) -> Result<BlockSize, ArgumentError> {
     let size = text.parse().ok().and_then(|bytes| BlockSize::fitting(bytes).filter(|size| size.bytes() == bytes));
-    size.ok_or_else(|| "blocks have 16, 32, 64, 128, 256, 512 or 1024 bytes".to_owned())
+    size.ok_or(ArgumentError::BlockSize)
 }
 
 /// Reads text, or bytes in hexadecimal after `0x`.
-fn bytes(text: &str) -> Result<Vec<u8>, String> {
+fn bytes(text: &str) -> Result<Vec<u8>, ArgumentError> {
     let Some(digits) = text.strip_prefix("0x") else {
         return Ok(text.as_bytes().to_vec());
     };
-    hexadecimal(digits).ok_or_else(|| format!("{text:?}: an even number of hexadecimal digits must follow 0x"))
+    hexadecimal(digits).ok_or_else(|| ArgumentError::Hexadecimal(text.to_owned()))
 }
 
 /// Reads bytes in hexadecimal, two digits each.

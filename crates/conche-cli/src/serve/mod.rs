@@ -19,6 +19,7 @@ use conche::{QBlock, Server, SourceValidation};
 use serde::Serialize;
 
 use crate::Global;
+use crate::argument::ArgumentError;
 use crate::credentials::Answering;
 use crate::json;
 use crate::names::Control;
@@ -134,19 +135,19 @@ fn etag(content: &[u8]) -> [u8; 8] {
 }
 
 /// Checks the form of an address or a name with a port; resolution happens later.
-pub fn parse_bind(text: &str) -> Result<String, String> {
+pub fn parse_bind(text: &str) -> Result<String, ArgumentError> {
     if text.parse::<SocketAddr>().is_ok() {
         return Ok(text.to_owned());
     }
     if let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
-        return Err(format!("the port is missing: write {}", SocketAddr::new(address, DEFAULT_PORT)));
+        return Err(ArgumentError::PortMissing(SocketAddr::new(address, DEFAULT_PORT)));
     }
     match text.rsplit_once(':') {
         Some((name, port)) if !name.is_empty() && !name.contains(['[', ']', ':', '/']) => match port.parse::<u16>() {
             Ok(_) => Ok(text.to_owned()),
-            Err(_) => Err(format!("the port {port:?} is not a number from 0 to 65535")),
+            Err(_) => Err(ArgumentError::Port(port.to_owned())),
         },
-        _ => Err("an address with a port was expected, as in 127.0.0.1:5683 or [::]:5683".to_owned()),
+        _ => Err(ArgumentError::Address),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Observations after an event, and their comparison with expectations.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use conche_cc::Instant;
@@ -46,6 +47,17 @@ pub fn tolerance_ms(expected: f64) -> f64 {
     (0.006 * expected.abs()).max(1.0)
 }
 
+/// A vector has an expectation that is not in [`KEYS`].
+#[derive(Debug)]
+pub struct UnknownExpectation(String);
+
+impl fmt::Display for UnknownExpectation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known: Vec<_> = KEYS.iter().map(|(known, _)| *known).collect();
+        write!(f, "unknown expectation {:?}; known are: {}", self.0, known.join(", "))
+    }
+}
+
 /// Observable values after an event, by the name of their expectation.
 #[derive(Debug, Default)]
 pub struct Observed(BTreeMap<&'static str, Value>);
@@ -77,10 +89,9 @@ impl Observed {
 
     /// Compares a value with its expectation: `None` if they match, otherwise the observed value.
     /// An unknown key is an error.
-    pub fn compare(&self, key: &str, expected: &Value) -> Result<Option<String>, String> {
+    pub fn compare(&self, key: &str, expected: &Value) -> Result<Option<String>, UnknownExpectation> {
         let Some((_, tolerance)) = KEYS.iter().find(|(known, _)| *known == key) else {
-            let known: Vec<_> = KEYS.iter().map(|(known, _)| *known).collect();
-            return Err(format!("unknown expectation {key:?}; known are: {}", known.join(", ")));
+            return Err(UnknownExpectation(key.to_owned()));
         };
         let Some(got) = self.0.get(key) else {
             return Ok(Some("nothing: not observable after this event".to_owned()));

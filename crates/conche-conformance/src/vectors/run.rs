@@ -55,7 +55,7 @@ pub fn run_observed<C: Controller>(
             }
         };
         for (key, expected) in &event.expect {
-            if let Some(got) = observed.compare(key, expected).map_err(|reason| inconsistent(n, reason))? {
+            if let Some(got) = observed.compare(key, expected).map_err(|reason| inconsistent(n, reason.to_string()))? {
                 failures.push(failure(key, expected.to_string(), got));
             }
         }

@@ -4,6 +4,7 @@
 //! All times are in milliseconds. `params` override a controller's defaults, see [`Params`].
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use conche_cc::Instant;
@@ -140,18 +141,43 @@ pub enum Kind {
     Resend,
 }
 
+/// The longest time, in milliseconds: thirty years.
+const MAX_MS: f64 = 1e12;
+
+/// A number is out of range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum OutOfRange {
+    /// A time, in milliseconds.
+    Millis(f64),
+    /// A random factor.
+    Factor(f64),
+    /// A random draw.
+    Draw(f64),
+}
+
+impl fmt::Display for OutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Millis(ms) => write!(f, "{ms} ms: must be from 0 to {MAX_MS}"),
+            Self::Factor(factor) => write!(f, "a random factor of {factor}: must be from 1 to 65"),
+            Self::Draw(u) => write!(f, "a draw of {u}: must be from 0 to 1"),
+        }
+    }
+}
+
+impl std::error::Error for OutOfRange {}
+
 /// A time or a duration, exact to a nanosecond.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(try_from = "f64")]
 pub struct Millis(Duration);
 
 impl TryFrom<f64> for Millis {
-    type Error = String;
+    type Error = OutOfRange;
 
-    fn try_from(ms: f64) -> Result<Self, String> {
-        const THIRTY_YEARS_MS: f64 = 1e12;
-        let span = Duration::try_from_secs_f64(ms / 1_000.0).ok().filter(|_| ms < THIRTY_YEARS_MS);
-        span.map(Self).ok_or_else(|| format!("{ms} ms: must be from 0 to {THIRTY_YEARS_MS}"))
+    fn try_from(ms: f64) -> Result<Self, OutOfRange> {
+        let span = Duration::try_from_secs_f64(ms / 1_000.0).ok().filter(|_| ms < MAX_MS);
+        span.map(Self).ok_or(OutOfRange::Millis(ms))
     }
 }
 
@@ -181,14 +207,14 @@ impl Millis {
 pub struct Thousandths(Factor);
 
 impl TryFrom<f64> for Thousandths {
-    type Error = String;
+    type Error = OutOfRange;
 
     #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
-    fn try_from(factor: f64) -> Result<Self, String> {
+    fn try_from(factor: f64) -> Result<Self, OutOfRange> {
         if (1.0..=65.0).contains(&factor) {
             Ok(Self(Factor::from_permille((factor * 1_000.0).round() as u16)))
         } else {
-            Err(format!("a random factor of {factor}: must be from 1 to 65"))
+            Err(OutOfRange::Factor(factor))
         }
     }
 }
@@ -207,12 +233,12 @@ impl Thousandths {
 pub struct Draw(u32);
 
 impl TryFrom<f64> for Draw {
-    type Error = String;
+    type Error = OutOfRange;
 
     #[expect(clippy::cast_possible_truncation, reason = "saturates at u = 1, as it should")]
-    fn try_from(u: f64) -> Result<Self, String> {
+    fn try_from(u: f64) -> Result<Self, OutOfRange> {
         let bits = (u * 4_294_967_296.0) as u32;
-        if (0.0..=1.0).contains(&u) { Ok(Self(bits)) } else { Err(format!("a draw of {u}: must be from 0 to 1")) }
+        if (0.0..=1.0).contains(&u) { Ok(Self(bits)) } else { Err(OutOfRange::Draw(u)) }
     }
 }
 

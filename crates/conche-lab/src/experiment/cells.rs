@@ -1,5 +1,6 @@
 //! The runs of a cell, and the samples taken from each.
 
+use std::io;
 use std::sync::Arc;
 
 use super::{storage, timelines};
@@ -7,7 +8,7 @@ use crate::campaign::{self, CellId, ExchangeRows, Kept, Ran, Replication};
 use crate::metrics::{self, Endpoints, Sample};
 use crate::results::Unit;
 use crate::scenario::{Cell, ControllerName, Metric, Pace, Phase, Sender, Value};
-use crate::trial::{self, Control, Flow, Record, Routes, Selection, Wanted};
+use crate::trial::{self, Control, Flow, Record, Routes, Selection, TrialError, Wanted};
 use crate::units::Span;
 
 /// A cell and the distinct metrics measured in it.
@@ -15,6 +16,16 @@ pub(super) struct CellRuns {
     pub(super) cell: Cell,
     measured: Vec<(Metric, Option<usize>)>,
     routes: Arc<Routes>,
+}
+
+/// Why a run of a cell has no samples.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CellError {
+    #[error(transparent)]
+    Trial(#[from] TrialError),
+    /// The exchanges do not fit into a table.
+    #[error(transparent)]
+    Exchanges(#[from] io::Error),
 }
 
 /// The samples of one run: per scheme and metric, first of the whole run, then of each phase.
@@ -109,6 +120,7 @@ fn metric_key(cell: &Cell, value: &Value) -> (Metric, Option<usize>) {
 
 impl campaign::Cell for CellRuns {
     type Outcome = Samples;
+    type Error = CellError;
 
     fn id(&self) -> CellId {
         let Cell { part, labels, mix, schemes, .. } = &self.cell;
@@ -164,7 +176,7 @@ impl campaign::Cell for CellRuns {
         (samples.len() == self.nothing().len()).then_some(samples)
     }
 
-    fn run(&self, replication: Replication, exchanges: Option<&mut ExchangeRows>) -> Result<Ran<Samples>, String> {
+    fn run(&self, replication: Replication, exchanges: Option<&mut ExchangeRows>) -> Result<Ran<Samples>, CellError> {
         let wants = |what: fn(Wanted) -> bool| self.measured.iter().any(|(metric, _)| what(metrics::wants(metric)));
         let wanted = Wanted {
             // The timelines of exchanges need timeouts.
@@ -173,7 +185,7 @@ impl campaign::Cell for CellRuns {
         };
         let Ran { outcome: record, events } = trial::run(&self.cell, wanted, replication, &self.routes)?;
         if let Some(rows) = exchanges {
-            storage::add_exchanges(rows, self, &record, replication).map_err(|error| error.to_string())?;
+            storage::add_exchanges(rows, self, &record, replication)?;
             timelines::add(rows, self, &record);
         }
         let scenario = &self.cell.scenario;

@@ -86,9 +86,11 @@ impl Experiment {
         let document = Document::read(text, &file)?;
         let published = match &document.scenario().published {
             None => Published::default(),
-            Some(name) => file(name)
-                .and_then(|text| Published::from_csv(&text))
-                .map_err(|problem| ScenarioError::new("published", format!("{name}: {problem}")))?,
+            Some(name) => {
+                let wrong = |problem: &dyn fmt::Display| ScenarioError::new("published", format!("{name}: {problem}"));
+                let text = file(name).map_err(|error| wrong(&error))?;
+                Published::from_csv(&text).map_err(|error| wrong(&error))?
+            }
         };
         let (text, files) = (text.to_owned(), files.into_inner());
         let named = files.iter().flat_map(|(name, text)| [name.as_str(), text]);

@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use thiserror::Error;
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Published(HashMap<String, HashMap<String, (f64, Option<f64>)>>);
 
@@ -12,29 +14,45 @@ pub(super) struct Published(HashMap<String, HashMap<String, (f64, Option<f64>)>>
 const HEADER: &str = "row,column,value";
 const WITH_INTERVALS: &str = "row,column,value,interval";
 
+/// A wrong line, and what is expected there.
+#[derive(Debug, Error)]
+pub(super) enum PublishedError {
+    #[error("line {0}: expected `{HEADER}`")]
+    Header(usize),
+    #[error("line {0}: expected a row, a column and a value")]
+    Columns(usize),
+    #[error("line {line}: `{text}` is no number")]
+    Number { line: usize, text: String },
+    #[error("line {line}: {row} {column} is there twice")]
+    Twice { line: usize, row: String, column: String },
+}
+
 impl Published {
     /// Reads a file.
     ///
     /// # Errors
     /// The first wrong line, and what is expected there.
-    pub(super) fn from_csv(text: &str) -> Result<Self, String> {
+    pub(super) fn from_csv(text: &str) -> Result<Self, PublishedError> {
         let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
         match lines.next() {
             Some((_, HEADER | WITH_INTERVALS)) => {}
-            first => return Err(format!("line {}: expected `{HEADER}`", first.map_or(1, |(number, _)| number))),
+            first => return Err(PublishedError::Header(first.map_or(1, |(number, _)| number))),
         }
         let mut values: HashMap<String, HashMap<String, _>> = HashMap::new();
-        for (number, line) in lines {
-            let parts: Vec<&str> = line.split(',').collect();
+        for (number, text) in lines {
+            let parts: Vec<&str> = text.split(',').collect();
             let (row, column, value, interval) = match parts[..] {
                 [row, column, value] => (row, column, value, None),
                 [row, column, value, interval] => (row, column, value, Some(interval)),
-                _ => return Err(format!("line {number}: expected a row, a column and a value")),
+                _ => return Err(PublishedError::Columns(number)),
             };
-            let parsed = |text: &str| text.trim().parse().map_err(|_| format!("line {number}: `{text}` is no number"));
+            let parsed = |text: &str| {
+                text.trim().parse().map_err(|_| PublishedError::Number { line: number, text: text.to_owned() })
+            };
             let both: (f64, Option<f64>) = (parsed(value)?, interval.map(parsed).transpose()?);
             if values.entry(row.to_owned()).or_default().insert(column.to_owned(), both).is_some() {
-                return Err(format!("line {number}: {row} {column} is there twice"));
+                let (row, column) = (row.to_owned(), column.to_owned());
+                return Err(PublishedError::Twice { line: number, row, column });
             }
         }
         Ok(Self(values))
@@ -70,7 +88,7 @@ mod tests {
             ("row,column,value\na,b,x\n", "line 2: `x` is no number"),
             ("row,column,value\na,b,1\n\na,b,2\n", "line 4: a b is there twice"),
         ] {
-            assert_eq!(Published::from_csv(text).err().as_deref(), Some(expected));
+            assert_eq!(Published::from_csv(text).expect_err(expected).to_string(), expected);
         }
     }
 }

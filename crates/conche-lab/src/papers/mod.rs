@@ -9,6 +9,7 @@ pub use closeness::{Closeness, Origin, WITHIN_PERCENT};
 pub use summary::{Miss, Summary, misses, overview};
 
 use crate::experiment::Experiment;
+use crate::scenario::FileError;
 
 /// A paper whose experiment conche repeats.
 #[derive(Clone, Copy, Debug)]
@@ -45,14 +46,14 @@ pub const WIOPT12: Paper = Paper { name: "wiopt12", scenario: include_str!("../.
 ///
 /// # Errors
 /// If no file has this name.
-pub fn paper_file(name: &str) -> Result<String, String> {
+pub fn paper_file(name: &str) -> Result<String, FileError> {
     let text = match name {
         "anrw18.csv" => include_str!("../../../../scenarios/anrw18.csv"),
         "commag16.csv" => include_str!("../../../../scenarios/commag16.csv"),
         "etfa14.csv" => include_str!("../../../../scenarios/etfa14.csv"),
         "flocklab-links.csv" => include_str!("../../../../scenarios/flocklab-links.csv"),
         "flocklab-places.csv" => include_str!("../../../../scenarios/flocklab-places.csv"),
-        _ => return Err("there is no such file".to_owned()),
+        _ => return Err(FileError::NotFound),
     };
     Ok(text.to_owned())
 }

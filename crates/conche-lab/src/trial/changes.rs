@@ -3,6 +3,7 @@
 use conche_netsim::wired::LinkConfig;
 use conche_netsim::{Instant, LinkId, NodeId};
 
+use super::error::TrialError;
 use super::network::Network;
 use crate::scenario::{Happening, Scenario};
 
@@ -27,11 +28,11 @@ pub(super) fn reboots(steps: &[(Instant, Step)], node: NodeId) -> bool {
 ///
 /// # Errors
 /// If a change names a part that the network does not have.
-pub(super) fn steps(scenario: &Scenario, network: &mut Network) -> Result<Vec<(Instant, Step)>, String> {
+pub(super) fn steps(scenario: &Scenario, network: &mut Network) -> Result<Vec<(Instant, Step)>, TrialError> {
     let mut steps = Vec::new();
     for change in &scenario.changes {
         let at = Instant::ZERO + change.at.0;
-        let of = |problem: String| format!("changes, at {}: {problem}", change.at);
+        let of = |problem: TrialError| problem.of_change(change.at);
         match &change.event {
             Happening::Link { name, wire } => {
                 let links = network.changing(name).map_err(of)?;

@@ -9,6 +9,7 @@ use conche_netsim::radio::{MediumConfig, PathLoss, Position, ReceptionCurve, Sin
 use conche_netsim::rng::Stream;
 use conche_netsim::routing::LinkQuality;
 
+use super::error::TrialError;
 use crate::scenario::{Measured, Radio};
 
 /// Maximum draws of a pair's shadowing before it is clamped to the measured bounds. No measured
@@ -19,14 +20,14 @@ const DRAWS: u32 = 10_000;
 ///
 /// # Errors
 /// If a ratio names a station that does not exist.
-pub(super) fn medium(radio: &Radio, places: &[Position], stream: &mut Stream) -> Result<MediumConfig, String> {
+pub(super) fn medium(radio: &Radio, places: &[Position], stream: &mut Stream) -> Result<MediumConfig, TrialError> {
     let (Some(measured), MediumConfig::Sinr(sinr)) = (&radio.measured, &radio.medium) else {
         return Ok(radio.medium.clone());
     };
     let count = places.len();
     let is_station = |station: u16| usize::from(station) < count;
     if let Some((from, to, _)) = measured.ratios.iter().find(|(from, to, _)| !is_station(*from) || !is_station(*to)) {
-        return Err(format!("measured.ratios: {from} to {to}, but there are {count} stations, counted from 0"));
+        return Err(TrialError::UnknownStation { from: *from, to: *to, count });
     }
     let ratios = signal_to_noise_db(measured, places, sinr.curve, stream);
     // Only the difference between signal and noise matters.
@@ -157,7 +158,8 @@ mod tests {
         let document = Document::read(crate::papers::ETFA14.scenario, &crate::papers::paper_file).expect("valid");
         let mut stream = Streams::new(1).stream(Entity::Run, Purpose::named("links"));
         let error = medium(&document.scenario().radios[0], &[Position::metres(0.0, 0.0)], &mut stream);
-        assert_eq!(error.err().as_deref(), Some("measured.ratios: 0 to 1, but there are 1 stations, counted from 0"));
+        let error = error.expect_err("there is one station").to_string();
+        assert_eq!(error, "measured.ratios: 0 to 1, but there are 1 stations, counted from 0");
     }
 
     /// FlockLab as in ETFA'14: the published links, and a tree over them.

@@ -11,11 +11,13 @@
 //! | `transfers`, `routes` | bulk transfers between motes with own routing, frozen routes |
 //! | `bulk` | bulk transfers over wires, beside CoAP |
 //! | `run` | the run |
+//! | `error` | why a cell cannot run |
 //! | `record` | the record of a run |
 //! | `transmission_counts`, `queues` | counts of transmissions and losses, standing queues |
 
 mod bulk;
 mod changes;
+mod error;
 mod measured;
 mod network;
 mod notifications;
@@ -31,6 +33,7 @@ mod run;
 mod transfers;
 mod transmission_counts;
 
+pub use error::TrialError;
 pub(crate) use plan::enough;
 pub use queues::StandingQueue;
 pub use record::{Control, Flow, NodeRecord, Observed, Record, Selection, Transferred};

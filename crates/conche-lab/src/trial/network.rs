@@ -13,6 +13,7 @@ use conche_netsim::wired::{LinkConfig, Topology};
 use conche_netsim::{LinkId, NodeId, RadioId};
 use conche_proto::PathKey;
 
+use super::error::TrialError;
 use super::transfers::Mesh;
 use super::{measured, rates};
 use crate::campaign::Replication;
@@ -45,7 +46,7 @@ impl Network {
     /// # Errors
     /// If the scenario names a part that does not exist, or a node has no path to its border
     /// router.
-    pub(super) fn new(scenario: &Scenario, replication: Replication) -> Result<Self, String> {
+    pub(super) fn new(scenario: &Scenario, replication: Replication) -> Result<Self, TrialError> {
         let mut network = Self {
             topology: Topology::new(),
             groups: BTreeMap::new(),
@@ -88,19 +89,19 @@ impl Network {
     ///
     /// # Errors
     /// If no such node exists.
-    pub(super) fn nodes(&self, reference: &str) -> Result<Vec<NodeId>, String> {
-        let malformed = || {
-            format!("`{reference}` is no name of nodes; write it as in mote, mote[3], mote[1..4] or mote[0..6,7..30]")
-        };
+    pub(super) fn nodes(&self, reference: &str) -> Result<Vec<NodeId>, TrialError> {
+        let malformed = || TrialError::Reference(reference.to_owned());
         let Selected { group, members } = Selected::parse(reference).ok_or_else(malformed)?;
-        let all = self.groups.get(group).ok_or_else(|| {
-            let known: Vec<_> = self.groups.keys().map(String::as_str).collect();
-            format!("there are no nodes `{group}`; there are {}", known.join(", "))
-        })?;
+        let unknown =
+            || TrialError::UnknownNodes { name: group.to_owned(), known: self.groups.keys().cloned().collect() };
+        let all = self.groups.get(group).ok_or_else(unknown)?;
         let Some(members) = members else { return Ok(all.clone()) };
-        let few = || format!("`{reference}`: {group} has {} nodes, counted from 0", all.len());
+        let beyond = || {
+            let (reference, group) = (reference.to_owned(), group.to_owned());
+            TrialError::BeyondGroup { reference, group, count: all.len() }
+        };
         let part = |range: Range<u32>| {
-            all.get(range.start as usize..range.end as usize).filter(|some| !some.is_empty()).ok_or_else(few)
+            all.get(range.start as usize..range.end as usize).filter(|some| !some.is_empty()).ok_or_else(beyond)
         };
         Ok(members.into_iter().map(part).collect::<Result<Vec<_>, _>>()?.concat())
     }
@@ -109,33 +110,28 @@ impl Network {
     ///
     /// # Errors
     /// If none has it.
-    pub(super) fn links(&self, name: &str) -> Result<&[LinkId], String> {
-        let links = self.links.get(name).ok_or_else(|| {
-            let known: Vec<_> = self.links.keys().map(String::as_str).collect();
-            format!("there is no link `{name}`; the links are {}", known.join(", "))
-        })?;
-        Ok(links)
+    pub(super) fn links(&self, name: &str) -> Result<&[LinkId], TrialError> {
+        let unknown = || TrialError::UnknownLink { name: name.to_owned(), known: self.links.keys().cloned().collect() };
+        self.links.get(name).map(Vec::as_slice).ok_or_else(unknown)
     }
 
     /// Returns the links with a name, and marks them as changing during the run.
     ///
     /// # Errors
     /// If none has it.
-    pub(super) fn changing(&mut self, name: &str) -> Result<Vec<LinkId>, String> {
+    pub(super) fn changing(&mut self, name: &str) -> Result<Vec<LinkId>, TrialError> {
         let links = self.links(name)?.to_vec();
         links.iter().for_each(|link| self.topology.allow_changes(*link));
         Ok(links)
     }
 
-    fn link(&mut self, link: &Link, replication: Replication) -> Result<(), String> {
-        let of = |problem: String| format!("links.{}: {problem}", link.name);
-        let ends = link.ends().map_err(|error| error.to_string())?;
+    fn link(&mut self, link: &Link, replication: Replication) -> Result<(), TrialError> {
+        let of = |problem: TrialError| problem.of_link(&link.name);
+        let ends = link.ends()?;
         let (from, to) = (self.nodes(ends.from).map_err(of)?, self.nodes(ends.to).map_err(of)?);
         let count = from.len().max(to.len());
         if [&from, &to].iter().any(|nodes| !count.is_multiple_of(nodes.len())) {
-            let (from, to) = (from.len(), to.len());
-            let problem = format!("{from} nodes and {to} do not pair up; one number must be a multiple of the other");
-            return Err(of(problem));
+            return Err(of(TrialError::Unpaired { from: from.len(), to: to.len() }));
         }
         let rate = link
             .wire
@@ -165,17 +161,15 @@ impl Network {
     }
 
     /// Adds a radio channel; places, links and tree are drawn from `seed`.
-    fn radio(&mut self, scenario: &Scenario, radio: &Radio, seed: u64) -> Result<(), String> {
-        let of = |problem: String| format!("radios.{}: {problem}", radio.name);
+    fn radio(&mut self, scenario: &Scenario, radio: &Radio, seed: u64) -> Result<(), TrialError> {
+        let of = |problem: TrialError| problem.of_radio(&radio.name);
         let streams = Streams::new(seed);
         let mut stations = Vec::new();
         for station in radio.stations.iter() {
             let members = self.nodes(station).map_err(of)?;
             let group = scenario.nodes.iter().find(|nodes| nodes.name == *station);
             let places = group.and_then(|nodes| positions(nodes, &streams));
-            let Some(places) = places else {
-                return Err(of(format!("`{station}` is no group with a place; give its [[nodes]] a `place`")));
-            };
+            let places = places.ok_or_else(|| of(TrialError::Unplaced(station.clone())))?;
             stations.extend(members.into_iter().zip(places));
         }
         let places: Vec<Position> = stations.iter().map(|(_, place)| *place).collect();
@@ -194,15 +188,13 @@ impl Network {
             self.meshes.push(Mesh { radio: id, nodes, routing: radio.routing.clone() });
             return Ok(());
         };
-        let root = *self.nodes(root).map_err(of)?.first().ok_or_else(|| of("it has no root".to_owned()))?;
-        let quality = self.topology.link_quality(id, seed, *psdu_octets).map_err(|error| of(error.to_string()))?;
+        let root = *self.nodes(root).map_err(of)?.first().ok_or_else(|| of(TrialError::NoRoot))?;
+        let quality = self.topology.link_quality(id, seed, *psdu_octets).map_err(|error| of(error.into()))?;
         let quality = measured::waking(quality, &medium, radio.mac.rdc);
         let tree = RplTree::new(&quality, root, *tree, &mut streams.stream(Entity::Run, Purpose::named("rpl")));
         let unreached = tree.unreached().count();
         if unreached > 0 {
-            return Err(of(format!(
-                "{unreached} stations have no path to the root; give the medium more reach or lower tree.min_ratio"
-            )));
+            return Err(of(TrialError::Unreached(unreached)));
         }
         tree.install(&mut self.topology, id);
         if let Some(room) = routes {

@@ -6,6 +6,7 @@ use conche_netsim::rng::{Entity, Purpose};
 use conche_netsim::{Instant, NodeId};
 use conche_proto::Reliability;
 
+use super::error::TrialError;
 use super::notifications::Notifications;
 use super::pace;
 use super::plan::{OF_SERVERS, Plan, Role};
@@ -21,7 +22,7 @@ impl Plan<'_> {
         traffic: &Traffic,
         observe: Observe,
         flows: impl Iterator<Item = Flow>,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), TrialError> {
         let (start, body) = (self.start_of(traffic), self.body(traffic.response));
         let reliability = match observe {
             Observe::Confirmable => Some(Reliability::Confirmable),
@@ -34,10 +35,10 @@ impl Plan<'_> {
             let mut random = self.stream_of(Entity::Node(server), Purpose::named("phase"));
             let role = self.roles.entry(server).or_default();
             if role.is_open_sender {
-                return Err("its servers have no endpoint; give it servers of its own");
+                return Err(TrialError::ServerWithoutEndpoint);
             }
             if role.control != OF_SERVERS {
-                return Err("its servers send other traffic under another controller; give it servers of its own");
+                return Err(TrialError::ServerSends);
             }
             let number = role.topics.iter().position(|(of, _)| *of == place).unwrap_or_else(|| {
                 let pace = pace::of(&traffic.pace, start, &[], &mut random);
@@ -49,7 +50,7 @@ impl Plan<'_> {
             });
             let number = u32::try_from(number).unwrap_or(u32::MAX);
             if role.observers.insert(client, number).is_some() {
-                return Err("its clients observe these servers in other traffic; give it servers of its own");
+                return Err(TrialError::ObservedTwice);
             }
             self.roles.entry(client).or_default().observes.push((self.flows.len(), server));
             let observed = Some(Observed::default());

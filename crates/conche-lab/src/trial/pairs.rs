@@ -3,6 +3,7 @@
 use conche_netsim::NodeId;
 use conche_netsim::rng::{Entity, Purpose, Streams};
 
+use super::error::TrialError;
 use super::network::Network;
 use crate::scenario::{Pairs, Traffic};
 
@@ -11,8 +12,8 @@ use crate::scenario::{Pairs, Traffic};
 ///
 /// # Errors
 /// If the traffic names unknown nodes.
-pub(super) fn of(traffic: &Traffic, network: &Network, streams: &Streams) -> Result<Vec<(NodeId, NodeId)>, String> {
-    let named = |reference| network.nodes(reference).map_err(|problem| format!("traffic.{}: {problem}", traffic.name));
+pub(super) fn of(traffic: &Traffic, network: &Network, streams: &Streams) -> Result<Vec<(NodeId, NodeId)>, TrialError> {
+    let named = |reference| network.nodes(reference).map_err(|problem| problem.of_traffic(&traffic.name));
     let (clients, servers) = (named(&traffic.from)?, named(&traffic.to)?);
     let mut pairs: Vec<(NodeId, NodeId)> = match traffic.pairs {
         Pairs::Dealt => {
@@ -30,7 +31,7 @@ pub(super) fn of(traffic: &Traffic, network: &Network, streams: &Streams) -> Res
     let take = traffic.take.map_or(usize::MAX, |take| take as usize);
     pairs = pairs.into_iter().skip(traffic.skip as usize).take(take).collect();
     match pairs.iter().find(|(client, server)| client == server) {
-        Some(_) => Err(format!("traffic.{}: a node would ask itself", traffic.name)),
+        Some(_) => Err(TrialError::AsksItself.of_traffic(&traffic.name)),
         None => Ok(pairs),
     }
 }

@@ -10,6 +10,7 @@ use conche_netsim::{Instant, NodeId};
 use conche_proto::codec::Body;
 
 use super::bulk::PlannedTcp;
+use super::error::TrialError;
 use super::network::Network;
 use super::record::{Control, Flow};
 use super::routes::Routes;
@@ -59,9 +60,6 @@ impl Default for Role {
 pub(super) const OF_SERVERS: Control = Control::Scheme(0);
 /// CoAP header.
 const HEADER_BYTES: u64 = 4;
-const TWO_SENDERS: &str = "its clients send other traffic with an endpoint, or without; give it clients of its own";
-const TWO_CONTROLLERS: &str =
-    "its clients send other traffic under another controller, or notify; give it clients of its own";
 
 pub(super) struct Plan<'a> {
     scenario: &'a Scenario,
@@ -86,7 +84,7 @@ impl<'a> Plan<'a> {
         network: &Network,
         replication: Replication,
         routes: &Routes,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, TrialError> {
         let scenario = &cell.scenario;
         let streams = Streams::new(replication.seed);
         let nstarts = cell.schemes.iter().map(|scheme| scenario.nstart(scheme)).collect();
@@ -98,7 +96,7 @@ impl<'a> Plan<'a> {
             let pairs = pairs::of(traffic, network, if traffic.fixed { &of_all } else { &streams })?;
             if let Sender::Transfer(transfer) = &traffic.sender {
                 plan.transfers(place, traffic, transfer, pairs, (routes, replication.index))
-                    .map_err(|problem| format!("traffic.{}: {problem}", traffic.name))?;
+                    .map_err(|problem| problem.of_traffic(&traffic.name))?;
                 continue;
             }
             if let Sender::Tcp(tcp) = traffic.sender {
@@ -114,12 +112,12 @@ impl<'a> Plan<'a> {
                 Some(observe) => plan.plan_observations(place, traffic, observe, flows),
                 None => plan.traffic(traffic, flows),
             };
-            planned.map_err(|problem| format!("traffic.{}: {problem}", traffic.name))?;
+            planned.map_err(|problem| problem.of_traffic(&traffic.name))?;
         }
         let speaks = |role: &Role| role.responder.is_some() || !role.unanswered.is_empty() || !role.topics.is_empty();
         let is_both = |role: &Role| role.is_open_sender && speaks(role);
         match plan.roles.values().any(is_both) {
-            true => Err("traffic: a sender that is unaware answers nothing; ask other nodes".to_owned()),
+            true => Err(TrialError::UnawareServer),
             false => Ok(plan),
         }
     }
@@ -132,7 +130,7 @@ impl<'a> Plan<'a> {
         transfer: &Transfer,
         pairs: Vec<(NodeId, NodeId)>,
         (routes, number): (&Routes, u32),
-    ) -> Result<(), String> {
+    ) -> Result<(), TrialError> {
         let ways = match traffic.hops {
             None => pairs.into_iter().map(|pair| (pair, None)).collect(),
             Some(hops) => {
@@ -161,7 +159,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn traffic(&mut self, traffic: &Traffic, flows: impl ExactSizeIterator<Item = Flow>) -> Result<(), &'static str> {
+    fn traffic(&mut self, traffic: &Traffic, flows: impl ExactSizeIterator<Item = Flow>) -> Result<(), TrialError> {
         let is_open_sender = traffic.sender == Sender::Unaware;
         let token_length = if is_open_sender { 0 } else { usize::from(self.scenario.endpoint.token_length) };
         let body = |size: Option<Size>| body_of(size.map_or(0, bytes), token_length);
@@ -241,23 +239,23 @@ impl<'a> Plan<'a> {
 
     /// Returns the controller of a client: its traffic's `own`, or a scheme. Schemes are dealt in
     /// the order in which traffic names the clients.
-    pub(super) fn control_of(&mut self, client: NodeId, own: Option<Control>) -> Result<Control, &'static str> {
+    pub(super) fn control_of(&mut self, client: NodeId, own: Option<Control>) -> Result<Control, TrialError> {
         let role = self.roles.entry(client).or_default();
         let known = role.control;
         if role.is_open_sender {
-            return Err(TWO_SENDERS);
+            return Err(TrialError::TwoSenders);
         }
         if role.flows.is_empty() && role.observes.is_empty() {
             let notifies = !role.topics.is_empty();
             let control = own.unwrap_or_else(|| self.deal());
             if notifies && control != OF_SERVERS {
-                return Err(TWO_CONTROLLERS);
+                return Err(TrialError::TwoControllers);
             }
             self.roles.entry(client).or_default().control = control;
             return Ok(control);
         }
         let is_same = own.map_or(matches!(known, Control::Scheme(_)), |own| own == known);
-        if is_same { Ok(known) } else { Err(TWO_CONTROLLERS) }
+        if is_same { Ok(known) } else { Err(TrialError::TwoControllers) }
     }
 
     /// Deals the scheme of the next client.
@@ -268,20 +266,18 @@ impl<'a> Plan<'a> {
 
     /// Marks a node as a sender without an endpoint. It has no scheme; its values count for the
     /// first one.
-    fn sender(&mut self, client: NodeId) -> Result<Control, &'static str> {
+    fn sender(&mut self, client: NodeId) -> Result<Control, TrialError> {
         let role = self.roles.entry(client).or_default();
         if !role.is_open_sender && !role.flows.is_empty() {
-            return Err(TWO_SENDERS);
+            return Err(TrialError::TwoSenders);
         }
         role.is_open_sender = true;
         Ok(role.control)
     }
 
-    fn answer(&mut self, server: NodeId, responder: &Responder) -> Result<(), &'static str> {
+    fn answer(&mut self, server: NodeId, responder: &Responder) -> Result<(), TrialError> {
         match &mut self.roles.entry(server).or_default().responder {
-            Some(known) if !known.answers_as(responder) => {
-                Err("its server answers other traffic with another method or size; give it a server of its own")
-            }
+            Some(known) if !known.answers_as(responder) => Err(TrialError::TwoResponses),
             Some(_) => Ok(()),
             none => {
                 *none = Some(responder.clone());

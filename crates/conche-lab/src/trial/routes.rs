@@ -8,6 +8,7 @@ use conche_netsim::routing::aodv::{Aodv, AodvConfig};
 use conche_netsim::{Instant, NodeId, Simulation};
 use conche_proto::cc::AnyController;
 
+use super::error::TrialError;
 use super::network::Network;
 use super::transfers::{Mesh, mote_config, seed_apart};
 use crate::campaign::Replication;
@@ -61,7 +62,7 @@ impl Routes {
         transfer: &Transfer,
         pairs: Vec<(NodeId, NodeId)>,
         (hops, number): (u8, u32),
-    ) -> Result<((NodeId, NodeId), Route), String> {
+    ) -> Result<((NodeId, NodeId), Route), TrialError> {
         let mut discovery = scenario.clone();
         for radio in &mut discovery.radios {
             if let Routing::Frozen { aodv, mac } = &radio.routing {
@@ -88,7 +89,7 @@ impl Routes {
                 _ => {}
             }
         }
-        Err(format!("only {} pairs have a route of {hops} hops; take fewer replications", number - left))
+        Err(TrialError::TooFewRoutes { pairs: number - left, hops })
     }
 }
 
@@ -98,17 +99,17 @@ fn discover_route(
     transfer: &Transfer,
     (from, to): (NodeId, NodeId),
     number: u64,
-) -> Result<Option<Route>, String> {
+) -> Result<Option<Route>, TrialError> {
     let network = Network::new(scenario, Replication { index: 0, count: 1, seed: scenario.seed })?;
     let seed = seed_apart(scenario.seed, number);
-    let mut simulation = Simulation::<Mote<AnyController>>::new(&network.topology, seed, ());
-    let simulation = simulation.as_mut().map_err(|error| error.to_string())?;
+    let mut simulation = Simulation::<Mote<AnyController>>::new(&network.topology, seed, ())?;
+    let simulation = &mut simulation;
     for Mesh { radio, nodes, routing } in &network.meshes {
         let Routing::Aodv(aodv) = routing else { continue };
         for node in nodes {
             let role = if *node == from { Role::Seeker(to) } else { Role::Relay };
             let mote = Mote::new(*node, mote_config(*radio, transfer), router(*node, aodv), role);
-            simulation.attach(*node, mote).map_err(|error| error.to_string())?;
+            simulation.attach(*node, mote)?;
         }
     }
     let limit = scenario.duration.or(scenario.time_limit).map_or(Duration::MAX, |span| span.0);

@@ -18,6 +18,7 @@ use conche_proto::codec::{Body, Code};
 
 use super::bulk::PlannedTcp;
 use super::changes::{self, Step};
+use super::error::TrialError;
 use super::network::Network;
 use super::notifications::Notifications;
 use super::observation_plan::ObserverRoles;
@@ -45,8 +46,8 @@ pub struct Wanted {
 /// Runs a cell once. `routes` holds the routes that cells of the experiment have discovered so far.
 ///
 /// # Errors
-/// If its parts contradict each other, or it exceeds its time limit; a message to the user.
-pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Routes) -> Result<Ran<Record>, String> {
+/// If its parts contradict each other, or it exceeds its time limit.
+pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Routes) -> Result<Ran<Record>, TrialError> {
     let mut network = Network::new(&cell.scenario, replication)?;
     let plan = |network: &Network| Plan::new(cell, network, replication, routes);
     if !cell.scenario.one_by_one {
@@ -75,7 +76,13 @@ pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Route
 }
 
 /// Runs one simulation of a plan.
-fn one(cell: &Cell, wanted: Wanted, network: &mut Network, plan: Plan<'_>, seed: u64) -> Result<Ran<Record>, String> {
+fn one(
+    cell: &Cell,
+    wanted: Wanted,
+    network: &mut Network,
+    plan: Plan<'_>,
+    seed: u64,
+) -> Result<Ran<Record>, TrialError> {
     let mut trial = Trial::new(cell, wanted, network, plan, seed)?;
     let scenario = &cell.scenario;
     let limit = scenario.duration.or(scenario.time_limit).map_or(Duration::MAX, |span| span.0);
@@ -93,13 +100,9 @@ fn one(cell: &Cell, wanted: Wanted, network: &mut Network, plan: Plan<'_>, seed:
     }
 }
 
-fn unfinished(flow: &Flow, place: usize, limit: Duration) -> String {
-    format!(
-        "after {limit:?} of virtual time client {place} has completed {} of {} exchanges; \
-         give it more time_limit or a network that lets it finish",
-        flow.tally.answered,
-        flow.wanted.unwrap_or_default()
-    )
+fn unfinished(flow: &Flow, place: usize, limit: Duration) -> TrialError {
+    let (completed, wanted) = (flow.tally.answered, flow.wanted.unwrap_or_default());
+    TrialError::Unfinished { limit, client: place, completed, wanted }
 }
 
 struct Trial<'a> {
@@ -126,7 +129,13 @@ struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    fn new(cell: &'a Cell, wanted: Wanted, network: &mut Network, plan: Plan<'_>, seed: u64) -> Result<Self, String> {
+    fn new(
+        cell: &'a Cell,
+        wanted: Wanted,
+        network: &mut Network,
+        plan: Plan<'_>,
+        seed: u64,
+    ) -> Result<Self, TrialError> {
         let scenario = &cell.scenario;
         let steps = changes::steps(scenario, network)?;
         let counts = TransmissionCounts(vec![NodeCounts::default(); network.topology.nodes().count()]);
@@ -136,31 +145,24 @@ impl<'a> Trial<'a> {
         for (name, above) in scenario.watched_links() {
             network.links(name)?.iter().for_each(|link| queues.watch(*link, name, above.0));
         }
-        let simulation = Simulation::new(&network.topology, seed, (counts, (queues, notifications)));
-        let simulation = simulation.map_err(|error| error.to_string())?;
+        let simulation = Simulation::new(&network.topology, seed, (counts, (queues, notifications)))?;
         let streams = simulation.streams();
         let built = cell.schemes.iter().filter_map(|name| scenario.scheme(name)).map(|scheme| scheme.build());
-        let controllers: Vec<AnyController> = built.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+        let controllers: Vec<AnyController> = built.collect::<Result<_, _>>()?;
         let Plan { flows, roles, mut transfers, bulk, .. } = plan;
         let transfer = transfers.pop();
         if !transfers.is_empty() {
-            return Err("traffic: a run ends with its transfer; run them `one_by_one`".to_owned());
+            return Err(TrialError::SeveralTransfers);
         }
         // Radio control traffic never ends, so the run needs an explicit end.
         let ends_the_run = scenario.time_limit.is_some() && !scenario.radios.is_empty();
         if ends_the_run && !bulk.is_empty() {
-            return Err(
-                "traffic: beside radios a run with a time_limit ends with its exchanges, whatever a TCP transfer has \
-                        done; say its `duration`"
-                    .to_owned(),
-            );
+            return Err(TrialError::TcpWithoutDuration);
         }
         let starts_anew =
             |planned: &PlannedTcp| changes::reboots(&steps, planned.from) || changes::reboots(&steps, planned.to);
         if bulk.iter().any(starts_anew) {
-            return Err(
-                "changes: a node that starts anew has no TCP transfer to go on with; reboot other nodes".to_owned()
-            );
+            return Err(TrialError::TcpReboot);
         }
         let mut trial = Self {
             cell,
@@ -187,13 +189,13 @@ impl<'a> Trial<'a> {
         hosts.dedup();
         for node in hosts {
             let host = trial.host(node, 0)?;
-            trial.simulation.attach(node, host).map_err(|error| error.to_string())?;
+            trial.simulation.attach(node, host)?;
         }
         Ok(trial)
     }
 
     /// Runs until a time, and applies all changes on the way.
-    fn run_until(&mut self, limit: Instant) -> Result<Ended, String> {
+    fn run_until(&mut self, limit: Instant) -> Result<Ended, TrialError> {
         while let Some((at, step)) = self.steps.pop_if(|(at, _)| *at < limit) {
             if self.simulation.run_until(at) == Ended::Stopped {
                 return Ok(Ended::Stopped);
@@ -207,27 +209,27 @@ impl<'a> Trial<'a> {
         })
     }
 
-    fn change(&mut self, step: Step) -> Result<(), String> {
+    fn change(&mut self, step: Step) -> Result<(), TrialError> {
         let simulation = &mut self.simulation;
         match step {
-            Step::Links(links, config) => links.into_iter().try_for_each(|link| simulation.change_link(link, *config)),
-            Step::Up(links, up) => links.into_iter().try_for_each(|link| simulation.set_link_up(link, up)),
-            Step::Joined(nodes, joined) => {
-                let mut nodes = nodes.into_iter();
-                let set = nodes.try_for_each(|node| simulation.set_node_up(node, joined));
-                return set.map_err(|error| error.to_string());
+            Step::Links(links, config) => {
+                links.into_iter().try_for_each(|link| simulation.change_link(link, *config))?;
             }
-            Step::Reboot(nodes) => return self.reboot(&nodes),
+            Step::Up(links, up) => links.into_iter().try_for_each(|link| simulation.set_link_up(link, up))?,
+            Step::Joined(nodes, joined) => {
+                nodes.into_iter().try_for_each(|node| simulation.set_node_up(node, joined))?;
+            }
+            Step::Reboot(nodes) => self.reboot(&nodes)?,
         }
-        .map_err(|error| error.to_string())
+        Ok(())
     }
 
-    fn reboot(&mut self, nodes: &[NodeId]) -> Result<(), String> {
+    fn reboot(&mut self, nodes: &[NodeId]) -> Result<(), TrialError> {
         let is_host = |node: &&NodeId| self.roles.contains_key(node) || self.mesh_of(**node).is_some();
         for node in nodes.iter().filter(is_host).copied().collect::<Vec<_>>() {
             let lives = self.retired.iter().filter(|(retired, _)| *retired == node).count() + 1;
             let host = self.host(node, lives)?;
-            let before = self.simulation.reboot(node, host).map_err(|error| error.to_string())?;
+            let before = self.simulation.reboot(node, host)?;
             self.retired.extend(before.map(|before| (node, before)));
         }
         Ok(())
@@ -238,13 +240,13 @@ impl<'a> Trial<'a> {
     }
 
     /// Builds a new host for a node that has had `lives` hosts before.
-    fn host(&mut self, node: NodeId, lives: usize) -> Result<AnyHost, String> {
+    fn host(&mut self, node: NodeId, lives: usize) -> Result<AnyHost, TrialError> {
         if let Some(mesh) = self.mesh_of(node) {
             if self.roles.contains_key(&node) {
-                return Err("traffic: motes that route by themselves send transfers only, and have no CoAP".to_owned());
+                return Err(TrialError::CoapOnMote);
             }
             let Some(transfer) = &self.transfer else {
-                return Err("radios: stations that route by themselves send transfers; there is none".to_owned());
+                return Err(TrialError::MotesWithoutTransfer);
             };
             return Ok(AnyHost::Mote(Box::new(transfers::mote(
                 mesh,
@@ -256,10 +258,7 @@ impl<'a> Trial<'a> {
         if let Some(bulk) = self.bulk.iter().find(|bulk| [bulk.from, bulk.to].contains(&node)) {
             let ends = self.bulk.iter().filter(|other| [other.from, other.to].contains(&node)).count();
             if ends > 1 || self.roles.contains_key(&node) {
-                return Err(
-                    "traffic: a node has one end of a TCP transfer, and nothing else; give it nodes of its own"
-                        .to_owned(),
-                );
+                return Err(TrialError::TcpBeside);
             }
             return Ok(AnyHost::Bulk(Box::new(bulk.host(node, self.controller(bulk.control)))));
         }
@@ -293,8 +292,7 @@ impl<'a> Trial<'a> {
         };
         let nstart = scheme.and_then(|scheme| scheme.nstart).unwrap_or(scenario.endpoint.nstart);
         let config = config(&scenario.endpoint, nstart);
-        let mut host =
-            host(node, lives, config, controller, &self.streams, application).map_err(|error| error.to_string())?;
+        let mut host = host(node, lives, config, controller, &self.streams, application)?;
         match scheme.and_then(|scheme| scheme.paths) {
             None => {}
             Some(Paths::Hosts) => {
@@ -307,8 +305,7 @@ impl<'a> Trial<'a> {
             }
         }
         if scenario.endpoint.security == Security::DtlsPsk {
-            let secured = Secured::new((node, lives), &self.streams, &scenario.endpoint.handshakes, is_server)
-                .map_err(|problem| format!("endpoint.handshakes: {problem}"))?;
+            let secured = Secured::new((node, lives), &self.streams, &scenario.endpoint.handshakes, is_server)?;
             self.handshakes.push((node, secured.log()));
             host = host.over(Box::new(secured));
         }

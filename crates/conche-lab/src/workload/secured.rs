@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use conche_dtls::{
-    BUFFER, ClientCredentials, Config, Output, Progress, Role, Secret, ServerCredentials, ServerKeys, SessionId,
-    Sessions,
+    BUFFER, ClientCredentials, Config, ConfigError, Output, Progress, Role, Secret, ServerCredentials, ServerKeys,
+    SessionId, Sessions,
 };
 use conche_netsim::node::{Step, Underlay};
 use conche_netsim::rng::{Entity, Purpose, Streams};
@@ -79,7 +79,7 @@ impl Secured {
         streams: &Streams,
         handshakes: &Handshakes,
         is_server: bool,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ConfigError> {
         let purpose = |what: &str| Purpose::named(&format!("{what} {lives}"));
         let seed = streams.seed_bytes(Entity::Node(node), purpose("sessions"));
         let [a, b, c, d, e, f, g, h, ..] = streams.seed_bytes(Entity::Node(node), purpose("handshakes"));
@@ -97,8 +97,8 @@ impl Secured {
             // A client chooses its own peers, so it needs no limits.
             (config.max_sessions, config.max_handshakes) = (usize::MAX, usize::MAX);
         }
-        let sessions = Sessions::new(Instant::ZERO, config, seed).map_err(|error| error.to_string())?;
-        let credentials = ClientCredentials::psk(IDENTITY, Secret::new(KEY)).map_err(|error| error.to_string())?;
+        let sessions = Sessions::new(Instant::ZERO, config, seed)?;
+        let credentials = ClientCredentials::psk(IDENTITY, Secret::new(KEY))?;
         let (open, asked, steps, log) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new(), Log::default());
         Ok(Self { sessions, credentials, open, asked, steps, log })
     }

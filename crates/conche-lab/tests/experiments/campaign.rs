@@ -23,6 +23,7 @@ impl Seeds {
 
 impl Cell for Seeds {
     type Outcome = u64;
+    type Error = &'static str;
 
     fn id(&self) -> CellId {
         CellId::default()
@@ -40,11 +41,11 @@ impl Cell for Seeds {
         1
     }
 
-    fn run(&self, replication: Replication, _: Option<&mut ExchangeRows>) -> Result<Ran<u64>, String> {
+    fn run(&self, replication: Replication, _: Option<&mut ExchangeRows>) -> Result<Ran<u64>, &'static str> {
         self.ran.fetch_add(1, Ordering::Relaxed);
         assert!(self.panics_in != Some(replication.index), "a hand-made defect");
         match self.fails_in {
-            Some(index) if index == replication.index => Err("it does not end".to_owned()),
+            Some(index) if index == replication.index => Err("it does not end"),
             _ => Ok(Ran { outcome: replication.seed, events: 10 }),
         }
     }

@@ -11,8 +11,8 @@ struct Link {
     buffer: Size,
 }
 
-fn link(text: &str) -> Result<Link, String> {
-    toml::from_str(text).map_err(|error| error.to_string())
+fn link(text: &str) -> Result<Link, Box<str>> {
+    toml::from_str(text).map_err(|error: toml::de::Error| error.to_string().into())
 }
 
 #[test]

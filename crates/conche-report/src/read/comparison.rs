@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use conche_results::comparison::Row;
+use conche_results::comparison::{Row, RowError};
 
 use super::{ReadError, lines};
 
@@ -13,7 +13,7 @@ pub(super) fn read(file: &Path) -> Result<Vec<Row>, ReadError> {
         return Ok(rows);
     }
     lines(file, |line, text| {
-        let wrong = |problem| ReadError::Line { file: file.to_owned(), line, problem };
+        let wrong = |error: RowError| ReadError::Line { file: file.to_owned(), line, problem: error.to_string() };
         rows.push(Row::from_json(text).map_err(wrong)?);
         Ok(())
     })?;

@@ -19,6 +19,7 @@ use std::path::{Component, Path, PathBuf};
 use conche_lab::experiment::Experiment;
 use conche_lab::papers;
 use conche_lab::results::MeasuredValue;
+use conche_lab::scenario::FileError;
 use conche_results::comparison::Row;
 use conche_results::{Line, Manifest, Scenario};
 
@@ -156,9 +157,9 @@ fn experiment(directory: &Path, about: &Scenario) -> Result<Option<Experiment>, 
     let beside = |name: &str| {
         let file = path.parent().unwrap_or(directory).join(name);
         if !is_below(name) {
-            return Err(format!("{} is not below the result directory", file.display()));
+            return Err(FileError::Outside(file));
         }
-        std::fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))
+        std::fs::read_to_string(&file).map_err(|error| FileError::Unreadable { path: file, error })
     };
     let read = Experiment::read(&text, &beside);
     read.map(Some).map_err(|error| ReadError::Scenario { file: path.clone(), problem: error.to_string() })

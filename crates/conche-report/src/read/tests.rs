@@ -11,13 +11,13 @@ const MANIFEST: &str = r#"{"schema":1,"state":"complete","command":["conche","ru
     "scenarios":[{"name":"small","title":"A","extent":"2 replications","seed":1,"settings":"s"}]}"#;
 const FIGURE: &str = r#"{"schema":1,"paper":"small","item":"grid","row":"a/2","column":"fct_s","unit":"s","published":null,"measured":1.5,"ci95":[1,2],"runs":2}"#;
 
-fn read(files: &[(&str, &str)]) -> Result<Results, String> {
+fn read(files: &[(&str, &str)]) -> Result<Results, Box<str>> {
     let directory = tempfile::tempdir().expect("a directory");
     for (name, text) in files {
         fs::write(directory.path().join(name), text).expect("written");
     }
     let shown = format!("{}/", directory.path().display());
-    Results::read(directory.path()).map_err(|error| error.to_string().replace(&shown, ""))
+    Results::read(directory.path()).map_err(|error| error.to_string().replace(&shown, "").into())
 }
 
 /// A line of runs.ndjson, of the scenario `small` with seed 1.

@@ -6,7 +6,10 @@ use super::*;
 
 fn read(path: &Path) -> Experiment {
     let text = std::fs::read_to_string(path).expect("a text");
-    let beside = |name: &str| std::fs::read_to_string(path.with_file_name(name)).map_err(|error| error.to_string());
+    let beside = |name: &str| {
+        let path = path.with_file_name(name);
+        std::fs::read_to_string(&path).map_err(|error| FileError::Unreadable { path, error })
+    };
     Experiment::read(&text, &beside).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 

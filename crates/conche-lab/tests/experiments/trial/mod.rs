@@ -50,6 +50,7 @@ fn record(text: &str) -> Result<Record, String> {
     let document = Document::from_toml(text).map_err(|error: ScenarioError| error.to_string())?;
     run(&document.cells()[0], Wanted::default(), Replication { index: 0, count: 1, seed: 1 }, &Routes::default())
         .map(|ran| ran.outcome)
+        .map_err(|error| error.to_string())
 }
 
 fn with(addition: &str) -> Record {
@@ -203,6 +204,7 @@ fn wanting_arrivals(text: &str) -> Result<Record, String> {
     let wanted = Wanted { arrivals: true, ..Wanted::default() };
     run(&document.cells()[0], wanted, Replication { index: 0, count: 1, seed: 1 }, &Routes::default())
         .map(|ran| ran.outcome)
+        .map_err(|error| error.to_string())
 }
 
 #[test]

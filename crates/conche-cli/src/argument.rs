@@ -1,0 +1,40 @@
+//! [`ArgumentError`]: why the value of an argument is refused.
+
+use std::net::SocketAddr;
+
+/// Why the value of an argument is refused. The text says what is valid.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArgumentError {
+    #[error("{0:?} is no option number: 0 to 65535 are")]
+    OptionNumber(String),
+    #[error("{0:?}: an even number of hexadecimal digits must follow 0x")]
+    Hexadecimal(String),
+    #[error("a token of {length} bytes: at most {max} are allowed")]
+    TokenLength { length: usize, max: usize },
+    #[error("blocks have 16, 32, 64, 128, 256, 512 or 1024 bytes")]
+    BlockSize,
+    #[error("a number of seconds above 0 was expected, as in 5, or a time, as in 500ms")]
+    Seconds,
+    #[error("an address with a port was expected, as in 192.0.2.1:5683, 0.0.0.0:0 or [::]:0")]
+    LocalAddress,
+    #[error("no content format is called so: give a number from 0 to 65535, a media type, or {}", .0.join(", "))]
+    ContentFormat(Vec<&'static str>),
+    #[error("the port is missing: write {0}")]
+    PortMissing(SocketAddr),
+    #[error("the port {0:?} is not a number from 0 to 65535")]
+    Port(String),
+    #[error("an address with a port was expected, as in 127.0.0.1:5683 or [::]:5683")]
+    Address,
+    #[error("a whole number from 1 on was expected")]
+    Threads,
+    #[error("between commas a label is missing; write it as in `{0}`")]
+    Label(&'static str),
+    #[error("it has to be a name, `=` and a value, as in `{0}`")]
+    Assignment(&'static str),
+    #[error("a share from 0% to 100% was expected, as in 10%")]
+    Share,
+    #[error("a number of requests a second above 0 was expected")]
+    Rate,
+    #[error("methods are get, post, put, delete, fetch, patch and ipatch")]
+    Method,
+}

@@ -1,0 +1,214 @@
+//! [`TrialError`]: why a cell cannot run.
+
+use std::time::Duration;
+
+use conche_netsim::sim::{ChangeError, NoSuchNode};
+use conche_netsim::wired::TopologyError;
+use conche_proto::ConfigError;
+
+use crate::scenario::ScenarioError;
+use crate::units::Span;
+
+/// Why a cell cannot run. Its text names the wrong part of the scenario.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum TrialError {
+    /// A link is wrong.
+    #[error("links.{name}: {problem}")]
+    Link {
+        /// The link's name.
+        name: String,
+        /// The problem.
+        problem: Box<Self>,
+    },
+    /// A radio channel is wrong.
+    #[error("radios.{name}: {problem}")]
+    Radio {
+        /// The channel's name.
+        name: String,
+        /// The problem.
+        problem: Box<Self>,
+    },
+    /// A traffic is wrong.
+    #[error("traffic.{name}: {problem}")]
+    Traffic {
+        /// The traffic's name.
+        name: String,
+        /// The problem.
+        problem: Box<Self>,
+    },
+    /// A change to the network is wrong.
+    #[error("changes, at {at}: {problem}")]
+    Change {
+        /// The time of the change.
+        at: Span,
+        /// The problem.
+        problem: Box<Self>,
+    },
+    /// The parameters of DTLS handshakes are wrong.
+    #[error("endpoint.handshakes: {0}")]
+    Handshakes(#[from] conche_dtls::ConfigError),
+    /// Another value of the scenario is wrong.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// The simulator refuses the network.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    /// The simulator refuses a change to a link.
+    #[error(transparent)]
+    LinkChange(#[from] ChangeError),
+    /// The network has no such node.
+    #[error(transparent)]
+    Node(#[from] NoSuchNode),
+    /// The endpoint refuses its configuration.
+    #[error(transparent)]
+    Endpoint(#[from] ConfigError),
+
+    /// A reference to nodes is malformed.
+    #[error("`{0}` is no name of nodes; write it as in mote, mote[3], mote[1..4] or mote[0..6,7..30]")]
+    Reference(String),
+    /// No nodes have this name.
+    #[error("there are no nodes `{name}`; there are {}", .known.join(", "))]
+    UnknownNodes {
+        /// The name.
+        name: String,
+        /// Names of nodes that exist.
+        known: Vec<String>,
+    },
+    /// A reference exceeds its group.
+    #[error("`{reference}`: {group} has {count} nodes, counted from 0")]
+    BeyondGroup {
+        /// The reference.
+        reference: String,
+        /// The group's name.
+        group: String,
+        /// The number of nodes in the group.
+        count: usize,
+    },
+    /// No links have this name.
+    #[error("there is no link `{name}`; the links are {}", .known.join(", "))]
+    UnknownLink {
+        /// The name.
+        name: String,
+        /// Names of links that exist.
+        known: Vec<String>,
+    },
+    /// The ends of a link are groups whose sizes are no multiple of each other.
+    #[error("{from} nodes and {to} do not pair up; one number must be a multiple of the other")]
+    Unpaired {
+        /// Nodes at one end.
+        from: usize,
+        /// Nodes at the other end.
+        to: usize,
+    },
+
+    /// A radio station has no place.
+    #[error("`{0}` is no group with a place; give its [[nodes]] a `place`")]
+    Unplaced(String),
+    /// A routing tree has no root.
+    #[error("it has no root")]
+    NoRoot,
+    /// Stations are unreachable.
+    #[error("{0} stations have no path to the root; give the medium more reach or lower tree.min_ratio")]
+    Unreached(usize),
+    /// A measured ratio is of a station that does not exist.
+    #[error("measured.ratios: {from} to {to}, but there are {count} stations, counted from 0")]
+    UnknownStation {
+        /// The sending station.
+        from: u16,
+        /// The receiving station.
+        to: u16,
+        /// The number of stations.
+        count: usize,
+    },
+    /// Too few pairs of stations have a route of the wanted length.
+    #[error("only {pairs} pairs have a route of {hops} hops; take fewer replications")]
+    TooFewRoutes {
+        /// Pairs with such a route.
+        pairs: u32,
+        /// The length of the route.
+        hops: u8,
+    },
+
+    /// A node is its own server.
+    #[error("a node would ask itself")]
+    AsksItself,
+    /// A client would send both with and without an endpoint.
+    #[error("its clients send other traffic with an endpoint, or without; give it clients of its own")]
+    TwoSenders,
+    /// A client would have two congestion controllers.
+    #[error("its clients send other traffic under another controller, or notify; give it clients of its own")]
+    TwoControllers,
+    /// A server would answer in two ways.
+    #[error("its server answers other traffic with another method or size; give it a server of its own")]
+    TwoResponses,
+    /// A server to observe has no endpoint.
+    #[error("its servers have no endpoint; give it servers of its own")]
+    ServerWithoutEndpoint,
+    /// A server to observe is also a client under another controller.
+    #[error("its servers send other traffic under another controller; give it servers of its own")]
+    ServerSends,
+    /// A client would observe a server twice.
+    #[error("its clients observe these servers in other traffic; give it servers of its own")]
+    ObservedTwice,
+    /// A sender without an endpoint would be asked.
+    #[error("traffic: a sender that is unaware answers nothing; ask other nodes")]
+    UnawareServer,
+    /// Several transfers would run at once.
+    #[error("traffic: a run ends with its transfer; run them `one_by_one`")]
+    SeveralTransfers,
+    /// A run beside radios has a TCP transfer, but no duration.
+    #[error(
+        "traffic: beside radios a run with a time_limit ends with its exchanges, whatever a TCP transfer has done; say \
+         its `duration`"
+    )]
+    TcpWithoutDuration,
+    /// A node with a TCP transfer reboots.
+    #[error("changes: a node that starts anew has no TCP transfer to go on with; reboot other nodes")]
+    TcpReboot,
+    /// A node with an end of a TCP transfer has other traffic.
+    #[error("traffic: a node has one end of a TCP transfer, and nothing else; give it nodes of its own")]
+    TcpBeside,
+    /// A mote with its own routing has CoAP traffic.
+    #[error("traffic: motes that route by themselves send transfers only, and have no CoAP")]
+    CoapOnMote,
+    /// Motes with their own routing have no transfer.
+    #[error("radios: stations that route by themselves send transfers; there is none")]
+    MotesWithoutTransfer,
+    /// The time limit ended the run before its exchanges were complete.
+    #[error(
+        "after {limit:?} of virtual time client {client} has completed {completed} of {wanted} exchanges; give it more \
+         time_limit or a network that lets it finish"
+    )]
+    Unfinished {
+        /// The time limit.
+        limit: Duration,
+        /// The index of the client's flow.
+        client: usize,
+        /// Completed exchanges.
+        completed: u64,
+        /// Exchanges that the scenario asks for.
+        wanted: u64,
+    },
+}
+
+impl TrialError {
+    /// Attributes the problem to a link.
+    pub(super) fn of_link(self, name: &str) -> Self {
+        Self::Link { name: name.to_owned(), problem: Box::new(self) }
+    }
+
+    /// Attributes the problem to a radio channel.
+    pub(super) fn of_radio(self, name: &str) -> Self {
+        Self::Radio { name: name.to_owned(), problem: Box::new(self) }
+    }
+
+    /// Attributes the problem to a traffic.
+    pub(super) fn of_traffic(self, name: &str) -> Self {
+        Self::Traffic { name: name.to_owned(), problem: Box::new(self) }
+    }
+
+    /// Attributes the problem to the change at this time.
+    pub(super) fn of_change(self, at: Span) -> Self {
+        Self::Change { at, problem: Box::new(self) }
+    }
+}
