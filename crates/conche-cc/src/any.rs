@@ -14,7 +14,7 @@ use core::time::Duration;
 
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::features::Features;
-use crate::group::Group;
+use crate::path_history::PathHistory;
 use crate::time::Instant;
 
 /// A named controller, of this crate or of another.
@@ -309,9 +309,9 @@ macro_rules! algorithms {
                 }
             }
 
-            fn seed(&self, now: Instant, group: &Group) -> AnyPeer {
+            fn seed(&self, now: Instant, history: &PathHistory) -> AnyPeer {
                 match self {
-                    $($(#[$attribute])* Self::$variant(c) => AnyPeer::$variant(c.seed(now, group)),)+
+                    $($(#[$attribute])* Self::$variant(c) => AnyPeer::$variant(c.seed(now, history)),)+
                 }
             }
 

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::control::{Abandoned, Sent, Why};
+use crate::control::{AbandonReason, Abandoned, Sent};
 use crate::units::{Factor, Micros, saturate};
 
 /// Returns `base` scaled by a uniform factor from 1 to `ack_random_factor` (RFC 7252 §4.2), chosen
@@ -161,10 +161,10 @@ pub fn backed_off(rto: Micros, exponent: u8) -> Micros {
 /// report of an unreachable network are not.
 #[must_use]
 pub fn suggests_congestion(event: &Abandoned<'_>) -> bool {
-    match event.why {
-        Why::GaveUp => true,
-        Why::Cancelled => event.sent.len() > 1,
-        Why::Reset | Why::Unreachable => false,
+    match event.reason {
+        AbandonReason::GaveUp => true,
+        AbandonReason::Cancelled => event.sent.len() > 1,
+        AbandonReason::Reset | AbandonReason::Unreachable => false,
     }
 }
 

@@ -121,7 +121,7 @@ impl RtoRule for Basic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Why;
+    use crate::control::AbandonReason;
     use crate::testing::Drive;
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
         for _ in 0..4 {
             drive.time_out();
         }
-        assert_eq!(drive.end(Why::GaveUp), 32_000);
+        assert_eq!(drive.end(AbandonReason::GaveUp), 32_000);
     }
 
     #[test]

@@ -40,10 +40,12 @@ use core::time::Duration;
 
 use crate::backoff::Timer;
 use crate::cocoa::{self, Cocoa};
-use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission, Why};
+use crate::control::{
+    AbandonReason, Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
+};
 use crate::features::Features;
-use crate::group::Group;
 use crate::non::{PROBING_RATE, paced_by_rto};
+use crate::path_history::PathHistory;
 use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
 use crate::time::Instant;
@@ -169,7 +171,7 @@ impl Controller for Bdp {
         }
     }
 
-    fn seed(&self, now: Instant, _group: &Group) -> BdpPeer {
+    fn seed(&self, now: Instant, _history: &PathHistory) -> BdpPeer {
         self.peer(now)
     }
 
@@ -242,7 +244,7 @@ impl Controller for Bdp {
 
     fn abandoned(&self, peer: &mut BdpPeer, flight: &BdpFlight, event: &Abandoned<'_>) {
         peer.app_limited_until = peer.app_limited_until.saturating_sub(flight.bytes);
-        peer.is_first |= self.first_after_give_up && event.why == Why::GaveUp;
+        peer.is_first |= self.first_after_give_up && event.reason == AbandonReason::GaveUp;
     }
 
     fn drained(&self, peer: &mut BdpPeer, _now: Instant, load: &Load) {

@@ -26,7 +26,7 @@
 use core::fmt::Debug;
 use core::time::Duration;
 
-use crate::group::Group;
+use crate::path_history::PathHistory;
 use crate::time::Instant;
 
 /// A congestion control algorithm with its configuration, shared by all peers that it controls.
@@ -51,9 +51,9 @@ pub trait Controller {
     fn peer(&self, now: Instant) -> Self::Peer;
 
     /// Returns the state of a new destination, derived from the state of its path as
-    /// [seen by](Group::seen_by) this destination. An algorithm may ignore `group` and return
-    /// [`peer`](Self::peer), or take a [first sample](Group::as_first_sample).
-    fn seed(&self, now: Instant, group: &Group) -> Self::Peer;
+    /// [seen by](PathHistory::seen_by) this destination. An algorithm may ignore `history` and
+    /// return [`peer`](Self::peer), or take a [first sample](PathHistory::as_first_sample).
+    fn seed(&self, now: Instant, history: &PathHistory) -> Self::Peer;
 
     /// Returns whether `message` may leave now. Called before the first transmission. If the
     /// message has to wait, called again at the time of [`Admission::At`] and after every event of
@@ -230,7 +230,7 @@ pub struct Abandoned<'a> {
     /// Time of the end.
     pub now: Instant,
     /// Reason of the end.
-    pub why: Why,
+    pub reason: AbandonReason,
     /// Times of all transmissions, the original first; never empty.
     pub sent: &'a [Instant],
     /// Other messages of this peer.
@@ -239,7 +239,7 @@ pub struct Abandoned<'a> {
 
 /// Reason for the end of an exchange without an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum AbandonReason {
     /// The last timer expired: `MAX_RETRANSMIT` or `MAX_TRANSMIT_SPAN` is exhausted.
     GaveUp,
     /// Cancelled by the application.

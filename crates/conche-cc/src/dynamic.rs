@@ -58,7 +58,7 @@ use core::fmt::{self, Debug};
 use core::time::Duration;
 
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
-use crate::group::Group;
+use crate::path_history::PathHistory;
 use crate::time::Instant;
 
 /// A [`Controller`] of any type. Clones share one configuration.
@@ -155,7 +155,7 @@ fn as_any_mut(state: &mut dyn State) -> &mut dyn Any {
 trait Erased: Debug + Send + Sync {
     fn dyn_measures_rtt(&self) -> bool;
     fn dyn_peer(&self, now: Instant) -> DynPeer;
-    fn dyn_seed(&self, now: Instant, group: &Group) -> DynPeer;
+    fn dyn_seed(&self, now: Instant, history: &PathHistory) -> DynPeer;
     fn dyn_admit(&self, peer: &mut DynPeer, now: Instant, message: &Submission, load: &Load) -> Admission;
     fn dyn_sent(&self, peer: &mut DynPeer, flight: &mut DynFlight, event: &Sent) -> Duration;
     fn dyn_expired(&self, peer: &mut DynPeer, flight: &mut DynFlight, event: &Expired) -> Instant;
@@ -180,8 +180,8 @@ where
         DynPeer(Box::new(self.peer(now)))
     }
 
-    fn dyn_seed(&self, now: Instant, group: &Group) -> DynPeer {
-        DynPeer(Box::new(self.seed(now, group)))
+    fn dyn_seed(&self, now: Instant, history: &PathHistory) -> DynPeer {
+        DynPeer(Box::new(self.seed(now, history)))
     }
 
     fn dyn_admit(&self, peer: &mut DynPeer, now: Instant, message: &Submission, load: &Load) -> Admission {
@@ -231,8 +231,8 @@ impl Controller for DynController {
         self.0.dyn_peer(now)
     }
 
-    fn seed(&self, now: Instant, group: &Group) -> DynPeer {
-        self.0.dyn_seed(now, group)
+    fn seed(&self, now: Instant, history: &PathHistory) -> DynPeer {
+        self.0.dyn_seed(now, history)
     }
 
     fn admit(&self, peer: &mut DynPeer, now: Instant, message: &Submission, load: &Load) -> Admission {

@@ -17,7 +17,7 @@
 //! | [`any`] | [`AnyController`]: an algorithm chosen at run time, by name |
 //! | `dynamic` | `DynController`: an algorithm of another crate (feature `alloc`) |
 //! | [`sample`], [`estimator`], [`backoff`], [`non`] | RTT samples, smoothing, timers, NON pacing |
-//! | [`group`], [`path`] | path state shared between peers (RFC 9040) |
+//! | [`path_history`], [`path`] | path state shared between peers (RFC 9040) |
 //! | [`train`] | pacing of messages that share one acknowledgement |
 //! | [`time`], [`units`] | [`Instant`], used by every interface of conche; compact quantities |
 #![no_std]
@@ -45,10 +45,10 @@ pub mod estimator;
 pub mod fasor;
 pub mod features;
 pub mod full_backoff;
-pub mod group;
 pub mod linux;
 pub mod non;
 pub mod path;
+pub mod path_history;
 pub mod peak_hopper;
 pub mod rule;
 pub mod sample;

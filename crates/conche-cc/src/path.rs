@@ -1,6 +1,7 @@
 //! [`PathState`]: round-trip times, queueing delay and losses of a path.
 //!
-//! temper keeps one per peer, a [`Group`](crate::group::Group) one for all peers of its path.
+//! temper keeps one per peer, a [`PathHistory`](crate::path_history::PathHistory) one for all peers
+//! of its path.
 
 use core::time::Duration;
 

@@ -62,8 +62,8 @@ use core::time::Duration;
 
 use crate::backoff::Timer;
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
-use crate::group::Group;
 use crate::non::{paced_by_probing_rate, paced_by_rto};
+use crate::path_history::PathHistory;
 use crate::time::Instant;
 use crate::units::Micros;
 
@@ -83,7 +83,7 @@ pub trait RtoRule {
     /// Timeouts follow measurements of the path, see [`Controller::measures_rtt`].
     const MEASURES_RTT: bool;
     /// A new peer takes the smoothed round-trip time of its path as its first sample, see
-    /// [`Group::as_first_sample`].
+    /// [`PathHistory::as_first_sample`].
     const STARTS_FROM_PATH: bool = true;
 
     /// Returns the state of a destination without any sample.
@@ -142,8 +142,8 @@ impl<R: RtoRule> Controller for R {
         self.new_peer(now)
     }
 
-    fn seed(&self, now: Instant, group: &Group) -> R::Peer {
-        if R::STARTS_FROM_PATH { group.as_first_sample(self, now) } else { self.new_peer(now) }
+    fn seed(&self, now: Instant, history: &PathHistory) -> R::Peer {
+        if R::STARTS_FROM_PATH { history.as_first_sample(self, now) } else { self.new_peer(now) }
     }
 
     fn admit(&self, peer: &mut R::Peer, now: Instant, message: &Submission, load: &Load) -> Admission {

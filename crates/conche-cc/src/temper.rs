@@ -19,10 +19,10 @@ use core::time::Duration;
 use crate::backoff::{Timer, bounded, dithered, spread};
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::features::Features;
-use crate::group::Group;
 use crate::non::paced_by_rto;
 pub use crate::path::Ambiguity;
 use crate::path::PathState;
+use crate::path_history::PathHistory;
 use crate::time::Instant;
 use crate::units::{Factor, Micros, Stamp};
 
@@ -283,8 +283,8 @@ impl Controller for Temper {
         TemperPeer::default()
     }
 
-    fn seed(&self, now: Instant, group: &Group) -> TemperPeer {
-        group.path(now)
+    fn seed(&self, now: Instant, history: &PathHistory) -> TemperPeer {
+        history.path(now)
     }
 
     fn admit(&self, peer: &mut TemperPeer, now: Instant, message: &Submission, load: &Load) -> Admission {

@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::vec::Vec;
 
 use crate::control::{
-    Abandoned, AckKind, AckedCopy, Acknowledged, Admission, Controller, Expired, Load, Sent, Submission, Why,
+    AbandonReason, Abandoned, AckKind, AckedCopy, Acknowledged, Admission, Controller, Expired, Load, Sent, Submission,
 };
 use crate::non::PROBING_RATE;
 use crate::time::Instant;
@@ -96,9 +96,9 @@ impl<'a, C: Controller> Drive<'a, C> {
     }
 
     /// Ends the exchange when its timer expires and returns the next RTO.
-    pub(crate) fn end(&mut self, why: Why) -> u64 {
+    pub(crate) fn end(&mut self, reason: AbandonReason) -> u64 {
         self.now += self.timer;
-        let event = Abandoned { now: self.now, why, sent: &self.sent, load: self.load };
+        let event = Abandoned { now: self.now, reason, sent: &self.sent, load: self.load };
         self.controller.abandoned(&mut self.peer, &self.flight, &event);
         self.base()
     }

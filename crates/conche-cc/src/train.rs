@@ -39,7 +39,7 @@ const RTT_LIFETIME: Duration = Duration::from_secs(30);
 ///
 /// let mut train = Train::new(Some(Duration::from_millis(200)));
 /// train.begin(Duration::from_secs(2), 1_000);
-/// let next = train.left(Instant::ZERO, 1_000);
+/// let next = train.sent(Instant::ZERO, 1_000);
 /// assert_eq!(next, Instant::from_millis(40), "ten messages in two round trips");
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -91,7 +91,7 @@ impl Train {
     }
 
     /// Handles a transmission and returns the earliest time of the next.
-    pub fn left(&mut self, now: Instant, bytes: u32) -> Instant {
+    pub fn sent(&mut self, now: Instant, bytes: u32) -> Instant {
         if self.messages == 0 {
             self.first = now;
         } else {
@@ -181,7 +181,7 @@ mod tests {
             self.train.begin(Duration::from_secs(2), BYTES);
             let mut free = self.now;
             for _ in 0..32 {
-                let next = self.train.left(self.now, BYTES);
+                let next = self.train.sent(self.now, BYTES);
                 free = free.max(self.now) + self.bottleneck.time_for(BYTES);
                 self.now = next;
             }
@@ -225,7 +225,7 @@ mod tests {
     fn an_answer_that_patience_ran_out_for_says_nothing_of_the_path() {
         let mut train = Train::new(None);
         train.begin(Duration::from_secs(2), BYTES);
-        let last = (0..10).fold(Instant::ZERO, |now, _| train.left(now, BYTES));
+        let last = (0..10).fold(Instant::ZERO, |now, _| train.sent(now, BYTES));
         train.answered(&Answered { now: last + Duration::from_secs(4), lost: 0, prompt: false });
         assert_eq!(train.rate().get(), 5_000);
     }

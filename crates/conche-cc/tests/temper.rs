@@ -4,7 +4,7 @@
 use core::time::Duration;
 
 use conche_cc::control::{
-    Abandoned, AckKind, AckedCopy, Acknowledged, Admission, Expired, Load, Sent, Snapshot, Submission, Why,
+    AbandonReason, Abandoned, AckKind, AckedCopy, Acknowledged, Admission, Expired, Load, Sent, Snapshot, Submission,
 };
 use conche_cc::non::PROBING_RATE;
 use conche_cc::temper::{Ambiguity, Temper, TemperFlight, TemperPeer};
@@ -54,7 +54,7 @@ impl Sender {
             let timer = self.transmit(&mut flight, attempt, random);
             self.now += timer;
         }
-        let event = Abandoned { now: self.now, why: Why::GaveUp, sent: &sent, load: Load::default() };
+        let event = Abandoned { now: self.now, reason: AbandonReason::GaveUp, sent: &sent, load: Load::default() };
         self.temper.abandoned(&mut self.peer, &flight, &event);
         sent.iter().map(|departure| *departure - sent[0]).collect()
     }

@@ -9,7 +9,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use conche_cc::control::{
-    Abandoned, AckKind, AckedCopy, Acknowledged, Admission, Expired, Load, NonHistory, Sent, Submission, Why,
+    AbandonReason, Abandoned, AckKind, AckedCopy, Acknowledged, Admission, Expired, Load, NonHistory, Sent, Submission,
 };
 use conche_cc::non::PROBING_RATE;
 use conche_cc::{Controller, Instant};
@@ -43,7 +43,7 @@ pub(crate) enum Step {
     /// An acknowledgement of a completed exchange arrives. The endpoint ignores it.
     LateAcknowledge,
     /// An exchange ends otherwise.
-    End { pick: u8, why: u8 },
+    End { pick: u8, reason: u8 },
     /// The RTO is queried.
     Ask,
 }
@@ -79,7 +79,7 @@ fn steps() -> impl Strategy<Value = Step> {
         1 => (1..200_u8).prop_map(|hours| Step::Jump { hours }),
         1 => Just(Step::BackwardClock),
         1 => Just(Step::LateAcknowledge),
-        1 => (any::<u8>(), any::<u8>()).prop_map(|(pick, why)| Step::End { pick, why }),
+        1 => (any::<u8>(), any::<u8>()).prop_map(|(pick, reason)| Step::End { pick, reason }),
         1 => Just(Step::Ask),
     ]
 }
@@ -171,10 +171,11 @@ impl<'a, C: Controller> Endpoint<'a, C> {
                 }
             }
             Step::Acknowledge { pick, micros, kind, told } => self.acknowledge(pick, micros, kind, told),
-            Step::End { pick, why } => {
-                let why = [Why::Cancelled, Why::Reset, Why::Unreachable][usize::from(why) % 3];
+            Step::End { pick, reason } => {
+                let reason = [AbandonReason::Cancelled, AbandonReason::Reset, AbandonReason::Unreachable]
+                    [usize::from(reason) % 3];
                 if let Some(exchange) = self.take(pick) {
-                    self.abandon(&exchange, why);
+                    self.abandon(&exchange, reason);
                 }
             }
             Step::Ask => self.check_base(),
@@ -186,7 +187,7 @@ impl<'a, C: Controller> Endpoint<'a, C> {
     pub(crate) fn heal(&mut self, count: usize, rtt: Duration) -> Duration {
         self.queue.clear();
         while let Some(exchange) = self.take(0) {
-            self.abandon(&exchange, Why::Cancelled);
+            self.abandon(&exchange, AbandonReason::Cancelled);
         }
         for _ in 0..count {
             let message = Submission { confirmable: true, may_confirm: false, bytes: 60, probing_rate: PROBING_RATE };
@@ -233,7 +234,7 @@ impl<'a, C: Controller> Endpoint<'a, C> {
     fn fire(&mut self, mut exchange: Exchange<C::Flight>) {
         let exhausted = exchange.sent.len() > self.max_retransmit || !exchange.confirmable;
         if exhausted && !exchange.waits_to_leave {
-            self.abandon(&exchange, Why::GaveUp);
+            self.abandon(&exchange, AbandonReason::GaveUp);
             return;
         }
         if !exchange.waits_to_leave {
@@ -364,8 +365,8 @@ impl<'a, C: Controller> Endpoint<'a, C> {
         self.controller.acknowledged(&mut self.peer, &exchange.flight, &event);
     }
 
-    fn abandon(&mut self, exchange: &Exchange<C::Flight>, why: Why) {
-        let event = Abandoned { now: self.now, why, sent: &exchange.sent, load: self.load() };
+    fn abandon(&mut self, exchange: &Exchange<C::Flight>, reason: AbandonReason) {
+        let event = Abandoned { now: self.now, reason, sent: &exchange.sent, load: self.load() };
         self.controller.abandoned(&mut self.peer, &exchange.flight, &event);
     }
 

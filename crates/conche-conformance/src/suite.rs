@@ -4,7 +4,7 @@
 use core::fmt::Debug;
 use core::time::Duration;
 
-use conche_cc::control::{Abandoned, Expired, Load, Sent, Why};
+use conche_cc::control::{AbandonReason, Abandoned, Expired, Load, Sent};
 use conche_cc::{Controller, Instant};
 use proptest::test_runner::{Config, TestRunner};
 
@@ -75,7 +75,7 @@ pub fn gaps_under_total_loss<C: Controller>(controller: &C, exchanges: usize) ->
                 now = controller.expired(&mut peer, &mut flight, &Expired { now, attempt, load });
             }
         }
-        let event = Abandoned { now, why: Why::GaveUp, sent: &sent, load: Load::default() };
+        let event = Abandoned { now, reason: AbandonReason::GaveUp, sent: &sent, load: Load::default() };
         controller.abandoned(&mut peer, &flight, &event);
         all.push(gaps);
     }

@@ -40,9 +40,9 @@ pub enum PreviousError {
     #[error("it holds results of another build of conche, {there}; this is {here}")]
     OtherBuild {
         /// The build that wrote the results.
-        there: Program,
+        there: Box<Program>,
         /// This build.
-        here: Program,
+        here: Box<Program>,
     },
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn check(directory: &Path, program: &Program, origins: &[Origin]) -> 
     }
     let there = manifest.program;
     if program.sha256.is_none() || there.sha256 != program.sha256 {
-        return Err(PreviousError::OtherBuild { there, here: program.clone() });
+        return Err(PreviousError::OtherBuild { there: Box::new(there), here: Box::new(program.clone()) });
     }
     Ok(())
 }

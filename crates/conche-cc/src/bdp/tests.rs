@@ -66,7 +66,7 @@ fn after_a_message_that_was_given_up_the_next_one_is_first() {
         wait_for_admission(&mut drive);
         drive.start(0.0);
         (0..4).for_each(|_| _ = drive.time_out());
-        drive.end(Why::GaveUp);
+        drive.end(AbandonReason::GaveUp);
         wait_for_admission(&mut drive);
         drive.clean(200);
         bandwidth(&drive)

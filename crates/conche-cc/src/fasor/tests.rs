@@ -1,7 +1,7 @@
 //! FASOR's worked examples and state machine.
 
 use super::*;
-use crate::control::{AckKind, AckedCopy, Why};
+use crate::control::{AbandonReason, AckKind, AckedCopy};
 use crate::testing::Drive;
 
 fn close(got: u64, expected: u64) {
@@ -109,7 +109,7 @@ fn failure_counts_as_an_ambiguous_exchange_of_its_whole_length() {
         for _ in 0..4 {
             drive.time_out();
         }
-        drive.end(Why::GaveUp);
+        drive.end(AbandonReason::GaveUp);
     }
     assert_eq!((drive.peer.phase(), drive.base()), (FasorPhase::SlowFast, 60_000));
 }
@@ -120,7 +120,7 @@ fn a_reset_moves_nothing() {
     let mut drive = Drive::new(&fasor);
     drive.start(0.0);
     drive.time_out();
-    drive.end(Why::Reset);
+    drive.end(AbandonReason::Reset);
     assert_eq!(drive.peer.phase(), FasorPhase::Fast);
 }
 

@@ -1,7 +1,7 @@
 //! Worked examples of ANRW'18's variants.
 
 use super::*;
-use crate::control::{AckKind, AckedCopy, Why};
+use crate::control::{AbandonReason, AckKind, AckedCopy};
 use crate::testing::Drive;
 
 #[test]
@@ -46,7 +46,7 @@ fn failure_keeps_the_last_timer() {
     for _ in 0..4 {
         drive.time_out();
     }
-    assert_eq!(drive.end(Why::GaveUp), 32_000);
+    assert_eq!(drive.end(AbandonReason::GaveUp), 32_000);
 }
 
 #[test]
@@ -60,10 +60,10 @@ fn an_impatient_application_backs_off_too_but_a_reset_means_nothing() {
         }
         drive.end(why)
     };
-    assert_eq!(after(1, Why::Cancelled), 4_000);
-    assert_eq!(after(0, Why::Cancelled), 2_000);
-    assert_eq!(after(1, Why::Reset), 2_000);
-    assert_eq!(after(1, Why::Unreachable), 2_000);
+    assert_eq!(after(1, AbandonReason::Cancelled), 4_000);
+    assert_eq!(after(0, AbandonReason::Cancelled), 2_000);
+    assert_eq!(after(1, AbandonReason::Reset), 2_000);
+    assert_eq!(after(1, AbandonReason::Unreachable), 2_000);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::vec::Vec;
 
 use super::*;
 use crate::control::AckKind;
-use crate::control::{AckedCopy, NonHistory, Why};
+use crate::control::{AbandonReason, AckedCopy, NonHistory};
 use crate::testing::Drive;
 
 /// Returns a drive after `exchanges` clean exchanges with this round-trip time, a second apart.
@@ -475,10 +475,14 @@ mod doubt {
             drive.peer.doubt
         };
         assert_eq!(
-            [doubt_after(Why::GaveUp, 4), doubt_after(Why::Cancelled, 1), doubt_after(Why::Cancelled, 0)],
+            [
+                doubt_after(AbandonReason::GaveUp, 4),
+                doubt_after(AbandonReason::Cancelled, 1),
+                doubt_after(AbandonReason::Cancelled, 0)
+            ],
             [2, 2, 0]
         );
-        assert_eq!([doubt_after(Why::Reset, 2), doubt_after(Why::Unreachable, 2)], [0, 0]);
+        assert_eq!([doubt_after(AbandonReason::Reset, 2), doubt_after(AbandonReason::Unreachable, 2)], [0, 0]);
     }
 
     /// After a step, late answers may arrive when a retransmission's would, but not forever.
@@ -570,7 +574,7 @@ mod non_confirmable {
         let temper = Temper::default();
         let mut drive = settled(&temper, 100, 30);
         drive.send_non();
-        drive.end(Why::GaveUp);
+        drive.end(AbandonReason::GaveUp);
         assert_eq!(drive.peer.doubt, 0);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use conche_cc::control::{
-    Abandoned, AckKind, AckedCopy, Acknowledged, Admission, Expired, Load, NonHistory, Sent, Submission, Why,
+    AbandonReason, Abandoned, AckKind, AckedCopy, Acknowledged, Admission, Expired, Load, NonHistory, Sent, Submission,
 };
 use conche_cc::non::PROBING_RATE;
 use conche_cc::{Controller, Instant};
@@ -173,7 +173,7 @@ impl<C: Controller> Endpoint<C> {
         let due = exchange.sent.last().map_or(self.clock, |last| *last + exchange.timer);
         self.clock = self.clock.max(due);
         if exchange.sent.len() > usize::from(self.max_retransmit) {
-            let abandoned = Abandoned { now: self.clock, why: Why::GaveUp, sent: &exchange.sent, load };
+            let abandoned = Abandoned { now: self.clock, reason: AbandonReason::GaveUp, sent: &exchange.sent, load };
             self.controller.abandoned(&mut self.peer, &exchange.flight, &abandoned);
             observed.set("gave_up", true);
             return Ok(());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use conche_proto::cc::control::{Abandoned, Acknowledged, Admission, Expired, Load, Sent, Snapshot, Submission};
 use conche_proto::cc::dynamic::DynController;
-use conche_proto::cc::group::Group;
+use conche_proto::cc::path_history::PathHistory;
 use conche_proto::cc::{AnyController, Controller, Instant};
 
 /// A wrapped controller with unchanged behaviour.
@@ -47,8 +47,8 @@ impl Controller for TimeoutProbe {
         self.controller.peer(now)
     }
 
-    fn seed(&self, now: Instant, group: &Group) -> Self::Peer {
-        self.controller.seed(now, group)
+    fn seed(&self, now: Instant, history: &PathHistory) -> Self::Peer {
+        self.controller.seed(now, history)
     }
 
     fn admit(&self, peer: &mut Self::Peer, now: Instant, message: &Submission, load: &Load) -> Admission {

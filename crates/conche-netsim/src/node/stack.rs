@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use conche_proto::cc::AnyController;
-use conche_proto::cc::control::Why;
+use conche_proto::cc::control::AbandonReason;
 use conche_proto::{
     ConfigError, Datagram, Endpoint, Event, ExchangeId, Failure, Input, NotifyError, ObserverId, Output, PeerSnapshot,
     Request, RequestError, RequestId, RespondError, Response, SharedConfig, SubscriptionId, Transmit,
@@ -172,7 +172,7 @@ impl Stack {
             }
             Step::Refused(peer) => {
                 if let Some(handshake) = underlay.handshakes.remove(&peer) {
-                    self.endpoint.handshake_over(now, handshake, Some(Why::GaveUp));
+                    self.endpoint.handshake_over(now, handshake, Some(AbandonReason::GaveUp));
                 }
                 return Stepped::Connected(peer, false);
             }

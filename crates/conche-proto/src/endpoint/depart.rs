@@ -8,7 +8,7 @@ use crate::hash::Keyed;
 use crate::message::Reply;
 use crate::observe::Place;
 use crate::transport::{Departure, Source, encode, write};
-use conche_cc::control::Why;
+use conche_cc::control::AbandonReason;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
@@ -92,7 +92,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     #[cold]
     pub(super) fn fail_oversized(&mut self, now: Instant, index: u32) {
         self.transport.stats.oversized += 1;
-        self.transport.exchanges.abandon(now, &mut self.transport.peers, index, Why::Cancelled);
+        self.transport.exchanges.abandon(now, &mut self.transport.peers, index, AbandonReason::Cancelled);
         self.fail(now, index, Failure::MessageTooLarge);
     }
 }

@@ -10,7 +10,7 @@ use super::{Endpoint, RequestError};
 use crate::PeerKey;
 use crate::exchange::{ExchangeId, Flight, Opening, Purpose};
 use crate::shares::Group;
-use conche_cc::control::Why;
+use conche_cc::control::AbandonReason;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
@@ -41,7 +41,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Ends a handshake, as completed or as failed for this reason. No event follows.
-    pub fn handshake_over(&mut self, now: Instant, handshake: ExchangeId, failed: Option<Why>) {
+    pub fn handshake_over(&mut self, now: Instant, handshake: ExchangeId, failed: Option<AbandonReason>) {
         if !self.transport.goes_on(handshake) {
             return;
         }

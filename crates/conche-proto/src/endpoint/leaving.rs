@@ -17,7 +17,7 @@ use crate::exchange::{ExchangeId, Kept, Left, Opening, Purpose, Reliability, Res
 use crate::incoming::Waiting;
 use crate::shares::Group;
 use crate::transport::{Source, encode};
-use conche_cc::control::Why;
+use conche_cc::control::AbandonReason;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
@@ -44,7 +44,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let Some(Payload { code, token, body, first, begins }) = payload else {
             // The body is no longer kept. The client requests the rest again, and the application
             // is asked again.
-            self.transport.exchanges.abandon(now, &mut self.transport.peers, id.index, Why::Cancelled);
+            self.transport.exchanges.abandon(now, &mut self.transport.peers, id.index, AbandonReason::Cancelled);
             self.leaving_over(now, id.index);
             return None;
         };
@@ -70,7 +70,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let attempt = self.transport.exchanges.get(id.index).attempt();
         let transmit = Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: Some(id), attempt };
         if left == Left::Over {
-            self.transport.exchanges.abandon(now, &mut self.transport.peers, id.index, Why::Cancelled);
+            self.transport.exchanges.abandon(now, &mut self.transport.peers, id.index, AbandonReason::Cancelled);
             self.leaving_over(now, id.index);
             return Some(transmit);
         }
@@ -206,7 +206,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             if matches!(exchange.purpose, Purpose::Response(_)) {
                 // Another body has replaced it.
-                self.transport.exchanges.abandon(now, &mut self.transport.peers, id.index, Why::Cancelled);
+                self.transport.exchanges.abandon(now, &mut self.transport.peers, id.index, AbandonReason::Cancelled);
                 self.close(now, id.index);
             }
         }

@@ -90,7 +90,7 @@ use crate::observe::{Observers, Subscriptions};
 use crate::peer::{ChooseController, ChoosePath, ControllerId, PathKey, PeerSnapshot, Peers, Survey};
 use crate::store::OnDemand;
 use crate::transport::{Source, Transport, reserve_first};
-use conche_cc::group::Group;
+use conche_cc::path_history::PathHistory;
 use conche_cc::{Controller, Instant};
 use discovery::Discovery;
 use inquiry::Inquiries;
@@ -209,20 +209,20 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Returns the state of all [shared](Self::share_paths) paths in no meaningful order, for
     /// storage until the next start.
-    pub fn paths(&self) -> impl Iterator<Item = (PathKey, &Group)> {
+    pub fn paths(&self) -> impl Iterator<Item = (PathKey, &PathHistory)> {
         self.transport.peers.paths()
     }
 
     /// Restores stored path state, unless newer state exists or paths are not
     /// [shared](Self::share_paths).
-    pub fn remember_path(&mut self, path: PathKey, group: Group) {
+    pub fn remember_path(&mut self, path: PathKey, group: PathHistory) {
         self.transport.peers.remember_path(path, group);
     }
 
     /// Returns the state of the [shared](Self::share_paths) path to a peer. The peer itself need
     /// not have state.
     #[must_use]
-    pub fn path(&self, peer: &P) -> Option<&Group> {
+    pub fn path(&self, peer: &P) -> Option<&PathHistory> {
         self.transport.peers.path(peer)
     }
 

@@ -10,7 +10,7 @@ use crate::incoming::{RequestId, Waiting};
 use crate::observe::{
     DEREGISTER, Notification, ObserverEnd, ObserverId, Place, Progress, REGISTER, Registration, State as Told,
 };
-use conche_cc::control::Why;
+use conche_cc::control::AbandonReason;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
@@ -473,7 +473,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     fn remove_observer(&mut self, now: Instant, index: u32) {
         if let Progress::Sending(exchange) = self.observers.progress(index) {
-            self.transport.exchanges.abandon(now, &mut self.transport.peers, exchange.index, Why::Cancelled);
+            self.transport.exchanges.abandon(now, &mut self.transport.peers, exchange.index, AbandonReason::Cancelled);
             self.close(now, exchange.index);
         }
         let peer = self.observers.remove(index);

@@ -19,7 +19,7 @@ use crate::security::Security;
 use crate::shares::Group;
 use crate::store::Number;
 use crate::transport::Source;
-use conche_cc::control::{AckKind, Why};
+use conche_cc::control::{AbandonReason, AckKind};
 use conche_cc::{Controller, Instant};
 
 /// A received request.
@@ -148,7 +148,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         for exchange in exchanges {
             // The previous failure may have removed the observer.
             if self.transport.exchanges.live(exchange).is_some() {
-                self.transport.exchanges.abandon(now, &mut self.transport.peers, exchange.index, Why::Unreachable);
+                self.transport.exchanges.abandon(
+                    now,
+                    &mut self.transport.peers,
+                    exchange.index,
+                    AbandonReason::Unreachable,
+                );
                 self.fail(now, exchange.index, Failure::Unreachable);
             }
         }
@@ -467,7 +472,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if !trusted && purpose != Purpose::Ping {
             return;
         }
-        self.transport.exchanges.abandon(now, &mut self.transport.peers, index, Why::Reset);
+        self.transport.exchanges.abandon(now, &mut self.transport.peers, index, AbandonReason::Reset);
         if self.transport.exchanges.get(index).tries_token && !self.token_tried(now, index, Tried::Rejected) {
             return;
         }

@@ -9,7 +9,7 @@ use crate::observe::{ObserverEnd, Place};
 use crate::peer::PeersFull;
 use crate::shares::Group;
 use crate::transport::Departure;
-use conche_cc::control::{AckKind, Why};
+use conche_cc::control::{AbandonReason, AckKind};
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
@@ -77,7 +77,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let live = self.transport.exchanges.live(exchange).is_some();
         if live {
             self.registration_cancelled(now, exchange.index);
-            self.transport.exchanges.abandon(now, &mut self.transport.peers, exchange.index, Why::Cancelled);
+            self.transport.exchanges.abandon(now, &mut self.transport.peers, exchange.index, AbandonReason::Cancelled);
             match self.transport.exchanges.get(exchange.index).purpose {
                 Purpose::Notification(_) => self.notification_over(now, exchange.index),
                 _ => self.close(now, exchange.index),

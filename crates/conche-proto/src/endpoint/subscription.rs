@@ -14,7 +14,7 @@ use crate::observe::{DEREGISTER, Opened, Order, REGISTER, SubscriptionEnd, Subsc
 use crate::security::Security;
 use crate::shares::Group;
 use crate::transport::Source;
-use conche_cc::control::{AckKind, Why};
+use conche_cc::control::{AbandonReason, AckKind};
 use conche_cc::{Controller, Instant};
 
 /// Time in milliseconds after Max-Age to wait for a notification (RFC 7641 §3.3.1).
@@ -324,7 +324,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     fn abandon_registration(&mut self, now: Instant, exchange: Option<ExchangeId>) {
         if let Some(exchange) = exchange.filter(|&exchange| self.transport.exchanges.live(exchange).is_some()) {
-            self.transport.exchanges.abandon(now, &mut self.transport.peers, exchange.index, Why::Cancelled);
+            self.transport.exchanges.abandon(now, &mut self.transport.peers, exchange.index, AbandonReason::Cancelled);
             self.close(now, exchange.index);
         }
     }

@@ -8,7 +8,7 @@ use core::time::Duration;
 use super::{Content, Exchanges, Failure, Purpose, State};
 use crate::PeerKey;
 use crate::peer::{Fate, LEAST_UNMEASURED, Mark, Peers};
-use conche_cc::control::{Abandoned, AckKind, Acknowledged, Expired, Sent, Why};
+use conche_cc::control::{AbandonReason, Abandoned, AckKind, Acknowledged, Expired, Sent};
 use conche_cc::{Controller, Instant};
 
 /// Interval between two Non-confirmable notifications to a client without a measured RTT (RFC 7641
@@ -94,7 +94,7 @@ impl<C: Controller> Exchanges<C> {
     pub(crate) fn expired<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         let exchange = &mut self.slots[index];
         if now >= exchange.deadline {
-            self.abandon(now, peers, index, Why::Cancelled);
+            self.abandon(now, peers, index, AbandonReason::Cancelled);
             return Next::Fail(Failure::Deadline);
         }
         if exchange.path.is_some() && now >= exchange.ask_again {
@@ -165,16 +165,22 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Reports to the controller that a Confirmable message ends unacknowledged.
-    pub(crate) fn abandon<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, why: Why) {
+    pub(crate) fn abandon<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: u32,
+        reason: AbandonReason,
+    ) {
         let exchange = &mut self.slots[index];
         if exchange.is_answered() && exchange.acknowledged.is_none() && !exchange.sent.is_empty() {
             let load = peers.get(exchange.peer).load_without(exchange.bytes);
-            let event = Abandoned { now, why, sent: &exchange.sent, load };
+            let event = Abandoned { now, reason, sent: &exchange.sent, load };
             peers.abandoned(exchange.peer, &exchange.flight, &event);
-            if why == Why::Reset {
+            if reason == AbandonReason::Reset {
                 exchange.leave_path(peers, Fate::Answered { peer: exchange.peer, round_trip: None });
             }
-            if why == Why::GaveUp {
+            if reason == AbandonReason::GaveUp {
                 peers.get_mut(exchange.peer).marks.set(Mark::Silent, true);
             }
         }
@@ -263,7 +269,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     pub(super) fn give_up<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
-        self.abandon(now, peers, index, Why::GaveUp);
+        self.abandon(now, peers, index, AbandonReason::GaveUp);
         let exchange = &mut self.slots[index];
         // An untrusted ACK arrived. If the peer sent it after all, the response is still to come.
         if exchange.doubtful_ack && exchange.purpose == Purpose::Request {

@@ -20,7 +20,7 @@ use crate::blockwise::Mark;
 use crate::blockwise::sets::Follows;
 use crate::codec::{Message, Overhead};
 use crate::peer::Peers;
-use conche_cc::control::{AckKind, Expired, Sent, Why};
+use conche_cc::control::{AbandonReason, AckKind, Expired, Sent};
 use conche_cc::{Controller, Instant};
 
 /// The next step after the transmission of a payload.
@@ -262,7 +262,7 @@ impl<C: Controller> Exchanges<C> {
             // A notification's time has passed. A Confirmable message will check whether its client
             // still exists.
             Some(follows) if notifies => {
-                let why = if follows == Follows::TooMuch { Why::GaveUp } else { Why::Cancelled };
+                let why = if follows == Follows::TooMuch { AbandonReason::GaveUp } else { AbandonReason::Cancelled };
                 self.abandon(now, peers, index, why);
                 Next::Over
             }
@@ -274,7 +274,7 @@ impl<C: Controller> Exchanges<C> {
                 Next::Admit
             }
             Some(Follows::TooMuch) | None => {
-                self.abandon(now, peers, index, Why::GaveUp);
+                self.abandon(now, peers, index, AbandonReason::GaveUp);
                 Next::Fail(Failure::TimedOut)
             }
         }

@@ -11,7 +11,7 @@ use super::{Mark, Marks};
 use crate::hash::Keyed;
 use crate::store::{Arena, Index, Linked, Links, List, NIL};
 use conche_cc::Instant;
-use conche_cc::group::Group;
+use conche_cc::path_history::PathHistory;
 
 /// Identifies a path: an address prefix, IPv4 as IPv4-mapped (RFC 4291 §2.5.5.2), or any 128-bit
 /// number.
@@ -93,7 +93,7 @@ struct Oldest;
 
 struct Path {
     key: PathKey,
-    group: Group,
+    group: PathHistory,
     gate: Gate,
     links: Links,
 }
@@ -130,20 +130,20 @@ impl<P> Paths<P> {
     }
 
     /// Returns the state of the path to a peer.
-    pub(crate) fn to(&self, peer: &P) -> Option<&Group> {
+    pub(crate) fn to(&self, peer: &P) -> Option<&PathHistory> {
         let key = (self.choose)(peer)?;
         let index = self.index.peek(&self.slots, self.hash.hash(&key), |path: &Path| path.key == key)?;
         Some(&self.slots[index].group)
     }
 
     /// Returns the group of the path to a peer, for updates.
-    pub(crate) fn heard(&mut self, now: Instant, peer: &P) -> Option<&mut Group> {
+    pub(crate) fn heard(&mut self, now: Instant, peer: &P) -> Option<&mut PathHistory> {
         let key = (self.choose)(peer)?;
-        self.renew(key, || Group::new(now)).map(|index| &mut self.slots[index].group)
+        self.renew(key, || PathHistory::new(now)).map(|index| &mut self.slots[index].group)
     }
 
     /// Restores the state of a path, unless a newer one exists.
-    pub(crate) fn remember(&mut self, key: PathKey, group: Group) {
+    pub(crate) fn remember(&mut self, key: PathKey, group: PathHistory) {
         let known = self.renew(key, || group).map(|index| &mut self.slots[index].group);
         if let Some(known) = known.filter(|known| known.learnt().is_none() || known.heard() < group.heard()) {
             *known = group;
@@ -156,13 +156,13 @@ impl<P> Paths<P> {
             // Exchanges in progress continue and count.
             match &mut self.slots[index] {
                 path if path.gate.is_idle() => self.remove(index),
-                path => path.group = Group::new(path.group.heard()),
+                path => path.group = PathHistory::new(path.group.heard()),
             }
         }
     }
 
     /// Returns the path and marks it as the most recent, or creates it.
-    fn renew(&mut self, key: PathKey, new: impl FnOnce() -> Group) -> Option<u32> {
+    fn renew(&mut self, key: PathKey, new: impl FnOnce() -> PathHistory) -> Option<u32> {
         let index = match self.find(key) {
             Some(index) if self.slots[index].gate.is_idle() => {
                 self.oldest.remove(&mut self.slots, index);
@@ -188,11 +188,11 @@ impl<P> Paths<P> {
     /// turn.
     pub(crate) fn ask(&mut self, now: Instant, peer: u32, key: &P, marks: &mut Marks) -> Entry {
         let Some(path) = (self.choose)(key) else { return Entry::Free };
-        let Some(index) = self.renew(path, || Group::new(now)) else { return Entry::Free };
+        let Some(index) = self.renew(path, || PathHistory::new(now)) else { return Entry::Free };
         let Path { gate, group, .. } = &mut self.slots[index];
         // A window that was unused for minutes does not describe the current path (RFC 7661 §4.4.3
         // has another rule).
-        if gate.is_idle() && now - group.heard() > Group::FRESH {
+        if gate.is_idle() && now - group.heard() > PathHistory::FRESH {
             *gate = Gate::new();
         }
         let waited = self.turn == Some(peer);
@@ -288,7 +288,7 @@ impl<P> Paths<P> {
     }
 
     /// Returns all paths, in no meaningful order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (PathKey, &Group)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (PathKey, &PathHistory)> {
         self.slots.iter().map(|(_, path)| (path.key, &path.group))
     }
 }

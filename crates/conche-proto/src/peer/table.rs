@@ -26,7 +26,7 @@ use crate::message::{NextId, UsedIds};
 use crate::shares::{CANDIDATES, Group, Shares};
 use crate::store::{Arena, Chain, Index, Links, List, NIL};
 use conche_cc::control::{Abandoned, AckKind, AckedCopy, Acknowledged};
-use conche_cc::group::Group as PathGroup;
+use conche_cc::path_history::PathHistory;
 use conche_cc::{Controller, Instant};
 
 /// The table is full of peers in use or recently used, or a group has used its share.
@@ -218,12 +218,12 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     }
 
     /// Returns the state of all paths.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = (PathKey, &PathGroup)> {
+    pub(crate) fn paths(&self) -> impl Iterator<Item = (PathKey, &PathHistory)> {
         self.paths.iter().flat_map(|paths| paths.iter())
     }
 
     /// Restores the state of a path.
-    pub(crate) fn remember_path(&mut self, key: PathKey, group: PathGroup) {
+    pub(crate) fn remember_path(&mut self, key: PathKey, group: PathHistory) {
         if let Some(paths) = &mut self.paths {
             paths.remember(key, group);
         }
@@ -269,7 +269,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         self.paths.as_ref().map_or(0, |paths| paths.outstanding())
     }
 
-    pub(crate) fn path(&self, key: &P) -> Option<&PathGroup> {
+    pub(crate) fn path(&self, key: &P) -> Option<&PathHistory> {
         self.paths.as_ref().and_then(|paths| paths.to(key))
     }
 

@@ -7,7 +7,7 @@ use conche_proto::cc::control::{
     Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
 };
 use conche_proto::cc::dynamic::DynController;
-use conche_proto::cc::group::Group;
+use conche_proto::cc::path_history::PathHistory;
 use conche_proto::codec::Code;
 use conche_proto::{EndpointConfig, Envelope, Failure, Instant, Reliability};
 
@@ -38,7 +38,7 @@ impl Controller for Stubborn {
 
     fn peer(&self, _now: Instant) {}
 
-    fn seed(&self, _now: Instant, _group: &Group) {}
+    fn seed(&self, _now: Instant, _history: &PathHistory) {}
 
     fn admit(&self, (): &mut (), now: Instant, _message: &Submission, _load: &Load) -> Admission {
         (self.admission)(now)

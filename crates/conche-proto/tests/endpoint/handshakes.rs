@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use conche_proto::cc::AnyController;
 use conche_proto::cc::any::Controllers;
-use conche_proto::cc::control::Why;
+use conche_proto::cc::control::AbandonReason;
 use conche_proto::codec::{Body, Code};
 use conche_proto::{
     Endpoint, EndpointConfig, Event, ExchangeId, Failure, Flight, Input, Instant, Output, PathKey, Request,
@@ -103,7 +103,7 @@ fn timeouts_of_flights_double_up_to_a_minute_under_every_controller() {
             assert!(*wait >= doubled && *wait <= s(60), "{name}: {waits:?}");
         }
         assert_eq!(client.failed, [], "how long it goes on is for its deadline to say");
-        client.endpoint.handshake_over(client.now, handshake, Some(Why::GaveUp));
+        client.endpoint.handshake_over(client.now, handshake, Some(AbandonReason::GaveUp));
         assert_eq!(client.drain(), None);
         client.assert_nothing_is_left();
     }

@@ -2,11 +2,11 @@
 //! so that path state from before the start has a time, too.
 
 use conche_proto::Instant;
-use conche_proto::cc::group::Group;
+use conche_proto::cc::path_history::PathHistory;
 use std::time::Duration;
 
 /// The maximum age of stored path state, plus an hour for its round trips.
-const BEFORE_START: Duration = Group::KEPT.saturating_add(Duration::from_secs(60 * 60));
+const BEFORE_START: Duration = PathHistory::KEPT.saturating_add(Duration::from_secs(60 * 60));
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
@@ -36,8 +36,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_a_day_old_when_the_driver_starts_has_a_time_of_its_own() {
         let clock = Clock::start();
-        let learnt = clock.now() - Group::KEPT;
-        assert_eq!(clock.now() - learnt, Group::KEPT);
+        let learnt = clock.now() - PathHistory::KEPT;
+        assert_eq!(clock.now() - learnt, PathHistory::KEPT);
         assert!(learnt > Instant::ZERO);
     }
 

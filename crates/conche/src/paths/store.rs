@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use conche_proto::cc::group::Group;
+use conche_proto::cc::path_history::PathHistory;
 use conche_proto::{Instant, PathKey};
 use thiserror::Error;
 use tokio::sync::OnceCell;
@@ -68,7 +68,7 @@ impl PathStore {
 
     /// Reads the file if not done before, and returns the state of up to `most` paths. `now` is the
     /// endpoint's clock.
-    pub(crate) async fn recall(&self, now: Instant, most: usize) -> Vec<(PathKey, Group)> {
+    pub(crate) async fn recall(&self, now: Instant, most: usize) -> Vec<(PathKey, PathHistory)> {
         let read = self.0.read.get_or_init(async || {
             let store = self.clone();
             // If the runtime is shutting down, the result is not needed.
@@ -81,14 +81,14 @@ impl PathStore {
         let known = self.known();
         let recalled = known.paths.iter().filter_map(|(key, stored)| {
             let StoredPath { srtt, rttvar, copies, .. } = *stored;
-            Some((*key, Group::remembered(now - stored.age(wall)?, (srtt, rttvar), copies)))
+            Some((*key, PathHistory::remembered(now - stored.age(wall)?, (srtt, rttvar), copies)))
         });
         recalled.collect()
     }
 
     /// Takes over an endpoint's path state; `now` is the endpoint's clock. [`write`](Self::write)
     /// writes it to the file.
-    pub(crate) fn learn<'a>(&self, now: Instant, paths: impl Iterator<Item = (PathKey, &'a Group)>) {
+    pub(crate) fn learn<'a>(&self, now: Instant, paths: impl Iterator<Item = (PathKey, &'a PathHistory)>) {
         let wall = seconds_since_1970();
         let mut known = self.known();
         for (key, group) in paths.filter(|(key, _)| !is_link_local(*key)) {

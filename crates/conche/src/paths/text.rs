@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use conche_proto::PathKey;
-use conche_proto::cc::group::Group;
+use conche_proto::cc::path_history::PathHistory;
 use thiserror::Error;
 
 use super::sharing::{is_link_local, key_of, prefix_of};
@@ -34,7 +34,7 @@ impl StoredPath {
     /// Returns its age, or `None` if it is in the future or expired.
     pub(super) fn age(&self, now: u64) -> Option<Duration> {
         let age = Duration::from_secs(now.checked_sub(self.heard)?);
-        (age <= Group::KEPT).then_some(age)
+        (age <= PathHistory::KEPT).then_some(age)
     }
 }
 
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn what_is_a_day_old_is_read_and_what_is_older_or_of_the_future_is_not() {
-        let day = Group::KEPT.as_secs();
+        let day = PathHistory::KEPT.as_secs();
         let read = |heard| parse_lines(&[&line("192.0.2.7/32", heard)]);
         assert_eq!((read(NOW - day).paths.len(), read(NOW).paths.len()), (1, 1));
         assert_eq!(read(NOW - day - 1), Read::default());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use conche::cc::cocoa::Cocoa;
 use conche::cc::control::{Abandoned, Acknowledged, Admission, Expired, Load, Sent, Snapshot, Submission};
 use conche::cc::default::CoapDefault;
-use conche::cc::group::Group;
+use conche::cc::path_history::PathHistory;
 use conche::cc::{Controller, Instant};
 use conche::server::{Request, get};
 use conche::{Client, Error, Failure, Server};
@@ -183,7 +183,7 @@ impl Controller for Counting {
         self.0.peer(now)
     }
 
-    fn seed(&self, now: Instant, group: &Group) -> Self::Peer {
+    fn seed(&self, now: Instant, group: &PathHistory) -> Self::Peer {
         self.0.seed(now, group)
     }
 

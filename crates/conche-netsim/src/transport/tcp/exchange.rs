@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use conche_proto::cc::Controller;
-use conche_proto::cc::control::{Abandoned, AckKind, AckedCopy, Acknowledged, Expired, Load, Sent, Why};
+use conche_proto::cc::control::{AbandonReason, Abandoned, AckKind, AckedCopy, Acknowledged, Expired, Load, Sent};
 use smallvec::SmallVec;
 
 use crate::Instant;
@@ -91,9 +91,16 @@ impl<C: Controller> Exchange<C> {
         (in_time && self.sent.len() == 1).then(|| event.since_first())
     }
 
-    pub(super) fn abandon(&mut self, controller: &C, peer: &mut C::Peer, now: Instant, why: Why, load: Load) {
+    pub(super) fn abandon(
+        &mut self,
+        controller: &C,
+        peer: &mut C::Peer,
+        now: Instant,
+        reason: AbandonReason,
+        load: Load,
+    ) {
         if !self.acknowledged && !self.sent.is_empty() {
-            controller.abandoned(peer, &self.flight, &Abandoned { now, why, sent: &self.sent, load });
+            controller.abandoned(peer, &self.flight, &Abandoned { now, reason, sent: &self.sent, load });
         }
     }
 

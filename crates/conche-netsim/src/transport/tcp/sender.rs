@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use conche_proto::cc::Controller;
-use conche_proto::cc::control::{Admission, Load, Submission, Why};
+use conche_proto::cc::control::{AbandonReason, Admission, Load, Submission};
 use conche_proto::cc::non::PROBING_RATE;
 use rand_core::RngCore;
 
@@ -249,7 +249,7 @@ impl<C: Controller> Sender<C> {
     fn abort(&mut self, now: Instant) {
         for index in 0..self.queue.len() {
             let load = self.load(index);
-            self.queue[index].abandon(&self.controller, &mut self.peer, now, Why::GaveUp, load);
+            self.queue[index].abandon(&self.controller, &mut self.peer, now, AbandonReason::GaveUp, load);
         }
         self.state = State::Aborted(now);
     }

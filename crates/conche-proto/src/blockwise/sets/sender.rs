@@ -216,7 +216,7 @@ impl Sender {
 
     /// Records a sent message; returns when the next may be sent.
     pub(crate) fn left(&mut self, now: Instant, bytes: u32) -> Instant {
-        self.train.left(now, bytes)
+        self.train.sent(now, bytes)
     }
 }
 

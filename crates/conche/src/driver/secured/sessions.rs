@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use conche_dtls::{BUFFER, Config, Ended, Output, Progress, Role, SessionId, Sessions};
-use conche_proto::cc::control::Why;
+use conche_proto::cc::control::AbandonReason;
 use conche_proto::{Datagram, Event, ExchangeId, Failure, Input, Instant, Transmit};
 use tracing::debug;
 
@@ -271,7 +271,7 @@ impl Secured {
     }
 
     /// Removes a session. Returns its handshake and the reason if it had not been established.
-    fn over(&mut self, session: SessionId, place: Place, why: &Ended) -> Option<(ExchangeId, Why)> {
+    fn over(&mut self, session: SessionId, place: Place, why: &Ended) -> Option<(ExchangeId, AbandonReason)> {
         debug!(peer = %place.at, %session, %why, "a session is over");
         match self.open.remove(&session) {
             Some(Open { number, .. }) => {
@@ -321,7 +321,7 @@ impl<C: SharedController> SessionDriver for Driver<C> {
                 }
                 Output::Received { session, len } => {
                     if let Some(exchange) = secured.heard(session) {
-                        self.endpoint.handshake_over(self.now, exchange, Some(Why::Cancelled));
+                        self.endpoint.handshake_over(self.now, exchange, Some(AbandonReason::Cancelled));
                     }
                     let Some(open) = secured.open.get_mut(&session) else { continue };
                     let from = Address::from(open.place.at).secured(open.number);
@@ -398,7 +398,7 @@ impl<C: SharedController> SessionDriver for Driver<C> {
             let refused = secured.waiting.refuse(at, &error);
             refused.and_then(|(_, session)| session).into_iter().for_each(|session| secured.sessions.close(session));
         } else if !secured.fly(self.now, at) {
-            self.endpoint.handshake_over(self.now, *exchange, Some(Why::Cancelled));
+            self.endpoint.handshake_over(self.now, *exchange, Some(AbandonReason::Cancelled));
         }
         true
     }
@@ -430,7 +430,7 @@ impl<C: SharedController> SessionDriver for Driver<C> {
         let session = self.session_with(peer);
         let Some(secured) = &mut self.secured else { return };
         if let Some(failed) = secured.waiting.unreachable(peer, quoted, &mut secured.sessions) {
-            self.endpoint.handshake_over(self.now, failed, Some(Why::Unreachable));
+            self.endpoint.handshake_over(self.now, failed, Some(AbandonReason::Unreachable));
         }
         if let Some(session) = session
             && let Some(ours) = secured.ours(session)

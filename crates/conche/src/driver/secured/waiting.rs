@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use conche_dtls::{ConnectError, Ended, Failure, SessionId, Sessions};
-use conche_proto::cc::control::Why;
+use conche_proto::cc::control::AbandonReason;
 use conche_proto::{ExchangeId, Instant};
 use tokio::sync::oneshot;
 
@@ -120,11 +120,16 @@ impl Waiting {
 
     /// Fails the handshake of a session that ended before it was established. Returns its exchange
     /// and the reason for congestion control.
-    pub(super) fn failed(&mut self, at: SocketAddr, session: SessionId, why: &Ended) -> Option<(ExchangeId, Why)> {
+    pub(super) fn failed(
+        &mut self,
+        at: SocketAddr,
+        session: SessionId,
+        why: &Ended,
+    ) -> Option<(ExchangeId, AbandonReason)> {
         self.0.get(&at).filter(|handshake| handshake.session == Some(session))?;
         let (exchange, _) = self.refuse(at, &reason(why))?;
         let is_silence = matches!(why, Ended::Failed(Failure::Silence));
-        Some((exchange, if is_silence { Why::GaveUp } else { Why::Reset }))
+        Some((exchange, if is_silence { AbandonReason::GaveUp } else { AbandonReason::Reset }))
     }
 
     /// Returns the exchange of the handshake with this address.
@@ -278,7 +283,7 @@ impl<C: SharedController> Driver<C> {
         let Some(wanted) = secured.join(wanted) else { return };
         if let Some(before) = secured.waiting.0.remove(&to.socket_addr()) {
             before.session.into_iter().for_each(|session| secured.sessions.close(session));
-            self.endpoint.handshake_over(self.now, before.exchange, Some(Why::Cancelled));
+            self.endpoint.handshake_over(self.now, before.exchange, Some(AbandonReason::Cancelled));
         }
         match self.endpoint.begin_handshake(self.now, to) {
             Ok(exchange) => {

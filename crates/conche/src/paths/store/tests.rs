@@ -14,8 +14,8 @@ fn key(host: u8) -> PathKey {
     PathKey::new(0xffff_c000_0200 | u128::from(host), 128)
 }
 
-fn group(heard: Instant, srtt: u64) -> Group {
-    Group::remembered(heard, (Duration::from_millis(srtt), Duration::from_millis(srtt)), 3)
+fn group(heard: Instant, srtt: u64) -> PathHistory {
+    PathHistory::remembered(heard, (Duration::from_millis(srtt), Duration::from_millis(srtt)), 3)
 }
 
 /// Writes these hosts with a new store, the most recent first.
@@ -34,7 +34,7 @@ fn learn(store: &PathStore, hosts: impl IntoIterator<Item = u8>) {
 }
 
 /// Returns the content of a new store, in order.
-async fn recall(file: &Path) -> Vec<(PathKey, Group)> {
+async fn recall(file: &Path) -> Vec<(PathKey, PathHistory)> {
     let mut known = PathStore::new(file.to_owned()).recall(instant(0), MAX_PATHS).await;
     known.sort_unstable_by_key(|(key, _)| *key);
     known
@@ -188,7 +188,7 @@ async fn the_youngest_are_kept_and_what_is_too_old_is_not() {
     keep(&file, 0..40).await;
     assert_eq!(recalled_hosts(&file).await, (0..16).collect::<Vec<_>>());
     let store = PathStore::new(file.clone());
-    let (now, day) = (instant(0), Group::KEPT + Duration::from_secs(2));
+    let (now, day) = (instant(0), PathHistory::KEPT + Duration::from_secs(2));
     fs::remove_file(&file).expect("it is there");
     store.learn(now, [(key(1), &group(now - day, 40))].into_iter());
     store.write(MAX_PATHS).await.expect("it does not panic");

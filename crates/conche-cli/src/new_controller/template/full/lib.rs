@@ -5,8 +5,8 @@ use std::time::Duration;
 use conche_cc::backoff::{Timer, dithered};
 use conche_cc::control::{Abandoned, Acknowledged, Admission, Expired, Load, Sent, Snapshot, Submission};
 use conche_cc::features::Features;
-use conche_cc::group::Group;
 use conche_cc::non::paced_by_rto;
+use conche_cc::path_history::PathHistory;
 use conche_cc::units::{Factor, Micros};
 use conche_cc::{Controller, Instant, sample};
 
@@ -54,8 +54,8 @@ impl Controller for TwicePeak {
     }
 
     /// Takes the round-trip time of the path as a first sample.
-    fn seed(&self, now: Instant, group: &Group) -> Path {
-        group.as_first_sample(self, now)
+    fn seed(&self, now: Instant, history: &PathHistory) -> Path {
+        history.as_first_sample(self, now)
     }
 
     /// A window or a pacer delays Confirmable messages here. Non-confirmable messages are not

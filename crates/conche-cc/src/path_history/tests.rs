@@ -1,4 +1,4 @@
-//! The state that a group returns to its source and to other peers.
+//! The state that a history returns to its source and to other peers.
 
 use std::vec::Vec;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::any::{ALL, AnyFlight};
-use crate::control::{Sent, Why};
+use crate::control::{AbandonReason, Sent};
 use crate::default::CoapDefault;
 use crate::rule::RuleFlight;
 use crate::temper::Temper;
@@ -24,24 +24,24 @@ const PEER: u64 = 17;
 const OTHER: u64 = 18;
 
 /// Acknowledges an exchange whose transmissions have these ages, in milliseconds.
-fn acknowledged(group: &mut Group, now: u64, ages: &[u64]) {
-    acknowledged_by(PEER, group, now, ages);
+fn acknowledged(history: &mut PathHistory, now: u64, ages: &[u64]) {
+    acknowledged_by(PEER, history, now, ages);
 }
 
-fn acknowledged_by(peer: u64, group: &mut Group, now: u64, ages: &[u64]) {
+fn acknowledged_by(peer: u64, history: &mut PathHistory, now: u64, ages: &[u64]) {
     let sent: Vec<_> = ages.iter().map(|age| at(now - age)).collect();
     let copy = if sent.len() == 1 { AckedCopy::Exact(0) } else { AckedCopy::Unknown };
     let kind = AckKind::Piggybacked;
-    group.acknowledged(peer, &Acknowledged { now: at(now), sent: &sent, copy, kind, load: Load::default() });
+    history.acknowledged(peer, &Acknowledged { now: at(now), sent: &sent, copy, kind, load: Load::default() });
 }
 
 /// A path with round trips of 400 ms over a queue of 200 ms, one second apart.
-fn known() -> Group {
-    let mut group = Group::new(at(0));
+fn known() -> PathHistory {
+    let mut history = PathHistory::new(at(0));
     for exchange in 1..=40 {
-        acknowledged(&mut group, exchange * 1_000, &[if exchange < 10 { 200 } else { 400 }]);
+        acknowledged(&mut history, exchange * 1_000, &[if exchange < 10 { 200 } else { 400 }]);
     }
-    group
+    history
 }
 
 const LAST: u64 = 40_000;
@@ -67,14 +67,14 @@ fn a_neighbour_learns_how_long_a_round_trip_takes_but_not_what_is_its_least() {
 
 #[test]
 fn whatever_neighbours_found_out_gives_way_to_a_peers_own_first_sample() {
-    let mut group = Group::new(at(0));
-    acknowledged(&mut group, 60_000, &[30_000]);
+    let mut history = PathHistory::new(at(0));
+    acknowledged(&mut history, 60_000, &[30_000]);
     for failure in 1..=9 {
         let (now, sent) = (at(60_000 + failure * 50_000), [at(60_000 + failure * 50_000 - 45_000)]);
-        group.abandoned(PEER, &Abandoned { now, why: Why::GaveUp, sent: &sent, load: Load::default() });
+        history.abandoned(PEER, &Abandoned { now, reason: AbandonReason::GaveUp, sent: &sent, load: Load::default() });
     }
     let (temper, now) = (Temper::default(), at(510_000));
-    let mut peer = temper.seed(now, &group.seen_by(OTHER));
+    let mut peer = temper.seed(now, &history.seen_by(OTHER));
     let mut new = temper.peer(now);
     for state in [&mut peer, &mut new] {
         let (copy, kind, sent) = (AckedCopy::Exact(0), AckKind::Piggybacked, [now]);
@@ -86,34 +86,37 @@ fn whatever_neighbours_found_out_gives_way_to_a_peers_own_first_sample() {
 
 #[test]
 fn what_is_old_counts_as_one_sample_and_what_is_a_day_old_as_nothing() {
-    let group = known();
-    let variation = |age: u64| group.path(at(LAST) + Duration::from_secs(age)).learnt().map(|(_, rttvar, _)| rttvar);
-    let (srtt, fresh, _) = group.path(at(LAST)).learnt().expect("known");
+    let history = known();
+    let variation = |age: u64| history.path(at(LAST) + Duration::from_secs(age)).learnt().map(|(_, rttvar, _)| rttvar);
+    let (srtt, fresh, _) = history.path(at(LAST)).learnt().expect("known");
     assert_eq!(variation(255), Some(fresh));
     assert_eq!(variation(256), Some(srtt / 2));
     assert_eq!(variation(86_401), None);
-    assert_eq!(group.path(at(LAST) + Duration::from_secs(256)).queueing_delay(), Micros::ZERO);
+    assert_eq!(history.path(at(LAST) + Duration::from_secs(256)).queueing_delay(), Micros::ZERO);
 }
 
 #[test]
 fn losses_are_part_of_what_is_known() {
-    let mut group = known();
+    let mut history = known();
     for exchange in 1..=40 {
-        acknowledged(&mut group, LAST + exchange * 3_000, &[2_400, 400]);
+        acknowledged(&mut history, LAST + exchange * 3_000, &[2_400, 400]);
     }
-    let (srtt, _, copies) = group.path(at(LAST + 120_000)).learnt().expect("known");
+    let (srtt, _, copies) = history.path(at(LAST + 120_000)).learnt().expect("known");
     assert_eq!(copies, 32, "one beyond the first");
     assert!(srtt <= ms(400), "an answer to a copy is no sample: {srtt:?}");
     let sent = [at(LAST + 121_000)];
-    group.abandoned(PEER, &Abandoned { now: at(LAST + 170_000), why: Why::GaveUp, sent: &sent, load: Load::default() });
-    assert!(group.path(at(LAST + 170_000)).learnt().expect("known").2 > 32);
+    history.abandoned(
+        PEER,
+        &Abandoned { now: at(LAST + 170_000), reason: AbandonReason::GaveUp, sent: &sent, load: Load::default() },
+    );
+    assert!(history.path(at(LAST + 170_000)).learnt().expect("known").2 > 32);
 }
 
 #[test]
 fn of_an_unknown_path_no_controller_learns_anything() {
     for named in ALL {
         let controller = named.controller();
-        let seeded = controller.seed(at(1_000), &Group::new(at(0)).seen_by(PEER));
+        let seeded = controller.seed(at(1_000), &PathHistory::new(at(0)).seen_by(PEER));
         let new = controller.peer(at(1_000));
         assert_eq!(controller.snapshot(&seeded), controller.snapshot(&new), "{}", named.name);
     }
@@ -122,63 +125,63 @@ fn of_an_unknown_path_no_controller_learns_anything() {
 #[test]
 fn stored_state_comes_back_as_one_sample() {
     let (srtt, rttvar, copies) = known().to_store().expect("known");
-    let kept = Group::remembered(at(LAST), (srtt, rttvar), copies);
+    let kept = PathHistory::remembered(at(LAST), (srtt, rttvar), copies);
     assert_eq!(kept.learnt(), Some((srtt, srtt / 2, copies)));
 }
 
 /// A path after 20 exchanges with an attacker that acknowledges after `round_trip` ms.
-fn poisoned(round_trip: u64) -> (Group, u64) {
-    let (mut group, mut now) = (known(), LAST);
+fn poisoned(round_trip: u64) -> (PathHistory, u64) {
+    let (mut history, mut now) = (known(), LAST);
     for _ in 0..20 {
         now += round_trip;
-        acknowledged_by(OTHER, &mut group, now, &[round_trip]);
+        acknowledged_by(OTHER, &mut history, now, &[round_trip]);
     }
-    (group, now)
+    (history, now)
 }
 
 const FROM_OTHERS: Duration = Duration::from_millis(3_500);
 
 #[test]
 fn a_peer_that_delays_its_acknowledgements_makes_no_other_peer_begin_with_an_rto_of_more_than_4_s() {
-    let (group, now) = poisoned(50_000);
+    let (history, now) = poisoned(50_000);
     for age in [0, 10, 300, 3_600, 12 * 3_600, 86_400] {
         let now = at(now) + Duration::from_secs(age);
         for named in ALL {
             let controller = named.controller();
-            let rto = controller.snapshot(&controller.seed(now, &group.seen_by(PEER))).rto;
+            let rto = controller.snapshot(&controller.seed(now, &history.seen_by(PEER))).rto;
             assert!(rto <= ms(4_000), "{} after {age} s: {rto:?}", named.name);
         }
         let temper = Temper::default();
-        assert!(temper.base(&mut temper.seed(now, &group.seen_by(PEER + 9)), now) <= FROM_OTHERS);
+        assert!(temper.base(&mut temper.seed(now, &history.seen_by(PEER + 9)), now) <= FROM_OTHERS);
     }
 }
 
 #[test]
 fn a_peer_that_delays_its_acknowledgements_keeps_no_other_peer_behind_a_gate() {
-    let (group, now) = poisoned(50_000);
-    assert_eq!(group.seen_by(PEER).path(at(now)).queueing_delay(), Micros::ZERO);
+    let (history, now) = poisoned(50_000);
+    assert_eq!(history.seen_by(PEER).path(at(now)).queueing_delay(), Micros::ZERO);
 }
 
 #[test]
 fn a_poisoned_path_is_healed_by_four_good_samples() {
-    let (mut group, mut now) = poisoned(50_000);
+    let (mut history, mut now) = poisoned(50_000);
     for _ in 0..8 {
         now += 1_000;
-        acknowledged_by(PEER, &mut group, now, &[20]);
+        acknowledged_by(PEER, &mut history, now, &[20]);
     }
     let temper = Temper::default();
-    let rto = temper.base(&mut temper.seed(at(now), &group.seen_by(PEER + 9)), at(now));
+    let rto = temper.base(&mut temper.seed(at(now), &history.seen_by(PEER + 9)), at(now));
     assert!(rto < ms(100), "{rto:?}");
 }
 
 #[test]
 fn a_peer_that_is_slow_gets_its_own_state_back_in_full_as_long_as_it_is_alone() {
-    let mut group = Group::new(at(0));
+    let mut history = PathHistory::new(at(0));
     for exchange in 1..=10 {
-        acknowledged(&mut group, exchange * 30_000, &[20_000]);
+        acknowledged(&mut history, exchange * 30_000, &[20_000]);
     }
     let srtt = |peer: u64, age: u64| {
-        let learnt = group.seen_by(peer).path(at(300_000) + Duration::from_secs(age)).learnt();
+        let learnt = history.seen_by(peer).path(at(300_000) + Duration::from_secs(age)).learnt();
         learnt.expect("known").0
     };
     assert_eq!([srtt(PEER, 0), srtt(PEER, 3_600)], [ms(20_000); 2]);
@@ -187,22 +190,22 @@ fn a_peer_that_is_slow_gets_its_own_state_back_in_full_as_long_as_it_is_alone() 
 
 #[test]
 fn a_peers_first_measurement_takes_the_place_of_old_state_of_others() {
-    let (mut group, now) = poisoned(50_000);
+    let (mut history, now) = poisoned(50_000);
     let later = now + 300_000;
-    acknowledged_by(PEER, &mut group, later, &[200]);
-    assert_eq!(group.seen_by(PEER).path(at(later)).learnt(), Some((ms(200), ms(100), 0)));
+    acknowledged_by(PEER, &mut history, later, &[200]);
+    assert_eq!(history.seen_by(PEER).path(at(later)).learnt(), Some((ms(200), ms(100), 0)));
 }
 
 #[test]
 fn stored_state_is_within_the_bounds_of_what_others_take_over() {
-    let (group, now) = poisoned(50_000);
-    let (srtt, rttvar, copies) = group.to_store().expect("known");
+    let (history, now) = poisoned(50_000);
+    let (srtt, rttvar, copies) = history.to_store().expect("known");
     assert!(srtt + rttvar * 4 <= FROM_OTHERS, "{srtt:?}, {rttvar:?}");
-    let (srtt, rttvar, _) = Group::remembered(at(now), (ms(60_000), ms(60_000)), copies).learnt().expect("known");
+    let (srtt, rttvar, _) = PathHistory::remembered(at(now), (ms(60_000), ms(60_000)), copies).learnt().expect("known");
     assert!(srtt <= ms(2_000) && rttvar <= ms(1_000), "{srtt:?}, {rttvar:?}");
     let temper = Temper::default();
     for peer in [PEER, OTHER] {
-        let recalled = Group::remembered(at(now), (ms(60_000), ms(60_000)), copies).seen_by(peer);
+        let recalled = PathHistory::remembered(at(now), (ms(60_000), ms(60_000)), copies).seen_by(peer);
         assert!(temper.base(&mut temper.seed(at(now), &recalled), at(now)) <= FROM_OTHERS);
     }
 }
@@ -214,22 +217,22 @@ proptest! {
         random: u32,
         exchanges in prop::collection::vec((0u64..400_000, prop::collection::vec(0u64..300_000, 1..5), any::<bool>(), PEER..PEER + 4), 0..60),
     ) {
-        let mut group = Group::new(at(0));
+        let mut history = PathHistory::new(at(0));
         let mut now = 300_000;
         for (pause, mut ages, given_up, peer) in exchanges {
             now += pause;
             ages.sort_unstable_by(|one, other| other.cmp(one));
             if given_up {
                 let sent: Vec<_> = ages.iter().map(|age| at(now - age)).collect();
-                group.abandoned(PEER, &Abandoned { now: at(now), why: Why::GaveUp, sent: &sent, load: Load::default() });
+                history.abandoned(PEER, &Abandoned { now: at(now), reason: AbandonReason::GaveUp, sent: &sent, load: Load::default() });
             } else {
-                acknowledged_by(peer, &mut group, now, &ages);
+                acknowledged_by(peer, &mut history, now, &ages);
             }
         }
         for named in ALL {
             let controller = named.controller();
             let event = Sent { now: at(now), attempt: 0, confirmable: true, bytes: 100, random, load: Load::default() };
-            let seeded = controller.sent(&mut controller.seed(at(now), &group.seen_by(PEER + 9)), &mut AnyFlight::default(), &event);
+            let seeded = controller.sent(&mut controller.seed(at(now), &history.seen_by(PEER + 9)), &mut AnyFlight::default(), &event);
             let default = CoapDefault::default().sent(&mut (), &mut RuleFlight::default(), &event);
             prop_assert!(seeded <= default * 2, "{}: {seeded:?} and {default:?}", named.name);
         }
@@ -238,14 +241,14 @@ proptest! {
 
 #[test]
 fn temper_takes_the_doubt_of_its_only_peer_with_it() {
-    let mut group = known();
+    let mut history = known();
     for failure in 1..=3 {
         let now = at(LAST + failure * 50_000);
         let sent = [at(LAST + failure * 50_000 - 45_000)];
-        group.abandoned(PEER, &Abandoned { now, why: Why::GaveUp, sent: &sent, load: Load::default() });
+        history.abandoned(PEER, &Abandoned { now, reason: AbandonReason::GaveUp, sent: &sent, load: Load::default() });
     }
     let (temper, now) = (Temper::default(), at(LAST + 150_000));
-    let doubtful = temper.base(&mut temper.seed(now, &group), now);
+    let doubtful = temper.base(&mut temper.seed(now, &history), now);
     let sure = temper.base(&mut temper.seed(at(LAST), &known()), at(LAST));
     assert!(doubtful > sure * 8, "{doubtful:?} after {sure:?}");
 }

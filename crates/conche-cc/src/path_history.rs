@@ -1,29 +1,30 @@
-//! [`Group`]: the state of a path, from the exchanges of all its peers, as a start for new peers.
+//! [`PathHistory`]: the state of a path, from the exchanges of all its peers, as a start for new
+//! peers.
 //!
 //! A peer that returns on a new port, or another device behind the same border router, need not
 //! measure the round-trip time again (RFC 9040: temporal sharing; RFC 3124: one macroflow per
-//! path). The endpoint adds each exchange of each peer to the group of its path, for every
+//! path). The endpoint adds each exchange of each peer to the history of its path, for every
 //! controller, and calls [`Controller::seed`] for a peer without state.
 //!
-//! A group records whether all of its state comes from one peer, which then gets the full state.
+//! A history records whether all of its state comes from one peer, which then gets the full state.
 //! Any other peer of the path may be another host, as behind a NAT, and each may forge
 //! acknowledgements: it gets only the round-trip time, within a bound.
 //!
 //! ```
 //! use conche_cc::control::{AckKind, AckedCopy, Acknowledged, Load};
-//! use conche_cc::group::Group;
+//! use conche_cc::path_history::PathHistory;
 //! use conche_cc::temper::Temper;
 //! use conche_cc::{Controller, Instant};
 //!
 //! let (sent, now) = (Instant::from_millis(5_000), Instant::from_millis(5_400));
-//! let mut group = Group::new(now);
+//! let mut history = PathHistory::new(now);
 //! let (copy, kind) = (AckedCopy::Exact(0), AckKind::Piggybacked);
 //! let peer = 17; // a hash of its address and port
 //! let load = Load::default();
-//! group.acknowledged(peer, &Acknowledged { now, sent: &[sent], copy, kind, load });
+//! history.acknowledged(peer, &Acknowledged { now, sent: &[sent], copy, kind, load });
 //!
 //! let temper = Temper::default();
-//! let returned = temper.seed(now, &group.seen_by(peer));
+//! let returned = temper.seed(now, &history.seen_by(peer));
 //! assert_eq!(temper.snapshot(&returned).srtt, Some(now - sent));
 //! ```
 
@@ -37,7 +38,7 @@ use crate::units::Micros;
 
 /// The state of a path, from all exchanges with its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct PathHistory {
     source: Source,
     path: PathState,
     heard: Instant,
@@ -72,7 +73,7 @@ const MAX_DOUBT: u8 = 5;
 /// Consecutive samples below SRTT/2 that reset the estimate of several peers.
 const SHORT_SAMPLES_TO_RESET: u8 = 4;
 
-impl Group {
+impl PathHistory {
     /// Maximum age of state that is used unchanged, the lifetime of an idle peer's own state
     /// (draft-ietf-core-cocoa-03 §4).
     pub const FRESH: Duration = Duration::from_secs(255);
@@ -156,15 +157,15 @@ impl Group {
         self.heard = now;
     }
 
-    /// Returns the group as a seed for `peer`: in full if all state comes from this peer, otherwise
-    /// within the bounds for other peers.
+    /// Returns the history as a seed for `peer`: in full if all state comes from this peer,
+    /// otherwise within the bounds for other peers.
     #[must_use]
     pub fn seen_by(&self, peer: u64) -> Self {
         let source = if self.source == Source::Peer(peer) { self.source } else { Source::Several };
         Self { source, ..*self }
     }
 
-    /// Returns the initial state of a new peer, bounded unless the group was
+    /// Returns the initial state of a new peer, bounded unless the history was
     /// [seen by](Self::seen_by) its only source.
     #[must_use]
     pub fn path(&self, now: Instant) -> PathState {
