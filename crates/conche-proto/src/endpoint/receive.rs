@@ -362,8 +362,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn receive_piggybacked_response(&mut self, now: Instant, peer: Option<u32>, message: &Message<'_>) {
         let Some(index) = self.transport.exchange_with_id(now, peer, message) else { return };
         let exchange = self.transport.exchanges.get(index);
-        let purpose = exchange.purpose;
-        let (is_request, exchange_peer) = (purpose == Purpose::Request, exchange.peer);
+        let (purpose, is_request) = (exchange.purpose, exchange.purpose == Purpose::Request);
         if !exchange.confirmable
             || is_request && exchange.token.as_slice() != message.token_bytes() && !exchange.has_token_of_set(message)
         {
@@ -373,13 +372,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         match purpose {
             // Any matching ACK ends the retransmission of a response, whatever it carries (RFC 7252
             // §5.2.2).
-            Purpose::Response(_) | Purpose::Notification(_) | Purpose::Ping => {
-                if purpose != Purpose::Ping {
-                    self.acknowledged_by(now, exchange_peer);
-                }
-                self.transport.exchanges.acknowledge(now, &mut self.transport.peers, index, AckKind::Empty);
-                self.complete(now, index);
-            }
+            Purpose::Response(_) | Purpose::Notification(_) | Purpose::Ping => self.message_acknowledged(now, index),
             #[cfg(feature = "oscore")]
             Purpose::Request if !exchange.security.is_plain() => {
                 self.receive_protected_piggybacked(now, index, message);
@@ -403,16 +396,23 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             _ if !exchange.awaits_ack() => {}
             // Always trusted: no other message confirms the arrival, and without trust a few
             // guesses would hold the peer's slot until the exchange is given up.
-            Purpose::Response(_) | Purpose::Notification(_) | Purpose::Ping => {
-                if purpose != Purpose::Ping {
-                    self.acknowledged_by(now, exchange_peer);
-                }
-                self.transport.exchanges.acknowledge(now, &mut self.transport.peers, index, AckKind::Empty);
-                self.complete(now, index);
-            }
+            Purpose::Response(_) | Purpose::Notification(_) | Purpose::Ping => self.message_acknowledged(now, index),
             Purpose::Request if trusted => self.request_acknowledged(now, index),
             Purpose::Request => exchange.doubtful_ack = true,
             Purpose::State(_) | Purpose::Handshake => {}
+        }
+    }
+
+    /// Handles the acknowledgement of a response, a notification or a ping. Its sender then counts as
+    /// validated, unless it was a ping: this releases messages that may end other exchanges, so it
+    /// comes last.
+    fn message_acknowledged(&mut self, now: Instant, index: u32) {
+        let exchange = self.transport.exchanges.get(index);
+        let (peer, is_ping) = (exchange.peer, exchange.purpose == Purpose::Ping);
+        self.transport.exchanges.acknowledge(now, &mut self.transport.peers, index, AckKind::Empty);
+        self.complete(now, index);
+        if !is_ping {
+            self.acknowledged_by(now, peer);
         }
     }
 

@@ -178,6 +178,26 @@ fn a_source_that_acknowledges_a_confirmable_response_needs_no_ping_later() {
 }
 
 #[test]
+fn an_acknowledgement_that_releases_a_new_registration_ends_the_notification_first() {
+    let mut server = server();
+    let given = server.receive(1, &get((Type::Confirmable, 1), &[OBSERVE]));
+    let asked = server.receive(1, &wire::reset(ping_of(&given))).request();
+    server.endpoint.observe(server.now, asked, TOPIC).expect("room");
+    server.respond(asked, content("0"));
+    server.run(s(240));
+    server.endpoint.notify(server.now, TOPIC, content("1")).expect("legal");
+    let notification = server.drain();
+    assert_eq!(notification.message().header().ty, Type::Confirmable);
+    // The validation ends, so that the next registration is held.
+    server.run(s(8));
+    ping_of(&server.receive(1, &get((Type::Confirmable, 2), &[OBSERVE])));
+    let asked = server.receive(1, &ack_of(notification.message())).request();
+    assert_eq!(server.respond(asked, content("1")).kinds(), [(Type::Acknowledgement, Code::CONTENT)]);
+    server.run_to_end();
+    assert_eq!(server.endpoint.occupancy().exchanges, 0);
+}
+
+#[test]
 fn retransmissions_of_a_held_request_run_no_handler_and_pay_for_pings() {
     for options in [&[][..], &[OBSERVE]] {
         let mut server = server();
