@@ -153,6 +153,7 @@ impl NumberStore for OnShelf {
 
     fn finish(&self, next: u64, window: Option<ReplayWindow>) -> io::Result<()> {
         *self.0.finished.lock().expect("nobody panics") = Some((next, window));
+        self.0.reserved.store(next, Ordering::SeqCst);
         Ok(())
     }
 }
