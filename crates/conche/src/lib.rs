@@ -147,29 +147,30 @@
 
 #![forbid(unsafe_code)]
 
+mod address;
 pub mod body;
 mod builder;
 pub mod client;
-mod controllers;
+mod clock;
 mod driver;
 #[cfg(feature = "edhoc")]
 pub mod edhoc;
+mod error;
 mod fence;
 mod files;
-#[cfg(feature = "metrics")]
-pub mod metrics;
 mod notify_one;
 #[cfg(feature = "oscore")]
 pub mod oscore;
 mod paths;
 mod prefixes;
 mod problem;
+mod refusal;
 pub mod security;
 pub mod server;
-mod settings;
+mod socket;
+mod telemetry;
 mod throttle;
 pub mod uri;
-pub mod watch;
 
 pub use builder::Builder;
 pub use client::{Client, Error};
@@ -180,9 +181,12 @@ pub use conche_proto::{
     QBlock, Reliability, RequestError, ResponseLimit, SourceValidation, Stats, StreamEnd, SubscriptionEnd,
     TransmissionParameters,
 };
-pub use controllers::SharedController;
+pub use driver::SharedController;
+pub use error::ConfigError;
 pub use ipnet::IpNet;
 pub use problem::Problem;
 pub use server::Server;
-pub use settings::ConfigError;
+#[cfg(feature = "metrics")]
+pub use telemetry::metrics;
+pub use telemetry::watch;
 pub use uri::{Uri, UriError};

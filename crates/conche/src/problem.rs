@@ -5,13 +5,11 @@
 use std::convert::Infallible;
 use std::fmt;
 
-use conche_proto::codec::{Code, ContentFormat};
+use conche_proto::codec::Code;
 use minicbor::data::{Tag, Type};
 use minicbor::decode::Error as DecodeError;
 use minicbor::encode::Error as EncodeError;
 use minicbor::{Decoder, Encoder};
-
-use crate::server::{IntoResponse, Response};
 
 /// Concise problem details of a response (RFC 9290), with
 /// [`ContentFormat::PROBLEM_DETAILS`](crate::ContentFormat::PROBLEM_DETAILS).
@@ -180,15 +178,6 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// Uses the problem's code, or 5.00 if it has none or that is not an error.
-impl IntoResponse for Problem {
-    fn into_response(self, _method: Code) -> Response {
-        let code = self.response_code.filter(|code| code.is_client_error() || code.is_server_error());
-        let code = code.unwrap_or(Code::INTERNAL_SERVER_ERROR);
-        Response::new(code).payload(ContentFormat::PROBLEM_DETAILS, self.encode())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,16 +227,6 @@ mod tests {
         for bytes in [&b""[..], b"\x00", b"\x65title", b"\xa1\x20\x01", b"\xa1\x23\x19\x01\x00", b"\xa1\x20\xc1\x01"] {
             assert_eq!(Problem::decode(bytes), None, "{bytes:x?}");
         }
-    }
-
-    #[test]
-    fn a_result_of_a_handler_has_its_code_and_never_one_of_success() {
-        let response = Problem::new(Code::CONFLICT, "taken").into_response(Code::POST);
-        assert_eq!(
-            (response.code(), response.content_format()),
-            (Code::CONFLICT, Some(ContentFormat::PROBLEM_DETAILS))
-        );
-        assert_eq!(Problem::new(Code::CONTENT, "odd").into_response(Code::POST).code(), Code::INTERNAL_SERVER_ERROR);
     }
 
     proptest::proptest! {

@@ -1,6 +1,6 @@
-//! Checks the dependencies between modules of `conche-proto`. The allowed edges are the last column
-//! of the table of modules in ARCHITECTURE.md; the existing edges are the paths `crate::…` in the
-//! sources, without tests and comments.
+//! Checks the dependencies between modules of `conche-proto` and of `conche`. The allowed edges are
+//! the last column of the crate's table of modules in ARCHITECTURE.md; the existing edges are the
+//! paths `crate::…` in the sources, without tests and comments.
 //!
 //! A module may use only modules above it in the table, so that the table permits no cycle.
 
@@ -11,32 +11,46 @@ use crate::source::{self, Token};
 
 /// The document with the table.
 const DOCUMENT: &str = "ARCHITECTURE.md";
-/// Its section with the table.
-const SECTION: &str = "Inside conche-proto";
-/// Directory of the modules.
-const SOURCES: &str = "crates/conche-proto/src/";
-/// Names in the crate root that every module may use, as they are no modules.
-const ROOT: [&str; 1] = ["PeerKey"];
+
+/// A crate whose modules are checked.
+struct Crate {
+    /// The section of the document with the table.
+    section: &'static str,
+    /// Directory of the modules.
+    sources: &'static str,
+    /// Names in the crate root that every module may use, as they are no modules.
+    root: &'static [&'static str],
+}
+
+const CRATES: [Crate; 2] = [
+    Crate { section: "Inside conche-proto", sources: "crates/conche-proto/src/", root: &["PeerKey"] },
+    Crate { section: "Inside conche", sources: "crates/conche/src/", root: &[] },
+];
 
 /// A row of the table: a module, and the modules that it may use.
 type Row<'a> = (&'a str, Vec<&'a str>);
 
-/// Finds edges that the table does not allow, unnamed modules, and rows that permit a cycle.
+/// Finds edges that the tables do not allow, unnamed modules, and rows that permit a cycle.
 pub fn check(architecture: &str, files: &[TextFile]) -> Vec<Finding> {
-    let rows = rows(architecture);
+    CRATES.iter().flat_map(|checked| check_crate(checked, architecture, files)).collect()
+}
+
+fn check_crate(checked: &Crate, architecture: &str, files: &[TextFile]) -> Vec<Finding> {
+    let Crate { section, sources, root } = checked;
+    let rows = rows(architecture, section);
     let mut findings = against_the_order(&rows);
     let mut modules = BTreeSet::new();
     for file in files.iter().filter(|file| file.extension() == "rs" && !file.is_test_code()) {
-        let Some(path) = file.path.strip_prefix(SOURCES).filter(|path| *path != "lib.rs") else { continue };
+        let Some(path) = file.path.strip_prefix(sources).filter(|path| *path != "lib.rs") else { continue };
         let module = path.split(['/', '.']).next().unwrap_or(path);
         modules.insert(module);
         let Some((_, may_use)) = rows.iter().find(|(name, _)| *name == module) else { continue };
         let Some(tokens) = source::tokens_outside_tests(&file.text) else { continue };
         for used in uses(&tokens, depth(path)) {
             let name = used.text.as_str();
-            if name != module && !may_use.contains(&name) && !ROOT.contains(&name) {
+            if name != module && !may_use.contains(&name) && !root.contains(&name) {
                 let message = format!(
-                    "{module} uses crate::{name}; by the table in {DOCUMENT}, it may use {may_use:?} and PeerKey"
+                    "{module} uses crate::{name}; by the table in {DOCUMENT}, it may use {may_use:?} and {root:?}"
                 );
                 findings.push(Finding::new(&file.path, used.line, message));
             }
@@ -45,8 +59,8 @@ pub fn check(architecture: &str, files: &[TextFile]) -> Vec<Finding> {
     let named: BTreeSet<_> = rows.iter().map(|(name, _)| *name).collect();
     findings.extend(modules.symmetric_difference(&named).map(|module| {
         let message = match named.contains(module) {
-            true => format!("the table of modules names {module}, which is not in {SOURCES}"),
-            false => format!("the table of modules does not name {module}, which is in {SOURCES}"),
+            true => format!("the table of modules names {module}, which is not in {sources}"),
+            false => format!("the table of modules does not name {module}, which is in {sources}"),
         };
         Finding::new(DOCUMENT, 0, message)
     }));
@@ -65,8 +79,8 @@ fn against_the_order(rows: &[Row<'_>]) -> Vec<Finding> {
 }
 
 /// Returns the rows of the table: a module, and the modules in its last cell.
-fn rows(architecture: &str) -> Vec<Row<'_>> {
-    let lines = super::section(architecture, SECTION).map(|(_, line)| line);
+fn rows<'a>(architecture: &'a str, section: &str) -> Vec<Row<'a>> {
+    let lines = super::section(architecture, section).map(|(_, line)| line);
     lines.filter_map(super::layers::edges_of_row).collect()
 }
 
@@ -155,6 +169,19 @@ mod tests {
     }
 
     #[test]
+    fn each_crate_has_a_table_of_its_own() {
+        let table = format!("{TABLE}\n## Inside conche\n\n| `driver` | x | none |\n| `server` | x | `driver` |\n");
+        let upward = [
+            fixture("crates/conche/src/driver/mod.rs", "use crate::server::Router;"),
+            fixture("crates/conche/src/server.rs", "use crate::driver::Driver;"),
+        ];
+        let findings: Vec<_> = check(&table, &upward).iter().map(ToString::to_string).collect();
+        let found: Vec<_> = findings.iter().filter(|finding| finding.starts_with("crates/")).collect();
+        assert_eq!(found.len(), 1, "{findings:?}");
+        assert!(found[0].contains("driver uses crate::server"), "{found:?}");
+    }
+
+    #[test]
     fn tests_may_look_anywhere() {
         let test = "#[cfg(test)]\nmod tests {\nuse crate::peer::Peer;\n}\n";
         assert_eq!(found("crates/conche-proto/src/store.rs", test), Vec::<String>::new());
@@ -175,7 +202,7 @@ mod tests {
     #[test]
     fn a_table_that_allows_a_circle_is_refused() {
         let table = TABLE.replace("| `store` | x | none |", "| `store` | x | `peer` |");
-        let findings = against_the_order(&rows(&table));
+        let findings = against_the_order(&rows(&table, CRATES[0].section));
         assert_eq!(findings.len(), 1, "{findings:?}");
     }
 }

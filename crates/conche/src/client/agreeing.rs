@@ -13,11 +13,11 @@ use tokio::time::timeout_at;
 
 use super::ready::{CHALLENGES, challenged, response};
 use super::{Client, Error, Rare, Response, Target};
+use crate::builder::Settings;
 use crate::driver::{Hold, NewKeys, Opening, Turn};
 use crate::edhoc::{CID_EDHOC, Error as Failed, Identity, NO_ID, PATH, Party, WHAT, generate, random_id};
 use crate::prefixes::Prefixes;
 use crate::security::{self, PeerMismatch};
-use crate::settings::Settings;
 
 /// Length of our connection identifiers in bytes: they only select the keys of a response.
 const C_I_LENGTH: usize = 3;

@@ -11,14 +11,14 @@ use ipnet::IpNet;
 use super::Client;
 use super::cache::CacheLimits;
 use super::sockets::Sockets;
-use crate::builder::Builder;
-use crate::controllers::{Setup, SharedController};
-use crate::driver::Binding;
+use crate::builder::{Builder, Role, Setup};
+use crate::driver::{NoService, SharedController};
+use crate::error::ConfigError;
 #[cfg(any(feature = "dtls", feature = "oscore"))]
 use crate::prefixes::everywhere;
 #[cfg(feature = "dtls")]
 use crate::security::{CredentialsError, OwnCertificate, Roots, Secret};
-use crate::settings::ConfigError;
+use crate::socket::Binding;
 
 /// Builds a [`Client`].
 pub type ClientBuilder<C = AnyController> = Builder<ClientRole, C>;
@@ -46,7 +46,7 @@ impl ClientRole {
         Self { cache, ..Self::default() }
     }
 
-    pub(super) fn client(self, setup: Setup) -> Client {
+    pub(super) fn client(self, setup: Setup<NoService>) -> Client {
         #[cfg(feature = "edhoc")]
         let toward = setup.settings.edhoc.toward.clone();
         let client = Client::with(Sockets::own(setup, self.v4, self.v6), self.cache);
@@ -54,6 +54,10 @@ impl ClientRole {
         let client = client.agreeing_toward(toward);
         client
     }
+}
+
+impl Role for ClientRole {
+    type Service = NoService;
 }
 
 impl<C: SharedController> Builder<ClientRole, C> {

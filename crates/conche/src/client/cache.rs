@@ -25,7 +25,7 @@ use conche_proto::codec::{Body, Code, MessagePool, OptionNumber, OwnedMessage, R
 use tokio::time::Instant;
 
 use super::Response;
-use crate::driver::Address;
+use crate::address::Address;
 use crate::security::Identity;
 use store::{Answer, Key, Store};
 

@@ -9,11 +9,12 @@ use conche_proto::{Course, Failure, RequestError};
 use thiserror::Error;
 
 use crate::body::BoxError;
-use crate::driver::{Busy, ExchangeError, is_unreachable};
+use crate::driver::{Busy, ExchangeError};
+use crate::error::{ConfigError, StartError};
 #[cfg(feature = "oscore")]
 use crate::oscore::KeysError;
 use crate::security::{HandshakeError, PeerMismatch};
-use crate::settings::{ConfigError, StartError};
+use crate::socket::is_unreachable;
 use crate::uri::UriError;
 
 /// Why a request has no response. A response with an error code becomes an error only through

@@ -35,9 +35,10 @@ use conche_proto::codec::Code;
 use conche_proto::{Course, Failure, PeerSnapshot, Stats};
 use tokio::time::{Instant, timeout_at};
 
-use crate::controllers::Setup;
+use crate::address::Address;
+use crate::builder::Setup;
 use crate::driver::{
-    Address, Exchange, ExchangeError, Handle, OpenError, Opening, Outcome, Permit, QueuePolicy, Submission,
+    Exchange, ExchangeError, Handle, NoService, OpenError, Opening, Outcome, Permit, QueuePolicy, Submission,
 };
 use crate::security::{HandshakeError, Identity};
 use crate::uri::{Uri, UriError};
@@ -116,7 +117,7 @@ impl Client {
     }
 
     /// Returns a client with a server's settings and its own sockets.
-    pub(crate) fn beside_server(setup: Setup, cache: Option<CacheLimits>) -> Self {
+    pub(crate) fn beside_server(setup: Setup<NoService>, cache: Option<CacheLimits>) -> Self {
         ClientRole::caching(cache).client(setup)
     }
 
@@ -222,7 +223,7 @@ impl Client {
     /// batches, so that traffic is not held up. See [`metrics`](crate::metrics).
     #[cfg(feature = "metrics")]
     pub async fn metrics(&self, destinations: usize) -> String {
-        crate::metrics::of(self.sockets.open(), destinations).await
+        crate::driver::metrics(self.sockets.open(), destinations).await
     }
 
     /// Returns the path state of a destination, or `None` without state.

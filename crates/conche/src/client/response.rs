@@ -10,8 +10,8 @@ use conche_proto::Course;
 use conche_proto::codec::{Block, Code, ContentFormat, OptionNumber, OwnedMessage};
 
 use super::Error;
-use crate::Problem;
 use crate::driver::Sender;
+use crate::problem::Problem;
 use crate::security::Identity;
 
 /// The response to a request, with any code.

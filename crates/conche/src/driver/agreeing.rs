@@ -4,21 +4,19 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use conche_proto::codec::{Code, ContentFormat, OptionNumber, OwnedMessage};
+use conche_proto::codec::{Body, BodyBuilder, Code, ContentFormat, OptionNumber, OwnedMessage};
 use conche_proto::oscore::{Context, ContextId};
-use conche_proto::{Event, ExchangeId, Failure, Request, RequestId, SubscriptionEnd};
+use conche_proto::{Event, ExchangeId, Failure, Request, RequestId, Response, SubscriptionEnd};
 use tokio::sync::OwnedMutexGuard;
 use tracing::debug;
 
 use super::admission::{Busy, Full};
 use super::handle::ExchangeError;
-use super::serving::unavailable;
-use super::{Address, Driver};
-use crate::controllers::SharedController;
+use super::{Address, Driver, Service, SharedController};
 use crate::edhoc::{self, Answer, CID_EDHOC, EDHOC, PATH, Party, Responding};
 use crate::prefixes::Prefixes;
+use crate::refusal;
 use crate::security::Identity;
-use crate::server::Response;
 
 /// Keys that a combined request brings to the server (RFC 9668).
 #[derive(Debug)]
@@ -134,7 +132,7 @@ impl Agreeing {
     }
 }
 
-impl<C: SharedController> Driver<C> {
+impl<C: SharedController, S: Service> Driver<C, S> {
     /// Answers a request for `/.well-known/edhoc`; `None` for other requests.
     pub(super) fn agree(&mut self, id: RequestId, from: Address, message: &OwnedMessage) -> Option<Response> {
         let responding = self.protecting.agreeing.responding.as_ref()?;
@@ -147,13 +145,13 @@ impl<C: SharedController> Driver<C> {
             return None;
         }
         if responding.refuses() {
-            return Some(unavailable());
+            return Some(refusal::unavailable());
         }
         if message.code() != Code::POST {
-            return Some(Response::new(Code::METHOD_NOT_ALLOWED));
+            return Some(refusal::empty(Code::METHOD_NOT_ALLOWED));
         }
         if message.option(OptionNumber::CONTENT_FORMAT).is_some_and(|format| format != [CID_EDHOC]) {
-            return Some(Response::new(Code::UNSUPPORTED_CONTENT_FORMAT));
+            return Some(refusal::empty(Code::UNSUPPORTED_CONTENT_FORMAT));
         }
         let (echo, group) = (message.option(OptionNumber::ECHO), self.serving.group_of(from));
         // The DTLS handshake has verified the address.
@@ -164,7 +162,7 @@ impl<C: SharedController> Driver<C> {
         let has_shown = match has_shown {
             Ok(has_shown) => has_shown,
             Err(challenge) => {
-                return Some(Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, &challenge));
+                return Some(response(Code::UNAUTHORIZED, Body::builder().option(OptionNumber::ECHO, &challenge)));
             }
         };
         let host = has_shown.then(|| self.serving.host_of(from));
@@ -175,12 +173,14 @@ impl<C: SharedController> Driver<C> {
             let c_r = context.recipient_id();
             if let Err(error) = self.endpoint.add_context(context) {
                 debug!(peer = %from, %error, "what was agreed on cannot be used");
-                return Some(Response::new(Code::INTERNAL_SERVER_ERROR));
+                return Some(refusal::internal_error());
             }
             responding.keep(c_r, peer);
         }
-        let response = if code == Code::SERVICE_UNAVAILABLE { unavailable() } else { Response::new(code) };
-        Some(response.payload(ContentFormat(EDHOC), message))
+        let body = Body::builder().content_format(ContentFormat(EDHOC)).payload(message);
+        let is_busy = code == Code::SERVICE_UNAVAILABLE;
+        let body = if is_busy { body.uint(OptionNumber::MAX_AGE, refusal::RETRY_AFTER_SECONDS) } else { body };
+        Some(response(code, body))
     }
 
     /// Removes contexts that newer ones have replaced.
@@ -338,4 +338,9 @@ impl<C: SharedController> Driver<C> {
         self.endpoint.remove_context(context);
         Ok(())
     }
+}
+
+/// Returns a response with options that are valid by their RFCs.
+fn response(code: Code, body: BodyBuilder) -> Response {
+    Response::new(code, body.build().unwrap_or_default())
 }

@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Address, Driver};
-use crate::controllers::SharedController;
+use super::{Address, Driver, Service, SharedController};
 
 /// How long responses are polled for after a request has left.
 #[derive(Debug)]
@@ -23,7 +22,7 @@ impl BusyPoll {
     }
 }
 
-impl<C: SharedController> Driver<C> {
+impl<C: SharedController, S: Service> Driver<C, S> {
     /// Starts polling after a request left, if the path's RTT is short enough.
     pub(super) fn expect_answer(&mut self, from: &Address) {
         let max = self.busy_poll.max;

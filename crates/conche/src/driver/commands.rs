@@ -15,17 +15,16 @@ use super::handle::{Asked, Command, ExchangeError, Opening};
 use super::secured::SessionDriver;
 use super::shutdown::Shutdown;
 use super::subscriptions::Observed;
-use super::{Address, BATCH, Driver, Sender};
-use crate::controllers::SharedController;
-#[cfg(feature = "metrics")]
-use crate::metrics::Report;
+use super::{Address, BATCH, Driver, Sender, Service, SharedController};
 use crate::security::PeerMismatch;
+#[cfg(feature = "metrics")]
+use crate::telemetry::metrics::Report;
 
 /// Number of peers that a survey scans before other commands and datagrams are processed.
 #[cfg(feature = "metrics")]
 const AT_A_TIME: usize = 2048;
 
-impl<C: SharedController> Driver<C> {
+impl<C: SharedController, S: Service> Driver<C, S> {
     /// Handles queued commands, and yields after a batch. In a burst of requests, the peers and the
     /// receivers of responses may run on this thread, and the buffers of their sockets overflow if
     /// they wait.

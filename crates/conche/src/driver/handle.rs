@@ -30,8 +30,6 @@ use crate::body::{BoxError, Piece};
 #[cfg(feature = "edhoc")]
 use crate::edhoc::Identity as EdhocIdentity;
 use crate::fence::Fence;
-#[cfg(feature = "metrics")]
-use crate::metrics::Report;
 use crate::notify_one::NotifyOne;
 #[cfg(feature = "edhoc")]
 use crate::oscore::Context as SecurityContext;
@@ -40,6 +38,8 @@ use crate::oscore::KeysError;
 #[cfg(not(feature = "dtls"))]
 use crate::security::HandshakeError;
 use crate::security::{Identity, PeerMismatch};
+#[cfg(feature = "metrics")]
+use crate::telemetry::metrics::Report;
 
 #[derive(Debug)]
 pub(super) enum Command {

@@ -4,39 +4,36 @@
 //! endpoint's timer. After each it polls the endpoint until that has nothing more to do. It makes
 //! no protocol decisions.
 
-mod address;
 mod admission;
 #[cfg(feature = "edhoc")]
 mod agreeing;
 mod busy_poll;
-mod clock;
 mod commands;
 mod exchanges;
 mod feed;
 mod handle;
 mod id_exhaustion;
 mod id_map;
-#[cfg(target_os = "linux")]
-mod linux;
-mod outbox;
+#[cfg(feature = "metrics")]
+mod metrics;
+mod observable;
 mod path_keeper;
 #[cfg(feature = "oscore")]
 mod protecting;
 mod receiving;
 mod reply;
-mod reporting;
+mod responding;
 mod secured;
 mod sender;
 mod sending;
+mod service;
 mod serving;
 mod shutdown;
 mod shutdown_barrier;
-mod socket;
 mod streams;
 mod subscriptions;
 mod topics;
 
-pub(crate) use address::{Address, Role};
 pub use admission::{Busy, Full, Waiting};
 pub(crate) use admission::{Permit, QueuePolicy};
 #[cfg(feature = "edhoc")]
@@ -45,14 +42,17 @@ pub(crate) use feed::{End, Feed, News, State};
 pub(crate) use handle::{
     Exchange, ExchangeError, Handle, OpenError, Opening, Outcome, StreamEvent, Submission, Subscription,
 };
+#[cfg(feature = "metrics")]
+pub(crate) use metrics::metrics;
+#[cfg(test)]
+pub(crate) use observable::{Calls, MAX_PATHS, Mailbox};
+pub(crate) use observable::{Changes, Observable};
 #[cfg(feature = "oscore")]
 pub(crate) use protecting::Protecting;
 pub(crate) use sender::Sender;
+pub(crate) use service::{Called, NoService, Service, ServiceRequest, ServiceResponse};
 pub(crate) use serving::Handlers;
-#[cfg(feature = "edhoc")]
-pub(crate) use serving::RETRY_AFTER_SECONDS;
 pub(crate) use shutdown_barrier::ShutdownBarrier;
-pub(crate) use socket::{Binding, Socket, could_have_alone, is_unreachable};
 pub(crate) use streams::Inlet;
 
 use std::io;
@@ -60,30 +60,31 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use conche_proto::codec::{Body, Code, MessagePool, OwnedMessage};
-use conche_proto::{Endpoint, Event, Failure, Instant, Limits, Output, RequestId, RespondError, SubscriptionEnd};
+use conche_proto::cc::Controller;
+use conche_proto::codec::{MessagePool, OwnedMessage};
+use conche_proto::{Endpoint, Event, Failure, Instant, Limits, Output, RequestId, SubscriptionEnd};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tracing::{debug, warn};
+use tracing::debug;
 
-use crate::controllers::SharedController;
+use crate::address::Address;
+use crate::clock::Clock;
 use crate::fence::Fence;
 use crate::paths::{PathStore, Sharing};
+use crate::refusal;
 use crate::security::Identity;
 #[cfg(feature = "dtls")]
 use crate::security::Security;
-use crate::server::{Response, Router, unprotected};
+use crate::socket::{self, Outbox, Role, Socket};
+use crate::telemetry::Telemetry;
+use crate::telemetry::watch::Watchers;
 use crate::throttle::Throttle;
-use crate::watch::Watchers;
 use admission::Admission;
 use busy_poll::BusyPoll;
-use clock::Clock;
 use exchanges::Exchanges;
 use handle::{Cancelled, Command};
 use id_exhaustion::IdExhaustion;
-use outbox::Outbox;
 use path_keeper::PathKeeper;
-use reporting::Traffic;
 #[cfg(feature = "dtls")]
 use secured::Secured;
 use secured::SessionDriver;
@@ -92,6 +93,12 @@ use shutdown::Shutdown;
 use streams::Streams;
 use subscriptions::Observations;
 use topics::Topics;
+
+/// A controller for a client or a server: any [`Controller`] that can be shared among threads.
+/// Implemented automatically.
+pub trait SharedController: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static {}
+
+impl<C: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static> SharedController for C {}
 
 /// Maximum datagrams or commands processed before the endpoint is polled. Enough to share the cost
 /// of waking up, and far below [`Limits::outputs`](conche_proto::Limits::outputs).
@@ -111,17 +118,17 @@ const OUTPUTS_AT_ONCE: usize = 32;
 /// core busy.
 const PAUSE: Duration = Duration::from_millis(10);
 
-pub(crate) struct Driver<C: SharedController> {
+pub(crate) struct Driver<C: SharedController, S: Service> {
     socket: Socket,
     endpoint: Endpoint<Address, C>,
     /// DTLS sessions between the socket and the endpoint.
     #[cfg(feature = "dtls")]
     secured: Option<Secured>,
     clock: Clock,
-    traffic: Traffic,
+    telemetry: Telemetry,
     /// The clock's time when the task woke up.
     now: Instant,
-    serving: Serving,
+    serving: Serving<S>,
     commands: mpsc::UnboundedReceiver<Command>,
     cancelled: Arc<Cancelled>,
     admission: Arc<Admission>,
@@ -129,7 +136,7 @@ pub(crate) struct Driver<C: SharedController> {
     exchanges: Exchanges,
     busy_poll: BusyPoll,
     observations: Observations,
-    topics: Topics,
+    topics: Topics<S::Response>,
     streams: Streams,
     sharing: Arc<Sharing>,
     path_keeper: Option<PathKeeper>,
@@ -150,7 +157,7 @@ pub(crate) struct Driver<C: SharedController> {
 }
 
 /// Parameters of a driver besides its endpoint.
-pub(crate) struct Start {
+pub(crate) struct Start<S> {
     pub(crate) socket: Socket,
     pub(crate) barrier: ShutdownBarrier,
     #[cfg(feature = "dtls")]
@@ -158,7 +165,7 @@ pub(crate) struct Start {
     /// Multicast groups to join, each with an interface index.
     pub(crate) groups: Vec<(IpAddr, u32)>,
     pub(crate) role: Role,
-    pub(crate) router: Router,
+    pub(crate) service: Arc<S>,
     pub(crate) handlers: Handlers,
     pub(crate) waiting: Waiting,
     /// Whether ICMP errors do not end Confirmable exchanges.
@@ -180,9 +187,9 @@ pub(crate) struct Start {
     pub(crate) queue_lifetime: Duration,
 }
 
-impl<C: SharedController> Driver<C> {
+impl<C: SharedController, S: Service> Driver<C, S> {
     /// Starts to drive an endpoint on a socket. The task ends when the last handle is dropped.
-    pub(crate) fn start(start: Start, mut endpoint: Endpoint<Address, C>) -> io::Result<(Handle, JoinHandle<()>)> {
+    pub(crate) fn start(start: Start<S>, mut endpoint: Endpoint<Address, C>) -> io::Result<(Handle, JoinHandle<()>)> {
         let socket = start.socket;
         start.groups.iter().try_for_each(|&(group, interface)| socket.join(group, interface))?;
         let cancelled = Arc::new(Cancelled::default());
@@ -192,10 +199,10 @@ impl<C: SharedController> Driver<C> {
         let local = (socket.local(), socket.reaches_v4());
         let bounds = (start.queue_lifetime, start.limits.body_bytes);
         let streams = Streams::new(&sender);
-        let router = Arc::new(start.router);
-        if router.takes_streams() {
-            let router = Arc::clone(&router);
-            endpoint.stream_requests(Box::new(move |message| router.takes_stream(&OwnedMessage::from(*message))));
+        let service = start.service;
+        if service.streams_any() {
+            let service = Arc::clone(&service);
+            endpoint.stream_requests(Box::new(move |message| service.streams(&OwnedMessage::from(*message))));
         }
         let fence = start.fence;
         let shared = (Arc::clone(&cancelled), Arc::clone(&admission), Arc::clone(&id_exhaustion), fence.clone());
@@ -207,17 +214,17 @@ impl<C: SharedController> Driver<C> {
         #[cfg(feature = "dtls")]
         let longest_datagram =
             if secured.is_some() { Secured::longest_datagram(longest_datagram) } else { longest_datagram };
-        let topics = Topics::new(&router);
+        let topics = Topics::new(&*service);
         let path_keeper = start.store.map(|store| PathKeeper::new(store, start.limits.paths, clock.now()));
         let driver = Self {
-            traffic: Traffic { watchers: start.watchers, socket: socket.local(), clock, fence: fence.clone() },
+            telemetry: Telemetry::new(start.watchers, socket.local(), clock, fence.clone()),
             socket,
             endpoint,
             #[cfg(feature = "dtls")]
             secured,
             clock,
             now: clock.now(),
-            serving: Serving::new(router, start.handlers, fence.clone()),
+            serving: Serving::new(service, start.handlers, fence.clone()),
             commands,
             cancelled,
             admission,
@@ -306,10 +313,10 @@ impl<C: SharedController> Driver<C> {
                     self.now = self.clock.now();
                     match trigger {
                         Trigger::Request(request) => self.respond(request, response),
-                        Trigger::Topic(topic) => self.handler_says(topic, response),
+                        Trigger::Topic(topic) => self.on_new_state(topic, response),
                     }
                 }
-                () = self.topics.mailbox().some() => self.on_notifier_changes(),
+                () = self.topics.mailbox().some() => self.on_resource_changes(),
                 () = tokio::task::yield_now(), if self.topics.has_to_ask() && self.serving.may_ask() => self.ask_handlers(),
                 // Lets the runtime poll the socket before further notifications.
                 () = tokio::task::yield_now(), if more => self.now = self.clock.now(),
@@ -392,7 +399,7 @@ impl<C: SharedController> Driver<C> {
         if self.hear_of_handshake(&event) {
             return;
         }
-        self.traffic.event(self.now, &event);
+        self.telemetry.event(self.now, &event);
         #[cfg(feature = "edhoc")]
         self.on_edhoc_event(&event);
         match event {
@@ -459,12 +466,12 @@ impl<C: SharedController> Driver<C> {
     /// Returns the authenticated sender of a request, from its own protection or its session, or
     /// the response if authentication is required and missing.
     #[cfg_attr(not(feature = "oscore"), expect(unused_variables, reason = "no request is protected"))]
-    fn identify(&self, request: RequestId, from: Address) -> Result<Option<Identity>, Response> {
+    fn identify(&self, request: RequestId, from: Address) -> Result<Option<Identity>, conche_proto::Response> {
         #[cfg(feature = "oscore")]
         let identity = self.identify_protected(request).or_else(|| self.session_identity(from));
         #[cfg(not(feature = "oscore"))]
         let identity = self.session_identity(from);
-        if identity.is_none() && self.secured_only { Err(unprotected().into()) } else { Ok(identity) }
+        if identity.is_none() && self.secured_only { Err(refusal::unauthenticated()) } else { Ok(identity) }
     }
 
     /// Returns the identities that authenticate responses from this destination: by OSCORE keys,
@@ -476,46 +483,6 @@ impl<C: SharedController> Driver<C> {
         let of_keys = None;
         [of_keys, self.session_identity(to)]
     }
-
-    fn respond(&mut self, request: RequestId, response: Response) {
-        self.streams.answered(request);
-        self.send_response(request, response, Memory::Own);
-        self.registration_answered(request);
-    }
-
-    /// Answers a request that has just arrived. A response that is sent with the acknowledgement or
-    /// is not Confirmable is not kept, so it may use pooled memory. One that may be kept for long
-    /// must not, as it would retain the memory of others.
-    fn respond_at_once(&mut self, request: RequestId, response: Response) {
-        if self.someone_registers() || !response.is_brief() {
-            return self.respond(request, response);
-        }
-        self.streams.answered(request);
-        self.send_response(request, response, Memory::Lent);
-    }
-
-    fn send_response(&mut self, request: RequestId, mut response: Response, memory: Memory) {
-        let (code, stream) = (response.code(), response.take_stream());
-        let pool = Some(&mut self.pool).filter(|_| memory == Memory::Lent);
-        let answered = match (response.build(pool), stream) {
-            (Ok(head), Some(stream)) => self.respond_in_parts(request, head, stream).map_err(|error| error.to_string()),
-            (Ok(response), None) => {
-                let answered = self.endpoint.respond(self.now, request, response);
-                answered.map(drop).map_err(|error| error.to_string())
-            }
-            (Err(error), _) => Err(error.to_string()),
-        };
-        let Err(error) = answered else { return };
-        let replacement = conche_proto::Response::new(Code::INTERNAL_SERVER_ERROR, Body::EMPTY);
-        match self.endpoint.respond(self.now, request, replacement) {
-            Err(RespondError::NotPending) => return debug!(?code, "a response came too late"),
-            Err(_) => self.endpoint.ignore(self.now, request),
-            Ok(_) => {}
-        }
-        if let Some(held_back) = self.response_errors.passes(tokio::time::Instant::now()) {
-            warn!(error, ?code, held_back, "a handler's response cannot be sent; it is replaced by 5.00");
-        }
-    }
 }
 
 /// Result of polling the endpoint.
@@ -525,12 +492,4 @@ enum Polled {
     Waits(Option<Instant>),
     /// It has observers to notify.
     HasMore,
-}
-
-/// Memory that holds an encoded response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Memory {
-    Own,
-    /// Lent by a pool, to be returned soon.
-    Lent,
 }

@@ -7,8 +7,7 @@ use conche_proto::Instant;
 use tokio::sync::oneshot;
 use tracing::debug;
 
-use super::{Address, Driver};
-use crate::controllers::SharedController;
+use super::{Address, Driver, Service, SharedController};
 use crate::paths::PathStore;
 
 /// Time between writes, and so the maximum loss if the program is killed.
@@ -37,7 +36,7 @@ impl PathKeeper {
     }
 }
 
-impl<C: SharedController> Driver<C> {
+impl<C: SharedController, S: Service> Driver<C, S> {
     /// Loads stored path state.
     pub(super) async fn recall_paths(&mut self) {
         let Some(keeper) = &mut self.path_keeper else { return };
@@ -48,7 +47,7 @@ impl<C: SharedController> Driver<C> {
     }
 
     /// Starts to write updated path state. The returned future need not be awaited.
-    pub(super) fn keep_paths(&mut self) -> impl Future<Output = ()> + use<C> {
+    pub(super) fn keep_paths(&mut self) -> impl Future<Output = ()> + use<C, S> {
         let writing = self.path_keeper.as_mut().map(|keeper| {
             let stored_until = std::mem::replace(&mut keeper.stored_until, self.now);
             keeper.due = self.now + WRITE_INTERVAL;

@@ -10,9 +10,10 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, timeout_at};
 use tracing::{debug, warn};
 
-use crate::controllers::SharedController;
+use super::{Service, SharedController};
+use crate::address::Address;
+use crate::driver::Driver;
 use crate::driver::handle::{Asked, ExchangeError, Opening};
-use crate::driver::{Address, Driver};
 use crate::oscore::{self, Keys, KeysError, Lease};
 use crate::prefixes::Prefixes;
 use crate::security::Identity;
@@ -80,10 +81,10 @@ impl Protecting {
     pub(crate) fn with_edhoc(
         mut self,
         responding: Option<crate::edhoc::Responding>,
-        agreement: &crate::settings::Agreement,
+        toward: Prefixes<crate::edhoc::Party>,
+        most: usize,
     ) -> Self {
-        let crate::settings::Agreement { toward, most, .. } = agreement;
-        self.agreeing = crate::driver::agreeing::Agreeing::new(responding, toward.clone(), *most);
+        self.agreeing = crate::driver::agreeing::Agreeing::new(responding, toward, most);
         self
     }
 
@@ -189,7 +190,7 @@ impl Protecting {
     }
 }
 
-impl<C: SharedController> Driver<C> {
+impl<C: SharedController, S: Service> Driver<C, S> {
     /// Ensures that the socket holds the keys for a request and a sequence number to protect it
     /// with. Otherwise the request waits for another socket or the store, or fails.
     pub(in crate::driver) fn with_keys(&mut self, asked: Asked) -> Option<Asked> {

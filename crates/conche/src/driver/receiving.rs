@@ -2,16 +2,17 @@
 
 use std::io;
 
-use conche_proto::{Input, Undrained};
+use conche_proto::{Datagram, Endpoint, Input, Instant, Undrained};
 use tokio::task::{consume_budget, coop};
 use tracing::{debug, warn};
 
 use super::secured::{SessionDriver, is_record};
-use super::socket::{self, Received};
-use super::{BATCH, Driver, PAUSE};
-use crate::controllers::SharedController;
+use super::{BATCH, Driver, PAUSE, Service, SharedController};
+use crate::address::Address;
+use crate::socket::{self, Received};
+use crate::telemetry::{Handled, Telemetry};
 
-impl<C: SharedController> Driver<C> {
+impl<C: SharedController, S: Service> Driver<C, S> {
     pub(super) async fn receive(&mut self, ready: io::Result<()>) {
         // Yields if this task has used up its budget.
         consume_budget().await;
@@ -61,28 +62,28 @@ impl<C: SharedController> Driver<C> {
                 continue;
             }
             if let Received::Datagram(arrival) = received
-                && self.traffic.tells()
+                && self.telemetry.is_enabled()
             {
-                self.traffic.arrived(self.now, &arrival.datagram(&self.incoming));
+                self.telemetry.arrived(self.now, &arrival.datagram(&self.incoming));
             }
-            if self.hand_in(&received).is_err() {
+            if self.handle_received(&received).is_err() {
                 self.drain().await;
                 // After draining, the endpoint accepts it.
-                let _ = self.hand_in(&received);
+                let _ = self.handle_received(&received);
             }
         }
         Ok(())
     }
 
-    fn hand_in(&mut self, received: &Received) -> Result<(), Undrained> {
+    fn handle_received(&mut self, received: &Received) -> Result<(), Undrained> {
         let input = match *received {
             Received::Datagram(arrival) => {
                 let datagram = arrival.datagram(&self.incoming);
-                return self.traffic.hand_in(self.now, datagram, &mut self.endpoint);
+                return handle(&mut self.endpoint, &self.telemetry, self.now, datagram);
             }
             Received::Unreachable { peer, quoted } => {
                 debug!(%peer, "the network reports the peer unreachable");
-                self.traffic.unreachable(self.now, peer);
+                self.telemetry.unreachable(self.now, peer);
                 let quoted = &self.incoming[..quoted];
                 if is_record(quoted) {
                     if !self.retry_unreachable {
@@ -100,6 +101,24 @@ impl<C: SharedController> Driver<C> {
         };
         self.endpoint.handle(self.now, input)
     }
+}
+
+/// Passes a datagram to the endpoint, and reports the result to watchers.
+#[inline]
+pub(super) fn handle<C: SharedController>(
+    endpoint: &mut Endpoint<Address, C>,
+    telemetry: &Telemetry,
+    now: Instant,
+    datagram: Datagram<'_, Address>,
+) -> Result<(), Undrained> {
+    if !telemetry.is_watched() {
+        return endpoint.handle(now, Input::Datagram(datagram));
+    }
+    let before = *endpoint.stats();
+    endpoint.handle(now, Input::Datagram(datagram))?;
+    let path = endpoint.snapshot(&datagram.from);
+    telemetry.handled(now, &Handled { datagram: &datagram, before: &before, after: endpoint.stats(), path });
+    Ok(())
 }
 
 /// Whether the quoted start of our datagram is a Confirmable message (RFC 7252 §3).

@@ -7,11 +7,10 @@ use tracing::debug;
 
 use super::handle::ExchangeError;
 use super::secured::is_record;
-use super::socket::is_passing;
-use super::{Address, Driver};
-use crate::controllers::SharedController;
+use super::{Address, Driver, Service, SharedController};
+use crate::socket::is_passing;
 
-impl<C: SharedController> Driver<C> {
+impl<C: SharedController, S: Service> Driver<C, S> {
     /// Prepares state for a datagram that is about to be sent.
     pub(super) fn departs(&mut self, transmit: &Transmit<Address>) {
         if let Some(exchange) = transmit.exchange {
@@ -34,7 +33,7 @@ impl<C: SharedController> Driver<C> {
             }
             match sent {
                 Ok(count) => {
-                    if self.traffic.tells() {
+                    if self.telemetry.is_enabled() {
                         (next..next + count).for_each(|index| self.has_left(index, Ok(())));
                     }
                     next += count;
@@ -56,10 +55,10 @@ impl<C: SharedController> Driver<C> {
         let transmit = *self.outgoing.transmit(index);
         // Protected messages were reported before encryption.
         if !is_record(self.outgoing.datagram(index)) {
-            self.traffic.departed(self.now, &transmit, self.outgoing.datagram(index), &sent);
+            self.telemetry.departed(self.now, &transmit, self.outgoing.datagram(index), &sent);
         }
-        if self.traffic.is_watched() && transmit.exchange.is_some() {
-            self.traffic.path(self.now, transmit.to, self.endpoint.snapshot(&transmit.to));
+        if self.telemetry.is_watched() && transmit.exchange.is_some() {
+            self.telemetry.path(self.now, transmit.to, self.endpoint.snapshot(&transmit.to));
         }
         if let Err(error) = sent {
             debug!(peer = %transmit.to, %error, "a datagram could not be sent");

@@ -1,5 +1,5 @@
-//! Runs handlers, bounded in number and per source, with a response to every request even if a
-//! handler panics.
+//! Calls the [`Service`], bounded in number and per source, with a response to every request even
+//! if the service panics.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -9,22 +9,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use conche_proto::RequestId;
-use conche_proto::codec::{Code, OptionNumber, OwnedMessage};
+use conche_proto::codec::OwnedMessage;
 use conche_proto::shares::{Group, Shares};
 use tokio::task::{Id, JoinError, JoinSet, unconstrained};
 use tokio::time::Instant;
 use tracing::{Instrument, Span, debug_span, warn};
 
-use super::streams::Inlet;
-use super::{Address, Driver};
-use crate::controllers::SharedController;
+use super::observable::Observable;
+use super::responding::Answer;
+use super::service::{Called, ServiceRequest};
+use super::{Address, Driver, Service, SharedController};
 use crate::fence::Fence;
-use crate::security::Identity;
-use crate::server::{Dispatch, Notifier, Request, Response, Router};
+use crate::refusal;
 use crate::throttle::Throttle;
-
-/// Max-Age in seconds of a 5.03, after which the client may retry (RFC 7252 §5.9.3.4).
-pub(crate) const RETRY_AFTER_SECONDS: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handlers {
@@ -53,11 +50,10 @@ pub(super) enum Trigger {
     Topic(u64),
 }
 
-#[derive(Debug)]
-pub(super) struct Serving {
-    router: Arc<Router>,
+pub(super) struct Serving<S: Service> {
+    service: Arc<S>,
     handlers: Handlers,
-    running: JoinSet<Response>,
+    running: JoinSet<S::Response>,
     triggers: HashMap<Id, (Trigger, Option<Group>)>,
     /// Number of running topics, which take no share.
     topics: usize,
@@ -71,7 +67,7 @@ pub(super) struct Serving {
     fence: Fence,
 }
 
-impl<C: SharedController> Driver<C> {
+impl<C: SharedController, S: Service> Driver<C, S> {
     /// Starts the handler of a request, and sends its response if it is ready at once.
     pub(super) fn serve(&mut self, id: RequestId, from: Address, message: OwnedMessage) {
         #[cfg(feature = "edhoc")]
@@ -81,16 +77,17 @@ impl<C: SharedController> Driver<C> {
             // context.
             self.retire();
             if let Some(response) = response {
-                return self.respond_at_once(id, response);
+                return self.respond_at_once(id, Answer::Driver(response));
             }
         }
         let identity = match self.identify(id, from) {
             Ok(identity) => identity,
-            Err(refusal) => return self.respond(id, refusal),
+            Err(refusal) => return self.respond(id, Answer::Driver(refusal)),
         };
         self.register(id, from, &message);
         let rest = self.streams.begun(id, &message);
-        if let Some(response) = self.serving.start(id, from, message, (rest, identity)) {
+        let request = ServiceRequest { from: from.socket_addr(), message, rest, identity, is_for_observers: false };
+        if let Some(response) = self.serving.start(id, from, request) {
             // The handler may have taken time.
             self.now = self.clock.now();
             self.respond_at_once(id, response);
@@ -98,10 +95,18 @@ impl<C: SharedController> Driver<C> {
     }
 }
 
-impl Serving {
-    pub(super) fn new(router: Arc<Router>, handlers: Handlers, fence: Fence) -> Self {
+/// A call of the service on the driver's task.
+struct Calling {
+    trigger: Trigger,
+    source: Option<Address>,
+    /// Whether its handler may not wait.
+    full: bool,
+}
+
+impl<S: Service> Serving<S> {
+    pub(super) fn new(service: Arc<S>, handlers: Handlers, fence: Fence) -> Self {
         Self {
-            router,
+            service,
             handlers,
             running: JoinSet::new(),
             triggers: HashMap::new(),
@@ -125,7 +130,7 @@ impl Serving {
 
     /// Drops all running handlers and returns 5.03 for their requests. Handlers that have already
     /// ended keep their responses.
-    pub(super) fn give_up(&mut self) -> Vec<(RequestId, Response)> {
+    pub(super) fn give_up(&mut self) -> Vec<(RequestId, Answer<S::Response>)> {
         let mut answers = Vec::new();
         while let Some(ended) = self.running.try_join_next_with_id() {
             answers.extend(self.ended(ended));
@@ -150,20 +155,19 @@ impl Serving {
         &mut self,
         id: RequestId,
         from: Address,
-        message: OwnedMessage,
-        beside: (Option<Inlet>, Option<Identity>),
-    ) -> Option<Response> {
+        request: ServiceRequest,
+    ) -> Option<Answer<S::Response>> {
         if self.refusing {
             return Some(unavailable());
         }
         let full = self.is_full_for(from);
-        let (source, from, id) = (Some(from), from.socket_addr(), Trigger::Request(id));
-        let span = debug_span!("request", peer = %from, method = ?message.code(), path = message.uri_path());
+        let (source, id, message) = (Some(from), Trigger::Request(id), &request.message);
+        let span = debug_span!("request", peer = %request.from, method = ?message.code(), path = message.uri_path());
         if self.handlers.spawn {
             if full {
                 return Some(self.full());
             }
-            self.spawn(id, source, span, move |router| router.dispatch(from, message, beside));
+            self.spawn(id, source, span, request);
             return None;
         }
         // The handler could be dropped halfway, at its first wait, and the client would repeat the
@@ -171,7 +175,8 @@ impl Serving {
         if full && !message.code().is_idempotent() {
             return Some(self.full());
         }
-        self.first(id, source, full, span, |router| router.dispatch(from, message, beside))
+        let calling = Calling { trigger: id, source, full };
+        self.first(calling, span, request)
     }
 
     /// Whether the client's prefix has used up its handlers. Without running handlers no lookup is
@@ -192,9 +197,9 @@ impl Serving {
         Group::of(self.hash.hash_one((from.prefix(), from.host())))
     }
 
-    /// Returns the notifier of the requested resource, unless new requests are refused.
-    pub(super) fn observed(&self, message: &OwnedMessage) -> Option<Notifier> {
-        if self.refusing { None } else { self.router.observed(message).cloned() }
+    /// Returns the requested resource if it may be observed, unless new requests are refused.
+    pub(super) fn observable(&self, message: &OwnedMessage) -> Option<Arc<Observable<S::Response>>> {
+        if self.refusing { None } else { self.service.observable(message).cloned() }
     }
 
     /// Whether a notification's handler may start. Notifications have as many handlers as requests.
@@ -203,75 +208,68 @@ impl Serving {
     }
 
     /// Runs a handler for observers. A response that is ready at once is returned.
-    pub(super) fn ask(&mut self, topic: u64, request: Request) -> Option<Response> {
-        let span = debug_span!("notification", path = request.message().uri_path());
+    pub(super) fn ask(&mut self, topic: u64, request: ServiceRequest) -> Option<Answer<S::Response>> {
+        let span = debug_span!("notification", path = request.message.uri_path());
         let trigger = Trigger::Topic(topic);
         if self.handlers.spawn {
-            self.spawn(trigger, None, span, |router| router.handle(request));
+            self.spawn(trigger, None, span, request);
             return None;
         }
-        self.first(trigger, None, false, span, |router| router.handle(request))
+        self.first(Calling { trigger, source: None, full: false }, span, request)
     }
 
     /// Runs a handler as a task from the start.
-    fn spawn(
-        &mut self,
-        id: Trigger,
-        source: Option<Address>,
-        span: Span,
-        dispatch: impl FnOnce(&Router) -> Dispatch + Send + 'static,
-    ) {
-        let router = Arc::clone(&self.router);
+    fn spawn(&mut self, trigger: Trigger, source: Option<Address>, span: Span, request: ServiceRequest) {
+        let service = Arc::clone(&self.service);
         let answer = async move {
-            match dispatch(&router) {
-                Dispatch::Reply(response) => response,
-                Dispatch::Handle(answer) => answer.await,
+            match service.call(request) {
+                Called::Ready(response) => response,
+                Called::Pending(answer) => answer.await,
             }
         };
-        self.run(id, source, answer.instrument(span));
+        self.run(trigger, source, answer.instrument(span));
     }
 
     /// Runs a handler until it ends or first waits.
-    fn first(
-        &mut self,
-        id: Trigger,
-        source: Option<Address>,
-        full: bool,
-        span: Span,
-        dispatch: impl FnOnce(&Router) -> Dispatch,
-    ) -> Option<Response> {
+    fn first(&mut self, calling: Calling, span: Span, request: ServiceRequest) -> Option<Answer<S::Response>> {
+        let Calling { trigger, source, full } = calling;
         let entered = span.enter();
-        // A panic leaves no state behind: the router is unchanged, and the handler's future is
+        // A panic leaves no state behind: the service is unchanged, and the handler's future is
         // dropped.
-        let first = self.fence.run(HANDLER, || match dispatch(&self.router) {
-            Dispatch::Reply(response) => Ok(response),
+        let first = self.fence.run(HANDLER, || match self.service.call(request) {
+            Called::Ready(response) => Ok(response),
             // `unconstrained`, because this single poll must not return pending for tokio's
             // cooperative budget. The answer is dropped inside the fence, since that may panic too.
-            Dispatch::Handle(answer) if full => match poll_once(pin!(unconstrained(answer))) {
+            Called::Pending(answer) if full => match poll_once(pin!(unconstrained(answer))) {
                 Poll::Ready(response) => Ok(response),
                 Poll::Pending => Err(None),
             },
-            Dispatch::Handle(mut answer) => match poll_once(Pin::new(&mut answer)) {
+            Called::Pending(mut answer) => match poll_once(Pin::new(&mut answer)) {
                 Poll::Ready(response) => Ok(response),
                 Poll::Pending => Err(Some(answer)),
             },
         });
         drop(entered);
         match first {
-            Some(Ok(response)) => Some(response),
+            Some(Ok(response)) => Some(Answer::Service(response)),
             Some(Err(None)) => Some(self.full()),
             Some(Err(Some(answer))) => {
-                self.run(id, source, answer.instrument(span));
+                self.run(trigger, source, answer.instrument(span));
                 None
             }
             None => Some(panicked()),
         }
     }
 
-    fn run(&mut self, id: Trigger, source: Option<Address>, answer: impl Future<Output = Response> + Send + 'static) {
+    fn run(
+        &mut self,
+        trigger: Trigger,
+        source: Option<Address>,
+        answer: impl Future<Output = S::Response> + Send + 'static,
+    ) {
         let group = source.map(|source| self.group_of(source));
         let task = self.running.spawn(answer);
-        self.triggers.insert(task.id(), (id, group));
+        self.triggers.insert(task.id(), (trigger, group));
         match group {
             Some(group) => self.shares.take(group, 1),
             None => self.topics += 1,
@@ -279,7 +277,7 @@ impl Serving {
     }
 
     /// Waits for the next handler to end; forever while none runs.
-    pub(super) async fn next(&mut self) -> (Trigger, Response) {
+    pub(super) async fn next(&mut self) -> (Trigger, Answer<S::Response>) {
         loop {
             let Some(ended) = self.running.join_next_with_id().await else { std::future::pending().await };
             if let Some(answer) = self.ended(ended) {
@@ -288,9 +286,9 @@ impl Serving {
         }
     }
 
-    fn ended(&mut self, ended: Result<(Id, Response), JoinError>) -> Option<(Trigger, Response)> {
+    fn ended(&mut self, ended: Result<(Id, S::Response), JoinError>) -> Option<(Trigger, Answer<S::Response>)> {
         let (task, response) = match ended {
-            Ok((task, response)) => (task, Some(response)),
+            Ok((task, response)) => (task, Some(Answer::Service(response))),
             Err(error) => (error.id(), None),
         };
         let (trigger, group) = self.triggers.remove(&task)?;
@@ -305,7 +303,7 @@ impl Serving {
         Some((trigger, response))
     }
 
-    fn full(&mut self) -> Response {
+    fn full(&mut self) -> Answer<S::Response> {
         if let Some(held_back) = self.refusals.passes(Instant::now()) {
             let limit = self.handlers.max;
             warn!(
@@ -320,13 +318,12 @@ impl Serving {
 /// Log name of handlers.
 const HANDLER: &str = "a handler";
 
-fn panicked() -> Response {
-    Response::new(Code::INTERNAL_SERVER_ERROR)
+fn panicked<R>() -> Answer<R> {
+    Answer::Driver(refusal::internal_error())
 }
 
-/// Returns the response to a client that should retry later (RFC 7252 §5.9.3.4).
-pub(super) fn unavailable() -> Response {
-    Response::new(Code::SERVICE_UNAVAILABLE).uint(OptionNumber::MAX_AGE, RETRY_AFTER_SECONDS)
+fn unavailable<R>() -> Answer<R> {
+    Answer::Driver(refusal::unavailable())
 }
 
 /// Polls a future once without a waker; the caller must poll it again.

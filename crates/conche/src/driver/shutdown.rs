@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Driver;
-use crate::controllers::SharedController;
+use super::{Driver, Service, SharedController};
 
 /// Fraction of the shutdown time that is reserved for answering unfinished requests.
 const ANSWER_PART: u32 = 4;
@@ -33,7 +32,7 @@ impl Shutdown {
     }
 }
 
-impl<C: SharedController> Driver<C> {
+impl<C: SharedController, S: Service> Driver<C, S> {
     /// Drops unfinished handlers near the end of the shutdown, and answers their requests with
     /// 5.03. Returns `true` if this happened now.
     pub(super) fn answer_unfinished(&mut self) -> bool {

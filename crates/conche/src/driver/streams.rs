@@ -2,18 +2,17 @@
 
 use std::collections::HashMap;
 
-use conche_proto::codec::{Code, OptionNumber, OwnedMessage};
+use conche_proto::codec::{OptionNumber, OwnedMessage};
 use conche_proto::{RequestId, RespondError, Rest, StreamEnd, Unfinished};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tracing::{debug, warn};
 
 use super::handle::{Command, StreamCommand, StreamEvent};
-use super::serving::unavailable;
-use super::{Driver, Memory};
+use super::responding::{Answer, Memory};
+use super::{Driver, Service, SharedController};
 use crate::body::{Piece, Source};
-use crate::controllers::SharedController;
-use crate::server::Response;
+use crate::refusal;
 
 /// Streamed bodies of received requests and of sent responses.
 #[derive(Debug)]
@@ -126,7 +125,7 @@ impl Streams {
     }
 }
 
-impl<C: SharedController> Driver<C> {
+impl<C: SharedController, S: Service> Driver<C, S> {
     /// Handles the endpoint's demand for more of a body.
     pub(super) fn body_wanted(&mut self, body: Unfinished, bytes: usize) {
         match body {
@@ -165,7 +164,7 @@ impl<C: SharedController> Driver<C> {
             StreamCommand::SuppliedHere { request, piece: Err(error) } => {
                 warn!(error, "a response's stream failed; the client gets 5.00");
                 self.streams.leaving.remove(&request);
-                self.send_response(request, Response::new(Code::INTERNAL_SERVER_ERROR), Memory::Own);
+                self.send_response(request, Answer::Driver(refusal::internal_error()), Memory::Own);
             }
         }
     }
@@ -187,7 +186,7 @@ impl<C: SharedController> Driver<C> {
             Ok(_) => Ok(()),
             Err(RespondError::TooManyStreams { limit }) => {
                 debug!(limit, "too many bodies are under way; the client gets 5.03");
-                self.send_response(request, unavailable(), Memory::Own);
+                self.send_response(request, Answer::Driver(refusal::unavailable()), Memory::Own);
                 Ok(())
             }
             Err(error) => Err(error),

@@ -11,8 +11,7 @@ use super::exchanges::Waiting;
 use super::feed::FeedSender;
 use super::handle::{CancelMode, ExchangeError};
 use super::reply::Reply;
-use super::{Address, Driver, Sender};
-use crate::controllers::SharedController;
+use super::{Address, Driver, Sender, Service, SharedController};
 
 /// Delay before a registration is retried for which the endpoint had no room.
 const ANOTHER_TRY: Duration = Duration::from_secs(1);
@@ -84,7 +83,7 @@ impl Observations {
     }
 }
 
-impl<C: SharedController> Driver<C> {
+impl<C: SharedController, S: Service> Driver<C, S> {
     /// Registers a stale observation again (RFC 7641 §3.3.1).
     pub(super) fn refresh(&mut self, subscription: SubscriptionId) {
         match self.endpoint.reregister(self.now, subscription) {
@@ -167,7 +166,7 @@ impl Observations {
 }
 
 #[cfg(feature = "edhoc")]
-impl<C: SharedController> Driver<C> {
+impl<C: SharedController, S: Service> Driver<C, S> {
     /// Registers all observations at a peer again, before they are stale.
     pub(super) fn refresh_from(&mut self, peer: Address) {
         for subscription in self.observations.from(peer) {
@@ -177,7 +176,7 @@ impl<C: SharedController> Driver<C> {
 }
 
 #[cfg(feature = "dtls")]
-impl<C: SharedController> Driver<C> {
+impl<C: SharedController, S: Service> Driver<C, S> {
     /// Ends the observations of a session that is over.
     pub(super) fn observations_lost(&mut self, peer: Address) {
         for subscription in self.observations.lose(peer) {

@@ -1,21 +1,22 @@
-//! Observations of local resources (RFC 7641 §4), grouped into topics, so that one handler run
-//! serves all equal observations when a [`Notifier`] reports a change.
+//! Observations of local resources (RFC 7641 §4), grouped into topics, so that one call of the
+//! service serves all equal observations when an [`Observable`] changes.
 //!
 //! A topic groups requests that differ only in the client. At most one run of its handler is
 //! active.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use conche_proto::codec::{Body, Code, OptionNumber, OwnedMessage};
+use conche_proto::codec::{Body, Code, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use conche_proto::{NotifyError, RequestId};
 use tracing::warn;
 
-use super::serving::unavailable;
-use super::{Address, BATCH, Driver, LINGER};
-use crate::controllers::SharedController;
-use crate::server::notifier::{Ask, Changes, Mailbox};
-use crate::server::{Notifier, Request, Response, Router};
+use super::observable::{Calls, Changes, Mailbox, Observable};
+use super::responding::Answer;
+use super::service::{ServiceRequest, ServiceResponse};
+use super::{Address, BATCH, Driver, LINGER, Service, SharedController};
+use crate::refusal;
 
 /// The Observe option of a registration (RFC 7641 §2).
 const REGISTER: u32 = 0;
@@ -35,12 +36,12 @@ const OF_ONE_CLIENT: [OptionNumber; 11] = [
     OptionNumber::NO_RESPONSE,
 ];
 
-#[derive(Debug, Default)]
-pub(super) struct Topics {
-    mailbox: Arc<Mailbox>,
+#[derive(Debug)]
+pub(super) struct Topics<R> {
+    mailbox: Arc<Mailbox<R>>,
     by_key: HashMap<Key, u64>,
-    topics: HashMap<u64, Topic>,
-    by_notifier: HashMap<u64, BTreeSet<u64>>,
+    topics: HashMap<u64, Topic<R>>,
+    by_observable: HashMap<u64, BTreeSet<u64>>,
     /// Registrations without a response yet.
     registering: HashMap<RequestId, u64>,
     next: u64,
@@ -50,19 +51,27 @@ pub(super) struct Topics {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
-    notifier: u64,
+    observable: u64,
     method: Code,
     body: Body,
 }
 
 #[derive(Debug)]
-struct Topic {
-    notifier: Notifier,
+struct Topic<R> {
+    observable: Arc<Observable<R>>,
     key: Key,
-    /// Request for the handler: that of the first observer, without options of one client.
-    request: Request,
+    /// The first observer.
+    peer: SocketAddr,
+    message: OwnedMessage,
     observers: usize,
     state: Progress,
+}
+
+impl<R> Topic<R> {
+    fn request(&self) -> ServiceRequest {
+        let (from, message) = (self.peer, self.message.clone());
+        ServiceRequest { from, message, rest: None, identity: None, is_for_observers: true }
+    }
 }
 
 /// Progress of a topic's handler.
@@ -81,14 +90,22 @@ enum Progress {
     },
 }
 
-impl Topics {
-    pub(super) fn new(router: &Router) -> Self {
-        let topics = Self::default();
-        router.notifiers().for_each(|notifier| notifier.attach(&topics.mailbox));
-        topics
+impl<R> Topics<R> {
+    pub(super) fn new<S: Service<Response = R>>(service: &S) -> Self {
+        let mailbox = Arc::default();
+        service.observables().for_each(|observable| observable.attach(&mailbox));
+        Self {
+            mailbox,
+            by_key: HashMap::new(),
+            topics: HashMap::new(),
+            by_observable: HashMap::new(),
+            registering: HashMap::new(),
+            next: 0,
+            to_ask: VecDeque::new(),
+        }
     }
 
-    pub(super) fn mailbox(&self) -> &Mailbox {
+    pub(super) fn mailbox(&self) -> &Mailbox<R> {
         &self.mailbox
     }
 
@@ -97,26 +114,26 @@ impl Topics {
     }
 
     /// Returns the topic of a request, creating it if needed.
-    fn open(&mut self, notifier: &Notifier, peer: Address, message: &OwnedMessage) -> Option<u64> {
+    fn open(&mut self, observable: &Arc<Observable<R>>, peer: Address, message: &OwnedMessage) -> Option<u64> {
         let kept = message.content().options().filter(|option| !OF_ONE_CLIENT.contains(&option.number));
         let body = Body::builder().options(kept).payload(message.payload_bytes()).build().ok()?;
-        let key = Key { notifier: notifier.id(), method: message.code(), body };
+        let key = Key { observable: observable.id(), method: message.code(), body };
         if let Some(&topic) = self.by_key.get(&key) {
             return Some(topic);
         }
-        let request = Request::from_body(peer.socket_addr(), key.method, &key.body)?.into_notification();
+        let message = OwnedMessage::encode(Type::Confirmable, key.method, MessageId(0), &Token::EMPTY, &key.body)?;
         let topic = self.next;
         self.next += 1;
         self.by_key.insert(key.clone(), topic);
-        self.by_notifier.entry(key.notifier).or_default().insert(topic);
-        let notifier = notifier.clone();
-        self.topics.insert(topic, Topic { notifier, key, request, observers: 0, state: Progress::Idle });
+        self.by_observable.entry(key.observable).or_default().insert(topic);
+        let (observable, peer) = (Arc::clone(observable), peer.socket_addr());
+        self.topics.insert(topic, Topic { observable, key, peer, message, observers: 0, state: Progress::Idle });
         Some(topic)
     }
 
     fn set_observers(&mut self, topic: u64, observers: usize) {
         let Some(found) = self.topics.get_mut(&topic) else { return };
-        found.notifier.count(found.observers, observers);
+        found.observable.count(found.observers, observers);
         found.observers = observers;
         if observers == 0 {
             self.close(topic);
@@ -125,13 +142,13 @@ impl Topics {
 
     /// Closes a topic without notifying its observers.
     fn close(&mut self, topic: u64) {
-        let Some(Topic { notifier, key, observers, .. }) = self.topics.remove(&topic) else { return };
-        notifier.count(observers, 0);
+        let Some(Topic { observable, key, observers, .. }) = self.topics.remove(&topic) else { return };
+        observable.count(observers, 0);
         self.by_key.remove(&key);
-        if let Some(of_notifier) = self.by_notifier.get_mut(&key.notifier) {
-            of_notifier.remove(&topic);
-            if of_notifier.is_empty() {
-                self.by_notifier.remove(&key.notifier);
+        if let Some(of_observable) = self.by_observable.get_mut(&key.observable) {
+            of_observable.remove(&topic);
+            if of_observable.is_empty() {
+                self.by_observable.remove(&key.observable);
             }
         }
     }
@@ -171,21 +188,21 @@ impl Topics {
 }
 
 /// Resets the observer counts when the server is gone.
-impl Drop for Topics {
+impl<R> Drop for Topics<R> {
     fn drop(&mut self) {
-        self.topics.values().for_each(|topic| topic.notifier.count(topic.observers, 0));
+        self.topics.values().for_each(|topic| topic.observable.count(topic.observers, 0));
     }
 }
 
-impl<C: SharedController> Driver<C> {
+impl<C: SharedController, S: Service> Driver<C, S> {
     /// Registers an observation if the request has Observe and the resource is observable. An error
     /// response undoes it (RFC 7641 §4.1).
     pub(super) fn register(&mut self, id: RequestId, from: Address, message: &OwnedMessage) {
         if message.uint(OptionNumber::OBSERVE) != Some(REGISTER) || !matches!(message.code(), Code::GET | Code::FETCH) {
             return;
         }
-        let Some(notifier) = self.serving.observed(message) else { return };
-        let Some(topic) = self.topics.open(&notifier, from, message) else { return };
+        let Some(observable) = self.serving.observable(message) else { return };
+        let Some(topic) = self.topics.open(&observable, from, message) else { return };
         if self.endpoint.observe(self.now, id, topic).is_some() {
             self.topics.registering.insert(id, topic);
         }
@@ -212,11 +229,11 @@ impl<C: SharedController> Driver<C> {
     }
 
     /// Handles reported changes.
-    pub(super) fn on_notifier_changes(&mut self) {
+    pub(super) fn on_resource_changes(&mut self) {
         self.now = self.clock.now();
-        for (notifier, Changes { dismiss, send, ask }) in self.topics.mailbox.take() {
+        for (observable, Changes { dismiss, send, call }) in self.topics.mailbox.take() {
             let topics = |driver: &Self| -> Vec<u64> {
-                driver.topics.by_notifier.get(&notifier).into_iter().flatten().copied().collect()
+                driver.topics.by_observable.get(&observable).into_iter().flatten().copied().collect()
             };
             if dismiss {
                 for topic in topics(self) {
@@ -225,7 +242,7 @@ impl<C: SharedController> Driver<C> {
                 }
             }
             if let Some(response) = send {
-                let state = State::of(response);
+                let state = State::of(Answer::Service(response));
                 for topic in topics(self) {
                     self.topics.told(topic);
                     self.publish(topic, &state);
@@ -233,10 +250,10 @@ impl<C: SharedController> Driver<C> {
             }
             for topic in topics(self) {
                 let found = self.topics.topics.get(&topic);
-                let asked = match &ask {
-                    Ask::All => true,
-                    Ask::Paths(paths) => found.is_some_and(|found| paths.contains(&found.request.message().uri_path())),
-                    Ask::None => false,
+                let asked = match &call {
+                    Calls::All => true,
+                    Calls::Paths(paths) => found.is_some_and(|found| paths.contains(&found.message.uri_path())),
+                    Calls::None => false,
                 };
                 if asked {
                     self.topics.ask(topic);
@@ -261,15 +278,16 @@ impl<C: SharedController> Driver<C> {
                 continue;
             }
             found.state = Progress::Asked { again: false, outdated: false };
-            if let Some(response) = self.serving.ask(topic, found.request.clone()) {
+            let request = found.request();
+            if let Some(response) = self.serving.ask(topic, request) {
                 self.now = self.clock.now();
-                self.handler_says(topic, response);
+                self.on_new_state(topic, response);
             }
         }
     }
 
     /// Publishes the response of a topic's handler.
-    pub(super) fn handler_says(&mut self, topic: u64, response: Response) {
+    pub(super) fn on_new_state(&mut self, topic: u64, response: Answer<S::Response>) {
         let Some(found) = self.topics.topics.get(&topic) else { return };
         if !matches!(found.state, Progress::Asked { outdated: true, .. }) {
             self.publish(topic, &State::of(response));
@@ -282,7 +300,7 @@ impl<C: SharedController> Driver<C> {
     pub(super) fn dismiss_observers(&mut self) {
         let mut topics: Vec<u64> = self.topics.topics.keys().copied().collect();
         topics.sort_unstable();
-        let state = State::of(unavailable());
+        let state = State::of_driver(refusal::unavailable());
         topics.into_iter().for_each(|topic| self.publish(topic, &state));
     }
 
@@ -298,14 +316,12 @@ impl<C: SharedController> Driver<C> {
         let over = match notified {
             Ok(_) => !code.is_success(),
             Err((error, is_full)) => {
-                let last = if is_full { unavailable() } else { Response::new(Code::INTERNAL_SERVER_ERROR) };
+                let last = if is_full { refusal::unavailable() } else { refusal::internal_error() };
                 if let Some(held_back) = self.response_errors.passes(tokio::time::Instant::now()) {
-                    let replacement = last.code();
+                    let replacement = last.code;
                     warn!(error, ?code, held_back, ?replacement, "a notification cannot be sent; observations end");
                 }
-                if let Ok(last) = last.build(None) {
-                    let _: Result<usize, NotifyError> = self.endpoint.notify(self.now, topic, last);
-                }
+                let _: Result<usize, NotifyError> = self.endpoint.notify(self.now, topic, last);
                 true
             }
         };
@@ -322,10 +338,19 @@ struct State {
 }
 
 impl State {
-    fn of(response: Response) -> Self {
-        // A stream cannot be sent to several observers.
-        let response = if response.is_stream() { Response::new(Code::INTERNAL_SERVER_ERROR) } else { response };
-        let code = response.code();
-        Self { code, response: response.build(None).map_err(|error| error.to_string()) }
+    fn of(answer: Answer<impl ServiceResponse>) -> Self {
+        match answer {
+            // A stream cannot be sent to several observers.
+            Answer::Service(response) if response.is_stream() => Self::of_driver(refusal::internal_error()),
+            Answer::Service(response) => {
+                let code = response.code();
+                Self { code, response: response.build(None).map_err(|error| error.to_string()) }
+            }
+            Answer::Driver(response) => Self::of_driver(response),
+        }
+    }
+
+    fn of_driver(response: conche_proto::Response) -> Self {
+        Self { code: response.code, response: Ok(response) }
     }
 }

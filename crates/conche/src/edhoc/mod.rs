@@ -56,8 +56,6 @@ use conche_proto::edhoc::Peers;
 use conche_proto::oscore::EndId;
 use zeroize::Zeroizing;
 
-use crate::server::Resource;
-
 /// Path of the EDHOC resource (RFC 9528 appendix A.2).
 pub(crate) const PATH: &str = "/.well-known/edhoc";
 
@@ -69,14 +67,6 @@ pub(crate) const CID_EDHOC: u8 = 65;
 
 /// Precedes message_1 in place of a connection identifier: `true` in CBOR.
 pub(crate) const NO_ID: u8 = 0xf5;
-
-/// Returns the EDHOC resource for `/.well-known/core` (RFC 9668 §6): responder, with method 3,
-/// cipher suite 2, key IDs (COSE header parameter 4) and combined requests.
-pub(crate) fn resource() -> Resource {
-    let resource = Resource::new().resource_type("core.edhoc");
-    let resource = resource.attribute("ed-method", "3").attribute("ed-csuite", "2").attribute("ed-idcred-t", "4");
-    resource.attribute("ed-r", "").attribute("ed-comb-req", "")
-}
 
 /// Contexts that a server keeps per client credential. The oldest is replaced first.
 pub const CONTEXTS: usize = 4;

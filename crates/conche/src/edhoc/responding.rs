@@ -13,8 +13,8 @@ use conche_proto::{Freshness, Instant, Limiter, ResponseLimit};
 use tracing::debug;
 
 use super::{CONTEXTS, Credential, EDHOC, Error, Identity, NO_ID, Party, generate, random_id};
-use crate::driver::RETRY_AFTER_SECONDS;
 use crate::fence::Fence;
+use crate::refusal;
 
 /// Maximum exchanges that wait for message_3.
 const HALF_OPEN: usize = 1024;
@@ -167,8 +167,8 @@ impl Responding {
         let body = |builder: BodyBuilder| builder.build().unwrap_or(Body::EMPTY);
         let mut state = self.state();
         if state.refuses {
-            let body = body(Body::builder().uint(OptionNumber::MAX_AGE, RETRY_AFTER_SECONDS));
-            return Err((Code::SERVICE_UNAVAILABLE, body));
+            let refusal = refusal::unavailable();
+            return Err((refusal.code, refusal.body));
         }
         let (context, peer, _) = state.agree(now, c_r, message_3).map_err(|error| {
             let format = Body::builder().uint(OptionNumber::CONTENT_FORMAT, EDHOC.into());

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use conche_proto::PathKey;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-use crate::driver::Address;
+use crate::address::Address;
 use crate::prefixes::Prefixes;
 
 /// Which peers share path state: by default those of one IPv4 address or one IPv6 /64, which is

@@ -12,8 +12,8 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
 use super::{HandshakeError, Identity};
+use crate::error::ConfigError;
 use crate::prefixes::Prefixes;
-use crate::settings::ConfigError;
 
 /// Trusted certificates (DER), and intermediate authorities.
 ///

@@ -15,15 +15,15 @@ use tokio::net::ToSocketAddrs;
 
 use super::workers::Workers;
 use super::{Resource, RouteError, Router, Server};
-use crate::builder::Builder;
+use crate::builder::{Builder, Role, Setup};
 use crate::client::{CacheLimits, Client};
-use crate::controllers::{Setup, SharedController};
-use crate::driver::{Binding, Handlers};
+use crate::driver::{Handlers, SharedController};
+use crate::error::{ConfigError, StartError};
 #[cfg(feature = "dtls")]
 use crate::prefixes::everywhere;
 #[cfg(feature = "dtls")]
 use crate::security::{CredentialsError, Keys, OwnCertificate, Roots, Secret};
-use crate::settings::{ConfigError, StartError};
+use crate::socket::Binding;
 
 /// Builds a [`Server`].
 pub type ServerBuilder<C = AnyController> = Builder<ServerRole, C>;
@@ -36,6 +36,10 @@ pub struct ServerRole {
     client_cache: Option<CacheLimits>,
     /// Number of workers besides the first.
     more_workers: usize,
+}
+
+impl Role for ServerRole {
+    type Service = Router;
 }
 
 impl<C: SharedController> Builder<ServerRole, C> {
@@ -365,21 +369,22 @@ impl<C: SharedController> Builder<ServerRole, C> {
 }
 
 impl ServerRole {
-    fn start(&self, setup: &Setup, binding: &Binding, address: SocketAddr) -> Result<Server, BindError> {
+    fn start(&self, setup: &Setup<Router>, binding: &Binding, address: SocketAddr) -> Result<Server, BindError> {
         let Self { router, handlers, client_cache, more_workers } = self;
         let (router, handlers) = (router.clone().ready()?, *handlers);
         #[cfg(feature = "edhoc")]
         let router = match setup.settings.edhoc.served {
-            Some(_) => router.or_route(crate::edhoc::PATH, crate::edhoc::resource()),
+            Some(_) => router.or_route(crate::edhoc::PATH, edhoc_resource()),
             None => router,
         };
+        let service = Arc::new(router);
         let started = match (more_workers, binding) {
-            (0, _) => Workers::one(setup, binding, (router, handlers)),
+            (0, _) => Workers::one(setup, binding, service, handlers),
             (_, Binding::Socket(_)) => return Err(BindError::Workers(WorkersError::Socket)),
             #[cfg(feature = "oscore")]
             _ if setup.settings.has_keys() => return Err(BindError::Workers(WorkersError::Keys)),
             _ if !setup.settings.groups.is_empty() => return Err(BindError::Workers(WorkersError::Group)),
-            (more, _) => Workers::several(setup, address, (&router, handlers), more.saturating_add(1)),
+            (more, _) => Workers::several(setup, address, service, handlers, more.saturating_add(1)),
         };
         let workers = started.map_err(|error| match error {
             StartError::Config(error) => error.into(),
@@ -390,10 +395,19 @@ impl ServerRole {
             0 => Client::of_server(workers.first().clone(), *client_cache).agreeing(&setup.settings),
             #[cfg(not(feature = "edhoc"))]
             0 => Client::of_server(workers.first().clone(), *client_cache),
-            _ => Client::beside_server(setup.clone(), *client_cache),
+            _ => Client::beside_server(setup.without_service(), *client_cache),
         };
         Ok(Server::new(workers, client))
     }
+}
+
+/// Returns the EDHOC resource for `/.well-known/core` (RFC 9668 §6): responder, with method 3,
+/// cipher suite 2, key IDs (COSE header parameter 4) and combined requests.
+#[cfg(feature = "edhoc")]
+fn edhoc_resource() -> Resource {
+    let resource = Resource::new().resource_type("core.edhoc");
+    let resource = resource.attribute("ed-method", "3").attribute("ed-csuite", "2").attribute("ed-idcred-t", "4");
+    resource.attribute("ed-r", "").attribute("ed-comb-req", "")
 }
 
 /// Why a server could not be started.

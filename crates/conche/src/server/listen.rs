@@ -66,7 +66,7 @@ impl Server {
     /// batches, so that traffic is not held up. See [`metrics`](crate::metrics).
     #[cfg(feature = "metrics")]
     pub async fn metrics(&self, destinations: usize) -> String {
-        crate::metrics::of(self.workers.handles(), destinations).await
+        crate::driver::metrics(self.workers.handles(), destinations).await
     }
 
     /// Returns the path state of a client, or `None` without state.

@@ -252,7 +252,7 @@ mod handler;
 mod handler_future;
 mod listen;
 mod middleware;
-pub(crate) mod notifier;
+mod notifier;
 mod request;
 mod response;
 pub mod routing;
@@ -280,7 +280,3 @@ pub use routing::{
     RequestService, Resource, Route, RouteError, RouteFuture, Router, delete, fetch, get, ipatch, patch, post, put,
 };
 pub use secured::RequireSecured;
-pub(crate) use secured::unprotected;
-
-pub(crate) use extract::Rest;
-pub(crate) use routing::Dispatch;

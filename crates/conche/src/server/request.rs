@@ -9,8 +9,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use conche_proto::codec::{Body, Code, ContentFormat, MessageId, OptionNumber, OwnedMessage, Token, Type};
 
+use super::extract::Rest;
 use super::routing::{Captured, Captures};
-use crate::driver::Address;
+use crate::address::Address;
+use crate::driver::ServiceRequest;
 
 /// A received request with its whole payload.
 #[derive(Clone)]
@@ -35,11 +37,6 @@ impl Request {
     pub fn from_body(peer: SocketAddr, method: Code, body: &Body) -> Option<Self> {
         let message = OwnedMessage::encode(Type::Confirmable, method, MessageId(0), &Token::EMPTY, body);
         Some(Self::new(peer, message.filter(|_| method.is_request())?))
-    }
-
-    /// Marks the request as a notifier's.
-    pub(crate) fn into_notification(self) -> Self {
-        Self { notification: true, ..self }
     }
 
     /// Whether a [`Notifier`](super::Notifier) runs this request for all observers of the resource,
@@ -119,6 +116,20 @@ impl Request {
     /// [`Extension`](super::Extension). It hides an earlier value of the same type.
     pub fn extend(&mut self, value: impl Any + Send + Sync) {
         self.extensions.push(Arc::new(value));
+    }
+}
+
+impl From<ServiceRequest> for Request {
+    fn from(request: ServiceRequest) -> Self {
+        let ServiceRequest { from, message, rest, identity, is_for_observers } = request;
+        let mut request = Self { notification: is_for_observers, ..Self::new(from, message) };
+        if let Some(identity) = identity {
+            request.extend(identity);
+        }
+        if let Some(rest) = rest {
+            request.extend(Rest::new(rest));
+        }
+        request
     }
 }
 

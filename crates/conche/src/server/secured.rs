@@ -9,6 +9,7 @@ use tracing::warn;
 use super::extract::{FromRequestParts, Rejection};
 use super::routing::{RequestService, Route};
 use super::{HandlerFuture, Request};
+use crate::refusal;
 use crate::security::Identity;
 
 impl<S> FromRequestParts<S> for Identity {
@@ -75,6 +76,6 @@ impl<I: RequestService> Layer<I> for RequireSecured {
 }
 
 /// Returns the response to an unprotected request.
-pub(crate) fn unprotected() -> Rejection {
-    Rejection::new(Code::UNAUTHORIZED, "this is for those who have keys")
+fn unprotected() -> Rejection {
+    Rejection::new(Code::UNAUTHORIZED, refusal::UNAUTHENTICATED)
 }

@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::thread;
 
@@ -13,9 +14,10 @@ use tokio::runtime::{Builder, EnterGuard, Runtime};
 use tokio::task::JoinHandle;
 
 use super::{Router, Stopped};
-use crate::controllers::Setup;
-use crate::driver::{Binding, Handle, Handlers, Role, ShutdownBarrier, Socket, could_have_alone};
-use crate::settings::StartError;
+use crate::builder::{Launch, Setup, Started};
+use crate::driver::{Handle, Handlers, ShutdownBarrier};
+use crate::error::StartError;
+use crate::socket::{Binding, Role, Socket, could_have_alone};
 
 /// All drivers of a server. Dropping them stops them at once.
 #[derive(Debug)]
@@ -35,16 +37,22 @@ impl Drop for Workers {
 
 impl Workers {
     /// Starts a single driver on the caller's runtime.
-    pub(super) fn one(setup: &Setup, binding: &Binding, serves: (Router, Handlers)) -> Result<Self, StartError> {
-        let (first, task) = setup.start(binding, Role::Server, serves)?;
+    pub(super) fn one(
+        setup: &Setup<Router>,
+        binding: &Binding,
+        service: Arc<Router>,
+        handlers: Handlers,
+    ) -> Result<Self, StartError> {
+        let (first, task) = setup.start(binding, Role::Server, service, handlers)?;
         Ok(Self { first, others: Vec::new(), tasks: vec![task] })
     }
 
     /// Starts `count` drivers, each on its own thread, which divide the limits.
     pub(super) fn several(
-        setup: &Setup,
+        setup: &Setup<Router>,
         address: SocketAddr,
-        (router, handlers): (&Router, Handlers),
+        service: Arc<Router>,
+        handlers: Handlers,
         count: usize,
     ) -> Result<Self, StartError> {
         setup.validate()?;
@@ -64,7 +72,11 @@ impl Workers {
         let others = (1..count).map(|_| WorkerSlot::open(&setup, address)).collect::<io::Result<Vec<_>>>()?;
         others.iter().chain([&first]).for_each(|slot| slot.socket.forget_arrived());
         let barrier = ShutdownBarrier::default();
-        let start = |index, slot: WorkerSlot| slot.start(&setup, index, barrier.clone(), (router.clone(), handlers));
+        let start = |index, slot: WorkerSlot| {
+            let (barrier, service) = (barrier.clone(), Arc::clone(&service));
+            let (socket, runtime) = (slot.socket, slot.runtime);
+            runtime.start(&setup, index, Launch { socket, barrier, role: Role::Server, service, handlers })
+        };
         let (first, task) = start(0, first)?;
         // From here on, an error drops and stops the running drivers.
         let mut workers = Self { first, others: Vec::new(), tasks: vec![task] };
@@ -119,32 +131,13 @@ struct WorkerSlot {
 
 impl WorkerSlot {
     /// Opens a socket at a shared address, on its own runtime.
-    fn open(setup: &Setup, address: SocketAddr) -> io::Result<Self> {
+    fn open(setup: &Setup<Router>, address: SocketAddr) -> io::Result<Self> {
         let runtime = WorkerRuntime(Some(Builder::new_current_thread().enable_all().build()?));
         let socket = {
             let _entered = runtime.enter();
             setup.open(&Binding::OneOfSeveral(address), Role::Server)?
         };
         Ok(Self { socket, runtime })
-    }
-
-    /// Starts a driver on its own thread, which ends with the driver.
-    fn start(
-        self,
-        setup: &Setup,
-        index: usize,
-        barrier: ShutdownBarrier,
-        serves: (Router, Handlers),
-    ) -> Result<(Handle, JoinHandle<()>), StartError> {
-        let Self { socket, runtime } = self;
-        let (handle, task) = {
-            let _entered = runtime.enter();
-            setup.drive((socket, barrier), Role::Server, serves)?
-        };
-        let of_thread = handle.clone();
-        let run = move || runtime.run(&of_thread);
-        thread::Builder::new().name(format!("conche-{index}")).spawn(run)?;
-        Ok((handle, task))
     }
 }
 
@@ -155,6 +148,18 @@ struct WorkerRuntime(Option<Runtime>);
 impl WorkerRuntime {
     fn enter(&self) -> Option<EnterGuard<'_>> {
         self.0.as_ref().map(Runtime::enter)
+    }
+
+    /// Starts a driver on its own thread, which ends with the driver.
+    fn start(self, setup: &Setup<Router>, index: usize, launch: Launch<Router>) -> Result<Started, StartError> {
+        let started = {
+            let _entered = self.enter();
+            setup.drive(launch)?
+        };
+        let handle = started.0.clone();
+        let run = move || self.run(&handle);
+        thread::Builder::new().name(format!("conche-{index}")).spawn(run)?;
+        Ok(started)
     }
 
     /// Runs a driver, and the tasks of its handlers, until the driver ends.

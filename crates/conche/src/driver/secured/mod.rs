@@ -76,7 +76,7 @@ pub(super) trait SessionDriver {
 }
 
 #[cfg(not(feature = "dtls"))]
-impl<C: crate::controllers::SharedController> SessionDriver for super::Driver<C> {}
+impl<C: super::SharedController, S: super::Service> SessionDriver for super::Driver<C, S> {}
 
 /// Returns whether a datagram is a DTLS record, and not a CoAP message (RFC 7983 §7).
 pub(super) fn is_record(datagram: &[u8]) -> bool {

@@ -12,11 +12,10 @@ use tracing::debug;
 
 use super::waiting::{Done, Waiting};
 use super::{SessionDriver, is_record};
-use crate::controllers::SharedController;
-use crate::driver::address::SessionNumber;
-use crate::driver::socket::Arrival;
-use crate::driver::{Address, Driver};
+use crate::address::{Address, SessionNumber};
+use crate::driver::{Driver, Service, SharedController, receiving};
 use crate::security::{HandshakeError, Identity, Security};
+use crate::socket::Arrival;
 
 /// Maximum bytes that a record adds to a message: header, nonce and tag (RFC 5246 §6.2.3.3).
 const OVERHEAD: usize = 64;
@@ -287,7 +286,7 @@ impl Secured {
     }
 }
 
-impl<C: SharedController> SessionDriver for Driver<C> {
+impl<C: SharedController, S: Service> SessionDriver for Driver<C, S> {
     fn take_record(&mut self, arrival: Arrival) -> bool {
         let Some(secured) = &mut self.secured else { return false };
         let Datagram { from, bytes, local, multicast, .. } = arrival.datagram(&self.incoming);
@@ -328,8 +327,8 @@ impl<C: SharedController> SessionDriver for Driver<C> {
                     let mut datagram = Datagram::new(from, &secured.buffer[..len]);
                     // The handshake has shown that the peer receives.
                     (datagram.local, datagram.validated) = (open.place.local, true);
-                    self.traffic.arrived(self.now, &datagram);
-                    if self.traffic.hand_in(self.now, datagram, &mut self.endpoint).is_err() {
+                    self.telemetry.arrived(self.now, &datagram);
+                    if receiving::handle(&mut self.endpoint, &self.telemetry, self.now, datagram).is_err() {
                         let (local, bytes) = (open.place.local, secured.buffer[..len].to_vec());
                         secured.held.push_back(Held::Message { from, local, bytes });
                     }
@@ -372,7 +371,7 @@ impl<C: SharedController> SessionDriver for Driver<C> {
         let Some(secured) = &mut self.secured else { return };
         let message = &self.outgoing.room()[..transmit.len];
         if secured.seal(transmit, message) {
-            self.traffic.departed(self.now, &transmit, message, &Ok(()));
+            self.telemetry.departed(self.now, &transmit, message, &Ok(()));
             if secured.ours(transmit.to).is_some_and(|ours| ours.is_silent(message)) {
                 self.open_beside(transmit.to);
             }
@@ -463,7 +462,7 @@ impl<C: SharedController> SessionDriver for Driver<C> {
     }
 }
 
-impl<C: SharedController> Driver<C> {
+impl<C: SharedController, S: Service> Driver<C, S> {
     /// Passes held inputs to the endpoint. Returns `false` if it has no room.
     fn hand_in_held(&mut self) -> bool {
         while let Some(held) = self.secured.as_mut().and_then(|secured| secured.held.pop_front()) {
@@ -479,7 +478,7 @@ impl<C: SharedController> Driver<C> {
                 Held::Message { from, local, bytes } => {
                     let mut datagram = Datagram::new(*from, bytes);
                     (datagram.local, datagram.validated) = (*local, true);
-                    self.traffic.hand_in(self.now, datagram, &mut self.endpoint)
+                    receiving::handle(&mut self.endpoint, &self.telemetry, self.now, datagram)
                 }
             };
             if handed_in.is_err() {

@@ -11,8 +11,8 @@ use tokio::sync::oneshot;
 
 use super::sessions::{Place, Secured, is_of, remember};
 use super::{OpenError, Opened};
-use crate::controllers::SharedController;
-use crate::driver::{Address, Driver};
+use crate::address::Address;
+use crate::driver::{Driver, Service, SharedController};
 use crate::security::{HandshakeError, Identity, PeerMismatch};
 
 /// A session that a request needs.
@@ -270,7 +270,7 @@ impl Secured {
     }
 }
 
-impl<C: SharedController> Driver<C> {
+impl<C: SharedController, S: Service> Driver<C, S> {
     /// Opens a session for a request, or returns the open one.
     pub(in crate::driver) fn secure(&mut self, mut wanted: Secure) {
         let Some(secured) = &mut self.secured else { return wanted.refuse(HandshakeError::none()) };

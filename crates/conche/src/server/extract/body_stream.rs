@@ -128,10 +128,10 @@ impl<S> FromRequest<S> for BodyStream {
 }
 
 /// Carries the rest of a payload from a request to [`BodyStream`].
-pub(crate) struct Rest(Mutex<Option<Inlet>>);
+pub(in crate::server) struct Rest(Mutex<Option<Inlet>>);
 
 impl Rest {
-    pub(crate) const fn new(inlet: Inlet) -> Self {
+    pub(in crate::server) const fn new(inlet: Inlet) -> Self {
         Self(Mutex::new(Some(inlet)))
     }
 

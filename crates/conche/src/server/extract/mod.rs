@@ -60,7 +60,7 @@ mod query;
 mod rejection;
 mod requirements;
 
-pub(crate) use body_stream::Rest;
+pub(super) use body_stream::Rest;
 pub use body_stream::{BodyError, BodyStream};
 #[cfg(feature = "cbor")]
 pub use cbor::Cbor;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use conche_proto::codec::{Code, ContentFormat};
 
 use super::Response;
+use crate::problem::Problem;
 
 /// A result of a handler.
 ///
@@ -120,5 +121,29 @@ impl<T: IntoResponse, E: IntoResponse> IntoResponse for Result<T, E> {
             Ok(value) => value.into_response(method),
             Err(error) => error.into_response(method),
         }
+    }
+}
+
+/// Uses the problem's code, or 5.00 if it has none or that is not an error.
+impl IntoResponse for Problem {
+    fn into_response(self, _method: Code) -> Response {
+        let code = self.response_code.filter(|code| code.is_client_error() || code.is_server_error());
+        let code = code.unwrap_or(Code::INTERNAL_SERVER_ERROR);
+        Response::new(code).payload(ContentFormat::PROBLEM_DETAILS, self.encode())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_of_a_handler_has_its_code_and_never_one_of_success() {
+        let response = Problem::new(Code::CONFLICT, "taken").into_response(Code::POST);
+        assert_eq!(
+            (response.code(), response.content_format()),
+            (Code::CONFLICT, Some(ContentFormat::PROBLEM_DETAILS))
+        );
+        assert_eq!(Problem::new(Code::CONTENT, "odd").into_response(Code::POST).code(), Code::INTERNAL_SERVER_ERROR);
     }
 }

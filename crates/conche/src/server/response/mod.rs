@@ -13,6 +13,7 @@ use conche_proto::codec::{Body, BodyBuilder, BuildError, Code, ContentFormat, Me
 use futures_core::Stream;
 
 use crate::body::{BoxError, Source};
+use crate::driver::ServiceResponse;
 
 /// A response to send.
 ///
@@ -108,18 +109,6 @@ impl Response {
         Self { format: Some(format), payload: Bytes::new(), stream: Some(Arc::new(made)), ..self }
     }
 
-    /// Whether the payload is streamed.
-    pub(crate) fn is_stream(&self) -> bool {
-        self.stream.is_some()
-    }
-
-    /// Takes the payload's stream, with its size.
-    pub(crate) fn take_stream(&mut self) -> Option<(Source, Option<u32>)> {
-        let made = self.stream.take()?;
-        let source = made.source.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        Some((source, made.size))
-    }
-
     /// Returns the Content-Format of the payload.
     #[must_use]
     pub fn content_format(&self) -> Option<ContentFormat> {
@@ -191,15 +180,34 @@ impl Response {
         }
     }
 
-    /// Whether the response need not be kept until it is acknowledged or its blocks are requested.
-    pub(crate) fn is_brief(&self) -> bool {
+    /// Converts into an error: a text becomes a diagnostic payload, without Content-Format.
+    fn into_error(self, code: Code) -> Self {
+        let format = self.format.filter(|format| *format != ContentFormat::TEXT_PLAIN);
+        Self { code, format, ..self }
+    }
+}
+
+impl ServiceResponse for Response {
+    fn code(&self) -> Code {
+        self.code
+    }
+
+    fn is_brief(&self) -> bool {
         const ONE_BLOCK: usize = 1024;
         self.reliability.is_none() && self.stream.is_none() && self.payload.len() <= ONE_BLOCK
     }
 
-    /// Encodes the response for the endpoint, in memory of its own or, if it will not be kept, in
-    /// the pool's.
-    pub(crate) fn build(self, pool: Option<&mut MessagePool>) -> Result<conche_proto::Response, BuildError> {
+    fn is_stream(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    fn take_stream(&mut self) -> Option<(Source, Option<u32>)> {
+        let made = self.stream.take()?;
+        let source = made.source.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        Some((source, made.size))
+    }
+
+    fn build(self, pool: Option<&mut MessagePool>) -> Result<conche_proto::Response, BuildError> {
         let Self { code, format, payload, options, reliability, .. } = self;
         let body = match (options, pool) {
             (None, Some(pool)) => Body::pooled(format, &payload, pool),
@@ -213,11 +221,5 @@ impl Response {
             }
         };
         Ok(conche_proto::Response { reliability, ..conche_proto::Response::new(code, body) })
-    }
-
-    /// Converts into an error: a text becomes a diagnostic payload, without Content-Format.
-    fn into_error(self, code: Code) -> Self {
-        let format = self.format.filter(|format| *format != ContentFormat::TEXT_PLAIN);
-        Self { code, format, ..self }
     }
 }

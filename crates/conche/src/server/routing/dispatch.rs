@@ -1,6 +1,6 @@
 //! Dispatches requests through a [`Router`].
 
-use std::net::SocketAddr;
+use std::sync::Arc;
 
 use conche_proto::codec::{Code, ContentFormat, OptionNumber, OwnedMessage};
 use smallvec::SmallVec;
@@ -11,14 +11,8 @@ use super::router::{Entry, Fallback, lesser};
 use super::tree::Captures;
 use super::validation::Validation;
 use super::{Route, RouteError, Router};
-use crate::driver::Inlet;
-use crate::security::Identity;
-use crate::server::{HandlerFuture, Notifier, Request, Response, Rest};
-
-pub(crate) enum Dispatch {
-    Reply(Response),
-    Handle(HandlerFuture),
-}
+use crate::driver::{Called, Observable, Service, ServiceRequest};
+use crate::server::{HandlerFuture, Notifier, Request, Response};
 
 /// The well-known location of RFC 6690 §4.
 const WELL_KNOWN: [&[u8]; 2] = [b".well-known", b"core"];
@@ -52,8 +46,8 @@ impl Router {
     pub fn into_service(self) -> Result<Route, RouteError> {
         let router = self.ready()?;
         Ok(Route::new(move |request| match router.handle(request) {
-            Dispatch::Reply(response) => HandlerFuture::ready(response),
-            Dispatch::Handle(answer) => answer,
+            Called::Ready(response) => HandlerFuture::ready(response),
+            Called::Pending(answer) => answer,
         }))
     }
 
@@ -63,54 +57,7 @@ impl Router {
         Ok(self.with_state(()))
     }
 
-    /// Answers a request. The rest of its payload may arrive later, and its sender may be
-    /// authenticated.
-    pub(crate) fn dispatch(
-        &self,
-        peer: SocketAddr,
-        message: OwnedMessage,
-        (rest, identity): (Option<Inlet>, Option<Identity>),
-    ) -> Dispatch {
-        let mut request = Request::new(peer, message);
-        if let Some(identity) = identity {
-            request.extend(identity);
-        }
-        if let Some(rest) = rest {
-            request.extend(Rest::new(rest));
-        }
-        self.handle(request)
-    }
-
-    /// Whether any handler streams payloads.
-    pub(crate) fn takes_streams(&self) -> bool {
-        let fallbacks = self.fallbacks.iter().map(|fallback| &fallback.handler);
-        let handlers = self.entries.iter().flat_map(|entry| entry.resource.handlers());
-        fallbacks.chain(handlers).any(|handler| handler.needs().takes_stream())
-    }
-
-    /// Whether the handler of this request streams its payload.
-    pub(crate) fn takes_stream(&self, message: &OwnedMessage) -> bool {
-        let handler = match self.find(message, &mut Captures::new()) {
-            Found::Entry(entry) => entry.resource.handler(message.code()),
-            Found::Fallback(fallback) => Some(&fallback.handler),
-            Found::WellKnown | Found::Nothing(_) => None,
-        };
-        handler.is_some_and(|handler| handler.needs().takes_stream())
-    }
-
-    /// Returns the notifier of the requested resource.
-    pub(crate) fn observed(&self, message: &OwnedMessage) -> Option<&Notifier> {
-        match self.find(message, &mut Captures::new()) {
-            Found::Entry(entry) => entry.resource.notifier(),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn notifiers(&self) -> impl Iterator<Item = &Notifier> {
-        self.entries.iter().filter_map(|entry| entry.resource.notifier())
-    }
-
-    pub(crate) fn handle(&self, mut request: Request) -> Dispatch {
+    fn handle(&self, mut request: Request) -> Called<Self> {
         let mut captures = Captures::new();
         let (handler, limit) = match self.find(request.message(), &mut captures) {
             Found::Entry(Entry { resource, max_payload, .. }) => match resource.handler(request.method()) {
@@ -118,20 +65,20 @@ impl Router {
                 None => return refuse(resource.others(), Code::METHOD_NOT_ALLOWED, request),
             },
             Found::Fallback(Fallback { handler, max_payload, .. }) => (handler, *max_payload),
-            Found::WellKnown => return Dispatch::Reply(self.well_known(&request)),
+            Found::WellKnown => return Called::Ready(self.well_known(&request)),
             Found::Nothing(layers) => return refuse(layers, Code::NOT_FOUND, request),
         };
         if let Some(refusal) = handler.refusal(&request) {
-            return Dispatch::Reply(refusal);
+            return Called::Ready(refusal);
         }
         let validation = Validation::of(&request, handler.needs().has_conditions());
         if let Some(limit) = lesser(limit, self.max_payload).filter(|limit| request.payload().len() > *limit) {
             let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-            return Dispatch::Reply(Response::new(Code::REQUEST_ENTITY_TOO_LARGE).uint(OptionNumber::SIZE1, limit));
+            return Called::Ready(Response::new(Code::REQUEST_ENTITY_TOO_LARGE).uint(OptionNumber::SIZE1, limit));
         }
         request.set_captures(captures);
         let answer = handler.call(request);
-        Dispatch::Handle(match validation {
+        Called::Pending(match validation {
             Some(validation) => HandlerFuture::begin(async move { validation.apply(answer.await) }),
             None => answer,
         })
@@ -174,6 +121,41 @@ impl Router {
     }
 }
 
+impl Service for Router {
+    type Response = Response;
+    type Future = HandlerFuture;
+
+    fn call(&self, request: ServiceRequest) -> Called<Self> {
+        self.handle(request.into())
+    }
+
+    fn observable(&self, message: &OwnedMessage) -> Option<&Arc<Observable<Response>>> {
+        match self.find(message, &mut Captures::new()) {
+            Found::Entry(entry) => entry.resource.notifier().map(Notifier::observable),
+            _ => None,
+        }
+    }
+
+    fn observables(&self) -> impl Iterator<Item = &Arc<Observable<Response>>> {
+        self.entries.iter().filter_map(|entry| entry.resource.notifier()).map(Notifier::observable)
+    }
+
+    fn streams_any(&self) -> bool {
+        let fallbacks = self.fallbacks.iter().map(|fallback| &fallback.handler);
+        let handlers = self.entries.iter().flat_map(|entry| entry.resource.handlers());
+        fallbacks.chain(handlers).any(|handler| handler.needs().takes_stream())
+    }
+
+    fn streams(&self, message: &OwnedMessage) -> bool {
+        let handler = match self.find(message, &mut Captures::new()) {
+            Found::Entry(entry) => entry.resource.handler(message.code()),
+            Found::Fallback(fallback) => Some(&fallback.handler),
+            Found::WellKnown | Found::Nothing(_) => None,
+        };
+        handler.is_some_and(|handler| handler.needs().takes_stream())
+    }
+}
+
 /// Returns the fallback with the longest prefix of a path.
 fn nearest<'a>(fallbacks: &'a [Fallback<()>], path: &[&[u8]]) -> Option<&'a Fallback<()>> {
     let around = fallbacks.iter().filter(|fallback| fallback.prefix.is_prefix_of(path));
@@ -181,8 +163,8 @@ fn nearest<'a>(fallbacks: &'a [Fallback<()>], path: &[&[u8]]) -> Option<&'a Fall
 }
 
 /// Answers with a code, through layers if there are some.
-fn refuse(layers: Option<&ErasedHandler<()>>, code: Code, request: Request) -> Dispatch {
-    layers.map_or_else(|| Dispatch::Reply(Response::new(code)), |handler| Dispatch::Handle(handler.call(request)))
+fn refuse(layers: Option<&ErasedHandler<()>>, code: Code, request: Request) -> Called<Router> {
+    layers.map_or_else(|| Called::Ready(Response::new(code)), |handler| Called::Pending(handler.call(request)))
 }
 
 /// Result of a path lookup.

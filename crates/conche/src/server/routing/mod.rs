@@ -16,7 +16,6 @@ pub use resource::{Resource, delete, fetch, get, ipatch, patch, post, put};
 pub use route::{RequestService, Route, RouteFuture};
 pub use router::Router;
 
-pub(crate) use dispatch::Dispatch;
 pub(super) use tree::{Captured, Captures};
 
 #[cfg(test)]

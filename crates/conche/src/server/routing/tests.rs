@@ -7,7 +7,8 @@ use std::task::{Context, Poll, Waker};
 
 use conche_proto::codec::{Body, Code, ContentFormat, OptionNumber};
 
-use super::{Dispatch, Router};
+use super::Router;
+use crate::driver::{Called, Service as _, ServiceRequest, ServiceResponse as _};
 use crate::server::extract::Rejection;
 use crate::server::{
     Conditions, Next, Path, Payload, Peer, Query, Request, Response, State, Text, from_fn, get, post, put,
@@ -40,9 +41,11 @@ impl Asked<'_> {
         let peer = SocketAddr::from(([127, 0, 0, 1], 9));
         let request = Request::from_body(peer, self.code, &body.build().expect("legal options")).expect("a method");
         let router = router.clone().ready().expect("routes that make sense");
-        match router.dispatch(peer, request.message().clone(), (None, None)) {
-            Dispatch::Reply(response) => response,
-            Dispatch::Handle(answer) => match pin!(answer).poll(&mut Context::from_waker(Waker::noop())) {
+        let message = request.message().clone();
+        let request = ServiceRequest { from: peer, message, rest: None, identity: None, is_for_observers: false };
+        match router.call(request) {
+            Called::Ready(response) => response,
+            Called::Pending(answer) => match pin!(answer).poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(response) => response,
                 Poll::Pending => panic!("these handlers wait for nothing"),
             },

@@ -1,48 +1,65 @@
-//! Reports socket events: each datagram as a `tracing` event, and everything to [`Watchers`].
+//! [`Telemetry`]: reports a socket's events. Each datagram becomes a `tracing` event, and everything
+//! goes to the [`Watchers`].
 //!
 //! The events have the target `conche::message` and the level TRACE. The datagram is a field of its
 //! own, as bytes, so that a subscriber can decode it; `decoded` is for subscribers that print
 //! fields as text.
+
+#[cfg(feature = "metrics")]
+pub mod metrics;
+pub mod watch;
 
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use conche_proto::codec::Message;
-use conche_proto::{
-    Course, Datagram, Endpoint, Event, ExchangeId, Input, Instant, PeerSnapshot, Stats, Transmit, Undrained,
-};
+use conche_proto::{Course, Datagram, Event, ExchangeId, Instant, PeerSnapshot, Stats, Transmit};
 use tracing::{Level, enabled, trace};
 
-use super::Address;
-use super::clock::Clock;
-use crate::controllers::SharedController;
+use crate::address::Address;
+use crate::clock::Clock;
 use crate::fence::Fence;
-use crate::watch::{DropReason, ExchangeState, Fact, Notice, Watchers};
+use watch::{DropReason, ExchangeState, Fact, Notice, Watchers};
 
 /// Reports the events of one socket.
 #[derive(Debug)]
-pub(super) struct Traffic {
-    pub(super) watchers: Watchers,
-    pub(super) socket: SocketAddr,
-    pub(super) clock: Clock,
+pub(crate) struct Telemetry {
+    watchers: Watchers,
+    socket: SocketAddr,
+    clock: Clock,
     /// Contains panics of watchers.
-    pub(super) fence: Fence,
+    fence: Fence,
 }
 
-impl Traffic {
+/// The result of a datagram at the endpoint.
+#[derive(Debug)]
+pub(crate) struct Handled<'a> {
+    pub(crate) datagram: &'a Datagram<'a, Address>,
+    /// The endpoint's counters before and after the datagram.
+    pub(crate) before: &'a Stats,
+    pub(crate) after: &'a Stats,
+    /// The state of the path to the sender.
+    pub(crate) path: Option<PeerSnapshot>,
+}
+
+impl Telemetry {
+    pub(crate) fn new(watchers: Watchers, socket: SocketAddr, clock: Clock, fence: Fence) -> Self {
+        Self { watchers, socket, clock, fence }
+    }
+
     /// Whether there are watchers.
-    pub(super) fn is_watched(&self) -> bool {
+    pub(crate) fn is_watched(&self) -> bool {
         !self.watchers.is_empty()
     }
 
     /// Whether datagrams are reported, to watchers or `tracing`.
-    pub(super) fn tells(&self) -> bool {
+    pub(crate) fn is_enabled(&self) -> bool {
         self.is_watched() || enabled!(target: "conche::message", Level::TRACE)
     }
 
     /// Reports a datagram that was sent or could not be.
-    pub(super) fn departed(&self, now: Instant, transmit: &Transmit<Address>, datagram: &[u8], sent: &io::Result<()>) {
+    pub(crate) fn departed(&self, now: Instant, transmit: &Transmit<Address>, datagram: &[u8], sent: &io::Result<()>) {
         let Transmit { to, attempt, ecn, local, .. } = *transmit;
         let exchange = transmit.exchange.map(ExchangeId::as_u64);
         let fact = match sent {
@@ -52,57 +69,46 @@ impl Traffic {
             }
             Err(error) => Fact::NotSent { attempt, exchange, error: error.kind() },
         };
-        self.tell(now, to, local, fact, datagram);
+        self.report(now, to, local, fact, datagram);
     }
 
     /// Reports a received datagram.
-    pub(super) fn arrived(&self, now: Instant, arrived: &Datagram<'_, Address>) {
+    pub(crate) fn arrived(&self, now: Instant, arrived: &Datagram<'_, Address>) {
         let Datagram { from, bytes: datagram, local, multicast, ecn, .. } = *arrived;
         trace!(target: "conche::message", peer = %from, datagram, decoded = %Decoded(datagram), "received");
-        self.tell(now, from, local, Fact::Received { multicast, ecn }, datagram);
+        self.report(now, from, local, Fact::Received { multicast, ecn }, datagram);
     }
 
-    /// Passes a datagram to the endpoint and reports the outcome to watchers.
-    #[inline]
-    pub(super) fn hand_in<C: SharedController>(
-        &self,
-        now: Instant,
-        arrived: Datagram<'_, Address>,
-        endpoint: &mut Endpoint<Address, C>,
-    ) -> Result<(), Undrained> {
-        if !self.is_watched() {
-            return endpoint.handle(now, Input::Datagram(arrived));
+    /// Reports the result of a received datagram.
+    pub(crate) fn handled(&self, now: Instant, handled: &Handled<'_>) {
+        let Handled { datagram, before, after, path } = *handled;
+        if let Some(reason) = DropReason::between(before, after) {
+            self.report(now, datagram.from, datagram.local, Fact::Dropped { reason }, datagram.bytes);
         }
-        let before = *endpoint.stats();
-        endpoint.handle(now, Input::Datagram(arrived))?;
-        if let Some(reason) = why_dropped(&before, endpoint.stats()) {
-            self.tell(now, arrived.from, arrived.local, Fact::Dropped { reason }, arrived.bytes);
-        }
-        self.path(now, arrived.from, endpoint.snapshot(&arrived.from));
-        Ok(())
+        self.path(now, datagram.from, path);
     }
 
     /// Reports an unreachable peer.
-    pub(super) fn unreachable(&self, now: Instant, peer: Address) {
-        self.tell(now, peer, None, Fact::Unreachable, &[]);
+    pub(crate) fn unreachable(&self, now: Instant, peer: Address) {
+        self.report(now, peer, None, Fact::Unreachable, &[]);
     }
 
     /// Reports path state after an event that congestion control processes.
-    pub(super) fn path(&self, now: Instant, peer: Address, path: Option<PeerSnapshot>) {
+    pub(crate) fn path(&self, now: Instant, peer: Address, path: Option<PeerSnapshot>) {
         if let Some(path) = path {
-            self.tell(now, peer, None, Fact::Path(path), &[]);
+            self.report(now, peer, None, Fact::Path(path), &[]);
         }
     }
 
     /// Reports the progress of an exchange, if the event has any.
-    pub(super) fn event(&self, now: Instant, event: &Event<Address>) {
+    pub(crate) fn event(&self, now: Instant, event: &Event<Address>) {
         if let Some((peer, exchange, state, course)) = progress(event) {
             let exchange = exchange.as_u64();
-            self.tell(now, peer, None, Fact::Exchange { exchange, state, course }, &[]);
+            self.report(now, peer, None, Fact::Exchange { exchange, state, course }, &[]);
         }
     }
 
-    fn tell(&self, now: Instant, peer: Address, local: Option<IpAddr>, fact: Fact, datagram: &[u8]) {
+    fn report(&self, now: Instant, peer: Address, local: Option<IpAddr>, fact: Fact, datagram: &[u8]) {
         if !self.is_watched() {
             return;
         }
@@ -110,7 +116,7 @@ impl Traffic {
         let Some(at) = self.clock.wake_up(now) else { return };
         let local = local.map(|local| local.to_canonical());
         let notice = Notice { at, socket: self.socket, local, peer: peer.canonical(), fact, datagram };
-        self.fence.run("a watcher", || self.watchers.tell(&notice));
+        self.fence.run("a watcher", || self.watchers.notice(&notice));
     }
 }
 
@@ -128,11 +134,6 @@ fn progress(event: &Event<Address>) -> Option<(Address, ExchangeId, ExchangeStat
         Event::Failed { exchange, peer, reason, course, .. } => (peer, exchange, ExchangeState::Failed(reason), course),
         _ => return None,
     })
-}
-
-/// Returns the reason whose counter a datagram has incremented.
-fn why_dropped(before: &Stats, after: &Stats) -> Option<DropReason> {
-    DropReason::ALL.into_iter().find(|reason| reason.count(after) > reason.count(before))
 }
 
 struct Decoded<'a>(&'a [u8]);

@@ -27,8 +27,8 @@ use nix::sys::socket::{
 };
 use smallvec::SmallVec;
 
-use super::Address;
-use super::socket::Arrival;
+use super::Arrival;
+use crate::address::Address;
 pub(super) use descriptor::Descriptor;
 pub(super) use send::{Sender, send};
 

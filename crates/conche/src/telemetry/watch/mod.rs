@@ -218,6 +218,11 @@ impl DropReason {
         Self::GroupOverflow,
     ];
 
+    /// Returns the reason whose counter a datagram has incremented.
+    pub(crate) fn between(before: &Stats, after: &Stats) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.count(after) > reason.count(before))
+    }
+
     /// Returns the counter of this reason.
     pub(crate) fn count(self, stats: &Stats) -> u64 {
         match self {
@@ -261,7 +266,7 @@ impl Watchers {
         self.0.is_empty()
     }
 
-    pub(crate) fn tell(&self, notice: &Notice<'_>) {
+    pub(crate) fn notice(&self, notice: &Notice<'_>) {
         self.0.iter().for_each(|watcher| watcher.notice(notice));
     }
 }

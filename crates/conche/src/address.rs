@@ -16,7 +16,7 @@ pub(crate) enum Address {
 
 /// Identifies a session of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct SessionNumber(pub(super) u32);
+pub(crate) struct SessionNumber(pub(crate) u32);
 
 impl Address {
     /// Returns the address for the socket: IPv4 addresses are mapped in an IPv6 socket.
@@ -102,14 +102,6 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.canonical().fmt(f)
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// Sends requests; its router has no resources.
-    Client,
-    /// Answers requests, and may send some.
-    Server,
 }
 
 #[cfg(test)]

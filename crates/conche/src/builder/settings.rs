@@ -1,17 +1,14 @@
 //! [`Settings`]: settings common to clients and servers, except for their controllers.
 
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use conche_proto::EndpointConfig;
-use ipnet::IpNet;
-use thiserror::Error;
 
-use crate::controllers::MAX_PREFIXES;
 use crate::driver::Waiting;
 #[cfg(feature = "edhoc")]
 use crate::edhoc::Party;
+use crate::error::ConfigError;
 #[cfg(feature = "oscore")]
 use crate::oscore::Keys;
 use crate::paths::{PathStore, Sharing};
@@ -19,7 +16,7 @@ use crate::paths::{PathStore, Sharing};
 use crate::prefixes::Prefixes;
 #[cfg(feature = "dtls")]
 use crate::security::Security;
-use crate::watch::Watchers;
+use crate::telemetry::watch::Watchers;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
@@ -142,101 +139,4 @@ impl Settings {
         }
         false
     }
-}
-
-/// Why no driver could be started.
-#[derive(Debug, Error)]
-pub(crate) enum StartError {
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    #[error(transparent)]
-    Socket(#[from] io::Error),
-}
-
-/// Settings that no endpoint can be made with.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// A setting of the endpoint is invalid, or contradicts another one or a controller.
-    #[error(transparent)]
-    Endpoint(#[from] conche_proto::ConfigError),
-    /// The message size exceeds that of a DTLS record.
-    #[error("Limits::message_bytes is {bytes}: through sessions at most {longest} are possible")]
-    SecuredMessage {
-        /// Its value.
-        bytes: usize,
-        /// The maximum.
-        longest: usize,
-    },
-    /// There are controllers for too many prefixes.
-    #[error("controllers for {count} prefixes: at most {MAX_PREFIXES} can be told apart")]
-    TooManyPrefixes {
-        /// Number of prefixes.
-        count: usize,
-    },
-    /// The path length exceeds the address length.
-    #[error("paths of {length} bits for {prefix}: its addresses have {}", .prefix.max_prefix_len())]
-    PathLength {
-        /// The prefix that it was set for.
-        prefix: IpNet,
-        /// The length.
-        length: u8,
-    },
-    /// Keys cannot be used: others have the same IDs, another socket has them, or their sequence
-    /// numbers cannot be stored.
-    #[cfg(feature = "oscore")]
-    #[error("the OSCORE keys for {peer} cannot be used: {problem}")]
-    Keys {
-        /// The peer, as displayed by [`Identity`](crate::oscore::Identity).
-        peer: String,
-        /// The cause.
-        problem: String,
-    },
-    /// The expected peer at these destinations is ambiguous.
-    #[cfg(feature = "edhoc")]
-    #[error(
-        "the EDHOC party for {prefix} knows {peers} peers: name the one to expect there with Party::expecting, use edhoc_for with a party for each, or call Party::expecting_any and name the peer of each request"
-    )]
-    EdhocPeer {
-        /// The destinations.
-        prefix: IpNet,
-        /// Number of peers that the party knows.
-        peers: usize,
-    },
-    /// A server with [`secured_only`](crate::server::ServerBuilder::secured_only) has no
-    /// credentials that authenticate a client.
-    #[cfg(any(feature = "dtls", feature = "oscore"))]
-    #[error(
-        "secured_only refuses every request, as no credentials authenticate a client: add some with ServerBuilder::oscore, edhoc, psk, \
-         outgoing_psk or outgoing_roots, or client_roots to a certificate"
-    )]
-    NoClientCredentials,
-    /// [`client_roots`](crate::server::ServerBuilder::client_roots) is set without the server's
-    /// certificate: clients are authenticated only in handshakes with that.
-    #[cfg(feature = "dtls")]
-    #[error(
-        "client_roots has no effect without ServerBuilder::certificate. The roots of servers that Server::client asks are outgoing_roots"
-    )]
-    ClientRootsWithoutCertificate,
-    /// A client's certificate is set without roots: it is presented only to servers that roots
-    /// authenticate.
-    #[cfg(feature = "dtls")]
-    #[error(
-        "a client's certificate has no effect without the roots of servers: add ClientBuilder::roots, or ServerBuilder::outgoing_roots \
-         to outgoing_certificate"
-    )]
-    CertificateWithoutRoots,
-    /// A PSK identity has one key for sessions that clients open and another for sessions that the
-    /// program opens, so that it would name two peers.
-    #[cfg(feature = "dtls")]
-    #[error(
-        "the PSK identity \"{identity}\" has one key in ServerBuilder::psk and another in outgoing_psk: use one key, or two identities"
-    )]
-    TwoKeys {
-        /// The identity, with bytes that are not printable ASCII escaped.
-        identity: String,
-    },
-    /// The operating system has no random bytes, without which tokens could be guessed.
-    #[error("the operating system gives no random bytes: {0}")]
-    NoRandomness(String),
 }

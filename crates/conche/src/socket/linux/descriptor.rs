@@ -12,20 +12,20 @@ use tokio::io::unix::AsyncFd;
 
 /// A non-blocking UDP socket.
 #[derive(Debug)]
-pub(in crate::driver) struct Descriptor(AsyncFd<UdpSocket>);
+pub(in crate::socket) struct Descriptor(AsyncFd<UdpSocket>);
 
 impl Descriptor {
-    pub(in crate::driver) fn from_std(socket: UdpSocket) -> io::Result<Self> {
+    pub(in crate::socket) fn from_std(socket: UdpSocket) -> io::Result<Self> {
         told(socket, Interest::READABLE.add(Interest::ERROR)).map(Self)
     }
 
     /// Waits until there may be a datagram or an error, as requested.
-    pub(in crate::driver) async fn ready(&self, interest: Interest) -> io::Result<()> {
+    pub(in crate::socket) async fn ready(&self, interest: Interest) -> io::Result<()> {
         self.0.ready(interest).await.map(drop)
     }
 
     /// Receives, if there may be something. `WouldBlock` means that nothing more is queued.
-    pub(in crate::driver) fn try_io<T>(
+    pub(in crate::socket) fn try_io<T>(
         &self,
         interest: Interest,
         receive: impl FnOnce() -> io::Result<T>,
@@ -33,13 +33,13 @@ impl Descriptor {
         self.0.try_io(interest, |_| receive())
     }
 
-    pub(in crate::driver) fn try_send_to(&self, datagram: &[u8], to: SocketAddr) -> io::Result<usize> {
+    pub(in crate::socket) fn try_send_to(&self, datagram: &[u8], to: SocketAddr) -> io::Result<usize> {
         self.0.get_ref().send_to(datagram, to)
     }
 
     /// Waits for room to send. This is rare, so a duplicate of the descriptor is registered with
     /// tokio only for this wait.
-    pub(in crate::driver) async fn writable(&self) -> io::Result<()> {
+    pub(in crate::socket) async fn writable(&self) -> io::Result<()> {
         let socket = told(self.0.get_ref().try_clone()?, Interest::WRITABLE)?;
         socket.ready(Interest::WRITABLE).await.map(drop)
     }

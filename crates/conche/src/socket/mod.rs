@@ -1,6 +1,10 @@
-//! [`Socket`]: a UDP socket with the metadata of its datagrams and its ICMP errors.
+//! [`Socket`]: a UDP socket with the metadata of its datagrams and its ICMP errors, and the
+//! [`Outbox`] of datagrams that it sends together.
 
 mod errors;
+#[cfg(target_os = "linux")]
+mod linux;
+mod outbox;
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,12 +27,11 @@ use tokio::net::UdpSocket as Descriptor;
 use tokio::task::consume_budget;
 use tokio::time::timeout;
 
+use crate::address::Address;
+pub(crate) use errors::{is_about_a_peer, is_passing, is_unreachable};
 #[cfg(target_os = "linux")]
-use super::linux::{self, Descriptor};
-use super::outbox::Outbox;
-use super::{Address, Role};
-pub(crate) use errors::is_unreachable;
-pub(super) use errors::{is_about_a_peer, is_passing};
+use linux::Descriptor;
+pub(crate) use outbox::Outbox;
 
 /// Requested socket buffer size for bursts, as far as the operating system grants it. Its usual 208
 /// KiB hold only about 300 small datagrams, since each is charged with the kernel's overhead.
@@ -63,7 +66,7 @@ const OF_CLIENT: usize = 8;
 #[cfg(target_os = "linux")]
 const HURRY: usize = 2;
 
-pub(super) const fn at_once(role: Role) -> usize {
+pub(crate) const fn at_once(role: Role) -> usize {
     match role {
         Role::Client => OF_CLIENT,
         Role::Server => OF_SERVER,
@@ -72,13 +75,22 @@ pub(super) const fn at_once(role: Role) -> usize {
 
 /// Allocates a receive buffer for a batch: at most 2.1 MB for a server, of which small datagrams
 /// touch 132 KiB.
-pub(super) fn buffer(role: Role) -> Box<[u8]> {
+pub(crate) fn buffer(role: Role) -> Box<[u8]> {
     // Without batched receives, more than one place is useless.
     let places = if cfg!(target_os = "linux") { at_once(role) } else { 1 };
     vec![0; places * PLACE].into()
 }
 
-/// The socket of a driver.
+/// Role of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Sends requests, and serves nothing.
+    Client,
+    /// Answers requests, and may send some.
+    Server,
+}
+
+/// The local address of a socket, or the socket itself.
 #[derive(Clone, Debug)]
 pub(crate) enum Binding {
     /// A new one with this local address.
@@ -116,7 +128,7 @@ pub(crate) struct Socket {
 }
 
 /// An item from the socket.
-pub(super) enum Received {
+pub(crate) enum Received {
     /// A datagram, located in the buffer.
     Datagram(Arrival),
     /// Our datagram was undeliverable; its first `quoted` bytes are at the front of the buffer.
@@ -127,24 +139,24 @@ pub(super) enum Received {
 
 /// Metadata of a received datagram.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
+pub(crate) struct Arrival {
     from: Address,
     /// Its start in the buffer.
     start: usize,
     length: usize,
-    pub(super) local: Option<IpAddr>,
-    pub(super) multicast: bool,
-    pub(super) ecn: Ecn,
+    pub(crate) local: Option<IpAddr>,
+    pub(crate) multicast: bool,
+    pub(crate) ecn: Ecn,
 }
 
 impl Arrival {
-    pub(super) fn new(from: Address, start: usize, length: usize) -> Self {
+    pub(crate) fn new(from: Address, start: usize, length: usize) -> Self {
         Self { from, start, length, local: None, multicast: false, ecn: Ecn::NotCapable }
     }
 
     /// Splits it into its datagrams of `bytes` bytes; the last may be shorter.
     #[cfg(target_os = "linux")]
-    pub(super) fn in_segments(self, bytes: usize) -> impl Iterator<Item = Self> {
+    pub(crate) fn in_segments(self, bytes: usize) -> impl Iterator<Item = Self> {
         let bytes = bytes.max(1);
         (0..self.length.div_ceil(bytes).max(1)).map(move |number| {
             let before = number * bytes;
@@ -152,7 +164,7 @@ impl Arrival {
         })
     }
 
-    pub(super) fn datagram(self, buffer: &[u8]) -> Datagram<'_, Address> {
+    pub(crate) fn datagram(self, buffer: &[u8]) -> Datagram<'_, Address> {
         let mut datagram = Datagram::new(self.from, &buffer[self.start..][..self.length]);
         datagram.local = self.local;
         datagram.multicast = self.multicast;
@@ -163,14 +175,14 @@ impl Arrival {
 
 /// How a datagram is sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Departure {
-    pub(super) to: SocketAddr,
-    pub(super) local: Option<IpAddr>,
-    pub(super) ecn: Ecn,
+pub(crate) struct Departure {
+    pub(crate) to: SocketAddr,
+    pub(crate) local: Option<IpAddr>,
+    pub(crate) ecn: Ecn,
 }
 
 impl Departure {
-    pub(super) fn of(transmit: &Transmit<Address>) -> Self {
+    pub(crate) fn of(transmit: &Transmit<Address>) -> Self {
         Self { to: transmit.to.socket_addr(), local: transmit.local, ecn: transmit.ecn }
     }
 }
@@ -232,7 +244,7 @@ impl Socket {
 
     /// Joins a multicast group on the interface with this index, or on the operating system's
     /// choice for 0.
-    pub(super) fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
+    pub(crate) fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
         if !cfg!(target_os = "linux") {
             let what = "only Linux tells what came to a group from what came to this host alone";
             return Err(io::Error::new(io::ErrorKind::Unsupported, what));
@@ -250,12 +262,12 @@ impl Socket {
     }
 
     /// Whether the socket reaches IPv4, directly or by mapped addresses.
-    pub(super) fn reaches_v4(&self) -> bool {
+    pub(crate) fn reaches_v4(&self) -> bool {
         self.reaches_v4
     }
 
     /// Whether a send has waited for room since the last call, so that time has passed.
-    pub(super) fn has_waited(&mut self) -> bool {
+    pub(crate) fn has_waited(&mut self) -> bool {
         std::mem::take(&mut self.has_waited)
     }
 
@@ -263,7 +275,7 @@ impl Socket {
     /// time other tasks have run, instead of sleeping, and receives into the buffer. Polling is
     /// Linux only.
     #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "it sleeps there"))]
-    pub(super) async fn ready(&mut self, buffer: &mut [u8], looks_until: Option<std::time::Instant>) -> io::Result<()> {
+    pub(crate) async fn ready(&mut self, buffer: &mut [u8], looks_until: Option<std::time::Instant>) -> io::Result<()> {
         if !self.arrived.is_empty() {
             return Ok(());
         }
@@ -296,7 +308,7 @@ impl Socket {
     /// Returns the next received item without waiting. A call may receive several datagrams into
     /// the buffer, which the next calls return: the buffer must stay unchanged until
     /// [`Received::Nothing`].
-    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
+    pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
         if let Some(arrival) = self.arrived.pop_front() {
             return Ok(Received::Datagram(arrival));
         }
@@ -318,12 +330,12 @@ impl Socket {
     }
 
     /// Whether the next datagram is in the buffer already.
-    pub(super) fn has_more(&self) -> bool {
+    pub(crate) fn has_more(&self) -> bool {
         !self.arrived.is_empty()
     }
 
     /// Returns the next datagrams that are in the buffer already.
-    pub(super) fn more(&self) -> impl Iterator<Item = Arrival> {
+    pub(crate) fn more(&self) -> impl Iterator<Item = Arrival> {
         self.arrived.iter().copied()
     }
 
@@ -379,7 +391,7 @@ impl Socket {
     /// An error that an earlier datagram caused is reported by the next socket operation and then
     /// cleared, so another attempt shows whether this datagram is at fault. Several attempts are
     /// made, since genuine or forged ICMP errors may arrive in quick succession.
-    pub(super) async fn send(&mut self, outbox: &Outbox, first: usize) -> io::Result<usize> {
+    pub(crate) async fn send(&mut self, outbox: &Outbox, first: usize) -> io::Result<usize> {
         for _ in 1..TRIES {
             match self.send_once(outbox, first).await {
                 Err(error) if is_about_a_peer(&error) => {}

@@ -23,7 +23,7 @@ use nix::sys::socket::{
 use smallvec::SmallVec;
 
 use super::MAX_BATCH;
-use crate::driver::socket::Departure;
+use crate::socket::Departure;
 
 /// Maximum size of datagrams that become segments. They pass any IPv6 path (minimum MTU of 1280
 /// bytes, RFC 8200 §5), since segments cannot be fragmented; and [`MAX_BATCH`] of them fit one
@@ -44,21 +44,21 @@ type Messages = SmallVec<[usize; MAX_BATCH]>;
 
 /// Sends datagrams through one socket.
 #[derive(Debug)]
-pub(in crate::driver) struct Sender {
+pub(in crate::socket) struct Sender {
     /// Whether segmentation has never been refused.
-    pub(in crate::driver) segments: bool,
+    pub(in crate::socket) segments: bool,
 }
 
 impl Sender {
     /// Checks the socket for UDP_SEGMENT: a kernel without it would ignore the control message and
     /// send the whole message as one datagram.
-    pub(in crate::driver) fn new(socket: &socket2::Socket) -> Self {
+    pub(in crate::socket) fn new(socket: &socket2::Socket) -> Self {
         Self { segments: getsockopt(socket, sockopt::UdpGsoSegment).is_ok() }
     }
 
     /// Sends datagrams with one local address and ECN codepoint, and returns how many were sent. An
     /// error belongs to the first datagram, or to one sent before.
-    pub(in crate::driver) fn send_several<'a>(
+    pub(in crate::socket) fn send_several<'a>(
         &mut self,
         socket: &impl AsRawFd,
         datagrams: impl Iterator<Item = (&'a [u8], SocketAddr)>,
@@ -137,7 +137,7 @@ fn send_messages(
 }
 
 /// Sends a datagram from a local address and with an ECN codepoint.
-pub(in crate::driver) fn send(socket: &impl AsRawFd, datagram: &[u8], departure: &Departure) -> io::Result<()> {
+pub(in crate::socket) fn send(socket: &impl AsRawFd, datagram: &[u8], departure: &Departure) -> io::Result<()> {
     let to = SockaddrStorage::from(departure.to);
     with_control(departure, None, |control| {
         sendmsg(socket.as_raw_fd(), &[IoSlice::new(datagram)], control, MsgFlags::MSG_DONTWAIT, Some(&to))

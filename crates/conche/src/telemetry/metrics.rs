@@ -14,7 +14,6 @@
 //! `cargo bench -p conche-proto --bench endpoint -- survey` and 32 places, on a machine with two
 //! cores and a load average of 7.
 
-use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -28,8 +27,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::driver::Handle;
-use crate::watch::DropReason;
+use super::watch::DropReason;
 
 /// The media type of the text, for HTTP. CoAP has no number for it and uses `text/plain`.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -45,15 +43,14 @@ pub(crate) struct Report {
     pub(crate) paths: Vec<(SocketAddr, PeerSnapshot)>,
 }
 
-/// Returns the text for these endpoints, with up to `destinations` of the busiest destinations of
-/// each.
-pub(crate) async fn of(handles: impl IntoIterator<Item = impl Borrow<Handle>>, destinations: usize) -> String {
-    let mut reports = Vec::new();
-    for handle in handles {
-        reports.extend(handle.borrow().report(destinations).await);
-    }
+/// Returns the text for these endpoints.
+pub(crate) fn text(mut reports: Vec<Report>) -> String {
     once_each(&mut reports);
-    encode(reports)
+    let mut registry = Registry::with_prefix("conche");
+    registry.register_collector(Box::new(Reports(reports)));
+    let mut encoded = String::new();
+    text::encode(&mut encoded, &registry).expect("writing to a String cannot fail");
+    encoded
 }
 
 /// Keeps one series per address, since duplicates are invalid: the busiest, if an address is
@@ -74,14 +71,6 @@ fn once_each(reports: &mut [Report]) {
             is_busiest
         });
     }
-}
-
-fn encode(reports: Vec<Report>) -> String {
-    let mut registry = Registry::with_prefix("conche");
-    registry.register_collector(Box::new(Reports(reports)));
-    let mut encoded = String::new();
-    text::encode(&mut encoded, &registry).expect("writing to a String cannot fail");
-    encoded
 }
 
 /// A metric: its name, its help text and its value.

@@ -3,7 +3,7 @@
 use std::io;
 
 #[cfg(target_os = "linux")]
-use crate::driver::linux;
+use super::linux;
 
 /// Whether the network has no route to the peer, rather than the datagram or socket being at fault.
 pub(crate) fn is_unreachable(error: &io::Error) -> bool {
@@ -15,7 +15,7 @@ pub(crate) fn is_unreachable(error: &io::Error) -> bool {
 }
 
 /// Whether the error concerns an earlier datagram to some peer, not the socket.
-pub(in crate::driver) fn is_about_a_peer(error: &io::Error) -> bool {
+pub(crate) fn is_about_a_peer(error: &io::Error) -> bool {
     #[cfg(target_os = "linux")]
     if linux::is_of_icmp(error) {
         return true;
@@ -24,7 +24,7 @@ pub(in crate::driver) fn is_about_a_peer(error: &io::Error) -> bool {
 }
 
 /// Whether the error is temporary, so that a retransmission may succeed.
-pub(in crate::driver) fn is_passing(error: &io::Error) -> bool {
+pub(crate) fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     // Refused and reset concern earlier datagrams.
     if matches!(error.kind(), Kind::ConnectionRefused | Kind::ConnectionReset | Kind::WouldBlock | Kind::Interrupted) {

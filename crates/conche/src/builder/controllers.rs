@@ -1,48 +1,34 @@
 //! The controllers of a client or server, and the drivers that run with them.
 
+use std::io;
 use std::sync::Arc;
-use std::{fmt, io};
 
 use conche_proto::Endpoint;
+use conche_proto::cc::AnyController;
 use conche_proto::cc::temper::Temper;
-use conche_proto::cc::{AnyController, Controller};
 use ipnet::IpNet;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
+use super::Settings;
+use crate::address::Address;
 #[cfg(feature = "oscore")]
 use crate::driver::Protecting;
-use crate::driver::{Address, Binding, Driver, Handle, Handlers, Role, ShutdownBarrier, Socket, Start};
+use crate::driver::{Driver, Handle, Handlers, NoService, Service, SharedController, ShutdownBarrier, Start};
 #[cfg(feature = "edhoc")]
 use crate::edhoc::Responding;
+use crate::error::{ConfigError, MAX_PREFIXES, StartError};
 use crate::fence::Fence;
 use crate::paths::Sharing;
 use crate::prefixes::Prefixes;
-use crate::server::Router;
-use crate::settings::{ConfigError, Settings, StartError};
+use crate::socket::{Binding, Role, Socket};
 
-/// A controller for a client or a server: any [`Controller`] that can be shared among threads.
-/// Implemented automatically.
-pub trait SharedController: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static {}
-
-impl<C: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static> SharedController for C {}
-
-#[derive(Clone)]
+/// A controller, and those for prefixes of destinations.
+#[derive(Clone, Debug)]
 pub(crate) struct Controllers<C> {
     /// The controller without a matching prefix.
-    pub(crate) controller: C,
+    pub(super) controller: C,
     prefixes: Prefixes<C>,
-    /// Instantiates the driver for this type of controllers. For this crate's own controllers this
-    /// happens here, so that programs need not compile the driver.
-    drivers: fn(Self) -> Arc<dyn Drivers>,
-}
-
-/// Omits the function pointer, whose address would reveal the layout of the process.
-impl<C: fmt::Debug> fmt::Debug for Controllers<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { controller, prefixes, drivers: _ } = self;
-        f.debug_struct("Controllers").field("controller", controller).field("prefixes", prefixes).finish()
-    }
 }
 
 impl Default for Controllers<AnyController> {
@@ -55,16 +41,11 @@ impl Default for Controllers<AnyController> {
 
 impl<C: SharedController> Controllers<C> {
     pub(crate) fn new(controller: C) -> Self {
-        Self { controller, prefixes: Prefixes::default(), drivers: |controllers| Arc::new(controllers) }
+        Self { controller, prefixes: Prefixes::default() }
     }
 
     pub(crate) fn set_for(&mut self, prefix: IpNet, controller: C) {
         self.prefixes.set(prefix, controller);
-    }
-
-    /// Combines them with all other settings.
-    pub(crate) fn with(self, settings: Settings) -> Setup {
-        Setup { settings, drivers: (self.drivers)(self) }
     }
 
     /// Makes an endpoint seeded by the operating system.
@@ -90,22 +71,32 @@ impl<C: SharedController> Controllers<C> {
     }
 }
 
+/// Arguments of the start of a driver, besides the settings.
+pub(crate) struct Launch<S> {
+    pub(crate) socket: Socket,
+    /// Sockets with the same barrier close together.
+    pub(crate) barrier: ShutdownBarrier,
+    pub(crate) role: Role,
+    pub(crate) service: Arc<S>,
+    pub(crate) handlers: Handlers,
+}
+
+/// A driver that was started.
+pub(crate) type Started = (Handle, JoinHandle<()>);
+
 /// Starts drivers, with the controller type erased.
-trait Drivers: Send + Sync {
+pub(super) trait Drivers<S>: Send + Sync {
     /// Returns the error that keeps an endpoint from being made, if any.
     fn validate(&self, settings: &Settings) -> Result<(), ConfigError>;
 
-    /// Starts to drive an endpoint on a socket. Sockets with the same barrier close together.
-    fn drive(
-        &self,
-        settings: &Settings,
-        on: (Socket, ShutdownBarrier),
-        role: Role,
-        serves: (Router, Handlers),
-    ) -> Result<(Handle, JoinHandle<()>), StartError>;
+    /// Starts to drive an endpoint on a socket.
+    fn drive(&self, settings: &Settings, launch: Launch<S>) -> Result<Started, StartError>;
+
+    /// Returns drivers with the same controllers, but without a service.
+    fn without_service(&self) -> Arc<dyn Drivers<NoService>>;
 }
 
-impl<C: SharedController> Drivers for Controllers<C> {
+impl<C: SharedController, S: Service> Drivers<S> for Controllers<C> {
     fn validate(&self, settings: &Settings) -> Result<(), ConfigError> {
         if self.prefixes.len() > MAX_PREFIXES {
             return Err(ConfigError::TooManyPrefixes { count: self.prefixes.len() });
@@ -119,13 +110,7 @@ impl<C: SharedController> Drivers for Controllers<C> {
         Ok(())
     }
 
-    fn drive(
-        &self,
-        settings: &Settings,
-        (socket, barrier): (Socket, ShutdownBarrier),
-        role: Role,
-        (router, handlers): (Router, Handlers),
-    ) -> Result<(Handle, JoinHandle<()>), StartError> {
+    fn drive(&self, settings: &Settings, launch: Launch<S>) -> Result<Started, StartError> {
         let sharing = Arc::new(settings.sharing.clone());
         let fence = Fence::default();
         #[cfg_attr(not(feature = "oscore"), expect(unused_mut, reason = "it gets keys with the feature"))]
@@ -148,19 +133,19 @@ impl<C: SharedController> Drivers for Controllers<C> {
                         responding.combined(now, c_r, message_3, add)
                     }));
                 }
-                protecting.with_edhoc(responding, &settings.edhoc)
+                protecting.with_edhoc(responding, settings.edhoc.toward.clone(), settings.edhoc.most)
             };
             protecting
         };
         let start = Start {
-            socket,
-            barrier,
+            socket: launch.socket,
+            barrier: launch.barrier,
             #[cfg(feature = "dtls")]
             security: Arc::new(settings.security.clone()),
             groups: settings.groups.clone(),
-            role,
-            router,
-            handlers,
+            role: launch.role,
+            service: launch.service,
+            handlers: launch.handlers,
             waiting: settings.waiting,
             retry_unreachable: settings.retry_unreachable,
             busy_poll: settings.busy_poll,
@@ -176,18 +161,25 @@ impl<C: SharedController> Drivers for Controllers<C> {
         };
         Ok(Driver::start(start, endpoint)?)
     }
+
+    fn without_service(&self) -> Arc<dyn Drivers<NoService>> {
+        Arc::new(self.clone())
+    }
 }
 
-/// The endpoint supports 256 controllers, one of which is the default.
-pub(crate) const MAX_PREFIXES: usize = 255;
-
-#[derive(Clone)]
-pub(crate) struct Setup {
+/// All settings of a client or server, with the controller type erased. `S` is its service.
+pub(crate) struct Setup<S> {
     pub(crate) settings: Settings,
-    drivers: Arc<dyn Drivers>,
+    pub(super) drivers: Arc<dyn Drivers<S>>,
 }
 
-impl Setup {
+impl<S> Clone for Setup<S> {
+    fn clone(&self) -> Self {
+        Self { settings: self.settings.clone(), drivers: Arc::clone(&self.drivers) }
+    }
+}
+
+impl<S> Setup<S> {
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         self.drivers.validate(&self.settings)
     }
@@ -196,24 +188,27 @@ impl Setup {
         Socket::open(binding, self.settings.interface.as_deref(), role)
     }
 
+    /// Starts to drive an endpoint on a socket of its own.
     pub(crate) fn start(
         &self,
         binding: &Binding,
         role: Role,
-        serves: (Router, Handlers),
-    ) -> Result<(Handle, JoinHandle<()>), StartError> {
+        service: Arc<S>,
+        handlers: Handlers,
+    ) -> Result<Started, StartError> {
         self.validate()?;
-        self.drive((self.open(binding, role)?, ShutdownBarrier::default()), role, serves)
+        let socket = self.open(binding, role)?;
+        self.drive(Launch { socket, barrier: ShutdownBarrier::default(), role, service, handlers })
     }
 
-    /// Starts to drive an endpoint on a socket. Sockets with the same barrier close together.
-    pub(crate) fn drive(
-        &self,
-        on: (Socket, ShutdownBarrier),
-        role: Role,
-        serves: (Router, Handlers),
-    ) -> Result<(Handle, JoinHandle<()>), StartError> {
-        self.drivers.drive(&self.settings, on, role, serves)
+    /// Starts to drive an endpoint on an open socket.
+    pub(crate) fn drive(&self, launch: Launch<S>) -> Result<Started, StartError> {
+        self.drivers.drive(&self.settings, launch)
+    }
+
+    /// Returns the same settings for sockets that only send requests.
+    pub(crate) fn without_service(&self) -> Setup<NoService> {
+        Setup { settings: self.settings.clone(), drivers: self.drivers.without_service() }
     }
 }
 

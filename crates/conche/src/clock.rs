@@ -9,22 +9,22 @@ use std::time::Duration;
 const BEFORE_START: Duration = PathHistory::KEPT.saturating_add(Duration::from_secs(60 * 60));
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     start: tokio::time::Instant,
 }
 
 impl Clock {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self { start: tokio::time::Instant::now() }
     }
 
-    pub(super) fn now(self) -> Instant {
+    pub(crate) fn now(self) -> Instant {
         Instant::ZERO + BEFORE_START + self.start.elapsed()
     }
 
     /// Returns when tokio's clock reaches `instant`, or the start for earlier times. Rounded up,
     /// since tokio's timers have millisecond resolution and must not fire early.
-    pub(super) fn wake_up(self, instant: Instant) -> Option<tokio::time::Instant> {
+    pub(crate) fn wake_up(self, instant: Instant) -> Option<tokio::time::Instant> {
         self.start.checked_add(instant - (Instant::ZERO + BEFORE_START))
     }
 }
