@@ -167,6 +167,7 @@ mod problem;
 mod refusal;
 pub mod security;
 pub mod server;
+mod service;
 mod socket;
 mod telemetry;
 mod throttle;

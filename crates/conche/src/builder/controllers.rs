@@ -1,7 +1,7 @@
 //! The controllers of a client or server, and the drivers that run with them.
 
-use std::io;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use conche_proto::Endpoint;
 use conche_proto::cc::AnyController;
@@ -21,14 +21,26 @@ use crate::error::{ConfigError, MAX_PREFIXES, StartError};
 use crate::fence::Fence;
 use crate::paths::Sharing;
 use crate::prefixes::Prefixes;
+use crate::service::Router;
 use crate::socket::{Binding, Role, Socket};
 
 /// A controller, and those for prefixes of destinations.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Controllers<C> {
     /// The controller without a matching prefix.
     pub(super) controller: C,
     prefixes: Prefixes<C>,
+    /// Instantiates the driver for this type of controllers. For this crate's own controllers this
+    /// happens here, so that programs need not compile the driver.
+    drivers: fn(Self) -> Arc<dyn Drivers>,
+}
+
+/// Omits the function pointer, whose address would reveal the layout of the process.
+impl<C: fmt::Debug> fmt::Debug for Controllers<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { controller, prefixes, drivers: _ } = self;
+        f.debug_struct("Controllers").field("controller", controller).field("prefixes", prefixes).finish()
+    }
 }
 
 impl Default for Controllers<AnyController> {
@@ -41,11 +53,16 @@ impl Default for Controllers<AnyController> {
 
 impl<C: SharedController> Controllers<C> {
     pub(crate) fn new(controller: C) -> Self {
-        Self { controller, prefixes: Prefixes::default() }
+        Self { controller, prefixes: Prefixes::default(), drivers: |controllers| Arc::new(controllers) }
     }
 
     pub(crate) fn set_for(&mut self, prefix: IpNet, controller: C) {
         self.prefixes.set(prefix, controller);
+    }
+
+    /// Combines them with all other settings.
+    pub(super) fn with(self, settings: Settings) -> Setup {
+        Setup { settings, drivers: (self.drivers)(self) }
     }
 
     /// Makes an endpoint seeded by the operating system.
@@ -69,48 +86,14 @@ impl<C: SharedController> Controllers<C> {
         endpoint.set_source_hosts(Box::new(|peer: &Address| peer.host()));
         Ok(endpoint)
     }
-}
 
-/// Arguments of the start of a driver, besides the settings.
-pub(crate) struct Launch<S> {
-    pub(crate) socket: Socket,
-    /// Sockets with the same barrier close together.
-    pub(crate) barrier: ShutdownBarrier,
-    pub(crate) role: Role,
-    pub(crate) service: Arc<S>,
-    pub(crate) handlers: Handlers,
-}
-
-/// A driver that was started.
-pub(crate) type Started = (Handle, JoinHandle<()>);
-
-/// Starts drivers, with the controller type erased.
-pub(super) trait Drivers<S>: Send + Sync {
-    /// Returns the error that keeps an endpoint from being made, if any.
-    fn validate(&self, settings: &Settings) -> Result<(), ConfigError>;
-
-    /// Starts to drive an endpoint on a socket.
-    fn drive(&self, settings: &Settings, launch: Launch<S>) -> Result<Started, StartError>;
-
-    /// Returns drivers with the same controllers, but without a service.
-    fn without_service(&self) -> Arc<dyn Drivers<NoService>>;
-}
-
-impl<C: SharedController, S: Service> Drivers<S> for Controllers<C> {
-    fn validate(&self, settings: &Settings) -> Result<(), ConfigError> {
-        if self.prefixes.len() > MAX_PREFIXES {
-            return Err(ConfigError::TooManyPrefixes { count: self.prefixes.len() });
-        }
-        settings.validate()?;
-        for controller in self.prefixes.iter().map(|(_, controller)| controller).chain([&self.controller]) {
-            for warning in settings.config.validate_with(controller)? {
-                warn!("{warning}");
-            }
-        }
-        Ok(())
-    }
-
-    fn drive(&self, settings: &Settings, launch: Launch<S>) -> Result<Started, StartError> {
+    fn drive<S: Service>(
+        &self,
+        settings: &Settings,
+        on: SharedSocket,
+        role: Role,
+        served: Served<S>,
+    ) -> Result<Started, StartError> {
         let sharing = Arc::new(settings.sharing.clone());
         let fence = Fence::default();
         #[cfg_attr(not(feature = "oscore"), expect(unused_mut, reason = "it gets keys with the feature"))]
@@ -138,14 +121,14 @@ impl<C: SharedController, S: Service> Drivers<S> for Controllers<C> {
             protecting
         };
         let start = Start {
-            socket: launch.socket,
-            barrier: launch.barrier,
+            socket: on.socket,
+            barrier: on.barrier,
             #[cfg(feature = "dtls")]
             security: Arc::new(settings.security.clone()),
             groups: settings.groups.clone(),
-            role: launch.role,
-            service: launch.service,
-            handlers: launch.handlers,
+            role,
+            service: served.service,
+            handlers: served.handlers,
             waiting: settings.waiting,
             retry_unreachable: settings.retry_unreachable,
             busy_poll: settings.busy_poll,
@@ -161,25 +144,78 @@ impl<C: SharedController, S: Service> Drivers<S> for Controllers<C> {
         };
         Ok(Driver::start(start, endpoint)?)
     }
+}
 
-    fn without_service(&self) -> Arc<dyn Drivers<NoService>> {
-        Arc::new(self.clone())
+/// A socket for a driver. Sockets with the same barrier close together.
+pub(crate) struct SharedSocket {
+    pub(crate) socket: Socket,
+    pub(crate) barrier: ShutdownBarrier,
+}
+
+/// The service of a driver, and the bounds of its calls.
+#[derive(Clone)]
+pub(crate) struct Served<S> {
+    pub(crate) service: Arc<S>,
+    pub(crate) handlers: Handlers,
+}
+
+/// A driver that was started.
+pub(crate) type Started = (Handle, JoinHandle<()>);
+
+/// Starts drivers, with the controller type erased.
+trait Drivers: Send + Sync {
+    /// Returns the error that keeps an endpoint from being made, if any.
+    fn validate(&self, settings: &Settings) -> Result<(), ConfigError>;
+
+    /// Starts to drive the endpoint of a client.
+    fn drive_client(&self, settings: &Settings, on: SharedSocket) -> Result<Started, StartError>;
+
+    /// Starts to drive the endpoint of a server.
+    fn drive_server(
+        &self,
+        settings: &Settings,
+        on: SharedSocket,
+        served: Served<Router>,
+    ) -> Result<Started, StartError>;
+}
+
+impl<C: SharedController> Drivers for Controllers<C> {
+    fn validate(&self, settings: &Settings) -> Result<(), ConfigError> {
+        if self.prefixes.len() > MAX_PREFIXES {
+            return Err(ConfigError::TooManyPrefixes { count: self.prefixes.len() });
+        }
+        settings.validate()?;
+        for controller in self.prefixes.iter().map(|(_, controller)| controller).chain([&self.controller]) {
+            for warning in settings.config.validate_with(controller)? {
+                warn!("{warning}");
+            }
+        }
+        Ok(())
+    }
+
+    fn drive_client(&self, settings: &Settings, on: SharedSocket) -> Result<Started, StartError> {
+        let served = Served { service: Arc::new(NoService), handlers: Handlers::default() };
+        self.drive(settings, on, Role::Client, served)
+    }
+
+    fn drive_server(
+        &self,
+        settings: &Settings,
+        on: SharedSocket,
+        served: Served<Router>,
+    ) -> Result<Started, StartError> {
+        self.drive(settings, on, Role::Server, served)
     }
 }
 
-/// All settings of a client or server, with the controller type erased. `S` is its service.
-pub(crate) struct Setup<S> {
+/// All settings of a client or server, with the controller type erased.
+#[derive(Clone)]
+pub(crate) struct Setup {
     pub(crate) settings: Settings,
-    pub(super) drivers: Arc<dyn Drivers<S>>,
+    drivers: Arc<dyn Drivers>,
 }
 
-impl<S> Clone for Setup<S> {
-    fn clone(&self) -> Self {
-        Self { settings: self.settings.clone(), drivers: Arc::clone(&self.drivers) }
-    }
-}
-
-impl<S> Setup<S> {
+impl Setup {
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         self.drivers.validate(&self.settings)
     }
@@ -188,27 +224,23 @@ impl<S> Setup<S> {
         Socket::open(binding, self.settings.interface.as_deref(), role)
     }
 
-    /// Starts to drive an endpoint on a socket of its own.
-    pub(crate) fn start(
-        &self,
-        binding: &Binding,
-        role: Role,
-        service: Arc<S>,
-        handlers: Handlers,
-    ) -> Result<Started, StartError> {
+    /// Opens a socket and starts to drive the endpoint of a client on it.
+    pub(crate) fn start_client(&self, binding: &Binding) -> Result<Started, StartError> {
         self.validate()?;
-        let socket = self.open(binding, role)?;
-        self.drive(Launch { socket, barrier: ShutdownBarrier::default(), role, service, handlers })
+        let socket = self.open(binding, Role::Client)?;
+        self.drivers.drive_client(&self.settings, SharedSocket { socket, barrier: ShutdownBarrier::default() })
     }
 
-    /// Starts to drive an endpoint on an open socket.
-    pub(crate) fn drive(&self, launch: Launch<S>) -> Result<Started, StartError> {
-        self.drivers.drive(&self.settings, launch)
+    /// Opens a socket and starts to drive the endpoint of a server on it.
+    pub(crate) fn start_server(&self, binding: &Binding, served: Served<Router>) -> Result<Started, StartError> {
+        self.validate()?;
+        let socket = self.open(binding, Role::Server)?;
+        self.drive_server(SharedSocket { socket, barrier: ShutdownBarrier::default() }, served)
     }
 
-    /// Returns the same settings for sockets that only send requests.
-    pub(crate) fn without_service(&self) -> Setup<NoService> {
-        Setup { settings: self.settings.clone(), drivers: self.drivers.without_service() }
+    /// Starts to drive the endpoint of a server on an open socket.
+    pub(crate) fn drive_server(&self, on: SharedSocket, served: Served<Router>) -> Result<Started, StartError> {
+        self.drivers.drive_server(&self.settings, on, served)
     }
 }
 

@@ -3,22 +3,20 @@
 mod controllers;
 mod settings;
 
-use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use conche_proto::cc::AnyController;
 use conche_proto::codec::BlockSize;
 use conche_proto::{EndpointConfig, QBlock};
 use ipnet::IpNet;
 
-use crate::driver::{Service, SharedController, Waiting};
+use crate::driver::{SharedController, Waiting};
 use crate::paths::PathStore;
 use crate::telemetry::watch::Watcher;
 #[cfg(feature = "dtls")]
 use conche_dtls::{ClientCredentials, CredentialsError, Secret};
-use controllers::{Controllers, Drivers};
-pub(crate) use controllers::{Launch, Setup, Started};
+use controllers::Controllers;
+pub(crate) use controllers::{Served, Setup, SharedSocket, Started};
 pub(crate) use settings::Settings;
 
 /// Builds a client or a server. Settings of only one of them are on
@@ -34,53 +32,21 @@ pub(crate) use settings::Settings;
 ///     .build()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Clone, Debug)]
 #[must_use]
-#[expect(private_bounds, reason = "only this crate has roles")]
-pub struct Builder<R: Role, C = AnyController> {
+pub struct Builder<R, C = AnyController> {
     pub(crate) settings: Settings,
     controllers: Controllers<C>,
     pub(crate) role: R,
-    /// Instantiates the driver for this type of controllers. For this crate's own controllers this
-    /// happens here, so that programs need not compile the driver.
-    drivers: fn(Controllers<C>) -> Arc<dyn Drivers<R::Service>>,
 }
 
-/// A role of an endpoint, with its settings: [`ClientRole`](crate::client::ClientRole) or
-/// [`ServerRole`](crate::server::ServerRole).
-pub(crate) trait Role {
-    /// The service that answers requests.
-    type Service: Service;
-}
-
-fn drivers<C: SharedController, S: Service>(controllers: Controllers<C>) -> Arc<dyn Drivers<S>> {
-    Arc::new(controllers)
-}
-
-impl<R: Role + Default> Default for Builder<R> {
+impl<R: Default> Default for Builder<R> {
     fn default() -> Self {
-        let (settings, controllers) = (Settings::default(), Controllers::default());
-        Self { settings, controllers, role: R::default(), drivers }
+        Self { settings: Settings::default(), controllers: Controllers::default(), role: R::default() }
     }
 }
 
-impl<R: Role + Clone, C: Clone> Clone for Builder<R, C> {
-    fn clone(&self) -> Self {
-        let Self { settings, controllers, role, drivers } = self;
-        Self { settings: settings.clone(), controllers: controllers.clone(), role: role.clone(), drivers: *drivers }
-    }
-}
-
-/// Omits the function pointer, whose address would reveal the layout of the process.
-impl<R: Role + fmt::Debug, C: fmt::Debug> fmt::Debug for Builder<R, C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { settings, controllers, role, drivers: _ } = self;
-        let mut shown = f.debug_struct("Builder");
-        shown.field("settings", settings).field("controllers", controllers).field("role", role).finish()
-    }
-}
-
-#[expect(private_bounds, reason = "only this crate has roles")]
-impl<R: Role, C: SharedController> Builder<R, C> {
+impl<R, C: SharedController> Builder<R, C> {
     /// Opens DTLS sessions with servers in these prefixes with a pre-shared key.
     #[cfg(feature = "dtls")]
     pub(crate) fn open_with_psk(
@@ -123,12 +89,12 @@ impl<R: Role, C: SharedController> Builder<R, C> {
     /// # Ok::<(), conche::ConfigError>(())
     /// ```
     pub fn own_controller<D: SharedController>(self, controller: D) -> Builder<R, D> {
-        Builder { settings: self.settings, controllers: Controllers::new(controller), role: self.role, drivers }
+        Builder { settings: self.settings, controllers: Controllers::new(controller), role: self.role }
     }
 
     /// Returns the common settings, and those of the role.
-    pub(crate) fn setup(self) -> (Setup<R::Service>, R) {
-        (Setup { settings: self.settings, drivers: (self.drivers)(self.controllers) }, self.role)
+    pub(crate) fn setup(self) -> (Setup, R) {
+        (self.controllers.with(self.settings), self.role)
     }
 
     /// Sets whether peers on the same path share path state: RTT and retransmissions per exchange

@@ -11,8 +11,8 @@ use ipnet::IpNet;
 use super::Client;
 use super::cache::CacheLimits;
 use super::sockets::Sockets;
-use crate::builder::{Builder, Role, Setup};
-use crate::driver::{NoService, SharedController};
+use crate::builder::{Builder, Setup};
+use crate::driver::SharedController;
 use crate::error::ConfigError;
 #[cfg(any(feature = "dtls", feature = "oscore"))]
 use crate::prefixes::everywhere;
@@ -46,7 +46,7 @@ impl ClientRole {
         Self { cache, ..Self::default() }
     }
 
-    pub(super) fn client(self, setup: Setup<NoService>) -> Client {
+    pub(super) fn client(self, setup: Setup) -> Client {
         #[cfg(feature = "edhoc")]
         let toward = setup.settings.edhoc.toward.clone();
         let client = Client::with(Sockets::own(setup, self.v4, self.v6), self.cache);
@@ -54,10 +54,6 @@ impl ClientRole {
         let client = client.agreeing_toward(toward);
         client
     }
-}
-
-impl Role for ClientRole {
-    type Service = NoService;
 }
 
 impl<C: SharedController> Builder<ClientRole, C> {

@@ -37,9 +37,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::address::Address;
 use crate::builder::Setup;
-use crate::driver::{
-    Exchange, ExchangeError, Handle, NoService, OpenError, Opening, Outcome, Permit, QueuePolicy, Submission,
-};
+use crate::driver::{Exchange, ExchangeError, Handle, OpenError, Opening, Outcome, Permit, QueuePolicy, Submission};
 use crate::security::{HandshakeError, Identity};
 use crate::uri::{Uri, UriError};
 use cache::Cache;
@@ -117,7 +115,7 @@ impl Client {
     }
 
     /// Returns a client with a server's settings and its own sockets.
-    pub(crate) fn beside_server(setup: Setup<NoService>, cache: Option<CacheLimits>) -> Self {
+    pub(crate) fn beside_server(setup: Setup, cache: Option<CacheLimits>) -> Self {
         ClientRole::caching(cache).client(setup)
     }
 

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tracing::debug;
 
 use super::Error;
 use crate::address::Address;
 use crate::builder::Setup;
-use crate::driver::{Handle, Handlers, NoService};
-use crate::socket::{Binding, Role};
+use crate::driver::Handle;
+use crate::socket::Binding;
 
 #[derive(Debug)]
 pub(super) enum Sockets {
@@ -52,20 +52,20 @@ struct Open {
 const MAX_SOCKETS: usize = 64;
 
 pub(super) struct Start {
-    setup: Setup<NoService>,
+    setup: Setup,
     /// Whether a destination must keep its socket, which alone holds its OSCORE keys (RFC 8613).
     is_pinned: Box<dyn Fn(SocketAddr) -> bool + Send + Sync>,
 }
 
 impl Start {
     fn start(&self, binding: &Binding) -> Result<Handle, Error> {
-        let (handle, _task) = self.setup.start(binding, Role::Client, Arc::new(NoService), Handlers::default())?;
+        let (handle, _task) = self.setup.start_client(binding)?;
         Ok(handle)
     }
 }
 
 impl Sockets {
-    pub(super) fn own(setup: Setup<NoService>, v4: Binding, v6: Binding) -> Self {
+    pub(super) fn own(setup: Setup, v4: Binding, v6: Binding) -> Self {
         let is_pinned = setup.settings.keys_toward();
         let [v4, v6] = [v4, v6].map(|binding| Slot { binding, open: Mutex::default() });
         Self::Own(Box::new(Own { start: Start { setup, is_pinned: Box::new(is_pinned) }, v4, v6 }))

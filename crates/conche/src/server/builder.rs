@@ -15,7 +15,7 @@ use tokio::net::ToSocketAddrs;
 
 use super::workers::Workers;
 use super::{Resource, RouteError, Router, Server};
-use crate::builder::{Builder, Role, Setup};
+use crate::builder::{Builder, Served, Setup};
 use crate::client::{CacheLimits, Client};
 use crate::driver::{Handlers, SharedController};
 use crate::error::{ConfigError, StartError};
@@ -36,10 +36,6 @@ pub struct ServerRole {
     client_cache: Option<CacheLimits>,
     /// Number of workers besides the first.
     more_workers: usize,
-}
-
-impl Role for ServerRole {
-    type Service = Router;
 }
 
 impl<C: SharedController> Builder<ServerRole, C> {
@@ -369,7 +365,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
 }
 
 impl ServerRole {
-    fn start(&self, setup: &Setup<Router>, binding: &Binding, address: SocketAddr) -> Result<Server, BindError> {
+    fn start(&self, setup: &Setup, binding: &Binding, address: SocketAddr) -> Result<Server, BindError> {
         let Self { router, handlers, client_cache, more_workers } = self;
         let (router, handlers) = (router.clone().ready()?, *handlers);
         #[cfg(feature = "edhoc")]
@@ -377,14 +373,14 @@ impl ServerRole {
             Some(_) => router.or_route(crate::edhoc::PATH, edhoc_resource()),
             None => router,
         };
-        let service = Arc::new(router);
+        let served = Served { service: Arc::new(router), handlers };
         let started = match (more_workers, binding) {
-            (0, _) => Workers::one(setup, binding, service, handlers),
+            (0, _) => Workers::one(setup, binding, served),
             (_, Binding::Socket(_)) => return Err(BindError::Workers(WorkersError::Socket)),
             #[cfg(feature = "oscore")]
             _ if setup.settings.has_keys() => return Err(BindError::Workers(WorkersError::Keys)),
             _ if !setup.settings.groups.is_empty() => return Err(BindError::Workers(WorkersError::Group)),
-            (more, _) => Workers::several(setup, address, service, handlers, more.saturating_add(1)),
+            (more, _) => Workers::several(setup, address, served, more.saturating_add(1)),
         };
         let workers = started.map_err(|error| match error {
             StartError::Config(error) => error.into(),
@@ -395,7 +391,7 @@ impl ServerRole {
             0 => Client::of_server(workers.first().clone(), *client_cache).agreeing(&setup.settings),
             #[cfg(not(feature = "edhoc"))]
             0 => Client::of_server(workers.first().clone(), *client_cache),
-            _ => Client::beside_server(setup.without_service(), *client_cache),
+            _ => Client::beside_server(setup.clone(), *client_cache),
         };
         Ok(Server::new(workers, client))
     }

@@ -246,37 +246,9 @@
 //! implements its trait [`Controller`](crate::cc::Controller).
 
 mod builder;
-pub mod extract;
-mod fresh;
-mod handler;
-mod handler_future;
 mod listen;
-mod middleware;
-mod notifier;
-mod request;
-mod response;
-pub mod routing;
-mod secured;
 mod workers;
 
+pub use crate::service::*;
 pub use builder::{BindError, ServerBuilder, ServerRole, WorkersError};
-#[cfg(feature = "cbor")]
-pub use extract::Cbor;
-#[cfg(feature = "json")]
-pub use extract::Json;
-pub use extract::{
-    Arguments, BodyStream, Conditions, Extension, FromRef, FromRequest, FromRequestParts, Path, Payload, Peer, Query,
-    Rejection, State, Text,
-};
-pub use fresh::{NoRandomness, RequireFresh};
-pub use handler::Handler;
-pub use handler_future::HandlerFuture;
 pub use listen::{Server, Stopped};
-pub use middleware::{FromFn, HandleError, Next, from_fn, handle_error};
-pub use notifier::Notifier;
-pub use request::{Capture, Request};
-pub use response::{IntoResponse, Response};
-pub use routing::{
-    RequestService, Resource, Route, RouteError, RouteFuture, Router, delete, fetch, get, ipatch, patch, post, put,
-};
-pub use secured::RequireSecured;

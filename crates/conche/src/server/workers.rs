@@ -5,7 +5,6 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::Poll;
 use std::thread;
 
@@ -14,8 +13,8 @@ use tokio::runtime::{Builder, EnterGuard, Runtime};
 use tokio::task::JoinHandle;
 
 use super::{Router, Stopped};
-use crate::builder::{Launch, Setup, Started};
-use crate::driver::{Handle, Handlers, ShutdownBarrier};
+use crate::builder::{Served, Setup, SharedSocket, Started};
+use crate::driver::{Handle, ShutdownBarrier};
 use crate::error::StartError;
 use crate::socket::{Binding, Role, Socket, could_have_alone};
 
@@ -37,22 +36,16 @@ impl Drop for Workers {
 
 impl Workers {
     /// Starts a single driver on the caller's runtime.
-    pub(super) fn one(
-        setup: &Setup<Router>,
-        binding: &Binding,
-        service: Arc<Router>,
-        handlers: Handlers,
-    ) -> Result<Self, StartError> {
-        let (first, task) = setup.start(binding, Role::Server, service, handlers)?;
+    pub(super) fn one(setup: &Setup, binding: &Binding, served: Served<Router>) -> Result<Self, StartError> {
+        let (first, task) = setup.start_server(binding, served)?;
         Ok(Self { first, others: Vec::new(), tasks: vec![task] })
     }
 
     /// Starts `count` drivers, each on its own thread, which divide the limits.
     pub(super) fn several(
-        setup: &Setup<Router>,
+        setup: &Setup,
         address: SocketAddr,
-        service: Arc<Router>,
-        handlers: Handlers,
+        mut served: Served<Router>,
         count: usize,
     ) -> Result<Self, StartError> {
         setup.validate()?;
@@ -61,7 +54,7 @@ impl Workers {
         *limits = share(limits, count);
         #[cfg(feature = "dtls")]
         setup.settings.security.share(count);
-        let handlers = Handlers { max: handlers.max.div_ceil(count), ..handlers };
+        served.handlers.max = served.handlers.max.div_ceil(count);
         // Another server that shares the address would silently receive part of the clients.
         could_have_alone(address, setup.settings.interface.as_deref())?;
         // Each socket that is opened makes the kernel redistribute clients, so a duplicate could
@@ -73,9 +66,8 @@ impl Workers {
         others.iter().chain([&first]).for_each(|slot| slot.socket.forget_arrived());
         let barrier = ShutdownBarrier::default();
         let start = |index, slot: WorkerSlot| {
-            let (barrier, service) = (barrier.clone(), Arc::clone(&service));
-            let (socket, runtime) = (slot.socket, slot.runtime);
-            runtime.start(&setup, index, Launch { socket, barrier, role: Role::Server, service, handlers })
+            let WorkerSlot { socket, runtime } = slot;
+            runtime.start(&setup, index, SharedSocket { socket, barrier: barrier.clone() }, served.clone())
         };
         let (first, task) = start(0, first)?;
         // From here on, an error drops and stops the running drivers.
@@ -131,7 +123,7 @@ struct WorkerSlot {
 
 impl WorkerSlot {
     /// Opens a socket at a shared address, on its own runtime.
-    fn open(setup: &Setup<Router>, address: SocketAddr) -> io::Result<Self> {
+    fn open(setup: &Setup, address: SocketAddr) -> io::Result<Self> {
         let runtime = WorkerRuntime(Some(Builder::new_current_thread().enable_all().build()?));
         let socket = {
             let _entered = runtime.enter();
@@ -151,10 +143,16 @@ impl WorkerRuntime {
     }
 
     /// Starts a driver on its own thread, which ends with the driver.
-    fn start(self, setup: &Setup<Router>, index: usize, launch: Launch<Router>) -> Result<Started, StartError> {
+    fn start(
+        self,
+        setup: &Setup,
+        index: usize,
+        on: SharedSocket,
+        served: Served<Router>,
+    ) -> Result<Started, StartError> {
         let started = {
             let _entered = self.enter();
-            setup.drive(launch)?
+            setup.drive_server(on, served)?
         };
         let handle = started.0.clone();
         let run = move || self.run(&handle);

@@ -6,7 +6,7 @@ use conche_proto::codec::Code;
 use tracing::error;
 
 use super::{FromRequestParts, Rejection, Requirements, marker};
-use crate::server::{Request, request::Capture};
+use crate::service::{Request, request::Capture};
 
 /// The parsed values of the route's `{…}` segments: `Path<T>` for one, `Path<(A, B)>` for several,
 /// in order. A value that does not parse is answered with 4.04. The server does not start if the

@@ -9,8 +9,8 @@ use conche_proto::codec::{Body, Code, ContentFormat, OptionNumber};
 
 use super::Router;
 use crate::driver::{Called, Service as _, ServiceRequest, ServiceResponse as _};
-use crate::server::extract::Rejection;
-use crate::server::{
+use crate::service::extract::Rejection;
+use crate::service::{
     Conditions, Next, Path, Payload, Peer, Query, Request, Response, State, Text, from_fn, get, post, put,
 };
 

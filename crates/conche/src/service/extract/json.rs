@@ -7,7 +7,7 @@ use tracing::error;
 
 use super::payload::expect_format;
 use super::{FromRequest, Rejection};
-use crate::server::{IntoResponse, Request, Response};
+use crate::service::{IntoResponse, Request, Response};
 
 /// A value encoded as JSON, Content-Format 50.
 ///

@@ -12,7 +12,7 @@ use conche_proto::codec::Code;
 use smallvec::SmallVec;
 
 use super::{FromRequestParts, Rejection};
-use crate::server::Request;
+use crate::service::Request;
 
 /// The query arguments: accessed by key, or with the feature `serde` as a struct. Arguments that do
 /// not fit the struct are answered with 4.00 and a text that names the missing or malformed

@@ -6,15 +6,15 @@ use super::pattern::Segment;
 
 /// Position of a captured value in a request's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::server) struct Captured {
+pub(in crate::service) struct Captured {
     /// Index of the first captured segment.
-    pub(in crate::server) first: usize,
+    pub(in crate::service) first: usize,
     /// Whether all remaining segments are captured.
-    pub(in crate::server) rest: bool,
+    pub(in crate::service) rest: bool,
 }
 
 /// Captures of a route, in order.
-pub(in crate::server) type Captures = SmallVec<[Captured; 4]>;
+pub(in crate::service) type Captures = SmallVec<[Captured; 4]>;
 
 /// A node of the tree. Routes are identified by index.
 #[derive(Clone, Debug, Default)]

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use conche_proto::codec::{Code, OptionNumber};
 
 use super::{FromRequestParts, Rejection, Requirements};
-use crate::server::Request;
+use crate::service::Request;
 
 /// The conditions of a request (RFC 7252 §5.10.8). Check them atomically with the request's effect.
 ///

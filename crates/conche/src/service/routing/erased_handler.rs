@@ -6,9 +6,9 @@ use conche_proto::codec::{Code, OptionNumber};
 use tower_layer::Layer;
 
 use super::{RequestService, Route};
-use crate::server::extract::Requirements;
-use crate::server::handler::Handler;
-use crate::server::{HandlerFuture, Request, Response};
+use crate::service::extract::Requirements;
+use crate::service::handler::Handler;
+use crate::service::{HandlerFuture, Request, Response};
 
 /// A handler with its argument types erased, and the layers around it.
 pub(super) struct ErasedHandler<S> {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use conche_proto::codec::{Code, ContentFormat};
 
 use super::{FromRequest, Rejection};
-use crate::server::Request;
+use crate::service::Request;
 
 /// The payload's bytes, of any Content-Format, without copying.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use conche_proto::codec::Code;
 use tracing::error;
 
 use super::{FromRequestParts, Rejection};
-use crate::server::Request;
+use crate::service::Request;
 
 /// A clone of the router's state, or of a part that [`FromRef`] returns.
 ///

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::{FromRequest, Requirements};
 use crate::driver::Inlet;
-use crate::server::{IntoResponse, Request, Response};
+use crate::service::{IntoResponse, Request, Response};
 
 /// The payload as a stream of any size: the handler runs as soon as the first block has arrived.
 ///
@@ -128,10 +128,10 @@ impl<S> FromRequest<S> for BodyStream {
 }
 
 /// Carries the rest of a payload from a request to [`BodyStream`].
-pub(in crate::server) struct Rest(Mutex<Option<Inlet>>);
+pub(in crate::service) struct Rest(Mutex<Option<Inlet>>);
 
 impl Rest {
-    pub(in crate::server) const fn new(inlet: Inlet) -> Self {
+    pub(in crate::service) const fn new(inlet: Inlet) -> Self {
         Self(Mutex::new(Some(inlet)))
     }
 

@@ -3,8 +3,8 @@
 
 use conche_proto::codec::{Code, OptionNumber};
 
-use crate::server::extract::Conditions;
-use crate::server::{Request, Response};
+use crate::service::extract::Conditions;
+use crate::service::{Request, Response};
 
 /// The conditions and ETags of a GET or FETCH.
 pub(super) struct Validation {

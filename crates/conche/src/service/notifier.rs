@@ -88,7 +88,7 @@ impl Notifier {
         self.0.observers()
     }
 
-    pub(in crate::server) fn observable(&self) -> &Arc<Observable<Response>> {
+    pub(in crate::service) fn observable(&self) -> &Arc<Observable<Response>> {
         &self.0
     }
 }

@@ -9,8 +9,8 @@ use tower_layer::Layer;
 use super::erased_handler::ErasedHandler;
 use super::link::Attributes;
 use super::{RequestService, Route, RouteError};
-use crate::server::Notifier;
-use crate::server::handler::Handler;
+use crate::service::Notifier;
+use crate::service::handler::Handler;
 
 /// The handlers of a path, by method.
 ///

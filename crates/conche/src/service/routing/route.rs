@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::server::{HandlerFuture, IntoResponse, Request, Response};
+use crate::service::{HandlerFuture, IntoResponse, Request, Response};
 
 /// A handler as a [`Service`], with its arguments and layers erased.
 /// [`Router::layer`](super::Router::layer) and [`Resource::layer`](super::Resource::layer) pass it
@@ -19,7 +19,7 @@ use crate::server::{HandlerFuture, IntoResponse, Request, Response};
 pub struct Route(Arc<dyn Fn(Request) -> HandlerFuture + Send + Sync>);
 
 impl Route {
-    pub(in crate::server) fn new(answer: impl Fn(Request) -> HandlerFuture + Send + Sync + 'static) -> Self {
+    pub(in crate::service) fn new(answer: impl Fn(Request) -> HandlerFuture + Send + Sync + 'static) -> Self {
         Self(Arc::new(answer))
     }
 
@@ -29,7 +29,7 @@ impl Route {
     }
 
     /// Makes a route from a fallible service; `function` converts its errors.
-    pub(in crate::server) fn handling<I, T>(
+    pub(in crate::service) fn handling<I, T>(
         service: I,
         function: impl Fn(I::Error) -> T + Clone + Send + Sync + 'static,
     ) -> Self
@@ -61,7 +61,7 @@ impl Route {
         self.answer(request).await
     }
 
-    pub(in crate::server) fn answer(&self, request: Request) -> HandlerFuture {
+    pub(in crate::service) fn answer(&self, request: Request) -> HandlerFuture {
         (self.0)(request)
     }
 }

@@ -11,7 +11,7 @@ use super::link::Link;
 use super::pattern::{Pattern, Segment};
 use super::tree::Node;
 use super::{RequestService, Resource, Route, RouteError};
-use crate::server::handler::Handler;
+use crate::service::handler::Handler;
 
 /// The resources of a server by path.
 ///

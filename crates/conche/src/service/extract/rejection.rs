@@ -3,7 +3,7 @@
 use conche_proto::codec::{Code, Escaped};
 use thiserror::Error;
 
-use crate::server::{IntoResponse, Response};
+use crate::service::{IntoResponse, Response};
 
 /// Why an argument cannot be extracted: a response code and a text for humans, its diagnostic
 /// payload (RFC 7252 §5.5.2).

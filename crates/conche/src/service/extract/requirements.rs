@@ -35,15 +35,15 @@ impl Requirements {
         Self { conditions: self.conditions || other.conditions, stream: self.stream || other.stream, captures }
     }
 
-    pub(in crate::server) const fn has_conditions(self) -> bool {
+    pub(in crate::service) const fn has_conditions(self) -> bool {
         self.conditions
     }
 
-    pub(in crate::server) const fn takes_stream(self) -> bool {
+    pub(in crate::service) const fn takes_stream(self) -> bool {
         self.stream
     }
 
-    pub(in crate::server) const fn wanted_captures(self) -> Option<usize> {
+    pub(in crate::service) const fn wanted_captures(self) -> Option<usize> {
         self.captures
     }
 }

@@ -12,7 +12,7 @@ use super::tree::Captures;
 use super::validation::Validation;
 use super::{Route, RouteError, Router};
 use crate::driver::{Called, Observable, Service, ServiceRequest};
-use crate::server::{HandlerFuture, Notifier, Request, Response};
+use crate::service::{HandlerFuture, Notifier, Request, Response};
 
 /// The well-known location of RFC 6690 §4.
 const WELL_KNOWN: [&[u8]; 2] = [b".well-known", b"core"];
