@@ -153,6 +153,7 @@ mod builder;
 pub mod client;
 mod clock;
 mod driver;
+mod dtls;
 #[cfg(feature = "edhoc")]
 pub mod edhoc;
 mod error;

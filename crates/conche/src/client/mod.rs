@@ -37,7 +37,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::address::Address;
 use crate::builder::Setup;
-use crate::driver::{Exchange, ExchangeError, Handle, OpenError, Opening, Outcome, Permit, QueuePolicy, Submission};
+use crate::driver::{Exchange, ExchangeError, Handle, Opening, Outcome, Permit, QueuePolicy, Submission};
+use crate::dtls::OpenError;
 use crate::security::{HandshakeError, Identity};
 use crate::uri::{Uri, UriError};
 use cache::Cache;
@@ -409,7 +410,7 @@ fn wait_for_permit(
 /// Opens the session with a server, or returns the existing one.
 fn session<'a>(handle: &'a Handle, address: Address, name: &'a Arc<str>, target: &'a Target<'_>) -> Rare<'a, Address> {
     Box::pin(async move {
-        let opening = handle.secure(address, Arc::clone(name), target.expected.cloned());
+        let opening = handle.open_session(address, Arc::clone(name), target.expected.cloned());
         let late = |_| Some(Err(OpenError::Handshake(HandshakeError::late())));
         let opened = match target.deadline {
             Some(deadline) => timeout_at(deadline, opening).await.unwrap_or_else(late),

@@ -12,7 +12,7 @@ use tracing::{debug, debug_span};
 use super::admission::Busy;
 use super::exchanges::Waiting;
 use super::handle::{Asked, Command, ExchangeError, Opening};
-use super::secured::SessionDriver;
+use super::sessions::SessionDriver;
 use super::shutdown::Shutdown;
 use super::subscriptions::Observed;
 use super::{Address, BATCH, Driver, Sender, Service, SharedController};
@@ -68,7 +68,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             Command::Unsubscribe { observed, ticket, outcome } => self.unsubscribe(observed, ticket, outcome),
             Command::Body(what) => self.go_on_with_body(what),
             #[cfg(feature = "dtls")]
-            Command::Secure(wanted) => self.secure(wanted),
+            Command::OpenSession(request) => self.open_session(request),
             #[cfg(feature = "edhoc")]
             Command::HoldAgreed { to, answer } => {
                 let _ = answer.send(self.hold_agreed(to));

@@ -21,12 +21,11 @@ use super::agreeing::{Hold, NewKeys};
 use super::feed::{Feed, FeedSender, News};
 use super::id_exhaustion::IdExhaustion;
 use super::reply::{Awaited, Replies, Reply};
-pub(crate) use super::secured::OpenError;
-use super::secured::Opened;
-#[cfg(feature = "dtls")]
-use super::secured::Secure;
 use super::{Address, Sender};
 use crate::body::{BoxError, Piece};
+#[cfg(feature = "dtls")]
+use crate::dtls::SessionRequest;
+use crate::dtls::SessionResult;
 #[cfg(feature = "edhoc")]
 use crate::edhoc::Identity as EdhocIdentity;
 use crate::fence::Fence;
@@ -51,7 +50,7 @@ pub(super) enum Command {
     Body(StreamCommand),
     /// Open a session, or return the open one.
     #[cfg(feature = "dtls")]
-    Secure(Secure),
+    OpenSession(SessionRequest),
     /// Hold the EDHOC context of a destination, if there is one.
     #[cfg(feature = "edhoc")]
     HoldAgreed { to: Address, answer: oneshot::Sender<Result<Option<Hold>, Busy>> },
@@ -330,13 +329,23 @@ impl Handle {
     /// Returns a session with the server of this name and with the expected peer, after a handshake
     /// if necessary; `None` if the driver has stopped.
     #[cfg(feature = "dtls")]
-    pub(crate) async fn secure(&self, to: Address, name: Arc<str>, expected: Option<Arc<Identity>>) -> Option<Opened> {
-        self.ask(|answer| Command::Secure(Secure { to, name, expected, answer })).await
+    pub(crate) async fn open_session(
+        &self,
+        to: Address,
+        name: Arc<str>,
+        expected: Option<Arc<Identity>>,
+    ) -> Option<SessionResult> {
+        self.ask(|answer| Command::OpenSession(SessionRequest { to, name, expected, answer })).await
     }
 
     /// Fails: there are no sessions.
     #[cfg(not(feature = "dtls"))]
-    pub(crate) async fn secure(&self, _: Address, _: Arc<str>, _: Option<Arc<Identity>>) -> Option<Opened> {
+    pub(crate) async fn open_session(
+        &self,
+        _: Address,
+        _: Arc<str>,
+        _: Option<Arc<Identity>>,
+    ) -> Option<SessionResult> {
         Some(Err(HandshakeError::none().into()))
     }
 

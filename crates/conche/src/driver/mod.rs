@@ -23,11 +23,11 @@ mod protecting;
 mod receiving;
 mod reply;
 mod responding;
-mod secured;
 mod sender;
 mod sending;
 mod service;
 mod serving;
+mod sessions;
 mod shutdown;
 mod shutdown_barrier;
 mod streams;
@@ -39,9 +39,7 @@ pub(crate) use admission::{Permit, QueuePolicy};
 #[cfg(feature = "edhoc")]
 pub(crate) use agreeing::{Hold, NewKeys, Turn};
 pub(crate) use feed::{End, Feed, News, State};
-pub(crate) use handle::{
-    Exchange, ExchangeError, Handle, OpenError, Opening, Outcome, StreamEvent, Submission, Subscription,
-};
+pub(crate) use handle::{Exchange, ExchangeError, Handle, Opening, Outcome, StreamEvent, Submission, Subscription};
 #[cfg(feature = "metrics")]
 pub(crate) use metrics::metrics;
 #[cfg(test)]
@@ -69,6 +67,8 @@ use tracing::debug;
 
 use crate::address::Address;
 use crate::clock::Clock;
+#[cfg(feature = "dtls")]
+use crate::dtls::DtlsSessions;
 use crate::fence::Fence;
 use crate::paths::{PathStore, Sharing};
 use crate::refusal;
@@ -85,10 +85,8 @@ use exchanges::Exchanges;
 use handle::{Cancelled, Command};
 use id_exhaustion::IdExhaustion;
 use path_keeper::PathKeeper;
-#[cfg(feature = "dtls")]
-use secured::Secured;
-use secured::SessionDriver;
 use serving::{Serving, Trigger};
+use sessions::SessionDriver;
 use shutdown::Shutdown;
 use streams::Streams;
 use subscriptions::Observations;
@@ -123,7 +121,7 @@ pub(crate) struct Driver<C: SharedController, S: Service> {
     endpoint: Endpoint<Address, C>,
     /// DTLS sessions between the socket and the endpoint.
     #[cfg(feature = "dtls")]
-    secured: Option<Secured>,
+    sessions: Option<DtlsSessions>,
     clock: Clock,
     telemetry: Telemetry,
     /// The clock's time when the task woke up.
@@ -210,10 +208,10 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         let clock = Clock::start();
         let longest_datagram = start.limits.message_bytes;
         #[cfg(feature = "dtls")]
-        let secured = Secured::start(clock.now(), &start.security, start.limits.peers)?;
+        let sessions = DtlsSessions::start(clock.now(), &start.security, start.limits.peers)?;
         #[cfg(feature = "dtls")]
         let longest_datagram =
-            if secured.is_some() { Secured::longest_datagram(longest_datagram) } else { longest_datagram };
+            if sessions.is_some() { DtlsSessions::longest_datagram(longest_datagram) } else { longest_datagram };
         let topics = Topics::new(&*service);
         let path_keeper = start.store.map(|store| PathKeeper::new(store, start.limits.paths, clock.now()));
         let driver = Self {
@@ -221,7 +219,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             socket,
             endpoint,
             #[cfg(feature = "dtls")]
-            secured,
+            sessions,
             clock,
             now: clock.now(),
             serving: Serving::new(service, start.handlers, fence.clone()),
@@ -361,7 +359,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 self.send_all().await;
                 return Polled::HasMore;
             }
-            self.hear_sessions();
+            self.poll_sessions();
             if self.outgoing.is_full() {
                 self.send_all().await;
                 continue;
@@ -396,7 +394,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 
     fn tell(&mut self, event: Event<Address>) {
-        if self.hear_of_handshake(&event) {
+        if self.on_handshake_event(&event) {
             return;
         }
         self.telemetry.event(self.now, &event);
@@ -432,7 +430,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             Event::Failed { exchange, peer, reason: failure, course, .. } => {
                 debug!(%peer, %failure, "an exchange failed");
                 if failure == Failure::TimedOut && course.acknowledged_after.is_none() {
-                    self.doubt_session(peer);
+                    self.suspect_session(peer);
                 }
                 let session_over = failure == Failure::Unreachable && peer.is_secured() && !self.is_open(peer);
                 self.exchanges.end(exchange, format_args!("{failure}"), course, |_| {
@@ -452,7 +450,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             Event::SubscriptionOver { subscription, from, reason, .. } => {
                 debug!(peer = %from, %reason, "an observation is over");
                 if reason == SubscriptionEnd::Failed(Failure::TimedOut) {
-                    self.doubt_session(from);
+                    self.suspect_session(from);
                 }
                 self.observations.over(subscription, reason);
             }

@@ -6,9 +6,10 @@ use conche_proto::{Datagram, Endpoint, Input, Instant, Undrained};
 use tokio::task::{consume_budget, coop};
 use tracing::{debug, warn};
 
-use super::secured::{SessionDriver, is_record};
+use super::sessions::SessionDriver;
 use super::{BATCH, Driver, PAUSE, Service, SharedController};
 use crate::address::Address;
+use crate::dtls::is_record;
 use crate::socket::{self, Received};
 use crate::telemetry::{Handled, Telemetry};
 
@@ -88,7 +89,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 if is_record(quoted) {
                     if !self.retry_unreachable {
                         let quoted = quoted.to_vec();
-                        self.session_unreachable(peer, &quoted);
+                        self.on_record_unreachable(peer, &quoted);
                     }
                     return Ok(());
                 }

@@ -6,8 +6,8 @@ use conche_proto::{ExchangeId, Transmit};
 use tracing::debug;
 
 use super::handle::ExchangeError;
-use super::secured::is_record;
 use super::{Address, Driver, Service, SharedController};
+use crate::dtls::is_record;
 use crate::socket::is_passing;
 
 impl<C: SharedController, S: Service> Driver<C, S> {

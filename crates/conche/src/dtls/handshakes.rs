@@ -1,32 +1,31 @@
-//! Requests that wait for a session with a server.
+//! [`Handshakes`]: the handshakes that a socket began, and the requests that wait for them.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use conche_dtls::{ConnectError, Ended, Failure, SessionId, Sessions};
+use conche_dtls::{ConnectError, Ended, Failure, SessionId, Sessions as Engine};
 use conche_proto::cc::control::AbandonReason;
 use conche_proto::{ExchangeId, Instant};
 use tokio::sync::oneshot;
 
-use super::sessions::{Place, Secured, is_of, remember};
-use super::{OpenError, Opened};
+use super::sessions::{AddressPair, DtlsSessions, keep_start, quotes};
+use super::{OpenError, SessionResult};
 use crate::address::Address;
-use crate::driver::{Driver, Service, SharedController};
 use crate::security::{HandshakeError, Identity, PeerMismatch};
 
 /// A session that a request needs.
 #[derive(Debug)]
-pub(in crate::driver) struct Secure {
-    pub(in crate::driver) to: Address,
+pub(crate) struct SessionRequest {
+    pub(crate) to: Address,
     /// The name of the server, from the request's URI.
-    pub(in crate::driver) name: Arc<str>,
+    pub(crate) name: Arc<str>,
     /// The identity that the peer must have, if the request names one.
-    pub(in crate::driver) expected: Option<Arc<Identity>>,
-    pub(in crate::driver) answer: oneshot::Sender<Opened>,
+    pub(crate) expected: Option<Arc<Identity>>,
+    pub(crate) answer: oneshot::Sender<SessionResult>,
 }
 
-impl Secure {
+impl SessionRequest {
     /// A session with a peer of this identity may carry the request. OSCORE and EDHOC authenticate
     /// the peer of each message by themselves.
     fn accepts(&self, identity: Option<&Identity>) -> bool {
@@ -45,14 +44,14 @@ impl Secure {
         };
     }
 
-    fn refuse(self, why: impl Into<OpenError>) {
+    pub(crate) fn refuse(self, why: impl Into<OpenError>) {
         let _ = self.answer.send(Err(why.into()));
     }
 }
 
 /// Handshakes that this socket began, with the requests that wait for them.
 #[derive(Debug, Default)]
-pub(super) struct Waiting(HashMap<SocketAddr, Handshake>);
+pub(super) struct Handshakes(HashMap<SocketAddr, Handshake>);
 
 #[derive(Debug)]
 struct Handshake {
@@ -66,19 +65,19 @@ struct Handshake {
     psk: Option<Identity>,
     /// Beginning of the last datagram sent, to match ICMP errors.
     sent: Vec<u8>,
-    waiting: Vec<Secure>,
+    waiting: Vec<SessionRequest>,
     /// It replaces an open session that does not answer, even without requests that wait for it.
-    is_beside: bool,
+    is_parallel: bool,
 }
 
 /// A completed handshake.
-pub(super) struct Done {
+pub(super) struct CompletedHandshake {
     pub(super) name: Arc<str>,
     pub(super) identity: Option<Identity>,
     pub(super) exchange: ExchangeId,
 }
 
-impl Waiting {
+impl Handshakes {
     pub(super) fn has(&self, at: SocketAddr) -> bool {
         self.0.contains_key(&at)
     }
@@ -89,21 +88,27 @@ impl Waiting {
     }
 
     /// Adds a handshake in parallel with an open session.
-    pub(super) fn begin_beside(&mut self, at: SocketAddr, exchange: ExchangeId, name: Arc<str>, psk: Option<Identity>) {
+    pub(super) fn begin_parallel(
+        &mut self,
+        at: SocketAddr,
+        exchange: ExchangeId,
+        name: Arc<str>,
+        psk: Option<Identity>,
+    ) {
         let (sent, waiting) = (Vec::new(), Vec::new());
-        let handshake = Handshake { exchange, session: None, name, psk, sent, waiting, is_beside: true };
+        let handshake = Handshake { exchange, session: None, name, psk, sent, waiting, is_parallel: true };
         self.0.insert(at, handshake);
     }
 
     /// Ends a parallel handshake because the open session has answered. Requests that wait use the
     /// open session.
-    pub(super) fn answered_by(
+    pub(super) fn superseded(
         &mut self,
         at: SocketAddr,
         session: Address,
         identity: Option<&Identity>,
     ) -> Option<(ExchangeId, Option<SessionId>)> {
-        self.0.get(&at).filter(|handshake| handshake.is_beside)?;
+        self.0.get(&at).filter(|handshake| handshake.is_parallel)?;
         let Handshake { exchange, session: begun, waiting, .. } = self.0.remove(&at)?;
         waiting.into_iter().for_each(|wanted| wanted.answer(session, identity));
         Some((exchange, begun))
@@ -111,11 +116,16 @@ impl Waiting {
 
     /// The session is open, and its peer has this identity if it has shown a certificate. Returns
     /// the handshake that is done.
-    pub(super) fn opened(&mut self, at: SocketAddr, session: Address, identity: Option<Identity>) -> Option<Done> {
+    pub(super) fn opened(
+        &mut self,
+        at: SocketAddr,
+        session: Address,
+        identity: Option<Identity>,
+    ) -> Option<CompletedHandshake> {
         let Handshake { name, psk, waiting, exchange, .. } = self.0.remove(&at)?;
         let identity = identity.or(psk);
         waiting.into_iter().for_each(|wanted| wanted.answer(session, identity.as_ref()));
-        Some(Done { name, identity, exchange })
+        Some(CompletedHandshake { name, identity, exchange })
     }
 
     /// Fails the handshake of a session that ended before it was established. Returns its exchange
@@ -140,22 +150,22 @@ impl Waiting {
     /// Keeps a sent datagram to match ICMP errors.
     pub(super) fn sent(&mut self, to: Address, datagram: &[u8]) {
         if let Some(handshake) = self.0.get_mut(&to.socket_addr()) {
-            remember(&mut handshake.sent, datagram);
+            keep_start(&mut handshake.sent, datagram);
         }
     }
 
     /// Handles an ICMP error. Ends the handshake that sent the quoted datagram.
-    pub(super) fn unreachable(
+    pub(super) fn on_unreachable(
         &mut self,
         peer: Address,
         quoted: &[u8],
-        sessions: &mut Sessions<Place>,
+        engine: &mut Engine<AddressPair>,
     ) -> Option<ExchangeId> {
         let at = peer.socket_addr();
-        self.0.get(&at).filter(|handshake| is_of(quoted, &handshake.sent))?;
+        self.0.get(&at).filter(|handshake| quotes(quoted, &handshake.sent))?;
         let (exchange, session) = self.refuse(at, &HandshakeError::unreachable())?;
         if let Some(session) = session {
-            sessions.close(session);
+            engine.close(session);
         }
         Some(exchange)
     }
@@ -193,20 +203,72 @@ mod alert {
     pub(super) const UNKNOWN_PSK_IDENTITY: u8 = 115;
 }
 
-impl Secured {
+impl DtlsSessions {
     /// Hands out the session that may carry a request, now or when its handshake is done. Returns
-    /// the request if it needs a new handshake.
+    /// the request if it needs a new handshake, and the exchange of the handshake that the new one
+    /// replaces.
     ///
     /// A request without an expected identity expects the peer that its URI and our credentials
     /// name. Only sessions that we have opened, with these credentials, authenticate that peer. Any
     /// client may open a session from any address: only its identity names it.
-    fn join(&mut self, wanted: Secure) -> Option<Secure> {
+    pub(crate) fn request(&mut self, mut wanted: SessionRequest) -> Option<(SessionRequest, Option<ExchangeId>)> {
+        let psk = self.security.psk_identity(wanted.to.canonical().ip());
+        // A pre-shared key authenticates its server whatever its name.
+        if psk.is_some() {
+            wanted.name = Arc::from("");
+        }
+        let wanted = self.join(wanted)?;
+        let replaced = self.handshakes.0.remove(&wanted.to.socket_addr()).map(|replaced| {
+            replaced.session.into_iter().for_each(|session| self.engine.close(session));
+            replaced.exchange
+        });
+        Some((wanted, replaced))
+    }
+
+    /// Begins the handshake that a request needs.
+    pub(crate) fn begin(&mut self, exchange: ExchangeId, wanted: SessionRequest) {
+        let to = wanted.to;
+        let psk = self.security.psk_identity(to.canonical().ip());
+        let (name, sent) = (Arc::clone(&wanted.name), Vec::new());
+        let handshake =
+            Handshake { exchange, session: None, name, psk, sent, waiting: vec![wanted], is_parallel: false };
+        self.handshakes.0.insert(to.socket_addr(), handshake);
+    }
+
+    /// Returns the server name for a second session in parallel with one that does not answer. The
+    /// server may have restarted, or a NAT may have rebound this socket to another address. The
+    /// session that answers first is used.
+    pub(crate) fn parallel_to(&mut self, session: Address) -> Option<Arc<str>> {
+        let name = Arc::clone(&self.outgoing(session)?.name);
+        let is_last = self.session_with(session) == Some(session);
+        Some(name).filter(|_| is_last && !self.handshakes.has(session.socket_addr()))
+    }
+
+    /// Begins a handshake in parallel with a session.
+    pub(crate) fn begin_parallel(&mut self, session: Address, exchange: ExchangeId, name: Arc<str>) {
+        let psk = self.security.psk_identity(session.canonical().ip());
+        self.handshakes.begin_parallel(session.socket_addr(), exchange, name, psk);
+        self.suspect(session);
+    }
+
+    /// Whether this exchange is the handshake with an address.
+    pub(crate) fn is_handshake(&self, exchange: ExchangeId, at: SocketAddr) -> bool {
+        self.handshakes.exchange(at) == Some(exchange)
+    }
+
+    /// Fails the handshake with an address.
+    pub(crate) fn fail(&mut self, at: SocketAddr, error: &HandshakeError) {
+        let refused = self.handshakes.refuse(at, error);
+        refused.and_then(|(_, session)| session).into_iter().for_each(|session| self.engine.close(session));
+    }
+
+    fn join(&mut self, wanted: SessionRequest) -> Option<SessionRequest> {
         let (at, number) = (wanted.to.socket_addr(), self.by_address.get(&wanted.to.socket_addr()));
         let found = number.and_then(|number| Some((*number, self.open.get(self.by_number.get(number)?)?)));
         let authenticated = found.and_then(|(_, open)| open.identity.as_ref());
         if let Some((number, open)) = found {
-            let usable = match &open.ours {
-                Some(ours) => ours.name == wanted.name && !ours.doubted,
+            let usable = match &open.outgoing {
+                Some(outgoing) => outgoing.name == wanted.name && !outgoing.is_suspect,
                 None => wanted.expected.is_some() && authenticated == wanted.expected.as_deref(),
             };
             if usable {
@@ -223,7 +285,7 @@ impl Secured {
             wanted.refuse(mismatch);
             return None;
         }
-        let Some(handshake) = self.waiting.0.get_mut(&at) else { return Some(wanted) };
+        let Some(handshake) = self.handshakes.0.get_mut(&at) else { return Some(wanted) };
         // Cancelled requests are dropped.
         handshake.waiting.retain(|wanted| !wanted.answer.is_closed());
         if handshake.name != wanted.name {
@@ -231,7 +293,7 @@ impl Secured {
             return None;
         }
         // A handshake without requests may have backed off for long: a new one starts at once.
-        if handshake.waiting.is_empty() && !handshake.is_beside {
+        if handshake.waiting.is_empty() && !handshake.is_parallel {
             return Some(wanted);
         }
         handshake.waiting.push(wanted);
@@ -239,22 +301,22 @@ impl Secured {
     }
 
     /// Sends a flight. Returns `false` if the handshake ended instead.
-    pub(super) fn fly(&mut self, now: Instant, at: SocketAddr) -> bool {
-        let Some(handshake) = self.waiting.0.get_mut(&at) else { return false };
+    pub(crate) fn send_flight(&mut self, now: Instant, at: SocketAddr) -> bool {
+        let Some(handshake) = self.handshakes.0.get_mut(&at) else { return false };
         if let Some(session) = handshake.session {
-            self.sessions.repeat(session);
+            self.engine.repeat(session);
             return true;
         }
         // All its requests may be cancelled by now.
-        if !handshake.is_beside && handshake.waiting.iter().all(|wanted| wanted.answer.is_closed()) {
-            self.waiting.0.remove(&at);
+        if !handshake.is_parallel && handshake.waiting.iter().all(|wanted| wanted.answer.is_closed()) {
+            self.handshakes.0.remove(&at);
             return false;
         }
         // A session that the peer has opened shows which of our addresses it uses.
         let of_peer = self.by_address.get(&at).and_then(|number| self.open.get(self.by_number.get(number)?));
-        let place = Place { at, local: of_peer.and_then(|open| open.place.local) };
+        let addresses = AddressPair { peer: at, local: of_peer.and_then(|open| open.addresses.local) };
         let begun = self.security.client_credentials(at.ip().to_canonical(), &handshake.name).and_then(|credentials| {
-            let begun = self.sessions.connect_controlled(now, place, &credentials);
+            let begun = self.engine.connect_controlled(now, addresses, &credentials);
             begun.map_err(|error| HandshakeError::new(&error))
         });
         match begun {
@@ -263,37 +325,9 @@ impl Secured {
                 true
             }
             Err(error) => {
-                self.waiting.refuse(at, &error);
+                self.handshakes.refuse(at, &error);
                 false
             }
-        }
-    }
-}
-
-impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Opens a session for a request, or returns the open one.
-    pub(in crate::driver) fn secure(&mut self, mut wanted: Secure) {
-        let Some(secured) = &mut self.secured else { return wanted.refuse(HandshakeError::none()) };
-        let to = wanted.to;
-        let psk = secured.security.psk_identity(to.canonical().ip());
-        // A pre-shared key authenticates its server whatever its name.
-        if psk.is_some() {
-            wanted.name = Arc::from("");
-        }
-        let Some(wanted) = secured.join(wanted) else { return };
-        if let Some(before) = secured.waiting.0.remove(&to.socket_addr()) {
-            before.session.into_iter().for_each(|session| secured.sessions.close(session));
-            self.endpoint.handshake_over(self.now, before.exchange, Some(AbandonReason::Cancelled));
-        }
-        match self.endpoint.begin_handshake(self.now, to) {
-            Ok(exchange) => {
-                let name = Arc::clone(&wanted.name);
-                let waiting = vec![wanted];
-                let handshake =
-                    Handshake { exchange, session: None, name, psk, sent: Vec::new(), waiting, is_beside: false };
-                secured.waiting.0.insert(to.socket_addr(), handshake);
-            }
-            Err(error) => wanted.refuse(HandshakeError::new(&error)),
         }
     }
 }

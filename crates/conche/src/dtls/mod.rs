@@ -1,0 +1,45 @@
+//! DTLS sessions between the socket and the endpoint (RFC 7252 §9). The endpoint sees plaintext and
+//! sessions as peers, the socket sees records. Both kinds of datagram may arrive at one socket:
+//! their first byte differs (RFC 7983 §7).
+
+#[cfg(feature = "dtls")]
+mod handshakes;
+#[cfg(feature = "dtls")]
+mod sessions;
+
+#[cfg(feature = "dtls")]
+pub(crate) use handshakes::SessionRequest;
+#[cfg(feature = "dtls")]
+pub(crate) use sessions::{DtlsSessions, Output, SessionInput};
+
+use crate::address::Address;
+use crate::security::{HandshakeError, PeerMismatch};
+
+/// Returns whether a datagram is a DTLS record, and not a CoAP message (RFC 7983 §7).
+pub(crate) fn is_record(datagram: &[u8]) -> bool {
+    cfg!(feature = "dtls") && datagram.first().is_some_and(|first| (20..64).contains(first))
+}
+
+/// Why a request has no session.
+#[derive(Clone, Debug)]
+pub(crate) enum OpenError {
+    /// The handshake failed, or no credentials are configured for it.
+    Handshake(HandshakeError),
+    /// The session is with another peer than the request expects.
+    Peer(PeerMismatch),
+}
+
+impl From<HandshakeError> for OpenError {
+    fn from(error: HandshakeError) -> Self {
+        Self::Handshake(error)
+    }
+}
+
+impl From<PeerMismatch> for OpenError {
+    fn from(mismatch: PeerMismatch) -> Self {
+        Self::Peer(mismatch)
+    }
+}
+
+/// A session, or why there is none.
+pub(crate) type SessionResult = Result<Address, OpenError>;

@@ -1,0 +1,438 @@
+//! [`DtlsSessions`]: the DTLS sessions of one socket.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use conche_dtls::{BUFFER, Config, Ended, Progress, Role, SessionId, Sessions as Engine};
+use conche_proto::cc::control::AbandonReason;
+use conche_proto::{ExchangeId, Instant, Transmit};
+use tracing::debug;
+
+use super::handshakes::{CompletedHandshake, Handshakes};
+use crate::address::{Address, SessionNumber};
+use crate::security::{Identity, Security};
+
+/// Maximum bytes that a record adds to a message: header, nonce and tag (RFC 5246 §6.2.3.3).
+const OVERHEAD: usize = 64;
+
+/// Maximum bytes of a handshake datagram. Every IPv6 path carries them.
+const MTU: usize = 1280;
+
+/// The address of a peer, and the local address of a socket that has several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct AddressPair {
+    pub(super) peer: SocketAddr,
+    pub(super) local: Option<IpAddr>,
+}
+
+/// The sessions of one socket.
+pub(crate) struct DtlsSessions {
+    pub(super) engine: Engine<AddressPair>,
+    pub(super) security: Arc<Security>,
+    pub(super) open: HashMap<SessionId, OpenSession>,
+    pub(super) by_number: HashMap<SessionNumber, SessionId>,
+    /// The session that was opened last with each address.
+    pub(super) by_address: HashMap<SocketAddr, SessionNumber>,
+    last_number: u32,
+    pub(super) handshakes: Handshakes,
+    /// Messages passed to the sessions that are not yet records, in order.
+    sealed: VecDeque<Transmit<Address>>,
+    /// Inputs that the endpoint has no room for yet.
+    held: VecDeque<SessionInput>,
+    buffer: Box<[u8]>,
+    /// When the engine is to be polled again.
+    due: Option<Instant>,
+    /// Number of panics in sessions at the last count.
+    panicked: u64,
+}
+
+/// An established session.
+pub(super) struct OpenSession {
+    number: SessionNumber,
+    pub(super) addresses: AddressPair,
+    pub(super) identity: Option<Identity>,
+    /// State of a session that this socket opened.
+    pub(super) outgoing: Option<OutgoingSession>,
+}
+
+/// State of a session that this socket opened.
+pub(super) struct OutgoingSession {
+    /// The requested server name.
+    pub(super) name: Arc<str>,
+    /// The server may have lost the session. New requests use another one until a record arrives.
+    pub(super) is_suspect: bool,
+    /// Message IDs of Confirmable messages sent since the last record arrived, [`REMEMBERED`] at
+    /// most.
+    unanswered: Vec<u16>,
+    /// Beginning of the last datagram sent, to match ICMP errors.
+    sent: Vec<u8>,
+}
+
+/// Message IDs kept to recognize retransmissions.
+const REMEMBERED: usize = 16;
+
+impl OutgoingSession {
+    fn new(name: Arc<str>) -> Self {
+        Self { name, is_suspect: false, unanswered: Vec::new(), sent: Vec::new() }
+    }
+
+    /// Records a sent message. Returns whether it is a retransmission, and no record arrived since
+    /// its first transmission.
+    fn is_silent(&mut self, message: &[u8]) -> bool {
+        const CONFIRMABLE: u8 = 0;
+        let &[first, _, high, low, ..] = message else { return false };
+        if first >> 4 & 3 != CONFIRMABLE {
+            return false;
+        }
+        let id = u16::from_be_bytes([high, low]);
+        if self.unanswered.contains(&id) {
+            return true;
+        }
+        if self.unanswered.len() < REMEMBERED {
+            self.unanswered.push(id);
+        }
+        false
+    }
+}
+
+/// An input for the endpoint.
+pub(crate) enum SessionInput {
+    Message {
+        from: Address,
+        local: Option<IpAddr>,
+        bytes: Vec<u8>,
+    },
+    /// Messages to the peer of a session cannot be sent.
+    Unreachable(Address),
+    /// A session ended. Its observations end, and responses to its requests are dropped.
+    Over(Address),
+}
+
+/// Bytes kept of a sent datagram to match ICMP errors. An error that quotes fewer than
+/// [`LEAST_QUOTED`] bytes is ignored: an attacker can guess the first bytes, but not the random, or
+/// nonce and tag, that follow.
+const QUOTED: usize = 64;
+const LEAST_QUOTED: usize = 32;
+
+/// Keeps the beginning of a sent datagram.
+pub(super) fn keep_start(sent: &mut Vec<u8>, datagram: &[u8]) {
+    sent.clear();
+    sent.extend_from_slice(&datagram[..datagram.len().min(QUOTED)]);
+}
+
+/// Returns whether an ICMP error quotes this datagram.
+pub(super) fn quotes(quoted: &[u8], sent: &[u8]) -> bool {
+    let compared = quoted.len().min(sent.len());
+    compared >= LEAST_QUOTED && quoted[..compared] == sent[..compared]
+}
+
+/// What a driver does for its sessions.
+pub(crate) enum Output {
+    /// Send the first bytes of the [`buffer`](DtlsSessions::buffer) to the peer.
+    Record(Transmit<Address>),
+    /// Pass the message of a peer, the first `len` bytes of the buffer, to the endpoint.
+    Message {
+        from: Address,
+        local: Option<IpAddr>,
+        len: usize,
+        /// A handshake parallel to this session, which is cancelled.
+        superseded: Option<ExchangeId>,
+    },
+    /// A handshake succeeded, or failed for this reason.
+    HandshakeOver { exchange: ExchangeId, failed: Option<AbandonReason> },
+    /// A flight of a handshake was sent or answered.
+    Flight { exchange: ExchangeId, progress: Progress },
+    /// Wait for the next input.
+    Wait {
+        /// Panics in sessions since the last time.
+        panics: u64,
+    },
+}
+
+impl DtlsSessions {
+    /// Returns `None` without credentials. `peers` bounds the sessions of a client.
+    pub(crate) fn start(now: Instant, security: &Arc<Security>, peers: usize) -> io::Result<Option<Self>> {
+        if security.is_none() {
+            return Ok(None);
+        }
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(io::Error::other)?;
+        let server = security.server_credentials().map_err(io::Error::other)?;
+        let mut config = Config { server, mtu: MTU, key_log: security.key_log.clone(), ..Config::default() };
+        if !security.is_server() {
+            // The application chooses the servers of a client, and how many.
+            (config.max_sessions, config.max_handshakes) = (peers, peers);
+        }
+        config.max_sessions = security.max_sessions.unwrap_or(config.max_sessions);
+        config.max_sessions_per_identity = security.max_sessions_per_identity;
+        let mut engine = Engine::new(now, config, seed).map_err(io::Error::other)?;
+        engine.set_source_groups(Box::new(|addresses: &AddressPair| Address::from(addresses.peer).prefix()));
+        engine.set_hosts(Box::new(|addresses: &AddressPair| Address::from(addresses.peer).host()));
+        Ok(Some(Self {
+            engine,
+            security: Arc::clone(security),
+            open: HashMap::new(),
+            by_number: HashMap::new(),
+            by_address: HashMap::new(),
+            last_number: 0,
+            handshakes: Handshakes::default(),
+            sealed: VecDeque::new(),
+            held: VecDeque::new(),
+            buffer: vec![0; BUFFER].into(),
+            due: None,
+            panicked: 0,
+        }))
+    }
+
+    /// Returns the maximum bytes of a datagram for messages of this size.
+    pub(crate) fn longest_datagram(message_bytes: usize) -> usize {
+        message_bytes.saturating_add(OVERHEAD).max(MTU)
+    }
+
+    /// Returns the identity that the peer of a session has shown.
+    pub(crate) fn identity(&self, session: Address) -> Option<Identity> {
+        let Address::Dtls(_, number) = session else { return None };
+        self.open.get(self.by_number.get(&number)?)?.identity.clone()
+    }
+
+    /// Returns whether messages outside a session are accepted.
+    pub(crate) fn takes_plaintext(&self) -> bool {
+        !self.security.is_server()
+    }
+
+    /// Passes a record to the sessions with its sender.
+    pub(crate) fn take(&mut self, now: Instant, from: Address, local: Option<IpAddr>, record: &[u8]) {
+        let mut addresses = AddressPair { peer: from.socket_addr(), local };
+        // A session that this socket opened may not know its local address.
+        let without_local = AddressPair { local: None, ..addresses };
+        let begun = self.handshakes.session(addresses.peer).and_then(|session| self.engine.peer(session));
+        if local.is_some() && (begun == Some(without_local) || self.engine.open(&without_local).is_some()) {
+            addresses = without_local;
+        }
+        self.engine.handle(now, addresses, record);
+    }
+
+    /// Passes a message to a session. Returns whether the session sends it.
+    pub(crate) fn seal(&mut self, transmit: Transmit<Address>, message: &[u8]) -> bool {
+        let Address::Dtls(_, number) = transmit.to else { return false };
+        let Some(session) = self.by_number.get(&number) else { return false };
+        let sent = self.engine.send(*session, message);
+        if sent.is_ok() {
+            self.sealed.push_back(transmit);
+        }
+        sent.is_ok()
+    }
+
+    /// Returns whether the session is open.
+    pub(crate) fn is_open(&self, session: Address) -> bool {
+        matches!(session, Address::Dtls(_, number) if self.by_number.contains_key(&number))
+    }
+
+    pub(super) fn outgoing(&mut self, session: Address) -> Option<&mut OutgoingSession> {
+        let Address::Dtls(_, number) = session else { return None };
+        self.open.get_mut(self.by_number.get(&number)?)?.outgoing.as_mut()
+    }
+
+    /// Returns the session with this address that was opened last.
+    pub(crate) fn session_with(&self, at: Address) -> Option<Address> {
+        let number = self.by_address.get(&at.socket_addr())?;
+        Some(at.secured(*number))
+    }
+
+    /// Returns when the sessions are to be polled again.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        if self.held.is_empty() { self.due } else { Some(Instant::ZERO) }
+    }
+
+    /// Returns what the driver does next for the sessions.
+    pub(crate) fn poll(&mut self, now: Instant) -> Output {
+        use conche_dtls::Output as Event;
+        loop {
+            match self.engine.poll(now, &mut self.buffer) {
+                Event::Transmit { to, len } => {
+                    let plain = Transmit::new(Address::from(to.peer), len);
+                    let is_sealed = self.sealed.front().is_some_and(|sealed| sealed.to.socket_addr() == to.peer);
+                    let sealed = if is_sealed { self.sealed.pop_front() } else { None };
+                    let mut transmit = sealed.unwrap_or(plain);
+                    (transmit.len, transmit.local) = (len, transmit.local.or(to.local));
+                    self.keep_sent(&transmit, len);
+                    return Output::Record(transmit);
+                }
+                Event::Received { session, len } => {
+                    let superseded = self.on_record(session);
+                    let Some(open) = self.open.get(&session) else { continue };
+                    let from = Address::from(open.addresses.peer).secured(open.number);
+                    return Output::Message { from, local: open.addresses.local, len, superseded };
+                }
+                Event::Established { session, peer, role, identity } => {
+                    if let Some(exchange) = self.on_open(session, peer, role, Identity::of_session(identity)) {
+                        return Output::HandshakeOver { exchange, failed: None };
+                    }
+                }
+                Event::Closed { session, peer, why } => {
+                    if let Some((exchange, why)) = self.on_closed(session, peer, &why) {
+                        return Output::HandshakeOver { exchange, failed: Some(why) };
+                    }
+                }
+                Event::Flight { peer, progress, .. } => {
+                    if let Some(exchange) = self.handshakes.exchange(peer.peer) {
+                        return Output::Flight { exchange, progress };
+                    }
+                }
+                Event::Wait(due) => {
+                    // Every sealed message came out as a record, or its session failed.
+                    self.sealed.clear();
+                    self.due = due;
+                    let panicked = self.engine.stats().panicked;
+                    let before = std::mem::replace(&mut self.panicked, panicked);
+                    return Output::Wait { panics: panicked.saturating_sub(before) };
+                }
+            }
+        }
+    }
+
+    /// Returns the first `len` bytes of the buffer, which the last output filled.
+    pub(crate) fn buffer(&self, len: usize) -> &[u8] {
+        &self.buffer[..len]
+    }
+
+    /// Returns the next input for the endpoint.
+    pub(crate) fn next_input(&mut self) -> Option<SessionInput> {
+        self.held.pop_front()
+    }
+
+    /// Keeps an input for which the endpoint had no room, as the next one.
+    pub(crate) fn put_back(&mut self, input: SessionInput) {
+        self.held.push_front(input);
+    }
+
+    /// Keeps a message for which the endpoint had no room, behind earlier inputs.
+    pub(crate) fn hold_message(&mut self, from: Address, local: Option<IpAddr>, len: usize) {
+        let bytes = self.buffer[..len].to_vec();
+        self.held.push_back(SessionInput::Message { from, local, bytes });
+    }
+
+    /// Handles a message that its session did not send.
+    pub(crate) fn on_unsent(&mut self, session: Address) {
+        let is_over = !self.is_open(session);
+        self.held.push_back(if is_over { SessionInput::Over(session) } else { SessionInput::Unreachable(session) });
+    }
+
+    /// Records a message that a session sent. Returns whether it is a retransmission, and no record
+    /// arrived since its first transmission.
+    pub(crate) fn is_silent(&mut self, session: Address, message: &[u8]) -> bool {
+        self.outgoing(session).is_some_and(|outgoing| outgoing.is_silent(message))
+    }
+
+    /// Has new requests use another session, until a record arrives in this one.
+    pub(crate) fn suspect(&mut self, session: Address) {
+        if let Some(outgoing) = self.outgoing(session) {
+            outgoing.is_suspect = true;
+        }
+    }
+
+    /// Handles an ICMP error about a record, of which `quoted` is the beginning. Returns the
+    /// handshake that fails.
+    pub(crate) fn on_unreachable(&mut self, peer: Address, quoted: &[u8]) -> Option<ExchangeId> {
+        let session = self.session_with(peer);
+        let failed = self.handshakes.on_unreachable(peer, quoted, &mut self.engine);
+        if let Some(session) = session
+            && let Some(outgoing) = self.outgoing(session)
+            && quotes(quoted, &outgoing.sent)
+        {
+            outgoing.is_suspect = true;
+            self.held.push_back(SessionInput::Unreachable(session));
+        }
+        failed
+    }
+
+    /// Returns the sessions that are open.
+    pub(crate) fn open_sessions(&self) -> Vec<SessionId> {
+        self.open.keys().copied().collect()
+    }
+
+    /// Closes a session, which notifies its peer.
+    pub(crate) fn close(&mut self, session: SessionId) {
+        self.engine.close(session);
+    }
+
+    /// Records the arrival of a record. Returns the handshake of a parallel session, to be
+    /// cancelled.
+    fn on_record(&mut self, session: SessionId) -> Option<ExchangeId> {
+        let open = self.open.get_mut(&session)?;
+        let outgoing = open.outgoing.as_mut()?;
+        outgoing.unanswered.clear();
+        if !outgoing.is_suspect || self.by_address.get(&open.addresses.peer) != Some(&open.number) {
+            return None;
+        }
+        outgoing.is_suspect = false;
+        let address = Address::from(open.addresses.peer).secured(open.number);
+        let (exchange, begun) = self.handshakes.superseded(open.addresses.peer, address, open.identity.as_ref())?;
+        if let Some(begun) = begun {
+            self.engine.close(begun);
+        }
+        Some(exchange)
+    }
+
+    /// Keeps a sent datagram to match ICMP errors.
+    fn keep_sent(&mut self, transmit: &Transmit<Address>, len: usize) {
+        let datagram = &self.buffer[..len];
+        let Address::Dtls(_, number) = transmit.to else { return self.handshakes.sent(transmit.to, datagram) };
+        let open = self.by_number.get(&number).and_then(|session| self.open.get_mut(session));
+        if let Some(outgoing) = open.and_then(|open| open.outgoing.as_mut()) {
+            keep_start(&mut outgoing.sent, datagram);
+        }
+    }
+
+    /// Adds an established session. Returns its handshake if this socket opened it.
+    fn on_open(
+        &mut self,
+        session: SessionId,
+        addresses: AddressPair,
+        role: Role,
+        identity: Option<Identity>,
+    ) -> Option<ExchangeId> {
+        // No session has the number 0.
+        self.last_number = self.last_number.checked_add(1).unwrap_or(1);
+        let number = SessionNumber(self.last_number);
+        let address = Address::from(addresses.peer).secured(number);
+        let done = match role {
+            Role::Client => self.handshakes.opened(addresses.peer, address, identity.clone()),
+            Role::Server => None,
+        };
+        let (outgoing, identity, done) = match done {
+            Some(CompletedHandshake { name, identity, exchange }) => {
+                (Some(OutgoingSession::new(name)), identity, Some(exchange))
+            }
+            None => (None, identity, None),
+        };
+        debug!(peer = %address, %session, ?role, "a session is open");
+        self.by_number.insert(number, session);
+        self.by_address.insert(addresses.peer, number);
+        self.open.insert(session, OpenSession { number, addresses, identity, outgoing });
+        done
+    }
+
+    /// Removes a session. Returns its handshake and the reason if it had not been established.
+    fn on_closed(
+        &mut self,
+        session: SessionId,
+        addresses: AddressPair,
+        why: &Ended,
+    ) -> Option<(ExchangeId, AbandonReason)> {
+        debug!(peer = %addresses.peer, %session, %why, "a session is over");
+        match self.open.remove(&session) {
+            Some(OpenSession { number, .. }) => {
+                self.by_number.remove(&number);
+                if self.by_address.get(&addresses.peer) == Some(&number) {
+                    self.by_address.remove(&addresses.peer);
+                }
+                self.held.push_back(SessionInput::Over(Address::from(addresses.peer).secured(number)));
+                None
+            }
+            None => self.handshakes.failed(addresses.peer, session, why),
+        }
+    }
+}
