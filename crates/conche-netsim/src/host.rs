@@ -1,7 +1,7 @@
-//! Hosts: the objects on nodes that send and receive packets and set timers.
+//! Hosts: objects on nodes that send and receive packets and set timers.
 //!
-//! [`Node`](crate::node::Node) is the host that runs CoAP. Sources and sinks of plain packets are
-//! hosts of a few lines.
+//! [`Node`](crate::node::Node) runs CoAP; sources and sinks of plain packets are hosts of a few
+//! lines.
 
 use std::time::Duration;
 
@@ -15,34 +15,34 @@ use crate::timers::Timers;
 use crate::wake_up::WakeUp;
 use crate::{Instant, NodeId, PacketId, RadioId};
 
-/// An object on a node that sends and receives packets.
+/// An object on a node.
 pub trait Host {
-    /// The value that each timer carries.
+    /// The value of each timer.
     type Timer;
 
     /// Called once when the simulation begins.
     fn start(&mut self, port: &mut Port<'_, Self::Timer>);
 
-    /// Handles a packet that arrived.
+    /// Handles a received packet.
     fn receive(&mut self, port: &mut Port<'_, Self::Timer>, packet: Received<'_>);
 
-    /// Handles the expiry of a timer set with [`Port::set_timer`].
+    /// Handles a timer set with [`Port::set_timer`].
     fn timer(&mut self, port: &mut Port<'_, Self::Timer>, timer: Self::Timer);
 
-    /// Called at the time set with [`Port::wake_at`].
+    /// Places `entry` at `hole` or below.
     fn wake(&mut self, port: &mut Port<'_, Self::Timer>);
 
-    /// Prefetches the host's state into the CPU cache, shortly before the host is called.
+    /// Returns the smallest child's index, relative to `first`.
     ///
-    /// An implementation reads the state it will need, with [`black_box`](std::hint::black_box).
-    /// This hides memory latency in large networks.
+    /// An implementation reads the state it will need with [`black_box`](std::hint::black_box),
+    /// which hides memory latency in large networks.
     fn prefetch(&self) {}
 
-    /// Like [`Host::prefetch`], when the packet to be received is known.
+    /// Like [`Host::prefetch`], for a known packet.
     #[allow(unused_variables)]
     fn prefetch_for(&self, packet: Received<'_>) {}
 
-    /// Handles the outcome of a frame passed to [`Port::transmit`]. Most hosts do not need it.
+    /// Handles the outcome of a frame passed to [`Port::transmit`].
     #[allow(unused_variables)]
     fn transmitted(&mut self, port: &mut Port<'_, Self::Timer>, frame: PacketId, outcome: Transmitted) {}
 }
@@ -54,8 +54,8 @@ pub struct Received<'a> {
     pub meta: &'a PacketMeta,
     /// The UDP payload.
     pub bytes: &'a [u8],
-    /// Signal-to-noise ratio of the last frame that carried the packet over a radio, without
-    /// interference, in dB. `None` if no frame carried it, or if the medium has no noise.
+    /// Signal-to-noise ratio of the packet's last radio frame, without interference, in dB. `None`
+    /// without such a frame or on a medium without noise.
     pub snr_db: Option<f64>,
 }
 
@@ -92,12 +92,12 @@ impl<'a, T> Port<'a, T> {
         self.node
     }
 
-    /// Returns the host's own random stream.
+    /// Returns the host's random stream.
     pub fn rng(&mut self) -> &mut Stream {
         &mut self.world.streams[self.node.index()]
     }
 
-    /// Sends a datagram. `transmission` and `cause` are for traces and metrics only.
+    /// Sends a datagram. `transmission` and `cause` only serve traces and metrics.
     pub fn send(
         &mut self,
         to: NodeId,
@@ -108,22 +108,21 @@ impl<'a, T> Port<'a, T> {
         self.world.send(self.node, to, bytes, transmission, cause)
     }
 
-    /// Transmits one frame over a radio network without routing. The node needs a station in the
-    /// network.
+    /// Transmits one frame over a radio network, unrouted. The node needs a station there.
     ///
-    /// The receiver is a neighbour or, with [`NodeId::BROADCAST`], every station in range, without
-    /// acknowledgment. [`Host::transmitted`] reports the outcome. For hosts that route packets
-    /// themselves; others use [`Port::send`].
+    /// `to` is a neighbour, or [`NodeId::BROADCAST`] for all stations in range, unacknowledged.
+    /// [`Host::transmitted`] reports the outcome. For hosts that route packets themselves; others
+    /// use [`Port::send`].
     ///
     /// # Panics
-    /// The run panics if the radio network belongs to another topology.
+    /// The run panics if the radio network is of another topology.
     pub fn transmit(&mut self, radio: RadioId, to: NodeId, bytes: &[u8]) -> PacketId {
         let (id, packet) = self.world.insert(self.node, to, bytes, None, None);
         self.world.frames.push((packet, radio));
         id
     }
 
-    /// Calls [`Host::timer`] after the given delay.
+    /// Calls [`Host::timer`] after this delay.
     pub fn set_timer(&mut self, after: Duration, timer: T) -> TimerId {
         let id = self.timers.set(self.node, timer);
         let at = self.now() + after;
@@ -142,29 +141,28 @@ impl<'a, T> Port<'a, T> {
         cancelled
     }
 
-    /// Sets the time of the next [`Host::wake`], replacing any earlier setting. `None` and
+    /// Sets the time of the next [`Host::wake`], replacing the previous one. `None` and
     /// [`Instant::FAR_FUTURE`] mean never.
     pub fn wake_at(&mut self, at: Option<Instant>) {
         self.world.wake_at(self.node, at);
     }
 
-    /// Ends the run after the current event, for example when the last client has finished.
+    /// Ends the run after the current event.
     pub fn stop(&mut self) {
         self.world.stopped = true;
     }
 }
 
-/// State shared by all hosts of a simulation. Timers are kept apart because their type depends on
-/// the host.
+/// State shared by all hosts, except timers, whose type depends on the host.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) scheduler: Scheduler<Event>,
     pub(crate) packets: Packets,
     pub(crate) wake_ups: Vec<WakeUp>,
     pub(crate) streams: Vec<Stream>,
-    /// Packets that a host has just sent and the network has not yet taken.
+    /// Packets that the network has not yet taken.
     pub(crate) outbox: Vec<PacketRef>,
-    /// Frames that a host has just passed to [`Port::transmit`], with their radio networks.
+    /// Frames of [`Port::transmit`] not yet taken, with their radio networks.
     pub(crate) frames: Vec<(PacketRef, RadioId)>,
     pub(crate) buffer: Vec<u8>,
     pub(crate) sent: u64,
@@ -172,7 +170,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Creates the state at time zero, with one random stream for each host.
+    /// Creates the state at time zero, with one random stream per host.
     pub(crate) fn new(streams: Vec<Stream>) -> Self {
         Self {
             scheduler: Scheduler::new(),
@@ -220,7 +218,7 @@ impl World {
         }
     }
 
-    /// Takes the shared output buffer, with at least `bytes` bytes.
+    /// Takes the shared output buffer of at least `bytes` bytes.
     pub(crate) fn take_buffer(&mut self, bytes: usize) -> Vec<u8> {
         let mut buffer = std::mem::take(&mut self.buffer);
         if buffer.len() < bytes {

@@ -1,8 +1,8 @@
-//! Identifiers of the objects in a simulation: small numbers in order of creation.
+//! Identifiers of a simulation's objects, numbered in order of creation.
 
 use std::fmt;
 
-/// A node of the topology, and the address of its host as endpoints see it.
+/// A node of the topology, and its host's address as endpoints see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub(crate) u32);
 
@@ -14,22 +14,22 @@ pub struct LinkId(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RadioId(pub(crate) u16);
 
-/// A packet that a host sent, unique in the run except for duplicates made by a link.
+/// A packet that a host sent; unique in the run, except for duplicates made by a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PacketId(pub(crate) u64);
 
 impl NodeId {
-    /// The broadcast address: all stations in range of a frame sent with
-    /// [`Port::transmit`](crate::host::Port::transmit). No node has this number.
+    /// The broadcast address of [`Port::transmit`](crate::host::Port::transmit): all stations in
+    /// range.
     pub const BROADCAST: Self = Self(u32::MAX);
 
-    /// Returns the node's number, counted from 0 in order of addition to the topology.
+    /// Returns the node's number, counted from 0.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// Returns the same number as a `u32`, for compact storage.
+    /// Returns the number as a `u32`.
     #[must_use]
     pub const fn as_u32(self) -> u32 {
         self.0
@@ -37,7 +37,7 @@ impl NodeId {
 }
 
 impl LinkId {
-    /// Returns the link's number, counted from 0 in order of addition to the topology.
+    /// Returns the link's number, counted from 0.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -45,7 +45,7 @@ impl LinkId {
 }
 
 impl RadioId {
-    /// Returns the radio network's number, counted from 0 in order of addition to the topology.
+    /// Returns the radio network's number, counted from 0.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -53,7 +53,7 @@ impl RadioId {
 }
 
 impl PacketId {
-    /// Returns the packet's number, counted from 0 in order of sending.
+    /// Returns the packet's number, counted from 0.
     #[must_use]
     pub const fn as_u64(self) -> u64 {
         self.0

@@ -1,5 +1,4 @@
-//! Discrete-event network simulation in virtual time, with nodes that run the `conche-proto`
-//! endpoint.
+//! Discrete-event network simulation in virtual time; nodes run the `conche-proto` endpoint.
 //!
 //! ```text
 //!              Application (yours)                     Observer (yours, or a pcapng file, or nothing)
@@ -27,15 +26,14 @@
 //! | [`trace`] | observers: digest, pcapng |
 //! | [`units`] | times, rates and sizes in human-readable form |
 //!
-//! With the feature `serde`, configurations can be deserialized; the documentation of each type
-//! shows its form in TOML.
+//! With the feature `serde`, configurations can be deserialized; each type documents its TOML form.
 //!
 //! A run uses one thread and reads no clock: the same topology, hosts and seed produce the same
 //! events on every machine. Replications run in parallel as separate simulations.
 //!
 //! # Example
 //!
-//! Two constant streams share one link, which drops packets that do not fit into its queue.
+//! Two constant streams share a link, which drops packets that overflow its queue.
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,7 +1,7 @@
-//! The host that runs CoAP: the same [`Endpoint`] that serves real sockets, and an application.
+//! The CoAP host: the [`Endpoint`] that serves real sockets, and an application.
 //!
-//! The node passes packets and wake-ups to the endpoint, turns its transmissions into packets, and
-//! passes its events to the application. It does not retransmit, match or queue.
+//! The node passes packets and wake-ups to the endpoint, its transmissions to the network, and its
+//! events to the application. It does not retransmit, match or queue.
 
 mod causes;
 mod stack;
@@ -24,25 +24,25 @@ use crate::packet::Cause;
 use crate::rng::Stream;
 use crate::{Instant, NodeId};
 
-/// A client or server of a scenario, which uses the node's endpoint.
+/// A client or server on the node's endpoint.
 pub trait Application: Sized {
-    /// The value that each timer carries.
+    /// The value of each timer.
     type Timer;
 
     /// Called once when the simulation begins.
     fn start(&mut self, context: &mut Context<'_, Self>);
 
-    /// Handles an event of the endpoint.
+    /// Handles an endpoint event.
     fn event(&mut self, context: &mut Context<'_, Self>, event: Event<NodeId>);
 
-    /// Handles the expiry of a timer set with [`Context::set_timer`].
+    /// Handles a timer set with [`Context::set_timer`].
     fn timer(&mut self, context: &mut Context<'_, Self>, timer: Self::Timer);
 
-    /// Handles the outcome of [`Context::connect`]: the connection to the peer is open, or failed.
+    /// Handles the outcome of [`Context::connect`].
     #[allow(unused_variables)]
     fn connected(&mut self, context: &mut Context<'_, Self>, peer: NodeId, is_open: bool) {}
 
-    /// Observes a datagram that the endpoint sends. Most applications do not need it.
+    /// Observes a datagram that the endpoint sends.
     #[allow(unused_variables)]
     fn transmitted(&mut self, now: Instant, transmit: &Transmit<NodeId>) {}
 }
@@ -50,8 +50,8 @@ pub trait Application: Sized {
 /// A host that runs a CoAP endpoint under any controller.
 ///
 /// A custom algorithm is passed as a [`DynController`](conche_proto::cc::dynamic::DynController).
-/// The endpoint's type does not depend on the application, so it is compiled once with the
-/// simulator and not again in each program.
+/// The endpoint's type does not depend on the application, so it is compiled once, with the
+/// simulator.
 pub struct Node<A: Application> {
     stack: Stack,
     application: A,
@@ -61,13 +61,13 @@ pub struct Node<A: Application> {
 pub struct Context<'a, A: Application> {
     port: Port<'a, A::Timer>,
     stack: &'a mut Stack,
-    /// The endpoint may have new output and must be polled.
+    /// The endpoint must be polled.
     touched: bool,
 }
 
 impl<A: Application> Node<A> {
-    /// Creates a node with a new endpoint whose randomness comes from `seed`
-    /// ([`Streams::seed_bytes`](crate::rng::Streams::seed_bytes)).
+    /// Creates a node; `seed` ([`Streams::seed_bytes`](crate::rng::Streams::seed_bytes)) randomizes
+    /// its endpoint.
     ///
     /// # Errors
     /// If the configuration is invalid.
@@ -93,7 +93,7 @@ impl<A: Application> Node<A> {
         &self.application
     }
 
-    /// Consumes the node and returns its application.
+    /// Returns the application.
     #[must_use]
     pub fn into_application(self) -> A {
         self.application
@@ -105,7 +105,7 @@ impl<A: Application> Node<A> {
         &self.stack.endpoint
     }
 
-    /// Returns the endpoint for changes before the run, such as further controllers.
+    /// Returns the endpoint, for example to add controllers before the run.
     pub fn endpoint_mut(&mut self) -> &mut Endpoint<NodeId, AnyController> {
         &mut self.stack.endpoint
     }
@@ -118,7 +118,7 @@ impl<A: Application> Node<A> {
         context.touched
     }
 
-    /// Polls the endpoint, and the underlay below it, until both wait.
+    /// Polls endpoint and underlay until both wait.
     fn drain(&mut self, port: &mut Port<'_, A::Timer>) {
         let (now, node) = (port.now(), port.node());
         let mut buffer = port.world().take_buffer(self.stack.buffer_bytes());
@@ -183,15 +183,15 @@ impl<A: Application> Context<'_, A> {
         self.port.node()
     }
 
-    /// Returns the application's random stream. The endpoint draws from another one.
+    /// Returns the application's random stream, separate from the endpoint's.
     pub fn rng(&mut self) -> &mut Stream {
         self.port.rng()
     }
 
-    /// Returns `true` if the connection to a peer is open, as it always is without an [`Underlay`].
+    /// Returns `true` if the connection to a peer is open; always so without an [`Underlay`].
     ///
-    /// Otherwise the connection is opened as soon as the endpoint's congestion control permits it,
-    /// and [`Application::connected`] reports the outcome.
+    /// Otherwise opens it when congestion control permits, and reports to
+    /// [`Application::connected`].
     pub fn connect(&mut self, to: NodeId) -> bool {
         let is_open = self.stack.connect(self.port.now(), to);
         self.touched |= !is_open;
@@ -230,8 +230,7 @@ impl<A: Application> Context<'_, A> {
         self.respond_to(self.cause(), request, response)
     }
 
-    /// Responds to an earlier request. `cause` is the value of [`Context::cause`] when the request
-    /// arrived.
+    /// Responds to an earlier request; `cause` is [`Context::cause`] at its arrival.
     ///
     /// # Errors
     /// Returns the endpoint's errors.
@@ -245,7 +244,7 @@ impl<A: Application> Context<'_, A> {
         self.touch().respond(now, cause, request, response)
     }
 
-    /// Acknowledges a request whose response comes later: [`Endpoint::acknowledge`].
+    /// Acknowledges a request before its response: [`Endpoint::acknowledge`].
     ///
     /// # Errors
     /// Returns the endpoint's errors.
@@ -254,19 +253,19 @@ impl<A: Application> Context<'_, A> {
         self.touch().acknowledge(now, request)
     }
 
-    /// Drops a request without a response: [`Endpoint::ignore`].
+    /// Drops a request: [`Endpoint::ignore`].
     pub fn ignore(&mut self, request: RequestId) {
         let now = self.now();
         self.touch().ignore(now, request);
     }
 
-    /// Registers the sender of a request as an observer of a topic: [`Endpoint::observe`].
+    /// Registers the sender as observer of a topic: [`Endpoint::observe`].
     pub fn observe(&mut self, request: RequestId, topic: u64) -> Option<ObserverId> {
         let now = self.now();
         self.touch().observe(now, request, topic)
     }
 
-    /// Notifies the observers of a topic of its new state: [`Endpoint::notify`].
+    /// Notifies a topic's observers: [`Endpoint::notify`].
     ///
     /// # Errors
     /// Returns the endpoint's errors.
@@ -293,32 +292,32 @@ impl<A: Application> Context<'_, A> {
         self.touch().reregister(now, subscription)
     }
 
-    /// Ends a subscription without a message to the server: [`Endpoint::forget`].
+    /// Ends a subscription silently: [`Endpoint::forget`].
     pub fn forget(&mut self, subscription: SubscriptionId) -> bool {
         let now = self.now();
         self.touch().forget(now, subscription)
     }
 
-    /// Resets the congestion state of a peer: [`Endpoint::reset_path`].
+    /// Resets a peer's congestion state: [`Endpoint::reset_path`].
     pub fn reset_path(&mut self, peer: NodeId) {
         let now = self.now();
         self.touch().reset_path(now, peer);
     }
 
-    /// Returns the state of a peer: [`Endpoint::snapshot`].
+    /// Returns a peer's state: [`Endpoint::snapshot`].
     #[must_use]
     pub fn snapshot(&self, peer: NodeId) -> Option<PeerSnapshot> {
         self.stack.snapshot(peer)
     }
 
-    /// Returns the packet being handled, as the cause of packets that follow from it. `None` while
-    /// a timer is handled.
+    /// Returns the packet being handled, the cause of packets that follow from it; `None` while a
+    /// timer is handled.
     #[must_use]
     pub fn cause(&self) -> Option<Cause> {
         self.stack.causes.received()
     }
 
-    /// Calls [`Application::timer`] after the given delay.
+    /// Calls [`Application::timer`] after this delay.
     pub fn set_timer(&mut self, after: Duration, timer: A::Timer) -> TimerId {
         self.port.set_timer(after, timer)
     }
@@ -328,7 +327,7 @@ impl<A: Application> Context<'_, A> {
         self.port.cancel_timer(id)
     }
 
-    /// Ends the run after the current event, for example when the last client has finished.
+    /// Ends the run after the current event.
     pub fn stop(&mut self) {
         self.port.stop();
     }

@@ -1,53 +1,51 @@
-//! Packets, and the slab that holds them while they are in the network.
+//! Packets in the network, and their slab.
 //!
-//! Events carry a packet's 4-byte handle. A freed slot keeps its buffer for the next packet, so a
-//! run in its steady state does not allocate.
+//! Events carry a packet's 4-byte handle. A freed slot keeps its buffer, so a run in steady state
+//! does not allocate.
 
 use std::hint::black_box;
 
 use crate::{Instant, NodeId, PacketId};
 
-/// A UDP datagram in transit, with metadata for observers.
+/// A UDP datagram in transit.
 #[derive(Clone, Debug)]
 pub struct Packet {
     /// Origin, destination and cause.
     pub meta: PacketMeta,
-    /// Signal-to-noise ratio of the last frame that carried the packet over a radio, in dB.
+    /// Signal-to-noise ratio of the packet's last radio frame in dB.
     pub(crate) snr_db: Option<f64>,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Metadata of a packet for traces and metrics, invisible to the receiving endpoint.
+/// Metadata for traces and metrics, invisible to the receiving endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketMeta {
     /// The packet's number in the run.
     pub id: PacketId,
     /// The sender.
     pub from: NodeId,
-    /// The destination: [`NodeId::BROADCAST`] for a broadcast frame, and the receiver for each of
-    /// its delivered copies.
+    /// The destination: [`NodeId::BROADCAST`], or the receiver for a delivered copy.
     pub to: NodeId,
     /// When the sender passed the packet to the network.
     pub sent_at: Instant,
-    /// The transmission that this packet is, if its message opens an exchange of the sender: a
-    /// request, ping or separate response.
+    /// The packet's transmission, if its message opens an exchange of the sender: a request, ping
+    /// or separate response.
     pub transmission: Option<Transmission>,
-    /// The packet that this one answers, for an ACK, RST or response.
+    /// The packet that this ACK, RST or response answers.
     pub cause: Option<Cause>,
-    /// The packet is a duplicate made by a link, or a receiver's copy of a broadcast. The original
-    /// has the same number.
+    /// Whether a link duplicated the packet, or it is a receiver's copy of a broadcast; it has the
+    /// original's number.
     pub duplicate: bool,
 }
 
-/// One transmission of the message of an exchange.
+/// One transmission of an exchange's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Transmission {
     /// The node that opened the exchange.
     pub node: NodeId,
-    /// The exchange's number at that node:
-    /// [`ExchangeId::as_u64`](conche_proto::ExchangeId::as_u64).
+    /// The exchange's number there: [`ExchangeId::as_u64`](conche_proto::ExchangeId::as_u64).
     pub exchange: u64,
-    /// 0 for the original transmission, n for the n-th retransmission.
+    /// 0 for the original, n for the n-th retransmission.
     pub attempt: u8,
 }
 
@@ -58,8 +56,8 @@ pub struct Cause {
     pub packet: PacketId,
     /// The packet's sender.
     pub from: NodeId,
-    /// The transmission that the packet was, or answered in turn. A client thus learns which
-    /// transmission of its request triggered a response.
+    /// The transmission that the packet was, or answered in turn: a client thus learns which of its
+    /// transmissions triggered a response.
     pub transmission: Option<Transmission>,
 }
 
@@ -79,14 +77,13 @@ impl PacketMeta {
     }
 }
 
-/// A handle of a packet in the slab.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PacketRef(u32);
 
-/// The fields of a packet that forwarding needs.
+/// The fields that forwarding needs.
 ///
-/// They are stored apart so that each hop reads a few bytes, next to the same fields of other
-/// packets: with tens of thousands of packets in flight, no cache holds whole packets.
+/// Stored apart, so that each hop reads a few bytes: with tens of thousands of packets in flight,
+/// no cache holds whole packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ForwardingFields {
     pub(crate) to: NodeId,
@@ -98,7 +95,6 @@ pub(crate) struct ForwardingFields {
 #[derive(Debug, Default)]
 pub(crate) struct Packets {
     slots: Vec<Packet>,
-    /// One for each slot.
     forwarding: Vec<ForwardingFields>,
     free: Vec<PacketRef>,
 }
@@ -122,7 +118,7 @@ impl Packets {
         packet
     }
 
-    /// Inserts a packet with the same number, bytes and hop count.
+    /// Inserts a copy with the same number and hop count.
     pub(crate) fn duplicate(&mut self, packet: PacketRef) -> PacketRef {
         let original = self.get_mut(packet);
         let meta = PacketMeta { duplicate: true, ..original.meta };
@@ -133,7 +129,7 @@ impl Packets {
         copy
     }
 
-    /// Inserts a packet with the same number and bytes for another receiver.
+    /// Inserts a copy with the same number for another receiver.
     pub(crate) fn copy_for(&mut self, packet: PacketRef, to: NodeId) -> PacketRef {
         let copy = self.duplicate(packet);
         self.get_mut(copy).meta.to = to;
@@ -153,13 +149,13 @@ impl Packets {
         &mut self.forwarding[packet.0 as usize]
     }
 
-    /// Takes the bytes out, so that other packets can be inserted while they are read.
-    /// [`Packets::release`] puts the buffer back.
+    /// Takes the bytes out, so that packets can be inserted while they are read, until
+    /// [`Packets::release`].
     pub(crate) fn take_bytes(&mut self, packet: PacketRef) -> Vec<u8> {
         std::mem::take(&mut self.get_mut(packet).bytes)
     }
 
-    /// Frees the slot and keeps `buffer` for its next packet.
+    /// Frees the slot; `buffer` is for its next packet.
     pub(crate) fn release(&mut self, packet: PacketRef, buffer: Vec<u8>) {
         self.get_mut(packet).bytes = buffer;
         self.remove(packet);
@@ -173,15 +169,13 @@ impl Packets {
         self.forwarding[packet.0 as usize].to
     }
 
-    /// Prefetches the fields that forwarding needs.
     pub(crate) fn prefetch_forwarding(&self, packet: PacketRef) {
         black_box(self.forwarding[packet.0 as usize].hops);
     }
 
-    /// Prefetches the fields that delivery needs.
     pub(crate) fn prefetch_delivery(&self, packet: PacketRef) {
         let Packet { meta, bytes, .. } = self.get(packet);
-        // One field of each of the packet's cache lines.
+        // One field per cache line.
         black_box((meta.to, meta.cause.is_some(), bytes.len()));
     }
 

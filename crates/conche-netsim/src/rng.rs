@@ -1,10 +1,10 @@
-//! Randomness: one stream for each (seed, entity, purpose).
+//! Randomness: one stream per (seed, entity, purpose).
 //!
-//! A stream's initial state is a hash of the three, so an additional draw of one entity, or a new
-//! entity, does not change the draws of others. Two schemes compared under one seed see the same
-//! losses and jitter as long as they send the same packets (common random numbers).
+//! A stream starts from a hash of the three, so additional draws or entities do not change the
+//! draws of others. Schemes compared under one seed see the same losses and jitter while they send
+//! the same packets (common random numbers).
 //!
-//! The generator is PCG XSL 128/64 (MCG). It is named, and the distributions are implemented here,
+//! The generator is PCG XSL 128/64 (MCG). It is fixed, and the distributions are implemented here,
 //! because results must not change with a library's version.
 
 use rand_core::{RngCore, SeedableRng};
@@ -12,7 +12,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::{LinkId, NodeId};
 
-/// A probability as the number of the 2⁵³ possible draws of [`Stream::unit`] that count as a hit.
+/// A probability as the number of hits among the 2⁵³ draws of [`Stream::unit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chance(u64);
 
@@ -25,7 +25,7 @@ pub struct Streams {
 /// The owner of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entity {
-    /// The run as a whole, for the draws of a scenario before it starts.
+    /// The run, for a scenario's draws before it starts.
     Run,
     /// A node.
     Node(NodeId),
@@ -33,16 +33,16 @@ pub enum Entity {
     Link(LinkId),
 }
 
-/// The purpose of a stream, identified by name.
+/// A stream's purpose, identified by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Purpose(u64);
 
-/// A source of random numbers. It also implements `rand`'s [`RngCore`].
+/// A source of random numbers, also as `rand`'s [`RngCore`].
 #[derive(Clone, Debug)]
 pub struct Stream(Pcg64Mcg);
 
 impl Streams {
-    /// Creates the streams of the run with this seed.
+    /// Creates the streams of a seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { seed }
@@ -60,7 +60,7 @@ impl Streams {
         Stream(Pcg64Mcg::new(u128::from(mix(key)) << 64 | u128::from(mix(!key))))
     }
 
-    /// Returns the first 32 bytes of the stream, to seed another generator such as an endpoint's.
+    /// Returns the stream's first 32 bytes, to seed another generator.
     #[must_use]
     pub fn seed_bytes(&self, entity: Entity, purpose: Purpose) -> [u8; 32] {
         let mut bytes = [0; 32];
@@ -84,7 +84,7 @@ impl Purpose {
 }
 
 impl Chance {
-    /// Converts a probability. Negative numbers and NaN become 0.
+    /// Negative numbers and NaN become 0.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -96,19 +96,19 @@ impl Chance {
 }
 
 impl Stream {
-    /// Returns a number from `0..bound`, or 0 if `bound` is 0.
+    /// Returns a number in `0..bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        // Multiply-shift. Its bias is below bound/2^64, too small to affect any run.
+        // Multiply-shift; its bias, below bound/2^64, affects no run.
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Returns a number from `low..=high`, or `low` if `high` is less.
+    /// Returns a number in `low..=high`, or `low` if `high` is less.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         let span = high.saturating_sub(low);
         if span == u64::MAX { self.next_u64() } else { low + self.below(span + 1) }
     }
 
-    /// Returns a multiple of 2⁻⁵³ from [0, 1).
+    /// Returns a multiple of 2⁻⁵³ in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
@@ -118,24 +118,24 @@ impl Stream {
         self.unit() < probability
     }
 
-    /// Returns the result of [`Stream::chance`] from the same draw, without floating point.
+    /// Like [`Stream::chance`], from the same draw without floating point.
     pub(crate) fn happens(&mut self, chance: Chance) -> bool {
         (self.next_u64() >> 11) < chance.0
     }
 
-    /// Returns an exponentially distributed number with mean 1.
+    /// Draws from the exponential distribution with mean 1.
     pub fn exponential(&mut self) -> f64 {
-        // libm's logarithm gives the same bits on every machine, unlike the platform's.
+        // Unlike the platform's, libm's logarithm is the same on every machine.
         -libm::log(1.0 - self.unit())
     }
 
-    /// Returns a normally distributed number with mean 0 and variance 1 (Box and Muller 1958).
+    /// Draws from the normal distribution with mean 0 and variance 1 (Box and Muller 1958).
     pub fn normal(&mut self) -> f64 {
         let radius = libm::sqrt(2.0 * self.exponential());
         radius * libm::cos(std::f64::consts::TAU * self.unit())
     }
 
-    /// Shuffles the items; all orders are equally probable (Fisher and Yates).
+    /// Shuffles the items uniformly (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let other = self.below(last as u64 + 1);
@@ -166,7 +166,7 @@ impl SeedableRng for Stream {
     }
 }
 
-/// SplitMix64's finalizer (Steele, Lea, Flood 2014): every input bit reaches every output bit.
+/// SplitMix64's finalizer (Steele, Lea, Flood 2014).
 const fn mix(word: u64) -> u64 {
     let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

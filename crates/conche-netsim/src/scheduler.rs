@@ -1,12 +1,11 @@
 //! Virtual time and the event queue.
 //!
-//! Events are ordered by (time, sequence number): of two events at the same nanosecond, the one
-//! scheduled first happens first. The order is total, so a run is a function of its inputs.
+//! Events are ordered by (time, sequence number): at the same nanosecond, the one scheduled first
+//! happens first. The order is total, so a run is a function of its inputs.
 //!
-//! The next events are in a short sorted list, all others in a timing wheel, which hands over a few
-//! dozen events when the list is empty. Events scheduled meanwhile for the time span of the list go
-//! to a small heap. A single heap would need steps proportional to its depth for each event, and
-//! with tens of thousands of events each step is a cache miss.
+//! The next events are in a short sorted list, which a timing wheel refills by a few dozen. Events
+//! scheduled meanwhile for the list's time span go to a small heap. In a single heap an event needs
+//! steps proportional to the depth, each a cache miss with tens of thousands of events.
 
 use std::cmp::Reverse;
 
@@ -14,19 +13,18 @@ use crate::Instant;
 use crate::heap::{Entry, Heap};
 use crate::wheel::Wheel;
 
-/// A queue of future events of type `E`, which is small and `Copy` so that scheduling does not
-/// allocate.
+/// A queue of future events; `E` is small and `Copy`, so that scheduling does not allocate.
 #[derive(Clone, Debug)]
 pub struct Scheduler<E> {
     now: Instant,
     sequence: u64,
     fired: u64,
-    /// Events that the wheel handed over, all before `horizon`, latest first.
+    /// Events from the wheel before `horizon`, latest first.
     next: Vec<Entry<E>>,
-    /// Events scheduled since then for a time before `horizon`.
+    /// Events scheduled since, before `horizon`.
     near: Heap<E>,
     far: Wheel<E>,
-    /// End of the time span handed over by the wheel, in nanoseconds.
+    /// End of the wheel's last span, in nanoseconds.
     horizon: u64,
 }
 
@@ -45,7 +43,7 @@ impl<E: Copy> Scheduler<E> {
         }
     }
 
-    /// Returns the current time: the time of the last event taken.
+    /// Returns the time of the last event taken.
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
@@ -75,9 +73,9 @@ impl<E: Copy> Scheduler<E> {
         }
     }
 
-    /// Takes the next event and advances the current time to it.
+    /// Takes the next event and advances the time to it.
     ///
-    /// Returns `None` without advancing if no event is due up to and including `limit`.
+    /// Returns `None`, without advancing, if no event is due by `limit`, inclusive.
     pub fn next(&mut self, limit: Instant) -> Option<E> {
         self.look_ahead();
         let handed_over = self.next.last().map_or(u128::MAX, |entry| entry.key);
@@ -95,12 +93,11 @@ impl<E: Copy> Scheduler<E> {
         Some(event)
     }
 
-    /// Returns `true` if the next event is in the list or the heap.
     pub(crate) fn knows_next(&self) -> bool {
         !self.next.is_empty() || !self.near.is_empty()
     }
 
-    /// Fetches events from the wheel if the list and the heap are empty.
+    /// Refills the list if list and heap are empty.
     pub(crate) fn look_ahead(&mut self) {
         if self.knows_next() {
             return;
@@ -111,12 +108,12 @@ impl<E: Copy> Scheduler<E> {
         }
     }
 
-    /// Returns the events in the list with their times, in no particular order.
+    /// Returns the list's events with their times, unordered.
     pub(crate) fn next_events(&self) -> impl Iterator<Item = (Instant, E)> {
         self.next.iter().map(|entry| (time_of(entry.key), entry.value))
     }
 
-    /// Advances the current time to `at` if that is later, past any events before it.
+    /// Advances the time to `at` if later, past earlier events.
     pub fn advance(&mut self, at: Instant) {
         self.now = self.now.max(at);
     }
@@ -136,7 +133,7 @@ impl<E: Copy> Default for Scheduler<E> {
 }
 
 pub(crate) fn time_of(key: u128) -> Instant {
-    // The shift leaves 64 bits.
+    // 64 bits remain.
     Instant::from_nanos(u64::try_from(key >> 64).unwrap_or(u64::MAX))
 }
 

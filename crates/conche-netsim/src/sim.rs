@@ -1,4 +1,4 @@
-//! The simulation: a network, its hosts and an observer, run in virtual time.
+//! The simulation: a network, its hosts and an observer in virtual time.
 
 use std::error;
 use std::fmt;
@@ -15,8 +15,7 @@ use crate::{Instant, LinkId, NodeId, RadioId};
 
 /// One run of one network.
 ///
-/// `H` is the type of all hosts, so that calls are static; use an enum for hosts of several kinds.
-/// `O` is the observer.
+/// `H` is the type of all hosts, so that calls are static; use an enum for several kinds.
 #[derive(Debug)]
 pub struct Simulation<H: Host, O: Observer = ()> {
     world: World,
@@ -26,7 +25,7 @@ pub struct Simulation<H: Host, O: Observer = ()> {
     hosts: Vec<Option<H>>,
     observer: O,
     streams: Streams,
-    /// Packets that reach hosts soon. Empty between runs of the look-ahead.
+    /// Packets soon to reach hosts; empty outside the look-ahead.
     arriving: Vec<(PacketRef, NodeId)>,
     delivered: u64,
     started: bool,
@@ -39,43 +38,41 @@ pub enum Ended {
     Idle,
     /// A host called [`Port::stop`](crate::host::Port::stop).
     Stopped,
-    /// The limit is reached and events are left.
+    /// The limit is reached, with events left.
     Limit,
 }
 
-/// Packet counts of a run. At all times
-/// `sent + duplicated = delivered + dropped + broadcast + in_flight`.
+/// Packet counts: always `sent + duplicated = delivered + dropped + broadcast + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets that hosts sent.
     pub sent: u64,
-    /// Packets that duplicating links added, and the receivers' copies of broadcasts.
+    /// Duplicates by links, and receivers' copies of broadcasts.
     pub duplicated: u64,
     /// Packets that reached their host.
     pub delivered: u64,
     /// Packets that did not reach their host.
     pub dropped: u64,
-    /// Broadcasts that have left their station. Each receiver gets a copy.
+    /// Broadcasts sent; each receiver gets a copy.
     pub broadcast: u64,
     /// Packets still in the network.
     pub in_flight: u64,
 }
 
-/// A host was attached to a node that is not in the topology.
+/// The node is not in the topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSuchNode(pub NodeId);
 
-/// An event of the scheduler.
+/// A scheduled event.
 ///
-/// The alignment makes a copy of an event one move, and most variants keep their fields in the
-/// second half. A load that spans parts written by separate stores, or that straddles a wider
-/// store, stalls until those stores have reached the cache.
+/// The alignment makes copying one move; most variants keep their fields in the second half. A load
+/// that spans separate stores, or straddles a wider one, stalls until they have reached the cache.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32, align(16))]
 pub(crate) enum Event {
     /// A packet arrives at a node.
     Arrive(Arrival),
-    /// A link continues with its waiting packets.
+    /// A link continues with its queue.
     Resume {
         link: LinkId,
         /// The event's number within the link.
@@ -89,7 +86,7 @@ pub(crate) enum Event {
     Radio(mac::Event),
     Wake(NodeId),
     Timer(TimerId),
-    /// Report the outcome of a frame that a host transmitted in this radio network.
+    /// A host's frame in this radio network has an outcome to report.
     Transmitted(RadioId),
 }
 
@@ -100,8 +97,7 @@ pub(crate) struct Arrival {
     at: NodeId,
 }
 
-/// Borrows the fields that the network needs to move a packet. A macro, because a method would
-/// borrow all fields.
+/// Borrows the fields needed to move a packet; a method would borrow all.
 macro_rules! around {
     ($simulation:ident) => {
         Surroundings {
@@ -117,11 +113,11 @@ mod prefetch;
 
 pub use changes::ChangeError;
 
-// An entry of the scheduler, with its 16-byte key, is then half a cache line.
+// With its 16-byte key, an entry is half a cache line.
 const _: () = assert!(size_of::<Event>() <= 16);
 
 impl<H: Host, O: Observer> Simulation<H, O> {
-    /// Creates a simulation of a network at time zero. All its randomness comes from `seed`.
+    /// Creates a simulation at time zero, with all randomness from `seed`.
     ///
     /// # Errors
     /// If the topology is invalid.
@@ -132,14 +128,14 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         Ok(Self { world, timers, network, radios, hosts, observer, streams, arriving, delivered: 0, started: false })
     }
 
-    /// Puts a host on a node, replacing any previous host.
+    /// Puts a host on a node, replacing any other.
     ///
     /// # Errors
-    /// If the node belongs to another topology.
+    /// If the node is of another topology.
     pub fn attach(&mut self, node: NodeId, host: H) -> Result<(), NoSuchNode> {
         if self.hosts.is_empty() {
-            // Allocated here and not in `new`, so that the caller can drop the topology first: with
-            // a million nodes each of the two takes about a GiB.
+            // Not allocated in `new`, so that the caller can drop the topology first: with a
+            // million nodes each takes about a GiB.
             let nodes = self.world.wake_ups.len();
             self.hosts.reserve_exact(nodes);
             self.hosts.resize_with(nodes, || None);
@@ -148,15 +144,15 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         Ok(())
     }
 
-    /// Runs until no events are left or a host stops the run.
+    /// Runs until no events are left or a host stops it.
     pub fn run(&mut self) -> Ended {
         self.run_until(Instant::FAR_FUTURE)
     }
 
-    /// Runs until `limit`, including events at that time.
+    /// Runs until `limit`, inclusive; a run can be continued.
     ///
-    /// The current time is then `limit`, unless a host stopped the run or `limit` is
-    /// [`Instant::FAR_FUTURE`] and no events are left. A run can be continued.
+    /// The time is then `limit`, unless a host stopped the run, or `limit` is
+    /// [`Instant::FAR_FUTURE`] and no events are left.
     pub fn run_until(&mut self, limit: Instant) -> Ended {
         let ended = self.run_until_idle(limit);
         if ended == Ended::Idle && limit != Instant::FAR_FUTURE {
@@ -165,8 +161,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         ended
     }
 
-    /// Like [`Simulation::run_until`], but if no events are left the current time stays at the last
-    /// event.
+    /// Like [`Simulation::run_until`], but without events left the time stays at the last one.
     pub fn run_until_idle(&mut self, limit: Instant) -> Ended {
         self.world.stopped = false;
         self.start();
@@ -190,7 +185,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         self.world.scheduler.now()
     }
 
-    /// Returns the number of events that have happened.
+    /// Returns the number of past events.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.world.scheduler.fired()
@@ -210,19 +205,19 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         }
     }
 
-    /// Returns the counters of a radio network, or `None` if it is not in the topology.
+    /// Returns a radio network's counters; `None` if it is not in the topology.
     #[must_use]
     pub fn radio_counters(&self, radio: RadioId) -> Option<RadioCounters> {
         Some(self.radios.get(radio.index())?.counters)
     }
 
-    /// Returns the random streams of this run, for draws of the scenario itself.
+    /// Returns the run's random streams, for the scenario's own draws.
     #[must_use]
     pub fn streams(&self) -> Streams {
         self.streams
     }
 
-    /// Returns the hosts in the order of their nodes.
+    /// Returns the hosts in node order.
     pub fn hosts(&self) -> impl Iterator<Item = (NodeId, &H)> {
         (0..).map(NodeId).zip(&self.hosts).filter_map(|(node, host)| Some((node, host.as_ref()?)))
     }
@@ -244,7 +239,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         &mut self.observer
     }
 
-    /// Consumes the simulation and returns its hosts and observer.
+    /// Returns hosts and observer.
     pub fn into_parts(self) -> (Vec<(NodeId, H)>, O) {
         let hosts = (0..).map(NodeId).zip(self.hosts).filter_map(|(node, host)| Some((node, host?)));
         (hosts.collect(), self.observer)
@@ -305,7 +300,6 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         }
     }
 
-    /// Reports the outcome of a frame to its host.
     #[inline(never)]
     fn report_outcome(&mut self, radio: RadioId) {
         if let Some((node, frame, outcome)) = self.radios[radio.index()].next_outcome() {
@@ -330,12 +324,11 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         self.world.packets.release(packet, bytes);
     }
 
-    /// Calls a host and forwards the packets it sends.
+    /// Calls a host and forwards its packets.
     fn with_host(&mut self, node: NodeId, act: impl FnOnce(&mut H, &mut Port<'_, H::Timer>)) {
         let Some(Some(host)) = self.hosts.get_mut(node.index()) else { return };
         act(host, &mut Port::new(&mut self.world, &mut self.timers, node));
-        // No host sends while the outbox is emptied: a packet that arrives at this instant does so
-        // in an event of its own.
+        // No host sends meanwhile: a packet that arrives at this instant is an event of its own.
         for index in 0..self.world.outbox.len() {
             let packet = self.world.outbox[index];
             self.observer.on_sent(self.world.scheduler.now(), self.world.packets.get(packet));
@@ -355,7 +348,6 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         }
     }
 
-    /// Hands the frames of a host to their radio networks.
     #[inline(never)]
     fn transmit(&mut self, node: NodeId) {
         let mut frames = std::mem::take(&mut self.world.frames);
@@ -367,7 +359,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     }
 }
 
-/// Builds the parts of a simulation that do not depend on the type of its hosts.
+/// Builds the parts independent of the host type.
 fn without_hosts(topology: &Topology, streams: &Streams) -> Result<(World, Network, Vec<RadioNetwork>), TopologyError> {
     let network = topology.build(streams)?;
     let radios = topology.build_radios(streams)?;

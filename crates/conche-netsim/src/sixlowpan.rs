@@ -1,4 +1,4 @@
-//! 6LoWPAN: size of a UDP datagram on a hop of a radio network, in octets and frames.
+//! 6LoWPAN: size of a UDP datagram on a radio hop, in octets and frames.
 //!
 //! ```text
 //!   one frame   MHR │                   IPHC │ hop-by-hop option │ UDP │ CoAP ......... │ FCS
@@ -7,15 +7,15 @@
 //! ```
 //!
 //! Sources: IEEE Std 802.15.4-2006 §7.2.2.2 (frames), RFC 4944 §5.3 (fragmentation), RFC 6282
-//! (compression), RFC 6553 (RPL option), RFC 768. Only sizes are computed; a packet keeps its
-//! bytes. Simplification: a datagram has the same size on each hop, though an address equal to the
-//! frame's is elided on the first and last one.
+//! (compression), RFC 6553 (RPL option), RFC 768. Only sizes are computed. Simplification: a
+//! datagram has one size on all hops, though an address equal to the frame's is elided on the first
+//! and last.
 
 use thiserror::Error;
 
 use crate::radio::phy::A_MAX_PHY_PACKET_SIZE;
 
-/// The headers before a UDP payload and their encoding.
+/// Headers before a UDP payload.
 ///
 /// ```toml
 /// context_identifier = true
@@ -26,17 +26,17 @@ use crate::radio::phy::A_MAX_PHY_PACKET_SIZE;
 pub struct Sixlowpan {
     /// The addresses in the MAC header.
     pub mac_addresses: MacAddresses,
-    /// Octets that the MAC adds before the compressed datagram, beyond the standard's header.
+    /// Octets that the MAC adds to the standard's header.
     pub mac_extra_octets: u8,
     /// IPHC context identifier extension (RFC 6282 §3.1.2). Contiki sends it even for context 0.
     pub context_identifier: bool,
-    /// The hop limit is carried inline, because it is not 1, 64 or 255.
+    /// Inline hop limit, because it is not 1, 64 or 255.
     pub inline_hop_limit: bool,
     /// The source address.
     pub source: Inline,
     /// The destination address.
     pub destination: Inline,
-    /// RPL option in a hop-by-hop header of 8 octets. The next header is then inline.
+    /// RPL option in a hop-by-hop header of 8 octets, with inline next header.
     pub rpl_option: bool,
     /// The UDP header.
     pub udp: UdpHeader,
@@ -44,7 +44,7 @@ pub struct Sixlowpan {
     pub max_psdu_octets: u8,
 }
 
-/// Kind of the source and destination addresses of a frame, both in one PAN.
+/// Kind of a frame's addresses, both in one PAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MacAddresses {
     /// 16 bits each.
@@ -53,10 +53,10 @@ pub enum MacAddresses {
     Extended,
 }
 
-/// The part of an IPv6 address that is carried inline (RFC 6282 §3.1.1).
+/// The inline part of an IPv6 address (RFC 6282 §3.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inline {
-    /// Nothing: prefix and identifier derive from the context and the frame.
+    /// Nothing: derived from context and frame.
     Elided,
     /// The last 2 octets.
     Short,
@@ -66,10 +66,10 @@ pub enum Inline {
     Full,
 }
 
-/// How the UDP header is carried.
+/// Encoding of the UDP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdpHeader {
-    /// 8 octets, with the next header inline before it.
+    /// 8 octets, and the next header inline.
     Uncompressed,
     /// RFC 6282 §4.3: NHC, ports and checksum.
     Compressed {
@@ -78,16 +78,16 @@ pub enum UdpHeader {
     },
 }
 
-/// The datagram is too long for the 11-bit size field of RFC 4944.
+/// The datagram exceeds RFC 4944's 11-bit size field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a UDP payload of {0} octets does not fit into a 6LoWPAN datagram of at most 2047 octets")]
 pub struct DatagramTooLong(pub usize);
 
-/// Frame control, sequence number, one PAN identifier and FCS (IEEE Std 802.15.4-2006 §7.2.1).
+/// Frame control, sequence number, PAN identifier and FCS (IEEE Std 802.15.4-2006 §7.2.1).
 const MAC_OCTETS_BESIDE_ADDRESSES: u16 = 2 + 1 + 2 + 2;
-/// The base encoding of IPHC.
+/// IPHC base encoding.
 const IPHC_OCTETS: u16 = 2;
-/// The RPL option of RFC 6553 in its hop-by-hop header: 2 + 2 + 4.
+/// RFC 6553's RPL option in its hop-by-hop header: 2 + 2 + 4.
 const RPL_HOP_BY_HOP_OCTETS: u16 = 8;
 const UDP_OCTETS: u16 = 8;
 const IPV6_OCTETS: u16 = 40;
@@ -96,8 +96,8 @@ const FRAGN_OCTETS: u16 = 5;
 const MAX_DATAGRAM_OCTETS: u16 = (1 << 11) - 1;
 
 impl Default for Sixlowpan {
-    /// A mote and a host in the Internet, with Contiki and RPL, 67 octets: 64-bit MAC addresses,
-    /// the host's full address and the mote's identifier, an RPL option, and uncompressed UDP.
+    /// A mote and an Internet host, with Contiki and RPL, 67 octets: 64-bit MAC addresses, the
+    /// host's full address, the mote's identifier, RPL option, uncompressed UDP.
     fn default() -> Self {
         Self {
             mac_addresses: MacAddresses::Extended,
@@ -114,8 +114,8 @@ impl Default for Sixlowpan {
 }
 
 impl Sixlowpan {
-    /// Returns the headers between two motes of one RPL network with Contiki, neither of which is
-    /// an end of the hop: 60 octets.
+    /// Returns Contiki's headers between two motes of one RPL network, neither an end of the hop:
+    /// 60 octets.
     #[must_use]
     pub fn within_mesh() -> Self {
         Self { context_identifier: true, destination: Inline::Identifier, ..Self::default() }
@@ -131,7 +131,7 @@ impl Sixlowpan {
         MAC_OCTETS_BESIDE_ADDRESSES + addresses + self.mac_extra_octets as u16
     }
 
-    /// Returns the size of the compressed IPv6 and UDP headers in octets.
+    /// Returns the compressed IPv6 and UDP headers in octets.
     #[must_use]
     pub const fn compressed_octets(&self) -> u16 {
         let (udp, udp_inline) = match self.udp {
@@ -140,7 +140,7 @@ impl Sixlowpan {
         };
         IPHC_OCTETS
             + self.context_identifier as u16
-            // An uncompressed header is named in the header before it.
+            // The header before an uncompressed one names it.
             + (self.rpl_option || udp_inline) as u16
             + self.inline_hop_limit as u16
             + self.source.octets()
@@ -149,20 +149,20 @@ impl Sixlowpan {
             + udp
     }
 
-    /// Returns the octets of an unfragmented PSDU beyond the UDP payload.
+    /// Returns an unfragmented PSDU's octets beyond the UDP payload.
     #[must_use]
     pub const fn overhead_octets(&self) -> u16 {
         self.mac_octets() + self.compressed_octets()
     }
 
-    /// Returns the size of the uncompressed headers, which count in fragment offsets.
+    /// Returns the uncompressed headers' size, which counts in fragment offsets.
     const fn uncompressed_octets(&self) -> u16 {
         let hop_by_hop = if self.rpl_option { RPL_HOP_BY_HOP_OCTETS } else { 0 };
         IPV6_OCTETS + hop_by_hop + UDP_OCTETS
     }
 
-    /// Returns the PSDU sizes, in octets and in order, of the frames that carry a UDP payload: one
-    /// frame if it fits, else its fragments.
+    /// Returns in order the PSDU octets of the frames that carry a UDP payload: one if it fits,
+    /// else its fragments.
     ///
     /// # Errors
     /// If the datagram is longer than 2047 octets before compression.
@@ -191,19 +191,19 @@ impl Sixlowpan {
         };
         let (each, before) = (self.payload_of_next(), self.mac_octets() + FRAGN_OCTETS);
         let next = (0..rest.div_ceil(each)).map(move |fragment| before + (rest - fragment * each).min(each));
-        // A frame exceeds a PSDU only if the headers leave no room at all.
+        // A frame exceeds a PSDU only if the headers leave no room.
         Ok(std::iter::once(first).chain(next).map(|octets| u8::try_from(octets).unwrap_or(u8::MAX)))
     }
 
-    /// Returns the UDP payload of a first fragment: with the headers, a multiple of 8 octets of the
-    /// uncompressed datagram.
+    /// Returns a first fragment's UDP payload: with the headers, a multiple of 8 uncompressed
+    /// octets.
     fn payload_of_first(&self) -> u16 {
         let room = u16::from(self.max_psdu_octets).saturating_sub(self.overhead_octets() + FRAG1_OCTETS);
         let headers = self.uncompressed_octets();
         ((headers + room) / 8 * 8).saturating_sub(headers)
     }
 
-    /// Returns the UDP payload of a further fragment that is not the last one.
+    /// Returns the UDP payload of a middle fragment.
     fn payload_of_next(&self) -> u16 {
         let room = u16::from(self.max_psdu_octets).saturating_sub(self.mac_octets() + FRAGN_OCTETS);
         (room / 8 * 8).max(8)

@@ -1,4 +1,4 @@
-//! Cancellable timers of hosts, unlimited in number, each with a value.
+//! Hosts' cancellable timers, unlimited in number.
 
 use crate::NodeId;
 
@@ -10,11 +10,10 @@ pub struct TimerId {
     generation: u32,
 }
 
-/// Timers that carry a `T` each.
+/// Timers that carry a `T`.
 ///
-/// Cancelling leaves the timer's event in the scheduler, where its generation no longer matches.
-/// [`Timers::should_purge`] returns `true` when enough events are dead to remove them, so at most
-/// half of the scheduler's events, plus a constant, are dead.
+/// A cancelled timer's event stays in the scheduler with an outdated generation, until
+/// [`Timers::should_purge`]: at most half of the events, plus a constant, are dead.
 #[derive(Debug)]
 pub(crate) struct Timers<T> {
     slots: Vec<Slot<T>>,
@@ -28,7 +27,7 @@ struct Slot<T> {
     armed: Option<(NodeId, T)>,
 }
 
-/// Up to this number, dead events are not purged.
+/// Dead events up to this number are not purged.
 const DEAD_EVENTS: usize = 64;
 
 impl<T> Timers<T> {
@@ -47,7 +46,7 @@ impl<T> Timers<T> {
         TimerId { slot, generation: place.generation }
     }
 
-    /// Returns the value of a timer whose event is due, or `None` if it was cancelled.
+    /// Returns a due timer's value, or `None` if it was cancelled.
     pub(crate) fn fire(&mut self, id: TimerId) -> Option<(NodeId, T)> {
         let fired = self.disarm(id);
         if fired.is_none() {
@@ -56,7 +55,7 @@ impl<T> Timers<T> {
         fired
     }
 
-    /// Cancels a timer of this node. Returns `false` if it has fired or was already cancelled.
+    /// Cancels a node's timer; returns `false` if it has fired or was cancelled.
     pub(crate) fn cancel(&mut self, node: NodeId, id: TimerId) -> bool {
         let its_own =
             self.is_armed(id) && self.slots[id.slot as usize].armed.as_ref().is_some_and(|(of, _)| *of == node);
@@ -69,7 +68,7 @@ impl<T> Timers<T> {
 
     pub(crate) fn cancel_all(&mut self, node: NodeId) {
         for slot in 0..self.slots.len() {
-            // Every slot number fits: `set` checks it.
+            // `set` ensures that the number fits.
             let id = TimerId { slot: u32::try_from(slot).unwrap_or(u32::MAX), generation: self.slots[slot].generation };
             self.cancel(node, id);
         }
@@ -89,7 +88,7 @@ impl<T> Timers<T> {
         self.dead_events > DEAD_EVENTS && self.dead_events * 2 > pending_events
     }
 
-    /// Resets the count after the dead events have been removed.
+    /// Resets the count after a purge.
     pub(crate) fn purged(&mut self) {
         self.dead_events = 0;
     }

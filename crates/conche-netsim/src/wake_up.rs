@@ -1,4 +1,4 @@
-//! Wake-up time of a host: one for each host, which moves it freely.
+//! The wake-up time of a host.
 
 use std::hint::black_box;
 
@@ -6,30 +6,30 @@ use smallvec::SmallVec;
 
 use crate::Instant;
 
-/// The wake-up time of one host.
+/// A host's wake-up time.
 ///
-/// A protocol moves its next wake-up with almost every packet, mostly to a later time. An event
-/// that is now too early therefore stays in the scheduler and is renewed when it fires. Only a
-/// wake-up before all scheduled ones needs a new event immediately.
+/// A protocol moves its wake-up with almost every packet, mostly later. An event now too early
+/// therefore stays in the scheduler and is renewed when it fires; only a wake-up before all
+/// scheduled ones needs a new event.
 ///
-/// Every packet reads it, so it takes one cache line.
+/// Every packet reads it: one cache line.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct WakeUp {
     /// [`Instant::FAR_FUTURE`] means never.
     wanted: Instant,
-    /// Times of the events in the scheduler, latest first.
+    /// Times of scheduled events, latest first.
     scheduled: SmallVec<[Instant; 4]>,
 }
 
 const _: () = assert!(size_of::<WakeUp>() == 64);
 
-/// Action after a wake-up event.
+/// The action after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fired {
     /// Wake the host.
     Now,
-    /// Too early: schedule another event for this time.
+    /// Too early: schedule another event.
     Again(Instant),
     /// Nothing to do.
     Asleep,
@@ -41,14 +41,13 @@ impl WakeUp {
     }
 
     /// Moves the wake-up to `at`; `None` and [`Instant::FAR_FUTURE`] mean never. Returns the time
-    /// of an event to schedule, if one is needed.
+    /// of a needed event.
     #[must_use]
     pub(crate) fn set(&mut self, at: Option<Instant>) -> Option<Instant> {
         self.wanted = at.unwrap_or(Instant::FAR_FUTURE);
         self.event_for(self.wanted)
     }
 
-    /// Handles an event of this host.
     pub(crate) fn fired(&mut self, now: Instant) -> Fired {
         self.scheduled.pop();
         if self.wanted <= now {
@@ -58,12 +57,11 @@ impl WakeUp {
         self.event_for(self.wanted).map_or(Fired::Asleep, Fired::Again)
     }
 
-    /// Returns `true` if an event at this time would wake the host under the current setting.
+    /// Returns `true` if an event at this time would wake the host.
     pub(crate) fn wakes(&self, at: Instant) -> bool {
         self.wanted <= at
     }
 
-    /// Prefetches the value.
     pub(crate) fn prefetch(&self) {
         black_box(self.wanted);
     }

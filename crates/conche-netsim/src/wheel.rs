@@ -1,38 +1,37 @@
-//! Far events, sorted only as far as needed to find the next ones.
+//! Far events, sorted only as far as needed.
 //!
 //! A hierarchical timing wheel (Varghese, Lauck: Hashed and hierarchical timing wheels, SOSP 1987)
-//! that hands over the next few events at once.
+//! that hands over a few events at once.
 //!
-//! A time is a number in base 64. The highest digit that differs from the base time gives an
-//! entry's level and slot, so a slot of level n spans 64ⁿ ns. If the first occupied slot has few
-//! entries, they are handed over; if it has many, they are distributed over lower levels. An entry
-//! therefore moves a few times, each time between the ends of two arrays, independently of the
-//! number of entries.
+//! A time is a number in base 64. Its highest digit that differs from the base time gives level and
+//! slot; a slot of level n spans 64ⁿ ns. Few entries in the first occupied slot are handed over,
+//! many are distributed over lower levels. An entry thus moves a few times, between the ends of two
+//! arrays, independently of the number of entries.
 
 use crate::heap::Entry;
 use crate::scheduler::time_of;
 
-/// Bits of a digit.
+/// Bits per digit.
 const DIGIT: usize = 6;
-/// Slots of a level, one for each bit of its map.
+/// Slots per level, one per bit of its map.
 const SLOTS: usize = 1 << DIGIT;
 /// Digits of a 64-bit time.
 const LEVELS: usize = (u64::BITS as usize).div_ceil(DIGIT);
-/// Up to this number, the entries of a slot are handed over whatever span it covers: a list of this
-/// length is sorted in the L1 cache. Between 16 and 128 the value has little effect.
+/// A slot with up to this many entries is handed over whatever its span: a list of this length is
+/// sorted in the L1 cache. Between 16 and 128 the value has little effect.
 const FEW: usize = 48;
-/// Maximum capacity that an emptied slot keeps.
+/// Capacity kept by an emptied slot.
 const KEPT: usize = 2 * FEW;
 
 /// Entries by time, unordered within a slot.
 #[derive(Clone, Debug)]
 pub(crate) struct Wheel<E> {
-    /// Base for the digits above the first occupied level. No entry is earlier.
+    /// Base for digits above the first occupied level; no entry is earlier.
     base: u64,
-    /// Maps of the occupied slots of each level, and of the occupied levels.
+    /// Occupied slots of each level, and occupied levels.
     occupied: [u64; LEVELS],
     levels: u16,
-    /// The slots of all levels. Empty until the first entry.
+    /// Slots of all levels; empty until the first entry.
     slots: Vec<Vec<Entry<E>>>,
     len: usize,
 }
@@ -46,7 +45,7 @@ impl<E: Copy> Wheel<E> {
         self.len
     }
 
-    /// Adds an entry, which must not be earlier than the end of the span handed over last.
+    /// Adds an entry, not before the end of the last span handed over.
     pub(crate) fn push(&mut self, entry: Entry<E>) {
         if self.slots.is_empty() {
             self.slots.resize_with(LEVELS * SLOTS, Vec::new);
@@ -55,10 +54,9 @@ impl<E: Copy> Wheel<E> {
         self.place(entry);
     }
 
-    /// Appends the entries of the earliest span, in no order, to `next`.
+    /// Appends the earliest span's entries, unordered, to `next`.
     ///
-    /// Returns the end of the span, the minimum time of later entries, or `None` if the wheel is
-    /// empty.
+    /// Returns the span's end, the minimum time of later entries, or `None` if the wheel is empty.
     pub(crate) fn hand_over(&mut self, next: &mut Vec<Entry<E>>) -> Option<u64> {
         while self.levels != 0 {
             let level = self.levels.trailing_zeros() as usize;
@@ -104,7 +102,7 @@ impl<E: Copy> Wheel<E> {
 
     fn place(&mut self, entry: Entry<E>) {
         let time = time_of(entry.key).as_nanos();
-        // A time equal to the base belongs to the lowest level.
+        // A time equal to the base has the lowest level.
         let level = ((time ^ self.base) | 1).ilog2() as usize / DIGIT;
         let slot = digit(time, level);
         self.levels |= 1 << level;
@@ -125,7 +123,7 @@ fn digit(time: u64, level: usize) -> usize {
     (time >> (level * DIGIT)) as usize % SLOTS
 }
 
-/// Clears the digits of this level and those below.
+/// Clears the digits up to this level.
 fn above(time: u64, level: usize) -> u64 {
     let bits = (level + 1) * DIGIT;
     if bits < u64::BITS as usize { time >> bits << bits } else { 0 }

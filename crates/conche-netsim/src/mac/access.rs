@@ -1,4 +1,4 @@
-//! Channel access: the interface of all algorithms, and the choice of one.
+//! Channel access algorithms.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use super::ieee802154::{Ieee802154, Ieee802154Access};
 use super::tinyos::{BinaryExponential, BinaryExponentialAccess, TinyOs, TinyOsAccess};
 use crate::rng::Stream;
 
-/// The outcome of one attempt to send a frame.
+/// The outcome of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// Acknowledged, or sent and no acknowledgment is needed.
+    /// Acknowledged, or sent without need of acknowledgment.
     Sent,
     /// The channel was busy; nothing was sent.
     Busy,
@@ -21,17 +21,17 @@ pub enum Outcome {
 /// The outcome of a frame passed to [`Port::transmit`](crate::host::Port::transmit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transmitted {
-    /// Acknowledged, or sent and no acknowledgment is needed.
+    /// Acknowledged, or sent without need of acknowledgment.
     Sent,
     /// Given up because the channel was busy.
     Busy,
-    /// Given up because no acknowledgment arrived. The frame may have been received.
+    /// Given up because no acknowledgment arrived; the frame may have been received.
     NoAck,
-    /// Rejected because the queue was full, or had no room for another neighbour.
+    /// Rejected by a full queue, or for lack of a queue for another neighbour.
     QueueFull,
     /// Too long for a frame.
     TooLong,
-    /// The host's node or the receiver has no station in this radio network.
+    /// The sender or receiver has no station in this network.
     NoStation,
 }
 
@@ -45,24 +45,20 @@ impl From<Outcome> for Transmitted {
     }
 }
 
-/// The decision after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// Another attempt after this time.
     Wait(Duration),
-    /// No further attempt.
     GiveUp,
 }
 
-/// The channel access state of one frame: the times of its attempts, and when to give up.
+/// The channel access state of one frame.
 pub(crate) trait Access {
-    /// Starts with a new frame. Returns the wait before its first attempt.
+    /// Starts with a new frame; returns the wait before its first attempt.
     fn first(&mut self, stream: &mut Stream) -> Duration;
 
-    /// Decides after a busy channel.
     fn busy(&mut self, stream: &mut Stream) -> Decision;
 
-    /// Decides after a missing acknowledgment.
     fn no_ack(&mut self, stream: &mut Stream) -> Decision;
 }
 
@@ -74,7 +70,7 @@ pub(crate) trait Access {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AccessConfig {
-    /// Unslotted CSMA-CA of the standard.
+    /// Unslotted CSMA-CA of IEEE 802.15.4.
     Ieee802154(Ieee802154),
     /// Contiki 2.7's CSMA.
     Contiki27(Contiki27),
@@ -84,7 +80,7 @@ pub enum AccessConfig {
     Contiki31(Contiki31),
     /// TinyOS's CC2420 stack.
     TinyOs(TinyOs),
-    /// Binary exponential backoff instead of TinyOS's.
+    /// Binary exponential backoff.
     BinaryExponential(BinaryExponential),
 }
 
@@ -124,8 +120,8 @@ impl Access for AnyAccess {
 }
 
 impl AnyAccess {
-    /// Returns the additional wait of a frame that waited behind another one with this outcome:
-    /// Contiki 2.7 and 3.0 set its timer to a time base (`free_packet`).
+    /// Returns the extra wait of a frame that waited behind one with this outcome: in Contiki 2.7
+    /// and 3.0 a time base (`free_packet`).
     pub(super) fn pause_after(&self, outcome: Outcome) -> Duration {
         match self {
             Self::TimeBase(access) => access.pause_after(outcome),
@@ -147,7 +143,7 @@ impl AccessConfig {
     }
 }
 
-/// Draws a number of whole units below `bound`, as a time.
+/// Draws a number of whole units below `bound`.
 pub(crate) fn draw(stream: &mut Stream, bound: u64, unit: Duration) -> Duration {
     Duration::from_nanos(stream.below(bound) * crate::units::nanos(unit))
 }

@@ -8,10 +8,8 @@
 //! A station does not receive while it switches and transmits. It has one transmitter: while an
 //! acknowledgment is due, its own attempts find the channel busy.
 
-/// The current step of the station's attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Step {
-    /// No attempt.
     #[default]
     Idle,
     /// Clear channel assessment.
@@ -20,21 +18,18 @@ pub(super) enum Step {
     Preparing,
     /// Switching from receiving to transmitting.
     Switching,
-    /// The frame is being transmitted.
     Transmitting,
-    /// The frame has ended.
     AwaitingAck,
-    /// Duty cycling: the channel is busy after the frame, and the signal is being read.
+    /// Duty cycling: the channel is busy after the frame; the signal is being read.
     ReadingAck,
 }
 
-/// The state of the acknowledgment that the station has to send.
+/// The acknowledgment that the station has to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// None is due.
     #[default]
     None,
-    /// The station switches to transmission, or transmits it.
+    /// Being switched to, or transmitted.
     Ack {
         /// Sequence number of the acknowledged frame.
         dsn: u8,

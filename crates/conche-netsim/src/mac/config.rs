@@ -1,4 +1,4 @@
-//! The parameters of a radio network, with the standard's names, and presets of known stacks.
+//! Parameters of a radio network, with IEEE 802.15.4's names, and presets of known stacks.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::radio::phy::{A_MAX_PHY_PACKET_SIZE, A_TURNAROUND_TIME, CCA_DURATION, 
 use crate::radio::{MediumConfig, RadioError, check};
 use crate::sixlowpan::{DatagramTooLong, Sixlowpan};
 
-/// A radio network: a medium, and the MAC of all its stations.
+/// A radio network: a medium and the MAC of all its stations.
 ///
 /// ```toml
 /// medium = "mrm31"
@@ -20,17 +20,17 @@ use crate::sixlowpan::{DatagramTooLong, Sixlowpan};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RadioConfig {
-    /// Propagation and interference of signals.
+    /// Propagation and interference.
     pub medium: MediumConfig,
-    /// Medium access of the stations.
+    /// Medium access.
     pub mac: MacConfig,
 }
 
 /// A MAC. [`MacConfig::ieee802154`] and the functions after it are presets.
 ///
-/// In TOML, `preset` is the name of one of these functions in kebab case (default: the standard's).
-/// Every other value replaces the preset's, down to single values in nested tables. `contikimac`
-/// corresponds to [`MacConfig::contikimac`].
+/// In TOML, `preset` names one of these functions in kebab case (default: the standard's); all
+/// other values, also single ones in nested tables, replace the preset's. `contikimac` stands for
+/// [`MacConfig::contikimac`].
 ///
 /// ```toml
 /// preset = "contiki30"
@@ -48,23 +48,20 @@ pub struct MacConfig {
     pub rdc: Rdc,
     /// Queues of the stations.
     pub queue: QueueConfig,
-    /// Octets of the PSDU beyond the payload of a packet or a host's frame: MHR, compressed network
-    /// headers, FCS.
+    /// Octets of the PSDU beyond the payload: MHR, compressed network headers, FCS.
     pub overhead_octets: u8,
-    /// Headers and fragmentation of packets, in place of `overhead_octets`: a packet that is too
-    /// long for a frame is sent in several. ContikiMAC's header is added to its `mac_extra_octets`.
-    /// Default: none, and a packet that is too long is dropped.
+    /// Headers and fragmentation of packets, in place of `overhead_octets`. ContikiMAC's header is
+    /// added to its `mac_extra_octets`. Default: none; packets too long for a frame are dropped.
     pub sixlowpan: Option<Sixlowpan>,
-    /// Control traffic of the stations. Default: none.
+    /// Control traffic. Default: none.
     pub control: Option<ControlTraffic>,
-    /// Time to load a frame into the radio, before its first backoff. Default: zero.
+    /// Time to load a frame into the radio before its first backoff. Default: zero.
     pub load: Duration,
-    /// Time to read a received frame from the radio, before its packet is delivered or forwarded.
-    /// Default: zero.
+    /// Time to read a frame from the radio before delivery or forwarding. Default: zero.
     pub unload: Duration,
 }
 
-/// The timing of one attempt to send a frame. A duty-cycled radio uses only the turnarounds.
+/// Timing of one attempt. A duty-cycled radio uses only the turnarounds.
 ///
 /// ```toml
 /// cca = "128us"
@@ -75,15 +72,15 @@ pub struct AttemptConfig {
     /// Duration of clear channel assessment; its result is the channel's state at the end. `None`:
     /// no assessment.
     pub cca: Option<Duration>,
-    /// Time from the assessment to the start of the turnaround, with the receiver on.
+    /// Time from the assessment to the turnaround, with the receiver on.
     pub preparation: Duration,
-    /// Time to switch from receiving to transmitting, with the receiver off.
+    /// Time to switch to transmission, with the receiver off.
     pub tx_turnaround: Duration,
-    /// Time to switch from transmitting to receiving.
+    /// Time to switch to reception.
     pub rx_turnaround: Duration,
-    /// Acknowledgment of frames, if used.
+    /// Acknowledgment, if used.
     pub acknowledgment: Option<Acknowledgment>,
-    /// Wait after a frame before the next one.
+    /// Spacing after a frame.
     pub spacing: Option<InterframeSpacing>,
 }
 
@@ -96,16 +93,16 @@ pub struct AttemptConfig {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgment {
-    /// Time from the end of a frame to the start of its acknowledgment, with the receiver off.
+    /// Time from a frame's end to its acknowledgment, with the receiver off.
     pub turnaround: Duration,
-    /// How long the sender waits for the end of the acknowledgment, from the end of the frame.
+    /// Maximum time from a frame's end to the end of its acknowledgment.
     pub wait: Duration,
-    /// Whether an acknowledgment with another sequence number, meant for another station, ends the
-    /// wait without success (the standard, §7.5.6.4.3) or is ignored.
+    /// Whether an acknowledgment with another sequence number ends the wait without success (the
+    /// standard, §7.5.6.4.3) or is ignored.
     pub another_ends_the_wait: bool,
 }
 
-/// Interframe spacing (IEEE Std 802.15.4-2006, §7.5.1.3): time for the receiver to process a frame.
+/// Interframe spacing (IEEE Std 802.15.4-2006, §7.5.1.3).
 ///
 /// ```toml
 /// short = "192us"
@@ -118,11 +115,11 @@ pub struct InterframeSpacing {
     pub short: Duration,
     /// LIFS: spacing after a long frame.
     pub long: Duration,
-    /// aMaxSIFSFrameSize: the longest short frame (PSDU), in octets.
+    /// aMaxSIFSFrameSize: the longest short frame (PSDU) in octets.
     pub max_short_octets: u8,
 }
 
-/// Limits of the frames that wait in a station, including the one in transmission.
+/// Limits of a station's queues, including the frame in transmission.
 ///
 /// ```toml
 /// packets = 8
@@ -171,13 +168,13 @@ impl Default for AttemptConfig {
 /// MHR with short addresses and one PAN (§7.2.2.2): frame control 2, sequence number 1, PAN 2,
 /// addresses 2 and 2; FCS 2.
 const SHORT_ADDRESSES_OCTETS: u8 = 11;
-/// Converts TinyOS's jiffies of 1/32768 s.
+/// Converts jiffies of 1/32768 s.
 const fn jiffies(jiffies: u64) -> Duration {
     Duration::from_nanos((jiffies * 1_000_000_000 + (1 << 14)) >> 15)
 }
 
 impl MacConfig {
-    /// Returns the standard's unslotted CSMA-CA with acknowledgments, short addresses and unlimited
+    /// Returns the standard's unslotted CSMA-CA: acknowledgments, short addresses, unlimited
     /// queues.
     #[must_use]
     pub fn ieee802154() -> Self {
@@ -206,7 +203,7 @@ impl MacConfig {
         Self::contiki_null_rdc(AccessConfig::Contiki30(Contiki30::default()), 8)
     }
 
-    /// Returns Contiki 2.7 with ContikiMAC at 8 Hz, on a radio with hardware acknowledgments.
+    /// Returns Contiki 2.7 with ContikiMAC at 8 Hz and hardware acknowledgments.
     #[must_use]
     pub fn contiki27_contikimac() -> Self {
         Self::contiki27().contikimac(ContikiMac::contiki27())
@@ -218,8 +215,8 @@ impl MacConfig {
         Self::contiki30().contikimac(ContikiMac::contiki30())
     }
 
-    /// Returns this MAC with ContikiMAC. The time base of Contiki's backoff becomes ContikiMAC's
-    /// cycle (`NETSTACK_RDC.channel_check_interval`).
+    /// Returns this MAC with ContikiMAC, whose cycle becomes the time base of Contiki's backoff
+    /// (`NETSTACK_RDC.channel_check_interval`).
     #[must_use]
     pub fn contikimac(self, config: ContikiMac) -> Self {
         let access = match self.access {
@@ -262,7 +259,7 @@ impl MacConfig {
     }
 
     /// Returns TinyOS's CC2420 stack: 7 jiffies from a clear channel to the frame, hardware
-    /// acknowledgments, a wait of 256 jiffies for them.
+    /// acknowledgments with a timeout of 256 jiffies.
     #[must_use]
     pub fn tinyos() -> Self {
         let acknowledgment =
@@ -285,7 +282,7 @@ impl MacConfig {
         }
     }
 
-    /// Returns [`MacConfig::tinyos`] with binary exponential backoff instead of TinyOS's.
+    /// Returns [`MacConfig::tinyos`] with binary exponential backoff.
     #[must_use]
     pub fn tinyos_binary_exponential() -> Self {
         Self { access: AccessConfig::BinaryExponential(BinaryExponential::default()), ..Self::tinyos() }
@@ -309,7 +306,7 @@ impl MacConfig {
         self.attempt.acknowledgment.map(|_| ()).ok_or(RadioError::Unacknowledged)
     }
 
-    /// Returns `true` if a payload of this size can be sent over a hop, in fragments if necessary.
+    /// Returns `true` if a payload of this size fits a hop, in fragments if necessary.
     #[must_use]
     pub fn carries(&self, payload_bytes: usize) -> bool {
         match &self.sixlowpan {
@@ -318,14 +315,14 @@ impl MacConfig {
         }
     }
 
-    /// Returns the PSDU of a frame with this payload, or `None` if it is too long.
+    /// Returns the frame's PSDU, or `None` if it is too long.
     pub(super) fn psdu_octets(&self, payload_bytes: usize) -> Option<u8> {
         let (header, shortest) = self.header_and_shortest();
         let octets = u8::try_from(payload_bytes).ok()?.checked_add(self.overhead_octets)?.checked_add(header)?;
         Some(octets.max(shortest)).filter(|octets| *octets <= A_MAX_PHY_PACKET_SIZE)
     }
 
-    /// Returns the PSDUs of the frames that carry this UDP payload over a hop.
+    /// Returns the PSDUs of the frames that carry this UDP payload.
     pub(super) fn frames(
         &self,
         headers: &Sixlowpan,
@@ -336,7 +333,7 @@ impl MacConfig {
         Ok(headers.frames(payload_bytes)?.map(move |octets| octets.max(shortest)))
     }
 
-    /// Returns the header that duty cycling adds to a frame, and the minimum frame size.
+    /// Returns duty cycling's header and minimum frame size.
     fn header_and_shortest(&self) -> (u8, u8) {
         match self.rdc {
             Rdc::AlwaysOn => (0, 0),

@@ -1,27 +1,23 @@
-//! CSMA of Contiki 2.7, 3.0 and 3.1 (`core/net/mac/csma.c` of these versions).
+//! CSMA of Contiki 2.7, 3.0 and 3.1 (their `core/net/mac/csma.c`).
 //!
-//! None of them waits before the first attempt, with an exception: if the previous frame was given
-//! up, 2.7 and 3.0 delay the next one by a time base. 2.7 does so even if the previous frame was
-//! sent, unless duty cycling sent both in one burst. The versions differ in the waits after
-//! failures, and in whether a busy channel counts towards the limit.
-//! [`QueueConfig`](super::QueueConfig) configures their queues for each neighbour.
+//! The first attempt does not wait, except that 2.7 and 3.0 delay it by a time base if the previous
+//! frame was given up; 2.7 also if it was sent, unless duty cycling sent both in one burst. The
+//! versions differ in the waits after failures, and in whether a busy channel counts towards the
+//! limit. [`QueueConfig`](super::QueueConfig) configures their queues for each neighbour.
 
 use std::time::Duration;
 
 use super::access::{Access, Decision, Outcome, draw};
 use crate::rng::Stream;
 
-/// Contiki 2.7: after any failure one time base, plus a random part of up to three in whole clock
-/// ticks.
+/// Contiki 2.7: after any failure one time base plus up to three, in whole clock ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contiki27 {
-    /// Interval of the channel checks, or the value used without duty cycling. Default: 125 ms (8
-    /// Hz).
+    /// Interval of channel checks, or its substitute without duty cycling. Default: 125 ms (8 Hz).
     pub time_base: Duration,
-    /// Maximum number of unacknowledged transmissions; busy channels do not count. Default: 5,
-    /// which sicslowpan.c sets for each packet on the Tmote Sky
-    /// (SICSLOWPAN_CONF_MAX_MAC_TRANSMISSIONS in its contiki-conf.h). csma.c's own default of 3
-    /// applies only to packets without a value.
+    /// Maximum number of unacknowledged transmissions, without busy channels. Default: 5, which
+    /// sicslowpan.c sets on the Tmote Sky (SICSLOWPAN_CONF_MAX_MAC_TRANSMISSIONS in its
+    /// contiki-conf.h); csma.c's own default of 3 applies only to packets without a value.
     pub max_transmissions: u8,
     /// Clock tick, the unit of random waits. Default: 1/128 s, the motes' `CLOCK_SECOND`.
     pub tick: Duration,
@@ -40,8 +36,8 @@ pub struct Contiki30 {
     pub tick: Duration,
 }
 
-/// Contiki 3.1: the backoff exponent grows with each busy channel, and several busy channels are
-/// one failed transmission.
+/// Contiki 3.1: the backoff exponent grows with each busy channel; several busy channels are one
+/// failed transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contiki31 {
     /// CSMA_MIN_BE. Default: 0.
@@ -53,7 +49,7 @@ pub struct Contiki31 {
     pub max_backoff: u8,
     /// CSMA_MAX_FRAME_RETRIES. Default: 7.
     pub max_frame_retries: u8,
-    /// Unit of the backoff and clock tick. Default: 1 ms, as on Cooja motes.
+    /// Unit of the backoff, and clock tick. Default: 1 ms, as on Cooja motes.
     pub unit: Duration,
 }
 
@@ -77,7 +73,7 @@ impl Default for Contiki31 {
     }
 }
 
-/// Contiki 2.7 and 3.0: a wait of one time base plus a random number of further ones.
+/// Contiki 2.7 and 3.0: one time base plus a random number of further ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeBaseAccess {
     time_base: Duration,
@@ -87,7 +83,6 @@ pub(crate) struct TimeBaseAccess {
     transmissions: u8,
 }
 
-/// Growth of the random part with the number of transmissions.
 #[derive(Clone, Copy, Debug)]
 enum Growth {
     /// 2.7: `min(transmissions + 1, 3)`.
@@ -109,8 +104,8 @@ impl From<Contiki30> for TimeBaseAccess {
 }
 
 impl TimeBaseAccess {
-    /// Returns the pause that `free_packet` sets for a frame that waited while the previous one was
-    /// tried. Since July 2015 Contiki distinguishes the outcome of that one.
+    /// Returns the pause that `free_packet` sets for a frame that waited. Since July 2015 it
+    /// depends on the previous frame's outcome.
     pub(super) fn pause_after(&self, outcome: Outcome) -> Duration {
         match (self.growth, outcome) {
             (Growth::Doubling { .. }, Outcome::Sent) => Duration::ZERO,

@@ -1,5 +1,5 @@
-//! Control traffic of a converged network: broadcasts without packets that use queues, channel and
-//! receivers.
+//! Control traffic of a converged network: broadcasts without packets, which use queues, channel
+//! and receivers.
 
 use std::time::Duration;
 
@@ -9,12 +9,11 @@ use crate::units::nanos;
 
 /// Periodic broadcasts of all stations.
 ///
-/// Each station broadcasts one frame in each interval, at a random time in its second half, like
-/// Trickle at its longest interval (RFC 6206 §4.2), which times RPL's DIOs (RFC 6550 §8.3).
-/// Stations start at random times.
+/// Each station, from a random start, broadcasts one frame per interval at a random time in its
+/// second half, like Trickle at its longest interval (RFC 6206 §4.2), which times RPL's DIOs (RFC
+/// 6550 §8.3).
 ///
-/// Divergence: no frame is suppressed because others sent the same; to model a redundancy constant,
-/// use a longer interval.
+/// Divergence: no suppression; use a longer interval to model a redundancy constant.
 ///
 /// The traffic never ends: run the simulation until a time, or let a host stop it.
 ///
@@ -26,7 +25,7 @@ use crate::units::nanos;
 pub struct ControlTraffic {
     /// The interval.
     pub interval: Duration,
-    /// PSDU of a frame in octets.
+    /// PSDU in octets.
     pub psdu_octets: u8,
 }
 
@@ -46,7 +45,7 @@ impl ControlSource {
     pub(super) fn next(&mut self, config: &ControlTraffic) -> Instant {
         let half = nanos(config.interval) / 2;
         let at = self.interval + Duration::from_nanos(half + self.stream.below(half));
-        // With an interval of zero, time would never advance.
+        // An interval of zero would stop time.
         self.interval += config.interval.max(Duration::from_micros(1));
         at
     }

@@ -1,14 +1,13 @@
-//! Fragmented datagrams on a hop (RFC 4944 §5.3). A datagram arrives when all fragments have been
-//! received, and is lost with the first fragment that is not received.
+//! Fragmented datagrams on a hop (RFC 4944 §5.3). A datagram is lost with the first fragment that
+//! is not received.
 //!
-//! Simplification: a receiver reassembles any number of datagrams at once, without a timeout.
+//! Simplification: receivers reassemble any number of datagrams at once, without a timeout.
 
 use crate::packet::PacketRef;
 
-/// Index of a datagram among those in transit.
 pub(super) type DatagramIndex = u16;
 
-/// The fragmented datagrams in transit on some hop.
+/// Fragmented datagrams in transit on some hop.
 #[derive(Debug, Default)]
 pub(super) struct Datagrams {
     slots: Vec<Datagram>,
@@ -18,7 +17,7 @@ pub(super) struct Datagrams {
 #[derive(Clone, Copy, Debug)]
 struct Datagram {
     packet: PacketRef,
-    /// Fragments that are neither received nor given up.
+    /// Fragments neither received nor given up.
     open: usize,
     lost: bool,
 }
@@ -34,13 +33,13 @@ impl Datagrams {
         DatagramIndex::try_from(self.slots.len() - 1).expect("fewer than 2^16 datagrams wait in all stations")
     }
 
-    /// Records a received fragment. Returns the packet if it was the last one.
+    /// Records a received fragment; returns the packet with the last one.
     pub(super) fn receive(&mut self, index: DatagramIndex) -> Option<PacketRef> {
         let Datagram { packet, open, lost } = self.close(index);
         (open == 0 && !lost).then_some(packet)
     }
 
-    /// Records a fragment that was given up. Returns the packet if this loses it.
+    /// Records a fragment given up; returns the packet if this loses it.
     pub(super) fn give_up(&mut self, index: DatagramIndex) -> Option<PacketRef> {
         let Datagram { packet, lost, .. } = self.close(index);
         if lost {
@@ -50,8 +49,7 @@ impl Datagrams {
         Some(packet)
     }
 
-    /// Closes one fragment and returns the datagram's state. After the last fragment its slot is
-    /// free.
+    /// Closes one fragment; the last one frees the slot.
     fn close(&mut self, index: DatagramIndex) -> Datagram {
         let datagram = &mut self.slots[usize::from(index)];
         datagram.open -= 1;

@@ -1,6 +1,6 @@
 //! Unslotted CSMA-CA (IEEE Std 802.15.4-2006, §7.5.1.4) and retransmission (§7.5.6.4.3).
 //!
-//! Divergence: none. The attempt performs the clear channel assessment itself.
+//! Divergence: none. The attempt itself assesses the channel.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use crate::rng::Stream;
 pub(crate) const A_UNIT_BACKOFF_PERIOD: Duration = Duration::from_micros(20 * 16);
 const _: () = assert!(A_UNIT_BACKOFF_PERIOD.as_micros() == 20 * SYMBOL.as_micros());
 
-/// The standard's parameters with its names and defaults (Table 86).
+/// The standard's parameters and defaults (Table 86).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ieee802154 {
-    /// macMinBE: the backoff exponent of the first attempt. Default: 3.
+    /// macMinBE: the first backoff exponent. Default: 3.
     pub min_be: u8,
     /// macMaxBE: the largest backoff exponent. Default: 5.
     pub max_be: u8,
-    /// macMaxCSMABackoffs: how often the channel may be busy after the first time. Default: 4.
+    /// macMaxCSMABackoffs: maximum number of busy channels after the first. Default: 4.
     pub max_csma_backoffs: u8,
     /// macMaxFrameRetries: maximum number of retransmissions. Default: 3.
     pub max_frame_retries: u8,
@@ -34,7 +34,7 @@ impl Default for Ieee802154 {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ieee802154Access {
     config: Ieee802154,
-    /// NB: number of busy channels in this attempt.
+    /// NB: busy channels in this attempt.
     nb: u8,
     /// BE: the backoff exponent.
     be: u8,
@@ -46,7 +46,7 @@ impl Ieee802154Access {
         Self { config, nb: 0, be: config.min_be, retries: 0 }
     }
 
-    /// Step 1: start a new attempt.
+    /// Step 1.
     fn begin(&mut self, stream: &mut Stream) -> Duration {
         self.nb = 0;
         self.be = self.config.min_be;

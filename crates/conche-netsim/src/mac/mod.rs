@@ -1,5 +1,4 @@
-//! Medium access: when a station transmits, its reaction to failures, and the queue of waiting
-//! frames.
+//! Medium access: when stations transmit, their reaction to failures, and their queues.
 //!
 //! ```text
 //!   packet ─> queue ─> access: wait ─> attempt: CCA ─> turnaround ─> frame ─> ACK? ──> packet at the next node
@@ -7,14 +6,12 @@
 //!               └─ full: dropped                      └── busy, no ACK ───────┘──> given up: dropped
 //! ```
 //!
-//! A MAC has two parts, which communicate only by [`Outcome`]:
+//! A MAC has two parts, which share only [`Outcome`]:
 //!
-//! - `access` decides how long to wait before an attempt and whether to make another one (backoff,
-//!   retries), independently of the radio: [`Ieee802154`], [`Contiki27`], [`Contiki30`],
-//!   [`Contiki31`], [`TinyOs`], [`BinaryExponential`].
-//! - `rdc` transmits one frame. To a receiver that is always on: clear channel assessment,
-//!   turnaround, transmission, acknowledgment. To one that sleeps: the same repeatedly until it
-//!   wakes up ([`ContikiMac`]).
+//! `access` decides on backoff and retries, independently of the radio: [`Ieee802154`],
+//! [`Contiki27`], [`Contiki30`], [`Contiki31`], [`TinyOs`], [`BinaryExponential`].
+//! `rdc` transmits one frame: clear channel assessment, turnaround, transmission, acknowledgment.
+//! To a sleeping receiver it repeats the frame until it wakes up ([`ContikiMac`]).
 //!
 //! A packet enters a station's queue when its route uses a hop of the radio network. A host that
 //! routes packets itself passes frames to [`Port::transmit`](crate::host::Port::transmit) and
@@ -22,7 +19,7 @@
 //!
 //! # Example
 //!
-//! Two nodes in range of each other; the packet needs an acknowledgment.
+//! Two nodes in range; the packet needs an acknowledgment.
 //!
 //! ```
 //! use conche_netsim::mac::{MacConfig, RadioConfig};

@@ -22,16 +22,16 @@ pub(crate) struct RadioNetwork {
     pub(super) air: Air,
     pub(super) stations: Vec<Interface>,
     pub(super) station_map: StationMap,
-    /// Receivers of the frame that ends now; kept to reuse its memory.
+    /// Receivers of the frame that ends now; kept for its memory.
     pub(super) receivers: Vec<ReceptionLink>,
-    /// Stations that hear the strobe train that begins; kept to reuse its memory.
+    /// Stations that hear the strobe train that begins; kept for its memory.
     pub(super) hearers: Vec<Station>,
     pub(super) datagrams: Datagrams,
-    /// Outcomes of frames to be reported to hosts, in the order of the events for it.
+    /// Outcomes to report to hosts, in order of their events.
     pub(super) outcomes: VecDeque<(NodeId, PacketId, Transmitted)>,
     pub(crate) counters: RadioCounters,
     pub(crate) dropped: u64,
-    /// Broadcasts that have left their station.
+    /// Broadcasts sent.
     pub(crate) broadcast: u64,
     /// Receivers' copies of broadcasts.
     pub(crate) copies: u64,
@@ -40,29 +40,28 @@ pub(crate) struct RadioNetwork {
 /// Counters of a radio network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RadioCounters {
-    /// Frames transmitted, including retransmissions but not acknowledgments.
+    /// Frames transmitted, with retransmissions, without acknowledgments.
     pub frames: u64,
     /// Acknowledgments transmitted.
     pub acknowledgments: u64,
-    /// Frames received by their destination, including duplicates.
+    /// Frames received by their destination, with duplicates.
     pub received: u64,
-    /// Received frames that duplicate the previous frame.
+    /// Received duplicates of the previous frame.
     pub duplicates: u64,
     /// Attempts that found the channel busy.
     pub busy: u64,
     /// Attempts without acknowledgment.
     pub no_ack: u64,
-    /// Frames sent and, where acknowledgments are used, acknowledged.
+    /// Frames sent and, if required, acknowledged.
     pub succeeded: u64,
     /// Frames given up because the channel was busy.
     pub channel_access_failures: u64,
     /// Frames given up because no acknowledgment arrived.
     pub unacknowledged: u64,
-    /// Frames of [`ControlTraffic`](super::ControlTraffic) sent; also counted above.
+    /// Frames of [`ControlTraffic`](super::ControlTraffic), also counted above.
     pub control: u64,
 }
 
-/// A hop from one station to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hop {
     pub(crate) network: u16,
@@ -70,7 +69,6 @@ pub(crate) struct Hop {
     pub(crate) to: Station,
 }
 
-/// An event at one station.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(8))]
 pub(crate) struct Event {
@@ -79,26 +77,23 @@ pub(crate) struct Event {
     station: Station,
 }
 
-// With the tag of the simulation's event it is as large as a wired event.
+// With the simulation's tag, as large as a wired event.
 const _: () = assert!(size_of::<Event>() <= 8);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum EventKind {
-    /// A backoff has ended.
     Attempt(QueueIndex),
-    /// The current step of the attempt has ended.
+    /// The attempt's current step has ended.
     Step,
-    /// The frame or acknowledgment in transmission has ended.
     FrameEnd,
-    /// The acknowledgment timeout of this wait has expired.
+    /// The acknowledgment timeout of this wait.
     AckTimeout(u16),
     /// The turnaround before an acknowledgment has ended.
     Ack,
-    /// An assessment of a channel check, with the number of previous ones.
+    /// An assessment of a channel check, with the number before it.
     Check(u8),
-    /// A receiver has listened for a while.
+    /// The receiver has listened for a while.
     EndListening,
-    /// Control traffic is due.
     Control,
 }
 
@@ -131,12 +126,12 @@ impl RadioNetwork {
         }
     }
 
-    /// Returns the next outcome to be reported to a host.
+    /// Returns the next outcome to report.
     pub(crate) fn next_outcome(&mut self) -> Option<(NodeId, PacketId, Transmitted)> {
         self.outcomes.pop_front()
     }
 
-    /// Handles an event. Returns a packet that arrived at a node by it.
+    /// Handles an event; returns a packet that arrived at a node.
     pub(crate) fn happen(&mut self, around: &mut Surroundings<'_>, event: Event) -> Option<(PacketRef, NodeId)> {
         let at = event.station;
         let station = &mut self.stations[usize::from(at)];
@@ -162,8 +157,8 @@ impl RadioNetwork {
         None
     }
 
-    /// Starts the channel access of a frame at the head of its queue. `after` is the outcome of the
-    /// frame it waited behind, if that matters.
+    /// Starts channel access for the head of a queue. `after` is the outcome of the frame it waited
+    /// behind, if relevant.
     pub(super) fn start(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -204,7 +199,6 @@ impl RadioNetwork {
         }
     }
 
-    /// Ends an attempt: decides about its frame, then starts ready attempts of other queues.
     pub(super) fn end(&mut self, around: &mut Surroundings<'_>, at: Station, outcome: Outcome) {
         let station = &mut self.stations[usize::from(at)];
         station.step = Step::Idle;
@@ -220,7 +214,7 @@ impl RadioNetwork {
             Decision::Wait(time) => self.schedule(around, around.scheduler.now() + time, at, EventKind::Attempt(queue)),
             Decision::GiveUp => self.leave(around, at, queue, outcome),
         }
-        // A started attempt may be deferred, so another one may follow.
+        // A started attempt may be deferred; another may follow.
         loop {
             let station = &mut self.stations[usize::from(at)];
             if station.step != Step::Idle {

@@ -1,4 +1,4 @@
-//! Waiting frames of a station: in one queue, or in one for each neighbour as in Contiki's CSMA.
+//! Waiting frames of a station, in one queue or in one per neighbour as in Contiki's CSMA.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,6 @@ use crate::{LinkId, PacketId};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub(super) contents: FrameContents,
-    /// The sender that needs its outcome.
     pub(super) origin: Origin,
     pub(super) to: Station,
     pub(super) psdu_octets: u8,
@@ -20,36 +19,30 @@ pub(super) struct Frame {
     pub(super) dsn: u8,
 }
 
-/// The contents of a frame until it has been received; a broadcast keeps them until it leaves its
-/// queue.
+/// Contents of a frame until received; a broadcast keeps them until it leaves its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameContents {
-    /// Nothing to deliver.
     Nothing,
-    /// A packet.
     Packet(PacketRef),
-    /// A fragment of a datagram.
     Fragment(DatagramIndex),
 }
 
-/// The source of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// A packet on this hop.
     Hop(LinkId),
-    /// A host, which receives the outcome.
+    /// A host that receives the outcome.
     Host(PacketId),
-    /// Control traffic.
     Control,
 }
 
-/// Frames in order, with the channel access state of the first one.
+/// Frames in order, with the first one's channel access state.
 #[derive(Debug)]
 pub(super) struct Queue {
     to: Option<Station>,
     frames: VecDeque<Frame>,
     pub(super) access: AnyAccess,
-    /// The backoff ended while another queue's attempt was in progress.
+    /// The backoff ended during another queue's attempt.
     pub(super) ready: bool,
 }
 
@@ -65,11 +58,11 @@ pub(super) type QueueIndex = u8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queued {
-    /// First in this queue, which was empty.
+    /// First in this queue.
     First(QueueIndex),
     /// Behind other frames.
     Behind,
-    /// No room for the frame, or for another neighbour's queue.
+    /// No room for the frame, or for another neighbour.
     Full,
 }
 
@@ -96,12 +89,11 @@ impl Queues {
         room && (self.queues.len() < self.most_queues() || self.queues.iter().any(is_place))
     }
 
-    /// Returns the head of a non-empty queue.
     pub(super) fn head(&mut self, index: QueueIndex) -> &mut Frame {
         self.queues[usize::from(index)].frames.front_mut().expect("an attempt has a frame")
     }
 
-    /// Takes the head of a non-empty queue, and returns whether another frame follows.
+    /// Takes the head; returns whether another frame follows.
     pub(super) fn pop(&mut self, index: QueueIndex) -> (Frame, bool) {
         let queue = &mut self.queues[usize::from(index)];
         let frame = queue.frames.pop_front().expect("an attempt has a frame");
@@ -109,7 +101,6 @@ impl Queues {
         (frame, !queue.frames.is_empty())
     }
 
-    /// Returns `true` if frames wait behind the head.
     pub(super) fn more_wait(&self, index: QueueIndex) -> bool {
         self.queues[usize::from(index)].frames.len() > 1
     }
@@ -118,14 +109,14 @@ impl Queues {
         &mut self.queues[usize::from(index)]
     }
 
-    /// Takes a queue whose backoff ended meanwhile, and clears its flag.
+    /// Takes a ready queue and clears its flag.
     pub(super) fn take_ready(&mut self) -> Option<QueueIndex> {
         let (index, queue) = (0..).zip(&mut self.queues).find(|(_, queue)| queue.ready)?;
         queue.ready = false;
         Some(index)
     }
 
-    /// Returns the neighbour's queue, or an empty one for it.
+    /// Returns the neighbour's queue, or an empty one.
     fn place_for(&mut self, to: Station) -> Option<QueueIndex> {
         let (to, limit) = (self.key(to), self.most_queues());
         let own = self.queues.iter().position(|queue| queue.to == to && !queue.frames.is_empty());
@@ -142,7 +133,7 @@ impl Queues {
         QueueIndex::try_from(place).ok()
     }
 
-    /// Returns the neighbour that identifies a queue; `None` if one queue is used for all.
+    /// Returns the neighbour of a queue; `None` if all share one.
     fn key(&self, to: Station) -> Option<Station> {
         self.config.neighbours.map(|_| to)
     }

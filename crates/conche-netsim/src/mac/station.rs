@@ -16,22 +16,21 @@ pub(crate) struct Interface {
     pub(super) step: Step,
     /// The queue of the current attempt.
     pub(super) attempting: QueueIndex,
-    /// Number of waits for acknowledgments, to recognise the timeout of an earlier one.
+    /// Number of waits for acknowledgments; identifies stale timeouts.
     pub(super) wait: u16,
     pub(super) reply: Reply,
-    /// Interframe spacing: no new frame before this time.
+    /// Interframe spacing: earliest time of a new frame.
     pub(super) rest_until: Instant,
     pub(super) stream: Stream,
     pub(super) control: Option<Box<ControlSource>>,
     duty: Option<Box<DutyCycle>>,
-    /// macDSN: the sequence number of the next frame.
+    /// macDSN of the next frame.
     dsn: u8,
-    /// The last sequence number received from each station, in the order of stations.
+    /// The last sequence number from each station, in station order.
     last_dsn: Vec<(Station, u8)>,
 }
 
 impl Interface {
-    /// Creates a station's interface. `stream` creates a random stream for a purpose.
     pub(crate) fn new(node: NodeId, config: &MacConfig, stream: impl Fn(&str) -> Stream) -> Self {
         let mut access = stream("channel access");
         // macDSN starts at a random value (Table 86).
@@ -69,8 +68,8 @@ impl Interface {
         self.queues.head(self.attempting)
     }
 
-    /// Returns `true` if a received frame is new. A frame with the same sequence number as the
-    /// previous one from the same station is a retransmission after a lost acknowledgment.
+    /// Returns `true` unless the sequence number repeats the station's previous one: a
+    /// retransmission after a lost acknowledgment.
     pub(super) fn accepts(&mut self, from: Station, dsn: u8) -> bool {
         match self.last_dsn.binary_search_by_key(&from, |(station, _)| *station) {
             Ok(place) => std::mem::replace(&mut self.last_dsn[place].1, dsn) != dsn,
@@ -89,8 +88,7 @@ impl Interface {
         self.duty.as_mut().expect("a station of a duty-cycled network has one")
     }
 
-    /// Returns whether an acknowledgment with this number is the expected one, or `None` if none is
-    /// expected.
+    /// Returns whether the expected acknowledgment has this number; `None` if none is expected.
     pub(super) fn expects(&mut self, dsn: u8) -> Option<bool> {
         self.awaits_ack().then(|| self.frame().dsn == dsn)
     }

@@ -11,16 +11,15 @@ use crate::radio::phy::SYMBOL;
 use crate::rng::Stream;
 use crate::units::nanos;
 
-/// TinyOS's backoff: one range before the first clear channel assessment, a shorter one after each
-/// busy channel, without limit. PacketLink retries immediately, each time with an initial backoff.
+/// TinyOS's backoff: one range before the first assessment, a shorter one after each busy channel,
+/// without limit. PacketLink retries at once, each time with an initial backoff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TinyOs {
-    /// Range of the initial backoff in jiffies (1/32768 s), uniform, bounds included. Default: 11
-    /// to 320.
+    /// Range of the initial backoff in jiffies (1/32768 s), uniform, inclusive. Default: 11 to 320.
     pub initial_jiffies: (u16, u16),
     /// Range of the backoff after a busy channel, likewise. Default: 11 to 80.
     pub congestion_jiffies: (u16, u16),
-    /// Maximum number of PacketLink's retransmissions. Default: 3.
+    /// PacketLink's maximum number of retransmissions. Default: 3.
     pub retries: u8,
 }
 
@@ -31,7 +30,7 @@ pub struct BinaryExponential {
     pub window_symbols: u32,
     /// Maximum number of doublings. Default: 5.
     pub max_doublings: u8,
-    /// A frame fails, as if it was not acknowledged, after this many busy channels. Default: 4.
+    /// Busy channels until a frame fails as if unacknowledged. Default: 4.
     pub max_busy: u8,
     /// Maximum number of retransmissions. Default: 3.
     pub retries: u8,
@@ -39,9 +38,8 @@ pub struct BinaryExponential {
 
 impl Default for TinyOs {
     fn default() -> Self {
-        // CC2420CsmaP: random % (0x1F * CC2420_BACKOFF_PERIOD) + CC2420_MIN_BACKOFF, with a period
-        // and a minimum of 10. The congestion backoff uses 0x7. Both are waits of at least this
-        // long, which adds a jiffy.
+        // CC2420CsmaP: random % (0x1F * CC2420_BACKOFF_PERIOD) + CC2420_MIN_BACKOFF, both 10; the
+        // congestion backoff uses 0x7. Both wait at least this long, which adds a jiffy.
         Self { initial_jiffies: (11, 320), congestion_jiffies: (11, 80), retries: 3 }
     }
 }
@@ -127,7 +125,7 @@ impl Access for BinaryExponentialAccess {
     }
 }
 
-/// Draws a time uniform over whole jiffies, to the nearest nanosecond.
+/// Draws whole jiffies, to the nearest nanosecond.
 fn jiffies(stream: &mut Stream, (low, high): (u16, u16)) -> Duration {
     let jiffies = stream.between(low.into(), high.into());
     Duration::from_nanos((jiffies * 1_000_000_000 + (1 << 14)) >> 15)

@@ -1,5 +1,4 @@
-//! Frames entering and leaving a station's queues: packets on hops, frames of hosts, control
-//! traffic.
+//! Frames entering and leaving a station's queues.
 
 use super::access::{Access, Decision, Outcome, Transmitted};
 use super::network::{EventKind, Hop, RadioNetwork};
@@ -17,7 +16,7 @@ enum Refused {
 }
 
 impl RadioNetwork {
-    /// Enqueues a packet that leaves a station over a hop.
+    /// Enqueues a packet on a hop.
     pub(crate) fn send(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, hop: Hop, link: LinkId) {
         let payload_bytes = around.packets.get(packet).bytes().len();
         let taken = match self.mac.sixlowpan {
@@ -83,10 +82,10 @@ impl RadioNetwork {
         }
     }
 
-    /// Enqueues a station's control frame and schedules the next one.
+    /// Enqueues a control frame and schedules the next.
     pub(super) fn send_control(&mut self, around: &mut Surroundings<'_>, at: Station) {
         if let Some(config) = self.mac.control {
-            // A full queue drops it; the next one follows in the next interval.
+            // Dropped if the queue is full; the next follows in the next interval.
             let _ = self.enqueue(around, at, FrameContents::Nothing, Origin::Control, BROADCAST, config.psdu_octets);
         }
         self.schedule_control(around, at);
@@ -117,7 +116,6 @@ impl RadioNetwork {
         Ok(())
     }
 
-    /// Removes a frame from its queue, with the outcome of its last attempt.
     pub(super) fn leave(&mut self, around: &mut Surroundings<'_>, at: Station, queue: QueueIndex, outcome: Outcome) {
         let station = &mut self.stations[usize::from(at)];
         let (frame, more) = station.queues.pop(queue);
@@ -141,7 +139,7 @@ impl RadioNetwork {
             Origin::Hop(_) => {}
         }
         if more && outcome == Outcome::Sent && self.in_burst(at) {
-            // It needs no wait, but starts a new count of attempts.
+            // No wait, but a new count of attempts.
             let station = &mut self.stations[usize::from(at)];
             let _ = station.queues.get(queue).access.first(&mut station.stream);
             self.continue_burst(around, at);
@@ -151,14 +149,14 @@ impl RadioNetwork {
         }
     }
 
-    /// Disposes of a packet that its frame did not deliver.
+    /// Disposes of an undelivered packet.
     fn dispose(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, frame: Frame, outcome: Outcome) {
         if frame.to == BROADCAST && outcome == Outcome::Sent {
             self.broadcast += 1;
             return around.packets.remove(packet);
         }
         let reason = match (frame.origin, outcome) {
-            // Sent and not received, or taken for a duplicate of another frame with its number.
+            // Not received, or mistaken for a duplicate of another frame with its number.
             (Origin::Hop(link), Outcome::Sent) => DropReason::Lost(link),
             (Origin::Hop(link), Outcome::Busy) => DropReason::ChannelBusy(link),
             (Origin::Hop(link), Outcome::NoAck) => DropReason::Unacknowledged(link),
@@ -182,7 +180,7 @@ impl RadioNetwork {
         }
     }
 
-    /// Schedules the report of a frame's outcome to its host, in an event of its own.
+    /// Schedules the report to the host in an event of its own.
     fn report_outcome(&mut self, around: &mut Surroundings<'_>, node: NodeId, frame: PacketId, outcome: Transmitted) {
         self.outcomes.push_back((node, frame, outcome));
         around.scheduler.schedule(around.scheduler.now(), sim::Event::Transmitted(RadioId(self.number)));

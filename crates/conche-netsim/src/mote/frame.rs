@@ -9,17 +9,16 @@ use crate::transport::tcp::Segment;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// A message of the routing protocol.
     Message(Message),
-    /// A segment with its origin and destination.
+    /// A segment with origin and destination.
     Datagram(Datagram),
 }
 
-/// Kind octet of a datagram; no routing message has this kind.
+/// No routing message has this kind octet.
 const DATAGRAM: u8 = 0;
 
 impl Frame {
-    /// Encodes the frame, padded to the length in the configuration.
+    /// Encodes the frame, padded to the configured length.
     pub(super) fn encode(self, config: MoteConfig) -> Vec<u8> {
         let Datagram { origin, destination, segment } = match self {
             Self::Message(message) => return message.encode(),

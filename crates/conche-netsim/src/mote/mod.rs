@@ -1,5 +1,4 @@
-//! A host that routes packets itself: a mote that forwards datagrams along its own routes and may
-//! run one bulk transfer.
+//! A mote: a host that forwards datagrams along its own routes and may run one bulk transfer.
 //!
 //! ```text
 //!   Sender or Receiver ─┐                            ┌─> MAC, one frame at a time
@@ -7,9 +6,9 @@
 //!   Aodv ──────────────────> its messages, first ────┘
 //! ```
 //!
-//! The send queue belongs to the mote, so that a waiting acknowledgment can be updated and
-//! datagrams can wait for a route. A datagram in transit without a route is dropped, and its origin
-//! gets a route error.
+//! The mote owns the send queue, so that it can update a waiting acknowledgment and hold datagrams
+//! without a route. A transit datagram without a route is dropped, and its origin gets a route
+//! error.
 
 mod frame;
 mod outgoing;
@@ -28,23 +27,23 @@ use crate::routing::aodv::{Aodv, Output as AodvOutput};
 use crate::transport::tcp::{Output, Receiver, Segment, Sender, State};
 use crate::{Instant, NodeId, PacketId, RadioId};
 
-/// Frame sizes of a mote, and its radio network.
+/// A mote's frame sizes and radio network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MoteConfig {
     /// The radio network.
     pub radio: RadioId,
-    /// Octets of the network and transport headers in every datagram, at least 10.
+    /// Octets of network and transport headers per datagram, at least 10.
     pub header_octets: u8,
-    /// Octets of payload in a segment of data.
+    /// Payload octets of a data segment.
     pub payload_octets: u8,
-    /// Processing time of transport and application at either end for each segment that arrives.
+    /// Processing time at either end per received segment.
     pub processing: Duration,
 }
 
 /// Source of a mote's routes.
 #[derive(Clone, Debug)]
 pub enum Router {
-    /// Discovered and repaired during the run.
+    /// Discovered and repaired in the run.
     Aodv(Box<Aodv>),
     /// Fixed next hops by destination.
     Frozen(BTreeMap<NodeId, NodeId>),
@@ -55,39 +54,39 @@ pub enum Router {
 pub enum Role<C: Controller> {
     /// None.
     Relay,
-    /// Sends a transfer to this node. The run ends with the transfer.
+    /// Sends a transfer to this node, which ends the run.
     Source(NodeId, Sender<C>),
     /// Receives a transfer from this node.
     Sink(NodeId, Receiver),
-    /// Discovers a route to this node. The run ends when it is found or the discovery fails.
+    /// Discovers a route to this node; success or failure ends the run.
     Seeker(NodeId),
 }
 
-/// A datagram for this mote during its processing time.
+/// A datagram in its processing time.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrived(Datagram);
 
 /// Counters of a mote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MoteStats {
-    /// Datagrams passed to the MAC, counted on each hop.
+    /// Datagrams passed to the MAC, per hop.
     pub handed_over: u64,
-    /// Datagrams among them that the MAC gave up.
+    /// Those that the MAC gave up.
     pub given_up: u64,
     /// Datagrams dropped for lack of a route.
     pub unroutable: u64,
-    /// Length in hops of each route discovered.
+    /// Length of each discovered route in hops.
     pub routes_found: Vec<u8>,
 }
 
-/// The host. `T` is the timer type of the hosts in the simulation.
+/// The host. `T` is the simulation's timer type.
 #[derive(Debug)]
 pub struct Mote<C: Controller, T = Arrived> {
     address: NodeId,
     config: MoteConfig,
     router: Router,
     role: Role<C>,
-    /// Messages of the routing protocol, sent before datagrams.
+    /// Routing messages, sent before datagrams.
     messages: VecDeque<Outgoing>,
     queue: outgoing::Queue,
     /// The frame at the MAC.
@@ -97,7 +96,7 @@ pub struct Mote<C: Controller, T = Arrived> {
 }
 
 impl<C: Controller, T: From<Arrived>> Mote<C, T> {
-    /// Creates the mote of a node.
+    /// Creates a node's mote.
     #[must_use]
     pub fn new(address: NodeId, config: MoteConfig, router: Router, role: Role<C>) -> Self {
         let (messages, queue, stats) = (VecDeque::new(), outgoing::Queue::default(), MoteStats::default());
@@ -110,7 +109,7 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
         &self.router
     }
 
-    /// Returns the function of the mote and its progress.
+    /// Returns the function and its progress.
     #[must_use]
     pub fn role(&self) -> &Role<C> {
         &self.role
@@ -122,8 +121,7 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
         &self.stats
     }
 
-    /// Polls transport and routing, hands a frame to the MAC, and sets the next wake-up. Called
-    /// after every event.
+    /// Polls transport and routing, passes a frame to the MAC, and sets the next wake-up.
     fn proceed(&mut self, port: &mut Port<'_, T>) {
         let timer = self.poll_transport(port);
         self.look_for_routes(port.now());
@@ -153,7 +151,7 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
         }
     }
 
-    /// Starts a route discovery if the mote's own datagrams wait for a route.
+    /// Starts a route discovery for waiting datagrams of the mote.
     fn look_for_routes(&mut self, now: Instant) {
         let Router::Aodv(aodv) = &mut self.router else { return };
         let sought =
@@ -183,7 +181,7 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
         }
     }
 
-    /// Hands the MAC its next frame, unless it has one.
+    /// Passes the MAC its next frame, unless it has one.
     fn hand_over(&mut self, port: &mut Port<'_, T>) {
         if self.sending.is_some() {
             return;
@@ -202,7 +200,6 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
         self.sending = Some((id, next));
     }
 
-    /// Processes a datagram for this mote.
     fn take(&mut self, now: Instant, datagram: Datagram) {
         match &mut self.role {
             Role::Source(from, sender) if *from == datagram.origin => sender.receive(now, datagram.segment),
@@ -230,7 +227,6 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
         }
     }
 
-    /// Handles a frame that the MAC gave up.
     fn give_up(&mut self, outgoing: Outgoing) {
         if let Outgoing::Datagram(..) = outgoing {
             self.stats.given_up += 1;
@@ -244,8 +240,8 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
                 if datagram.origin == self.address {
                     self.queue.push_first(datagram);
                 }
-                // A datagram in transit is lost with its route, and `link_broken` has reported that
-                // to its origin. Waiting ones without another route are dropped, too.
+                // A transit datagram is lost with its route; `link_broken` has reported that to its
+                // origin. Waiting ones without another route are dropped, too.
                 let (address, aodv) = (self.address, &**aodv);
                 self.stats.unroutable += self
                     .queue
@@ -276,7 +272,7 @@ where
         match Frame::decode(packet.bytes) {
             Some(Frame::Message(message)) => {
                 if let Router::Aodv(aodv) = &mut self.router {
-                    // On a medium without noise, every link is good.
+                    // Without noise, every link is good.
                     let snr_db = packet.snr_db.unwrap_or(f64::INFINITY);
                     aodv.receive(port.now(), packet.meta.from, snr_db, message, port.rng());
                 }

@@ -6,7 +6,6 @@ use crate::NodeId;
 use crate::routing::aodv::Message;
 use crate::transport::tcp::Segment;
 
-/// A segment in transit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Datagram {
     pub(super) origin: NodeId,
@@ -14,7 +13,7 @@ pub(super) struct Datagram {
     pub(super) segment: Segment,
 }
 
-/// An item for the MAC, with the neighbour that receives it.
+/// An item for the MAC, with its next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outgoing {
     Message(NodeId, Message),
@@ -30,12 +29,11 @@ impl Queue {
         self.0.push_back(datagram);
     }
 
-    /// Puts back a datagram that could not be sent.
     pub(super) fn push_first(&mut self, datagram: Datagram) {
         self.0.push_front(datagram);
     }
 
-    /// Takes the first datagram whose destination has a next hop.
+    /// Takes the first datagram with a next hop.
     pub(super) fn take_next(&mut self, next_hop: impl Fn(NodeId) -> Option<NodeId>) -> Option<Outgoing> {
         let found = self.0.iter().enumerate();
         let (index, to) =
@@ -43,20 +41,18 @@ impl Queue {
         self.0.remove(index).map(|datagram| Outgoing::Datagram(to, datagram))
     }
 
-    /// Replaces a waiting datagram. Returns `false` if none matches.
     pub(super) fn replace(&mut self, waits: impl Fn(&Datagram) -> bool, by: Datagram) -> bool {
         let waiting = self.0.iter_mut().find(|datagram| waits(datagram));
         waiting.map(|datagram| *datagram = by).is_some()
     }
 
-    /// Drops matching datagrams and returns their number.
     pub(super) fn drop_where(&mut self, drops: impl Fn(&Datagram) -> bool) -> u64 {
         let before = self.0.len();
         self.0.retain(|datagram| !drops(datagram));
         (before - self.0.len()) as u64
     }
 
-    /// Returns the destination of the first datagram of this origin.
+    /// Returns the destination of this origin's first datagram.
     pub(super) fn destination_of_own(&self, origin: NodeId) -> Option<NodeId> {
         self.0.iter().find(|datagram| datagram.origin == origin).map(|datagram| datagram.destination)
     }

@@ -1,7 +1,7 @@
-//! Attributes the endpoint's transmissions to exchanges and to the packets they answer.
+//! Attributes the endpoint's transmissions to exchanges and causes.
 //!
-//! The endpoint knows exchanges, not simulated packets. Datagrams it sends while a packet is
-//! handled answer that packet. For later responses the application states the packet.
+//! The endpoint knows exchanges, not simulated packets. Datagrams sent while a packet is handled
+//! answer it; for later responses the application states the packet.
 
 use std::hint::black_box;
 
@@ -10,19 +10,17 @@ use conche_proto::{Event, ExchangeId, Transmit};
 use crate::NodeId;
 use crate::packet::{Cause, Transmission};
 
-/// Tracks the packets that the endpoint's transmissions answer.
+/// The packets that transmissions answer.
 #[derive(Debug, Default)]
 pub(super) struct Causes {
-    /// The packet being handled.
     received: Option<Cause>,
-    /// Causes that the application stated for the responses to be sent next.
+    /// Causes that the application stated for the next responses.
     stated: Vec<Cause>,
-    /// Causes of open separate responses, for all their transmissions.
+    /// Causes of open separate responses.
     separate: Vec<(ExchangeId, Cause)>,
 }
 
 impl Causes {
-    /// Prefetches the state for the next step.
     pub(super) fn prefetch(&self) {
         black_box((self.received.is_some(), self.stated.len(), self.separate.len()));
     }
@@ -35,8 +33,7 @@ impl Causes {
         self.received
     }
 
-    /// Records that the application responded to `cause`, with a separate response if it has an
-    /// exchange.
+    /// Records the `cause` of a response, and its exchange if separate.
     pub(super) fn state(&mut self, cause: Option<Cause>, separate: Option<ExchangeId>) {
         match (cause, separate) {
             (Some(cause), Some(exchange)) => self.separate.push((exchange, cause)),
@@ -45,18 +42,17 @@ impl Causes {
         }
     }
 
-    /// Clears the state of this step, once the endpoint has no output left.
     pub(super) fn clear(&mut self) {
         self.received = None;
         self.stated.clear();
     }
 
-    /// Forgets the cause of a separate response that has ended.
+    /// Forgets an ended separate response.
     pub(super) fn forget(&mut self, exchange: ExchangeId) {
         self.separate.retain(|(of, _)| *of != exchange);
     }
 
-    /// Returns the exchange and attempt of a transmission, and the packet it answers.
+    /// Returns a transmission's exchange and attempt, and the packet it answers.
     pub(super) fn origin_of(
         &mut self,
         transmit: &Transmit<NodeId>,
@@ -70,8 +66,7 @@ impl Causes {
         (Some(transmission), separate.map(|(_, cause)| *cause))
     }
 
-    /// Returns the cause of the next answer to `peer`: the first one stated for it, or else the
-    /// packet being handled.
+    /// Returns the next answer's cause: the first stated for `peer`, else the packet being handled.
     fn answered_by_next(&mut self, peer: NodeId) -> Option<Cause> {
         match self.stated.iter().position(|cause| cause.from == peer) {
             Some(first) => Some(self.stated.remove(first)),
@@ -79,7 +74,7 @@ impl Causes {
         }
     }
 
-    /// Forgets the cause of a separate response that was acknowledged or failed.
+    /// Forgets a separate response that was acknowledged or failed.
     pub(super) fn forget_ended(&mut self, event: &Event<NodeId>) {
         if let Event::Acknowledged { exchange, .. } | Event::Failed { exchange, .. } = event {
             self.forget(*exchange);

@@ -1,5 +1,4 @@
-//! The part of a node that does not depend on the application. It is compiled once, with the
-//! simulator.
+//! The part of a node that does not depend on the application, compiled once with the simulator.
 
 use std::hint::black_box;
 
@@ -16,7 +15,7 @@ use crate::host::{Received, World};
 use crate::packet::Cause;
 use crate::{Instant, NodeId};
 
-/// An endpoint and the layers between it and the network.
+/// An endpoint and the layers below it.
 pub(super) struct Stack {
     pub(super) endpoint: Endpoint<NodeId, AnyController>,
     message_bytes: usize,
@@ -24,15 +23,12 @@ pub(super) struct Stack {
     pub(super) underlay: Option<UnderlayState>,
 }
 
-/// The result of one turn, for the application.
 pub(super) enum Turn {
-    /// A datagram of the endpoint was sent.
+    /// The endpoint sent a datagram.
     Left(Transmit<NodeId>),
-    /// The endpoint has an event.
     Event(Event<NodeId>),
-    /// The connection to a peer is open, or failed.
+    /// The connection is open, or failed.
     Connected(NodeId, bool),
-    /// Nothing to do for now.
     Wait,
 }
 
@@ -43,12 +39,12 @@ impl Stack {
         Ok(Self { endpoint, message_bytes, causes: Causes::default(), underlay: None })
     }
 
-    /// Returns the buffer size for [`turn`](Self::turn) in bytes.
+    /// Returns [`turn`](Self::turn)'s buffer size in bytes.
     pub(super) fn buffer_bytes(&self) -> usize {
         self.message_bytes + self.underlay.as_ref().map_or(0, |underlay| underlay.layer.buffer_bytes())
     }
 
-    /// Runs endpoint and underlay until there is an event for the application, or nothing to do.
+    /// Runs endpoint and underlay up to the next event for the application.
     pub(super) fn turn(&mut self, world: &mut World, node: NodeId, buffer: &mut [u8]) -> Turn {
         let now = world.scheduler.now();
         let (message, datagram) = buffer.split_at_mut(self.message_bytes);
@@ -103,32 +99,26 @@ impl Stack {
         self.endpoint.handle(now, input).expect("the endpoint is drained after every input");
     }
 
-    /// Prefetches the state for the next step.
     pub(super) fn prefetch(&self) {
         self.endpoint.glance();
         self.causes.prefetch();
         black_box(self.message_bytes);
     }
 
-    /// Prefetches the state for a known packet.
     pub(super) fn prefetch_for(&self, packet: &Received<'_>) {
         self.endpoint.glance_at(&Datagram::new(packet.meta.from, packet.bytes));
     }
 }
 
-/// The result of one step of the underlay.
 enum Stepped {
-    /// More steps may follow.
     On,
-    /// The connection to a peer is open, or failed.
+    /// The connection is open, or failed.
     Connected(NodeId, bool),
     /// Nothing to do before this time.
     Waits(Option<Instant>),
 }
 
-/// Coordination of the endpoint and the underlay.
 impl Stack {
-    /// Returns `true` if the connection to a peer is open; opens it otherwise.
     pub(super) fn connect(&mut self, now: Instant, to: NodeId) -> bool {
         let Some(underlay) = &mut self.underlay else { return true };
         if underlay.layer.is_open(to) {
@@ -185,8 +175,7 @@ impl Stack {
         Stepped::On
     }
 
-    /// Handles an event of a handshake, which is not for the application. Returns `false` for other
-    /// events.
+    /// Handles handshake events, which the application does not see; returns `false` for others.
     fn handle_handshake_event(&mut self, now: Instant, event: &Event<NodeId>) -> bool {
         let Some(underlay) = &mut self.underlay else { return false };
         let (Event::Flight { exchange, peer } | Event::Failed { exchange, peer, .. }) = event else { return false };
@@ -203,7 +192,7 @@ impl Stack {
         true
     }
 
-    /// Doubts the connection to a peer that acknowledged nothing: the peer may have restarted.
+    /// Doubts a connection without acknowledgments: the peer may have restarted.
     fn mark_doubtful(&mut self, event: &Event<NodeId>) {
         if let (Some(underlay), Event::Failed { peer, reason: Failure::TimedOut, course, .. }) =
             (&mut self.underlay, event)
@@ -214,7 +203,7 @@ impl Stack {
     }
 }
 
-/// The endpoint's operations for the application, under the endpoint's names.
+/// The endpoint's operations, under its names.
 impl Stack {
     pub(super) fn request(&mut self, now: Instant, to: NodeId, request: Request) -> Result<ExchangeId, RequestError> {
         self.endpoint.request(now, to, request)
@@ -229,7 +218,7 @@ impl Stack {
         self.endpoint.cancel(now, exchange)
     }
 
-    /// Responds to a request that came with the packet `cause`.
+    /// Responds to a request of packet `cause`.
     pub(super) fn respond(
         &mut self,
         now: Instant,

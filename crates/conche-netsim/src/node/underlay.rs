@@ -7,72 +7,67 @@ use conche_proto::{ExchangeId, Flight};
 use crate::packet::{Cause, Transmission};
 use crate::{Instant, NodeId};
 
-/// A layer that turns the endpoint's messages into datagrams and back, and may send datagrams of
-/// its own.
+/// A layer that turns messages into datagrams and back, and may send its own.
 ///
-/// Like the endpoint it has neither clock nor network: the node polls it after every input. The
-/// endpoint's peers are nodes, across successive connections to them. When a connection ends, all
-/// exchanges over it fail.
+/// It has neither clock nor network: the node polls it after every input. Peers are nodes, across
+/// successive connections; when a connection ends, all exchanges over it fail.
 pub trait Underlay {
-    /// Returns the size in bytes of the buffer for [`poll`](Self::poll).
+    /// Returns [`poll`](Self::poll)'s buffer size in bytes.
     fn buffer_bytes(&self) -> usize;
 
-    /// Handles a datagram that arrived.
+    /// Handles a datagram.
     fn receive(&mut self, now: Instant, from: NodeId, datagram: &[u8]);
 
-    /// Takes a message of the endpoint, to be returned as a datagram by [`poll`](Self::poll).
-    /// Returns `false` if the connection to the peer is not open.
+    /// Takes a message for [`poll`](Self::poll); returns `false` if the connection is not open.
     fn send(&mut self, to: NodeId, message: &[u8]) -> bool;
 
     /// Returns `true` if the connection to the peer is open.
     fn is_open(&self, to: NodeId) -> bool;
 
-    /// Sends a flight of the handshake with a peer: its first, or a retransmission of the last.
+    /// Sends the first flight of a handshake, or retransmits the last.
     ///
-    /// The endpoint's congestion control decides the time. The layer reports progress with
-    /// [`Step::Left`] and [`Step::Answered`], and the outcome with [`Step::Opened`] or
-    /// [`Step::Refused`].
+    /// The endpoint's congestion control sets the time. [`Step::Left`] and [`Step::Answered`]
+    /// report progress, [`Step::Opened`] or [`Step::Refused`] the outcome.
     fn send_flight(&mut self, now: Instant, to: NodeId);
 
-    /// Abandons the handshake with a peer. [`Step::Refused`] follows.
+    /// Abandons a handshake; [`Step::Refused`] follows.
     fn give_up(&mut self, to: NodeId);
 
-    /// Marks the connection to a peer as doubtful, because a message was never acknowledged: the
-    /// peer may have lost its state. The next connect needs a new handshake.
+    /// Marks a connection as doubtful after an unacknowledged message: the peer may have lost its
+    /// state. The next connect needs a new handshake.
     fn mark_doubtful(&mut self, peer: NodeId);
 
-    /// Returns the next step. The node calls it until it waits.
+    /// Returns the next step, until [`Step::Wait`].
     fn poll(&mut self, now: Instant, buffer: &mut [u8]) -> Step;
 }
 
 /// A step of an [`Underlay`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Send the datagram at the front of the buffer.
+    /// Send the datagram in the buffer.
     Transmit {
         /// The destination.
         to: NodeId,
         /// Length in bytes.
         len: usize,
     },
-    /// Pass the message at the front of the buffer to the endpoint.
+    /// Pass the message in the buffer to the endpoint.
     Received {
         /// The sender.
         from: NodeId,
         /// Length in bytes.
         len: usize,
     },
-    /// A flight, or a retransmission, was sent: the datagrams for this peer since the last such
-    /// step.
+    /// A flight or retransmission was sent: the peer's datagrams since the last such step.
     Left(NodeId, Flight),
-    /// The answer to the last flight starts to arrive, with the transmission it answers if that is
-    /// known and its time is a round trip.
+    /// The answer to the last flight begins, with the transmission it answers if known and its time
+    /// is a round trip.
     Answered(NodeId, Option<u8>),
-    /// The requested connection to a peer is open.
+    /// The requested connection is open.
     Opened(NodeId),
     /// The requested connection failed.
     Refused(NodeId),
-    /// The connection to a peer has ended.
+    /// The connection has ended.
     Lost(NodeId),
     /// Nothing to do before this time.
     Wait(Option<Instant>),
@@ -83,13 +78,13 @@ pub(super) struct UnderlayState {
     pub(super) layer: Box<dyn Underlay>,
     /// Messages passed to the layer and not yet sent.
     sent: VecDeque<(NodeId, Origin)>,
-    /// Handshakes in progress, under the endpoint's exchange IDs.
+    /// Handshakes in progress, by the endpoint's exchange IDs.
     pub(super) handshakes: BTreeMap<NodeId, ExchangeId>,
     /// Peers whose handshake the endpoint refused.
     pub(super) refused: VecDeque<NodeId>,
 }
 
-/// The transmission that a datagram is, and the packet it answers.
+/// A datagram's transmission, and the packet it answers.
 type Origin = (Option<Transmission>, Option<Cause>);
 
 impl UnderlayState {
@@ -105,14 +100,14 @@ impl UnderlayState {
         is_sent
     }
 
-    /// Returns the origin of the next datagram to a peer. The layer's own datagrams carry no
-    /// message; while messages for a peer wait, the layer has no such datagrams for it.
+    /// Returns the origin of the next datagram to a peer. The layer sends its own datagrams,
+    /// without a message, only when no message for the peer waits.
     pub(super) fn origin(&mut self, to: NodeId) -> Origin {
         let first = self.sent.iter().position(|(of, _)| *of == to);
         first.and_then(|first| self.sent.remove(first)).map_or((None, None), |(_, origin)| origin)
     }
 
-    /// Forgets the messages that were never sent: they are lost with their connection.
+    /// Forgets unsent messages, lost with their connection.
     pub(super) fn settled(&mut self) {
         self.sent.clear();
     }

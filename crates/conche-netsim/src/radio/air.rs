@@ -1,4 +1,4 @@
-//! The channel: frames in transmission, and their reception at each station.
+//! The channel: frames in transmission and their reception.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::Instant;
 use crate::rng::Stream;
 use crate::units::nanos;
 
-/// The channel shared by the stations of one radio network.
+/// The channel of one radio network.
 #[derive(Debug)]
 pub(crate) struct Air {
     medium: AnyMedium,
@@ -20,14 +20,13 @@ pub(crate) struct Air {
     snr_db: Vec<f64>,
 }
 
-/// The link over which a station received a frame.
+/// The link of a received frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceptionLink {
     pub(crate) station: Station,
     link: u32,
 }
 
-/// The signals on the channel, independent of the medium.
 #[derive(Debug)]
 struct Signals {
     receivers: Vec<Receiver>,
@@ -35,40 +34,38 @@ struct Signals {
     transmitters: Vec<Transmitter>,
 }
 
-/// A station's receiver.
 #[derive(Debug)]
 struct Receiver {
     /// Sum of all received power.
     level: Power,
-    /// Time of its last change, and the value before.
+    /// Time of its last change, and the previous value.
     changed: (Instant, Power),
     /// The station transmits or switches until this time.
     off_until: Instant,
     reception: Option<Reception>,
-    /// Start of the part of the reception whose success is not yet computed. Far future if the
-    /// reception does not matter.
+    /// Start of the reception's part without a computed success; far future for an unwanted
+    /// reception.
     unsettled: Instant,
 }
 
-/// A frame that a receiver has synchronised with.
+/// A frame with which a receiver has synchronised.
 #[derive(Clone, Copy, Debug)]
 struct Reception {
     from: Station,
     signal: Power,
-    /// Bits in the frame.
     bits: f64,
-    /// Probability that all bits before the last change of the interference were received.
+    /// Probability of reception up to the last change of interference.
     success: f64,
 }
 
-/// A station's transmitter, which sends one frame at a time.
+/// A transmitter sends one frame at a time.
 #[derive(Debug, Default)]
 struct Transmitter {
-    /// Numbers of the links over which stations hear its frame and may receive it.
+    /// Links over which stations may receive its frame.
     heard_over: Vec<u32>,
 }
 
-/// Matches the medium's type, so that `$call` is compiled for each of them.
+/// Matches the medium's type once, so that `$call` is compiled for each.
 macro_rules! with_medium {
     ($air:ident, |$medium:ident, $signals:ident| $call:expr) => {{
         let $signals = &mut $air.signals;
@@ -81,7 +78,7 @@ macro_rules! with_medium {
 }
 
 impl Air {
-    /// Creates a silent channel. Each station draws from its own stream.
+    /// Creates a silent channel with a stream for each station.
     pub(crate) fn new(medium: AnyMedium, streams: impl Iterator<Item = Stream>) -> Self {
         let streams: Vec<Stream> = streams.collect();
         let receivers = streams.iter().map(|_| Receiver::new()).collect();
@@ -90,12 +87,11 @@ impl Air {
         Self { medium, signals: Signals { receivers, streams, transmitters }, snr_db }
     }
 
-    /// Returns the result of clear channel assessment.
+    /// Performs clear channel assessment just before `now`.
     ///
-    /// It measures the channel just before `now`: a signal that begins at this instant does not
-    /// count, and one that ends at this instant still does. If two stations' assessments end
-    /// together, both find the channel clear. If an assessment ends when another station begins to
-    /// transmit, it finds the channel clear.
+    /// A signal that begins at this instant does not count; one that ends does. Two stations whose
+    /// assessments end together, or one whose assessment ends as another begins to transmit, find
+    /// the channel clear.
     pub(crate) fn is_busy(&self, at: Station, now: Instant) -> bool {
         let receiver = &self.signals.receivers[usize::from(at)];
         let level = if receiver.changed.0 == now { receiver.changed.1 } else { receiver.level };
@@ -115,7 +111,7 @@ impl Air {
         Some(self.signals.receivers[usize::from(at)].reception?.from)
     }
 
-    /// Calls `heard` for each station where this one's signal alone makes the channel busy.
+    /// Calls `heard` for each station where this signal alone makes the channel busy.
     pub(crate) fn heard_by(&self, from: Station, mut heard: impl FnMut(Station)) {
         let medium: &dyn Medium = match &self.medium {
             AnyMedium::Udgm(medium) => medium,
@@ -126,29 +122,29 @@ impl Air {
         audible.for_each(|(_, link)| heard(link.to));
     }
 
-    /// Switches the receiver off until a time, which ends a reception in progress.
+    /// Switches the receiver off, ending a reception.
     pub(crate) fn receiver_off_until(&mut self, station: Station, until: Instant) {
         let receiver = &mut self.signals.receivers[usize::from(station)];
         receiver.end_reception();
         receiver.off_until = until;
     }
 
-    /// Begins a frame of this duration.
+    /// Begins a frame.
     ///
     /// The caller has switched the receiver off, and calls [`Air::finish`] at the end. `wants`
-    /// selects the stations that read the frame. The frame occupies the other receivers too, but
-    /// its success there is not computed.
+    /// selects the stations that read the frame; it occupies other receivers too, without computing
+    /// success.
     pub(crate) fn begin(&mut self, from: Station, now: Instant, airtime: Duration, wants: impl Fn(Station) -> bool) {
         with_medium!(self, |medium, signals| signals.begin(&*medium, from, now, airtime, wants));
     }
 
-    /// Ends a frame, and calls `received` for the stations that wanted and received it.
+    /// Ends a frame; calls `received` for the stations that wanted and received it.
     pub(crate) fn finish(&mut self, from: Station, now: Instant, received: impl FnMut(ReceptionLink)) {
         with_medium!(self, |medium, signals| signals.finish(medium, from, now, received));
     }
 
-    /// Returns the signal-to-noise ratio of a received frame, without interference, in dB. `None`
-    /// if the medium has no noise.
+    /// Returns a received frame's signal-to-noise ratio, without interference, in dB; `None`
+    /// without noise.
     pub(crate) fn snr_db(&self, via: ReceptionLink) -> Option<f64> {
         self.snr_db.get(via.link as usize).copied()
     }
@@ -182,8 +178,8 @@ impl Signals {
                 Arrival::Replace => {
                     if let Some(lost) = receiver.reception {
                         receiver.change(now, receiver.level.minus(lost.signal));
-                        // Two stations transmit and a third hears both, so the lost frame is not
-                        // from `from`.
+                        // A third station hears two transmitters, so the lost frame is not from
+                        // `from`.
                         let lost_over = &mut self.transmitters[usize::from(lost.from)].heard_over;
                         lost_over.retain(|other| neighbours.link(*other).to != link.to);
                     }
@@ -254,8 +250,7 @@ impl Receiver {
     }
 
     fn receive(&mut self, from: Station, signal: Power, bits: f64, now: Instant, wanted: bool) {
-        // A frame that the station does not read has probability zero, so that nothing is computed
-        // or drawn for it.
+        // An unwanted frame has probability zero, so nothing is computed or drawn.
         let (success, unsettled) = if wanted { (1.0, now) } else { (0.0, Instant::FAR_FUTURE) };
         self.reception = Some(Reception { from, signal, bits, success });
         self.unsettled = unsettled;
@@ -266,16 +261,16 @@ impl Receiver {
         self.unsettled = Instant::FAR_FUTURE;
     }
 
-    /// Accounts for the time since the last change of the interference, before the next change.
+    /// Accounts for the time since the last change of interference.
     #[inline]
     fn settle<M: Medium>(&mut self, medium: &M, now: Instant) {
-        // A frame does not overlap one that ends at the instant of its start.
+        // A frame does not overlap one that ends as it starts.
         if self.unsettled < now {
             self.account(medium, now);
         }
     }
 
-    // Out of line, to keep the loop over the stations that only get interference short.
+    // Out of line, to keep the loop over interfered stations short.
     #[inline(never)]
     fn account<M: Medium>(&mut self, medium: &M, now: Instant) {
         let Some(reception) = &mut self.reception else { return };
@@ -285,7 +280,7 @@ impl Receiver {
         self.unsettled = if reception.success > 0.0 { now } else { Instant::FAR_FUTURE };
     }
 
-    /// Returns `true` if the frame that ends now was received.
+    /// Returns `true` if the ending frame was received.
     fn succeeds<M: Medium>(&mut self, medium: &mut M, link: u32, now: Instant, stream: &mut Stream) -> bool {
         self.settle(medium, now);
         let success = self.reception.map_or(0.0, |reception| reception.success);

@@ -1,27 +1,26 @@
 //! A cache of a reception curve's results.
 //!
-//! Most frames are alone on the channel, so the same signals, noises and lengths recur, and each
-//! result takes one or two exponentials, a logarithm and, on some curves, the error function.
-//! Frames that collide recur in the same combinations but overlap for different times, so the part
-//! that depends on signal and noise alone is cached separately.
+//! Most frames are alone on the channel, so signals, noises and lengths recur, and a result takes
+//! one or two exponentials, a logarithm and, on some curves, the error function. Colliding frames
+//! recur in the same combinations with different overlaps, so the part that depends only on signal
+//! and noise is cached separately.
 
 use std::cell::Cell;
 
 use super::power::Power;
 use super::reception::{FramePart, ReceptionCurve};
 
-/// A curve with a cache of recent results, identical to the curve's own.
+/// A curve with a cache; results are identical to the curve's.
 #[derive(Debug)]
 pub(super) struct CachedCurve {
     curve: ReceptionCurve,
-    /// Results by signal, noise and part of the frame.
+    /// By signal, noise and part of the frame.
     successes: ResultCache<4>,
-    /// Results by signal and noise.
     qualities: ResultCache<2>,
 }
 
 impl CachedCurve {
-    /// Creates a cache for a medium with this many links, each of which has its own signal.
+    /// Creates a cache for a medium with this many links, each with its own signal.
     pub(super) fn new(curve: ReceptionCurve, links: usize) -> Self {
         let entries = links.saturating_mul(ENTRIES_PER_LINK).clamp(MIN_ENTRIES, MAX_ENTRIES).next_power_of_two();
         Self { curve, successes: ResultCache::new(entries), qualities: ResultCache::new(entries) }
@@ -31,7 +30,7 @@ impl CachedCurve {
         self.curve
     }
 
-    /// Returns the probability that a part of a frame of this strength is received in this noise.
+    /// Returns the probability of receiving this part in this noise.
     pub(super) fn success(&self, signal: Power, noise: Power, part: FramePart) -> f64 {
         let strengths = [signal.as_units(), noise.as_units()];
         let key = [strengths[0], strengths[1], part.bits.to_bits(), part.of.to_bits()];
@@ -46,7 +45,6 @@ impl CachedCurve {
 #[derive(Debug)]
 struct ResultCache<const WORDS: usize>(Box<[Cell<Entry<WORDS>>]>);
 
-/// A key and its result.
 type Entry<const WORDS: usize> = ([u64; WORDS], f64);
 
 /// About the number of different frame lengths.
@@ -56,9 +54,9 @@ const MIN_ENTRIES: usize = 1 << 8;
 const MAX_ENTRIES: usize = 1 << 14;
 
 impl<const WORDS: usize> ResultCache<WORDS> {
-    /// Creates a cache with this many entries, a power of two.
+    /// `entries` is a power of two.
     fn new(entries: usize) -> Self {
-        // No signal is this strong, so the initial entries match no key.
+        // No signal is this strong: the initial entries match no key.
         Self(vec![Cell::new(([u64::MAX; WORDS], 0.0)); entries].into())
     }
 
@@ -74,7 +72,6 @@ impl<const WORDS: usize> ResultCache<WORDS> {
     }
 }
 
-/// Fibonacci hashing.
 fn hash<const WORDS: usize>(key: [u64; WORDS]) -> usize {
     let hash =
         key.into_iter().fold(0_u64, |hash, word| (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::Instant;
 use crate::rng::Stream;
 
-/// A two-state chain for each directed link. In the bad state a frame is lost with probability
-/// `loss_bad`, whatever its signal.
+/// A two-state chain per directed link. The bad state loses frames with probability `loss_bad`,
+/// whatever their signal.
 ///
 /// The share of lost frames is `loss_bad · mean_bad/(mean_good + mean_bad)`.
 ///
@@ -18,15 +18,15 @@ use crate::rng::Stream;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gilbert {
-    /// Mean duration of a good state; the distribution is exponential.
+    /// Mean duration of a good state, exponential.
     pub mean_good: Duration,
-    /// Mean duration of a bad state; the distribution is exponential.
+    /// Mean duration of a bad state, exponential.
     pub mean_bad: Duration,
-    /// Probability of losing a frame in the bad state.
+    /// Loss probability in the bad state.
     pub loss_bad: f64,
 }
 
-/// The state of each link when it was last sampled.
+/// Each link's state when last sampled.
 #[derive(Clone, Debug)]
 pub(crate) struct Fading {
     gilbert: Gilbert,
@@ -48,15 +48,14 @@ impl Fading {
         }
     }
 
-    /// Returns the long-run share of frames that a link passes.
+    /// Returns the long-run share of frames passed.
     pub(crate) fn mean_pass(&self) -> f64 {
         1.0 - self.bad_share * self.gilbert.loss_bad
     }
 
-    /// Returns the probability that this link passes a frame now.
+    /// Returns this link's probability of passing a frame now.
     pub(crate) fn passes(&mut self, link: usize, now: Instant, stream: &mut Stream) -> f64 {
-        // The state is drawn from the chain's closed form at this time, without simulating the
-        // transitions in between.
+        // Drawn from the chain's closed form, without the transitions in between.
         let bad_now = match self.links[link] {
             None => self.bad_share,
             Some((then, was_bad)) => {

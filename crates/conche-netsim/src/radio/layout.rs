@@ -1,4 +1,4 @@
-//! A radio network under construction: its configuration and the positions of its stations.
+//! A radio network under construction.
 
 use super::air::Air;
 use super::medium::{AnyMedium, RadioError};
@@ -11,12 +11,11 @@ use crate::mac::{Interface, RadioConfig, RadioNetwork};
 use crate::rng::{Entity, Purpose, Streams};
 use crate::routing::LinkQuality;
 
-/// One radio network of a topology.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) name: String,
     pub(crate) config: RadioConfig,
-    /// The stations, in the order of their numbers.
+    /// Stations in the order of their numbers.
     pub(crate) stations: Vec<(NodeId, Position)>,
 }
 
@@ -25,7 +24,7 @@ impl Layout {
         StationMap::new(self.stations.iter().map(|(node, _)| *node))
     }
 
-    /// Computes the signals between all stations.
+    /// Computes all signals.
     fn medium(&self, streams: &Streams) -> Result<AnyMedium, RadioError> {
         if Station::try_from(self.stations.len()).is_err() {
             return Err(RadioError::TooManyStations(self.stations.len()));
@@ -34,7 +33,7 @@ impl Layout {
         self.config.medium.build(&positions, streams)
     }
 
-    /// Returns the quality of the links in the run with these streams, for frames of this PSDU.
+    /// Returns the links' quality in the run with these streams, for frames of this PSDU.
     pub(crate) fn quality(&self, streams: &Streams, psdu_octets: u8) -> Result<LinkQuality, RadioError> {
         let octets = SHR_PHR_OCTETS + u32::from(psdu_octets);
         let ratios = self.medium(streams)?.reception_ratios(self.stations.len(), octets);

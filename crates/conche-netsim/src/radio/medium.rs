@@ -1,4 +1,4 @@
-//! The interface of all media, and the choice of one.
+//! The media.
 
 use thiserror::Error;
 
@@ -12,53 +12,52 @@ use super::udgm::{Udgm, UdgmMedium};
 use crate::Instant;
 use crate::rng::{Stream, Streams};
 
-/// Propagation, interference and reception of signals.
 pub(crate) trait Medium {
     /// Returns the links between stations.
     fn neighbours(&self) -> &Neighbours;
 
-    /// Begins a frame: adds the decodable links that deliver it if the channel is idle. Over all
-    /// others it is noise. Each station has its own stream.
+    /// Begins a frame: adds the decodable links that deliver it if the channel is idle; over others
+    /// it is noise. Each station has its own stream.
     fn reach(&self, from: Station, streams: &mut [Stream], reached: &mut Vec<u32>);
 
-    /// Returns the effect of the frame at a station that it reaches.
+    /// Returns a frame's effect at a station.
     fn arrive(&self, link: RadioLink, receiver: ReceiverState) -> Arrival;
 
-    /// Returns the probability that a part of a frame is received under this interference.
+    /// Returns the probability of receiving a part under this interference.
     fn survives(&self, signal: Power, interference: Power, part: FramePart) -> f64;
 
     /// Returns the probability that a link passes a whole frame without interference.
     fn passes(&mut self, number: u32, now: Instant, stream: &mut Stream) -> f64;
 
-    /// Returns the probability that a frame of this many octets, including SHR and PHR, is received
-    /// over a link without interference.
+    /// Returns the probability of receiving a frame of this many octets, with SHR and PHR, without
+    /// interference.
     fn reception_ratio(&self, number: u32, link: RadioLink, octets: u32) -> f64;
 
-    /// Returns the result of clear channel assessment for this power.
+    /// Returns `true` if clear channel assessment finds this power busy.
     fn is_busy(&self, level: Power) -> bool;
 }
 
-/// A station's reception when a further frame begins.
+/// A station's reception as a frame begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiverState {
     /// Sum of all signals without the new one.
     pub(crate) level: Power,
     /// The signal that the receiver has synchronised with.
     pub(crate) receiving: Option<Power>,
-    /// The receiver is on, and neither switching nor transmitting.
+    /// Neither off, switching nor transmitting.
     pub(crate) listening: bool,
 }
 
-/// The effect of a frame at a station that hears it.
+/// A frame's effect at a station that hears it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     /// None, not even interference.
     Unheard,
     /// Interference.
     Noise,
-    /// The receiver synchronises with the frame and loses the one it was receiving.
+    /// The receiver synchronises, and loses its previous frame.
     Receive,
-    /// As [`Receive`](Self::Receive), and the lost frame is no longer heard at all.
+    /// As [`Receive`](Self::Receive); the lost frame is no longer heard.
     Replace,
 }
 
@@ -73,7 +72,7 @@ pub(crate) enum Arrival {
 pub enum MediumConfig {
     /// Unit disks: any overlap destroys both frames.
     Udgm(Udgm),
-    /// Cooja's multi-path ray tracer of Contiki 3.1, without obstacles.
+    /// Cooja's multi-path ray tracer of Contiki 3.1.
     Mrm31(Mrm31),
     /// Signal, interference and noise.
     Sinr(Sinr),
@@ -82,7 +81,7 @@ pub enum MediumConfig {
 /// Why a radio network is invalid.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum RadioError {
-    /// A parameter is out of its range or not a number.
+    /// A parameter is out of range or NaN.
     #[error("{parameter} is {value}, but it must be {range}")]
     Parameter {
         /// The parameter's name.
@@ -92,19 +91,19 @@ pub enum RadioError {
         /// The permitted range.
         range: &'static str,
     },
-    /// A duty-cycled MAC is configured without acknowledgments.
+    /// A duty-cycled MAC lacks acknowledgments.
     #[error("ContikiMAC needs acknowledgments: they end its strobes")]
     Unacknowledged,
-    /// The number of stations exceeds 65535.
+    /// There are more than 65535 stations.
     #[error("{0} stations; a radio network has at most 65535")]
     TooManyStations(usize),
-    /// The size of a path loss matrix does not match the number of stations.
+    /// A path loss matrix has the wrong size.
     #[error("the matrix of path losses must have a row and a column for each of the {0} stations")]
     Matrix(usize),
     /// A node is placed twice.
     #[error("node {0:?} is placed twice; a node has one station in a radio network")]
     PlacedTwice(String),
-    /// A hop starts or ends at a node that is not placed.
+    /// A hop's end is a node that is not placed.
     #[error("link {link:?} is a hop from or to node {node:?}, which is not placed in this radio network")]
     NotPlaced {
         /// The link.
@@ -114,8 +113,7 @@ pub enum RadioError {
     },
 }
 
-/// One of the media. Callers match its type once for each frame, so that calls for each neighbour
-/// are static.
+/// One of the media. Callers match its type once per frame, so that calls per neighbour are static.
 #[derive(Debug)]
 pub(crate) enum AnyMedium {
     Udgm(UdgmMedium),
@@ -134,7 +132,7 @@ impl MediumConfig {
 }
 
 impl AnyMedium {
-    /// Returns the signal-to-noise ratio of each link in dB. Empty for a medium without noise.
+    /// Returns each link's signal-to-noise ratio in dB; empty without noise.
     pub(super) fn snr_db(&self) -> Vec<f64> {
         match self {
             Self::Sinr(medium) => medium.snr_db(),
@@ -142,8 +140,8 @@ impl AnyMedium {
         }
     }
 
-    /// Returns the packet reception ratios without interference: for each sender, the stations that
-    /// hear it, in order.
+    /// Returns packet reception ratios without interference: per sender, the stations that hear it,
+    /// in order.
     pub(crate) fn reception_ratios(&self, stations: usize, octets: u32) -> Vec<Vec<(Station, f64)>> {
         match self {
             Self::Udgm(medium) => reception_ratios(medium, stations, octets),
@@ -159,7 +157,7 @@ fn reception_ratios<M: Medium>(medium: &M, stations: usize, octets: u32) -> Vec<
     (0..).take(stations).map(of).collect()
 }
 
-/// Rejects a parameter that is outside of `low..=high` or not a number.
+/// Rejects a parameter outside `low..=high` or NaN.
 pub(crate) fn check(
     parameter: &'static str,
     value: f64,

@@ -1,18 +1,16 @@
-//! Cooja's multi-path ray-tracer medium of Contiki 3.1, without obstacles, including its quirks.
+//! Cooja's multi-path ray-tracer medium of Contiki 3.1, without obstacles, with its quirks.
 //!
-//! Source: `MRM.java` and `ChannelModel.java` of Contiki 3.1, with the capture effect on, which is
-//! their default.
+//! Source: `MRM.java` and `ChannelModel.java` of Contiki 3.1, with their default capture effect.
 //!
-//! - The reception draw is made when a frame begins. If it fails at a station, the frame does not
-//!   exist there: it does not interfere, and clear channel assessment ignores it.
-//! - A frame that is not weaker than the received power by the capture threshold always captures
-//!   the receiver, because the test whether the first frame's preamble has passed compares the new
-//!   frame with itself. The first frame is lost there, and no longer counts as received power.
-//! - A frame that is weaker by more is harmless.
+//! Reception is drawn when a frame begins. If it fails at a station, the frame does not exist
+//! there: no interference, no busy channel.
+//! A frame not weaker than the received power by the capture threshold always captures the
+//! receiver, because the test whether the first frame's preamble has passed compares the new frame
+//! with itself. The first frame is lost, and no longer counts as received power.
+//! A weaker frame is harmless.
 //!
-//! Divergence: a new signal is compared with the sum of the received signals, not with the
-//! strongest. The difference matters only at a station that was transmitting when several of them
-//! began.
+//! Divergence: a new signal is compared with the sum of received signals, not the strongest. This
+//! matters only at a station that was transmitting when several of them began.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
@@ -37,13 +35,13 @@ pub struct Mrm31 {
     /// Carrier frequency in MHz.
     pub frequency_mhz: f64,
     /// Signal strength with a reception ratio of one half, in dBm: the larger of the receiver's
-    /// sensitivity and 6 dB above the noise.
+    /// sensitivity and 6 dB above noise.
     pub sensitivity_dbm: f64,
     /// Standard deviation of the gain in dB. Default: 2.
     pub gain_sigma_db: f64,
     /// Standard deviation of the background noise in dB. Default: 1.
     pub noise_sigma_db: f64,
-    /// Capture threshold: a frame that is weaker by more is harmless, in dB. Default: 3.
+    /// Capture threshold in dB; a frame weaker by more is harmless. Default: 3.
     pub capture_threshold_db: f64,
     /// Clear channel assessment threshold in dBm. Default: −95.
     pub cca_threshold_dbm: f64,
@@ -64,8 +62,8 @@ impl Default for Mrm31 {
 }
 
 impl Mrm31 {
-    /// Returns the signal strength at this distance in dBm: free space (Friis 1946), with a loss of
-    /// at least 0 dB.
+    /// Returns the signal strength at this distance in dBm: free space (Friis 1946), loss at least
+    /// 0 dB.
     #[must_use]
     pub fn signal_dbm(&self, distance_m: f64) -> f64 {
         let spread = 20.0 * libm::log10(self.frequency_mhz) + 20.0 * libm::log10(distance_m / 1000.0);
@@ -86,12 +84,12 @@ pub(crate) struct Mrm31Medium {
     neighbours: Neighbours,
     probability: Vec<f64>,
     chance: Vec<Chance>,
-    /// The capture threshold as a ratio.
+    /// As a ratio.
     capture: f64,
     cca: Power,
 }
 
-/// A station that hears fewer than one in a million frames is no neighbour.
+/// A station that hears less is no neighbour.
 const NEVER: f64 = 1e-6;
 
 impl Mrm31Medium {
@@ -129,8 +127,8 @@ impl Medium for Mrm31Medium {
     }
 
     fn reach(&self, from: Station, streams: &mut [Stream], reached: &mut Vec<u32>) {
-        // The branch would be unpredictable, so each number is written unconditionally, and
-        // overwritten by the next one if this draw fails.
+        // The branch would be unpredictable: each number is written, and overwritten if its draw
+        // fails.
         let mut end = reached.len();
         reached.resize(end + self.neighbours.decodable(from).len(), 0);
         for (number, link) in self.neighbours.from(from) {

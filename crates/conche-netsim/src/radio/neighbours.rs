@@ -1,40 +1,38 @@
-//! For each station, the links to the stations that receive its signal above the interference
-//! floor.
+//! For each station, the links on which its signal exceeds the interference floor.
 
 use std::ops::Range;
 
 use super::power::Power;
 
-/// A station's number within its radio network. 16 bits, to keep the radio's events small.
+/// A station's number in its radio network; 16 bits keep events small.
 pub(crate) type Station = u16;
 
-/// The broadcast address 0xffff, the standard's short broadcast address (§7.2.1.4). No station has
-/// this number.
+/// The standard's short broadcast address (§7.2.1.4), no station's number.
 pub(crate) const BROADCAST: Station = Station::MAX;
 
-/// A link from one station to another that hears it.
+/// A link to a station that hears the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RadioLink {
     pub(crate) to: Station,
-    /// Frames can be received over it; otherwise they only interfere.
+    /// Frames can be received; otherwise they only interfere.
     pub(crate) decodable: bool,
-    /// Signal strength at the receiver.
+    /// At the receiver.
     pub(crate) power: Power,
 }
 
-/// The links of all stations, grouped by sender. Within a group the decodable links come first,
-/// then those that only interfere, so that the distinction takes no test for each link and frame.
+/// All links by sender. A sender's decodable links come first, then the interfering ones, which
+/// saves a test per link and frame.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Neighbours {
     links: Vec<RadioLink>,
-    /// Index of each station's first link, and the end of the last station's links.
+    /// Each station's first link, and the end of the last one's.
     starts: Vec<u32>,
-    /// Index of each station's first link that only interferes.
+    /// Each station's first interfering link.
     interfering: Vec<u32>,
 }
 
 impl Neighbours {
-    /// Creates the links of each station, given in the order of the receivers.
+    /// Creates each station's links, given in receiver order.
     pub(crate) fn of_stations(stations: Vec<Vec<RadioLink>>) -> Self {
         let links = Vec::with_capacity(stations.iter().map(Vec::len).sum());
         let mut neighbours = Self { links, starts: vec![0], interfering: Vec::with_capacity(stations.len()) };
@@ -42,7 +40,7 @@ impl Neighbours {
         neighbours
     }
 
-    /// Creates the links that `link` returns for each ordered pair of stations.
+    /// Creates the links that `link` returns for each ordered pair.
     pub(crate) fn new(stations: usize, mut link: impl FnMut(Station, Station) -> Option<RadioLink>) -> Self {
         let stations = Station::try_from(stations).expect("the layout is checked");
         let mut neighbours = Self { links: Vec::new(), starts: vec![0], interfering: Vec::new() };
@@ -53,18 +51,17 @@ impl Neighbours {
         neighbours
     }
 
-    /// Returns the links from a station with their numbers.
+    /// Returns a station's links with their numbers.
     pub(crate) fn from(&self, station: Station) -> impl Iterator<Item = (u32, RadioLink)> + '_ {
         let (start, end) = (self.starts[usize::from(station)], self.starts[usize::from(station) + 1]);
         (start..end).zip(self.links[start as usize..end as usize].iter().copied())
     }
 
-    /// Returns the numbers of the decodable links from a station.
+    /// Returns the numbers of a station's decodable links.
     pub(crate) fn decodable(&self, station: Station) -> Range<u32> {
         self.starts[usize::from(station)]..self.interfering[usize::from(station)]
     }
 
-    /// Returns the links from a station that only interfere.
     pub(crate) fn interfering(&self, station: Station) -> &[RadioLink] {
         let (start, end) = (self.interfering[usize::from(station)], self.starts[usize::from(station) + 1]);
         &self.links[start as usize..end as usize]
@@ -74,7 +71,7 @@ impl Neighbours {
         self.links[number as usize]
     }
 
-    /// Returns all links in the order of their numbers.
+    /// Returns all links by number.
     pub(crate) fn all(&self) -> impl Iterator<Item = RadioLink> + '_ {
         self.links.iter().copied()
     }
@@ -85,7 +82,7 @@ impl Neighbours {
 
     fn add_station(&mut self, mut links: Vec<RadioLink>) {
         let number = |links: usize| u32::try_from(links).expect("fewer than 2^32 links fit into memory");
-        // A stable sort keeps the receivers in order.
+        // The stable sort keeps receiver order.
         links.sort_by_key(|link| !link.decodable);
         self.interfering.push(number(self.links.len() + links.partition_point(|link| link.decodable)));
         self.links.extend(links);

@@ -12,21 +12,21 @@ pub const SYMBOL: Duration = Duration::from_micros(16);
 pub const OCTET: Duration = Duration::from_micros(32);
 /// Duration of a bit: 250 kbit/s (§6.5.1).
 pub const BIT: Duration = Duration::from_micros(4);
-/// Length of SHR (§6.3.1, §6.3.2) and PHR (§6.3.3) in octets.
+/// SHR (§6.3.1, §6.3.2) and PHR (§6.3.3) in octets.
 pub const SHR_PHR_OCTETS: u32 = 6;
-/// aMaxPHYPacketSize (Table 22): the maximum PSDU length in octets.
+/// aMaxPHYPacketSize (Table 22): the maximum PSDU in octets.
 pub const A_MAX_PHY_PACKET_SIZE: u8 = 127;
 /// aTurnaroundTime (Table 22), 12 symbols: from receiving to transmitting and back.
 pub const A_TURNAROUND_TIME: Duration = Duration::from_micros(192);
 /// Duration of a clear channel assessment (§6.9.9): 8 symbols.
 pub const CCA_DURATION: Duration = Duration::from_micros(128);
-/// PSDU length of an acknowledgment (§7.2.2.3): frame control 2, sequence number 1, FCS 2 octets.
+/// PSDU of an acknowledgment (§7.2.2.3): frame control 2, sequence number 1, FCS 2 octets.
 pub const ACK_PSDU_OCTETS: u8 = 5;
 
 /// Returns the time on air of a frame with this PSDU.
 #[must_use]
 pub const fn airtime(psdu_octets: u8) -> Duration {
-    // Up to 255 + 6 octets of 32 µs: no overflow.
+    // At most 255 + 6 octets of 32 µs: no overflow.
     Duration::from_micros(32 * (SHR_PHR_OCTETS as u64 + psdu_octets as u64))
 }
 

@@ -1,6 +1,6 @@
 //! Positions of stations.
 
-/// A position in the plane in metres.
+/// A position in the plane.
 ///
 /// ```toml
 /// position = [3, 4.5]
@@ -14,14 +14,14 @@ pub struct Position {
 }
 
 impl Position {
-    /// Creates the position with these coordinates in metres.
+    /// Creates a position in metres.
     #[must_use]
     pub const fn metres(x_m: f64, y_m: f64) -> Self {
         Self { x_m, y_m }
     }
 
-    /// Creates the position at this distance from the origin and this angle, in radians from east
-    /// towards north.
+    /// Creates a position at this distance from the origin and angle in radians, from east towards
+    /// north.
     #[must_use]
     pub fn polar(distance_m: f64, angle: f64) -> Self {
         Self::metres(distance_m * libm::cos(angle), distance_m * libm::sin(angle))

@@ -4,8 +4,8 @@ use std::ops::{AddAssign, SubAssign};
 
 /// Received power in units of 10⁻¹⁷ mW (−170 dBm), up to 22 dBm.
 ///
-/// Signals are added to the interference and later subtracted. With integers the sum is exactly
-/// zero when all signals have ended, on every machine.
+/// Signals are added to the interference and later subtracted: with integers, the sum is exactly
+/// zero once all have ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Power(u64);
 
@@ -15,7 +15,7 @@ impl Power {
     /// No signal.
     pub const ZERO: Self = Self(0);
 
-    /// Creates a power of this many units of 10⁻¹⁷ mW.
+    /// Creates a power in units of 10⁻¹⁷ mW.
     #[must_use]
     pub const fn units(units: u64) -> Self {
         Self(units)
@@ -27,14 +27,14 @@ impl Power {
         self.0
     }
 
-    /// Converts a level in dBm, to the nearest unit.
+    /// Converts dBm to the nearest unit.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "a float becomes the nearest integer, and saturates")]
     pub fn from_dbm(dbm: f64) -> Self {
         Self((libm::pow(10.0, dbm / 10.0) * UNITS_PER_MILLIWATT + 0.5) as u64)
     }
 
-    /// Returns the ratio of this power to `other`, infinite if `other` is zero.
+    /// Returns the ratio to `other`, infinite if `other` is zero.
     #[must_use]
     pub fn ratio(self, other: Self) -> f64 {
         self.0 as f64 / other.0 as f64
@@ -46,7 +46,7 @@ impl Power {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// Returns the difference, or zero if `other` is larger.
+    /// Returns the difference, at least zero.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))

@@ -1,8 +1,8 @@
-//! Probability of receiving a part of a frame, by signal-to-noise ratio.
+//! Probability of receiving a frame's part, by signal-to-noise ratio.
 
 use super::power::to_db;
 
-/// The curve from signal-to-noise ratio to packet reception ratio.
+/// Packet reception ratio by signal-to-noise ratio.
 ///
 /// ```toml
 /// curve = "oqpsk"
@@ -12,53 +12,50 @@ use super::power::to_db;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum ReceptionCurve {
     /// Bit error rate of O-QPSK with direct sequence spreading in white noise (IEEE Std
-    /// 802.15.4-2006, annex E.4.1.8), with independent bits. An upper bound for the standard's
-    /// modulation.
+    /// 802.15.4-2006, annex E.4.1.8), independent bits: an upper bound for the modulation.
     #[default]
     Oqpsk,
-    /// The CC2420 as modelled by TOSSIM (Lee, Cerpa, Levis: Improving wireless simulation through
-    /// noise modeling, IPSN 2007): a fit to measurements, about 1 dB wide. The curve is for whole
-    /// frames of any length.
+    /// The CC2420 as TOSSIM models it (Lee, Cerpa, Levis: Improving wireless simulation through
+    /// noise modeling, IPSN 2007): a fit to measurements of whole frames, about 1 dB wide, for any
+    /// length.
     Cc2420,
-    /// Noise and fading that vary from frame to frame spread the receiver's threshold into a
-    /// transitional region (Zuniga, Krishnamachari: Analyzing the transitional region in low power
-    /// wireless links, SECON 2004). The ratio for whole frames is Φ((SNR − middle)/width).
+    /// Noise and fading vary between frames and spread the receiver's threshold into a transitional
+    /// region (Zuniga, Krishnamachari: Analyzing the transitional region in low power wireless
+    /// links, SECON 2004). The ratio for whole frames is Φ((SNR − middle)/width).
     Transitional {
         /// Signal-to-noise ratio with a reception ratio of one half, in dB.
         middle_db: f64,
-        /// Standard deviation of the variation from frame to frame in dB, above 0.
+        /// Standard deviation between frames in dB, above 0.
         width_db: f64,
     },
 }
 
-/// A part of a frame.
+/// A part of a frame, in bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FramePart {
-    /// Bits in this part.
     pub(crate) bits: f64,
-    /// Bits in the whole frame, including SHR and PHR.
+    /// Bits in the whole frame, with SHR and PHR.
     pub(crate) of: f64,
 }
 
-/// Symbols of the frames in the CC2420's measurements: 23 octets.
+/// 23 octets: the frames of the CC2420's measurements.
 const CC2420_SYMBOLS: f64 = 46.0;
 
 impl ReceptionCurve {
-    /// Returns the probability that a whole frame of this many octets is received at this ratio (a
-    /// number, not decibels).
+    /// Returns the probability of receiving a frame of this many octets at this ratio (not in dB).
     #[must_use]
     pub fn packet_reception_ratio(self, snr: f64, octets: u32) -> f64 {
         let bits = f64::from(8 * octets);
         self.success(snr, FramePart { bits, of: bits })
     }
 
-    /// Returns the probability that a part of a frame is received at this ratio.
+    /// Returns the probability of receiving a part at this ratio.
     pub(crate) fn success(self, snr: f64, part: FramePart) -> f64 {
         self.success_of(self.quality(snr), part)
     }
 
-    /// Returns the factor that depends on the ratio alone: the logarithm of the probability that a
-    /// bit or symbol is received, or the probability that a whole frame is.
+    /// Returns the factor that depends on the ratio alone: the logarithm of the probability of
+    /// receiving a bit or symbol, or the probability for a whole frame.
     pub(super) fn quality(self, snr: f64) -> f64 {
         match self {
             Self::Oqpsk if snr > OQPSK_CERTAIN => 0.0,
@@ -75,7 +72,7 @@ impl ReceptionCurve {
         }
     }
 
-    /// Returns the probability that a part is received at a ratio of this quality.
+    /// Returns the probability of receiving a part at this quality.
     pub(super) fn success_of(self, quality: f64, part: FramePart) -> f64 {
         match self {
             Self::Oqpsk => libm::exp(part.bits * quality),
@@ -85,7 +82,7 @@ impl ReceptionCurve {
     }
 }
 
-/// Above 6 dB the bit error rate is below 10⁻¹⁶, negligible for any frame.
+/// Above 6 dB the bit error rate is below 10⁻¹⁶, negligible for a frame.
 const OQPSK_CERTAIN: f64 = 4.0;
 /// Likewise above 12 dB.
 const CC2420_CERTAIN: f64 = 16.0;
@@ -103,8 +100,8 @@ pub fn oqpsk_bit_error_rate(snr: f64) -> f64 {
         let sign = if k % 2 == 0 { 1.0 } else { -1.0 };
         sum += sign * binomial * libm::exp(20.0 * snr * (1.0 / f64::from(k) - 1.0));
     }
-    // Rounding may leave the alternating sum slightly below zero. Without a signal, half of the
-    // bits are correct.
+    // Rounding may leave the sum slightly below zero. Without a signal, half of the bits are
+    // correct.
     (8.0 / 15.0 / 16.0 * sum).clamp(0.0, 0.5)
 }
 

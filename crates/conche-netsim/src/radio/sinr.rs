@@ -1,11 +1,10 @@
-//! Signal, interference and noise: reception depends on the ratio of a frame's strength to the sum
-//! of all else.
+//! Signal, interference and noise: reception depends on a frame's strength relative to all else.
 //!
 //! Path loss is log-distance with log-normal shadowing (Rappaport: Wireless Communications, 2002,
-//! §4.9), drawn once for each pair of stations, with a smaller part for each direction. A receiver
+//! §4.9), drawn once per pair of stations, plus a smaller part per direction. A receiver
 //! synchronises with the first frame above the synchronisation threshold; a later one captures it
-//! if it exceeds the sum of all else by the capture threshold. Each part of a frame between two
-//! changes of the interference has its own success probability.
+//! if it exceeds the sum of all else by the capture threshold. Each part of a frame between changes
+//! of interference has its own success probability.
 
 use super::curve_cache::CachedCurve;
 use super::fading::{Fading, Gilbert};
@@ -28,33 +27,31 @@ use crate::{Instant, NodeId};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sinr {
-    /// Transmission power of all stations in dBm.
+    /// Transmission power in dBm.
     pub tx_power_dbm: f64,
     /// Path loss.
     pub path_loss: PathLoss,
     /// Noise in the channel in dBm. Default: −98.
     pub noise_dbm: f64,
-    /// Receiver sensitivity: the weakest signal that a receiver synchronises with, in dBm. Default:
-    /// −95, the CC2420's.
+    /// Sensitivity: the weakest signal for synchronisation, in dBm. Default: −95, the CC2420's.
     pub sensitivity_dbm: f64,
-    /// Signals below this do not even interfere, in dBm. Default: −115.
+    /// Weaker signals do not even interfere, in dBm. Default: −115.
     pub interference_floor_dbm: f64,
     /// Clear channel assessment threshold in dBm. Default: −77, the CC2420's after reset.
     pub cca_threshold_dbm: f64,
-    /// Signal-to-interference-and-noise ratio above which a receiver synchronises with a frame, in
-    /// dB. Default: −5, where the bit error rate of O-QPSK reaches a tenth (IEEE Std 802.15.4-2006,
-    /// figure E.2).
+    /// Minimum signal-to-interference-and-noise ratio for synchronisation in dB. Default: −5, where
+    /// O-QPSK's bit error rate reaches a tenth (IEEE Std 802.15.4-2006, figure E.2).
     pub synchronisation_db: f64,
-    /// Capture threshold: a later frame captures the receiver if it exceeds the sum of all else by
-    /// this ratio, in dB. `None`: no capture.
+    /// Capture threshold: excess of a later frame over the sum of all else, in dB. `None`: no
+    /// capture.
     pub capture_threshold_db: Option<f64>,
-    /// Curve from signal-to-noise ratio to reception.
+    /// Reception by signal-to-noise ratio.
     pub curve: ReceptionCurve,
     /// Slow changes of links.
     pub fading: Option<Gilbert>,
 }
 
-/// The loss of a signal between two stations.
+/// Path loss between two stations.
 ///
 /// ```toml
 /// path_loss = { log-distance = { reference_loss_db = 40, exponent = 3 } }
@@ -68,13 +65,13 @@ pub enum PathLoss {
         reference_loss_db: f64,
         /// Path loss exponent; 2 in free space.
         exponent: f64,
-        /// Standard deviation of the shadowing common to both directions of a pair, in dB.
+        /// Standard deviation of the shadowing common to a pair's directions, in dB.
         shadowing_sigma_db: f64,
-        /// Standard deviation of the additional shadowing of each direction, in dB.
+        /// Standard deviation of each direction's additional shadowing, in dB.
         asymmetry_sigma_db: f64,
     },
-    /// Measured losses in dB: a row for each sender, a column for each receiver, infinite where
-    /// nothing arrives.
+    /// Measured losses in dB: a row per sender, a column per receiver, infinite where nothing
+    /// arrives.
     Matrix(Vec<Vec<f64>>),
 }
 
@@ -118,13 +115,12 @@ impl SinrMedium {
         config.check(positions.len())?;
         let (floor, sensitivity) =
             (Power::from_dbm(config.interference_floor_dbm), Power::from_dbm(config.sensitivity_dbm));
-        // With a floor of zero every signal counts. Otherwise a signal 10 dB below the floor is
-        // below it however rounded, which avoids computing the power for most pairs of a large
-        // field.
+        // With a floor of zero every signal counts. Otherwise a signal 10 dB below stays below
+        // however rounded, which saves computing most powers in a large field.
         let faint_dbm = if floor > Power::ZERO { config.interference_floor_dbm - 10.0 } else { f64::NEG_INFINITY };
         let mut heard = vec![Vec::new(); positions.len()];
-        // Receivers are visited in the order of their numbers: a station's earlier ones within its
-        // own pairs, later ones within theirs.
+        // Receivers come in the order of their numbers: a station's earlier ones in its own pairs,
+        // later ones in theirs.
         config.path_loss.for_each_pair(positions, streams, |from, to, loss_db| {
             let level_dbm = config.tx_power_dbm - loss_db;
             if level_dbm < faint_dbm {
@@ -238,8 +234,8 @@ impl Sinr {
 }
 
 impl PathLoss {
-    /// Returns the loss from each station to each other in dB, as drawn in the run with these
-    /// streams. Used as a [`Matrix`](Self::Matrix), it gives several runs the same losses.
+    /// Returns the losses in dB between all stations, as drawn in the run with these streams. As a
+    /// [`Matrix`](Self::Matrix) they can be shared by several runs.
     #[must_use]
     pub fn between_all(&self, positions: &[Position], streams: &Streams) -> Vec<Vec<f64>> {
         if let Self::Matrix(rows) = self {
@@ -250,8 +246,7 @@ impl PathLoss {
         losses
     }
 
-    /// Calls `with` for each ordered pair of stations with its loss in dB, in the order of the
-    /// larger number.
+    /// Calls `with` for each ordered pair with its loss in dB, in the order of the larger number.
     fn for_each_pair(&self, positions: &[Position], streams: &Streams, mut with: impl FnMut(usize, usize, f64)) {
         let pairs = |station| (0..station).map(move |other| (station, other));
         let (reference, exponent, shadowing, asymmetry) = match self {
@@ -268,12 +263,12 @@ impl PathLoss {
         };
         let is_random = shadowing > 0.0 || asymmetry > 0.0;
         for (station, node) in (0..positions.len()).zip((0..).map(NodeId)) {
-            // Each station has a stream for its pairs with earlier ones, so that adding a station
-            // does not change other losses.
+            // A station's stream serves its pairs with earlier ones, so that adding a station
+            // changes no other loss.
             let mut stream = streams.stream(Entity::Node(node), Purpose::named("shadowing"));
             let mut normal = || if is_random { stream.normal() } else { 0.0 };
             for (station, other) in pairs(station) {
-                // The model does not apply below 1 m; the loss stays the loss at 1 m.
+                // Below 1 m the model does not apply; the loss is that at 1 m.
                 let distance = positions[station].distance_m(positions[other]).max(1.0);
                 let common = reference + 10.0 * exponent * libm::log10(distance) + shadowing * normal();
                 with(station, other, common + asymmetry * normal());

@@ -1,10 +1,9 @@
-//! Unit disk graph medium: a frame is received within one distance and interferes within a larger
-//! one.
+//! Unit disks: frames are received within one distance and interfere within a larger one.
 //!
 //! Source: Cooja's UDGM (Österlind et al.: Cross-level sensor network simulation with COOJA, LCN
 //! 2006; Contiki's `UDGM.java`). Any overlap in time destroys both frames where both are heard.
-//! Divergence: clear channel assessment has its own distance; in Cooja it depends on a signal
-//! strength that falls linearly to −95 dBm at the transmission range.
+//! Divergence: clear channel assessment has its own distance; Cooja uses a signal strength that
+//! falls linearly to −95 dBm at the transmission range.
 
 use super::medium::{Arrival, Medium, RadioError, ReceiverState, check};
 use super::neighbours::{Neighbours, RadioLink, Station};
@@ -28,8 +27,8 @@ pub struct Udgm {
     pub interference_range_m: f64,
     /// Range of clear channel assessment in metres.
     pub carrier_range_m: f64,
-    /// Probability of receiving a frame without interference at the transmission range. It is 1 at
-    /// distance 0 and falls with the square of the distance. Cooja's default: 1.
+    /// Probability of reception at the transmission range without interference; 1 at distance 0,
+    /// falling with the square of the distance. Cooja's default: 1.
     pub success_ratio: f64,
 }
 
@@ -39,17 +38,16 @@ impl Default for Udgm {
     }
 }
 
-/// The state of the medium. The power of a signal only encodes its class.
+/// The medium's state; a signal's power only encodes its class.
 #[derive(Debug)]
 pub(crate) struct UdgmMedium {
     neighbours: Neighbours,
     success: Vec<f64>,
 }
 
-/// A signal that clear channel assessment detects. A sum of signals it does not detect reaches this
-/// only with 2³² of them, but each station contributes at most one.
+/// Detectable by clear channel assessment. 2³² undetectable signals would add up to this, but each
+/// station contributes at most one.
 const CARRIER: Power = Power::units(1 << 32);
-/// A signal that only interferes.
 const INTERFERENCE: Power = Power::units(1);
 
 impl UdgmMedium {

@@ -55,8 +55,8 @@ fields!(MacConfig over MacConfig::ieee802154();
     hidden { rdc }
 );
 
-/// Replaces the duty cycling of a MAC by ContikiMAC. The base is the preset's ContikiMAC, or that
-/// of its version of Contiki.
+/// Replaces a MAC's duty cycling by ContikiMAC, based on the preset's, or that of its version of
+/// Contiki.
 fn over_contikimac(mac: MacConfig, config: Patch<ContikiMac>) -> MacConfig {
     let base = match (mac.rdc, mac.access) {
         (Rdc::ContikiMac(base), _) => base,

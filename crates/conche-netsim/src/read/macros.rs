@@ -1,7 +1,6 @@
-//! Macros that implement deserialization for common kinds of configuration type. Field names are
-//! keys.
+//! Macros that implement deserialization of configurations; field names are keys.
 
-/// Types whose values replace the base as a whole.
+/// Types that replace the base as a whole.
 macro_rules! as_whole {
     ($($type:ty),* $(,)?) => {
         $(impl $crate::read::Read for $type {
@@ -12,10 +11,10 @@ macro_rules! as_whole {
     };
 }
 
-/// Structs whose fields have defaults, so any field may be left out.
+/// Structs whose fields have defaults.
 ///
-/// The long form takes a base other than `Default`, keys that are not fields (`first`, applied to
-/// the base in this order before the fields), and fields that are not keys (`hidden`).
+/// The long form takes a base other than `Default`, keys that are not fields (`first`, applied in
+/// order before the fields), and fields that are not keys (`hidden`).
 macro_rules! fields {
     ($type:ident { $($field:ident),* $(,)? }) => {
         $crate::read::fields!($type over $type::default(); first {} then { $($field),* } hidden {});
@@ -57,7 +56,7 @@ macro_rules! fields {
                     }
                 }
                 const KEYS: &[&str] = &[$(stringify!($key),)* $(stringify!($field)),*];
-                // A field in neither list is a compile error here.
+                // A field in neither list does not compile.
                 let _ = |$type { $($field: _,)* $($hidden: _),* }: $type| ();
                 deserializer.deserialize_any(Table)
             }
@@ -67,7 +66,7 @@ macro_rules! fields {
     };
 }
 
-/// Reads a struct, or a variant with fields, all of which are required.
+/// Reads a struct or variant whose fields are all required.
 macro_rules! all_of {
     ($($path:ident)::+ as $type:ty { $($field:ident),* $(,)? } from $deserializer:expr) => {{
         struct Table;
@@ -166,7 +165,7 @@ macro_rules! kinds {
     };
 }
 
-/// Implements `Deserialize` by applying the patch to no base.
+/// Implements `Deserialize` by a patch without base.
 macro_rules! deserialize {
     ($($type:ty),*) => {
         $(impl<'de> serde::Deserialize<'de> for $type {

@@ -9,9 +9,9 @@
 //! | enum with parameters | table with the variant as its key: `{ exponential = "20ms" }` |
 //! | `None` | `"none"` |
 //!
-//! A field left out keeps its type's default or, in a MAC, the preset's value. A table is therefore
-//! read into a *patch*, which is applied to a value later. Errors are raised during reading, so
-//! that the format can report their position.
+//! An absent field keeps its type's default or, in a MAC, the preset's value. A table is therefore
+//! read into a *patch*, applied later. Reading raises the errors, so that the format can report
+//! their position.
 
 mod mac;
 mod macros;
@@ -33,14 +33,14 @@ use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IntoDeserializ
 use self::macros::{all_of, as_whole, deserialize, fields, kinds, names, required};
 use crate::units::{BitRate, Span};
 
-/// A value read from the input, to be applied to a base if there is one.
+/// A value to be applied to a base, if any.
 type Patch<T> = Box<dyn FnOnce(Option<T>) -> T>;
 
-/// The effect of a patch on one part of a value.
+/// A patch's effect on a part.
 type Change<T> = Box<dyn FnOnce(&mut T)>;
 
-/// Converts the patch of a field to a change. It is separate from the code that reads the field,
-/// which is compiled for each format.
+/// Converts a field's patch to a change; apart from reading the field, which is compiled for each
+/// format.
 fn of_field<T: 'static, F: Clone + 'static>(patch: Patch<F>, field: fn(&mut T) -> &mut F) -> Change<T> {
     Box::new(move |value| {
         let field = field(value);
@@ -48,7 +48,7 @@ fn of_field<T: 'static, F: Clone + 'static>(patch: Patch<F>, field: fn(&mut T) -
     })
 }
 
-/// Returns the patch that applies these changes in order.
+/// Returns the patch that applies changes in order.
 fn over<T: 'static>(base: fn() -> T, changes: Vec<Change<T>>) -> Patch<T> {
     Box::new(move |value| {
         let mut value = value.unwrap_or_else(base);
@@ -57,12 +57,10 @@ fn over<T: 'static>(base: fn() -> T, changes: Vec<Change<T>>) -> Patch<T> {
     })
 }
 
-/// A type that can be read as a patch.
 trait Read: Sized + 'static {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Patch<Self>, D::Error>;
 }
 
-/// Returns the patch that replaces the base.
 fn whole<T: 'static>(value: T) -> Patch<T> {
     Box::new(|_| value)
 }
@@ -89,7 +87,6 @@ impl Read for Duration {
     }
 }
 
-/// A seed that reads a patch.
 struct Patched<T>(PhantomData<T>);
 
 impl<T> Patched<T> {
@@ -106,12 +103,11 @@ impl<'de, T: Read> DeserializeSeed<'de> for Patched<T> {
     }
 }
 
-/// Reads a value without a base.
 fn fresh<'de, T: Read, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     T::read(deserializer).map(|patch| patch(None))
 }
 
-/// A key of a table, one of the given ones.
+/// One of the given keys of a table.
 struct Key(&'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for Key {
@@ -134,7 +130,7 @@ impl Visitor<'_> for Key {
     }
 }
 
-/// A name, one of the given ones.
+/// One of the given names.
 struct Name(&'static [&'static str]);
 
 impl Visitor<'_> for Name {
@@ -149,7 +145,6 @@ impl Visitor<'_> for Name {
     }
 }
 
-/// Formats `one of "a", "b"`, with a description of the names.
 fn one_of(what: &str, names: &[&str]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
     let what = if what.is_empty() { String::new() } else { format!("{what}: ") };

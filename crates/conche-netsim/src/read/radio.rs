@@ -34,7 +34,7 @@ fields!(Sinr {
 });
 required!(Gilbert { mean_good, mean_bad, loss_bad });
 
-/// The parameters of [`PathLoss::LogDistance`], with the same defaults.
+/// Parameters and defaults of [`PathLoss::LogDistance`].
 #[derive(Clone)]
 struct LogDistance {
     reference_loss_db: f64,

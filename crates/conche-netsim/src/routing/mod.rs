@@ -1,5 +1,4 @@
-//! Routing in radio networks: paths computed from link quality before a run, and a protocol that
-//! discovers them during the run.
+//! Routing in radio networks: paths computed from link quality before a run, or discovered in it.
 //!
 //! ```text
 //!   Topology::link_quality ─┐

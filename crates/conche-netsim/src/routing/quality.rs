@@ -1,27 +1,26 @@
-//! Packet reception ratios between the stations of a radio network, computed from its medium or
-//! measured.
+//! Packet reception ratios of a radio network, computed or measured.
 
 use thiserror::Error;
 
 use crate::NodeId;
 use crate::radio::{Station, StationMap};
 
-/// Packet reception ratios from each station to each other one, without interference.
+/// Packet reception ratios between stations, without interference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkQuality {
     nodes: Vec<NodeId>,
     station_map: StationMap,
-    /// For each sender the stations that receive any of its frames, in the order of the nodes.
+    /// Per sender, the stations that receive any of its frames, in node order.
     ratios: Vec<Vec<(Station, f64)>>,
 }
 
-/// Why a matrix of packet reception ratios is invalid.
+/// Why a matrix of ratios is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum QualityError {
-    /// Its size does not match the number of stations.
+    /// It has the wrong size.
     #[error("the matrix of packet reception ratios must have a row and a column for each of the {0} stations")]
     Matrix(usize),
-    /// The number of stations exceeds 65535.
+    /// There are more than 65535 stations.
     #[error("{0} stations; a radio network has at most 65535")]
     TooManyStations(usize),
     /// An entry is not a ratio.
@@ -30,11 +29,10 @@ pub enum QualityError {
 }
 
 impl LinkQuality {
-    /// Creates measured ratios: a row for each sender, a column for each receiver, in the order of
-    /// `nodes`.
+    /// Creates measured ratios: a row per sender, a column per receiver, in the order of `nodes`.
     ///
     /// # Errors
-    /// If the matrix has another size or too many stations, or an entry is not between 0 and 1.
+    /// If the size is wrong, stations are too many, or an entry is not between 0 and 1.
     pub fn new(nodes: Vec<NodeId>, ratios: Vec<Vec<f64>>) -> Result<Self, QualityError> {
         if ratios.len() != nodes.len() || ratios.iter().any(|row| row.len() != nodes.len()) {
             return Err(QualityError::Matrix(nodes.len()));
@@ -54,20 +52,19 @@ impl LinkQuality {
         }
     }
 
-    /// Creates ratios from lists of the receivers of each sender, in the order of `nodes`.
+    /// Creates ratios from each sender's receivers, in the order of `nodes`.
     pub(crate) fn of_neighbours(nodes: Vec<NodeId>, ratios: Vec<Vec<(Station, f64)>>) -> Self {
         let station_map = StationMap::new(nodes.iter().copied());
         Self { nodes, station_map, ratios }
     }
 
-    /// Returns the nodes of the stations, in the order of rows and columns.
+    /// Returns the nodes in row order.
     #[must_use]
     pub fn nodes(&self) -> &[NodeId] {
         &self.nodes
     }
 
-    /// Returns the packet reception ratio from one node to another, or 0 if one of them has no
-    /// station.
+    /// Returns the ratio from one node to another, 0 without a station.
     #[must_use]
     pub fn ratio(&self, from: NodeId, to: NodeId) -> f64 {
         match (self.position(from), self.position(to)) {
@@ -85,7 +82,7 @@ impl LinkQuality {
         row.binary_search_by_key(&to, |(receiver, _)| *receiver).map_or(0.0, |place| row[place].1)
     }
 
-    /// Returns the stations that receive frames of a sender, with their ratios, in order.
+    /// Returns a sender's receivers with their ratios, in order.
     pub(super) fn received_from(&self, from: Station) -> &[(Station, f64)] {
         &self.ratios[usize::from(from)]
     }

@@ -1,12 +1,12 @@
-//! The tree to which RPL converges in a static network (RFC 6550, storing mode): each station has
-//! one parent, and packets go up to the first common ancestor and down from there.
+//! The tree to which RPL converges in a static network (RFC 6550, storing mode): packets go up to
+//! the first common ancestor and down from there.
 //!
-//! Objective functions: OF0 (RFC 6552) with hop counts, and MRHOF (RFC 6719) with ETX. A link's ETX
-//! is the expected number of transmissions of acknowledged frames, 1/(forward PRR · backward PRR)
-//! (De Couto et al.: A high-throughput path metric for multi-hop wireless routing, MobiCom 2003),
-//! in units of 1/128 as in RFC 6551. Simplification: every station knows its links' ratios exactly
-//! and keeps its parent, so MRHOF's hysteresis has no effect. Remaining ties are broken at random,
-//! as the order of DIO messages would.
+//! Objective functions: OF0 (RFC 6552) with hop counts, and MRHOF (RFC 6719) with ETX, a link's
+//! expected number of transmissions of an acknowledged frame: 1/(forward PRR · backward PRR) (De
+//! Couto et al.: A high-throughput path metric for multi-hop wireless routing, MobiCom 2003), in
+//! units of 1/128 as in RFC 6551. Simplification: stations know their links' ratios exactly and
+//! keep their parents, so MRHOF's hysteresis has no effect. Remaining ties are broken at random, as
+//! by the order of DIO messages.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,7 +26,7 @@ use crate::{NodeId, RadioId};
 pub struct RplConfig {
     /// The cost minimised on the path to the root.
     pub objective: Objective,
-    /// Minimum packet reception ratio of a usable link, in both directions.
+    /// Minimum packet reception ratio in both directions.
     pub min_ratio: f64,
 }
 
@@ -87,11 +87,11 @@ struct Member {
     hops: Option<u16>,
 }
 
-/// The cost of a path to the root: the metric, the secondary metric, and a random number.
+/// Cost to the root: metric, secondary metric, random number.
 type Cost = (u64, u64, u64);
 
 impl RplTree {
-    /// Creates the tree with this root, which must have a station.
+    /// Creates the tree; `root` must have a station.
     #[must_use]
     pub fn new(quality: &LinkQuality, root: NodeId, config: RplConfig, ties: &mut Stream) -> Self {
         let nodes = quality.nodes();
@@ -99,7 +99,7 @@ impl RplTree {
             nodes.iter().map(|node| Member { node: *node, parent: None, hops: None }).collect();
         let mut costs: Vec<Option<Cost>> = vec![None; nodes.len()];
         let mut settled = vec![false; nodes.len()];
-        // Dijkstra's algorithm. An entry whose station has since found a cheaper path is skipped.
+        // Dijkstra's algorithm; entries that a cheaper path made obsolete are skipped.
         let mut reached = BinaryHeap::new();
         if let Some(place) = quality.position(root) {
             (costs[usize::from(place)], members[usize::from(place)].hops) = (Some((0, 0, 0)), Some(0));
@@ -134,13 +134,13 @@ impl RplTree {
         self.root
     }
 
-    /// Returns the parent of a node, or `None` for the root and for nodes without a path.
+    /// Returns a node's parent; `None` for the root and without a path.
     #[must_use]
     pub fn parent(&self, node: NodeId) -> Option<NodeId> {
         self.member(node)?.parent
     }
 
-    /// Returns the number of hops from a node to the root, or `None` without a path.
+    /// Returns a node's hops to the root; `None` without a path.
     #[must_use]
     pub fn hops(&self, node: NodeId) -> Option<u16> {
         self.member(node)?.hops
@@ -153,8 +153,8 @@ impl RplTree {
 
     /// Returns the nodes that do not fit into the root's routing table of `room` entries.
     ///
-    /// These are the nodes reached last, since a node announces itself after joining. Ties between
-    /// equal hop counts are broken at random.
+    /// They are the last to join, as a node announces itself afterwards. Ties between hop counts
+    /// are broken at random.
     #[must_use]
     pub fn beyond(&self, room: usize, chance: &mut Stream) -> Vec<NodeId> {
         let below = self.members.iter().filter(|member| member.parent.is_some());
@@ -163,9 +163,8 @@ impl RplTree {
         order.into_iter().skip(room).map(|(.., node)| node).collect()
     }
 
-    /// Adds the hops of the tree, named `rpl child-parent` by the nodes' numbers. If they are the
-    /// only hops, the topology's routes follow the tree, also to and from wired neighbours of its
-    /// nodes.
+    /// Adds the tree's hops, named `rpl child-parent` by node number. If they are the only hops,
+    /// the topology's routes follow the tree, also to and from wired neighbours.
     pub fn install(&self, net: &mut Topology, radio: RadioId) {
         for member in &self.members {
             if let Some(parent) = member.parent {
@@ -181,7 +180,7 @@ impl RplTree {
 }
 
 impl RplConfig {
-    /// Returns the ETX of a link in units of 1/128, if its ratios reach the minimum.
+    /// Returns a link's ETX in units of 1/128, if its ratios suffice.
     fn etx(&self, forward: f64, backward: f64) -> Option<u64> {
         let ratio = forward * backward;
         if forward < self.min_ratio || backward < self.min_ratio || ratio <= 0.0 {
@@ -195,7 +194,7 @@ impl RplConfig {
 }
 
 impl Objective {
-    /// Returns the cost of a path that starts with a link of this ETX and continues at cost `rest`.
+    /// Returns the cost through a link of this ETX to a path of cost `rest`.
     const fn through(self, rest: Cost, etx: u64, chance: u64) -> Cost {
         match self {
             Self::HopCount => (rest.0 + 1, rest.1 + etx, chance),

@@ -1,7 +1,7 @@
 //! Changes during a run: run until a time, change something, continue.
 //!
-//! Events at the time of a change happen before it. Changes draw no random numbers, so a run with
-//! changes remains a function of its inputs.
+//! Events at the time of a change precede it. Changes draw no random numbers, so the run remains a
+//! function of its inputs.
 
 use thiserror::Error;
 
@@ -14,10 +14,10 @@ use crate::{LinkId, NodeId};
 /// Why a link cannot be changed.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ChangeError {
-    /// The link belongs to another topology.
+    /// The link is of another topology.
     #[error("{0} is not a link of this topology")]
     NoSuchLink(LinkId),
-    /// The link was not declared as changing before the run, or is a hop of a radio network.
+    /// The link was not declared as changing, or is a radio hop.
     #[error("{0} cannot change: call Topology::allow_changes before the run")]
     Fixed(LinkId),
     /// The new configuration is invalid.
@@ -26,7 +26,7 @@ pub enum ChangeError {
 }
 
 impl<H: Host, O: Observer> Simulation<H, O> {
-    /// Returns the current configuration of a link that can change.
+    /// Returns a changeable link's current configuration.
     ///
     /// # Errors
     /// If the link cannot change.
@@ -34,10 +34,10 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         self.network.config(link)
     }
 
-    /// Changes the configuration of a link: rate, delay, loss or queue.
+    /// Changes a link's rate, delay, loss or queue.
     ///
-    /// The frame in transmission keeps the old rate, and frames on the wire keep their arrival
-    /// times. Waiting frames stay, even if the queue is now too short for them.
+    /// The frame in transmission keeps the old rate, and frames on the wire their arrival times.
+    /// Waiting frames stay, even beyond the new queue's limit.
     ///
     /// ```
     /// use std::time::Duration;
@@ -75,43 +75,43 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 
     /// Takes a link down or up.
     ///
-    /// A link that goes down drops the frames that wait or are being transmitted, and drops new
-    /// ones while it is down, as if its interface were removed. Frames on the wire arrive. If a hop
-    /// of a radio network is taken down, nothing more enters its station's queue.
+    /// A link that goes down drops waiting frames, the one in transmission, and new ones, like a
+    /// removed interface; frames on the wire arrive. If a radio hop is down, nothing more enters
+    /// its station's queue.
     ///
     /// # Errors
-    /// If the link belongs to another topology, or has a queue and cannot change.
+    /// If the link is of another topology, or has a queue and cannot change.
     pub fn set_link_up(&mut self, link: LinkId, up: bool) -> Result<(), ChangeError> {
         self.network.set_up(&mut around!(self), link, up)
     }
 
-    /// Cuts a node off from the network or reconnects it.
+    /// Cuts off or reconnects a node.
     ///
-    /// Packets from, to and through a node that is cut off are dropped. Its host keeps running. Its
-    /// station in a radio network still acknowledges, and transmits frames of
+    /// Packets from, to and through a cut-off node are dropped. Its host keeps running; its radio
+    /// station still acknowledges and transmits frames of
     /// [`Port::transmit`](crate::host::Port::transmit).
     ///
     /// # Errors
-    /// If the node belongs to another topology.
+    /// If the node is of another topology.
     pub fn set_node_up(&mut self, node: NodeId, up: bool) -> Result<(), NoSuchNode> {
         self.world.wake_ups.get(node.index()).ok_or(NoSuchNode(node))?;
         self.network.cut_off(node, !up);
         Ok(())
     }
 
-    /// Replaces the host of a node during the run, starts the new one, and returns the old one.
+    /// Replaces and starts a node's host; returns the old one.
     ///
-    /// The old host's timers and wake-ups are cancelled. Packets in transit to the node arrive at
-    /// the new host, and so do the outcomes of frames that the old host passed to a radio. A
-    /// restarted endpoint needs a new seed, or it repeats its tokens and message IDs.
+    /// The old host's timers and wake-ups are cancelled. The new host receives packets in transit
+    /// and the outcomes of the old host's frames. A restarted endpoint needs a new seed, or it
+    /// repeats its tokens and message IDs.
     ///
     /// # Errors
-    /// If the node belongs to another topology.
+    /// If the node is of another topology.
     pub fn reboot(&mut self, node: NodeId, host: H) -> Result<Option<H>, NoSuchNode> {
         let before = self.hosts.get_mut(node.index()).and_then(Option::take);
         self.attach(node, host)?;
         self.timers.cancel_all(node);
-        // Events already scheduled for it then have no effect.
+        // Scheduled events then have no effect.
         let _ = self.world.wake_ups[node.index()].set(None);
         if self.started {
             self.with_host(node, |host, port| host.start(port));

@@ -4,7 +4,7 @@ use super::{DropReason, Observer};
 use crate::packet::Packet;
 use crate::{Instant, LinkId};
 
-/// FNV-1a over every packet event: its time, its kind, and the packet's number and bytes.
+/// FNV-1a over each packet event: time, kind, packet number and bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest(u64);
 

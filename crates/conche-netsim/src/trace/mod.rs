@@ -1,7 +1,7 @@
-//! Observers of a run, called for each packet event.
+//! Observers of packet events.
 //!
-//! An [`Observer`] is a type parameter of the simulation, so an event that it ignores has no cost.
-//! `()` ignores all events; a pair `(A, B)` passes them to both.
+//! [`Observer`] is a type parameter of the simulation, so ignored events cost nothing. `()` ignores
+//! all; `(A, B)` passes them to both.
 
 mod digest;
 pub mod pcapng;
@@ -12,7 +12,7 @@ pub use pcapng::PcapNg;
 use crate::packet::Packet;
 use crate::{Instant, LinkId, NodeId, RadioId};
 
-/// Receives packet events. The default methods do nothing.
+/// Receives packet events; the default methods do nothing.
 #[allow(unused_variables)]
 pub trait Observer {
     /// A host sent a packet.
@@ -25,11 +25,11 @@ pub trait Observer {
     fn on_duplicated(&mut self, now: Instant, packet: &Packet, link: LinkId) {}
 
     /// A link accepted a frame, which leaves its queue at `departure`. Not called for links that
-    /// may change, follow a trace or manage their queue, because their departure times are not
-    /// known in advance.
+    /// may change, follow a trace or manage their queue: their departure times are not known in
+    /// advance.
     fn on_queued(&mut self, now: Instant, link: LinkId, departure: Instant) {}
 
-    /// A packet has arrived and is passed to its host next.
+    /// A packet arrived and is passed to its host next.
     fn on_delivered(&mut self, now: Instant, packet: &Packet) {}
 }
 
@@ -38,7 +38,7 @@ pub trait Observer {
 pub enum DropReason {
     /// The queue of this link was full.
     QueueFull(LinkId),
-    /// The active queue management of this link dropped it.
+    /// This link's active queue management dropped it.
     DroppedEarly(LinkId),
     /// This link was down or went down.
     LinkDown(LinkId),
@@ -50,16 +50,16 @@ pub enum DropReason {
     Unacknowledged(LinkId),
     /// Too long for a frame of this hop.
     TooLong(LinkId),
-    /// A frame that a host passed to [`Port::transmit`](crate::host::Port::transmit) in this radio
-    /// network. The host received the reason.
+    /// A host's frame ([`Port::transmit`](crate::host::Port::transmit)) in this radio network; the
+    /// host received the reason.
     Untransmitted(RadioId),
     /// This node has no route to its destination.
     NoRoute(NodeId),
     /// This node, the destination, has no host.
     NoHost(NodeId),
-    /// The packet came from, to or through this node, which is cut off.
+    /// From, to or through this node, which is cut off.
     NodeDown(NodeId),
-    /// The packet had crossed too many links at this node: the routes form a loop.
+    /// The packet crossed too many links by this node: a routing loop.
     HopLimit(NodeId),
 }
 

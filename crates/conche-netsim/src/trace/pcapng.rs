@@ -1,13 +1,13 @@
-//! A capture file that Wireshark and tshark read as CoAP, with a comment on each packet.
+//! A capture file for Wireshark and tshark, with a comment on each CoAP packet.
 //!
-//! Nodes and links are the capture's interfaces. A packet is recorded at its sender and, if a link
-//! loses, refuses or duplicates it, again at that link. [`Capture::BothEnds`] records it at its
-//! receiver too. (Wireshark takes a second record of a packet for a retransmission;
-//! `frame.interface_name` and the comments distinguish them.)
+//! Nodes and links are the capture's interfaces. A packet is recorded at its sender, at a link that
+//! loses, refuses or duplicates it, and, with [`Capture::BothEnds`], at its receiver. (Wireshark
+//! takes a second record for a retransmission; `frame.interface_name` and the comments distinguish
+//! them.)
 //!
-//! Packets are IPv4 from and to CoAP's port 5683. Node n has the address 10.0.0.0 + n + 1, with the
-//! node's name in the name resolution block. The IPv4 identification is the packet's number, so
-//! duplicates can be recognised. Timestamps are virtual time in nanoseconds.
+//! Packets are IPv4 from and to CoAP's port 5683. Node n has the address 10.0.0.0 + n + 1, with its
+//! name in the name resolution block. The IPv4 identification is the packet's number, so duplicates
+//! can be recognised. Timestamps are virtual time in nanoseconds.
 //!
 //! ```sh
 //! tshark -r run.pcapng -T fields -e frame.time_epoch -e frame.interface_name -e coap.code -e frame.comment
@@ -31,7 +31,7 @@ const COAP_PORT: u16 = 5683;
 
 /// An observer that writes a pcapng file.
 ///
-/// Wrap a file in a [`BufWriter`](std::io::BufWriter), and call [`PcapNg::finish`] after the run.
+/// Wrap files in a [`BufWriter`](std::io::BufWriter), and call [`PcapNg::finish`] after the run.
 pub struct PcapNg<W: Write> {
     file: CaptureFile<W>,
     capture: Capture,
@@ -47,7 +47,7 @@ pub enum Capture {
     /// Packets at their senders.
     #[default]
     Senders,
-    /// Packets at their senders and, if they arrive, at their receivers.
+    /// Packets at their senders and receivers.
     BothEnds,
 }
 
@@ -183,7 +183,6 @@ impl<W: Write> fmt::Debug for PcapNg<W> {
     }
 }
 
-/// Where a packet is recorded.
 #[derive(Clone, Copy)]
 enum Place {
     Sender(NodeId),
@@ -202,7 +201,7 @@ impl Place {
     }
 }
 
-/// Numbers each node's exchanges from 1 in order of first appearance.
+/// Numbers each node's exchanges from 1.
 #[derive(Debug, Default)]
 struct Exchanges {
     numbers: HashMap<(NodeId, u64), u64>,
@@ -219,7 +218,7 @@ impl Exchanges {
     }
 }
 
-/// Returns the address of a node, 10.0.0.1 for the first one, or the limited broadcast address.
+/// Returns a node's address, from 10.0.0.1, or the limited broadcast address.
 fn address(node: NodeId) -> Ipv4Addr {
     if node == NodeId::BROADCAST {
         return Ipv4Addr::BROADCAST;

@@ -8,13 +8,12 @@ use super::tcp::{Output, Receiver, Segment, Sender};
 use crate::NodeId;
 use crate::host::{Host, Port, Received};
 
-/// Sends or receives one transfer. It sets no timers; `T` is the timer type of the hosts in the
-/// simulation.
+/// Sends or receives one transfer. `T` is the simulation's timer type; no timers are set.
 #[derive(Debug)]
 pub struct Bulk<C: Controller, T> {
     peer: NodeId,
     end: End<C>,
-    /// Bytes of a datagram without payload and without the links' headers.
+    /// Bytes beyond the payload and the links' headers.
     header_bytes: usize,
     payload_bytes: usize,
     timers: PhantomData<fn() -> T>,
@@ -30,8 +29,8 @@ pub enum End<C: Controller> {
 }
 
 impl<C: Controller, T> Bulk<C, T> {
-    /// Creates one end of a transfer with this peer. A data segment has `header_bytes`, without the
-    /// links' headers, and `payload_bytes`.
+    /// Creates one end. A data segment has `header_bytes`, besides the links' headers, and
+    /// `payload_bytes`.
     #[must_use]
     pub fn new(peer: NodeId, end: End<C>, header_bytes: usize, payload_bytes: usize) -> Self {
         Self { peer, end, header_bytes, payload_bytes, timers: PhantomData }

@@ -1,9 +1,8 @@
 //! Quantities in human-readable form: `"400ms"`, `"30kbit/s"`, `"2500B"`.
 //!
-//! A number without a unit is an error, in scenario files and on the command line. Times are stored
-//! as integer nanoseconds, rates as bits per second and sizes as bytes; a value that does not fit
-//! exactly is an error and is never rounded. With the feature `serde`, quantities are serialized as
-//! such strings.
+//! Numbers need a unit, in scenario files and on the command line. Times are integer nanoseconds,
+//! rates bits per second and sizes bytes; values that do not fit exactly are errors, never rounded.
+//! With the feature `serde`, quantities are serialized as such strings.
 
 mod quantity;
 mod rate;
@@ -27,7 +26,7 @@ pub struct Span(pub Duration);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
-/// A time span drawn uniformly from a range, such as `"10ms..20ms"`, or a constant one, `"15ms"`.
+/// A time span drawn uniformly from a range, such as `"10ms..20ms"`, or a constant, `"15ms"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanRange {
     least: Duration,
@@ -35,7 +34,7 @@ pub struct SpanRange {
 }
 
 impl SpanRange {
-    /// Creates the range from `least` to `most`. Returns `None` if `least` is longer.
+    /// Creates the range; `None` if `least` is longer than `most`.
     #[must_use]
     pub fn new(least: Duration, most: Duration) -> Option<Self> {
         (least <= most).then_some(Self { least, most })
@@ -47,13 +46,13 @@ impl SpanRange {
         nanos(self.least)..=nanos(self.most)
     }
 
-    /// Returns the shortest span of the range.
+    /// Returns the shortest span.
     #[must_use]
     pub fn least(&self) -> Duration {
         self.least
     }
 
-    /// Returns the longest span of the range.
+    /// Returns the longest span.
     #[must_use]
     pub fn most(&self) -> Duration {
         self.most
@@ -120,7 +119,7 @@ impl fmt::Display for SpanRange {
     }
 }
 
-/// Returns whole nanoseconds, saturating after 584 years.
+/// Saturates after 584 years.
 pub(crate) fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

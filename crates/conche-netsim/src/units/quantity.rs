@@ -1,4 +1,4 @@
-//! Common part of all quantities: a decimal number and a unit with its factor.
+//! All quantities: a decimal number and a unit with its factor.
 
 use std::fmt;
 
@@ -16,8 +16,7 @@ pub struct UnitError {
 pub(super) trait Quantity: Sized {
     const WHAT: &'static str;
     const EXAMPLE: &'static str;
-    /// Unit names with their factors to the base unit. A name that ends in another name comes
-    /// before it.
+    /// Units with their factors to the base unit; a name precedes those it ends in.
     const UNITS: &'static [(&'static str, u64)];
     fn from_base(base: u64) -> Self;
     fn to_base(&self) -> u64;
@@ -52,7 +51,7 @@ pub(super) trait Quantity: Sized {
     }
 }
 
-/// Returns `number`, a plain decimal, times `factor`, if the product is an integer that fits.
+/// Returns the decimal `number` times `factor`, if that is an integer that fits.
 fn scale(number: &str, factor: u64) -> Result<u64, &'static str> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
@@ -75,7 +74,6 @@ fn scale(number: &str, factor: u64) -> Result<u64, &'static str> {
     }
 }
 
-/// Implements parsing from and formatting as a string.
 macro_rules! quantity {
     ($name:ident) => {
         impl std::str::FromStr for $name {

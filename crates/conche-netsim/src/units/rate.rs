@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::quantity::{Quantity, quantity};
 
-/// A link's transmission rate in bits per second, such as `"30kbit/s"` (10³ bit/s = 1 kbit/s).
-/// Units: bit/s, kbit/s, Mbit/s, Gbit/s.
+/// A link's rate in bits per second, such as `"30kbit/s"` (1 kbit/s = 10³ bit/s). Units: bit/s,
+/// kbit/s, Mbit/s, Gbit/s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BitRate(u64);
 
 impl BitRate {
-    /// Creates a rate of `bits` bit/s. A topology rejects a rate of zero.
+    /// Creates a rate of `bits` bit/s; topologies reject zero.
     #[must_use]
     pub const fn bit(bits: u64) -> Self {
         Self(bits)
@@ -34,7 +34,7 @@ impl BitRate {
         self.0
     }
 
-    /// Returns the transmission time of a frame of `bytes`, to the nearest nanosecond.
+    /// Returns the transmission time of `bytes`, to the nearest nanosecond.
     #[must_use]
     pub const fn serialisation(self, bytes: u32) -> Duration {
         Duration::from_nanos(self.serialisation_nanos(bytes))
@@ -42,8 +42,7 @@ impl BitRate {
 
     pub(crate) const fn serialisation_nanos(self, bytes: u32) -> u64 {
         let rate = if self.0 == 0 { 1 } else { self.0 };
-        // 2^32 bytes take 2^32 · 8 · 10^9 < 2^65, so the product exceeds u64 only for frames beyond
-        // 2 GB.
+        // 2^32 · 8 · 10^9 < 2^65: the product exceeds u64 only for frames beyond 2 GB.
         (bytes as u64 * 8).saturating_mul(1_000_000_000).saturating_add(rate / 2) / rate
     }
 }

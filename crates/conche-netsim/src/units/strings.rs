@@ -1,4 +1,4 @@
-//! Serialization of quantities as strings.
+//! Quantities as strings.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use serde::ser::{Serialize, Serializer};
 use super::quantity::Quantity;
 use super::{BitRate, Size, Span, SpanRange, UnitError};
 
-/// Reads strings. For a number, the error shows the expected form.
+/// Reads strings; a number's error shows the expected form.
 struct UnitVisitor<T> {
     what: &'static str,
     example: &'static str,

@@ -1,7 +1,6 @@
-//! A link whose frames wait in an explicit queue, with an event for each departure.
+//! A link with an explicit queue and an event per departure.
 //!
-//! Used with active queue management, with a trace in place of a rate, and for links that change
-//! during the run.
+//! Used with active queue management, with a trace, and for links that change during the run.
 
 use std::collections::VecDeque;
 
@@ -19,7 +18,6 @@ pub(super) struct Frame {
     pub(super) since: Instant,
 }
 
-/// Waiting frames, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fifo {
     frames: VecDeque<Frame>,
@@ -43,18 +41,18 @@ impl Fifo {
     }
 }
 
-/// An action of the link for the network to carry out.
+/// An action of the link for the network.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LinkAction {
-    /// The packet did not fit into the queue.
+    /// Did not fit into the queue.
     Refused(PacketRef),
-    /// Active queue management dropped the packet.
+    /// Dropped by active queue management.
     DroppedEarly(PacketRef),
-    /// The packet left the queue, and is lost on the wire or arrives.
+    /// Left the queue; lost on the wire or arrives.
     Left(PacketRef, FrameOutcome),
-    /// The packet was dropped because the link went down.
+    /// Dropped as the link went down.
     Interrupted(PacketRef),
-    /// Resume the link at this time, with this number.
+    /// Resume the link at this time.
     Resumes(Instant, u32),
 }
 
@@ -62,7 +60,7 @@ pub(super) enum LinkAction {
 #[derive(Clone, Copy, Debug)]
 struct Served {
     frame: Frame,
-    /// Bytes still to be sent, for links with a trace.
+    /// Unsent bytes, for links with a trace.
     left: u32,
 }
 
@@ -73,11 +71,9 @@ pub(super) struct Buffer {
     waiting: Fifo,
     served: Option<Served>,
     aqm: AnyAqm,
-    /// Initial random stream of the queue management, used anew after each change of its
-    /// configuration.
+    /// Initial random stream of the queue management, reused after each change.
     management: Stream,
-    /// Number of the pending resume event. Events with another number belong to interrupted
-    /// transmissions.
+    /// Number of the pending resume event; others belong to interrupted transmissions.
     resumption: Option<u32>,
     resumptions: u32,
 }
@@ -105,7 +101,7 @@ impl Buffer {
         &self.line.config
     }
 
-    /// Changes the configuration. The frame in transmission keeps its departure time.
+    /// Changes the configuration; the frame in transmission keeps its departure.
     pub(super) fn change(&mut self, config: LinkConfig, now: Instant, actions: &mut Vec<LinkAction>) {
         let managed = self.line.config.aqm;
         self.line.change(config);
@@ -116,7 +112,6 @@ impl Buffer {
         self.go_on(now, actions);
     }
 
-    /// Takes a packet with this many bytes of UDP payload.
     pub(super) fn offer(&mut self, now: Instant, packet: PacketRef, payload_bytes: u32, actions: &mut Vec<LinkAction>) {
         let frame = Frame { packet, bytes: self.line.frame_bytes(payload_bytes), since: now };
         let in_service = self.served.map(|served| served.frame.bytes);
@@ -130,14 +125,13 @@ impl Buffer {
             return actions.push(LinkAction::DroppedEarly(packet));
         }
         if let (Some(trace), true) = (&mut self.trace, found.idle) {
-            // Opportunities up to and including this instant passed unused.
+            // Opportunities up to this instant, inclusive, passed unused.
             trace.pass(now);
         }
         self.waiting.push(frame);
         self.go_on(now, actions);
     }
 
-    /// Handles the resume event with this number.
     pub(super) fn resume(&mut self, now: Instant, number: u32, actions: &mut Vec<LinkAction>) {
         if self.resumption != Some(number) {
             return;
@@ -155,7 +149,7 @@ impl Buffer {
         self.go_on(now, actions);
     }
 
-    /// Drops all frames that wait or are in transmission.
+    /// Drops all frames, waiting or in transmission.
     pub(super) fn interrupt(&mut self, now: Instant, actions: &mut Vec<LinkAction>) {
         self.resumption = None;
         actions.extend(self.served.take().map(|served| LinkAction::Interrupted(served.frame.packet)));
@@ -188,7 +182,7 @@ impl Buffer {
         }
     }
 
-    /// Sends the bytes of an opportunity. A frame that arrives at its very instant is too late.
+    /// Sends an opportunity's bytes; a frame that arrives at its instant is too late.
     fn use_opportunity(&mut self, now: Instant, actions: &mut Vec<LinkAction>) {
         let mut bytes = OPPORTUNITY_BYTES;
         while bytes > 0 {

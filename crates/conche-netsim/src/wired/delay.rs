@@ -1,4 +1,4 @@
-//! Jitter: the part of a link's delay that varies from frame to frame.
+//! Jitter: the part of a link's delay that varies between frames.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::Instant;
 use crate::rng::Stream;
 use crate::units::nanos;
 
-/// The random part of a link's delay, drawn for each frame and added to the constant part.
+/// The random part of a link's delay, drawn per frame.
 ///
 /// ```toml
 /// jitter = { uniform = ["10ms", "20ms"], order = "free" }
@@ -14,7 +14,7 @@ use crate::units::nanos;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Jitter {
-    /// Distribution of the random part.
+    /// Its distribution.
     pub distribution: Distribution,
     /// Whether a frame may overtake an earlier one.
     pub order: Order,
@@ -36,7 +36,7 @@ pub enum Distribution {
     Uniform {
         /// The shortest span.
         low: Duration,
-        /// The longest span. A topology rejects one below `low`.
+        /// The longest span; topologies reject one below `low`.
         high: Duration,
     },
     /// Exponentially distributed.
@@ -49,15 +49,15 @@ pub enum Distribution {
 /// Whether frames stay in order despite jitter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// A frame arrives no earlier than the one before it; a shorter delay is extended.
+    /// A frame's delay is extended until the previous frame arrives.
     #[default]
     Kept,
-    /// Each frame has its own delay, so frames may overtake each other, as with netem's jitter.
+    /// Frames may overtake each other, as with netem's jitter.
     Free,
 }
 
 impl Jitter {
-    /// Creates jitter uniform over `low..=high`, with reordering.
+    /// Creates uniform jitter over `low..=high`, with reordering.
     #[must_use]
     pub const fn uniform_reordering(low: Duration, high: Duration) -> Self {
         Self { distribution: Distribution::Uniform { low, high }, order: Order::Free }
@@ -78,7 +78,7 @@ impl Distribution {
     }
 }
 
-/// The delay line of one link. Maps departures from the queue to arrivals at the next node.
+/// A link's delay: maps departures to arrivals at the next node.
 #[derive(Clone, Debug)]
 pub(super) struct DelayLine {
     constant: Duration,
@@ -92,7 +92,7 @@ impl DelayLine {
         Self { constant, jitter, stream, last_arrival: Instant::ZERO }
     }
 
-    /// Changes the delay of the frames that enter from now on.
+    /// Changes the delay of later frames.
     pub(super) fn change(&mut self, constant: Duration, jitter: Jitter) {
         (self.constant, self.jitter) = (constant, jitter);
     }

@@ -1,4 +1,4 @@
-//! A unidirectional link and its effects on a frame.
+//! A unidirectional link.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{BitRate, Instant, LinkId, NodeId};
 
 /// The behaviour of a link.
 ///
-/// The default has no rate, delay, loss or limit: packets arrive at once, and cost no event.
+/// The default has no rate, delay, loss or limit: packets arrive at once, without an event.
 ///
 /// ```toml
 /// rate = "30kbit/s"
@@ -28,27 +28,27 @@ use crate::{BitRate, Instant, LinkId, NodeId};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkConfig {
-    /// Serialisation rate. `None`: serialisation takes no time, so nothing waits. A trace replaces
-    /// it ([`Topology::trace`](super::Topology::trace)).
+    /// Serialisation rate. `None`: no serialisation time, so nothing waits. A trace replaces it
+    /// ([`Topology::trace`](super::Topology::trace)).
     pub rate: Option<BitRate>,
-    /// Variation of the serialisation time from frame to frame.
+    /// Variation of serialisation times.
     pub service: Service,
-    /// Random stalls of the link. They need a rate.
+    /// Random stalls, which need a rate.
     pub stalls: Stalls,
-    /// Propagation delay, the same for each frame.
+    /// Constant propagation delay.
     pub delay: Duration,
-    /// Additional delay drawn for each frame.
+    /// Additional delay per frame.
     pub jitter: Jitter,
     /// The queue before the link.
     pub queue: DropTail,
-    /// Active queue management, which drops frames before the queue is full. Default: none.
+    /// Active queue management. Default: none.
     pub aqm: Option<Aqm>,
     /// Loss on the wire, after the queue.
     pub loss: Loss,
-    /// Probability that a frame enters the queue twice.
+    /// Probability of a frame entering the queue twice.
     pub duplicate: f64,
-    /// Bytes of a frame beyond the UDP payload, for the rate and for queues limited in bytes.
-    /// Default: 28, IPv4 and UDP.
+    /// Bytes beyond the UDP payload, for the rate and for queues limited in bytes. Default: 28,
+    /// IPv4 and UDP.
     pub header_bytes: u32,
 }
 
@@ -77,26 +77,24 @@ pub(super) struct Link {
     pub(super) kind: Kind,
 }
 
-/// The implementation of a link.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
-    /// Has no effect on a frame.
+    /// No effect.
     Transparent,
-    /// A wire whose queue knows the departure of each frame on arrival. Boxed, so that a million
-    /// links without one take little memory.
+    /// A wire that knows each departure on arrival. Boxed, to save memory with a million links
+    /// without one.
     Wire(Box<Wire>),
-    /// A wire with an event for each departure.
+    /// A wire with an event per departure.
     Buffer(Box<Buffer>),
-    /// A hop of a radio network, which carries the frame.
+    /// A radio hop.
     Hop(Hop),
 }
 
-/// Properties of a link beyond its configuration.
+/// A link's properties beyond its configuration.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Equipment {
     /// The link may change during the run.
     pub(super) changing: bool,
-    /// Trace of the opportunities of its frames.
     pub(super) trace: Option<LinkTrace>,
 }
 
@@ -117,14 +115,12 @@ pub(super) struct Line {
     stalling: Stream,
 }
 
-/// The outcome of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FrameOutcome {
     /// The queue is full.
     Refused,
-    /// Lost on the wire, having left the queue at this time.
+    /// Lost on the wire after leaving the queue at this time.
     Lost(Instant),
-    /// Arrives at this time.
     Arrives(Instant),
 }
 
@@ -159,8 +155,7 @@ impl Wire {
         &mut self.line
     }
 
-    /// Takes a frame with this many bytes of UDP payload. Returns its departure from the queue, or
-    /// `None` if that is full.
+    /// Takes a frame; returns its departure, or `None` if the queue is full.
     pub(super) fn accept(&mut self, now: Instant, payload_bytes: u32) -> Option<Instant> {
         match self.line.config.rate {
             None => Some(now),
@@ -186,19 +181,18 @@ impl Line {
         }
     }
 
-    /// Changes the behaviour for later frames.
+    /// Changes later frames.
     pub(super) fn change(&mut self, config: LinkConfig) {
         self.loss.change(config.loss);
         self.delay.change(config.delay, config.jitter);
         self.config = config;
     }
 
-    /// Returns `true` if the next frame enters the queue twice.
     pub(super) fn duplicates_next(&mut self) -> bool {
         self.config.duplicate > 0.0 && self.duplication.chance(self.config.duplicate)
     }
 
-    /// Returns the bytes of a frame with this UDP payload.
+    /// Returns a frame's bytes with this UDP payload.
     pub(super) fn frame_bytes(&self, payload_bytes: u32) -> u32 {
         payload_bytes.saturating_add(self.config.header_bytes)
     }
@@ -209,7 +203,7 @@ impl Line {
         service_nanos.saturating_add(self.config.stalls.nanos(&mut self.stalling))
     }
 
-    /// Returns the outcome of a frame that leaves the queue at this time.
+    /// Returns a frame's outcome after leaving the queue.
     pub(super) fn leave(&mut self, departure: Instant) -> FrameOutcome {
         if self.loss.next_is_lost() {
             FrameOutcome::Lost(departure)

@@ -12,16 +12,16 @@ use thiserror::Error;
 
 use crate::{BitRate, Instant};
 
-/// Bytes of an opportunity: mahimahi's MTU of 1500 and the header of its interface.
+/// mahimahi's MTU of 1500 plus its interface's header.
 pub(super) const OPPORTUNITY_BYTES: u32 = 1504;
 
 /// A trace of a link in mahimahi's format.
 ///
-/// Each line is the time of an opportunity to send 1504 bytes, in milliseconds from the start, not
-/// before the previous line. The trace repeats at the time of its last line.
+/// Each line is the time of an opportunity to send 1504 bytes, in milliseconds from the start, in
+/// ascending order. The trace repeats at its last line's time.
 ///
-/// A frame leaves at the opportunity that sends its last byte: several small frames may leave at
-/// one, and a large one takes several. Unused bytes of an opportunity are lost.
+/// A frame leaves with its last byte: several small frames may share an opportunity, a large one
+/// takes several. Unused bytes are lost.
 ///
 /// ```
 /// use conche_netsim::wired::LinkTrace;
@@ -111,11 +111,11 @@ impl LinkTrace {
     }
 }
 
-/// The opportunities of one link that have not passed.
+/// A link's future opportunities.
 #[derive(Clone, Debug)]
 pub(super) struct Opportunities {
     trace: LinkTrace,
-    /// Number of completed repetitions of the trace.
+    /// Completed repetitions of the trace.
     round: u64,
     /// Line of the next opportunity.
     line: usize,
@@ -137,7 +137,6 @@ impl Opportunities {
         Instant::from_nanos(at_ms.saturating_mul(NANOS_A_MILLISECOND))
     }
 
-    /// Consumes the next opportunity.
     pub(super) fn take(&mut self) {
         self.line += 1;
         if self.line == self.trace.opportunities_ms.len() {
@@ -145,12 +144,11 @@ impl Opportunities {
         }
     }
 
-    /// Discards all opportunities up to now.
+    /// Discards opportunities up to now.
     pub(super) fn pass(&mut self, now: Instant) {
         let period = self.trace.period_ms() * NANOS_A_MILLISECOND;
         let (round, within) = (now.as_nanos() / period, now.as_nanos() % period);
-        // Within a period its last line is not yet due: it coincides with the start of the next
-        // period.
+        // A period's last line coincides with the next period's start and is not yet due.
         let line = self.trace.opportunities_ms.partition_point(|ms| ms * NANOS_A_MILLISECOND <= within);
         (self.round, self.line) = (self.round, self.line).max((round, line));
     }

@@ -2,7 +2,7 @@
 
 use crate::rng::Stream;
 
-/// The model of losses after the queue.
+/// Losses after the queue.
 ///
 /// ```toml
 /// loss = "none"
@@ -16,27 +16,25 @@ pub enum Loss {
     None,
     /// Each frame is lost with this probability, independently.
     Bernoulli(f64),
-    /// The model of Gilbert (1960) and Elliott (1963): a two-state chain with a transition after
-    /// each frame. netem's `gemodel p r 1-h 1-k` is
-    /// `to_bad = p, to_good = r, loss_bad = 1-h, loss_good = 1-k`.
+    /// Gilbert (1960) and Elliott (1963): a two-state chain with a transition after each frame.
+    /// netem's `gemodel p r 1-h 1-k` is `to_bad = p, to_good = r, loss_bad = 1-h, loss_good = 1-k`.
     ///
-    /// The share of lost frames is `(to_bad·loss_bad + to_good·loss_good)/(to_bad + to_good)`. With
-    /// `loss_bad = 1` and `loss_good = 0` the mean burst is `1/to_good` frames long. The link
-    /// starts in the good state.
+    /// Lost share: `(to_bad·loss_bad + to_good·loss_good)/(to_bad + to_good)`. With `loss_bad = 1`
+    /// and `loss_good = 0` the mean burst is `1/to_good` frames. The link starts in the good state.
     GilbertElliott {
-        /// Probability of moving from good to bad after a frame.
+        /// Probability of good to bad after a frame.
         to_bad: f64,
-        /// Probability of moving from bad to good after a frame.
+        /// Probability of bad to good after a frame.
         to_good: f64,
-        /// Probability of losing a frame in the good state.
+        /// Loss probability in the good state.
         loss_good: f64,
-        /// Probability of losing a frame in the bad state.
+        /// Loss probability in the bad state.
         loss_bad: f64,
     },
 }
 
 impl Loss {
-    /// Returns the probabilities with their names, for validation.
+    /// Returns the named probabilities for validation.
     pub(super) fn probabilities(&self) -> Vec<(&'static str, f64)> {
         match *self {
             Self::None => vec![],
@@ -48,7 +46,7 @@ impl Loss {
     }
 }
 
-/// The loss state of one link. Also usable to lose real datagrams by the same models.
+/// A link's loss state, also usable for real datagrams.
 #[derive(Clone, Debug)]
 pub struct LossProcess {
     model: Loss,
@@ -57,13 +55,13 @@ pub struct LossProcess {
 }
 
 impl LossProcess {
-    /// Creates the state of a link in its good state, which draws from `stream`.
+    /// Creates the state of a good link.
     #[must_use]
     pub fn new(model: Loss, stream: Stream) -> Self {
         Self { model, bad: false, stream }
     }
 
-    /// Changes the model for later frames. The chain keeps its state.
+    /// Changes the model; the chain keeps its state.
     pub(super) fn change(&mut self, model: Loss) {
         self.model = model;
     }

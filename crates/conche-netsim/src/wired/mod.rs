@@ -5,12 +5,11 @@
 //!                            └─ full, or managed ([`Aqm`]): dropped
 //! ```
 //!
-//! Queue and delay line are separate: a frame on the wire takes no room in the queue (unlike Linux
-//! netem, whose `limit` counts both). A frame lost on the wire has used its share of the link.
+//! Queue and delay line are separate: frames on the wire take no room in the queue (unlike Linux
+//! netem, whose `limit` counts both). A frame lost on the wire has used the link.
 //!
-//! A FIFO queue before a constant rate needs no event for a frame's departure, which is known at
-//! arrival. Links with active queue management, with a [`LinkTrace`] in place of a rate, or that
-//! change during the run have an event for each departure.
+//! A FIFO queue with a constant rate knows departures at arrival, without events. Links with active
+//! queue management, a [`LinkTrace`], or changes during the run have an event per departure.
 
 mod aqm;
 mod buffer;

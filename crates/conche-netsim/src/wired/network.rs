@@ -1,4 +1,4 @@
-//! Forwarding: moves packets from link to link until they reach their destination.
+//! Forwards packets from link to link to their destination.
 
 use std::collections::BTreeSet;
 use std::hint::black_box;
@@ -13,7 +13,7 @@ use crate::sim::{ChangeError, Event};
 use crate::trace::{DropReason, Observer};
 use crate::{LinkId, NodeId};
 
-/// Maximum number of links on a route; a packet that crosses more is in a loop.
+/// Maximum number of links crossed; more indicate a loop.
 const HOP_LIMIT: u8 = 64;
 
 #[derive(Debug)]
@@ -23,37 +23,36 @@ pub(crate) struct Network {
     pub(crate) dropped: u64,
     pub(crate) duplicated: u64,
     cut_off: BTreeSet<NodeId>,
-    /// Pending actions of a link. Empty between calls.
+    /// A link's pending actions; empty between calls.
     actions: Vec<LinkAction>,
 }
 
-/// The next hops of a node.
+/// A node's next hops.
 #[derive(Clone, Debug)]
 pub(super) enum Route {
-    /// No link leaves the node.
+    /// No outgoing link.
     None,
-    /// Always over its only link.
+    /// Its only link.
     Always(LinkId),
-    /// Over this link, if any, with a few exceptions sorted by destination.
+    /// This link, if any, with a few exceptions sorted by destination.
     Mostly(Option<LinkId>, Vec<(NodeId, Option<LinkId>)>),
     /// By destination.
     Table(Vec<Option<LinkId>>),
 }
 
-/// The state of a packet after forwarding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forwarded {
     /// On a wire, or dropped.
     Taken,
     /// At its destination, at the same instant.
     Arrived(PacketRef),
-    /// At a station, to be sent over a hop of a radio network.
+    /// At a station, for a radio hop.
     Hop(PacketRef, Hop, LinkId),
 }
 
-/// The parts of the simulation that the network uses to move a packet.
+/// The simulation's parts needed to move a packet.
 ///
-/// Radio networks call their observer rarely and use `dyn Observer`, so they are compiled once.
+/// Radio networks rarely call the observer; `dyn Observer` compiles them once.
 pub(crate) struct Surroundings<'a, O: ?Sized = dyn Observer + 'a> {
     pub(crate) scheduler: &'a mut Scheduler<Event>,
     pub(crate) packets: &'a mut Packets,
@@ -65,8 +64,7 @@ impl Network {
         Self { links, routes, dropped: 0, duplicated: 0, cut_off: BTreeSet::new(), actions: Vec::new() }
     }
 
-    /// Forwards a packet from the node `at` until it reaches its destination, a wire or a radio
-    /// hop.
+    /// Forwards a packet from `at` to its destination, a wire or a radio hop.
     pub(crate) fn forward<O: Observer>(
         &mut self,
         around: &mut Surroundings<'_, O>,
@@ -114,7 +112,7 @@ impl Network {
         }
     }
 
-    /// Returns `true` if a packet at this node reaches `to` without a wire in between.
+    /// Returns `true` if no wire lies between `at` and `to`.
     pub(crate) fn reaches(&self, at: NodeId, to: NodeId) -> bool {
         let over_link = || {
             let link = &self.links[self.routes[at.index()].to(to)?.index()];
@@ -123,14 +121,14 @@ impl Network {
         at == to || over_link().unwrap_or(false)
     }
 
-    /// Prefetches the state for the next packet from this node.
+    /// Prefetches the state for this node's next packet.
     pub(crate) fn prefetch(&self, node: NodeId) {
         if let Route::Always(id) = self.routes[node.index()] {
             black_box(self.links[id.index()].up);
         }
     }
 
-    /// Returns the configuration of a link that can change.
+    /// Returns a changeable link's configuration.
     pub(crate) fn config(&self, id: LinkId) -> Result<LinkConfig, ChangeError> {
         match &self.links.get(id.index()).ok_or(ChangeError::NoSuchLink(id))?.kind {
             Kind::Buffer(buffer) => Ok(*buffer.config()),
@@ -160,7 +158,7 @@ impl Network {
     ) -> Result<(), ChangeError> {
         let link = self.links.get_mut(id.index()).ok_or(ChangeError::NoSuchLink(id))?;
         match &mut link.kind {
-            // The departures of its waiting frames are already scheduled.
+            // Departures are already scheduled.
             Kind::Wire(_) => return Err(ChangeError::Fixed(id)),
             Kind::Buffer(buffer) if !up => buffer.interrupt(around.scheduler.now(), &mut self.actions),
             Kind::Buffer(_) | Kind::Transparent | Kind::Hop(_) => {}
@@ -178,17 +176,17 @@ impl Network {
         }
     }
 
-    /// Drops the packet of an [`Event::Lose`].
+    /// Handles [`Event::Lose`].
     pub(crate) fn lose<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, link: LinkId) {
         self.drop(around, packet, DropReason::Lost(link));
     }
 
-    /// Drops a packet whose destination has no host.
+    /// Drops a packet for lack of a host.
     pub(crate) fn refuse<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, at: NodeId) {
         self.drop(around, packet, DropReason::NoHost(at));
     }
 
-    /// Offers a packet, and its duplicate if there is one, to the link.
+    /// Offers a packet and any duplicate to the link.
     fn cross<O: Observer>(
         &mut self,
         around: &mut Surroundings<'_, O>,
@@ -228,7 +226,7 @@ impl Network {
         }
     }
 
-    /// Handles an [`Event::Resume`] of a link.
+    /// Handles [`Event::Resume`].
     #[inline(never)]
     pub(crate) fn resume<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, link: LinkId, number: u32) {
         let now = around.scheduler.now();
@@ -238,7 +236,7 @@ impl Network {
         }
     }
 
-    /// Carries out the pending actions of a link.
+    /// Carries out a link's pending actions.
     fn settle<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, link: LinkId) {
         let mut all = std::mem::take(&mut self.actions);
         for action in all.drain(..) {
@@ -277,12 +275,12 @@ impl Network {
     }
 }
 
-/// Up to one exception in this many entries, a route is stored as exceptions instead of a table.
+/// Up to one exception per this many entries, exceptions replace a table.
 const ENTRIES_PER_EXCEPTION: usize = 8;
 
 impl Route {
-    /// Stores a routing table compactly. In a tree a node forwards most destinations over one link,
-    /// and full tables would need memory for each pair of nodes.
+    /// Stores a table compactly: in a tree a node forwards most destinations over one link, and
+    /// full tables need memory for each pair of nodes.
     pub(super) fn by_destination(table: &[Option<LinkId>]) -> Self {
         let most = most_common(table);
         let exceptions = || (0..).map(NodeId).zip(table.iter().copied()).filter(|(_, link)| *link != most);
@@ -305,7 +303,7 @@ impl Route {
         }
     }
 
-    /// Sets the route to one destination. `None` drops its packets.
+    /// Sets one route; `None` drops packets.
     pub(super) fn set(&mut self, destination: NodeId, link: Option<LinkId>) {
         match self {
             Self::None => *self = Self::Mostly(None, vec![(destination, link)]),
@@ -319,7 +317,7 @@ impl Route {
     }
 }
 
-/// Returns the majority entry of a table, if there is one (Boyer and Moore 1981).
+/// Returns a table's majority entry, if any (Boyer and Moore 1981).
 fn most_common(table: &[Option<LinkId>]) -> Option<LinkId> {
     let (mut candidate, mut lead) = (None, 0_usize);
     for link in table {

@@ -6,7 +6,7 @@ use crate::Instant;
 
 /// A FIFO queue that drops frames that do not fit.
 ///
-/// A frame that finds the link idle is served immediately and never waits.
+/// A frame that finds the link idle is served at once.
 ///
 /// ```toml
 /// queue = "unlimited"
@@ -28,8 +28,7 @@ pub enum Limit {
     /// Everything.
     #[default]
     Unlimited,
-    /// Bytes of frames, including headers. A frame is accepted if the counted frames and itself
-    /// fit.
+    /// Bytes of frames with headers; counted frames and the new one must fit.
     Bytes(u64),
     /// Number of frames.
     Packets(u64),
@@ -41,12 +40,12 @@ pub enum InService {
     /// Only waiting frames count, as with Linux tbf's `limit`.
     #[default]
     Excluded,
-    /// The frame in transmission counts until its last bit has left.
+    /// It counts until its last bit has left.
     Included,
 }
 
 impl DropTail {
-    /// Returns `true` if another frame fits besides the waiting ones and the one in transmission.
+    /// Returns `true` if another frame fits.
     pub(super) fn has_room(&self, waiting: u64, waiting_bytes: u64, in_service: Option<u32>, bytes: u32) -> bool {
         let (frames, in_service_bytes) = match (self.in_service, in_service) {
             (_, None) if waiting == 0 => return true,
@@ -73,14 +72,14 @@ impl DropTail {
     }
 }
 
-/// The frames at one link that have not left completely.
+/// Frames at a link that have not left completely.
 ///
-/// Service is FIFO at a known rate, so a frame's departure is known on arrival. Departed frames are
-/// removed when the next frame arrives, which saves an event for each frame.
+/// FIFO service at a known rate fixes a departure on arrival. Departed frames are removed at the
+/// next arrival, which saves an event each.
 #[derive(Clone, Debug)]
 pub(super) struct Backlog {
     queue: DropTail,
-    /// Departure and size of each frame, in order; the first is in service.
+    /// Departures and sizes in order; the first is in service.
     frames: VecDeque<(Instant, u32)>,
     bytes: u64,
 }
@@ -90,8 +89,8 @@ impl Backlog {
         Self { queue, frames: VecDeque::new(), bytes: 0 }
     }
 
-    /// Accepts a frame that takes `service_nanos`. Returns its departure, or `None` if the queue is
-    /// full. A frame that departs at this instant takes no room.
+    /// Accepts a frame; returns its departure, or `None` if the queue is full. A frame that departs
+    /// now takes no room.
     pub(super) fn accept(&mut self, now: Instant, bytes: u32, service_nanos: u64) -> Option<Instant> {
         self.forget_departed(now);
         if !self.has_room(bytes) {

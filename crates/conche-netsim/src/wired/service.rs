@@ -1,13 +1,13 @@
-//! Service times: deviations of a frame's transmission time from its size over the link's rate.
+//! Service times.
 
 use std::time::Duration;
 
 use crate::rng::Stream;
 use crate::units::nanos;
 
-/// The distribution of a frame's transmission time around its size over the link's rate.
+/// Distribution of a frame's transmission time around its size over the link's rate.
 ///
-/// Every distribution has that quotient as its mean, so the link's long-term rate is unchanged.
+/// That quotient is always the mean, so the long-term rate is unchanged.
 ///
 /// ```toml
 /// service = "rayleigh"
@@ -17,18 +17,17 @@ pub enum Service {
     /// No deviation.
     #[default]
     Exact,
-    /// Each frame's time is multiplied by a Rayleigh-distributed factor of mean 1: √X/Γ(3/2) with X
-    /// exponential of mean 1 (standard deviation 0.523). Models a link whose rate varies from frame
-    /// to frame, such as a fading radio that repeats blocks.
+    /// A Rayleigh-distributed factor of mean 1: √X/Γ(3/2) with X exponential of mean 1 (standard
+    /// deviation 0.523). Models a link whose rate varies between frames, such as a fading radio
+    /// that repeats blocks.
     Rayleigh,
-    /// Each frame's time is multiplied by an exponentially distributed factor of mean 1. Models a
-    /// link that repeats until it succeeds, so the remaining time does not depend on the time
-    /// elapsed.
+    /// An exponentially distributed factor of mean 1. Models a link that repeats until it succeeds,
+    /// so the remaining time does not depend on the elapsed.
     Exponential,
 }
 
-/// Stalls of a link: some frames take much longer than their size implies and delay all frames
-/// behind them, as when a radio link is lost and set up again.
+/// Stalls: some frames take much longer than their size implies and delay all behind them, as when
+/// a radio link is lost and set up again.
 ///
 /// ```toml
 /// probability = 0.002
@@ -38,7 +37,7 @@ pub enum Service {
 pub struct Stalls {
     /// Probability that a frame stalls. Default: 0, never.
     pub probability: f64,
-    /// Mean length of a stall; the distribution is exponential.
+    /// Mean length of a stall, exponential.
     pub mean: Duration,
 }
 
@@ -67,7 +66,7 @@ impl Stalls {
 }
 
 fn scaled(nanos: u64, factor: f64) -> u64 {
-    // Casts from floats saturate, and the product is not negative.
+    // Casts from floats saturate; the product is not negative.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let scaled = (nanos as f64 * factor + 0.5) as u64;
     scaled

@@ -1,5 +1,4 @@
-//! The builder of a network: named nodes, unidirectional links between them, radio networks, and
-//! routes.
+//! The network builder: nodes, unidirectional links, radio networks and routes.
 
 #[cfg(test)]
 mod tests;
@@ -21,10 +20,9 @@ use crate::{LinkId, NodeId, RadioId};
 
 /// A network under construction.
 ///
-/// Every node forwards packets that are not for itself. A packet takes the route with the fewest
-/// links; of equal ones, the one whose first link was added first. [`Topology::route`] overrides
-/// this. To model a medium that several nodes share (one queue, one rate), use a link from a hub to
-/// which they are linked by [`LinkConfig::default`].
+/// All nodes forward. A packet takes the route with the fewest links; of equal ones, the one whose
+/// first link was added first. [`Topology::route`] overrides this. For a shared medium (one queue,
+/// one rate), use a link from a hub to which the nodes are linked by [`LinkConfig::default`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -48,7 +46,7 @@ pub struct Topology {
     links: Vec<Edge>,
     routes: Vec<StaticRoute>,
     radios: Vec<Layout>,
-    /// Equipment of the links that have any.
+    /// Only for links that have any.
     equipment: BTreeMap<LinkId, Equipment>,
 }
 
@@ -62,7 +60,7 @@ struct Edge {
 
 #[derive(Clone, Debug)]
 enum EdgeKind {
-    /// `None` stands for the default, to save memory with a million links.
+    /// `None` is the default, to save memory with a million links.
     Wire(Option<Box<LinkConfig>>),
     Hop(RadioId),
 }
@@ -75,10 +73,10 @@ struct StaticRoute {
     via: Option<LinkId>,
 }
 
-/// Why a topology, or something attached to it, is invalid.
+/// Why a topology, or an attachment, is invalid.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum TopologyError {
-    /// Two nodes, two links or two radio networks have the same name.
+    /// Two nodes, links or radio networks share a name.
     #[error("the name {0:?} is used twice; nodes need names that differ, and so do links and radio networks")]
     DuplicateName(String),
     /// A link has a rate of zero.
@@ -94,13 +92,13 @@ pub enum TopologyError {
         /// The configured value.
         value: f64,
     },
-    /// The bounds of a uniform distribution are in the wrong order.
+    /// A uniform distribution's bounds are in the wrong order.
     #[error("link {0:?}: the jitter's low bound is above its high bound")]
     EmptyJitter(String),
-    /// A property of wired links was set for a hop of a radio network.
+    /// A radio hop has a property of wired links.
     #[error("{0:?} is a hop of a radio network, which has no trace and does not change")]
     NoWire(String),
-    /// A node or link belongs to another topology.
+    /// A node or link is of another topology.
     #[error("{0} does not exist in this topology")]
     Unknown(String),
     /// A radio network is invalid.
@@ -114,7 +112,7 @@ pub enum TopologyError {
     /// A route uses a link that does not start at its node.
     #[error("node {at:?} cannot route over link {link:?}, which starts at {start:?}")]
     RouteFromElsewhere {
-        /// The node of the route.
+        /// The route's node.
         at: String,
         /// The link.
         link: String,
@@ -124,7 +122,7 @@ pub enum TopologyError {
 }
 
 impl Topology {
-    /// Creates a network without nodes and links.
+    /// Creates an empty network.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -136,29 +134,27 @@ impl Topology {
         NodeId(index(self.nodes.len() - 1))
     }
 
-    /// Adds a link that carries frames from one node to another, but not back.
+    /// Adds a link from one node to another, but not back.
     pub fn link(&mut self, name: impl Into<String>, from: NodeId, to: NodeId, config: LinkConfig) -> LinkId {
         let config = (config != LinkConfig::default()).then(|| Box::new(config));
         self.add(name.into(), from, to, EdgeKind::Wire(config))
     }
 
-    /// Adds two independent links with the same configuration, `name>` from `a` to `b` and `name<`
-    /// back.
+    /// Adds two independent, equal links: `name>` from `a` to `b` and `name<` back.
     pub fn duplex(&mut self, name: impl AsRef<str>, a: NodeId, b: NodeId, config: LinkConfig) -> (LinkId, LinkId) {
         let name = name.as_ref();
         (self.link(format!("{name}>"), a, b, config), self.link(format!("{name}<"), b, a, config))
     }
 
-    /// Declares that a link changes during the run, by
-    /// [`Simulation::change_link`](crate::Simulation::change_link) or
-    /// [`Simulation::set_link_up`](crate::Simulation::set_link_up). Each of its frames then costs
-    /// one more event.
+    /// Declares that a link changes during the run
+    /// ([`Simulation::change_link`](crate::Simulation::change_link),
+    /// [`Simulation::set_link_up`](crate::Simulation::set_link_up)), which costs an event per
+    /// frame.
     pub fn allow_changes(&mut self, link: LinkId) {
         self.equipment.entry(link).or_default().changing = true;
     }
 
-    /// Lets the frames of a link leave at the times of a trace, which replaces its rate, `service`
-    /// and `stalls`.
+    /// Lets a link's frames leave at a trace's times, which replaces rate, `service` and `stalls`.
     ///
     /// ```
     /// use conche_netsim::wired::{LinkConfig, LinkTrace, Topology};
@@ -174,23 +170,22 @@ impl Topology {
         self.equipment.entry(link).or_default().trace = Some(trace);
     }
 
-    /// Adds a radio network. [`Topology::place`] adds its stations.
+    /// Adds a radio network; [`Topology::place`] adds its stations.
     pub fn radio(&mut self, name: impl Into<String>, config: RadioConfig) -> RadioId {
         self.radios.push(Layout { name: name.into(), config, stations: Vec::new() });
         RadioId(u16::try_from(self.radios.len() - 1).expect("fewer than 2^16 radio networks"))
     }
 
-    /// Gives a node a station in a radio network. The station hears and interferes with the others;
-    /// packets need hops between stations.
+    /// Adds a node's station, which hears and interferes with the others; packets need hops between
+    /// stations.
     pub fn place(&mut self, radio: RadioId, node: NodeId, position: Position) {
-        // A radio network of another topology is reported when one of its hops is checked.
+        // Another topology's radio network is reported when one of its hops is checked.
         if let Some(layout) = self.radios.get_mut(radio.index()) {
             layout.stations.push((node, position));
         }
     }
 
-    /// Adds a hop, which carries frames from one node to another over a radio network. The medium
-    /// determines whether they arrive.
+    /// Adds a hop between two nodes of a radio network, whose medium decides on arrival.
     pub fn hop(&mut self, name: impl Into<String>, radio: RadioId, from: NodeId, to: NodeId) -> LinkId {
         self.add(name.into(), from, to, EdgeKind::Hop(radio))
     }
@@ -201,20 +196,20 @@ impl Topology {
         (self.hop(format!("{name}>"), radio, a, b), self.hop(format!("{name}<"), radio, b, a))
     }
 
-    /// Routes packets for `to` at the node `at` over the link `via`. The last route for a node and
-    /// destination takes effect.
+    /// Routes packets for `to` at `at` over `via`. The last route for a node and destination
+    /// counts.
     pub fn route(&mut self, at: NodeId, to: NodeId, via: LinkId) {
         self.routes.push(StaticRoute { at, to, via: Some(via) });
     }
 
-    /// Drops packets for `to` at the node `at`, as if its routing table were full. The last route
-    /// for a node and destination takes effect.
+    /// Drops packets for `to` at `at`, like a full routing table. The last route for a node and
+    /// destination counts.
     pub fn no_route(&mut self, at: NodeId, to: NodeId) {
         self.routes.push(StaticRoute { at, to, via: None });
     }
 
-    /// Returns the packet reception ratios between the stations of a radio network, for frames with
-    /// this PSDU, without interference, in the run with this seed (which draws the shadowing).
+    /// Returns a radio network's packet reception ratios for this PSDU, without interference, in
+    /// the run with this seed (which draws the shadowing).
     ///
     /// # Errors
     /// If the radio network does not exist or is invalid.
@@ -271,7 +266,7 @@ impl Topology {
         Ok(Network::new(links, routes))
     }
 
-    /// Computes the signals between the stations of each radio network.
+    /// Computes the signals in each radio network.
     pub(crate) fn build_radios(&self, streams: &Streams) -> Result<Vec<RadioNetwork>, TopologyError> {
         let build = |(number, layout): (u16, &Layout)| {
             let in_radio = |error| TopologyError::Radio { radio: layout.name.clone(), error };
@@ -311,8 +306,8 @@ impl Topology {
         outgoing
     }
 
-    /// Returns the routes of the node with these outgoing links. A node with a single link needs no
-    /// table. Routers take one breadth-first search each, and end nodes none.
+    /// Returns a node's routes. A single link needs no table; routers take a breadth-first search
+    /// each.
     fn routes_of(&self, links: &[LinkId], outgoing: &[Vec<LinkId>]) -> Route {
         match links {
             [] => Route::None,

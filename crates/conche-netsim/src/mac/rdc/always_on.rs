@@ -1,4 +1,4 @@
-//! Attempts to receivers that are always on, as in the standard.
+//! Attempts to receivers that are always on.
 
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ use crate::wired::Surroundings;
 use crate::{Instant, NodeId};
 
 impl RadioNetwork {
-    /// Begins an attempt.
     #[inline]
     pub(in crate::mac) fn assess(&mut self, around: &mut Surroundings<'_>, at: Station) {
         match self.mac.attempt.cca {
@@ -21,7 +20,6 @@ impl RadioNetwork {
         }
     }
 
-    /// Continues an attempt after a step.
     #[inline]
     pub(in crate::mac) fn step_always_on(&mut self, around: &mut Surroundings<'_>, at: Station) {
         match self.stations[usize::from(at)].step {
@@ -59,7 +57,6 @@ impl RadioNetwork {
         self.schedule(around, around.scheduler.now() + duration, at, EventKind::FrameEnd);
     }
 
-    /// Ends the transmission of a frame.
     #[inline]
     pub(in crate::mac) fn end_frame(
         &mut self,

@@ -1,4 +1,4 @@
-//! Radio duty cycling: the attempts to send a frame, and when the receiver is on.
+//! Radio duty cycling: attempts, and when the receiver is on.
 //!
 //! | file | contents |
 //! |---|---|
@@ -19,7 +19,7 @@ pub enum Rdc {
     /// Always.
     #[default]
     AlwaysOn,
-    /// As ContikiMAC schedules it. Requires acknowledgments. Of
-    /// [`AttemptConfig`](super::AttemptConfig), all turnarounds apply.
+    /// As ContikiMAC schedules it. Requires acknowledgments; of
+    /// [`AttemptConfig`](super::AttemptConfig), only turnarounds apply.
     ContikiMac(ContikiMac),
 }

@@ -13,7 +13,7 @@ use crate::wired::Surroundings;
 use crate::{Instant, NodeId};
 
 impl RadioNetwork {
-    /// Delivers a frame that ends to the stations that it is for and that received it.
+    /// Delivers an ended frame to its receivers.
     pub(super) fn deliver(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -35,7 +35,6 @@ impl RadioNetwork {
         None
     }
 
-    /// Handles a frame at the station that it is for.
     fn receive(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -54,7 +53,7 @@ impl RadioNetwork {
         if !self.accepts(from, via.station, dsn) {
             return None;
         }
-        // The first copy delivers the packet. The sender needs only the frame for retransmissions.
+        // The first copy delivers the packet; retransmissions need only the frame.
         let contents =
             std::mem::replace(&mut self.stations[usize::from(from)].frame().contents, FrameContents::Nothing);
         let arrived = match contents {
@@ -65,7 +64,7 @@ impl RadioNetwork {
         arrived.and_then(|packet| self.hand_up(around, packet, via))
     }
 
-    /// Handles a broadcast at one receiver. The sender keeps the packet for the others.
+    /// Handles a broadcast at one receiver; the sender keeps the packet for the others.
     fn receive_copy(&mut self, around: &mut Surroundings<'_>, from: Station, via: ReceptionLink, frame: Frame) {
         let node = self.stations[usize::from(via.station)].node;
         if self.mac.rdc != Rdc::AlwaysOn {
@@ -82,7 +81,7 @@ impl RadioNetwork {
         }
     }
 
-    /// Counts a received frame. Returns `true` unless it duplicates the previous one.
+    /// Counts a received frame; returns `true` unless it duplicates the previous one.
     fn accepts(&mut self, from: Station, at: Station, dsn: u8) -> bool {
         let accepted = self.stations[usize::from(at)].accepts(from, dsn);
         self.counters.received += 1;
@@ -90,7 +89,7 @@ impl RadioNetwork {
         accepted
     }
 
-    /// Passes a packet from a station's radio to its node, after the time to read it.
+    /// Passes a packet to the node after the time to read it.
     fn hand_up(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -107,8 +106,7 @@ impl RadioNetwork {
         None
     }
 
-    /// Transmits an acknowledgment. It has no address: every station that waits for one checks its
-    /// number.
+    /// Transmits an acknowledgment, which has no address: each waiting station checks its number.
     pub(in crate::mac) fn transmit_ack(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let (now, duration) = (around.scheduler.now(), airtime(ACK_PSDU_OCTETS));
         self.counters.acknowledgments += 1;

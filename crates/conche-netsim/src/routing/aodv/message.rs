@@ -8,24 +8,24 @@ use crate::NodeId;
 pub enum Message {
     /// Route request (RREQ), broadcast.
     Request {
-        /// The node that requests the route.
+        /// The requesting node.
         origin: NodeId,
         /// The origin's sequence number, which also identifies the request.
         sequence: u16,
         /// The destination of the route.
         destination: NodeId,
-        /// Cost of the path from the origin to the node that sent this message.
+        /// Cost of the path from the origin to this message's sender.
         cost: Cost,
     },
     /// Route reply (RREP), from the destination back to the origin.
     Reply {
-        /// The node that requested the route.
+        /// The requesting node.
         origin: NodeId,
         /// The node that replies.
         destination: NodeId,
         /// The destination's sequence number.
         sequence: u16,
-        /// Cost of the path from the node that sent this message to the destination.
+        /// Cost of the path from this message's sender to the destination.
         cost: Cost,
     },
     /// Route error (RERR), to the origin of a packet that could not be forwarded.
@@ -76,7 +76,7 @@ impl Message {
     }
 }
 
-/// Returns a node's 16-bit address.
+/// Returns the 16-bit address.
 pub(crate) fn address(node: NodeId) -> [u8; 2] {
     u16::try_from(node.0).expect("a radio network has fewer than 2^16 stations").to_be_bytes()
 }

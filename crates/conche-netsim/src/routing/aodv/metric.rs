@@ -1,13 +1,12 @@
 //! Route metrics: hop count and PATH-DR.
 //!
 //! PATH-DR (Gomez, Boix, Paradells: Impact of LQI-based routing metrics on the performance of a
-//! one-to-one routing protocol for IEEE 802.15.4 multihop networks, EURASIP JWCN 2010) takes the
-//! route with the largest product of link delivery ratios, each estimated from the LQI of one
-//! received frame.
+//! one-to-one routing protocol for IEEE 802.15.4 multihop networks, EURASIP JWCN 2010) maximises
+//! the product of link delivery ratios, each estimated from one received frame's LQI.
 
 use std::cmp::Ordering;
 
-/// The order of routes by quality.
+/// A route metric.
 ///
 /// ```toml
 /// metric = "hop-count"
@@ -17,20 +16,18 @@ use std::cmp::Ordering;
 pub enum Metric {
     /// Fewer hops.
     HopCount,
-    /// A higher product of the links' delivery ratios; among equals, fewer hops.
+    /// A higher product of delivery ratios, then fewer hops.
     PathDr(LqiMap),
 }
 
-/// The map from a received frame's signal-to-noise ratio to the estimated delivery ratio of its
-/// link.
+/// Estimated delivery ratio of a link by a received frame's signal-to-noise ratio.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LqiMap {
-    /// Signal-to-noise ratios in dB that map to the first and the second of `lqi`; linear in
-    /// between.
+    /// Signal-to-noise ratios in dB of the two values of `lqi`; linear in between.
     pub snr_db: (f64, f64),
     /// Minimum and maximum LQI.
     pub lqi: (f64, f64),
-    /// Delivery ratios at LQI values, in ascending order; linear in between, constant beyond.
+    /// Delivery ratios by ascending LQI; linear in between, constant beyond.
     pub delivery_ratio: Vec<(f64, f64)>,
 }
 
@@ -39,17 +36,17 @@ pub struct LqiMap {
 pub struct Cost {
     /// Number of links.
     pub hops: u8,
-    /// Product of their delivery ratios, in units of 1/65535.
+    /// Product of delivery ratios, in units of 1/65535.
     pub delivery: u16,
 }
 
 impl Cost {
-    /// The cost of a route from a node to itself.
+    /// The cost from a node to itself.
     pub const ZERO: Self = Self { hops: 0, delivery: u16::MAX };
 }
 
 impl Metric {
-    /// Returns the cost of a route extended by a link whose frame arrived with this ratio.
+    /// Returns the cost extended by a link whose frame arrived with this ratio.
     #[must_use]
     pub fn extend(&self, cost: Cost, snr_db: f64) -> Cost {
         let delivery = match self {
@@ -70,9 +67,8 @@ impl Metric {
         order == Ordering::Greater
     }
 
-    /// Returns `true` if a route request is forwarded again when it arrives over a better route.
-    /// RFC 3561 (§6.5) discards such duplicates, but the first to arrive has rarely used the links
-    /// with the best delivery.
+    /// Returns `true` if a request that arrives again over a better route is forwarded again. RFC
+    /// 3561 (§6.5) discards such duplicates, but the first to arrive rarely used the best links.
     #[must_use]
     pub fn forwards_better_copies(&self) -> bool {
         matches!(self, Self::PathDr(_))
@@ -86,7 +82,7 @@ impl LqiMap {
         between((self.snr_db.0, self.lqi.0), (self.snr_db.1, self.lqi.1), snr_db)
     }
 
-    /// Returns the estimated delivery ratio of a frame's link.
+    /// Returns a link's estimated delivery ratio.
     #[must_use]
     pub fn delivery_ratio(&self, snr_db: f64) -> f64 {
         let lqi = self.lqi(snr_db);
@@ -99,7 +95,7 @@ impl LqiMap {
     }
 }
 
-/// Interpolates linearly between two points at x, clamped to their ends.
+/// Interpolates at x, clamped to the ends.
 fn between((x0, y0): (f64, f64), (x1, y1): (f64, f64), x: f64) -> f64 {
     if x1 <= x0 { y1 } else { y0 + (y1 - y0) * ((x - x0) / (x1 - x0)).clamp(0.0, 1.0) }
 }

@@ -15,8 +15,7 @@
 //! | `table` | a node's routes |
 //!
 //! Omitted from RFC 3561: replies by intermediate nodes, hello messages, local repair, precursor
-//! lists (a RERR goes to the origin of the packet that could not be forwarded), and route lifetimes
-//! (a route lasts until it breaks).
+//! lists (a RERR goes to the packet's origin), and route lifetimes (a route lasts until it breaks).
 
 pub mod message;
 pub mod metric;

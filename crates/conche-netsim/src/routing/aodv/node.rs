@@ -1,4 +1,4 @@
-//! The protocol of one node: messages and time in, messages and results out.
+//! The protocol of one node, without clock or network.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::table::{Route, Table, newer};
 use crate::rng::Stream;
 use crate::{Instant, NodeId, units};
 
-/// The protocol's parameters, with RFC 3561's names where it defines them (§10).
+/// Parameters, with RFC 3561's names where defined (§10).
 ///
 /// ```toml
 /// metric = "hop-count"
@@ -21,19 +21,18 @@ use crate::{Instant, NodeId, units};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct AodvConfig {
-    /// Metric for the comparison of routes.
+    /// Route metric.
     pub metric: Metric,
-    /// How long the destination waits for better copies of a request before it replies. Zero with
-    /// the hop count, where the first copy decides.
+    /// How long the destination waits for better copies of a request. Zero with the hop count,
+    /// where the first copy decides.
     pub reply_wait: Duration,
-    /// NET_TRAVERSAL_TIME: how long the origin waits for a reply; doubled after each attempt.
+    /// NET_TRAVERSAL_TIME: how long the origin waits for a reply, doubled after each attempt.
     pub net_traversal_time: Duration,
-    /// RREQ_RETRIES: maximum number of repeated requests.
+    /// RREQ_RETRIES: maximum repetitions of a request.
     pub rreq_retries: u8,
-    /// Maximum random delay before a request is forwarded, so that neighbours do not all send at
-    /// once.
+    /// Maximum random delay of a forwarded request, to desynchronise neighbours.
     pub forward_jitter: Duration,
-    /// NET_DIAMETER: maximum number of hops of a request.
+    /// NET_DIAMETER: maximum hops of a request.
     pub net_diameter: u8,
 }
 
@@ -51,7 +50,7 @@ pub enum Output {
         /// The route's length in hops.
         hops: u8,
     },
-    /// The discovery of a route failed. Packets that wait for it may be dropped.
+    /// A discovery failed; packets that wait for it may be dropped.
     Unreachable(NodeId),
 }
 
@@ -62,10 +61,9 @@ pub struct Aodv {
     config: AodvConfig,
     table: Table,
     sequence: u16,
-    /// The latest request of each origin, and the best cost of its copies.
+    /// Each origin's latest request, and the best cost of its copies.
     seen: BTreeMap<NodeId, (u16, Cost)>,
     discoveries: BTreeMap<NodeId, Discovery>,
-    /// Actions scheduled for a time.
     pending: Vec<Pending>,
     outbox: VecDeque<Output>,
 }
@@ -76,7 +74,7 @@ struct Discovery {
     until: Instant,
 }
 
-/// A request of this origin to be forwarded or, at its destination, answered.
+/// A request to forward or, at its destination, answer.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     at: Instant,
@@ -106,7 +104,7 @@ impl Aodv {
         }
     }
 
-    /// Returns the next hop to this destination, if a route is known.
+    /// Returns the next hop, if a route is known.
     #[must_use]
     pub fn next_hop(&self, destination: NodeId) -> Option<NodeId> {
         self.table.get(destination).map(|route| route.next_hop)
@@ -121,7 +119,7 @@ impl Aodv {
         }
     }
 
-    /// Handles a message from a neighbour, received with this signal-to-noise ratio.
+    /// Handles a neighbour's message, received with this signal-to-noise ratio.
     pub fn receive(&mut self, now: Instant, from: NodeId, snr_db: f64, message: Message, stream: &mut Stream) {
         match message {
             Message::Request { origin, sequence, destination, cost } => {
@@ -141,9 +139,8 @@ impl Aodv {
         }
     }
 
-    /// Handles a frame that the MAC could not deliver: the link to the neighbour is broken. `lost`
-    /// is the origin and destination of the packet in the frame, or `None` for a message of this
-    /// protocol.
+    /// Handles a frame that the MAC could not deliver: the link is broken. `lost` is the origin and
+    /// destination of its packet, or `None` for a message of this protocol.
     pub fn link_broken(&mut self, neighbour: NodeId, lost: Option<(NodeId, NodeId)>) {
         self.table.break_link(neighbour);
         if let Some((origin, destination)) = lost {
@@ -151,7 +148,7 @@ impl Aodv {
         }
     }
 
-    /// Sends a route error to the origin of a packet for an unreachable destination.
+    /// Sends a route error to the origin of an unroutable packet.
     pub fn report(&mut self, origin: NodeId, destination: NodeId) {
         if origin != self.address
             && let Some(next_hop) = self.next_hop(origin)
@@ -160,7 +157,7 @@ impl Aodv {
         }
     }
 
-    /// Returns the next action or result. Call it until it returns `None`.
+    /// Returns the next action or result; call it until `None`.
     pub fn poll(&mut self, now: Instant) -> Option<Output> {
         while let Some(index) = self.pending.iter().position(|pending| pending.at <= now) {
             let pending = self.pending.remove(index);
@@ -173,7 +170,7 @@ impl Aodv {
         self.outbox.pop_front()
     }
 
-    /// Returns when to poll again if nothing else happens.
+    /// Returns when to poll again without input.
     #[must_use]
     pub fn next_wake(&self) -> Option<Instant> {
         let pending = self.pending.iter().map(|pending| pending.at);
@@ -198,7 +195,7 @@ impl Aodv {
         self.request(destination);
     }
 
-    /// Handles a copy of a request that arrived over this route (§6.5).
+    /// Handles a copy of a request (§6.5).
     fn requested(&mut self, now: Instant, origin: NodeId, destination: NodeId, route: Route, stream: &mut Stream) {
         if origin == self.address {
             return;
@@ -216,8 +213,7 @@ impl Aodv {
         if first {
             self.pending.retain(|pending| pending.origin != origin);
         }
-        // A pending message takes its contents when it is sent; a reply is sent once for each
-        // request.
+        // A pending message takes its contents when sent; a request is answered once.
         let waits = self.pending.iter().any(|pending| pending.origin == origin);
         let (at, action) = if destination == self.address {
             (now + self.config.reply_wait, PendingAction::Reply)
@@ -247,7 +243,7 @@ impl Aodv {
         }
     }
 
-    /// Handles a reply: ends the discovery, or forwards it towards the origin.
+    /// Ends the discovery, or forwards the reply towards the origin.
     fn replied(&mut self, origin: NodeId, reply: Message, destination: NodeId, cost: Cost) {
         if origin != self.address {
             let next_hop = self.next_hop(origin);

@@ -1,16 +1,15 @@
-//! A node's routes: the latest and best for each destination (RFC 3561 §6.2).
+//! A node's latest and best route per destination (RFC 3561 §6.2).
 
 use std::collections::BTreeMap;
 
 use super::metric::{Cost, Metric};
 use crate::NodeId;
 
-/// A route to a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Route {
     pub(super) next_hop: NodeId,
     pub(super) cost: Cost,
-    /// The destination's sequence number when the route was learnt.
+    /// The destination's sequence number.
     pub(super) sequence: u16,
 }
 
@@ -30,7 +29,7 @@ impl Table {
         self.routes.get(&destination).filter(|entry| entry.valid).map(|entry| entry.route)
     }
 
-    /// Stores a route that is newer than the known one, or equally new and better.
+    /// Stores a newer route, or an equally new and better one.
     pub(super) fn offer(&mut self, destination: NodeId, route: Route, metric: &Metric) {
         let takes = |known: &Entry| {
             let known_route = known.route;
@@ -43,14 +42,13 @@ impl Table {
         }
     }
 
-    /// Invalidates every route over a neighbour.
+    /// Invalidates routes over a neighbour.
     pub(super) fn break_link(&mut self, neighbour: NodeId) {
         for entry in self.routes.values_mut().filter(|entry| entry.route.next_hop == neighbour) {
             entry.valid = false;
         }
     }
 
-    /// Invalidates the route to a destination if it uses this neighbour.
     pub(super) fn break_route(&mut self, destination: NodeId, next_hop: NodeId) {
         if let Some(entry) = self.routes.get_mut(&destination).filter(|entry| entry.route.next_hop == next_hop) {
             entry.valid = false;
@@ -58,7 +56,7 @@ impl Table {
     }
 }
 
-/// Returns `true` if a sequence number is newer than another, with wrap-around (RFC 3561 §6.1).
+/// Compares sequence numbers with wrap-around (RFC 3561 §6.1).
 pub(super) fn newer(one: u16, other: u16) -> bool {
     (1..1 << 15).contains(&one.wrapping_sub(other))
 }

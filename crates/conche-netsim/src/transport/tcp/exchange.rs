@@ -1,4 +1,4 @@
-//! One segment, as an exchange of the controller.
+//! A segment as an exchange of the controller.
 
 use std::time::Duration;
 
@@ -8,28 +8,26 @@ use smallvec::SmallVec;
 
 use crate::Instant;
 
-/// A segment in the retransmission queue.
 #[derive(Debug)]
 pub(super) struct Exchange<C: Controller> {
     flight: C::Flight,
     /// Times of all transmissions.
     pub(super) sent: SmallVec<[Instant; 2]>,
-    /// Expiry of the timer; `None` if the segment is not in flight.
+    /// Timer expiry; `None` if not in flight.
     pub(super) deadline: Option<Instant>,
-    /// Earliest time of the next retransmission, once the controller has returned it.
+    /// Earliest time of the next retransmission, once returned by the controller.
     again: Option<Instant>,
-    /// Number of expiries of its own timer.
+    /// Expiries of its own timer.
     pub(super) timeouts: u8,
     pub(super) acknowledged: bool,
 }
 
-/// How the arrival of a segment was detected.
+/// How a segment's arrival was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
-    /// By the acknowledgment that it triggered.
+    /// By its own acknowledgment.
     InTime,
-    /// By that of a later segment: its own acknowledgment was lost, or an earlier segment was
-    /// missing.
+    /// By a later segment's: its own was lost, or an earlier segment was missing.
     Late,
 }
 
@@ -55,7 +53,7 @@ impl<C: Controller> Exchange<C> {
         controller.sent(peer, &mut self.flight, &sent)
     }
 
-    /// Returns the earliest time of the next transmission: now if there was none yet.
+    /// Returns the earliest time of the next transmission; now for the first.
     pub(super) fn may_leave_again(&mut self, controller: &C, peer: &mut C::Peer, now: Instant, load: Load) -> Instant {
         if self.sent.is_empty() {
             return now;
@@ -65,12 +63,12 @@ impl<C: Controller> Exchange<C> {
         *self.again.get_or_insert_with(|| controller.expired(peer, flight, &Expired { now, attempt, load }))
     }
 
-    /// Marks the segment as lost before its timer expired. It may be retransmitted at once.
+    /// Marks the segment as lost before its timeout; it may be retransmitted at once.
     pub(super) fn lost(&mut self, now: Instant) {
         (self.deadline, self.again) = (None, Some(now));
     }
 
-    /// Marks the segment as acknowledged. Returns the round-trip time if it is unambiguous.
+    /// Marks the segment as acknowledged; returns an unambiguous round-trip time.
     pub(super) fn acknowledge(
         &mut self,
         controller: &C,
@@ -79,12 +77,10 @@ impl<C: Controller> Exchange<C> {
         known: Known,
         load: Load,
     ) -> Option<Duration> {
-        // For a segment that awaits retransmission, the acknowledgment was delayed by an earlier
-        // missing one.
+        // While a segment awaits retransmission, an earlier missing one delayed the acknowledgment.
         let in_time = known == Known::InTime && self.deadline.is_some();
         (self.acknowledged, self.deadline) = (true, None);
-        // A late acknowledgment, like a separate response, shows that the segment arrived but is no
-        // measurement of the path.
+        // Like a separate response, a late acknowledgment proves arrival but measures no path.
         let kind = if in_time { AckKind::Empty } else { AckKind::Separate };
         let event = Acknowledged { now, sent: &self.sent, copy: AckedCopy::Unknown, kind, load };
         controller.acknowledged(peer, &self.flight, &event);

@@ -1,5 +1,5 @@
-//! A bulk transfer over a simplified TCP, as memory-constrained nodes run it (WiOpt'12; RFC 793,
-//! RFC 5681 for slow start).
+//! A bulk transfer over a simplified TCP of memory-constrained nodes (WiOpt'12; RFC 793, RFC 5681
+//! for slow start).
 //!
 //! ```text
 //!   sender                 receiver
@@ -17,14 +17,13 @@
 //! | `window` | size of the send window |
 //! | [`receiver`] | acknowledgments, cumulative or one for each segment |
 //!
-//! Sequence numbers count segments, not bytes, and all segments have one size. The window's limit
-//! replaces congestion avoidance, and there is no fast retransmission, except in a sender with
-//! [`Sender::with_reno`]. There is no FIN: the transfer ends when its last segment is acknowledged.
-//! Timeouts come from a congestion [`Controller`](conche_proto::cc::Controller), for which each
-//! segment is an exchange.
+//! Sequence numbers count segments, all of one size. The window's limit replaces congestion
+//! avoidance, and there is no fast retransmission, except with [`Sender::with_reno`]. There is no
+//! FIN: the last acknowledgment ends the transfer. Timeouts come from a congestion
+//! [`Controller`](conche_proto::cc::Controller), for which each segment is an exchange.
 //!
-//! Neither side does I/O: the inputs are segments and the time, the outputs are segments and a
-//! wake-up time.
+//! Neither side does I/O: inputs are segments and the time, outputs are segments and a wake-up
+//! time.
 
 mod exchange;
 pub mod receiver;
@@ -39,9 +38,8 @@ pub use sender::{Output, Sender, SenderConfig, SenderStats, State};
 /// The meaning of an acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Acknowledgments {
-    /// All segments before the given one have arrived (RFC 793). A later acknowledgment supersedes
-    /// an earlier one.
+    /// All earlier segments have arrived (RFC 793); a later acknowledgment supersedes it.
     Cumulative,
-    /// The given segment has arrived: one acknowledgment for each segment.
+    /// The given segment has arrived; one acknowledgment each.
     Positive,
 }

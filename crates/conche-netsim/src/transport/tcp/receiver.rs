@@ -1,9 +1,9 @@
-//! The receiving side: segments received and their acknowledgments.
+//! The receiving side.
 
 use super::{Acknowledgments, Segment};
 use crate::Instant;
 
-/// Receives one transfer. Segments that arrive out of order are kept.
+/// Receives one transfer; keeps segments out of order.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     acknowledgments: Acknowledgments,
@@ -23,10 +23,10 @@ impl Receiver {
         Self { acknowledgments, arrived, next: 0, missing: segments, duplicates: 0, completed: None }
     }
 
-    /// Handles a segment and returns the answer.
+    /// Handles a segment; returns the answer.
     ///
-    /// Each segment is acknowledged at once, even a duplicate, because the earlier acknowledgment
-    /// may have been lost (RFC 793, page 69).
+    /// Each segment is acknowledged at once, even a duplicate: the earlier acknowledgment may have
+    /// been lost (RFC 793, page 69).
     pub fn receive(&mut self, now: Instant, segment: Segment) -> Option<Segment> {
         match segment {
             Segment::Syn => Some(Segment::SynAck),
@@ -42,8 +42,7 @@ impl Receiver {
         }
     }
 
-    /// Returns `true` if a later acknowledgment supersedes an earlier one, which then need not be
-    /// sent.
+    /// Returns `true` if a later acknowledgment makes an earlier one unnecessary.
     #[must_use]
     pub fn later_replaces_earlier(&self) -> bool {
         self.acknowledgments == Acknowledgments::Cumulative
@@ -67,7 +66,7 @@ impl Receiver {
         self.duplicates
     }
 
-    /// Records a segment. Returns `None` if its number is out of range.
+    /// Records a segment; `None` if out of range.
     fn take(&mut self, now: Instant, number: u32) -> Option<()> {
         let arrived = self.arrived.get_mut(number as usize)?;
         if std::mem::replace(arrived, true) {

@@ -1,7 +1,6 @@
 //! Segments and their encoding.
 
-/// A segment. Fields not listed are zero: ports, checksum and the receiver's window, which is
-/// always open.
+/// A segment. Fields not listed are zero: ports, checksum, and the receiver's always open window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment {
     /// Opens the transfer.
@@ -15,13 +14,13 @@ pub enum Segment {
     },
     /// An acknowledgment.
     Ack {
-        /// The next expected number ([`Cumulative`](super::Acknowledgments::Cumulative)), or that
-        /// of the segment that arrived ([`Positive`](super::Acknowledgments::Positive)).
+        /// The next expected number ([`Cumulative`](super::Acknowledgments::Cumulative)), or the
+        /// arrived segment's ([`Positive`](super::Acknowledgments::Positive)).
         number: u32,
     },
 }
 
-/// Octets of an encoded segment, without padding and payload.
+/// Octets of a segment without padding and payload.
 pub const ENCODED_OCTETS: usize = 5;
 
 impl Segment {
@@ -31,7 +30,7 @@ impl Segment {
         matches!(self, Self::Data { .. })
     }
 
-    /// Encodes the segment's kind and number.
+    /// Encodes kind and number.
     #[must_use]
     pub fn encode(self) -> [u8; ENCODED_OCTETS] {
         let (kind, number) = match self {

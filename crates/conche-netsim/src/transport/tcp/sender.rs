@@ -1,10 +1,9 @@
-//! The sending side: send window, retransmission queue, and the controller's timeouts.
+//! The sending side: send window, retransmission queue and timeouts.
 //!
-//! After a timeout the window is one segment, and the segments sent after the oldest one are
-//! retransmitted in order, unless acknowledged meanwhile ("go back"). Of several losses in one
-//! window, the timer of the first detects the loss, and the timers of the others would only repeat
-//! the signal. Segments that arrived are not retransmitted: the acknowledgment of the oldest
-//! segment covers them before their turn.
+//! After a timeout the window is one segment, and the segments after the oldest are retransmitted
+//! in order, unless acknowledged meanwhile ("go back"). Of several losses in one window only the
+//! first's timer counts; the others would repeat the signal. Segments that arrived are not
+//! retransmitted: the oldest segment's acknowledgment covers them first.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -40,7 +39,7 @@ pub struct SenderConfig {
     pub window_limit: u16,
     /// Minimum timeout.
     pub min_rto: Duration,
-    /// Number of timeouts of one segment that aborts the transfer.
+    /// Timeouts of one segment until the transfer aborts.
     pub max_timeouts: u8,
     /// Meaning of acknowledgments.
     pub acknowledgments: Acknowledgments,
@@ -62,53 +61,53 @@ pub enum State {
 pub enum Output {
     /// Send this segment and poll again.
     Transmit(Segment),
-    /// Poll again after the next acknowledgment, and at this time at the latest.
+    /// Poll again after the next acknowledgment, and by this time.
     Wait(Option<Instant>),
 }
 
 /// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStats {
-    /// Segments sent, including the handshake and retransmissions.
+    /// Segments sent, with handshake and retransmissions.
     pub sent: u32,
-    /// Retransmissions among them.
+    /// Retransmissions.
     pub retransmissions: u32,
     /// Timeouts.
     pub timeouts: u32,
-    /// Data segments with an unambiguous round-trip time: sent once and acknowledged individually.
+    /// Data segments with an unambiguous round-trip time: sent once, acknowledged individually.
     pub samples: u32,
-    /// Sum of these round-trip times.
+    /// Sum of these times.
     pub round_trips: Duration,
 }
 
 /// Sends one transfer.
 ///
-/// The handshake's SYN occupies the first place in the sequence, as in RFC 793 (page 26): it is
-/// sent, timed and retransmitted like any segment.
+/// As in RFC 793 (page 26), the SYN takes the first place in the sequence: it is sent, timed and
+/// retransmitted like any segment.
 #[derive(Debug)]
 pub struct Sender<C: Controller> {
     config: SenderConfig,
     controller: C,
     peer: C::Peer,
     state: State,
-    /// Segments sent and not acknowledged, or behind one that is not.
+    /// Segments sent and unacknowledged, or behind such a one.
     queue: VecDeque<Exchange<C>>,
-    /// Place of the queue's head in the sequence. The SYN has place 0.
+    /// The queue head's place in the sequence; the SYN has 0.
     head: u32,
-    /// Number of segments from the head that may be in flight.
+    /// Segments from the head that may be in flight.
     window: Window,
     stats: SenderStats,
 }
 
 impl<C: Controller> Sender<C> {
-    /// Creates a sender that starts with its handshake.
+    /// Creates a sender before its handshake.
     pub fn new(config: SenderConfig, controller: C, now: Instant) -> Self {
         let (peer, queue, stats) = (controller.peer(now), VecDeque::new(), SenderStats::default());
         let window = Window::limited(config.window_limit);
         Self { config, controller, peer, state: State::Open, queue, head: 0, window, stats }
     }
 
-    /// Adds TCP congestion control (RFC 5681, RFC 6582). Acknowledgments must be cumulative.
+    /// Adds congestion control (RFC 5681, RFC 6582); requires cumulative acknowledgments.
     #[must_use]
     pub fn with_reno(self) -> Self {
         Self { window: Window::reno(self.config.window_limit), ..self }
@@ -126,7 +125,7 @@ impl<C: Controller> Sender<C> {
         self.stats
     }
 
-    /// Returns the next step. Call it until it returns [`Output::Wait`].
+    /// Returns the next step; call it until [`Output::Wait`].
     pub fn poll(&mut self, now: Instant, stream: &mut Stream) -> Output {
         self.expire(now);
         if self.state != State::Open {
@@ -150,7 +149,7 @@ impl<C: Controller> Sender<C> {
                 self.acknowledge_until(now, 1);
                 false
             }
-            // The SYN has place 0, so data segment n has place n + 1.
+            // Data segment n has place n + 1, after the SYN.
             Segment::Ack { number } => match self.config.acknowledgments {
                 Acknowledgments::Cumulative => self.acknowledge_until(now, number.saturating_add(1)),
                 Acknowledgments::Positive => self.acknowledge_one(now, number.saturating_add(1)),
@@ -182,30 +181,28 @@ impl<C: Controller> Sender<C> {
         u16::try_from(flying.count()).unwrap_or(u16::MAX)
     }
 
-    /// Returns the place in the sequence of the segment at this index of the queue.
+    /// Returns the place of the segment at this index.
     fn place(&self, index: usize) -> u32 {
         self.head + u32::try_from(index).expect("the queue is not longer than the sequence")
     }
 
-    /// Returns the place after the last segment.
     fn end(&self) -> u32 {
         self.config.segments.saturating_add(1)
     }
 
-    /// Acknowledges all segments before this place. Returns `true` if any was in the queue.
+    /// Acknowledges the segments before this place; returns `true` if any was queued.
     fn acknowledge_until(&mut self, now: Instant, place: u32) -> bool {
         let covered = place.saturating_sub(self.head) as usize;
         let covered = covered.min(self.queue.len());
         for index in 0..covered {
-            // The newest segment triggered the acknowledgment; earlier ones had been delayed until
-            // then.
+            // The newest segment triggered the acknowledgment that earlier ones had delayed.
             let known = if index + 1 == covered { Known::InTime } else { Known::Late };
             self.acknowledge(now, index, known);
         }
         covered > 0
     }
 
-    /// Acknowledges the segment at this place. Returns `true` if it was unacknowledged.
+    /// Acknowledges this segment; returns `true` if it was unacknowledged.
     fn acknowledge_one(&mut self, now: Instant, place: u32) -> bool {
         let Some(index) = place.checked_sub(self.head).map(|index| index as usize) else { return false };
         let is_new = self.queue.get(index).is_some_and(|exchange| !exchange.acknowledged);
@@ -239,7 +236,7 @@ impl<C: Controller> Sender<C> {
             if self.queue[index].timeouts >= self.config.max_timeouts {
                 self.abort(now);
             }
-            // FlightSize counts data, and the SYN is none.
+            // FlightSize counts data, not the SYN.
             let is_first = self.place(index) > 0 && self.queue[index].timeouts == 1;
             self.window.timed_out(is_first.then_some(flight), self.place(self.queue.len()));
             self.queue.iter_mut().for_each(|exchange| exchange.deadline = None);
@@ -254,7 +251,7 @@ impl<C: Controller> Sender<C> {
         self.state = State::Aborted(now);
     }
 
-    /// Returns the first segment of the window that is not in flight.
+    /// Returns the window's first segment that is not in flight.
     fn next_to_send(&mut self, now: Instant) -> Next {
         let window = usize::from(self.window.segments());
         let idle = |exchange: &Exchange<C>| !exchange.acknowledged && exchange.deadline.is_none();
@@ -304,7 +301,7 @@ impl<C: Controller> Sender<C> {
         self.queue.iter().filter_map(|exchange| exchange.deadline).min()
     }
 
-    /// Returns the load besides the segment at this index: segments in flight and waiting.
+    /// Returns the load besides this segment, in flight and waiting.
     fn load(&self, index: usize) -> Load {
         let others = self.queue.iter().enumerate().filter(|(i, exchange)| *i != index && exchange.deadline.is_some());
         let exchanges = u16::try_from(others.count()).unwrap_or(u16::MAX);
@@ -318,11 +315,10 @@ impl<C: Controller> Sender<C> {
     }
 }
 
-/// The segment that may be sent next.
 enum Next {
-    /// The one at this index of the queue.
+    /// The one at this index.
     Send(usize),
-    /// A segment, but not before this time.
+    /// Not before this time.
     At(Instant),
     /// None.
     Nothing,

@@ -1,6 +1,5 @@
 //! Size of the send window.
 
-/// The window of a sender.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     segments: u16,
@@ -8,20 +7,18 @@ pub(super) struct Window {
     reno: Option<Reno>,
 }
 
-/// Congestion control of RFC 5681 with the recovery of RFC 6582, counted in segments like the
-/// sequence numbers.
+/// RFC 5681 with RFC 6582's recovery, counted in segments.
 #[derive(Clone, Copy, Debug)]
 struct Reno {
-    /// From this size on the window grows by one segment in a round trip.
+    /// From this size, the window grows by one segment per round trip.
     threshold: u16,
-    /// Acknowledgments of new data since the window last grew.
+    /// Acknowledgments of new data since the last growth.
     new_acks: u16,
     /// Consecutive duplicate acknowledgments.
     duplicates: u16,
-    /// End of the data in flight when a loss was last detected. Further losses before it belong to
-    /// the same event.
+    /// End of the data in flight at the last detected loss; losses before it are the same event.
     recover: u32,
-    /// A loss detected by duplicate acknowledgments is being repaired.
+    /// Repairing a loss detected by duplicate acknowledgments.
     recovers: bool,
 }
 
@@ -31,12 +28,11 @@ const DUPLICATES: u16 = 3;
 const LEAST_THRESHOLD: u16 = 2;
 
 impl Window {
-    /// Creates a window that grows by one segment with each acknowledgment, up to its limit.
+    /// Creates a window that grows by one segment per acknowledgment, up to its limit.
     pub(super) fn limited(limit: u16) -> Self {
         Self { segments: 1, limit, reno: None }
     }
 
-    /// Creates a window with congestion control.
     pub(super) fn reno(limit: u16) -> Self {
         let reno = Reno { threshold: limit, new_acks: 0, duplicates: 0, recover: 0, recovers: false };
         Self { segments: 1, limit, reno: Some(reno) }
@@ -46,8 +42,8 @@ impl Window {
         self.segments
     }
 
-    /// Handles the acknowledgment of `count` segments, at least one, up to `until`. Returns `true`
-    /// if the next segment is known to be lost.
+    /// Handles the acknowledgment of `count` (at least one) segments up to `until`; returns `true`
+    /// if the next segment is lost.
     pub(super) fn acknowledged(&mut self, count: u16, until: u32) -> bool {
         let Some(reno) = &mut self.reno else {
             self.segments = self.segments.saturating_add(1).min(self.limit).max(1);
@@ -55,8 +51,7 @@ impl Window {
         };
         reno.duplicates = 0;
         if reno.recovers && until < reno.recover {
-            // Partial acknowledgment: some of the data in flight is still missing (RFC 6582 §3.2,
-            // step 3).
+            // Partial acknowledgment: data is still missing (RFC 6582 §3.2, step 3).
             self.segments = self.segments.saturating_sub(count).saturating_add(1).max(1);
             return true;
         }
@@ -76,8 +71,8 @@ impl Window {
         false
     }
 
-    /// Handles a duplicate acknowledgment. `head` is the first of `flight` segments in flight,
-    /// which end before `end`. Returns `true` if the first one is known to be lost.
+    /// Handles a duplicate acknowledgment. `head` is the first of `flight` segments in flight, all
+    /// before `end`. Returns `true` if `head` is lost.
     pub(super) fn duplicate(&mut self, flight: u16, head: u32, end: u32) -> bool {
         let Some(reno) = &mut self.reno else { return false };
         if reno.recovers {
@@ -86,8 +81,8 @@ impl Window {
             return false;
         }
         reno.duplicates = reno.duplicates.saturating_add(1);
-        // Segments sent before the last loss may have arrived twice, which indicates no loss (RFC
-        // 6582 §3.2, step 2).
+        // Segments sent before the last loss may arrive twice, which indicates no loss (RFC 6582
+        // §3.2, step 2).
         if reno.duplicates < DUPLICATES || head <= reno.recover {
             return false;
         }
@@ -97,10 +92,10 @@ impl Window {
         true
     }
 
-    /// Handles a timeout when all data sent is before `end`.
+    /// Handles a timeout; all data sent is before `end`.
     ///
-    /// `flight` is the number of data segments in flight. It is `None`, and the threshold stays, if
-    /// the segment was not data or its timer had expired before (RFC 5681 §3.1).
+    /// `flight` is the data segments in flight, or `None`, which keeps the threshold, if the
+    /// segment was not data or had expired before (RFC 5681 §3.1).
     pub(super) fn timed_out(&mut self, flight: Option<u16>, end: u32) {
         self.segments = 1;
         if let Some(reno) = &mut self.reno {

@@ -1,8 +1,7 @@
-//! CoDel drops frames at departure, once frames have waited too long for a whole interval.
+//! CoDel drops departing frames once the queue delay has exceeded its target for an interval.
 //!
-//! Source: RFC 8289, §5 (the pseudocode's names are kept). Divergences: the number of bytes that
-//! may always wait is a parameter, instead of the largest packet seen or the interface's MTU; there
-//! is no ECN.
+//! Source: RFC 8289, §5, with the pseudocode's names. Divergences: the bytes that may always wait
+//! are a parameter, not the largest packet seen or the MTU; no ECN.
 
 use std::time::Duration;
 
@@ -11,8 +10,7 @@ use crate::Instant;
 
 /// CoDel's parameters.
 ///
-/// On a link that takes longer than the target for one frame, raise the target to that time (RFC
-/// 8289 §4.4).
+/// If one frame takes longer than the target, raise the target to that time (RFC 8289 §4.4).
 ///
 /// ```toml
 /// target = "5ms"
@@ -23,10 +21,10 @@ use crate::Instant;
 pub struct CoDel {
     /// TARGET: acceptable standing queue delay. Default: 5 ms.
     pub target: Duration,
-    /// INTERVAL: how long the delay may exceed the target before a drop, of the order of a round
-    /// trip. Default: 100 ms.
+    /// INTERVAL: how long the delay may exceed the target, of the order of a round trip. Default:
+    /// 100 ms.
     pub interval: Duration,
-    /// No frame is dropped while at most this many bytes wait behind it. Default: 1500.
+    /// No drops while at most this many bytes wait behind the frame. Default: 1500.
     pub mtu_bytes: u32,
 }
 
@@ -39,8 +37,7 @@ impl Default for CoDel {
 #[derive(Clone, Debug)]
 pub(in super::super) struct CoDelState {
     config: CoDel,
-    /// When the delay will have exceeded the target for an interval. `None` while it does not
-    /// exceed it.
+    /// When the delay will have exceeded the target for an interval; `None` below the target.
     first_above_time: Option<Instant>,
     drop_next: Instant,
     count: u32,
@@ -77,7 +74,7 @@ impl CoDelState {
             next.take().into_iter().for_each(|next| drop(next.frame));
             next = self.dequeue(now, waiting);
             self.dropping = true;
-            // If the queue was controlled recently, start with the drop rate that controlled it.
+            // Start with the drop rate that recently controlled the queue.
             let delta = self.count - self.lastcount;
             let recent = now - self.drop_next < self.config.interval.saturating_mul(16);
             self.count = if delta > 1 && recent { delta } else { 1 };
@@ -103,7 +100,7 @@ impl CoDelState {
         Some(Dequeued { frame, ok_to_drop })
     }
 
-    /// §5.4: the next drop is interval/√count after `t`.
+    /// §5.4: `t` + interval/√count.
     fn control_law(&self, t: Instant) -> Instant {
         let seconds = self.config.interval.as_secs_f64() / libm::sqrt(f64::from(self.count));
         t + Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)

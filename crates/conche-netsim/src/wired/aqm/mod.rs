@@ -1,4 +1,4 @@
-//! Active queue management: drops frames before the queue is full, to keep it short.
+//! Active queue management: drops frames early to keep the queue short.
 //!
 //! | file | algorithm | drops |
 //! |---|---|---|
@@ -6,7 +6,7 @@
 //! | `codel` | Controlled Delay | at departure, by the frame's waiting time |
 //! | `pie` | Proportional Integral Controller Enhanced | at arrival, controlled by the delay |
 //!
-//! None of them marks frames (ECN); they drop them.
+//! None of them marks frames (ECN).
 
 mod codel;
 mod pie;
@@ -23,7 +23,7 @@ use super::buffer::{Fifo, Frame};
 use crate::rng::Stream;
 use crate::{BitRate, Instant};
 
-/// The algorithm that drops frames that fit into the queue.
+/// An active queue management algorithm.
 ///
 /// ```toml
 /// aqm = "codel"
@@ -40,14 +40,13 @@ pub enum Aqm {
     Pie(Pie),
 }
 
-/// The state of the queue when a frame arrives.
+/// The queue when a frame arrives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     /// Waiting frames, without the one in transmission.
     pub(super) frames: usize,
-    /// Bytes of the waiting frames.
     pub(super) bytes: u64,
-    /// No frame waits or is transmitted.
+    /// Nothing waits or is transmitted.
     pub(super) idle: bool,
 }
 
@@ -60,7 +59,7 @@ pub(super) enum AnyAqm {
 }
 
 impl AnyAqm {
-    /// Creates the state for a link with this rate, if it has one.
+    /// `rate` is the link's, if any.
     pub(super) fn new(config: Option<Aqm>, rate: Option<BitRate>, stream: Stream) -> Self {
         match config {
             None => Self::None,
@@ -70,7 +69,7 @@ impl AnyAqm {
         }
     }
 
-    /// Returns `true` if a frame that fits may enter the queue.
+    /// Returns `true` if a fitting frame may enter the queue.
     pub(super) fn admits(&mut self, now: Instant, found: Found) -> bool {
         match self {
             Self::None | Self::CoDel(_) => true,
@@ -79,14 +78,14 @@ impl AnyAqm {
         }
     }
 
-    /// Records that a frame was dropped because it did not fit.
+    /// Records a drop for lack of room.
     pub(super) fn overflowed(&mut self) {
         if let Self::Pie(pie) = self {
             pie.overflowed();
         }
     }
 
-    /// Takes the frame to be transmitted next. `drop` receives frames dropped before it.
+    /// Takes the next frame; `drop` receives those dropped before it.
     pub(super) fn next(&mut self, now: Instant, waiting: &mut Fifo, drop: impl FnMut(Frame)) -> Option<Frame> {
         match self {
             Self::None | Self::Red(_) => waiting.pop(),
@@ -101,7 +100,6 @@ impl AnyAqm {
         }
     }
 
-    /// Records that the link has become idle.
     pub(super) fn idle(&mut self, now: Instant) {
         match self {
             Self::None | Self::CoDel(_) => {}

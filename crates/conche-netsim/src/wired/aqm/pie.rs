@@ -1,14 +1,13 @@
-//! PIE drops frames at arrival, with a probability that a controller adjusts to keep the delay at
-//! its target.
+//! PIE drops arriving frames with a probability that a controller adjusts to keep the delay at its
+//! target.
 //!
-//! Source: RFC 8033, §4 and the pseudocode of its appendices, whose names are kept, with burst
-//! allowance (§4.4), de-randomisation (§5.4) and the cap on growth (§5.5). The delay is measured
-//! with timestamps: it is the wait of the frame transmitted last.
+//! Source: RFC 8033, §4 and its appendices' pseudocode, with its names, burst allowance (§4.4),
+//! de-randomisation (§5.4) and the cap on growth (§5.5). The delay is the wait of the last
+//! transmitted frame, measured by timestamps.
 //!
 //! Divergences: an idle link has no delay, whatever its last frame waited. PIE is always on (§5.3
-//! is optional), does not scale by frame size, and does not mark. Updates have no events; those
-//! that are due are made when a frame arrives or departs. The result is the same, because their
-//! inputs do not change in between.
+//! is optional), does not scale by frame size, and does not mark. Due updates are made when a frame
+//! arrives or departs, without events; their inputs do not change in between.
 
 use std::time::Duration;
 
@@ -29,13 +28,13 @@ use crate::rng::Stream;
 pub struct Pie {
     /// QDELAY_REF: the target delay. Default: 15 ms.
     pub target: Duration,
-    /// T_UPDATE: the interval between updates of the probability, at least 1 ms. Default: 15 ms.
+    /// T_UPDATE: interval of probability updates, at least 1 ms. Default: 15 ms.
     pub update: Duration,
     /// Weight of the deviation from the target, in 1/s. Default: 0.125.
     pub alpha: f64,
     /// Weight of the growth since the last update, in 1/s. Default: 1.25.
     pub beta: f64,
-    /// MAX_BURST: no drops for this long after the queue was short. Default: 150 ms.
+    /// MAX_BURST: time without drops after the queue was short. Default: 150 ms.
     pub max_burst: Duration,
     /// MEAN_PKTSIZE: no drops while at most two such frames wait. Default: 1500 bytes.
     pub mean_packet_bytes: u32,
@@ -91,7 +90,7 @@ impl PieState {
         self.accu_prob = 0.0;
     }
 
-    /// Records the wait of the frame to be transmitted next.
+    /// Records the wait of the next frame.
     pub(super) fn dequeued(&mut self, now: Instant, waited: Duration) {
         self.catch_up(now);
         self.current_qdelay = waited;
@@ -114,11 +113,11 @@ impl PieState {
         }
     }
 
-    /// Makes the updates that are due.
+    /// Makes due updates.
     fn catch_up(&mut self, now: Instant) {
         while self.next_update <= now {
             if self.is_at_rest() {
-                // The remaining updates would not change the state either.
+                // Further updates would not change the state.
                 let update = crate::units::nanos(self.config.update);
                 let due = crate::units::nanos(now - self.next_update) / update + 1;
                 self.next_update =

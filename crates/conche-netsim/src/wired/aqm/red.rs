@@ -1,9 +1,9 @@
-//! RED drops frames at arrival, with a probability that grows with the mean queue length.
+//! RED drops arriving frames with a probability that grows with the mean queue length.
 //!
-//! Source: Floyd, Jacobson: Random Early Detection gateways for congestion avoidance, IEEE/ACM ToN
-//! 1(4), 1993, figure 2, whose names are kept. "Gentle" (Floyd: Recommendation on using the
-//! "gentle_" variant of RED, 2000): between the upper threshold and twice that, the probability
-//! rises from max_p to 1 instead of jumping to 1. The queue is measured in waiting frames.
+//! Source, with its names: Floyd, Jacobson: Random Early Detection gateways for congestion
+//! avoidance, IEEE/ACM ToN 1(4), 1993, figure 2. "Gentle" (Floyd: Recommendation on using the
+//! "gentle_" variant of RED, 2000): from the upper threshold to twice that, the probability rises
+//! from max_p to 1 instead of jumping. The queue is measured in waiting frames.
 
 use crate::rng::Stream;
 use crate::{BitRate, Instant};
@@ -19,16 +19,15 @@ use crate::{BitRate, Instant};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Red {
-    /// min_th: mean length below which no frame is dropped, in frames. Default: 5.
+    /// min_th: mean length without drops, in frames. Default: 5.
     pub min_packets: f64,
-    /// max_th: mean length at which the drop probability is `max_probability`, in frames. Default:
-    /// 15.
+    /// max_th: mean length with drop probability `max_probability`, in frames. Default: 15.
     pub max_packets: f64,
     /// max_p: drop probability at the upper threshold. Default: 0.1.
     pub max_probability: f64,
-    /// w_q: weight of the current length in the mean. Default: 0.002.
+    /// w_q: weight of the current length. Default: 0.002.
     pub weight: f64,
-    /// Length of the frames that could have been sent while the link was idle. Default: 500 bytes.
+    /// Length of the frames assumed for an idle link. Default: 500 bytes.
     pub mean_packet_bytes: u32,
 }
 
@@ -44,7 +43,7 @@ pub(in super::super) struct RedState {
     /// s: transmission time of a typical frame.
     transmission_seconds: f64,
     avg: f64,
-    /// Frames since the last drop; `None` while the mean is below the lower threshold.
+    /// Frames since the last drop; `None` below the lower threshold.
     count: Option<u32>,
     /// q_time: when the link became idle.
     idle_since: Instant,

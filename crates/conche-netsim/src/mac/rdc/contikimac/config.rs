@@ -4,12 +4,11 @@ use std::time::Duration;
 
 /// ContikiMAC.
 ///
-/// A receiver is woken by its clear channel assessment, so it is unreachable over a link whose
-/// signal is below the medium's threshold, even if frames could be received. The times are
-/// multiples of the motes' rtimer tick, 1/32768 s, as in the source; the default of each field
-/// quotes its expression.
+/// A receiver wakes by its clear channel assessment, so it is unreachable over a link below the
+/// medium's threshold even if frames could be received. Times are multiples of the motes' rtimer
+/// tick of 1/32768 s; each field quotes the source's expression for its default.
 ///
-/// In TOML, the cycle time is given as a rate, `check_rate_hz`.
+/// In TOML, the cycle time is given as `check_rate_hz`.
 ///
 /// ```toml
 /// check_rate_hz = 16
@@ -29,47 +28,46 @@ pub struct ContikiMac {
     /// CCA_SLEEP_TIME: time between two assessments. Default: `RTIMER_ARCH_SECOND / 2000`, 0.488
     /// ms.
     pub cca_sleep_time: Duration,
-    /// LISTEN_TIME_AFTER_PACKET_DETECTED: maximum time that a receiver stays on after it detected
+    /// LISTEN_TIME_AFTER_PACKET_DETECTED: maximum time that a receiver stays on after detecting
     /// energy. Default: `RTIMER_ARCH_SECOND / 80`, 12.5 ms.
     pub listen_time_after_packet_detected: Duration,
-    /// MAX_NONACTIVITY_PERIODS: after more periods (one assessment and one sleep) than this without
-    /// a frame, the receiver sleeps. Default: 10.
+    /// MAX_NONACTIVITY_PERIODS: the receiver sleeps after more periods (one assessment and one
+    /// sleep) than this without a frame. Default: 10.
     pub max_nonactivity_periods: u8,
-    /// INTER_PACKET_DEADLINE: how long a receiver waits for the next frame of a burst. Default:
-    /// `CLOCK_SECOND / 32`, 31 ms.
+    /// INTER_PACKET_DEADLINE: maximum wait for the next frame of a burst. Default: `CLOCK_SECOND /
+    /// 32`, 31 ms.
     pub inter_packet_deadline: Duration,
-    /// INTER_PACKET_INTERVAL: time from the end of a strobe to the check for an acknowledgment.
-    /// Default: `RTIMER_ARCH_SECOND / 2500`, 0.397 ms.
+    /// INTER_PACKET_INTERVAL: time from a strobe's end to the check for an acknowledgment. Default:
+    /// `RTIMER_ARCH_SECOND / 2500`, 0.397 ms.
     pub inter_packet_interval: Duration,
     /// AFTER_ACK_DETECTECT_WAIT_TIME: time until a detected acknowledgment can be read. Default:
     /// `RTIMER_ARCH_SECOND / 1500`, 0.641 ms.
     pub after_ack_detected_wait_time: Duration,
-    /// MAX_PHASE_STROBE_TIME: how long a neighbour with a known phase is strobed. Default:
+    /// MAX_PHASE_STROBE_TIME: strobe time for a neighbour with a known phase. Default:
     /// `RTIMER_ARCH_SECOND / 60`, 16.7 ms.
     pub max_phase_strobe_time: Duration,
     /// WITH_PHASE_OPTIMIZATION: senders learn when neighbours wake up. Default: yes.
     pub with_phase_optimization: bool,
-    /// Frames that wait for one neighbour follow in a burst (`qsend_list`). Default: yes, as in
-    /// every Contiki. Otherwise each waits for the neighbour's next wake-up and, in 2.7, for a time
-    /// base before that.
+    /// Frames waiting for one neighbour follow in a burst (`qsend_list`). Default: yes, as in every
+    /// Contiki. Otherwise each waits for the neighbour's next wake-up and, in 2.7, for a time base
+    /// before.
     pub with_bursts: bool,
-    /// MAX_NOACKS: a neighbour's phase is forgotten after this many unacknowledged transmissions.
-    /// Default: 16.
+    /// MAX_NOACKS: unacknowledged transmissions until a phase is forgotten. Default: 16.
     pub max_noacks: u8,
-    /// MAX_NOACKS_TIME: the phase is also forgotten if an unacknowledged transmission follows
-    /// another one after this time, with no acknowledgment in between. Default: 30 s.
+    /// MAX_NOACKS_TIME: an unacknowledged transmission this long after another, without an
+    /// acknowledgment in between, also forgets the phase. Default: 30 s.
     pub max_noacks_time: Duration,
-    /// Length of the ContikiMAC header in octets.
+    /// ContikiMAC header in octets.
     pub header_octets: u8,
-    /// SHORTEST_PACKET_SIZE: shorter frames (PSDU) are padded, so that no frame fits between two
+    /// SHORTEST_PACKET_SIZE: shorter frames (PSDU) are padded, so that none fits between two
     /// assessments.
     pub shortest_packet_size: u8,
-    /// Maximum clock drift in parts per million; a station's drift is uniformly distributed.
-    /// Default: 20, a common rating of watch crystals.
+    /// Maximum clock drift in parts per million, uniformly distributed over stations. Default: 20,
+    /// a common rating of watch crystals.
     pub clock_drift_ppm: u32,
 }
 
-/// Converts rtimer ticks of 1/32768 s.
+/// Converts ticks of 1/32768 s.
 const fn ticks(ticks: u64) -> Duration {
     Duration::from_nanos((ticks * 1_000_000_000) >> 15)
 }
@@ -77,8 +75,8 @@ const fn ticks(ticks: u64) -> Duration {
 const RTIMER_ARCH_SECOND: u64 = 32_768;
 
 impl ContikiMac {
-    /// Returns Contiki 2.7's values, with a header of two octets and a minimum frame of 43.
-    /// Contiki's configuration of the Tmote Sky for IPv6 omits the header.
+    /// Returns Contiki 2.7's values: a header of two octets, which the Tmote Sky's IPv6
+    /// configuration omits, and a minimum frame of 43.
     #[must_use]
     pub const fn contiki27() -> Self {
         Self {
@@ -103,15 +101,14 @@ impl ContikiMac {
         }
     }
 
-    /// Returns Contiki 3.0's values: as 2.7, without header and padding, which belong to the framer
-    /// there; the default framer has neither.
+    /// Returns Contiki 3.0's values: as 2.7, but header and padding belong to the framer, whose
+    /// default has neither.
     #[must_use]
     pub const fn contiki30() -> Self {
         Self { header_octets: 0, shortest_packet_size: 0, ..Self::contiki27() }
     }
 
-    /// Returns this configuration with `hertz` channel checks per second. Contiki's rates are
-    /// powers of two.
+    /// Returns this configuration with `hertz` channel checks per second; powers of two in Contiki.
     ///
     /// # Panics
     /// If the rate is zero.
@@ -121,7 +118,7 @@ impl ContikiMac {
         Self { cycle_time: ticks(RTIMER_ARCH_SECOND / hertz as u64), ..self }
     }
 
-    /// Returns the time of one assessment and the sleep after it.
+    /// Returns the time of one assessment and sleep.
     pub(super) fn period(&self) -> Duration {
         self.cca_check_time + self.cca_sleep_time
     }
@@ -136,15 +133,15 @@ impl ContikiMac {
         self.period() * u32::from(self.cca_count_max_tx)
     }
 
-    /// Returns STROBE_TIME, `CYCLE_TIME + 2 * CHECK_TIME`: how long broadcasts, and frames to a
-    /// neighbour with an unknown phase, are strobed.
+    /// Returns STROBE_TIME, `CYCLE_TIME + 2 * CHECK_TIME`: strobe time of broadcasts, and to
+    /// neighbours with unknown phase.
     #[must_use]
     pub fn strobe_time(&self) -> Duration {
         self.cycle_time + 2 * self.check_time()
     }
 
-    /// Returns GUARD_TIME, `10 * CHECK_TIME + CHECK_TIME_TX`: how long before a neighbour's
-    /// expected wake-up its sender starts.
+    /// Returns GUARD_TIME, `10 * CHECK_TIME + CHECK_TIME_TX`: the sender's lead before a
+    /// neighbour's expected wake-up.
     #[must_use]
     pub fn guard_time(&self) -> Duration {
         10 * self.check_time() + self.check_time_tx()

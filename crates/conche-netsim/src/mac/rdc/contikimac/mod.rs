@@ -1,7 +1,7 @@
 //! ContikiMAC (Dunkels: The ContikiMAC Radio Duty Cycling Protocol, SICS T2011:13).
 //!
 //! Receivers sleep and check the channel periodically, each at its own times. A sender repeats its
-//! frame until the receiver has woken up and acknowledges it.
+//! frame until the receiver acknowledges it.
 //!
 //! ```text
 //!   sender    │6 CCAs│▓ frame ▓│gap│▓ frame ▓│gap│▓ frame ▓│gap│▓ frame ▓│gap: ACK│read│
@@ -9,19 +9,17 @@
 //!   another                  ·····▼ CCA: busy, on ────────────────────────────── off ····
 //! ```
 //!
-//! A sender that knows when its neighbour wakes up (phase.c) starts a guard time before that, and
-//! gives up soon after. Frames that wait for the same neighbour follow in a burst: each announces
-//! the next one, so that the receiver stays on.
+//! A sender that knows its neighbour's phase (phase.c) starts a guard time before the wake-up, and
+//! gives up soon after. Frames for the same neighbour follow in a burst: each announces the next,
+//! so that the receiver stays on.
 //!
 //! Source: `contikimac.c` and `phase.c` of Contiki 2.7 and 3.0. Divergences:
 //!
 //! - Broadcasts are not sent in bursts.
-//! - A receiver that stays on counts periods of inactivity (fast sleep) but not of silence, which
-//!   only saves energy.
-//! - Channel checks cost no event while the channel is idle. They are scheduled for the stations
-//!   that a strobe train alone reaches above the threshold of clear channel assessment; two trains
-//!   that exceed it only together wake none.
-//! - The table of phases has room for all neighbours, and rtimers never fire late.
+//! Fast sleep counts periods of inactivity but not of silence, which only saves energy.
+//! Checks cost no event while the channel is idle. They are scheduled for stations that one strobe
+//! train reaches above the assessment threshold; two trains that exceed it only together wake none.
+//! The phase table has room for all neighbours, and rtimers never fire late.
 //!
 //! | file | contents |
 //! |---|---|
@@ -47,12 +45,12 @@ pub(in crate::mac) struct DutyCycle {
     clock: Clock,
     phases: Phases,
     train: Train,
-    /// When the station detected energy; it has been on since then.
+    /// When the station detected energy and stayed on.
     listening: Option<Instant>,
     check_scheduled: bool,
-    /// End of the wait for the next frame of a burst being received (`we_are_receiving_burst`).
+    /// End of the wait for the burst's next frame (`we_are_receiving_burst`).
     burst_until: Instant,
-    /// Latest end of the strobe trains that the station hears.
+    /// Latest end of the strobe trains heard.
     energy_until: Instant,
 }
 

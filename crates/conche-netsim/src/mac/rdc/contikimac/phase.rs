@@ -1,4 +1,4 @@
-//! Clocks of stations, and a sender's table of its neighbours' phases (`phase.c`).
+//! Stations' clocks, and a sender's table of its neighbours' phases (`phase.c`).
 
 use std::time::Duration;
 
@@ -9,32 +9,29 @@ use crate::radio::Station;
 use crate::rng::Stream;
 use crate::units::nanos;
 
-/// A station's clock for channel checks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     /// Time of the first channel check.
     first: Instant,
-    /// Length of a cycle on this clock.
     cycle: Duration,
 }
 
-/// The wake-up times of neighbours, as learnt by a station.
+/// Wake-up times of neighbours.
 #[derive(Debug, Default)]
 pub(super) struct Phases(Vec<Phase>);
 
 #[derive(Clone, Copy, Debug)]
 struct Phase {
     neighbour: Station,
-    /// Start of the strobe that the neighbour acknowledged last.
+    /// Start of the last acknowledged strobe.
     time: Instant,
     /// Unacknowledged transmissions since then.
     noacks: u8,
-    /// After this time, a further one makes the phase stale.
+    /// A further one after this makes the phase stale.
     noacks_end: Instant,
 }
 
 impl Clock {
-    /// Creates a clock with a random phase and drift.
     pub(super) fn new(config: &ContikiMac, stream: &mut Stream) -> Self {
         const BILLION: u64 = 1_000_000_000;
         let cycle = nanos(config.cycle_time);
@@ -52,14 +49,15 @@ impl Clock {
 }
 
 impl Phases {
-    /// Returns when to start the next transmission to a neighbour with a known phase: `guard`
-    /// before its wake-up (`phase_wait`).
+    /// Returns the start of the next transmission to a neighbour with known phase, `guard` before
+    /// its wake-up (`phase_wait`).
     pub(super) fn begin(&self, neighbour: Station, now: Instant, clock: &Clock, guard: Duration) -> Option<Instant> {
         let phase = self.0.iter().find(|phase| phase.neighbour == neighbour)?;
         Some(now + (next(phase.time, clock.cycle, now + guard) - (now + guard)))
     }
 
-    /// Updates the phase after a transmission whose last strobe began at `strobe` (`phase_update`).
+    /// Updates the phase after a transmission; `strobe` is the start of its last strobe
+    /// (`phase_update`).
     pub(super) fn update(
         &mut self,
         config: &ContikiMac,

@@ -1,4 +1,4 @@
-//! The receiver (`powercycle`): checks the channel, stays on if it is busy, and sleeps.
+//! The receiver (`powercycle`): checks the channel, stays on if busy, sleeps.
 
 use super::ContikiMac;
 use crate::Instant;
@@ -18,7 +18,7 @@ impl RadioNetwork {
         }
     }
 
-    /// Makes one assessment of a channel check, after `before` others.
+    /// Makes one assessment after `before` others.
     pub(in crate::mac) fn check(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -32,7 +32,7 @@ impl RadioNetwork {
             self.schedule_check(around, at);
         }
         let station = &mut self.stations[usize::from(at)];
-        // The station is sending, or on for another reason.
+        // Sending, or on for another reason.
         let is_on = station.duty().listening.is_some() || station.duty().burst_until > now;
         if station.step != Step::Idle || station.reply != Reply::None || is_on {
             return;
@@ -52,7 +52,7 @@ impl RadioNetwork {
         let now = around.scheduler.now();
         let duty = self.stations[usize::from(at)].duty();
         if duty.burst_until == now {
-            // `recv_burst_off`: the next frame of the burst did not arrive.
+            // `recv_burst_off`: the burst's next frame did not arrive.
             return self.sleep(at);
         }
         let Some(since) = duty.listening else { return };
@@ -63,8 +63,7 @@ impl RadioNetwork {
         }
     }
 
-    /// Handles the burst flag of a unicast frame: if it announces another frame, the station stays
-    /// on.
+    /// Keeps the station on if a unicast frame announces another.
     pub(in crate::mac) fn expect_burst(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -95,7 +94,7 @@ impl RadioNetwork {
         self.stations[usize::from(at)].duty().listening = None;
     }
 
-    /// Returns `true` if a frame is being received that passes the radio's address recognition.
+    /// Returns `true` if a frame with this address is being received.
     pub(super) fn is_receiving(&mut self, at: Station) -> bool {
         let Some(from) = self.air.receiving_from(at) else { return false };
         let sender = &mut self.stations[usize::from(from)];

@@ -11,28 +11,27 @@ use crate::radio::{BROADCAST, Station};
 use crate::wired::Surroundings;
 use crate::{Instant, NodeId};
 
-/// A strobe train: the repeated transmissions of one frame.
+/// The repeated transmissions of one frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Train {
     /// The neighbour's phase is known (`is_known_receiver`).
     known_receiver: bool,
-    /// The previous frame of the same burst has kept the neighbour awake (`is_receiver_awake`).
+    /// The burst's previous frame has kept the neighbour awake (`is_receiver_awake`).
     receiver_awake: bool,
-    /// Another frame for the same neighbour waited at the start.
+    /// Another frame for the neighbour waited at the start.
     more: bool,
-    /// That frame follows in a burst (`PACKETBUF_ATTR_PENDING`).
+    /// It follows in a burst (`PACKETBUF_ATTR_PENDING`).
     pub(super) pending: bool,
     assessments: u8,
     /// Start of the first strobe (`t0`).
     began: Instant,
     /// Start of the last strobe (`txtime`).
     strobe: Instant,
-    /// The acknowledgment has arrived (`got_strobe_ack`).
     acknowledged: bool,
 }
 
 impl RadioNetwork {
-    /// Begins an attempt now, or shortly before the neighbour wakes up.
+    /// Begins an attempt now, or shortly before the neighbour's wake-up.
     pub(in crate::mac) fn begin_train(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
@@ -44,7 +43,7 @@ impl RadioNetwork {
             return self.schedule(around, begin, at, EventKind::Attempt(queue));
         }
         duty.train = Train { known_receiver: begin.is_some(), assessments: 1, ..Train::default() };
-        // Receiving, about to acknowledge, or in a burst: a transmission now would destroy a frame.
+        // Receiving, about to acknowledge, or in a burst: transmitting would destroy a frame.
         if station.reply != Reply::None || station.duty().burst_until > now || self.is_receiving(at) {
             return self.end(around, at, Outcome::Busy);
         }
@@ -52,7 +51,6 @@ impl RadioNetwork {
         self.wait(around, at, Step::Assessing, config.cca_check_time);
     }
 
-    /// Continues an attempt after a step.
     pub(in crate::mac) fn step_of_train(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
@@ -82,7 +80,7 @@ impl RadioNetwork {
             }
             Step::AwaitingAck => self.strobe(around, at),
             Step::ReadingAck if train.acknowledged => self.end_train(around, at, config, Outcome::Sent),
-            // A signal other than the acknowledgment: a collision.
+            // Not the acknowledgment: a collision.
             Step::ReadingAck => self.end_train(around, at, config, Outcome::Busy),
             Step::Idle | Step::Transmitting => unreachable!("these steps have no time of their own"),
         }
@@ -108,28 +106,27 @@ impl RadioNetwork {
         arrived
     }
 
-    /// Records the acknowledgment of the last strobe, which is read later.
+    /// Records the last strobe's acknowledgment, read later.
     pub(in crate::mac) fn acknowledge_strobe(&mut self, at: Station) {
         self.stations[usize::from(at)].duty().train.acknowledged = true;
     }
 
-    /// Returns `true` if the frame acknowledged last announced another one.
+    /// Returns `true` if the last acknowledged frame announced another.
     pub(in crate::mac) fn in_burst(&mut self, at: Station) -> bool {
         self.mac.rdc != Rdc::AlwaysOn && self.stations[usize::from(at)].duty().train.pending
     }
 
-    /// Returns `true` if frames that could have followed in a burst waited when the last frame was
-    /// sent.
+    /// Returns `true` if frames for a burst waited when the last frame was sent.
     ///
-    /// Frames that arrived during its transmission do not count: a mote does nothing else while it
-    /// sends, so they find an empty queue. Without duty cycling all waiting frames are sent in one
-    /// burst (`send_list`).
+    /// Frames that arrive during its transmission do not count: a mote does nothing else while it
+    /// sends, so they find an empty queue. Without duty cycling one burst takes all waiting frames
+    /// (`send_list`).
     pub(in crate::mac) fn left_waiting(&mut self, at: Station) -> bool {
         self.mac.rdc != Rdc::AlwaysOn && self.stations[usize::from(at)].duty().train.more
     }
 
-    /// Sends the next frame of a burst without a wait: the neighbour is awake, and this station
-    /// has just used the channel.
+    /// Sends a burst's next frame at once: the neighbour is awake, and this station has just used
+    /// the channel.
     pub(in crate::mac) fn continue_burst(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let duty = self.stations[usize::from(at)].duty();
         duty.train = Train { receiver_awake: true, ..Train::default() };
@@ -147,7 +144,7 @@ impl RadioNetwork {
         self.end(around, at, outcome);
     }
 
-    /// Announces a train to the stations in range: their channel checks will detect energy.
+    /// Announces a train to the stations in range, whose checks will detect energy.
     fn announce(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
@@ -166,7 +163,7 @@ impl RadioNetwork {
 }
 
 impl Train {
-    /// Returns the maximum time from the first strobe to the start of the last.
+    /// Returns the maximum time from the first to the last strobe.
     fn longest(&self, config: &ContikiMac, to: Station) -> std::time::Duration {
         if (self.known_receiver || self.receiver_awake) && to != BROADCAST {
             config.max_phase_strobe_time.min(config.strobe_time())
