@@ -8,52 +8,48 @@ use crate::credentials::{CredentialsError, ServerCredentials};
 use crate::key_log::KeyLog;
 use crate::x509::Trust;
 
-/// Limits and timeouts of sessions. The handshake's timers follow RFC 6347.
+/// Limits and timeouts of sessions; handshake timers follow RFC 6347.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Credentials of a server; `None` for a client only.
+    /// Credentials of a server; `None` for clients only.
     pub server: Option<ServerCredentials>,
     /// Maximum size of a handshake datagram in bytes; 1280 by default, at least 64.
     ///
-    /// A server that keeps no state answers a ClientHello only if its first datagram contains
-    /// everything up to the cipher suites and compression methods. The ClientHello of this crate
-    /// needs 99 bytes for that with a pre-shared key, and 103 with certificates.
+    /// A stateless server answers a ClientHello only if its first datagram contains everything up
+    /// to the cipher suites and compression methods. This crate's needs 99 bytes for that with a
+    /// pre-shared key, 103 with certificates.
     pub mtu: usize,
     /// Minimum time before a flight is retransmitted, and its value on an unmeasured path: one
     /// second by default (RFC 6347 §4.2.4.1).
     ///
-    /// It doubles with each retransmission up to a minute. A random part of up to half of it is
-    /// added, so that clients that start together do not retransmit together. A fast path does not
-    /// shorten it, because a peer may need long for a signature.
+    /// It doubles with each retransmission up to a minute. A random part of up to half is added, so
+    /// that clients that start together do not retransmit together. A fast path does not shorten
+    /// it: a peer may need long for a signature.
     pub flight_timeout: Duration,
-    /// Maximum duration of a handshake, during which flights are retransmitted. By default 93
-    /// seconds, as long as a CoAP client waits for an acknowledgment (MAX_TRANSMIT_WAIT, RFC 7252
-    /// §4.8.2).
+    /// Maximum duration of a handshake with retransmissions. By default 93 seconds, as long as a
+    /// CoAP client waits for an acknowledgment (MAX_TRANSMIT_WAIT, RFC 7252 §4.8.2).
     pub handshake_timeout: Duration,
     /// Maximum number of open sessions: 10 000 by default. Beyond it, a new session closes the
-    /// idlest session of the host with most sessions, in the group of sources with most sessions.
+    /// idlest one of the host with most sessions, in the group of sources with most.
     pub max_sessions: usize,
-    /// Maximum number of open sessions of clients with one pre-shared key identity. A new session
-    /// closes the idlest of them. `None`, the default, sets no such limit, because many clients may
-    /// share a key.
+    /// Maximum number of open sessions per pre-shared key identity; a new one closes the idlest.
+    /// `None` by default, because many clients may share a key.
     pub max_sessions_per_identity: Option<usize>,
-    /// Maximum number of concurrent handshakes. One group of sources may hold at most as many as
-    /// are free for all others. Within a group, a host is limited to its share once other hosts of
-    /// the group compete.
+    /// Maximum number of concurrent handshakes. A group of sources may hold at most as many as are
+    /// free for all others; within it, a host is limited to its share once other hosts compete.
     pub max_handshakes: usize,
-    /// Unfinished handshakes that the clients of one host may begin: by default 128 at once and 16
-    /// a second. A completed handshake does not count. A ClientHello above the limit is dropped,
-    /// and its client retransmits it. The limit bounds the CPU time that a host can cause: a
-    /// handshake costs a server about 0.2 ms with a pre-shared key and 0.5 ms with a certificate.
+    /// Unfinished handshakes that one host's clients may begin: by default 128 at once and 16 a
+    /// second. Completed handshakes do not count. A ClientHello above the limit is dropped, and
+    /// retransmitted by its client. This bounds the CPU time that a host can cause: a handshake
+    /// costs a server about 0.2 ms with a pre-shared key, 0.5 ms with a certificate.
     pub unfinished_per_host: ResponseLimit,
     /// The same limit for a group of sources: by default 512 at once and 128 a second.
     pub unfinished_per_group: ResponseLimit,
-    /// Maximum size of a handshake message from a peer in bytes, which limits its certificate.
+    /// Maximum size of a peer's handshake message in bytes, which limits its certificate.
     pub max_message: usize,
-    /// Receives the secrets of sessions, to decrypt captures.
+    /// Receives sessions' secrets, to decrypt captures.
     pub key_log: Option<KeyLog>,
-    /// Makes the randomness of handshakes, except for keys, reproducible. For simulations and tests
-    /// only.
+    /// Makes handshakes' randomness, except for keys, reproducible. For simulations and tests only.
     pub seed: Option<u64>,
 }
 
@@ -77,7 +73,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Returns the trust anchors for client certificates, if the server requests any.
+    /// Returns the trust anchors for client certificates, if requested.
     pub(crate) fn trusted_clients(&self) -> Option<&Trust> {
         self.server.as_ref()?.certificate.as_ref()?.clients.as_ref()
     }
@@ -95,8 +91,7 @@ impl Config {
         if self.max_sessions == 0 || self.max_handshakes == 0 || self.max_sessions_per_identity == Some(0) {
             return Err(ConfigError::NoSessions);
         }
-        // A flight takes at most the engine's queue of datagrams. A message must fit into the poll
-        // buffer.
+        // A flight fits the engine's queue of datagrams; a message must fit the poll buffer.
         if !(64..=crate::BUFFER).contains(&self.max_message) {
             return Err(ConfigError::Message(self.max_message));
         }

@@ -1,21 +1,19 @@
 //! [`CookieVerifier`]: a client must prove that it receives at its address before a handshake
 //! starts (RFC 6347 §4.2.1).
 //!
-//! A ClientHello without a valid cookie is answered by a HelloVerifyRequest without keeping state:
-//! it costs two hashes and no memory. The cookie is a keyed hash (two SipHash-2-4 values of 128
+//! A ClientHello without a valid cookie is answered by a HelloVerifyRequest, no longer than the
+//! request, for two hashes and no memory. The cookie is a keyed hash (two SipHash-2-4 values of 128
 //! bits) of the address, of the ClientHello's random, session ID, cipher suites and compression
-//! methods, and of the time, which replaces the last four bytes. A returned cookie thus also
-//! measures the round-trip time. Keys change every [`LIFETIME`]; the previous key stays valid for
-//! another [`LIFETIME`]. The reply is never longer than the request.
+//! methods, and of the time, which replaces the last four bytes. A returned cookie thus measures
+//! the round-trip time, too. Keys change every [`LIFETIME`]; the previous one stays valid for
+//! another.
 //!
-//! A cookie begins one handshake. A ClientHello with a cookie not newer than the last one that
-//! began a handshake from the same address is answered by a HelloVerifyRequest, like one without a
-//! cookie. An attacker that replays a recorded ClientHello cannot read that answer unless it
-//! receives at the address.
+//! A cookie begins one handshake. A ClientHello whose cookie is not newer than the last that began
+//! a handshake from its address is answered like one without. A replaying attacker reads that
+//! answer only if it receives at the address.
 //!
-//! The hashed fields must be in the first fragment of the ClientHello. A shorter fragment is
-//! dropped: keeping it until the rest arrives would be state for unverified addresses. 97 bytes and
-//! two for each cipher suite suffice.
+//! The first fragment of the ClientHello must hold the hashed fields: keeping shorter ones would be
+//! state for unverified addresses, so they are dropped. 97 bytes and two per cipher suite suffice.
 
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
@@ -28,34 +26,34 @@ use subtle::ConstantTimeEq;
 
 use crate::wire::{self, HANDSHAKE_HEADER, RECORD_HEADER, Reader, Record, content, message};
 
-/// How long a key makes cookies. It then verifies them for the same time again.
+/// How long a key makes cookies, and then verifies them.
 const LIFETIME: Duration = Duration::from_secs(60);
-/// Unit of a stamp in nanoseconds, a 64th of a millisecond. No client completes a handshake and
-/// begins the next one within a unit, so their cookies have different stamps.
+/// Unit of a stamp in nanoseconds, a 64th of a millisecond: no client completes a handshake and
+/// begins the next within it, so their stamps differ.
 const STAMP_UNIT: u64 = 15_625;
-/// Maximum age of a valid cookie in units of a stamp, plus one.
+/// Maximum age of a valid cookie in stamp units, plus one.
 const LONGEST_VALID: u32 = 120_000 * 64 + 1;
-/// Cells in each of the two rows of spent cookies.
+/// Cells per row of spent cookies.
 const CELLS: usize = 4096;
-/// Length of a cookie in bytes, as in the engine, so that the engine can be made to accept it.
+/// Cookie length in bytes: the engine's, so that it can be made to accept ours.
 pub(crate) const COOKIE: usize = COOKIE_LENGTH as usize;
 const COOKIE_LENGTH: u8 = 32;
-/// Length of the time in a cookie in bytes.
+/// Bytes of the time in a cookie.
 const STAMP: usize = 4;
-/// Length of a HelloVerifyRequest in bytes: headers, version, cookie length, cookie.
+/// Bytes of a HelloVerifyRequest: headers, version, cookie length, cookie.
 pub(crate) const REPLY: usize = RECORD_HEADER + HANDSHAKE_HEADER + 3 + COOKIE;
-/// Limit of the message number of a ClientHello. A client that is asked for a cookie again
-/// increments the number; at this number it must restart.
+/// Limit of a ClientHello's message number, which each request for a cookie increments; at it, the
+/// client must restart.
 const MOST_HELLOS: u16 = 4;
 
-/// The fields of a ClientHello up to its extensions.
+/// A ClientHello up to its extensions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hello<'a> {
-    /// Sequence number of its record, which the answer repeats.
+    /// Record sequence number, which the answer repeats.
     pub(crate) sequence: u64,
-    /// Number of the handshake message.
+    /// Message number.
     pub(crate) number: u16,
-    /// The fields that are the same with and without a cookie: version, random, session ID.
+    /// Version, random and session ID, the same with and without a cookie.
     pub(crate) opening: &'a [u8],
     pub(crate) random: &'a [u8; 32],
     pub(crate) cookie: &'a [u8],
@@ -93,15 +91,13 @@ impl<'a> Hello<'a> {
     }
 }
 
-/// The decision on a ClientHello.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The cookie is valid: the sender receives at its address.
+    /// The sender receives at its address.
     Valid(Issued),
-    /// Send this reply and keep no state.
+    /// Send this reply; keep no state.
     Reply([u8; REPLY]),
-    /// Drop it, because the reply would be longer than the request, or its message number is too
-    /// high.
+    /// Drop it: the reply would be longer than the request, or the message number is too high.
     Ignore,
 }
 
@@ -112,7 +108,7 @@ pub(crate) struct Issued {
     pub(crate) age: Duration,
 }
 
-/// Two keys for the two halves of a cookie.
+/// One key per half of a cookie.
 type Keys = [[u64; 2]; 2];
 
 pub(crate) struct CookieVerifier {
@@ -122,7 +118,7 @@ pub(crate) struct CookieVerifier {
     spent: Spent,
 }
 
-/// Omits the keys of cookies.
+/// Omits the keys.
 impl core::fmt::Debug for CookieVerifier {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("CookieVerifier").field("changed", &self.changed).finish_non_exhaustive()
@@ -147,7 +143,7 @@ impl CookieVerifier {
         if hello.number >= MOST_HELLOS {
             return Verdict::Ignore;
         }
-        // A ClientHello has number 0 until the client is asked for a cookie.
+        // The number is 0 until a cookie is requested.
         if let Some(&then) = hello.cookie.last_chunk().filter(|_| hello.number > 0) {
             let valid = |keys| bool::from(cookie(keys, from, hello, then)[..].ct_eq(hello.cookie));
             if valid(&self.current) || valid(&self.previous) {
@@ -159,7 +155,7 @@ impl CookieVerifier {
         self.ask(now, from, hello, bytes)
     }
 
-    /// Answers a ClientHello by a HelloVerifyRequest with a new cookie.
+    /// Answers by a HelloVerifyRequest with a new cookie.
     pub(crate) fn ask(&self, now: Instant, from: &impl Hash, hello: &Hello<'_>, bytes: usize) -> Verdict {
         if bytes < REPLY {
             return Verdict::Ignore;
@@ -167,13 +163,11 @@ impl CookieVerifier {
         Verdict::Reply(verify_request(hello, &cookie(&self.current, from, hello, stamp_at(now).to_be_bytes())))
     }
 
-    /// Returns `true` if no cookie made for this address at the same time or later has begun a
-    /// handshake.
+    /// Returns `true` if no cookie of this time or later has begun a handshake from this address.
     pub(crate) fn is_unspent(&self, now: Instant, from: &impl Hash, issued: Issued) -> bool {
         self.spent.admits(now, from, issued.stamp)
     }
 
-    /// Records that a cookie begins a handshake.
     pub(crate) fn spend(&mut self, now: Instant, from: &impl Hash, issued: Issued) {
         self.spent.record(now, from, issued.stamp);
     }
@@ -189,11 +183,11 @@ impl CookieVerifier {
     }
 }
 
-/// The newest cookie of each address that has begun a handshake, in memory that does not grow.
+/// Each address's newest cookie that has begun a handshake, in constant memory.
 ///
-/// A keyed hash maps an address to one cell in each of two rows. A cookie is spent if both cells
-/// hold its time or a later one. A false positive needs other addresses that share both cells and
-/// begin handshakes while the client's ClientHello is under way.
+/// A keyed hash maps an address to a cell in each of two rows; a cookie is spent if both hold its
+/// time or a later one. A false positive needs other addresses that share both cells and begin
+/// handshakes while the ClientHello is under way.
 #[derive(Debug)]
 struct Spent {
     key: [u64; 2],
@@ -216,7 +210,7 @@ impl Spent {
 
     fn admits(&self, now: Instant, from: &impl Hash, stamp: u32) -> bool {
         let (now, [first, second]) = (stamp_at(now), self.cells(from));
-        // Ages are compared, because stamps wrap. A cell older than any valid cookie restricts none.
+        // Compares ages, because stamps wrap. A cell older than any valid cookie restricts none.
         let age = now.wrapping_sub(self.cells[first][0]).max(now.wrapping_sub(self.cells[second][1]));
         now.wrapping_sub(stamp) < age.min(LONGEST_VALID)
     }
@@ -236,7 +230,7 @@ fn keys(random: &mut impl RngCore) -> Keys {
     core::array::from_fn(|_| core::array::from_fn(|_| random.next_u64()))
 }
 
-/// Returns the stamp of a time. Stamps wrap every 18 hours; a cookie is valid for two minutes.
+/// Returns a time's stamp. Stamps wrap every 18 hours; a cookie is valid for two minutes.
 fn stamp_at(now: Instant) -> u32 {
     let [.., a, b, c, d] = (now.as_nanos() / STAMP_UNIT).to_be_bytes();
     u32::from_be_bytes([a, b, c, d])

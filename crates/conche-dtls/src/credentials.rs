@@ -1,7 +1,7 @@
-//! Credentials and trust of both roles: pre-shared keys (RFC 4279) and certificates (RFC 5280).
+//! Credentials and trust: pre-shared keys (RFC 4279) and certificates (RFC 5280).
 //!
-//! `Debug` output contains no secrets, and keys are overwritten when dropped. Copies of a key
-//! inside an engine are the engine's responsibility.
+//! `Debug` output contains no secrets, and keys are overwritten when dropped, except for copies
+//! inside an engine.
 
 use core::fmt;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use zeroize::Zeroizing;
 
 use crate::x509::{OwnCertificate, Trust};
 
-/// Maximum length of an identity or hint in bytes. RFC 4279 §5.3 requires support for 128.
+/// Maximum bytes of an identity or hint. RFC 4279 §5.3 requires support for 128.
 const LONGEST_IDENTITY: usize = 1024;
-/// Maximum length of a key in bytes. RFC 4279 §5.3 requires support for 64.
+/// Maximum bytes of a key. RFC 4279 §5.3 requires support for 64.
 const LONGEST_KEY: usize = 512;
 
-/// A secret that `Debug` does not print and that is overwritten when dropped.
+/// A secret hidden from `Debug` and overwritten when dropped.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {
-    /// Creates a secret. The caller should keep no other copy of the bytes.
+    /// Creates a secret; the caller should keep no copy.
     #[must_use]
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self(Zeroizing::new(bytes.into()))
@@ -49,11 +49,11 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Looks up the keys of clients. Implemented by any function from an identity to a key. It is
-/// called with the identities of unauthenticated clients.
+/// Looks up clients' keys; any function from an identity to a key implements it. Clients are still
+/// unauthenticated.
 pub trait Keys: Send + Sync {
-    /// Returns the key of this identity, or `None` if it is unknown. The client cannot tell an
-    /// unknown identity from a wrong key.
+    /// Returns the identity's key, or `None` if unknown. The client cannot distinguish that from a
+    /// wrong key.
     fn key(&self, identity: &[u8]) -> Option<Secret>;
 }
 
@@ -73,7 +73,7 @@ pub struct ServerCredentials {
     pub certificate: Option<ServerCertificate>,
 }
 
-/// The pre-shared keys of a server's clients.
+/// The pre-shared keys of clients.
 #[derive(Clone)]
 pub struct ServerKeys {
     hint: Option<Vec<u8>>,
@@ -87,7 +87,7 @@ impl ServerKeys {
         Self { hint: None, keys: Arc::new(keys) }
     }
 
-    /// Sets the identity hint for clients (RFC 4279 §5.2 leaves its meaning to the application).
+    /// Sets the identity hint for clients; its meaning is up to the application (RFC 4279 §5.2).
     ///
     /// # Errors
     ///
@@ -121,39 +121,39 @@ impl fmt::Debug for ServerKeys {
 /// A server's certificate.
 #[derive(Clone, Debug)]
 pub struct ServerCertificate {
-    /// The certificate that the server presents.
+    /// The server's own certificate.
     pub own: OwnCertificate,
-    /// Trust anchors for client certificates; `None` requests no certificate.
+    /// Trust anchors for client certificates; `None` requests none.
     pub clients: Option<Trust>,
 }
 
-/// Credentials of a client, and its trust in the server.
+/// A client's credentials, and its trust in the server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ClientCredentials {
     /// A pre-shared key.
     #[non_exhaustive]
     Psk {
-        /// The identity of the key at the server.
+        /// The key's identity at the server.
         identity: Vec<u8>,
         /// The key.
         key: Secret,
     },
-    /// The server's certificate.
+    /// A certificate of the server.
     #[non_exhaustive]
     Certificate {
-        /// The certificate that the client presents on request. Without one, a server that requests
-        /// it ends the handshake.
+        /// The client's certificate, presented on request. Without one, a server that requests it
+        /// ends the handshake.
         own: Option<OwnCertificate>,
         /// Trust anchors for the server's certificate.
         trust: Trust,
-        /// The name in the server's certificate: a DNS name or an IP address (RFC 7252 §9.1.3.3).
+        /// The name in the server's certificate: DNS name or IP address (RFC 7252 §9.1.3.3).
         name: String,
     },
 }
 
 impl ClientCredentials {
-    /// Creates credentials of a pre-shared key with this identity.
+    /// Creates credentials of a pre-shared key.
     ///
     /// # Errors
     ///
@@ -166,8 +166,7 @@ impl ClientCredentials {
         Ok(Self::Psk { identity, key })
     }
 
-    /// Creates credentials that require a server certificate for `name`, a DNS name or an IP
-    /// address.
+    /// Creates credentials that require a server certificate for `name`, a DNS name or IP address.
     ///
     /// # Errors
     ///
@@ -189,12 +188,12 @@ impl ClientCredentials {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Identity {
-    /// The peer knows the pre-shared key of this identity.
+    /// The peer knows this identity's pre-shared key.
     Psk(Vec<u8>),
     /// The peer knows the private key of this certificate (DER), which a root authenticates.
     Certificate(Vec<u8>),
-    /// No name: a client that was not asked for a certificate, or a server that proved only its
-    /// knowledge of the pre-shared key.
+    /// None: a client that was not asked for a certificate, or a server that proved only knowledge
+    /// of the pre-shared key.
     Anonymous,
 }
 
@@ -214,7 +213,7 @@ pub enum CredentialsError {
     /// The name is neither a DNS name nor an IP address.
     #[error("the server's name must be a DNS name or an IP address")]
     Name,
-    /// The certificate cannot be read, or is larger than a handshake may carry.
+    /// The certificate cannot be read, or exceeds a handshake's limit.
     #[error("there is no X.509 certificate of at most 8000 bytes, in DER or PEM")]
     Certificate,
     /// The private key cannot be read.
@@ -228,7 +227,7 @@ pub enum CredentialsError {
     None,
 }
 
-/// Returns `true` if a key has a valid length. A resolver's invalid key counts as unknown.
+/// Returns `true` if the key's length is valid. A resolver's invalid key counts as unknown.
 pub(crate) fn is_key(key: &Secret) -> bool {
     (1..=LONGEST_KEY).contains(&key.expose().len())
 }

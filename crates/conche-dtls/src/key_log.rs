@@ -6,23 +6,22 @@ use std::sync::Arc;
 use conche_proto::codec::Hexadecimal;
 use zeroize::Zeroizing;
 
-/// A callback that receives the secret of each session.
+/// A callback that receives sessions' secrets.
 ///
-/// Each call passes a line in the format of Wireshark and others (`SSLKEYLOGFILE`):
-/// `CLIENT_RANDOM`, the random of the ClientHello, the master secret. Anyone with this line can
-/// decrypt the whole session.
+/// Each call passes a line in Wireshark's format (`SSLKEYLOGFILE`): `CLIENT_RANDOM`, the
+/// ClientHello's random, the master secret. Anyone with it can decrypt the whole session.
 #[derive(Clone)]
 pub struct KeyLog(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl KeyLog {
-    /// Creates a log that calls this function with each line, without the line end.
+    /// Creates a log that calls this function with each line, without line end.
     #[must_use]
     pub fn new(tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }
 
     pub(crate) fn write(&self, random: &[u8], secret: &[u8]) {
-        // Capacity beyond the line's length, so that no reallocation leaves a copy.
+        // Capacity beyond the line, so that no reallocation leaves a copy.
         let mut line = Zeroizing::new(String::with_capacity(256));
         let _infallible = write!(line, "CLIENT_RANDOM {} {}", Hexadecimal(random), Hexadecimal(secret));
         (self.0)(&line);

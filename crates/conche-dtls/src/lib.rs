@@ -1,22 +1,21 @@
 //! DTLS 1.2 sessions (RFC 6347) without I/O: datagrams of many peers in, datagrams and plaintext
 //! out.
 //!
-//! [`Sessions`] holds all sessions of one socket, in either role. It has no socket and no timer: a
-//! driver calls [`handle`](Sessions::handle) for each datagram, and then [`poll`](Sessions::poll)
-//! until it returns [`Output::Wait`].
+//! [`Sessions`] holds all sessions of one socket, in either role. A driver calls
+//! [`handle`](Sessions::handle) for each datagram, then [`poll`](Sessions::poll) until
+//! [`Output::Wait`].
 //!
 //! ```text
 //! in:   datagram  ->  wire (records)  ->  cookie (address)   ->  engine (handshake, protection)  ->  plaintext
 //! out:  plaintext ->  engine  ->  datagram
 //! ```
 //!
-//! State and computation that an attacker can cause are bounded. A ClientHello costs two hashes
-//! until its sender has shown that it receives at its address, and a cookie begins one handshake.
-//! Running handshakes are bounded in total and per group of sources, in time, and in the length of
-//! their messages; unfinished ones also per second, for each host and group. Sessions are bounded
-//! in total, and a new one closes the idlest session of the host with most sessions, in the group
-//! with most. A session's ID is never reused, so an exchange that began with one peer's keys does
-//! not continue with another's (RFC 7252 §9.1).
+//! State and computation that an attacker can cause are bounded. Before its sender has shown that
+//! it receives at its address, a ClientHello costs two hashes; a cookie begins one handshake.
+//! Handshakes are bounded in total, per group of sources, in time and in message length; unfinished
+//! ones also per second, for each host and group. Sessions are bounded in total; a new one closes
+//! the idlest of the host with most, in the group with most. Session IDs are never reused, so an
+//! exchange begun with one peer's keys does not continue with another's (RFC 7252 §9.1).
 //!
 //! ```
 //! use conche_dtls::{BUFFER, ClientCredentials, Config, Output, Secret, ServerCredentials, ServerKeys, Sessions};
@@ -77,6 +76,5 @@ pub use names::CertificateNames;
 pub use sessions::{ConnectError, Ended, Output, Progress, Role, SendError, SessionId, Sessions, Stats};
 pub use x509::{CertificateError, OwnCertificate, Trust};
 
-/// Size of the poll buffer in bytes: a record's plaintext of 2^14 (RFC 5246 §6.2.1) and its
-/// protection.
+/// Bytes of the poll buffer: a record's plaintext of 2^14 (RFC 5246 §6.2.1) and its protection.
 pub const BUFFER: usize = (1 << 14) + 2048;

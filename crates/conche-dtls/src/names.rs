@@ -8,17 +8,16 @@ use x509_cert::ext::pkix::name::GeneralName;
 /// The names in a certificate (RFC 5280).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateNames {
-    /// The subject in the form of RFC 4514, such as `CN=lamp-7`. `None` if it is empty.
+    /// The subject in the form of RFC 4514, such as `CN=lamp-7`; `None` if empty.
     pub subject: Option<String>,
-    /// The first common name (CN) of the subject.
+    /// The subject's first common name (CN).
     pub common_name: Option<String>,
-    /// The DNS names and URIs of the subject alternative name, in order.
+    /// DNS names and URIs of the subject alternative name, in order.
     pub alternative: Vec<String>,
 }
 
 impl CertificateNames {
-    /// Reads the names of a certificate in DER, without verification. Returns `None` if it cannot
-    /// be parsed.
+    /// Reads a DER certificate's names, unverified; `None` if it cannot be parsed.
     #[must_use]
     pub fn of(certificate: &[u8]) -> Option<Self> {
         let certificate = Certificate::from_der(certificate).ok()?;

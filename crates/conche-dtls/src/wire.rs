@@ -1,20 +1,18 @@
-//! Parsing before authentication: the bounds of records (RFC 6347 §4.1) and the headers of
-//! handshake messages (§4.2.2). Nothing here allocates.
+//! Parsing before authentication, without allocation: records (RFC 6347 §4.1) and headers of
+//! handshake messages (§4.2.2).
 
-/// Length of a record header in bytes.
+/// In bytes.
 pub(crate) const RECORD_HEADER: usize = 13;
-/// Length of a handshake message header in bytes.
+/// In bytes.
 pub(crate) const HANDSHAKE_HEADER: usize = 12;
-/// Maximum fragment of a record: 2^14 bytes of plaintext and 2048 for its protection (RFC 5246
-/// §6.2.3).
+/// A record's maximum fragment: 2^14 bytes of plaintext and 2048 of protection (RFC 5246 §6.2.3).
 const LARGEST_FRAGMENT: usize = (1 << 14) + 2048;
 
-/// Version 1.0 on the wire, as in HelloVerifyRequest (RFC 6347 §4.2.1).
+/// As in HelloVerifyRequest (RFC 6347 §4.2.1).
 pub(crate) const DTLS_1_0: [u8; 2] = [254, 255];
-/// Version 1.2 on the wire.
 pub(crate) const DTLS_1_2: [u8; 2] = [254, 253];
 
-/// Content types of records (RFC 5246 §6.2.1).
+/// RFC 5246 §6.2.1.
 pub(crate) mod content {
     pub(crate) const CHANGE_CIPHER_SPEC: u8 = 20;
     pub(crate) const ALERT: u8 = 21;
@@ -22,7 +20,7 @@ pub(crate) mod content {
     pub(crate) const APPLICATION_DATA: u8 = 23;
 }
 
-/// Types of handshake messages (RFC 5246 §7.4, RFC 6347 §4.3.2).
+/// RFC 5246 §7.4, RFC 6347 §4.3.2.
 pub(crate) mod message {
     pub(crate) const CLIENT_HELLO: u8 = 1;
     pub(crate) const SERVER_HELLO: u8 = 2;
@@ -35,7 +33,7 @@ pub(crate) mod message {
     pub(crate) const CLIENT_KEY_EXCHANGE: u8 = 16;
 }
 
-/// Descriptions of alerts (RFC 5246 §7.2).
+/// RFC 5246 §7.2.
 pub(crate) mod alert {
     pub(crate) const HANDSHAKE_FAILURE: u8 = 40;
     pub(crate) const BAD_CERTIFICATE: u8 = 42;
@@ -48,14 +46,14 @@ pub(crate) mod alert {
 pub(crate) struct Record<'a> {
     pub(crate) content: u8,
     pub(crate) epoch: u16,
-    /// The 48-bit sequence number within an epoch.
+    /// 48 bits, within an epoch.
     pub(crate) sequence: u64,
-    /// The whole record with its header.
+    /// With its header.
     pub(crate) bytes: &'a [u8],
     pub(crate) fragment: &'a [u8],
 }
 
-/// Returns the records of a datagram, up to the first invalid one.
+/// Returns a datagram's records, up to the first invalid one.
 pub(crate) fn records(mut datagram: &[u8]) -> impl Iterator<Item = Record<'_>> {
     core::iter::from_fn(move || {
         let (record, rest) = record(datagram)?;
@@ -82,19 +80,19 @@ fn record(datagram: &[u8]) -> Option<(Record<'_>, &[u8])> {
     Some((record, rest))
 }
 
-/// A handshake message, or a fragment of one.
+/// A handshake message or a fragment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handshake<'a> {
     pub(crate) message: u8,
-    /// Length of the whole message in bytes, without headers.
+    /// The whole message's bytes, without headers.
     pub(crate) length: usize,
-    /// Number of the message among its sender's.
+    /// Number among its sender's messages.
     pub(crate) number: u16,
     pub(crate) offset: usize,
     pub(crate) body: &'a [u8],
 }
 
-/// Returns the handshake messages of a record of epoch 0, up to the first invalid one.
+/// Returns the messages of a record of epoch 0, up to the first invalid one.
 pub(crate) fn handshakes(mut fragment: &[u8]) -> impl Iterator<Item = Handshake<'_>> {
     core::iter::from_fn(move || {
         let header: &[u8; HANDSHAKE_HEADER] = fragment.first_chunk()?;
@@ -108,7 +106,6 @@ pub(crate) fn handshakes(mut fragment: &[u8]) -> impl Iterator<Item = Handshake<
     })
 }
 
-/// A reader of bytes from the front.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
@@ -125,21 +122,20 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    /// Reads a vector with a length of one byte.
+    /// Reads a vector with a one-byte length.
     pub(crate) fn short(&mut self) -> Option<&'a [u8]> {
         let [length] = *self.array()?;
         self.take(usize::from(length))
     }
 
-    /// Reads a vector with a length of two bytes.
+    /// Reads a vector with a two-byte length.
     pub(crate) fn long(&mut self) -> Option<&'a [u8]> {
         let length = u16::from_be_bytes(*self.array()?);
         self.take(usize::from(length))
     }
 }
 
-/// Writes a record of epoch 0 with `fragment` to the front of `into`. Returns its length, or 0 if
-/// it does not fit.
+/// Writes a record of epoch 0 to `into`; returns its length, or 0 if it does not fit.
 pub(crate) fn write_record(into: &mut [u8], content: u8, version: [u8; 2], sequence: u64, fragment: &[u8]) -> usize {
     let Ok(length) = u16::try_from(fragment.len()) else { return 0 };
     let Some(whole) = into.get_mut(..RECORD_HEADER + fragment.len()) else { return 0 };
@@ -153,7 +149,7 @@ pub(crate) fn write_record(into: &mut [u8], content: u8, version: [u8; 2], seque
     at
 }
 
-/// Returns the header of a handshake message carried in one record.
+/// Returns the header of a message in one record.
 pub(crate) fn handshake_header(message: u8, number: u16, length: usize) -> [u8; HANDSHAKE_HEADER] {
     let [n0, n1] = number.to_be_bytes();
     let [.., a, b, c] = length.to_be_bytes();

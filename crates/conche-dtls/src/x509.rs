@@ -1,9 +1,8 @@
-//! Certificates: the local one, and trust in others. `webpki` verifies paths, with ECDSA signatures
-//! on P-256 and P-384.
+//! Certificates: the local one, and trust in others. `webpki` verifies paths, with ECDSA on P-256
+//! and P-384.
 //!
-//! The engine reports only the peer's own certificate, without the rest of its chain, and sends
-//! only the local one. Intermediates must therefore be configured as part of [`Trust`]. Revocation
-//! is not checked.
+//! The engine reports and sends single certificates without chains, so intermediates must be part
+//! of [`Trust`]. Revocation is not checked.
 
 use core::fmt;
 use core::time::Duration;
@@ -23,10 +22,9 @@ use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage};
 
 use crate::credentials::{CredentialsError, Secret};
 
-/// Maximum size of a certificate in a handshake in bytes.
+/// Maximum bytes of a certificate in a handshake.
 const LARGEST: usize = 8000;
-/// The message signed to check that a private key matches its certificate, distinct from any other
-/// use.
+/// Signed to check that a private key matches its certificate; distinct from any other use.
 const SIGNED: &[u8] = b"conche: is this the key of that certificate?";
 
 /// A certificate with its private key.
@@ -37,13 +35,12 @@ pub struct OwnCertificate {
 }
 
 impl OwnCertificate {
-    /// Creates a certificate from DER with its private key: ECDSA on P-256 or P-384, in PKCS#8 or
+    /// Creates it from a DER certificate and its private key: ECDSA on P-256 or P-384, in PKCS#8 or
     /// SEC1.
     ///
     /// # Errors
     ///
-    /// One of them cannot be read, the certificate has more than 8000 bytes, or the two do not
-    /// match.
+    /// One of them cannot be read, the certificate exceeds 8000 bytes, or they do not match.
     pub fn new(certificate: impl Into<Vec<u8>>, key: Secret) -> Result<Self, CredentialsError> {
         let certificate = certificate.into();
         let der = CertificateDer::from(certificate.as_slice());
@@ -57,8 +54,7 @@ impl OwnCertificate {
         Ok(Self { certificate, key })
     }
 
-    /// Creates a certificate from PEM (RFC 7468): the first certificate and the first private key
-    /// of each text.
+    /// Creates it from PEM (RFC 7468): each text's first certificate or private key.
     ///
     /// # Errors
     ///
@@ -78,13 +74,13 @@ impl OwnCertificate {
     }
 }
 
-/// Certificates that authenticate peers: of authorities, and of single peers.
+/// Certificates that authenticate peers: of authorities and of single peers.
 #[derive(Clone)]
 pub struct Trust {
     anchors: Arc<[TrustAnchor<'static>]>,
-    /// Maximum number of intermediates below the anchor at the same index.
+    /// Maximum intermediates below the anchor at this index.
     path_lengths: Arc<[Option<u8>]>,
-    /// Certificates of the peers themselves, in DER.
+    /// Peers' own certificates, in DER.
     pinned: Arc<[Vec<u8>]>,
     intermediates: Arc<[CertificateDer<'static>]>,
     clock: WallClock,
@@ -95,20 +91,18 @@ pub struct Trust {
 enum WallClock {
     /// The time since 1970 at [`Instant`] zero.
     Since(Duration),
-    /// Returns the time since 1970.
     Read(Arc<dyn Fn() -> Duration + Send + Sync>),
 }
 
 impl Trust {
     /// Trusts these certificates (DER).
     ///
-    /// A certificate with `cA` in its basic constraints and `keyCertSign` in its key usage, if
-    /// present, is an authority: it authenticates peers through the certificates that it issued,
-    /// within its `pathLenConstraint` (RFC 5280 §4.2.1.9). Any other certificate is pinned: it
-    /// authenticates only a peer that presents this very certificate.
+    /// A certificate with `cA` in its basic constraints and `keyCertSign` in any key usage is an
+    /// authority: it authenticates peers through the certificates it issued, within its
+    /// `pathLenConstraint` (RFC 5280 §4.2.1.9). Any other is pinned: it authenticates only a peer
+    /// that presents this very certificate.
     ///
-    /// `epoch` is the time from 1970-01-01T00:00Z to [`Instant`] zero. Validity is checked against
-    /// it.
+    /// `epoch` is the time from 1970-01-01T00:00Z to [`Instant`] zero, for validity.
     ///
     /// # Errors
     ///
@@ -136,8 +130,7 @@ impl Trust {
         })
     }
 
-    /// Adds intermediate authorities (DER). Certificates without the right to issue certificates
-    /// are ignored.
+    /// Adds intermediate authorities (DER), ignoring certificates that may not issue others.
     #[must_use]
     pub fn with_intermediates<'a>(mut self, certificates: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let may_issue = |der: &&[u8]| Constraints::read(der).is_some_and(|constraints| constraints.may_issue());
@@ -146,8 +139,8 @@ impl Trust {
         self
     }
 
-    /// Checks validity against `clock`, which returns the time since 1970-01-01T00:00Z. It is read
-    /// for each peer certificate, so a change of the system's clock takes effect at once.
+    /// Checks validity against `clock`, the time since 1970-01-01T00:00Z, read for each peer
+    /// certificate: changes of the system's clock take effect at once.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         self.clock = WallClock::Read(Arc::new(clock));
@@ -195,8 +188,7 @@ impl Trust {
         Ok(certificate)
     }
 
-    /// Checks the path length constraint of the root. `webpki` checks the constraints of
-    /// intermediates.
+    /// Checks the root's path length; `webpki` checks the intermediates'.
     fn allows_length(&self, path: &VerifiedPath<'_>) -> Result<(), webpki::Error> {
         let is_counted = |between: &&webpki::Cert<'_>| between.issuer() != between.subject();
         let between = path.intermediate_certificates().filter(is_counted).count();
@@ -213,7 +205,7 @@ impl Trust {
 const SERVER_AUTH: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.1");
 const CLIENT_AUTH: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.2");
 
-/// Validity and usage constraints of a certificate (RFC 5280 §4.1.2.5, §4.2.1).
+/// A certificate's validity and usage constraints (RFC 5280 §4.1.2.5, §4.2.1).
 struct Constraints {
     is_authority: bool,
     path_length: Option<u8>,
@@ -226,7 +218,7 @@ impl Constraints {
     fn read(der: &[u8]) -> Option<Self> {
         let certificate = CertificateInner::<Raw>::from_der(der).ok()?;
         let certificate = certificate.tbs_certificate();
-        // The first of each pair is whether the extension is critical.
+        // Each pair's first is whether the extension is critical.
         let basic = certificate.get_extension::<BasicConstraints>().ok()?.map(|(_, basic)| basic);
         let validity = certificate.validity();
         Some(Self {
@@ -246,7 +238,7 @@ impl Constraints {
         self.key_usage.is_none_or(|usage| usage.digital_signature())
     }
 
-    /// Checks that a pinned certificate may be used at this time for this purpose.
+    /// Checks a pinned certificate's use at this time for this purpose.
     fn check(&self, time: Duration, purpose: ObjectIdentifier) -> Result<(), CertificateError> {
         let (from, until) = self.validity;
         if !(from..=until).contains(&time) {
@@ -301,7 +293,7 @@ static ALGORITHMS: &[&dyn SignatureVerificationAlgorithm] = &[
     &Ecdsa { curve: Curve::P384, hash: alg_id::ECDSA_SHA384 },
 ];
 
-/// ECDSA on a curve, with the hash function of its size.
+/// ECDSA on a curve, with the hash of its size.
 #[derive(Debug)]
 struct Ecdsa {
     curve: Curve,

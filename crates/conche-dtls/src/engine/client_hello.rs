@@ -1,14 +1,13 @@
 //! Removes the extension `use_srtp` (RFC 5764 §4.1.1) from dimpl's ClientHello.
 //!
-//! dimpl is made for WebRTC and offers SRTP profiles in every ClientHello. CoAP has no use for
-//! them, and a server that supports SRTP without a common profile may abort the handshake, as pion
-//! does (alert 71). dimpl has no setting for it.
+//! dimpl is made for WebRTC and always offers SRTP profiles. CoAP does not use them, and a server
+//! that supports SRTP without a common profile may abort the handshake, as pion does (alert 71).
+//! dimpl has no setting for it.
 //!
-//! [`Rewriter`] removes the extension from datagrams. [`hashes`] and [`keys`] remove it from the
-//! transcript: dimpl hashes the transcript for the extended master secret (RFC 7627 §4) and for
-//! both Finished messages, and signs it in CertificateVerify. Each call passes the whole
-//! transcript, which begins with the ClientHello. Server engines hash the ClientHello as received
-//! and use neither.
+//! [`Rewriter`] removes the extension from datagrams, [`hashes`] and [`keys`] from the transcript,
+//! which dimpl hashes for the extended master secret (RFC 7627 §4) and for both Finished messages,
+//! and signs in CertificateVerify. Each call passes the whole transcript, from the ClientHello.
+//! Server engines hash the ClientHello as received and use neither.
 
 use std::collections::VecDeque;
 
@@ -19,22 +18,21 @@ use dimpl::crypto::{
 
 use crate::wire::{self, HANDSHAKE_HEADER, RECORD_HEADER, Reader, content, message};
 
-/// The type of the extension (RFC 5764 §9).
+/// The extension's type (RFC 5764 §9).
 const USE_SRTP: [u8; 2] = [0, 14];
 
-/// Rewrites the datagrams of a client's ClientHello. dimpl sends its fragments in order.
+/// Rewrites the datagrams of a client's ClientHello, whose fragments dimpl sends in order.
 #[derive(Debug, Default)]
 pub(super) struct Rewriter {
-    /// The body of the ClientHello, as far as its fragments have come.
+    /// The ClientHello's body so far.
     body: Vec<u8>,
-    /// Sequence number of the record of its first fragment, and bytes of body in it.
+    /// Record sequence number of the first fragment, and its bytes of body.
     first: (u64, usize),
     rewritten: VecDeque<Vec<u8>>,
 }
 
 impl Rewriter {
-    /// Takes a datagram of dimpl's. Returns `false` if it carries no ClientHello and may be sent
-    /// unchanged.
+    /// Takes a datagram; returns `false` if it carries no ClientHello and may be sent unchanged.
     pub(super) fn takes(&mut self, datagram: &[u8]) -> bool {
         let mut took = false;
         for record in wire::records(datagram) {
@@ -59,19 +57,19 @@ impl Rewriter {
         took
     }
 
-    /// Writes the next datagram to the front of the buffer and returns its length.
+    /// Writes the next datagram to the buffer; returns its length.
     pub(super) fn next(&mut self, buffer: &mut [u8]) -> Option<usize> {
         let datagram = self.rewritten.pop_front()?;
         if self.rewritten.is_empty() {
-            // An open session keeps no memory for it.
+            // Open sessions keep no memory for it.
             self.rewritten = VecDeque::new();
         }
         buffer.get_mut(..datagram.len())?.copy_from_slice(&datagram);
         Some(datagram.len())
     }
 
-    /// Writes the ClientHello in fragments of dimpl's length. There are no more fragments than
-    /// dimpl's, so record numbers stay unique.
+    /// Writes the ClientHello in fragments of dimpl's length: never more than dimpl's, so record
+    /// numbers stay unique.
     fn write(&mut self, number: u16) {
         let body = core::mem::take(&mut self.body);
         let body = without_use_srtp(&body).unwrap_or(body);
@@ -92,7 +90,7 @@ impl Rewriter {
     }
 }
 
-/// Removes the extension from the body of a ClientHello. `None` if it has none.
+/// Removes the extension from a ClientHello's body; `None` if absent.
 fn without_use_srtp(body: &[u8]) -> Option<Vec<u8>> {
     let mut reader = Reader(body);
     let _version: &[u8; 2] = reader.array()?;
@@ -115,8 +113,7 @@ fn without_use_srtp(body: &[u8]) -> Option<Vec<u8>> {
     (rewritten.len() < body.len()).then_some(rewritten)
 }
 
-/// Removes the extension from the ClientHello that begins a transcript. `None` if there is nothing
-/// to remove.
+/// Removes the extension from a transcript's ClientHello; `None` if there is nothing to remove.
 fn transcript_without_use_srtp(transcript: &[u8]) -> Option<Vec<u8>> {
     let hello = wire::handshakes(transcript).next()?;
     if hello.message != message::CLIENT_HELLO {
@@ -127,12 +124,10 @@ fn transcript_without_use_srtp(transcript: &[u8]) -> Option<Vec<u8>> {
     Some([&header[..], &body, &transcript[HANDSHAKE_HEADER + hello.body.len()..]].concat())
 }
 
-/// Hashes of a client's transcript.
 pub(super) fn hashes() -> &'static dyn HashProvider {
     &Hashes
 }
 
-/// Private keys that sign a client's transcript.
 pub(super) fn keys() -> &'static dyn KeyProvider {
     &SigningKeys
 }

@@ -1,20 +1,20 @@
 //! [`Dimpl`]: DTLS 1.2 by the crate `dimpl`.
 //!
-//! In DTLS 1.3, dimpl supports no pre-shared keys, and its server keeps state before it has
-//! verified a cookie, so only 1.2 is offered. dimpl supports neither renegotiation nor resumption,
-//! and requires extended master secrets (RFC 7627). It has no raw public keys (RFC 7250), and sends
-//! and returns single certificates, not chains.
+//! Only DTLS 1.2 is offered: in 1.3, dimpl supports no pre-shared keys, and its server keeps state
+//! before it has verified a cookie. dimpl supports neither renegotiation nor resumption, requires
+//! extended master secrets (RFC 7627), has no raw public keys (RFC 7250), and sends and returns
+//! single certificates, not chains.
 //!
-//! Its server expects to have sent a HelloVerifyRequest itself before the ClientHello that carries
-//! a cookie, which has message_seq 1 and is part of the transcript. [`DimplEngines::accept`]
-//! therefore feeds it a ClientHello without a cookie for each one that was answered, rebuilt from
-//! the one with a cookie, and discards the answers.
+//! Its server must have sent a HelloVerifyRequest itself before the ClientHello with a cookie,
+//! which has message_seq 1 and is part of the transcript. [`DimplEngines::accept`] therefore feeds
+//! it a ClientHello without a cookie for each one answered, rebuilt from the one with a cookie, and
+//! discards the answers.
 //!
-//! It retransmits flights after a timeout that is fixed when an association is created. Its clock
-//! therefore stands still, and is advanced to its next timer when a flight is to be retransmitted.
-//! A retransmission by the peer makes it retransmit its own flight once, and once more after each
-//! advance of its clock. Its timeouts double in its own time, which ends after 57 retransmissions
-//! of a flight: at 60 s each almost an hour.
+//! It retransmits flights after a timeout fixed at an association's creation. Its clock therefore
+//! stands still, and is advanced to its next timer when a flight is to be retransmitted. A peer's
+//! retransmission makes it retransmit its own flight once, and once more after each advance.
+//! Timeouts double in its own time, which ends after 57 retransmissions of a flight: at 60 s each
+//! almost an hour.
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,16 +40,15 @@ use crate::x509::OwnCertificate;
 
 /// TLS_PSK_WITH_AES_128_CCM_8.
 const PSK_SUITE: u16 = 0xc0a8;
-/// Maximum number of datagrams in a flight, and of records that wait for earlier ones: enough for a
-/// certificate in small fragments.
+/// Maximum datagrams in a flight, and records waiting for earlier ones: enough for a certificate in
+/// small fragments.
 const QUEUE: usize = 128;
-/// First timeout of a flight in dimpl's time. It doubles with each retransmission.
+/// First timeout of a flight in dimpl's time; doubles with each retransmission.
 const TICK: Duration = Duration::from_nanos(1);
-/// Timers of dimpl further away than this are off, such as the one of a whole handshake. The
-/// maximum that dimpl accepts is ten years.
+/// dimpl's timers further away are off, such as a whole handshake's. dimpl's maximum is ten years.
 const NEVER: Duration = Duration::from_secs(5 * 365 * 24 * 60 * 60);
-/// The placeholder certificate of a client without one, with a publicly known private key. A server
-/// that requests a certificate rejects it.
+/// Placeholder for a client without a certificate, with a publicly known private key; a server that
+/// requests a certificate rejects it.
 const PLACEHOLDER_CERTIFICATE: &[u8] = &[0x30, 0x00];
 /// The number 1 as an ECDSA key on P-256 (SEC1).
 const PLACEHOLDER_KEY: &[u8] = &[
@@ -60,25 +59,25 @@ const PLACEHOLDER_KEY: &[u8] = &[
 /// Creates [`Dimpl`]s.
 #[derive(Debug)]
 pub struct DimplEngines {
-    /// dimpl's clock at [`Instant`] zero. Its value is arbitrary: only differences matter.
+    /// dimpl's clock at [`Instant`] zero, an arbitrary value.
     base: Clock,
     config: Config,
-    /// Source of each association's seed, if seeded.
+    /// Source of associations' seeds, if seeded.
     seeds: Option<ChaCha12Rng>,
     psk: Option<(Arc<Settings>, Arc<Resolver>)>,
     certificate: Option<ServerCertificate>,
-    /// The last settings and their purpose. dimpl takes up to milliseconds to check new ones.
+    /// The last settings and their purpose; dimpl takes up to milliseconds to check new ones.
     last: Option<(Wanted, Arc<Settings>)>,
 }
 
-/// The purpose of settings: a client with a key, or either role with a certificate.
+/// The settings' purpose: a client with a key, or either role with a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Wanted {
     Key { identity: Vec<u8>, key: Secret },
     Certificate(Role),
 }
 
-/// A role in a handshake that presents or requests a certificate.
+/// A role that presents or requests a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Client,
@@ -119,7 +118,7 @@ impl DimplEngines {
     }
 
     fn made(&mut self, wanted: Wanted) -> Result<Arc<Settings>, ConfigError> {
-        // A seed is for one association.
+        // A seed serves one association.
         if let (Some((last, settings)), None) = (&self.last, &self.seeds)
             && *last == wanted
         {
@@ -160,11 +159,11 @@ impl DimplEngines {
     }
 
     fn clock(&self, now: Instant) -> Clock {
-        // Half a thousand years after its base, the clock stands still.
+        // Half a thousand years after its base, the clock stops.
         self.base.checked_add(Duration::from_nanos(now.as_nanos())).unwrap_or(self.base)
     }
 
-    /// Creates the association of a client. A server sets further fields.
+    /// Creates a client's association; a server sets further fields.
     fn association(&self, dtls: Dtls, clock: Clock) -> Dimpl {
         let key_log = self.config.key_log.clone();
         let rewriter = Rewriter::default();
@@ -208,7 +207,7 @@ impl Engines for DimplEngines {
         };
         let (dtls, resolver) = if with_keys {
             let keys = self.config.server.as_ref().and_then(|server| server.psk.clone());
-            // A seed is for one association.
+            // A seed serves one association.
             if let (Some(keys), true) = (keys, self.seeds.is_some()) {
                 self.psk = Some(self.with_keys(&keys).map_err(broken)?);
             }
@@ -221,7 +220,7 @@ impl Engines for DimplEngines {
             (Dtls::new_12(settings, shown(Some(&certificate.own)), clock), None)
         };
         let cookie = opening.cookie.try_into().ok();
-        // dimpl numbers its records from 0, and has used one for each HelloVerifyRequest.
+        // dimpl numbers records from 0, and has used one per HelloVerifyRequest.
         let shift = opening.sequence.wrapping_sub(u64::from(opening.number));
         let mut engine = Dimpl { shift, cookie, resolver, ..self.association(dtls, clock) };
         engine.dtls.handle_timeout(clock).map_err(failure)?;
@@ -230,7 +229,6 @@ impl Engines for DimplEngines {
     }
 }
 
-/// Cipher suites with certificates.
 const CERTIFICATE_SUITES: [Dtls12CipherSuite; 3] = [
     Dtls12CipherSuite::ECDHE_ECDSA_AES128_GCM_SHA256,
     Dtls12CipherSuite::ECDHE_ECDSA_AES256_GCM_SHA384,
@@ -240,16 +238,16 @@ const CERTIFICATE_SUITES: [Dtls12CipherSuite; 3] = [
 /// One association of dimpl.
 pub struct Dimpl {
     dtls: Dtls,
-    /// Rewrites a client's ClientHello before it is sent.
+    /// Rewrites a client's ClientHello.
     rewriter: Rewriter,
-    /// dimpl's clock and its next timer.
+    /// Its clock and next timer.
     clock: Clock,
     due: Option<Clock>,
-    /// Offset added to the sequence numbers of its records of epoch 0.
+    /// Added to the sequence numbers of its epoch 0.
     shift: u64,
-    /// The cookie that has been verified.
+    /// The verified cookie.
     cookie: Option<[u8; COOKIE]>,
-    /// Provides the identity of a client.
+    /// Provides a client's identity.
     resolver: Option<Arc<Resolver>>,
     identity: Option<Vec<u8>>,
     key_log: Option<KeyLog>,
@@ -263,7 +261,7 @@ impl core::fmt::Debug for Dimpl {
 
 impl Engine for Dimpl {
     fn receive(&mut self, record: &[u8]) -> Result<(), Failure> {
-        // All associations of a server share it: an earlier one may have panicked after its lookup.
+        // A server's associations share it: an earlier one may have panicked after its lookup.
         if let Some(resolver) = &self.resolver {
             resolver.asked();
         }
@@ -307,7 +305,7 @@ impl Engine for Dimpl {
                 Output::BufferTooSmall { needed } => {
                     return Err(Failure::Protocol(format!("a record of {needed} bytes, more than the buffer holds")));
                 }
-                // SRTP keys, if the peer's client offers SRTP.
+                // SRTP keys, if the peer offers SRTP.
                 _ => continue,
             };
             if let Step::Transmit(len) = step {
@@ -322,7 +320,7 @@ impl Engine for Dimpl {
     }
 
     fn close(&mut self) {
-        // A session that is already closed sends nothing.
+        // A closed session sends nothing.
         let _closed = self.dtls.close();
     }
 
@@ -332,7 +330,7 @@ impl Engine for Dimpl {
 }
 
 impl Dimpl {
-    /// Makes dimpl request a cookie as often as the client was asked for one, and discards the
+    /// Makes dimpl request a cookie as often as the client was asked for one; discards the
     /// requests.
     fn replay_cookie_exchange(&mut self, opening: &Opening<'_>) -> Result<(), Failure> {
         let mut body = opening.opening.to_vec();
@@ -355,7 +353,7 @@ impl Dimpl {
     }
 }
 
-/// Adds to the sequence numbers of a datagram's records of epoch 0. No key or hash covers them.
+/// Shifts the sequence numbers of a datagram's records of epoch 0, which no key or hash covers.
 fn renumber(datagram: &mut [u8], shift: u64) {
     let mut at = 0;
     while let Some(header) = datagram.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<RECORD_HEADER>()) {
@@ -391,7 +389,7 @@ fn failure(error: Error) -> Failure {
             }
             error => Failure::Protocol(error.to_string()),
         },
-        // The certificate is the placeholder, or of an unsupported kind.
+        // The placeholder, or a certificate of an unsupported kind.
         Error::CryptoError(
             CryptoError::CertificateParseFailed
             | CryptoError::UnsupportedPublicKeyAlgorithm
@@ -400,7 +398,7 @@ fn failure(error: Error) -> Failure {
             | CryptoError::InvalidEcCurveParameter
             | CryptoError::InvalidSubjectPublicKey,
         ) => Failure::NoCertificate,
-        // During a handshake, a record that cannot be decrypted is a Finished under other keys.
+        // During a handshake, an undecryptable record is a Finished under other keys.
         Error::CryptoError(_) => Failure::Credentials,
         Error::CertificateError(_) => Failure::NoCertificate,
         Error::ReceiveQueueFull | Error::TransmitQueueFull | Error::TransmitHistoryFull => Failure::Full,
@@ -408,7 +406,7 @@ fn failure(error: Error) -> Failure {
     }
 }
 
-/// Looks up keys for dimpl, and remembers the last identity, which dimpl does not report.
+/// Looks up keys, and remembers the last identity, which dimpl does not report.
 struct Resolver(Mutex<Asked>);
 
 struct Asked {

@@ -1,7 +1,7 @@
 //! [`Engine`]: the handshake and the records of one association. [`Engines`] creates them.
 //!
-//! [`Sessions`](crate::Sessions) does everything else: cookies, limits, identities. An engine
-//! receives single records whose bounds have been checked, and returns its actions when polled.
+//! [`Sessions`](crate::Sessions) does the rest: cookies, limits, identities. An engine receives
+//! single records with checked bounds, and returns its actions when polled.
 
 mod client_hello;
 mod dimpl;
@@ -18,8 +18,7 @@ use crate::config::ConfigError;
 use crate::credentials::ClientCredentials;
 use crate::x509::CertificateError;
 
-/// One association with one peer. It has no clock: the caller decides when a flight is
-/// retransmitted.
+/// An association with a peer, without a clock: the caller times retransmissions.
 pub trait Engine {
     /// Handles a record.
     ///
@@ -28,22 +27,22 @@ pub trait Engine {
     /// The association has ended.
     fn receive(&mut self, record: &[u8]) -> Result<(), Failure>;
 
-    /// Retransmits the flight that awaits an answer. If none does, the last flight may be sent once
-    /// more to a peer that retransmits its own.
+    /// Retransmits the flight that awaits an answer, or may send the last flight again to a peer
+    /// that retransmits its own.
     ///
     /// # Errors
     ///
     /// The association has ended.
     fn repeat(&mut self) -> Result<(), Failure>;
 
-    /// Returns the next action. Call it until it returns [`Step::Wait`].
+    /// Returns the next action; call it until [`Step::Wait`].
     ///
     /// # Errors
     ///
     /// The association has ended.
     fn poll(&mut self, buffer: &mut [u8]) -> Result<Step, Failure>;
 
-    /// Protects plaintext; [`poll`](Engine::poll) returns the datagram.
+    /// Protects plaintext, for [`poll`](Engine::poll) to return.
     ///
     /// # Errors
     ///
@@ -53,8 +52,7 @@ pub trait Engine {
     /// Sends a close_notify if the association is open.
     fn close(&mut self);
 
-    /// Returns the identity whose key a client uses, once the client has sent it. `None` for a
-    /// server.
+    /// Returns the identity whose key a client uses, once sent; `None` for a server.
     fn identity(&self) -> Option<&[u8]>;
 }
 
@@ -63,15 +61,15 @@ pub trait Engines {
     /// The engine type.
     type Engine: Engine;
 
-    /// Creates a client's engine, whose first poll sends the ClientHello.
+    /// Creates a client's engine; its first poll sends the ClientHello.
     ///
     /// # Errors
     ///
     /// The credentials are invalid.
     fn connect(&mut self, now: Instant, credentials: &ClientCredentials) -> Result<Self::Engine, ConfigError>;
 
-    /// Creates a server's engine for a client that has presented a valid cookie. The record of its
-    /// ClientHello must be the first one fed to the engine.
+    /// Creates a server's engine for a client with a valid cookie. The first record fed to it must
+    /// be its ClientHello's.
     ///
     /// # Errors
     ///
@@ -79,15 +77,13 @@ pub trait Engines {
     fn accept(&mut self, now: Instant, opening: &Opening<'_>) -> Result<Self::Engine, Failure>;
 }
 
-/// The first fields of a ClientHello with a valid cookie.
+/// A ClientHello with a valid cookie.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Opening<'a> {
-    /// Sequence number of its record. The first record of the answer has the same (RFC 6347
-    /// §4.2.1).
+    /// Sequence number of its record, repeated by the answer's first (RFC 6347 §4.2.1).
     pub sequence: u64,
-    /// Number of the handshake message, which is also the number of ClientHellos answered before
-    /// without state.
+    /// Message number: the number of ClientHellos answered before without state.
     pub number: u16,
     /// Version, random and session ID.
     pub opening: &'a [u8],
@@ -102,18 +98,18 @@ pub struct Opening<'a> {
 /// An action or event of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Send the datagram at the front of the buffer.
+    /// Send the datagram in the buffer.
     Transmit(usize),
-    /// The peer's certificate is at the front of the buffer, unverified.
+    /// The peer's certificate is in the buffer, unverified.
     Certificate(usize),
     /// The handshake is complete.
     Connected,
-    /// Plaintext from the peer is at the front of the buffer.
+    /// Plaintext from the peer is in the buffer.
     Data(usize),
     /// The peer has closed the association and got an answer.
     Closed,
-    /// Nothing until the next input. The datagrams sent before this are one flight or one
-    /// retransmission of it.
+    /// Nothing until the next input. The datagrams sent before are one flight or one
+    /// retransmission.
     Wait,
 }
 
@@ -130,18 +126,16 @@ pub enum Failure {
     /// The two sides share no cipher suite.
     #[error("there is no cipher suite in common")]
     Suite,
-    /// The peer uses a version other than DTLS 1.2.
+    /// The peer uses another version than DTLS 1.2.
     #[error("the peer speaks another version than DTLS 1.2")]
     Version,
-    /// The peer has another key, or an unknown identity. The two are not distinguished (RFC 4279
-    /// §5.3).
+    /// The peer has another key, or an unknown identity, indistinguishably (RFC 4279 §5.3).
     #[error("the peer's key is not the one of its identity, or there is no such identity")]
     Credentials,
     /// The peer's certificate is not trusted.
     #[error("the peer's certificate is refused: {0}")]
     Certificate(CertificateError),
-    /// The peer presented no certificate although one is required, or one of a kind that cannot be
-    /// verified.
+    /// The peer presented no required certificate, or one of a kind that cannot be verified.
     #[error("the peer has shown no certificate that can be verified")]
     NoCertificate,
     /// The peer violated the protocol.
@@ -150,13 +144,13 @@ pub enum Failure {
     /// The engine's queue is full.
     #[error("more is on its way than is kept")]
     Full,
-    /// The code that handles this peer's input panicked: a defect. Other sessions are not affected.
+    /// Code panicked on this peer's input: a defect, without effect on other sessions.
     #[error("internal error: the code that handles this peer's input panicked")]
     Panicked,
 }
 
 impl Failure {
-    /// Returns the alert for the peer, or `None` if it would learn nothing from it.
+    /// Returns the alert for the peer, or `None` if it would learn nothing.
     pub(crate) fn alert(&self) -> Option<u8> {
         use crate::wire::alert;
         match self {

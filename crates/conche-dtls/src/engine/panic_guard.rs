@@ -1,8 +1,8 @@
 //! [`PanicGuard`]: a panic of an engine ends its own association and no other.
 //!
-//! An engine parses the input of one peer with code of other crates. A panic there must not end the
-//! sessions of other peers, so each call is caught. The engine is dropped then, as its state may be
-//! inconsistent, and each later call fails with [`Failure::Panicked`].
+//! An engine parses a peer's input with other crates' code. A panic must not end other peers'
+//! sessions, so each call is caught. The engine, perhaps inconsistent, is then dropped, and later
+//! calls fail with [`Failure::Panicked`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -22,14 +22,14 @@ impl<E: Engine> PanicGuard<E> {
         let result = catch_panic(|| call(engine));
         if result.as_ref().is_err_and(|failure| *failure == Failure::Panicked) {
             let broken = self.0.take();
-            // Dropping it may also panic.
+            // Dropping may panic, too.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
         }
         result
     }
 }
 
-/// Runs code on the input of one peer, and returns [`Failure::Panicked`] if it panics.
+/// Runs code on a peer's input; a panic returns [`Failure::Panicked`].
 pub(crate) fn catch_panic<T>(serve: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(serve)).unwrap_or(Err(Failure::Panicked))
 }
@@ -51,7 +51,7 @@ impl<E: Engine> Engine for PanicGuard<E> {
         self.call(|engine| engine.send(plaintext))
     }
 
-    /// After a panic the next [`poll`](Engine::poll) fails, which ends the session without a
+    /// After a panic the next [`poll`](Engine::poll) fails, ending the session without a
     /// close_notify.
     fn close(&mut self) {
         let _ = self.call(|engine| {

@@ -5,8 +5,8 @@ use conche_proto::{Flight, Instant};
 use crate::credentials::Identity;
 use crate::engine::Failure;
 
-/// A session's ID, which is never reused for the same address or any other. An exchange that began
-/// in one session therefore never continues in another (RFC 7252 §9.1).
+/// A session's ID, never reused for any address, so that an exchange never continues in another
+/// session (RFC 7252 §9.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SessionId {
     pub(super) place: u32,
@@ -19,7 +19,7 @@ impl core::fmt::Display for SessionId {
     }
 }
 
-/// The local role in a handshake.
+/// The local role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The local side began the handshake.
@@ -28,19 +28,19 @@ pub enum Role {
     Server,
 }
 
-/// An output. Poll until it is [`Output::Wait`].
+/// An output; poll until [`Output::Wait`].
 ///
-/// Deliberately exhaustive: ignoring an output would lose a datagram or an event.
+/// Deliberately exhaustive: an ignored output would lose a datagram or an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output<P> {
-    /// Send the datagram at the front of the buffer.
+    /// Send the datagram in the buffer.
     Transmit {
         /// The destination.
         to: P,
         /// Length in bytes.
         len: usize,
     },
-    /// The handshake is complete, and the session can be sent to.
+    /// The handshake is complete; the session can be sent to.
     Established {
         /// The session.
         session: SessionId,
@@ -51,15 +51,15 @@ pub enum Output<P> {
         /// The peer's authenticated identity.
         identity: Identity,
     },
-    /// The front of the buffer holds plaintext from the peer of an established session.
+    /// The buffer holds plaintext of an established session.
     Received {
         /// The session.
         session: SessionId,
         /// Length in bytes.
         len: usize,
     },
-    /// A session, or a handshake begun locally, has ended. Its ID is invalid from now on. Failed
-    /// handshakes of peers are only counted, in [`Stats`].
+    /// A session, or a handshake begun locally, has ended; its ID is invalid. Peers' failed
+    /// handshakes are only counted, in [`Stats`].
     Closed {
         /// The session.
         session: SessionId,
@@ -78,17 +78,17 @@ pub enum Output<P> {
         /// The progress.
         progress: Progress,
     },
-    /// Nothing to do before this time, or before the next input if `None`.
+    /// Nothing to do before this time, or the next input if `None`.
     Wait(Option<Instant>),
 }
 
-/// Progress of the flights of a handshake.
+/// Progress of a handshake's flights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// A flight, or a retransmission, was sent: the datagrams since the last such report.
+    /// A flight or retransmission was sent: the datagrams since the last such report.
     Left(Flight),
-    /// The answer to the last flight begins to arrive. The number is the transmission that it
-    /// answers, if that is certain and the peer answered without delay.
+    /// The answer to the last flight begins, with the transmission that it answers, if certain and
+    /// answered without delay.
     Answered(Option<u8>),
 }
 
@@ -102,10 +102,10 @@ pub enum Ended {
     /// Closed by the peer.
     #[error("closed by the peer")]
     ByPeer,
-    /// The client at this address has completed a handshake for a new session (RFC 6347 §4.2.8).
+    /// The client has completed a handshake for a new session (RFC 6347 §4.2.8).
     #[error("the client at this address has begun a new session")]
     Replaced,
-    /// A new session needed its place, and it was the idlest of its share.
+    /// Idlest of its share when a new session needed its place.
     #[error("a new session needed its place")]
     Evicted,
     /// The session failed.
@@ -138,12 +138,12 @@ pub enum SendError {
     /// The plaintext exceeds 16384 bytes, the maximum of a record (RFC 5246 §6.2.1).
     #[error("{0} bytes: a record carries 16384")]
     TooLong(usize),
-    /// The engine failed. [`Output::Closed`] follows.
+    /// The engine failed; [`Output::Closed`] follows.
     #[error(transparent)]
     Failed(#[from] Failure),
 }
 
-/// Counters, and numbers of open sessions and handshakes.
+/// Counters, and numbers of sessions and handshakes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -157,14 +157,14 @@ pub struct Stats {
     pub failed: u64,
     /// ClientHellos answered by a request for a cookie.
     pub cookie_requests: u64,
-    /// ClientHellos with a valid cookie that were refused for lack of room.
+    /// ClientHellos with a valid cookie, refused for lack of room.
     pub refused: u64,
-    /// Handshakes of peers displaced by one of another host, or by a later one of their own.
+    /// Peers' handshakes displaced by another host's, or by a later one of their own.
     pub displaced: u64,
-    /// Open sessions closed to make room for new ones.
+    /// Open sessions closed to make room.
     pub evicted: u64,
-    /// Associations that ended because the code that handles their peer's input panicked.
+    /// Associations ended by a panic on their peer's input.
     pub panicked: u64,
-    /// Records dropped before they reached an engine.
+    /// Records dropped before an engine.
     pub dropped: u64,
 }

@@ -1,13 +1,12 @@
 //! [`Flights`]: the flights that one end of a handshake sends, their answers, and their
 //! retransmission (RFC 6347 §4.2.4).
 //!
-//! An answer is a sample of the round-trip time if the peer answered without delay and the
-//! transmission that it answers is certain. A HelloVerifyRequest qualifies: it has the record
-//! number of its ClientHello and takes no time to compute. A server with pre-shared keys also
-//! answers immediately, and so does a peer that answers with a Finished. The server's ServerHello
-//! has the record number of the ClientHello. A retransmission of it, such as by the server's own
-//! timer, has a number that is higher by at least two, which only a third ClientHello could share.
-//! With certificates, both sides sign and verify first.
+//! An answer samples the round-trip time if it came without delay and the transmission it answers
+//! is certain. A HelloVerifyRequest qualifies: it has its ClientHello's record number and takes no
+//! time to compute. A server with pre-shared keys also answers at once, and so does a peer that
+//! answers with a Finished. The ServerHello has the ClientHello's record number; its
+//! retransmission, such as by the server's timer, has a number higher by at least two, which only a
+//! third ClientHello could share. With certificates, both sides sign and verify first.
 
 use core::time::Duration;
 
@@ -22,21 +21,21 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub(super) struct Flights {
     /// Controls retransmission.
     timer: Timer,
-    /// Minimum of the first timeout of a flight.
+    /// Minimum first timeout of a flight.
     least: Duration,
-    /// First timeout of a flight, from the measured path and at least `least`.
+    /// First timeout of a flight, from the path and at least `least`.
     first: Duration,
     is_measured: bool,
-    /// Number of the first handshake message of the last flight.
+    /// The last flight's first message number.
     number: Option<u16>,
-    /// Start and record number of each transmission of it.
+    /// Its transmissions' starts and record numbers.
     transmissions: Vec<(Instant, u64)>,
-    /// The part already sent of a transmission in progress.
+    /// The sent part of the current transmission.
     leaving: Option<Flight>,
     is_answered: bool,
     /// The peer has retransmitted since the last timeout.
     is_asked_again: bool,
-    /// The transmission that the last answer belongs to, if not yet reported.
+    /// The transmission of the last answer, if unreported.
     answer: Option<Option<u8>>,
 }
 
@@ -46,21 +45,21 @@ enum Timer {
     External,
 }
 
-/// The kind of an answer's first message.
+/// An answer's first message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// A HelloVerifyRequest in the record of this number.
+    /// A HelloVerifyRequest in this record.
     Verify(u64),
-    /// A ServerHello in the record of this number, from a peer that did not have to sign.
+    /// A ServerHello in this record, from a peer that did not have to sign.
     Prompt(u64),
-    /// The end of the handshake, from a peer that did not have to verify a signature.
+    /// The handshake's end, from a peer that did not have to verify a signature.
     PromptEnd,
-    /// An answer that may have taken the peer any time.
+    /// An answer that may have taken any time.
     Considered,
 }
 
 impl Flights {
-    /// Creates flights with a minimum timeout. `round_trip` is the path's, if known.
+    /// `round_trip` is the path's, if known.
     pub(super) fn new(least: Duration, round_trip: Option<Duration>, is_controlled: bool) -> Self {
         let timer = if is_controlled { Timer::External } else { Timer::Local { timeout: Duration::ZERO, due: None } };
         let mut flights = Self {
@@ -81,7 +80,6 @@ impl Flights {
         flights
     }
 
-    /// Returns the first timeout of a flight on this path.
     pub(super) fn first_timeout(&self) -> Duration {
         self.first
     }
@@ -90,7 +88,6 @@ impl Flights {
         matches!(self.timer, Timer::External)
     }
 
-    /// Records a datagram of a flight.
     pub(super) fn leaves(&mut self, now: Instant, datagram: &[u8]) {
         if self.leaving.is_none() {
             let Some(first) = wire::records(datagram).next() else { return };
@@ -111,8 +108,7 @@ impl Flights {
         }
     }
 
-    /// Ends a transmission and sets its timer, if the timer is local. `random` supplies bits for
-    /// its variation.
+    /// Ends a transmission and sets a local timer, varied by the bits of `random`.
     pub(super) fn have_left(&mut self, now: Instant, random: impl FnOnce() -> u32) -> Option<Flight> {
         let flight = self.leaving.take()?;
         if let Timer::Local { timeout, due } = &mut self.timer {
@@ -153,8 +149,8 @@ impl Flights {
         self.answer = Some(transmission.and_then(|transmission| u8::try_from(transmission).ok()));
     }
 
-    /// Returns the transmission that a ServerHello of this number answers: one of the first two, if
-    /// each is one record.
+    /// Returns the transmission that this ServerHello answers: one of the first two, if each is one
+    /// record.
     fn prompted(&self, number: u64) -> Option<usize> {
         let (_, first) = self.transmissions.first()?;
         let transmission =
@@ -162,18 +158,17 @@ impl Flights {
         (self.transmissions.get(transmission)?.1 == number).then_some(transmission)
     }
 
-    /// Takes the report on the last answer.
     pub(super) fn take_answer(&mut self) -> Option<Option<u8>> {
         self.answer.take()
     }
 
-    /// Returns `true` if the first ClientHello was the last flight, so that a HelloVerifyRequest
+    /// Returns `true` if the last flight was the first ClientHello, so that a HelloVerifyRequest
     /// may follow.
     pub(super) fn asks_for_cookie(&self) -> bool {
         self.number == Some(0) && !self.is_answered
     }
 
-    /// Returns when to retransmit the last flight, if the timer is local.
+    /// Returns when to retransmit, if the timer is local.
     pub(super) fn due(&self) -> Option<Instant> {
         match self.timer {
             Timer::Local { due, .. } => due,
@@ -181,7 +176,7 @@ impl Flights {
         }
     }
 
-    /// Returns `true` if the timer has expired, so that the last flight must be retransmitted.
+    /// Returns `true` if the timer has expired: retransmit.
     pub(super) fn take_due(&mut self, now: Instant) -> bool {
         let is_due = match &mut self.timer {
             Timer::Local { due, .. } => due.take_if(|due| *due <= now).is_some(),
@@ -191,7 +186,7 @@ impl Flights {
         is_due
     }
 
-    /// Handles a retransmission of the flight that the last one answers. Returns `true` if that may
+    /// Handles a retransmission of the flight that the last one answers; returns `true` if that may
     /// be sent again: once between two timeouts.
     pub(super) fn takes_copy(&mut self) -> bool {
         !core::mem::replace(&mut self.is_asked_again, true)
@@ -204,8 +199,8 @@ impl Flights {
     }
 }
 
-/// Limits how often the last flight of an open session answers a peer that retransmits its own: at
-/// once, then at doubling intervals.
+/// Limits how often an open session's last flight answers a retransmitting peer: at once, then at
+/// doubling intervals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FinalFlightLimiter {
     again: Instant,
@@ -217,7 +212,7 @@ impl FinalFlightLimiter {
         Self { again: now, pause }
     }
 
-    /// Returns `true` if the last flight may be sent once more.
+    /// Returns `true` if the last flight may be sent again.
     pub(super) fn may_answer(&mut self, now: Instant) -> bool {
         let may = now >= self.again;
         if may {
@@ -228,7 +223,7 @@ impl FinalFlightLimiter {
     }
 }
 
-/// Classifies the record of an expected handshake message.
+/// Classifies an expected handshake message.
 pub(super) fn answer(number: u64, message_type: u8, is_prompt: bool) -> Answer {
     match message_type {
         message::HELLO_VERIFY_REQUEST => Answer::Verify(number),

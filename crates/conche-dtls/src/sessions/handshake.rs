@@ -12,15 +12,15 @@ use crate::wire::{self, Handshake as Message, Record, content, message};
 
 #[derive(Debug)]
 pub(super) struct Handshake {
-    /// The group of sources that it counts towards.
+    /// The group of sources.
     pub(super) source: u64,
     /// The peer's proved identity, reported at the end.
     pub(super) proved: Option<Identity>,
     pub(super) early_finished: EarlyFinished,
     expected: Expected,
-    /// The server has asked for a cookie, so the numbers of its messages are higher by one.
+    /// The server has asked for a cookie: its message numbers are higher by one.
     is_asked: bool,
-    /// Number of the peer's last message.
+    /// The peer's last message number.
     last: u16,
     pub(super) flights: Flights,
     /// The first fatal alert, and until when the peer may disprove it by continuing: one flight
@@ -28,13 +28,12 @@ pub(super) struct Handshake {
     alert: Option<(u8, Option<Instant>)>,
 }
 
-/// The messages expected from the peer.
+/// Messages expected from the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
     /// A server's flights.
     Server { with_keys: bool },
-    /// The messages after a client's ClientHello of this number. If a certificate is requested, it
-    /// comes first.
+    /// After a client's ClientHello of this number; a requested certificate comes first.
     Client { hello: u16, certificate: bool },
 }
 
@@ -56,8 +55,8 @@ impl Handshake {
         }
     }
 
-    /// Returns `true` if the engine should receive an unprotected record. A record that is
-    /// impossible in this handshake would stay in its queue before valid ones.
+    /// Returns `true` if the engine should receive an unprotected record. An impossible one would
+    /// stay in its queue before valid ones.
     pub(super) fn admits(&mut self, now: Instant, record: &Record<'_>) -> bool {
         match record.content {
             content::HANDSHAKE => self.admits_messages(now, record),
@@ -91,14 +90,14 @@ impl Handshake {
         true
     }
 
-    /// Handles the start or the completion of the peer's last flight.
+    /// Handles the start or completion of the peer's last flight.
     pub(super) fn ends(&mut self, now: Instant) {
         let answer = if self.expected.is_prompt() { Answer::PromptEnd } else { Answer::Considered };
         self.flights.answered(now, answer);
     }
 
-    /// Handles a fatal alert from the peer, or forged in its name: nothing protects it. A peer that
-    /// continues has not sent it.
+    /// Handles a fatal alert, unprotected and perhaps forged: a peer that continues has not sent
+    /// it.
     pub(super) fn alerted(&mut self, now: Instant, fragment: &[u8]) {
         const FATAL: u8 = 2;
         if let [FATAL, description] = *fragment {
@@ -113,12 +112,12 @@ impl Handshake {
         }
     }
 
-    /// Returns when the handshake fails with the alert received.
+    /// Returns when the received alert fails the handshake.
     pub(super) fn until(&self) -> Option<Instant> {
         self.alert?.1
     }
 
-    /// Returns the reason of a timeout.
+    /// Returns a timeout's reason.
     pub(super) fn timeout_reason(&self) -> Failure {
         self.alert.map_or(Failure::Silence, |(description, _)| Failure::Alert(description))
     }
@@ -130,8 +129,8 @@ impl Expected {
         matches!(self, Self::Server { with_keys: true })
     }
 
-    /// Returns `true` if a message of this type can have this number and length. A message that
-    /// answers a later ClientHello than the last one belongs to another handshake.
+    /// Returns `true` if this type may have this number and length. An answer to a later
+    /// ClientHello belongs to another handshake.
     fn admits(self, found: &Message<'_>, is_asked: bool) -> bool {
         let within = |range: RangeInclusive<u16>| range.contains(&found.number);
         let follows = |range: RangeInclusive<u16>| {
@@ -150,7 +149,7 @@ impl Expected {
             // An optional hint.
             (Self::Server { with_keys: true }, message::SERVER_KEY_EXCHANGE) => follows(1..=1) && length >= 2,
             (Self::Server { with_keys: true }, message::SERVER_HELLO_DONE) => follows(1..=2) && length == 0,
-            // Further fragments of a ClientHello; the first one passes the cookie check.
+            // Further fragments; the first passes the cookie check.
             (Self::Client { hello, .. }, message::CLIENT_HELLO) => found.offset > 0 && within(hello..=hello),
             (Self::Client { hello, certificate: true }, message::CERTIFICATE) => {
                 within(hello + 1..=hello + 1) && length >= 3
@@ -166,8 +165,8 @@ impl Expected {
     }
 }
 
-/// A Finished that arrived before its ChangeCipherSpec. Sent as separate datagrams, the two may be
-/// reordered, and engines drop records they cannot decrypt yet.
+/// A Finished before its ChangeCipherSpec: separate datagrams may be reordered, and engines drop
+/// records they cannot decrypt yet.
 #[derive(Debug, Default)]
 pub(super) struct EarlyFinished {
     /// ChangeCipherSpec has arrived.
@@ -176,18 +175,17 @@ pub(super) struct EarlyFinished {
 }
 
 impl EarlyFinished {
-    /// Maximum length of a record with a Finished: 12 bytes, their header, and the suites'
-    /// protection.
+    /// Maximum record with a Finished: 12 bytes, their header, and the suites' protection.
     const LONGEST: usize = 128;
 
-    /// Keeps a protected record: the last one that is short enough.
+    /// Keeps the last protected record that is short enough.
     pub(super) fn keep(&mut self, record: &[u8]) {
         if record.len() <= Self::LONGEST {
             self.record = Some(record.into());
         }
     }
 
-    /// Returns the kept record if it can be decrypted now.
+    /// Returns the kept record once it can be decrypted.
     pub(super) fn readable(&self) -> Option<Box<[u8]>> {
         self.record.clone().filter(|_| self.changed)
     }

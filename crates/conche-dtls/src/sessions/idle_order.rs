@@ -1,27 +1,25 @@
 //! [`IdleOrder`]: sessions or handshakes by share, and within each share in order of silence.
 //!
-//! Without room, the largest share gives up a place; of several equally large ones, the one with
-//! the idlest session. No share loses a session to a larger one, and competing shares become equal
-//! (max-min fairness).
+//! Without room, the largest share gives up a place; of equal ones, the one with the idlest
+//! session. No share loses a session to a larger one, and competing shares become equal (max-min
+//! fairness).
 
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use conche_proto::Instant;
 
-/// The share that a session counts towards, by a keyed hash; `None` for sessions begun locally.
+/// A session's share, by a keyed hash; `None` for sessions begun locally.
 pub(super) type Share = Option<u64>;
-/// Order of a session: the recorded time of the last record from its peer, and its place in the
-/// table.
+/// A session's order: the recorded time of its peer's last record, and its place.
 type Standing = (Instant, u32);
 
 #[derive(Debug, Default)]
 pub(super) struct IdleOrder {
-    /// The recorded order of each session. It is updated on demand if its peer has sent records
-    /// since.
+    /// Each session's recorded order, updated on demand.
     placed: HashMap<u32, (Share, Instant)>,
     shares: BTreeMap<Share, BTreeSet<Standing>>,
-    /// Shares by size; the last is the largest.
+    /// Shares by size, the largest last.
     order: BTreeSet<(usize, Reverse<Standing>, Share)>,
 }
 
@@ -54,7 +52,7 @@ impl IdleOrder {
         self.shares.get(&share).map_or(0, BTreeSet::len)
     }
 
-    /// Returns the size of the share that this session belongs to.
+    /// Returns the size of this session's share.
     pub(super) fn size_with(&self, place: u32) -> usize {
         self.placed.get(&place).map_or(0, |(share, _)| self.size(*share))
     }
@@ -71,13 +69,12 @@ impl IdleOrder {
         }
     }
 
-    /// Returns the idlest session of a share. `last_received` returns the time of the last record
-    /// from a peer.
+    /// Returns a share's idlest session. `last_received` returns the time of a peer's last record.
     pub(super) fn idlest_of(&mut self, share: Share, last_received: impl Fn(u32) -> Option<Instant>) -> Option<u32> {
         self.first(|_| share, last_received)
     }
 
-    /// Returns the session that makes room for one more of this share.
+    /// Returns the session to make room for this share.
     pub(super) fn idlest_for(
         &mut self,
         newcomer: Share,
@@ -86,7 +83,7 @@ impl IdleOrder {
         self.first(|idle_order| idle_order.fullest(newcomer), last_received)
     }
 
-    /// Returns the idlest session of the largest share.
+    /// Returns the largest share's idlest session.
     pub(super) fn idlest_of_fullest(&mut self, last_received: impl Fn(u32) -> Option<Instant>) -> Option<u32> {
         self.first(|idle_order| idle_order.order.last().and_then(|(_, _, share)| *share), last_received)
     }

@@ -28,33 +28,32 @@ use crate::credentials::{ClientCredentials, Identity};
 use crate::engine::{DimplEngines, Engine, Engines, Failure, PanicGuard};
 use crate::wire::{self, content};
 
-/// Maximum number of replies that wait to be polled. More are dropped: a driver polls after each
-/// datagram.
+/// Maximum replies waiting for a poll; a driver polls after each datagram, so more are dropped.
 const REPLIES: usize = 64;
-/// A handshake gives way to one of a host with as many after this many flight timeouts without a
-/// message from its peer. By then the flight that the peer must answer was retransmitted, unless
-/// the peer takes long to answer.
+/// Flight timeouts without a message from its peer until a handshake gives way to one of a host
+/// with as many. The flight that the peer must answer was then retransmitted, unless the peer is
+/// slow.
 const PATIENCE: u32 = 4;
 /// Maximum plaintext of a record in bytes (RFC 5246 §6.2.1).
 const LONGEST_PLAINTEXT: usize = 1 << 14;
 
-/// Maps peers to numbers; peers with the same number count as one source.
+/// Maps peers to numbers; equal numbers are one source.
 type Sources<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
 
-/// All sessions of one socket. See the crate's documentation.
+/// All sessions of one socket.
 pub struct Sessions<P, E: Engines = DimplEngines> {
     config: Config,
     engines: E,
     random: ChaCha12Rng,
     cookie_verifier: CookieVerifier,
     table: Table<P, PanicGuard<E::Engine>>,
-    /// Handshakes in progress, by group of sources.
+    /// Handshakes by group of sources.
     shares: Shares,
     unfinished: Unfinished,
     group_key: [u64; 2],
     groups: Option<Sources<P>>,
     hosts: Option<Sources<P>>,
-    /// Replies that belong to no session.
+    /// Replies without a session.
     replies: VecDeque<Reply<P>>,
     ended: VecDeque<Output<P>>,
     stats: Stats,
@@ -67,7 +66,6 @@ struct Unfinished {
     groups: Limiter,
 }
 
-/// A datagram that belongs to no session.
 #[derive(Clone, Copy, Debug)]
 struct Reply<P> {
     to: P,
@@ -76,7 +74,7 @@ struct Reply<P> {
 }
 
 impl<P> Reply<P> {
-    /// Creates an unprotected fatal alert: a failed handshake has no common keys.
+    /// Creates a fatal alert, unprotected: a failed handshake has no common keys.
     fn alert(to: P, sequence: u64, description: u8) -> Self {
         let mut bytes = [0; REPLY];
         let len = wire::write_record(&mut bytes, content::ALERT, wire::DTLS_1_2, sequence, &[2, description]);
@@ -87,8 +85,8 @@ impl<P> Reply<P> {
 impl<P: PeerKey> Sessions<P> {
     /// Creates an empty set of sessions.
     ///
-    /// `seed` supplies all randomness except for keys, which comes from the system. It must be
-    /// unpredictable, because cookies depend on it.
+    /// `seed` supplies all randomness except for keys, which is the system's. It must be
+    /// unpredictable: cookies depend on it.
     ///
     /// # Errors
     ///
@@ -133,30 +131,28 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         })
     }
 
-    /// Sets the function that maps peers to groups of sources, for example all addresses of a
-    /// prefix to one number. Handshakes and sessions are limited per group. By default each peer is
-    /// a group.
+    /// Maps peers to groups of sources, for example a prefix's addresses to one number; handshakes
+    /// and sessions are limited per group. Default: each peer is a group.
     pub fn set_source_groups(&mut self, groups: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
         self.groups = Some(groups);
     }
 
-    /// Sets the function that maps peers to hosts, for example all ports of an address to one
-    /// number. Under contention, the hosts of a group get equal shares of its handshakes and
-    /// sessions. By default each peer is a host.
+    /// Maps peers to hosts, for example an address's ports to one number. Under contention, a
+    /// group's hosts get equal shares of its handshakes and sessions. Default: each peer is a host.
     pub fn set_hosts(&mut self, hosts: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
         self.hosts = Some(hosts);
     }
 
     /// Begins a session with a server.
     ///
-    /// `round_trip` is the path's round-trip time, if known; flights wait three times as long for
-    /// their answer, and at least [`Config::flight_timeout`]. [`Output::Established`] or
-    /// [`Output::Closed`] follows. An open session with this peer stays open until then.
+    /// `round_trip` is the path's, if known; flights wait three times as long for their answer, and
+    /// at least [`Config::flight_timeout`]. [`Output::Established`] or [`Output::Closed`] follows;
+    /// until then an open session with this peer stays open.
     ///
     /// # Errors
     ///
-    /// A handshake with this peer is in progress, the maximum number of handshakes is reached, or
-    /// the credentials are invalid.
+    /// A handshake with this peer is in progress, handshakes are at their maximum, or the
+    /// credentials are invalid.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -169,8 +165,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
 
     /// Begins a session under external congestion control.
     ///
-    /// [`Output::Flight`] reports flights and answers, and the caller decides when to
-    /// [retransmit](Self::repeat) a flight. The first flight is sent by the next poll.
+    /// [`Output::Flight`] reports flights and answers; the caller decides when to
+    /// [retransmit](Self::repeat). The next poll sends the first flight.
     ///
     /// # Errors
     ///
@@ -203,8 +199,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         Ok(self.begin(now, to, engine, Initiator::Local(Box::new(credentials.clone())), expected, flights))
     }
 
-    /// Retransmits the last flight of a handshake under [external congestion
-    /// control](Self::connect_controlled); [`poll`](Self::poll) returns its datagrams.
+    /// Retransmits the last flight under [external congestion control](Self::connect_controlled);
+    /// [`poll`](Self::poll) returns its datagrams.
     pub fn repeat(&mut self, session: SessionId) {
         let Some(found) = self.table.get(session) else { return };
         if !matches!(&found.state, State::Pending(handshake) if handshake.flights.is_controlled()) {
@@ -216,7 +212,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Sends plaintext in one record; [`poll`](Self::poll) returns the datagram.
+    /// Sends plaintext in one record, returned by [`poll`](Self::poll).
     ///
     /// # Errors
     ///
@@ -236,7 +232,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         Ok(())
     }
 
-    /// Closes a session and notifies its peer. [`Output::Closed`] follows if the session exists.
+    /// Closes a session and notifies its peer. [`Output::Closed`] follows if it exists.
     pub fn close(&mut self, session: SessionId) {
         if self.table.get(session).is_some() {
             self.retire(session.place, Ended::Closed);
@@ -289,7 +285,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             State::Pending(Box::new(handshake)),
             deadline,
         );
-        // Handshakes begun locally count towards no share.
+        // Local handshakes count towards no share.
         if role == Role::Server {
             self.shares.take(Group::of(source), 1);
             self.table.count_handshake(now, id.place, source, host);
@@ -318,7 +314,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         hasher.finish()
     }
 
-    /// Closes a session if necessary to make room for a new one with these shares.
+    /// Closes a session if a new one with these shares needs room.
     fn make_room(&mut self, shares: table::Shares) {
         let identity = shares.identity;
         let bound = self.config.max_sessions_per_identity;
@@ -335,8 +331,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Counts an unfinished handshake for the host and the group of this peer. Returns `false` if
-    /// either is at its limit.
+    /// Counts an unfinished handshake for the peer's host and group; returns `false` if either is
+    /// at its limit.
     fn admit_unfinished(&mut self, now: Instant, peer: &P) -> bool {
         let (host, group) = (Group::of(self.host_of(peer)), Group::of(self.source_of(peer)));
         let admitted = self.unfinished.hosts.admits(now, host);
@@ -347,15 +343,14 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         admitted
     }
 
-    /// Uncounts a handshake that was completed or not started.
+    /// Uncounts a handshake completed or not started.
     fn uncount_unfinished(&mut self, peer: &P) {
         let (host, group) = (Group::of(self.host_of(peer)), Group::of(self.source_of(peer)));
         self.unfinished.hosts.give_back(host);
         self.unfinished.groups.give_back(group);
     }
 
-    /// Returns `true` if this peer may begin a handshake, displacing another one of its group of
-    /// sources if necessary.
+    /// Returns `true` if this peer may begin a handshake, perhaps displacing one of its group.
     fn has_room_for_handshake(&mut self, now: Instant, peer: &P) -> bool {
         let (source, most) = (self.source_of(peer), self.config.max_handshakes);
         if self.stats.handshakes < most && self.shares.admits(Group::of(source), 1, most) {
@@ -368,7 +363,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         true
     }
 
-    /// Updates the counts after the end of a handshake.
+    /// Updates the counts after a handshake.
     fn release(&mut self, place: u32, role: Role, source: u64) {
         if role == Role::Server {
             self.shares.give_back(Group::of(source), 1);
@@ -377,7 +372,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         self.stats.handshakes = self.stats.handshakes.saturating_sub(1);
     }
 
-    /// Ends a session whose engine failed, with an alert to the peer if possible.
+    /// Ends a session whose engine failed, with an alert if possible.
     fn fail(&mut self, place: u32, failure: Failure) {
         if failure == Failure::Panicked {
             self.stats.panicked += 1;
@@ -389,7 +384,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             state => (failure, matches!(state, State::Pending(_))),
         };
         if let (Some(alert), true) = (failure.alert(), pending) {
-            // A handshake has few records, so no replay window has seen this number.
+            // After a handshake's few records, no replay window has seen this number.
             self.reply(Reply::alert(to, 0xffff, alert));
         }
         self.finish(place, Ended::Failed(failure));
@@ -403,7 +398,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Closes a session once its engine has sent the close_notify.
+    /// Closes a session once its close_notify is sent.
     fn retire(&mut self, place: u32, why: Ended) {
         let Some(session) = self.table.at(place) else { return };
         session.engine.close();
@@ -415,7 +410,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 self.release(place, role, source);
             }
             State::Open => self.stats.sessions -= 1,
-            // The session is already closing: the first reason counts.
+            // Already closing: the first reason counts.
             State::Closing(first) => session.state = State::Closing(first),
         }
         self.table.detach(place);
@@ -423,7 +418,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         self.table.mark_ready(place);
     }
 
-    /// Removes a session and reports its end, except for a failed handshake of a peer.
+    /// Removes a session and reports its end, except for a peer's failed handshake.
     fn finish(&mut self, place: u32, why: Ended) {
         let Some(session) = self.table.remove(place) else { return };
         let (why, told) = match session.state {
@@ -444,7 +439,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Verifies the certificate of a peer, as reported by its engine.
+    /// Verifies a peer's certificate.
     fn check_certificate(&mut self, now: Instant, place: u32, certificate: &[u8]) -> Result<(), Failure> {
         let clients = self.config.trusted_clients();
         let Some(session) = self.table.at(place) else { return Ok(()) };
@@ -455,7 +450,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 ClientCredentials::Psk { .. } => return Err(Failure::NoCertificate),
             },
             (Initiator::Peer { .. }, Some(trust)) => trust.check_client(now, certificate),
-            // A certificate that was not requested proves nothing.
+            // An unrequested certificate proves nothing.
             (Initiator::Peer { .. }, None) => return Err(Failure::NoCertificate),
         };
         checked.map_err(Failure::Certificate)?;

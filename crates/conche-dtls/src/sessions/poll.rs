@@ -1,4 +1,4 @@
-//! Output: the actions of engines, one at a time.
+//! Output: engines' actions, one at a time.
 
 use conche_proto::{Instant, PeerKey};
 use rand_core::RngCore;
@@ -16,7 +16,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     ///
     /// # Panics
     ///
-    /// If the buffer has fewer than [`BUFFER`] bytes: a record that does not fit would be lost.
+    /// If the buffer has fewer than [`BUFFER`] bytes, which could lose a record.
     pub fn poll(&mut self, now: Instant, buffer: &mut [u8]) -> Output<P> {
         assert!(buffer.len() >= BUFFER, "a buffer of {} bytes: {BUFFER} are needed", buffer.len());
         loop {
@@ -47,7 +47,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Makes one step of an engine. Returns `None` if it has no output for the caller.
+    /// Makes one step of an engine; `None` without output.
     fn step(&mut self, now: Instant, place: u32, buffer: &mut [u8]) -> Option<Output<P>> {
         let session = self.table.at(place)?;
         let (id, peer) = (session.id, session.peer);
@@ -121,8 +121,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let by_key = session.engine.identity().map(|identity| Identity::Psk(identity.to_vec()));
         let identity = proved.or(by_key).unwrap_or(Identity::Anonymous);
         session.last_received = now;
-        // A peer without a certificate is rejected if one is required. A server that knows the key
-        // has no other name.
+        // A peer without a required certificate is rejected. A server that knows the key has no
+        // other name.
         let asked = match &session.initiator {
             Initiator::Local(expected) => !matches!(**expected, ClientCredentials::Psk { .. }),
             Initiator::Peer { .. } => self.config.trusted_clients().is_some(),

@@ -1,5 +1,4 @@
-//! Input: passes each record of a datagram to the cookie verifier, to a handshake, or to the open
-//! session.
+//! Input: passes records to the cookie verifier, a handshake, or the open session.
 
 use conche_proto::{Instant, PeerKey};
 
@@ -13,7 +12,7 @@ use crate::engine::{Engine, Engines, Failure, Opening, catch_panic};
 use crate::wire::{self, HANDSHAKE_HEADER, Record, alert, content, message};
 
 impl<P: PeerKey, E: Engines> Sessions<P, E> {
-    /// Handles a datagram. Call [`poll`](Self::poll) until it waits before the next one.
+    /// Handles a datagram. [`poll`](Self::poll) until it waits before the next.
     pub fn handle(&mut self, now: Instant, from: P, datagram: &[u8]) {
         let mut records = wire::records(datagram);
         let Some(first) = records.next() else { return };
@@ -21,13 +20,13 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             Some(hello) => self.hello(now, from, &hello, &first, datagram.len()),
             None => self.record(now, from, &first),
         }
-        // The rest of a ClientHello may follow its start, but no second ClientHello: one datagram
-        // has one answer.
+        // The rest of a ClientHello may follow its start, but no second one: one answer per
+        // datagram.
         for record in records {
             self.record(now, from, &record);
         }
-        // Keys may exist now. An engine treats records it has already read as duplicates, and drops
-        // those it cannot decrypt.
+        // Keys may exist now. Engines treat records already read as duplicates, and drop those they
+        // cannot decrypt.
         if let Some(place) = self.table.associations(&from).pending
             && let Some(record) = self.early_finished(place).and_then(|early_finished| early_finished.readable())
         {
@@ -59,9 +58,9 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     ) {
         let Associations { open, pending } = self.table.associations(&from);
         match self.role_in(now, pending, hello) {
-            // A retransmission of the ClientHello that began this handshake.
+            // A retransmission of this handshake's ClientHello.
             Some((place, Role::Server, true)) => return self.retransmitted_hello(place, record),
-            // A handshake with this peer was begun locally: the first one takes precedence.
+            // A local handshake with this peer takes precedence.
             Some((_, Role::Client, _)) => {
                 self.stats.refused += 1;
                 return;
@@ -74,7 +73,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
         if !self.cookie_verifier.is_unspent(now, &from, issued) {
             return match self.cookie_verifier.ask(now, &from, hello, bytes) {
-                // Only without a running handshake: a reply would disturb it.
+                // A reply would disturb a running handshake.
                 Verdict::Reply(bytes) if pending.is_none() => {
                     self.stats.cookie_requests += 1;
                     self.reply(Reply { to: from, bytes, len: bytes.len() });
@@ -86,7 +85,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             self.stats.refused += 1;
             return;
         }
-        // The client has started again.
+        // The client has restarted.
         if let Some(before) = pending {
             self.finish(before, Failure::Silence.into());
         }
@@ -122,8 +121,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Takes a retransmission of the ClientHello that began a handshake. The engine answers one
-    /// between two timeouts.
+    /// Takes a retransmitted ClientHello; the engine answers one between two timeouts.
     fn retransmitted_hello(&mut self, place: u32, record: &Record<'_>) {
         let Some(session) = self.table.at(place) else { return };
         let State::Pending(handshake) = &mut session.state else { return };
@@ -134,8 +132,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Returns the local role in this association, and whether this is a retransmission of the
-    /// ClientHello that began it. A restarted client may draw the same random again.
+    /// Returns the local role, and whether this ClientHello is a retransmission of the
+    /// association's first. A restarted client may repeat its random.
     fn role_in(&mut self, now: Instant, place: Option<u32>, hello: &Hello<'_>) -> Option<(u32, Role, bool)> {
         let session = self.table.at(place?)?;
         let is_retransmission = matches!(&session.initiator, Initiator::Peer { random } if random == hello.random)
@@ -143,8 +141,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         Some((session.id.place, session.initiator.role(), is_retransmission))
     }
 
-    /// Dispatches a record. If a handshake runs beside an open session, it gets unprotected records
-    /// and protected handshake messages, and the session gets all others.
+    /// Dispatches a record. A handshake beside an open session gets unprotected records and
+    /// protected handshake messages; the session gets the others.
     fn record(&mut self, now: Instant, from: P, record: &Record<'_>) {
         let Associations { open, pending } = self.table.associations(&from);
         let of_handshake = record.epoch == 0 || record.content == content::HANDSHAKE;
@@ -155,7 +153,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             self.stats.dropped += 1;
             return;
         };
-        // The peer retransmits its last flight, so the local one was lost: send it again.
+        // The peer retransmits its last flight: the local one was lost.
         let is_open = matches!(session.state, State::Open);
         if is_open
             && record.content == content::HANDSHAKE
@@ -177,7 +175,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 }
                 admitted
             }
-            // Retransmitted messages of the handshake, answered by a retransmission.
+            // Retransmitted handshake messages, answered by a retransmission.
             State::Open | State::Closing(_) => record.content == content::HANDSHAKE,
         };
         if !admitted {
@@ -193,7 +191,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Returns the early records of a handshake in progress.
+    /// Returns a running handshake's early records.
     fn early_finished(&mut self, place: u32) -> Option<&mut EarlyFinished> {
         match &mut self.table.at(place)?.state {
             State::Pending(handshake) => Some(&mut handshake.early_finished),
@@ -205,16 +203,15 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let Some(session) = self.table.at(place) else { return };
         match session.engine.receive(record) {
             Ok(()) => self.table.mark_ready(place),
-            // It has not been polled for long. Records that do not fit are lost, as on any network.
+            // Not polled for long: records that do not fit are lost, as on any network.
             Err(Failure::Full) if matches!(session.state, State::Open) => self.stats.dropped += 1,
             Err(failure) => self.fail(place, failure),
         }
     }
 }
 
-/// Returns `true` if a record is possible at all: data are never unprotected, handshake messages
-/// and their records are at most `longest` long, and the start of a ClientHello only goes to
-/// the cookie verifier.
+/// Returns `true` if a record is possible: data are protected, handshake messages and their records
+/// at most `longest` long, and a ClientHello's start only goes to the cookie verifier.
 fn may_pass(record: &Record<'_>, longest: usize) -> bool {
     match (record.epoch, record.content) {
         (0, content::HANDSHAKE) if record.fragment.len() > longest + HANDSHAKE_HEADER => false,

@@ -20,24 +20,22 @@ pub(super) struct Session<P, E> {
     pub(super) initiator: Initiator,
     pub(super) engine: E,
     pub(super) state: State,
-    /// End of its handshake at the latest. Until then, a ClientHello with the same random is a
+    /// Latest end of its handshake. Until then, a ClientHello with the same random is a
     /// retransmission.
     pub(super) deadline: Instant,
-    /// Time of the last record from its peer.
+    /// Time of the peer's last record.
     pub(super) last_received: Instant,
-    /// Limits the answers of its last flight.
+    /// Limits its last flight's answers.
     pub(super) final_flight: FinalFlightLimiter,
-    /// Next timer.
     wake: Option<Instant>,
-    /// It is in the queue of sessions to be polled.
+    /// Queued to be polled.
     ready: bool,
 }
 
 #[derive(Debug)]
 pub(super) enum State {
-    /// The handshake is in progress.
+    /// In a handshake.
     Pending(Box<Handshake>),
-    /// The session is open.
     Open,
     /// Remaining datagrams are being sent.
     Closing(Ended),
@@ -48,7 +46,7 @@ pub(super) enum State {
 pub(super) enum Initiator {
     /// The local side, with these credentials.
     Local(Box<ClientCredentials>),
-    /// The peer, by a ClientHello with this random.
+    /// The peer, with this ClientHello random.
     Peer { random: [u8; 32] },
 }
 
@@ -61,14 +59,14 @@ impl Initiator {
     }
 }
 
-/// The associations with a peer.
+/// A peer's associations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Associations {
     pub(super) open: Option<u32>,
     pub(super) pending: Option<u32>,
 }
 
-/// The shares that an open session counts towards.
+/// The shares of an open session.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shares {
     pub(super) group: Share,
@@ -78,19 +76,19 @@ pub(super) struct Shares {
 
 #[derive(Debug)]
 pub(super) struct Table<P, E> {
-    /// Boxed: an engine takes kilobytes, and most places may be free.
+    /// Boxed: engines take kilobytes, and most places may be free.
     places: Vec<Option<Box<Session<P, E>>>>,
     free: Vec<u32>,
     last: u64,
     peers: HashMap<P, Associations, Keys>,
     timers: BTreeSet<(Instant, u32)>,
-    /// Handshakes begun by peers: for each group of sources, by host.
+    /// Peers' handshakes by group of sources and host.
     handshakes: BTreeMap<u64, IdleOrder>,
     /// Open sessions by group of sources.
     groups: IdleOrder,
-    /// Open sessions of each group by host.
+    /// Each group's open sessions by host.
     hosts: BTreeMap<Share, IdleOrder>,
-    /// Open sessions authenticated by a pre-shared key, by identity; only if these are limited.
+    /// Open sessions by pre-shared key identity, if limited.
     identities: IdleOrder,
     ready: VecDeque<u32>,
 }
@@ -127,7 +125,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         self.at(id.place).filter(|session| session.id == id)
     }
 
-    /// Inserts a handshake with a peer that has none.
+    /// Inserts a handshake; the peer must have none.
     pub(super) fn insert(
         &mut self,
         now: Instant,
@@ -162,12 +160,11 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         id
     }
 
-    /// Counts a handshake begun by a peer towards its host's share of the group of sources.
+    /// Counts a peer's handshake towards its host's share of the group.
     pub(super) fn count_handshake(&mut self, now: Instant, place: u32, source: u64, host: u64) {
         self.handshakes.entry(source).or_default().insert(Some(host), now, place);
     }
 
-    /// Uncounts a handshake that has ended.
     pub(super) fn discount_handshake(&mut self, place: u32, source: u64) {
         let Some(hosts) = self.handshakes.get_mut(&source) else { return };
         hosts.remove(place);
@@ -176,8 +173,8 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         }
     }
 
-    /// Returns the handshake of a group of sources that gives way to one more of this host: the
-    /// idlest of the host with most.
+    /// Returns the group's handshake that gives way to one more of this host: the idlest of the
+    /// host with most.
     ///
     /// If that host has at most one more than this one, only a handshake silent for `patience`
     /// gives way, so that hosts do not displace each other in turn.
@@ -195,8 +192,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         (is_rich || is_silent).then_some(idlest)
     }
 
-    /// Makes a completed handshake the open session with its peer, and counts it towards these
-    /// shares.
+    /// Makes a completed handshake its peer's open session, with these shares.
     pub(super) fn promote(&mut self, now: Instant, place: u32, shares: Shares) {
         let Shares { group, host, identity } = shares;
         let Some(session) = self.at(place) else { return };
@@ -214,14 +210,14 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         self.identities.size(identity)
     }
 
-    /// Returns the idlest open session of an identity.
+    /// Returns an identity's idlest open session.
     pub(super) fn idlest_of(&mut self, identity: Share) -> Option<u32> {
         let places = &self.places;
         self.identities.idlest_of(identity, |place| last_received(places, place))
     }
 
-    /// Returns the open session to close for a newcomer: the idlest of the host with most sessions,
-    /// in the group with most sessions.
+    /// Returns the open session to close for a newcomer: the idlest of the host with most, in the
+    /// group with most.
     pub(super) fn idlest(&mut self, newcomer: Shares) -> Option<u32> {
         let places = &self.places;
         let last_received = |place| last_received(places, place);
@@ -287,7 +283,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Takes the next timer that is due.
+    /// Takes the next due timer.
     pub(super) fn due(&mut self, now: Instant) -> Option<u32> {
         let (at, place) = *self.timers.first()?;
         if at > now {
@@ -305,7 +301,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         }
     }
 
-    /// Returns the next session to be polled. Skips places of removed sessions.
+    /// Returns the next session to poll, skipping removed ones.
     pub(super) fn next_ready(&mut self) -> Option<u32> {
         while let Some(place) = self.ready.front().copied() {
             if self.at(place).is_some_and(|session| session.ready) {
@@ -316,7 +312,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         None
     }
 
-    /// Removes a session from the queue once it has no more output.
+    /// Unqueues a session without output.
     pub(super) fn mark_idle(&mut self, place: u32) {
         if self.ready.front() == Some(&place) {
             self.ready.pop_front();
@@ -337,12 +333,12 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
     }
 }
 
-/// Returns the time of the last record from the peer of the session at a place.
+/// Returns the time of the last record from the peer.
 fn last_received<P, E>(places: &[Option<Box<Session<P, E>>>], place: u32) -> Option<Instant> {
     Some(places.get(usize::try_from(place).ok()?)?.as_ref()?.last_received)
 }
 
-/// Keys of the hash of peers' addresses, which an attacker may choose.
+/// Keys for hashes of addresses, which an attacker may choose.
 #[derive(Clone, Copy, Debug)]
 struct Keys([u64; 2]);
 
