@@ -121,7 +121,7 @@ impl core::fmt::Debug for Freshness {
     }
 }
 
-/// Why a request does not count as fresh.
+/// AbandonReason a request does not count as fresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Stale {
     /// The value was not issued to this peer, or not with this key.

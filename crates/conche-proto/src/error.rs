@@ -8,7 +8,7 @@ use thiserror::Error;
 #[error("the endpoint's outputs have not been polled: poll until it says to wait, then hand the input in again")]
 pub struct Undrained;
 
-/// Why a request or ping is refused. Errors with [`is_busy`](RequestError::is_busy) are temporary.
+/// AbandonReason a request or ping is refused. Errors with [`is_busy`](RequestError::is_busy) are temporary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RequestError {
@@ -134,7 +134,7 @@ impl RequestError {
     }
 }
 
-/// Why a response is refused. Never because of a full queue: an admitted request can always be
+/// AbandonReason a response is refused. Never because of a full queue: an admitted request can always be
 /// answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -177,7 +177,7 @@ pub enum RespondError {
     },
 }
 
-/// Why a notification is refused.
+/// AbandonReason a notification is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NotifyError {
@@ -212,7 +212,7 @@ pub enum NotifyError {
     },
 }
 
-/// Why a message cannot be superseded.
+/// AbandonReason a message cannot be superseded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SupersedeError {

@@ -29,8 +29,12 @@
 //! | `observe` | observers of this server, and subscriptions of this client (RFC 7641) |
 //! | `stats` | counters |
 //! | `error` | why an operation is refused |
-//! | `transport` | `Transport`: the message layer, whatever the messages mean |
-//! | [`endpoint`] | [`Endpoint`]: connects all these; `handle` in, `poll` out |
+//! | `transport` | the message layer, whatever the messages mean |
+//! | `event` | inputs, outputs and events |
+//! | `layers` | what both roles use: transport, protection of messages, events |
+//! | `server` | received requests, and what remains of them |
+//! | `client` | requests of this endpoint, and observations |
+//! | [`endpoint`] | [`Endpoint`]: dispatches to these; `handle` in, `poll` out |
 //!
 //! A module uses only modules above it in the table. ARCHITECTURE.md follows a datagram from file
 //! to file.
@@ -42,6 +46,7 @@ extern crate alloc;
 extern crate std;
 
 mod blockwise;
+mod client;
 pub mod codec;
 pub mod config;
 mod echo;
@@ -49,9 +54,11 @@ mod echo;
 pub mod edhoc;
 pub mod endpoint;
 mod error;
+mod event;
 mod exchange;
 mod hash;
 mod incoming;
+mod layers;
 mod limit;
 mod message;
 mod observe;
@@ -59,6 +66,7 @@ mod observe;
 pub mod oscore;
 mod peer;
 mod security;
+mod server;
 pub mod shares;
 mod stats;
 mod store;

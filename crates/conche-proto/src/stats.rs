@@ -118,3 +118,53 @@ impl core::ops::AddAssign for Stats {
         self.panics += panics;
     }
 }
+
+/// The use of all resources limited by [`Limits`](crate::Limits).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Occupancy {
+    /// Peers with state.
+    pub peers: usize,
+    /// Live exchanges.
+    pub exchanges: usize,
+    /// Exchanges that wait for admission. [`Limits::queue`](crate::Limits::queue) describes which
+    /// of them it limits.
+    pub queued: usize,
+    /// Exchanges that count on a [shared](crate::Endpoint::share_paths) path.
+    pub over_paths: usize,
+    /// Received requests that await a response.
+    pub incoming: usize,
+    /// Requests and responses held until their source has [proved its
+    /// address](crate::SourceValidation): at most 1 MiB, each counted with 256 bytes in addition to
+    /// its own, and at most 16 per source.
+    pub awaiting_validation: usize,
+    /// Exchanges that are separate responses; with `incoming` within
+    /// [`Limits::incoming`](crate::Limits).
+    pub responses: usize,
+    /// Responses to group requests that wait for their time; also with `incoming` within
+    /// [`Limits::incoming`](crate::Limits).
+    pub at_leisure: usize,
+    /// Observers.
+    pub observers: usize,
+    /// Subscriptions of this endpoint.
+    pub subscriptions: usize,
+    /// Armed timers.
+    pub timers: usize,
+    /// Own requests of more than one message, after the first answer.
+    pub transfers: usize,
+    /// Request bodies being reassembled from blocks.
+    pub assemblies: usize,
+    /// Response bodies stored for requests for their blocks.
+    pub representations: usize,
+    /// Received requests with a streamed request or response body.
+    pub streams: usize,
+    /// Bytes of `assemblies` and `representations`, and of responses to this endpoint being
+    /// reassembled.
+    pub body_bytes: usize,
+    /// Messages remembered for deduplication.
+    pub deduplication_entries: usize,
+    /// Bytes of the deduplication table.
+    pub deduplication_bytes: usize,
+    /// Outputs that wait to be polled.
+    pub outputs: usize,
+}

@@ -27,6 +27,12 @@ const CRATES: [Crate; 2] = [
     Crate { section: "Inside conche", sources: "crates/conche/src/", root: &[] },
 ];
 
+/// Modules that must not use others, whatever the table says: the message layer knows no role, the
+/// roles do not know each other, and no module knows the endpoint.
+const APART: [(&str, &[&str]); 3] =
+    [("transport", &["event", "layers", "server", "client"]), ("server", &["client"]), ("client", &["server"])];
+const TOP: &str = "endpoint";
+
 /// A row of the table: a module, and the modules that it may use.
 type Row<'a> = (&'a str, Vec<&'a str>);
 
@@ -39,6 +45,7 @@ fn check_crate(checked: &Crate, architecture: &str, files: &[TextFile]) -> Vec<F
     let Crate { section, sources, root } = checked;
     let rows = rows(architecture, section);
     let mut findings = against_the_order(&rows);
+    findings.extend(against_the_roles(&rows));
     let mut modules = BTreeSet::new();
     for file in files.iter().filter(|file| file.extension() == "rs" && !file.is_test_code()) {
         let Some(path) = file.path.strip_prefix(sources).filter(|path| *path != "lib.rs") else { continue };
@@ -72,6 +79,19 @@ fn against_the_order(rows: &[Row<'_>]) -> Vec<Finding> {
     for (at, (module, may_use)) in rows.iter().enumerate() {
         for used in may_use.iter().filter(|used| !rows[..at].iter().any(|(name, _)| name == *used)) {
             let message = format!("the table of modules lets {module} use {used}, which does not stand above it");
+            findings.push(Finding::new(DOCUMENT, 0, message));
+        }
+    }
+    findings
+}
+
+/// Finds rows that join what is [`APART`], or use the endpoint.
+fn against_the_roles(rows: &[Row<'_>]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (module, may_use) in rows {
+        let apart = APART.iter().filter(|(name, _)| name == module).flat_map(|(_, apart)| apart.iter());
+        for other in apart.chain([&TOP]).filter(|other| may_use.contains(other)) {
+            let message = format!("the table of modules lets {module} use {other}, which must be independent");
             findings.push(Finding::new(DOCUMENT, 0, message));
         }
     }
@@ -203,6 +223,36 @@ mod tests {
     fn a_table_that_allows_a_circle_is_refused() {
         let table = TABLE.replace("| `store` | x | none |", "| `store` | x | `peer` |");
         let findings = against_the_order(&rows(&table, CRATES[0].section));
+        assert_eq!(findings.len(), 1, "{findings:?}");
+    }
+
+    #[test]
+    fn a_table_in_which_roles_or_transport_name_each_other_is_refused() {
+        for (module, used) in [
+            ("server", "client"),
+            ("client", "server"),
+            ("transport", "server"),
+            ("transport", "client"),
+            ("transport", "event"),
+            ("layers", "endpoint"),
+        ] {
+            let planted = [(used, vec![]), (module, vec![used])];
+            assert_eq!(against_the_roles(&planted).len(), 1, "{module} uses {used}");
+        }
+        assert_eq!(against_the_roles(&[("transport", vec![]), ("server", vec!["transport"])]).len(), 0);
+    }
+
+    #[test]
+    fn a_role_that_names_the_other_one_is_refused() {
+        let table = TABLE.replace("| `peer` |", "| `server` | x | `codec` |\n| `client` | x | `codec` |\n| `peer` |");
+        let files = [
+            fixture("crates/conche-proto/src/codec/mod.rs", ""),
+            fixture("crates/conche-proto/src/store.rs", ""),
+            fixture("crates/conche-proto/src/peer.rs", ""),
+            fixture("crates/conche-proto/src/server/mod.rs", "use crate::codec::Body;"),
+            fixture("crates/conche-proto/src/client/mod.rs", "fn a(server: &crate::server::Server) {}"),
+        ];
+        let findings = check(&table, &files);
         assert_eq!(findings.len(), 1, "{findings:?}");
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Outflow {
     told: bool,
 }
 
-/// Why a block is not available.
+/// AbandonReason a block is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// The offset is beyond the body, or the block number is too large.

@@ -247,7 +247,7 @@ fn check(number: OptionNumber, value: &[u8], repeated: bool) -> Result<(), Build
     Ok(())
 }
 
-/// Why a body cannot be built.
+/// AbandonReason a body cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BuildError {

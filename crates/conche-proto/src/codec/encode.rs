@@ -240,7 +240,7 @@ pub(crate) fn encode_to_vec(ty: Type, code: Code, id: MessageId, token: &Token, 
     datagram
 }
 
-/// Why a message could not be encoded.
+/// AbandonReason a message could not be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EncodeError {

@@ -24,10 +24,10 @@ pub use transmission::{ParameterError, ParameterWarning, RandomFactor, Transmiss
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use conche_cc::Controller;
 use thiserror::Error;
 
-use crate::codec::{BlockSize, OptionNumber, Token};
+use crate::codec::{BlockSize, Body, OptionNumber, Overhead, Token};
+use conche_cc::Controller;
 
 /// All settings of an [`Endpoint`](crate::Endpoint).
 #[derive(Clone, Debug)]
@@ -213,6 +213,28 @@ impl EndpointConfig {
             ..=Token::MAX_LENGTH => self.longest_token,
             _ => self.limits.message_bytes.saturating_sub(4 + 2),
         }
+    }
+
+    /// Returns the overhead of a message with this token, or with a new one of any length that the
+    /// endpoint chooses, whichever is larger.
+    pub(crate) fn longest_overhead(&self, token: &Token) -> Overhead {
+        Overhead::of(token).max(Overhead::of_token_length(self.longest_own_token()))
+    }
+
+    /// Returns whether a message is sent uncut: it fits into a message, and no smaller blocks are
+    /// configured.
+    pub(crate) fn goes_whole(&self, beside: Overhead, body: &Body) -> bool {
+        let smallest_cut = match self.block_size {
+            BlockSize::B1024 => usize::MAX,
+            size => size.bytes(),
+        };
+        beside.fits(body, self.limits.message_bytes) && body.len() <= smallest_cut
+    }
+
+    /// Returns a body with Max-Age for 5.03 (RFC 7252 §5.9.3.4).
+    pub(crate) fn try_later(&self) -> Body {
+        let seconds = u32::try_from(self.retry_after.as_secs()).unwrap_or(u32::MAX);
+        Body::builder().uint(OptionNumber::MAX_AGE, seconds).build().unwrap_or_default()
     }
 
     /// Returns the length of the longest token that the endpoint generates, in bytes.

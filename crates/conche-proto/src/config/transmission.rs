@@ -212,7 +212,7 @@ impl fmt::Display for RandomFactor {
     }
 }
 
-/// Why parameters are refused.
+/// AbandonReason parameters are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ParameterError {

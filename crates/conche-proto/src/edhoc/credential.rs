@@ -216,7 +216,7 @@ fn label(decoder: &mut Decoder<'_>) -> Result<Option<i64>, minicbor::decode::Err
     decoder.i64().map(Some)
 }
 
-/// Why a credential cannot be used.
+/// AbandonReason a credential cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Derive)]
 #[non_exhaustive]
 pub enum CredentialError {

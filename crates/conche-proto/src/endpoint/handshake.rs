@@ -9,7 +9,6 @@
 use super::{Endpoint, RequestError};
 use crate::PeerKey;
 use crate::exchange::{ExchangeId, Flight, Opening, Purpose};
-use crate::shares::Group;
 use conche_cc::control::AbandonReason;
 use conche_cc::{Controller, Instant};
 
@@ -22,33 +21,34 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// # Errors
     /// If a needed resource is used up.
     pub fn begin_handshake(&mut self, now: Instant, with: P) -> Result<ExchangeId, RequestError> {
-        let peer = self.open_peer(now, with, Group::NOBODY)?;
+        let peer = self.open_peer(now, with)?;
         // The size of its flights is known when they are sent.
-        self.submit(now, peer, &mut Opening { purpose: Purpose::Handshake, ..Opening::EMPTY })
+        self.layers.transport.submit(now, peer, &mut Opening { purpose: Purpose::Handshake, ..Opening::EMPTY })
     }
 
     /// Reports that a flight of a handshake was sent, for the first time or again. Has no effect if
     /// the handshake is over or waits for admission.
     pub fn flight_left(&mut self, now: Instant, handshake: ExchangeId, flight: &Flight) {
-        self.transport.flight_left(now, handshake, flight);
+        self.layers.transport.flight_left(now, handshake, flight);
     }
 
     /// Reports that the answer to the last flight of a handshake starts to arrive. `copy` is the
     /// number of the answered transmission of that flight, from 0 on, if it is known for certain
     /// and the peer answered without delay: it is then an RTT sample.
     pub fn flight_answered(&mut self, now: Instant, handshake: ExchangeId, copy: Option<u8>) {
-        self.transport.flight_answered(now, handshake, copy);
+        self.layers.transport.flight_answered(now, handshake, copy);
     }
 
     /// Ends a handshake, as completed or as failed for this reason. No event follows.
     pub fn handshake_over(&mut self, now: Instant, handshake: ExchangeId, failed: Option<AbandonReason>) {
-        if !self.transport.goes_on(handshake) {
+        let transport = &mut self.layers.transport;
+        if !transport.goes_on(handshake) {
             return;
         }
         match failed {
-            Some(why) => self.transport.exchanges.abandon(now, &mut self.transport.peers, handshake.index, why),
-            None => self.transport.exchanges.flight_answered(now, &mut self.transport.peers, handshake.index, None),
+            Some(why) => transport.exchanges.abandon(now, &mut transport.peers, handshake.index, why),
+            None => transport.exchanges.flight_answered(now, &mut transport.peers, handshake.index, None),
         }
-        self.close(now, handshake.index);
+        transport.close(now, handshake.index);
     }
 }

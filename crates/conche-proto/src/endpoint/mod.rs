@@ -31,74 +31,41 @@
 //! # }
 //! ```
 
-mod bodies;
-#[cfg(feature = "oscore")]
-mod combined;
-mod depart;
-mod discovery;
-mod event;
-mod gathering;
-mod group;
+mod client;
 mod handshake;
-mod inquiry;
-mod leaving;
-mod leisure;
-mod observation;
 mod occupancy;
-mod options;
 #[cfg(feature = "oscore")]
 mod oscore;
-mod protection;
-mod pushing;
 mod receive;
-mod refuse;
-#[cfg(feature = "oscore")]
-mod renewal;
-mod request;
-mod respond;
-mod sets;
-mod streams;
-mod subscription;
-mod transfer;
-mod uploads;
-mod validation;
+mod server;
+mod transmit;
 
 pub use crate::error::{NotifyError, RequestError, RespondError, SupersedeError, Undrained};
-pub use crate::stats::Stats;
-pub use event::{Datagram, Ecn, Event, Input, Output, Transmit};
-pub use occupancy::Occupancy;
-pub use streams::{NotWanted, StreamEnd, Unfinished};
+pub use crate::event::{Event, Input, NotWanted, Output, StreamEnd, Unfinished};
+pub use crate::stats::{Occupancy, Stats};
+pub use crate::transport::{Datagram, Ecn, Transmit};
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
 use core::hint::black_box;
 
 use smallvec::SmallVec;
 
-#[cfg(feature = "oscore")]
-use self::oscore::Protection;
 use crate::PeerKey;
-use crate::blockwise::Representations;
-use crate::codec::MessagePool;
+use crate::client::Client;
 use crate::config::{ConfigError, SharedConfig, TransmissionParameters};
+use crate::exchange::{Failure, Next, Purpose};
 use crate::hash::Fingerprint;
 use crate::incoming::Incoming;
+use crate::layers::Layers;
 use crate::message::Deduplication;
-use crate::observe::{Observers, Subscriptions};
+use crate::observe::Observers;
 use crate::peer::{ChooseController, ChoosePath, ControllerId, PathKey, PeerSnapshot, Peers, Survey};
-use crate::store::OnDemand;
-use crate::transport::{Source, Transport, reserve_first};
+use crate::server::Server;
+use crate::transport::{Source, Transport};
 use conche_cc::path_history::PathHistory;
 use conche_cc::{Controller, Instant};
-use discovery::Discovery;
-use inquiry::Inquiries;
-use leisure::Leisure;
-
-use sets::Sets;
-use streams::Parts;
-use validation::Validation;
 
 /// A CoAP client and server without I/O.
 ///
@@ -107,27 +74,12 @@ use validation::Validation;
 ///
 /// The endpoint only connects modules, none of which uses a module above it.
 pub struct Endpoint<P: PeerKey, C: Controller> {
-    transport: Transport<P, C>,
-    /// Known support of extended tokens, if the configured tokens are extended.
-    discovery: Option<Box<Discovery>>,
-    /// Security contexts, created with the first one.
-    #[cfg(feature = "oscore")]
-    protection: Option<Box<Protection>>,
-    /// Source validation, created when the first source must prove its address.
-    validation: Option<Box<Validation<P>>>,
-    /// Memory of requests for the application. Responses arrive one by one and have their own
-    /// allocation.
-    requests: MessagePool,
-    incoming: OnDemand<Incoming<P>>,
-    leisure: OnDemand<Leisure<P>>,
-    inquiries: OnDemand<Inquiries>,
-    parts: OnDemand<Parts>,
-    representations: OnDemand<Representations>,
-    /// Q-Block state, if configured.
-    sets: Option<Box<Sets<P>>>,
-    observers: OnDemand<Observers>,
-    subscriptions: OnDemand<Subscriptions>,
-    events: VecDeque<Event<P>>,
+    /// The message layer, the protection of messages, and the events for the application.
+    layers: Layers<P, C>,
+    /// Requests received.
+    server: Server<P, C>,
+    /// Requests sent.
+    client: Client<P, C>,
 }
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
@@ -154,23 +106,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub fn new(config: impl Into<SharedConfig>, controller: C, seed: [u8; 32]) -> Result<Self, ConfigError> {
         let config = config.into();
         let transport = Transport::new(config.clone(), controller, seed)?;
-        Ok(Self {
-            discovery: Discovery::of(&config).map(Box::new),
-            #[cfg(feature = "oscore")]
-            protection: None,
-            validation: None,
-            requests: MessagePool::new(),
-            incoming: OnDemand::new(config.clone()),
-            leisure: OnDemand::new(()),
-            inquiries: OnDemand::new(()),
-            parts: OnDemand::new(config.clone()),
-            representations: OnDemand::new(config.clone()),
-            sets: Sets::of(&config).map(Box::new),
-            observers: OnDemand::new((transport.hash, config)),
-            subscriptions: OnDemand::new(transport.hash),
-            events: VecDeque::new(),
-            transport,
-        })
+        let (server, client) = (Server::new(&config, transport.hash), Client::new(&config, transport.hash));
+        Ok(Self { layers: Layers::new(transport), server, client })
     }
 
     /// Adds a controller for [`choose_controller`](Self::choose_controller).
@@ -179,15 +116,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// If the transmission parameters are unsafe with this controller or contradict it, or if there
     /// are 256 controllers already.
     pub fn add_controller(&mut self, controller: C) -> Result<ControllerId, ConfigError> {
-        self.transport.config.validate_with(&controller)?;
-        self.transport.peers.controllers.add(controller).ok_or(ConfigError::TooManyControllers)
+        self.layers.transport.config.validate_with(&controller)?;
+        self.layers.transport.peers.controllers.add(controller).ok_or(ConfigError::TooManyControllers)
     }
 
     /// Sets the function that selects the controller of a destination, called when a peer's state
     /// is created. Without it all peers have the first controller. An ID of another endpoint
     /// selects the first one.
     pub fn choose_controller(&mut self, choose: ChooseController<P>) {
-        self.transport.peers.controllers.choose(choose);
+        self.layers.transport.peers.controllers.choose(choose);
     }
 
     /// Shares path state between peers: a new peer, or one that returns after its own state was
@@ -204,39 +141,39 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ///   counts until it is acknowledged or answered, or until its timeout, for at most 6 s. The
     ///   only peer of a path has its NSTART instead.
     pub fn share_paths(&mut self, choose: ChoosePath<P>) {
-        self.transport.peers.share_paths(choose, self.transport.config.limits.paths);
+        self.layers.transport.peers.share_paths(choose, self.layers.transport.config.limits.paths);
     }
 
     /// Returns the state of all [shared](Self::share_paths) paths in no meaningful order, for
     /// storage until the next start.
     pub fn paths(&self) -> impl Iterator<Item = (PathKey, &PathHistory)> {
-        self.transport.peers.paths()
+        self.layers.transport.peers.paths()
     }
 
     /// Restores stored path state, unless newer state exists or paths are not
     /// [shared](Self::share_paths).
     pub fn remember_path(&mut self, path: PathKey, group: PathHistory) {
-        self.transport.peers.remember_path(path, group);
+        self.layers.transport.peers.remember_path(path, group);
     }
 
     /// Returns the state of the [shared](Self::share_paths) path to a peer. The peer itself need
     /// not have state.
     #[must_use]
     pub fn path(&self, peer: &P) -> Option<&PathHistory> {
-        self.transport.peers.path(peer)
+        self.layers.transport.peers.path(peer)
     }
 
     /// Drops the shared state of the path to this peer. The states of its peers remain, including
     /// this one's, until [reset](Self::reset_path).
     pub fn forget_path(&mut self, peer: &P) {
-        self.transport.peers.forget_path(peer);
+        self.layers.transport.peers.forget_path(peer);
     }
 
     /// Sets the function that groups sources: those with the same number share one part of each
     /// limited table. A group may hold at most as much as is free, so a prefix that one attacker
     /// controls should be one group. Without the function each peer is its own group.
     pub fn set_source_groups(&mut self, groups: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
-        self.transport.sources.get_or_insert_default().groups = Some(groups);
+        self.layers.transport.sources.get_or_insert_default().groups = Some(groups);
     }
 
     /// Sets the function that returns the same number for all sources of one host. A host may have
@@ -244,7 +181,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// the message ID of a ping 64 times in 247 s. Without the function each peer is its own host,
     /// so that a host has these observers and guesses for each of its ports.
     pub fn set_source_hosts(&mut self, hosts: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
-        self.transport.sources.get_or_insert_default().hosts = Some(hosts);
+        self.layers.transport.sources.get_or_insert_default().hosts = Some(hosts);
     }
 
     /// Handles an external event.
@@ -253,7 +190,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// [`Undrained`] if [`Limits::outputs`](crate::Limits::outputs) outputs wait to be polled; the
     /// input is then ignored.
     pub fn handle(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Undrained> {
-        if self.transport.outbox.len() + self.events.len() >= self.transport.config.limits.outputs {
+        let Layers { transport, events, .. } = &self.layers;
+        if transport.outbox.len() + events.len() >= transport.config.limits.outputs {
             return Err(Undrained);
         }
         match input {
@@ -269,25 +207,25 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// # Panics
     /// If `buf` is shorter than [`Limits::message_bytes`](crate::Limits::message_bytes).
     pub fn poll(&mut self, now: Instant, buf: &mut [u8]) -> Output<P> {
+        let message_bytes = self.layers.transport.config.limits.message_bytes;
         assert!(
-            buf.len() >= self.transport.config.limits.message_bytes,
-            "poll needs a buffer of message_bytes = {} bytes, got {}",
-            self.transport.config.limits.message_bytes,
+            buf.len() >= message_bytes,
+            "poll needs a buffer of message_bytes = {message_bytes} bytes, got {}",
             buf.len()
         );
         // No message is larger, regardless of the buffer.
-        let buf = buf.get_mut(..self.transport.config.limits.message_bytes).unwrap_or_default();
+        let buf = buf.get_mut(..message_bytes).unwrap_or_default();
         loop {
-            if let Some(departure) = self.transport.outbox.pop_front() {
+            if let Some(departure) = self.layers.transport.outbox.pop_front() {
                 if let Some(transmit) = self.depart(now, departure, buf) {
-                    self.transport.stats.datagrams_sent += 1;
-                    self.transport.stats.bytes_sent += transmit.len as u64;
+                    self.layers.transport.stats.datagrams_sent += 1;
+                    self.layers.transport.stats.bytes_sent += transmit.len as u64;
                     return Output::Transmit(transmit);
                 }
-            } else if let Some(event) = self.events.pop_front() {
+            } else if let Some(event) = self.layers.events.pop_front() {
                 return Output::Event(event);
-            } else if let Some(peer) = self.transport.peers.next_on_path() {
-                self.transport.admit_waiting(now, peer);
+            } else if let Some(peer) = self.layers.transport.peers.next_on_path() {
+                self.layers.transport.admit_waiting(now, peer);
             } else if !self.do_what_is_due(now) {
                 return Output::Wait(self.next_due(now));
             }
@@ -298,61 +236,69 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// the next iteration. Out of line, because most polls end before it.
     #[inline(never)]
     fn do_what_is_due(&mut self, now: Instant) -> bool {
-        if let Some(index) = self.transport.exchanges.pop_due(now) {
+        if let Some(index) = self.layers.transport.exchanges.pop_due(now) {
             self.exchange_due(now, index);
-        } else if let Some(request) = self.incoming.due(now) {
-            self.piggybacking_over(now, request);
-        } else if self.ping_due(now) || self.leisure_over(now) || self.stream_expired(now) || self.upload_due(now) {
-            // Done.
-        } else if let Some(due) = self.subscriptions.made().and_then(|made| made.pop_due(now)) {
-            self.subscription_due(due);
-        } else if let Some(observer) = self.observers.made().and_then(|made| made.visit(now)) {
-            self.notify_observer(now, observer);
-        } else {
-            return false;
+            return true;
         }
-        true
-    }
-
-    /// Queues an event for the application.
-    #[inline]
-    fn announce(&mut self, event: Event<P>) {
-        reserve_first(&mut self.events);
-        self.events.push_back(event);
+        self.server.do_what_is_due(&mut self.layers, now)
+            || self.client.do_what_is_due(&mut self.layers, now)
+            || self.server.notify_due(&mut self.layers, now)
     }
 
     /// Drops expired state, and returns the time of the next action.
     fn next_due(&mut self, now: Instant) -> Option<Instant> {
-        self.transport.peers.forget_lost();
-        let next_purge = self.transport.received.made().and_then(|received| {
+        let transport = &mut self.layers.transport;
+        transport.peers.forget_lost();
+        let next_purge = transport.received.made().and_then(|received| {
             received.purge(now);
             received.next_purge(now)
         });
-        let next = [
-            self.incoming.next_due(),
-            self.leisure.next_due(),
-            self.subscriptions.next_due(),
-            self.observers.next_due(),
-            next_purge,
-            self.purge_bodies(now),
-            self.sets.as_ref().and_then(|sets| sets.next_due()),
-            self.validation.as_ref().and_then(|validation| validation.next_due()),
-        ];
-        next.into_iter().fold(self.transport.exchanges.next_due(), earlier)
+        let next = [next_purge, self.server.next_due(now), self.client.subscriptions.next_due()];
+        next.into_iter().flatten().chain(self.layers.transport.exchanges.next_due()).min()
+    }
+
+    /// Handles the timer of an exchange.
+    fn exchange_due(&mut self, now: Instant, index: u32) {
+        match self.layers.transport.exchange_due(now, index) {
+            Next::Wait | Next::Depart | Next::Admit => {}
+            Next::Fail(reason) => self.fail(now, index, reason),
+            Next::Ask => self.client.ask_for_missing_blocks(&mut self.layers, now, index),
+            Next::Over => self.server.notification_over(&mut self.layers, now, index),
+        }
+    }
+
+    /// Ends an exchange with a failure.
+    fn fail(&mut self, now: Instant, index: u32, reason: Failure) {
+        match self.layers.transport.exchanges.get(index).purpose {
+            Purpose::Request | Purpose::State(_) => self.client.fail(&mut self.layers, now, index, reason),
+            Purpose::Response(_) | Purpose::Notification(_) => self.server.fail(&mut self.layers, now, index, reason),
+            Purpose::Ping | Purpose::Handshake => {
+                self.layers.transport.count_failure(index, reason);
+                self.layers.announce_failure(now, index, reason);
+                self.layers.transport.close(now, index);
+            }
+        }
+    }
+
+    /// Returns the index of a peer for a request of the application, creating its state if
+    /// necessary.
+    #[inline]
+    fn open_peer(&mut self, now: Instant, key: P) -> Result<u32, RequestError> {
+        self.server.open_peer(&mut self.layers, now, key, crate::shares::Group::NOBODY)
     }
 
     /// Resets the congestion state of a peer to that of a new one. [Shared](Self::share_paths)
     /// state of its path remains. Message IDs continue, and open exchanges keep their timers.
     pub fn reset_path(&mut self, now: Instant, peer: &P) {
-        if let Some(index) = self.transport.peers.peek(peer) {
-            self.transport.peers.reset(now, index);
+        if let Some(index) = self.layers.transport.peers.peek(peer) {
+            self.layers.transport.peers.reset(now, index);
         }
     }
 
     /// Returns the state of a peer; `None` if it has none.
     #[must_use]
     pub fn snapshot(&self, peer: &P) -> Option<PeerSnapshot> {
-        self.transport.peers.peek(peer).map(|index| self.transport.peers.snapshot(index))
+        self.layers.transport.peers.peek(peer).map(|index| self.layers.transport.peers.snapshot(index))
     }
 
     /// Returns when message IDs toward a peer beyond the current block of 1024 are free; `None` if
@@ -361,8 +307,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// host, at another port, has its own IDs.
     #[must_use]
     pub fn ids_scarce_until(&self, now: Instant, peer: &P) -> Option<Instant> {
-        let peer = self.transport.peers.get(self.transport.peers.peek(peer)?);
-        peer.ids_scarce_until(now, self.transport.config.times().exchange_lifetime)
+        let peer = self.layers.transport.peers.get(self.layers.transport.peers.peek(peer)?);
+        peer.ids_scarce_until(now, self.layers.transport.config.times().exchange_lifetime)
     }
 
     /// Returns the state of up to `most` peers, ordered by exchanges in flight and queued messages.
@@ -376,8 +322,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// nothing for long. Call it with the same survey until it returns the peers. Peers may come
     /// and go in the meantime: the result has the state at the end.
     pub fn survey(&self, survey: &mut Survey, places: usize) -> Option<Vec<(P, PeerSnapshot)>> {
-        let busiest = self.transport.peers.survey(survey, places)?.into_iter();
-        Some(busiest.map(|index| (self.transport.peers.get(index).key, self.transport.peers.snapshot(index))).collect())
+        let busiest = self.layers.transport.peers.survey(survey, places)?.into_iter();
+        Some(
+            busiest
+                .map(|index| (self.layers.transport.peers.get(index).key, self.layers.transport.peers.snapshot(index)))
+                .collect(),
+        )
     }
 
     /// Prefetches the state for the next steps into the CPU cache, without side effects. For
@@ -386,14 +336,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     #[inline]
     pub fn glance(&self) {
         black_box((
-            self.events.len(),
-            self.transport.outbox.len(),
-            self.transport.stats.datagrams_sent,
-            self.transport.stats.duplicates,
+            self.layers.events.len(),
+            self.layers.transport.outbox.len(),
+            self.layers.transport.stats.datagrams_sent,
+            self.layers.transport.stats.duplicates,
         ));
-        black_box(self.transport.random.get_word_pos());
-        self.transport.exchanges.glance();
-        self.transport.peers.glance();
+        black_box(self.layers.transport.random.get_word_pos());
+        self.layers.transport.exchanges.glance();
+        self.layers.transport.peers.glance();
     }
 
     /// Prefetches the state for receiving this datagram, without handling it. For drivers that have
@@ -407,39 +357,31 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub fn glance_at_all<'a>(&self, datagrams: impl Iterator<Item = Datagram<'a, P>>) {
         let request = |datagram: Datagram<'_, P>| {
             let source = Source { from: datagram.from, local: datagram.local };
-            self.transport.fingerprint_of_request(source, datagram.bytes)
+            self.layers.transport.fingerprint_of_request(source, datagram.bytes)
         };
         let requests: SmallVec<[Fingerprint; 32]> = datagrams.filter_map(request).collect();
-        self.transport.received.glance(&requests);
+        self.layers.transport.received.glance(&requests);
     }
 
     /// Returns the counters since the start.
     #[must_use]
     pub fn stats(&self) -> &Stats {
-        &self.transport.stats
+        &self.layers.transport.stats
     }
 
     /// Returns the transmission parameters of the endpoint.
     #[must_use]
     pub fn transmission(&self) -> &TransmissionParameters {
-        &self.transport.config.transmission
+        &self.layers.transport.config.transmission
     }
 
     /// Returns the number of hash buckets and entries visited by all searches so far: one or two
     /// per search, unless an attacker makes keys collide.
     #[must_use]
     pub fn lookup_steps(&self) -> u64 {
-        self.transport.peers.steps() + self.transport.exchanges.steps() + self.transport.received.steps()
-    }
-}
-
-/// Returns the earlier of two times, if any.
-#[inline]
-fn earlier(first: Option<Instant>, second: Option<Instant>) -> Option<Instant> {
-    match (first, second) {
-        (Some(first), Some(second)) => Some(first.min(second)),
-        (first, None) => first,
-        (None, second) => second,
+        self.layers.transport.peers.steps()
+            + self.layers.transport.exchanges.steps()
+            + self.layers.transport.received.steps()
     }
 }
 
@@ -447,7 +389,7 @@ impl<P: PeerKey, C: Controller> fmt::Debug for Endpoint<P, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint")
             .field("occupancy", &self.occupancy())
-            .field("stats", &self.transport.stats)
+            .field("stats", &self.layers.transport.stats)
             .finish_non_exhaustive()
     }
 }

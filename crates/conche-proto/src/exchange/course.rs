@@ -27,7 +27,7 @@ pub struct Course {
     pub timeout: Duration,
 }
 
-/// Why an exchange failed.
+/// AbandonReason an exchange failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use super::{Course, Exchange, Exchanges, Failure, State};
+use super::{Course, Exchange, ExchangeId, Exchanges, Failure, State};
 use crate::PeerKey;
 use crate::blockwise::sets::{Sender, SetTransfer};
 use crate::blockwise::{Key, Mark, Transfer};
@@ -320,6 +320,15 @@ impl<C: Controller> Exchanges<C> {
         match &mut self.slots[index].transfer.as_mut()?.work {
             Work::Sets(sets) => Some(sets),
             Work::Blocks(_) | Work::Kept(..) => None,
+        }
+    }
+
+    /// Returns the Block1 and Block2 transfer of a live exchange.
+    pub(crate) fn blocks_mut(&mut self, id: ExchangeId) -> Option<&mut Transfer> {
+        self.live(id)?;
+        match &mut self.slots[id.index].transfer.as_mut()?.work {
+            Work::Blocks(transfer) => Some(transfer),
+            Work::Sets(_) | Work::Kept(..) => None,
         }
     }
 

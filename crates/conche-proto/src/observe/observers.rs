@@ -31,7 +31,7 @@ pub struct ObserverId {
     generation: u32,
 }
 
-/// Why an observation ended.
+/// AbandonReason an observation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ObserverEnd {

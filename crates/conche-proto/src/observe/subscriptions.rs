@@ -22,7 +22,7 @@ pub struct SubscriptionId {
     generation: u32,
 }
 
-/// Why a subscription ended.
+/// AbandonReason a subscription ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SubscriptionEnd {

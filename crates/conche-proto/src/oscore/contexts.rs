@@ -283,7 +283,7 @@ impl Contexts {
     }
 }
 
-/// Why a context was not added.
+/// AbandonReason a context was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum InsertError {

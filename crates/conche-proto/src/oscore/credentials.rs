@@ -186,7 +186,7 @@ impl fmt::Debug for EndId {
     }
 }
 
-/// Why no context can be derived.
+/// AbandonReason no context can be derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CredentialsError {

@@ -31,7 +31,7 @@ pub struct ProtectedResponse {
     pub body: Body,
 }
 
-/// Why a message could not be protected.
+/// AbandonReason a message could not be protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProtectError {

@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::Binding;
 use crate::codec::{Body, Code, OptionNumber};
 
-/// Why a protected message was refused. A response is dropped; the answer to a request is
+/// AbandonReason a protected message was refused. A response is dropped; the answer to a request is
 /// [`Contexts::refusal`](super::Contexts::refusal).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refused {

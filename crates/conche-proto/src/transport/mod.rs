@@ -1,13 +1,19 @@
 //! [`Transport`]: the message layer (RFC 7252 §4), whatever the messages mean: peers, exchanges,
 //! deduplication, the queue of datagrams to be sent, and limits by source.
 
+mod datagram;
+mod departure;
 mod handshake;
 mod outbox;
 mod reply;
+mod sender;
 mod sources;
 
+pub use datagram::{Datagram, Ecn, Transmit};
+pub(crate) use departure::Payload;
 pub(crate) use outbox::{Departure, Outbox, Source, encode, encoded, reserve_first, write};
 pub(crate) use reply::allows;
+pub(crate) use sender::Sender;
 pub(crate) use sources::{Limiters, Sources};
 
 use alloc::boxed::Box;
@@ -19,7 +25,7 @@ use crate::PeerKey;
 use crate::codec::{Body, Code, Message, MessageId, NoResponse, Token, Type};
 use crate::config::{ConfigError, SharedConfig};
 use crate::error::RequestError;
-use crate::exchange::{ExchangeId, Exchanges, Next, Opening, State};
+use crate::exchange::{ExchangeId, Exchanges, Failure, Next, Opening, Purpose, State};
 use crate::hash::Keyed;
 use crate::message::{Deduplication, Rejectable};
 use crate::peer::Peers;
@@ -98,6 +104,44 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         }
         self.exchanges.wait(exchange);
         Some(exchange)
+    }
+
+    /// Opens an exchange that needs no protection for the application, within its limits.
+    pub(crate) fn submit(
+        &mut self,
+        now: Instant,
+        peer: u32,
+        opening: &mut Opening,
+    ) -> Result<ExchangeId, RequestError> {
+        self.check_room(peer, opening)?;
+        let limit = self.config.limits.exchanges;
+        self.open(now, peer, opening).ok_or(RequestError::TooManyExchanges { limit })
+    }
+
+    /// Closes an exchange, the single end of all exchanges, and admits queued messages of its peer.
+    /// Returns the purpose of the exchange.
+    #[inline]
+    pub(crate) fn close(&mut self, now: Instant, index: u32) -> Purpose {
+        let (purpose, peer) = self.exchanges.close(now, &mut self.peers, index);
+        self.admit_waiting(now, peer);
+        purpose
+    }
+
+    /// Handles the timer of an exchange. Returns what the owner of the exchange must do.
+    pub(crate) fn exchange_due(&mut self, now: Instant, index: u32) -> Next {
+        let next = self.exchanges.expired(now, &mut self.peers, index);
+        match next {
+            Next::Depart => self.outbox.push_back(Departure::Exchange(self.exchanges.get(index).id(index))),
+            Next::Admit => self.admit_waiting(now, self.exchanges.get(index).peer),
+            Next::Wait | Next::Fail(_) | Next::Ask | Next::Over => {}
+        }
+        next
+    }
+
+    /// Counts a failed exchange.
+    pub(crate) fn count_failure(&mut self, index: u32, reason: Failure) {
+        let timed_out = reason == Failure::TimedOut && self.exchanges.get(index).confirmable;
+        self.stats.timeouts += u64::from(timed_out);
     }
 
     /// Admits messages from a peer's queue, in order. Called after every event that may permit one.

@@ -31,6 +31,7 @@ use crate::codec::{
     BLOCK_BYTES, Block, BlockSize, Body, Code, ContentFormat, Header, MARKER_BYTES, Message, OptionNumber, Order,
     OwnedMessage, REGISTER, SIZE_BYTES, Token, UintBytes, decode_missing_blocks, decode_uint, encode_uint,
 };
+use crate::config::SharedConfig;
 use conche_cc::Instant;
 
 /// Distinguishes the bodies of equal requests (RFC 9175 §3).
@@ -44,6 +45,19 @@ pub(crate) struct SetRules {
     pub(crate) non_max_retransmit: u8,
     /// Send payloads as Confirmable messages.
     pub(crate) confirmable: bool,
+}
+
+impl SetRules {
+    /// Returns the rules of a configuration, if that enables Q-Block.
+    pub(crate) fn of(config: &SharedConfig) -> Option<Self> {
+        let q_block = config.q_block?;
+        Some(Self {
+            max_payloads: q_block.max_payloads,
+            patience: Patience { non: q_block.non_receive_timeout, confirmable: config.times().max_transmit_span },
+            non_max_retransmit: config.transmission.max_retransmit,
+            confirmable: q_block.confirmable,
+        })
+    }
 }
 
 /// The next step of a transfer after a response.

@@ -22,5 +22,5 @@ mod receiver;
 mod sender;
 
 pub(crate) use client::{RequestTag, SetRules, SetStep, SetTransfer, is_about_sets, lists_missing_blocks};
-pub(crate) use receiver::{Patience, Receiver, Reply, Shape};
+pub(crate) use receiver::{Receiver, Reply, Shape};
 pub(crate) use sender::{Follows, Sender};

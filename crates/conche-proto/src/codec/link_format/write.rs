@@ -93,7 +93,7 @@ impl<W: fmt::Write> LinkWriter<W> {
     }
 }
 
-/// Why a link cannot be written.
+/// AbandonReason a link cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LinkWriteError {

@@ -1,0 +1,280 @@
+//! Group requests of this endpoint (RFC 7252 §8): sent once, with any number of responses until
+//! their timeout.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use rand_core::RngCore;
+
+use crate::PeerKey;
+use crate::client::Client;
+use crate::codec::{Code, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
+use crate::error::RequestError;
+use crate::event::Event;
+use crate::exchange::{ExchangeId, Failure, Opening, Purpose, Reliability, Request};
+use crate::hash::Fingerprint;
+use crate::layers::Layers;
+use crate::message::GROUP_IDS;
+use crate::store::Seldom;
+use crate::transport::Source;
+use conche_cc::{Controller, Instant};
+
+/// A live group request.
+#[derive(Debug)]
+struct Inquiry {
+    token: u64,
+    exchange: ExchangeId,
+    /// Message ID of the request.
+    id: MessageId,
+    /// Message IDs of the delivered responses, by hash of the sender.
+    delivered: BTreeMap<u64, Vec<u16>>,
+    /// Number of delivered responses.
+    responses: usize,
+}
+
+/// The verdict on a response to a group request.
+enum Verdict {
+    Deliver,
+    Duplicate,
+    /// The sender has used its share.
+    Drop,
+}
+
+impl Inquiry {
+    /// Records a response with this message ID. A sender may have as many as are left for all
+    /// others, so that one member of the group cannot exclude the others.
+    fn enter(&mut self, sender: u64, id: MessageId, limit: usize) -> Verdict {
+        let ids = self.delivered.get(&sender).map_or(&[][..], Vec::as_slice);
+        let left = limit.saturating_sub(self.responses);
+        match ids.binary_search(&id.0) {
+            Ok(_) => Verdict::Duplicate,
+            Err(_) if ids.len() >= left => Verdict::Drop,
+            Err(place) => {
+                self.delivered.entry(sender).or_default().insert(place, id.0);
+                self.responses += 1;
+                Verdict::Deliver
+            }
+        }
+    }
+}
+
+/// All live group requests.
+#[derive(Debug)]
+pub(crate) struct Inquiries {
+    /// In order of tokens. There are few, because only few message IDs are reserved for them.
+    by_token: Vec<Inquiry>,
+    /// Times at which the last message IDs were allocated, oldest first.
+    given: VecDeque<Instant>,
+    /// Counter of message IDs, starting at a random number.
+    next: Option<u16>,
+}
+
+impl Inquiries {
+    const NONE: Self = Self { by_token: Vec::new(), given: VecDeque::new(), next: None };
+}
+
+impl Seldom for Inquiries {
+    type Recipe = ();
+
+    fn empty<'a>() -> &'a Self {
+        const { &Self::NONE }
+    }
+
+    fn make((): &()) -> Self {
+        Self::NONE
+    }
+}
+
+impl Inquiries {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_token.is_empty()
+    }
+
+    /// Allocates a message ID that no other message uses within this lifetime, to any destination
+    /// (RFC 7252 §8.1).
+    fn message_id(&mut self, now: Instant, lifetime: Duration, random: &mut impl RngCore) -> Option<MessageId> {
+        while self.given.front().is_some_and(|&given| given + lifetime <= now) {
+            self.given.pop_front();
+        }
+        if self.given.len() >= GROUP_IDS.len() {
+            return None;
+        }
+        self.given.push_back(now);
+        let count = self.next.unwrap_or_else(|| random.next_u32().to_le_bytes()[0].into());
+        self.next = Some(count.wrapping_add(1));
+        let offset = usize::from(count) % GROUP_IDS.len();
+        Some(MessageId(GROUP_IDS.start() + u16::try_from(offset).unwrap_or_default()))
+    }
+
+    /// Returns a random token that no other group request uses.
+    fn token(&self, random: &mut impl RngCore) -> Token {
+        let unused = (0..64).map(|_| random.next_u64()).find(|token| self.place(*token).is_err());
+        Token::from(unused.unwrap_or_else(|| random.next_u64()).to_le_bytes())
+    }
+
+    /// Returns the place of a token, or the place to insert it.
+    fn place(&self, token: u64) -> Result<usize, usize> {
+        self.by_token.binary_search_by_key(&token, |inquiry| inquiry.token)
+    }
+
+    fn insert(&mut self, inquiry: Inquiry) {
+        let (Ok(place) | Err(place)) = self.place(inquiry.token);
+        self.by_token.insert(place, inquiry);
+    }
+
+    fn get_mut(&mut self, token: &Token) -> Option<&mut Inquiry> {
+        self.place(token.as_u64()).ok().map(|place| &mut self.by_token[place])
+    }
+
+    #[inline]
+    fn of(&self, exchange: ExchangeId, token: &Token) -> Option<&Inquiry> {
+        let place = self.place(token.as_u64()).ok()?;
+        Some(&self.by_token[place]).filter(|inquiry| inquiry.exchange == exchange)
+    }
+
+    /// Returns the message ID of this exchange's message if it is a group request.
+    #[inline]
+    pub(crate) fn id_of(&self, exchange: ExchangeId, token: &Token) -> Option<MessageId> {
+        self.of(exchange, token).map(|inquiry| inquiry.id)
+    }
+
+    /// Removes a group request whose exchange has ended.
+    pub(crate) fn forget(&mut self, exchange: ExchangeId, token: &Token) {
+        if let Ok(place) = self.place(token.as_u64())
+            && self.by_token[place].exchange == exchange
+        {
+            self.by_token.remove(place);
+        }
+    }
+}
+
+impl<P: PeerKey, C: Controller> Client<P, C> {
+    /// Checks a request to a group, and allocates its message ID.
+    pub(crate) fn group_message_id(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        request: &Request,
+    ) -> Result<MessageId, RequestError> {
+        if !request.code.is_request() {
+            return Err(RequestError::NotAMethod(request.code));
+        }
+        if request.reliability == Reliability::Confirmable {
+            return Err(RequestError::ConfirmableToGroup);
+        }
+        #[cfg(feature = "oscore")]
+        if request.security.is_some() {
+            return Err(RequestError::ProtectedToGroup);
+        }
+        let content = request.body.content(request.code);
+        let etag = content.is_some_and(|content| content.option(OptionNumber::ETAG).is_some());
+        if request.code == Code::GET && etag {
+            return Err(RequestError::ETagToGroup);
+        }
+        // The request may be queued before the ID is used.
+        let lifetime =
+            layers.transport.config.times().exchange_lifetime.saturating_add(layers.transport.config.queue_lifetime);
+        let id = self.inquiries.message_id(now, lifetime, &mut layers.transport.random);
+        id.ok_or(RequestError::GroupsBusy { limit: GROUP_IDS.len() })
+    }
+
+    /// Sends a request with this message ID to a group, whose state has this index.
+    pub(crate) fn request_group(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        peer: u32,
+        id: MessageId,
+        request: Request,
+    ) -> Result<ExchangeId, RequestError> {
+        let token = self.inquiries.token(&mut layers.transport.random);
+        let mut opening = Opening {
+            purpose: Purpose::Request,
+            code: request.code,
+            body: request.body,
+            token: token.clone(),
+            reliability: Reliability::NeverConfirmable,
+            deadline: request.timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout),
+            ..Opening::EMPTY
+        };
+        let exchange = self.submit(layers, now, peer, &mut opening)?;
+        self.inquiries.insert(Inquiry {
+            token: token.as_u64(),
+            exchange,
+            id,
+            delivered: BTreeMap::new(),
+            responses: 0,
+        });
+        Ok(exchange)
+    }
+
+    /// Handles a response that matches no exchange with its sender. Returns `true` if it answers a
+    /// group request, which is matched by token only (RFC 7252 §8.2).
+    pub(crate) fn receive_group_response(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        (source, hash): (Source<P>, u64),
+        what: Fingerprint,
+        message: &Message<'_>,
+    ) -> bool {
+        let token = message.token();
+        let asked = self.inquiries.get_mut(&token).filter(|_| token.len() == Token::MAX_LENGTH);
+        let Some(exchange) = asked.map(|inquiry| inquiry.exchange) else { return false };
+        if message.unacceptable_option(&layers.transport.config.known_options).is_some() {
+            if message.ty() == Type::Confirmable {
+                layers.transport.reject_response(now, source, hash, message.id());
+            }
+            return true;
+        }
+        if message.ty() == Type::Confirmable {
+            // If it cannot be remembered, a duplicate is acknowledged again but not reported.
+            layers.transport.acknowledge_empty(now, source, what, message.id());
+        }
+        self.tell_group_response(layers, exchange, (source, hash), message);
+        true
+    }
+
+    pub(crate) fn tell_group_response(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        exchange: ExchangeId,
+        (source, hash): (Source<P>, u64),
+        message: &Message<'_>,
+    ) {
+        let limit = layers.transport.config.limits.group_responses;
+        let Some(inquiry) = self.inquiries.get_mut(&message.token()) else { return };
+        match inquiry.enter(hash, message.id(), limit) {
+            Verdict::Duplicate => layers.transport.stats.duplicates += 1,
+            Verdict::Drop => layers.transport.stats.group_overflow += 1,
+            Verdict::Deliver => {
+                // A response of any member shows that the group is not silent.
+                let group = layers.transport.exchanges.get(exchange.index).peer;
+                layers.transport.peers.get_mut(group).heard();
+                let (from, message) = (source.from, OwnedMessage::from(*message));
+                layers.announce(Event::GroupResponse { exchange, from, message });
+            }
+        }
+    }
+
+    /// Returns the event for the end of a group request that was sent: a timeout is its normal end,
+    /// not a failure.
+    pub(crate) fn group_over(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        index: u32,
+        reason: Failure,
+    ) -> Option<Event<P>> {
+        let in_time = matches!(reason, Failure::TimedOut | Failure::NoResponse | Failure::Deadline);
+        let exchange = layers.transport.exchanges.get(index);
+        let inquiry = self.inquiries.of(exchange.id(index), &exchange.token)?;
+        if !in_time || exchange.sent.is_empty() {
+            return None;
+        }
+        let responses = inquiry.responses;
+        let (exchange, group, course) = layers.transport.exchanges.told(now, &layers.transport.peers, index);
+        Some(Event::GroupOver { exchange, group, responses, course })
+    }
+}

@@ -1,0 +1,395 @@
+//! Subscriptions of this endpoint (RFC 7641 §3): registration, notifications, end.
+
+use core::time::Duration;
+
+use rand_core::RngCore;
+
+use crate::PeerKey;
+use crate::blockwise::sets::is_about_sets;
+use crate::client::Client;
+use crate::codec::{Body, Code, Message, OptionNumber, OwnedMessage, Token, Type, decode_uint};
+use crate::error::RequestError;
+use crate::event::Event;
+use crate::exchange::{Content, ExchangeId, Failure, Opening, Purpose, Reliability, Request, State};
+use crate::hash::Fingerprint;
+use crate::layers::Layers;
+use crate::observe::{DEREGISTER, Opened, Order, REGISTER, SubscriptionEnd, SubscriptionId};
+use crate::security::Security;
+use crate::transport::Source;
+use conche_cc::control::{AbandonReason, AckKind};
+use conche_cc::{Controller, Instant};
+
+/// Time in milliseconds after Max-Age to wait for a notification (RFC 7641 §3.3.1).
+const GRACE_MS: core::ops::Range<u64> = 5_000..15_000;
+
+fn without_echo(Content { code, body }: Content) -> Content {
+    let payload = body.payload();
+    Content { code, body: body.rewritten(|number| number != OptionNumber::ECHO, &[], &payload) }
+}
+
+fn registration(
+    content: Content,
+    token: Token,
+    reliability: Reliability,
+    deadline: Instant,
+    security: Security,
+) -> Opening {
+    let Content { code, body } = content;
+    // The state may change before all of its blocks have arrived: the application requests the
+    // others.
+    Opening { purpose: Purpose::Request, code, body, token, reliability, deadline, security, ..Opening::EMPTY }
+}
+
+impl<P: PeerKey, C: Controller> Client<P, C> {
+    /// Returns why this request cannot observe a resource now, if it cannot.
+    pub(crate) fn check_subscription(&self, layers: &Layers<P, C>, request: &Request) -> Result<(), RequestError> {
+        if !matches!(request.code, Code::GET | Code::FETCH) {
+            return Err(RequestError::NotObservable(request.code));
+        }
+        let limit = layers.transport.config.limits.subscriptions;
+        if self.subscriptions.len() >= limit {
+            return Err(RequestError::TooManySubscriptions { limit });
+        }
+        Ok(())
+    }
+
+    /// Requests a resource and notifications of its changes: a GET or FETCH, to which the endpoint
+    /// adds Observe 0.
+    pub(crate) fn subscribe(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        peer: u32,
+        request: Request,
+    ) -> Result<(ExchangeId, SubscriptionId), RequestError> {
+        let security = layers.security_of(&request);
+        let Request { code, body, reliability, timeout, token, .. } = request;
+        let named = token.is_some();
+        let token = self.token(layers, now, peer, token, false)?.token;
+        let request = Content { code, body: body.with_uint(OptionNumber::OBSERVE, REGISTER) };
+        let deadline = timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout);
+        let mut opening = registration(request.clone(), token, reliability, deadline, security.clone());
+        let in_sets = self.offer_sets(layers, now, peer, &mut opening, named);
+        let token = opening.token.clone();
+        let exchange = self.submit(layers, now, peer, &mut opening)?;
+        // An Echo value is not fresh for a repeated registration (RFC 9175 §2.3).
+        let opened = Opened { peer, token, request: without_echo(request), reliability, exchange, in_sets, security };
+        let subscription = self.subscriptions.insert(opened);
+        let limit = layers.transport.config.limits.subscriptions;
+        let subscription = subscription.ok_or(RequestError::TooManySubscriptions { limit })?;
+        layers.transport.peers.hold(peer);
+        Ok((exchange, subscription))
+    }
+
+    /// Registers a [stale](Event::Stale) subscription again, with the same token (RFC 7641 §3.3.1).
+    pub(crate) fn reregister(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        subscription: SubscriptionId,
+    ) -> Result<(), RequestError> {
+        let index = self.subscriptions.live(subscription).ok_or(RequestError::NotSubscribed)?;
+        let found = self.subscriptions.get(index);
+        if found.exchange.is_some() {
+            return Ok(());
+        }
+        let (peer, in_sets) = (found.peer, found.in_sets);
+        let mut opening = self.registration_again(index, found.request.clone());
+        self.offer_sets_again(layers, now, peer, &mut opening, in_sets);
+        let exchange = self.submit(layers, now, peer, &mut opening)?;
+        self.subscriptions.registering(index, exchange);
+        Ok(())
+    }
+
+    /// Ends a subscription and deregisters at the server: a GET or FETCH with Observe 1 and the
+    /// same token (RFC 7641 §3.6).
+    pub(crate) fn unsubscribe(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        subscription: SubscriptionId,
+    ) -> Result<ExchangeId, RequestError> {
+        let index = self.subscriptions.live(subscription).ok_or(RequestError::NotSubscribed)?;
+        let found = self.subscriptions.get(index);
+        let (peer, code, in_sets) = (found.peer, found.request.code, found.in_sets);
+        let body = found.request.body.with_uint(OptionNumber::OBSERVE, DEREGISTER);
+        let registering = found.exchange;
+        let mut opening = self.registration_again(index, Content { code, body });
+        self.offer_sets_again(layers, now, peer, &mut opening, in_sets.filter(|in_sets| in_sets.uploaded));
+        let exchange = self.submit(layers, now, peer, &mut opening)?;
+        self.remove_subscription(layers, now, index);
+        self.abandon_registration(layers, now, registering);
+        Ok(exchange)
+    }
+
+    /// Ends a subscription without a message to the server: its next notification is rejected with
+    /// a Reset (RFC 7641 §3.6).
+    pub(crate) fn forget(&mut self, layers: &mut Layers<P, C>, now: Instant, subscription: SubscriptionId) -> bool {
+        let Some(index) = self.subscriptions.live(subscription) else { return false };
+        let registering = self.subscriptions.get(index).exchange;
+        self.remove_subscription(layers, now, index);
+        self.abandon_registration(layers, now, registering);
+        true
+    }
+
+    /// Returns the subscription that this exchange registers.
+    #[inline]
+    pub(crate) fn registers(&mut self, layers: &mut Layers<P, C>, index: u32) -> Option<u32> {
+        if self.subscriptions.is_empty() {
+            return None;
+        }
+        let exchange = layers.transport.exchanges.get(index);
+        let id = exchange.id(index);
+        let find = || self.subscriptions.find(exchange.peer, &exchange.token);
+        let subscription = (exchange.purpose == Purpose::Request).then(find)??;
+        (self.subscriptions.get(subscription).exchange == Some(id)).then_some(subscription)
+    }
+
+    /// Returns `true` if the application opened this exchange, `false` for a repeated registration
+    /// of the endpoint.
+    pub(crate) fn is_told_of(&mut self, layers: &mut Layers<P, C>, index: u32) -> bool {
+        self.registers(layers, index).is_none_or(|subscription| self.subscriptions.get(subscription).newest.is_none())
+    }
+
+    /// Handles the response to a registration.
+    pub(crate) fn deliver_registration(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        index: u32,
+        subscription: u32,
+        kind: AckKind,
+        message: OwnedMessage,
+    ) {
+        let told = self.is_told_of(layers, index);
+        layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, kind);
+        let (exchange, from, course) = layers.transport.exchanges.told(now, &layers.transport.peers, index);
+        let proved = layers.transport.exchanges.get(index).said().1.option(OptionNumber::ECHO).is_some();
+        let security = core::mem::take(&mut layers.transport.exchanges.get_mut(index).security);
+        let found = self.subscriptions.get_mut(subscription);
+        found.exchange = None;
+        if message.code().is_success() {
+            // Further notifications are bound to this registration.
+            found.security = security;
+        }
+        self.close(layers, now, index);
+        if !told && !proved && self.prove_fresh(layers, now, subscription, &message).is_some() {
+            return;
+        }
+        if told {
+            let end = self.take(layers, now, subscription, &message).err().flatten();
+            self.stop_gathering(layers, now, subscription);
+            layers.announce(Event::Response { exchange, from, message, course });
+            if let Some(reason) = end {
+                self.subscription_over(layers, now, subscription, reason);
+            }
+        } else {
+            self.tell(layers, now, subscription, message);
+        }
+    }
+
+    /// Repeats a repeated registration with the Echo value of a 4.01 (RFC 9175 §2.3).
+    pub(crate) fn prove_fresh(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        subscription: u32,
+        message: &OwnedMessage,
+    ) -> Option<()> {
+        let echo = message.option(OptionNumber::ECHO).filter(|_| message.code() == Code::UNAUTHORIZED)?;
+        let found = self.subscriptions.get(subscription);
+        let Content { code, body } = &found.request;
+        let body = body.to_builder().option(OptionNumber::ECHO, echo).build().ok()?;
+        let content = Content { code: *code, body };
+        let (peer, in_sets) = (found.peer, found.in_sets);
+        let mut opening = self.registration_again(subscription, content);
+        self.offer_sets_again(layers, now, peer, &mut opening, in_sets);
+        let exchange = self.submit(layers, now, peer, &mut opening).ok()?;
+        self.subscriptions.registering(subscription, exchange);
+        Some(())
+    }
+
+    pub(crate) fn registration_failed(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        subscription: u32,
+        reason: Failure,
+    ) {
+        self.subscriptions.get_mut(subscription).exchange = None;
+        self.subscription_over(layers, now, subscription, SubscriptionEnd::Failed(reason));
+    }
+
+    /// Returns the subscription of a response that does not answer a request: it matches no
+    /// exchange, or only a registration whose response would come with the acknowledgement or after
+    /// it.
+    pub(crate) fn notified(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        peer: Option<u32>,
+        message: &Message<'_>,
+        exchange: Option<u32>,
+    ) -> Option<u32> {
+        // A late report about the blocks of a registration is not a notification.
+        if self.subscriptions.is_empty() || self.has_q_block() && is_about_sets(message) {
+            return None;
+        }
+        let subscription = self.subscriptions.find(peer?, &message.token())?;
+        let agreed = self.subscriptions.get(subscription).newest.is_some();
+        let answers = exchange.is_some_and(|index| {
+            let exchange = layers.transport.exchanges.get(index);
+            let waits = exchange.state == State::Queued;
+            exchange.state == State::AwaitingResponse || !exchange.confirmable && !waits
+        });
+        (agreed && !answers).then_some(subscription)
+    }
+
+    /// Returns `true` if a separate response with the token of a deregistration does not answer it:
+    /// the answer has no Observe option, whereas a late notification has one (RFC 7641 §3.6, §4.1).
+    pub(crate) fn is_late_notification(&self, layers: &Layers<P, C>, index: u32, message: &Message<'_>) -> bool {
+        let deregisters = |body: &Body| body.option(OptionNumber::OBSERVE).and_then(decode_uint) == Some(DEREGISTER);
+        message.option(OptionNumber::OBSERVE).is_some()
+            && deregisters(&layers.transport.exchanges.get(index).content.body)
+    }
+
+    /// Handles a notification (RFC 7641 §3.2 to §3.5).
+    pub(crate) fn receive_notification(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        source: Source<P>,
+        what: Fingerprint,
+        subscription: u32,
+        message: &Message<'_>,
+    ) {
+        if message.unacceptable_option(&layers.transport.config.known_options).is_some() {
+            layers.transport.push_empty(source, Type::Reset, message.id());
+            let reason = SubscriptionEnd::Failed(Failure::UnacceptableResponse);
+            return self.subscription_over(layers, now, subscription, reason);
+        }
+        if message.ty() == Type::Confirmable {
+            // If it cannot be remembered, its sequence number identifies a duplicate.
+            layers.transport.acknowledge_empty(now, source, what, message.id());
+        }
+        if self.has_q_block() && self.gather(layers, now, subscription, message) {
+            return;
+        }
+        self.tell(layers, now, subscription, OwnedMessage::from(*message));
+    }
+
+    /// Reports a stale subscription.
+    pub(crate) fn subscription_due(&mut self, layers: &mut Layers<P, C>, index: u32) {
+        let (subscription, peer) = (self.subscriptions.id(index), self.subscriptions.get(index).peer);
+        let from = layers.transport.peers.get(peer).key;
+        layers.announce(Event::Stale { subscription, from });
+    }
+
+    /// Ends the subscription of a registration that the application cancelled. For a repeated
+    /// registration of the endpoint, the application knows only the exchange, so an event names the
+    /// subscription.
+    pub(crate) fn registration_cancelled(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+        let told = self.is_told_of(layers, index);
+        let Some(subscription) = self.registers(layers, index) else { return };
+        self.subscriptions.get_mut(subscription).exchange = None;
+        if told {
+            self.remove_subscription(layers, now, subscription);
+        } else {
+            self.subscription_over(layers, now, subscription, SubscriptionEnd::Cancelled);
+        }
+    }
+
+    /// Reports a notification to the application, unless it is older than the last one.
+    pub(crate) fn tell(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, message: OwnedMessage) {
+        let taken = self.take(layers, now, index, &message);
+        if taken == Err(None) {
+            return;
+        }
+        self.stop_gathering(layers, now, index);
+        let (subscription, peer) = (self.subscriptions.id(index), self.subscriptions.get(index).peer);
+        let from = layers.transport.peers.get(peer).key;
+        layers.announce(Event::Notification { subscription, from, message });
+        if let Err(Some(reason)) = taken {
+            self.subscription_over(layers, now, index, reason);
+        }
+    }
+
+    /// Records a notification. `Err`: the reason why it is the last one, or `None` if it is older
+    /// than the newest one.
+    pub(crate) fn take(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        index: u32,
+        message: &OwnedMessage,
+    ) -> Result<(), Option<SubscriptionEnd>> {
+        if !message.code().is_success() {
+            return Err(Some(SubscriptionEnd::Error(message.code())));
+        }
+        let sequence = message.uint(OptionNumber::OBSERVE).ok_or(Some(SubscriptionEnd::NotObserved))?;
+        let order = Order { sequence, received: now };
+        let found = self.subscriptions.get_mut(index);
+        // The order of protected notifications was checked when they were unprotected (RFC 8613
+        // §4.1.3.5.2).
+        if found.security.is_plain() && found.newest.is_some_and(|newest| !newest.is_before(&order)) {
+            return Err(None);
+        }
+        found.newest = Some(order);
+        let max_age = message.content().max_age();
+        let grace = GRACE_MS.start + layers.transport.random.next_u64() % (GRACE_MS.end - GRACE_MS.start);
+        self.subscriptions.fresh_until(index, now + max_age + Duration::from_millis(grace));
+        Ok(())
+    }
+
+    pub(crate) fn subscription_over(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        index: u32,
+        reason: SubscriptionEnd,
+    ) {
+        let found = self.subscriptions.get(index);
+        let (subscription, registering) = (self.subscriptions.id(index), found.exchange);
+        let from = layers.transport.peers.get(found.peer).key;
+        #[cfg(feature = "oscore")]
+        let context = found.security.context();
+        self.remove_subscription(layers, now, index);
+        self.abandon_registration(layers, now, registering);
+        layers.announce(Event::SubscriptionOver {
+            subscription,
+            from,
+            reason,
+            #[cfg(feature = "oscore")]
+            context,
+        });
+    }
+
+    pub(crate) fn remove_subscription(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+        self.stop_gathering(layers, now, index);
+        let peer = self.subscriptions.get(index).peer;
+        self.subscriptions.remove(index);
+        layers.transport.peers.let_go(now, peer);
+    }
+
+    /// Creates a registration with the token of a subscription.
+    pub(crate) fn registration_again(&self, index: u32, content: Content) -> Opening {
+        let found = self.subscriptions.get(index);
+        registration(content, found.token.clone(), found.reliability, Instant::FAR_FUTURE, found.security.anew())
+    }
+
+    pub(crate) fn abandon_registration(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        exchange: Option<ExchangeId>,
+    ) {
+        if let Some(exchange) = exchange.filter(|&exchange| layers.transport.exchanges.live(exchange).is_some()) {
+            layers.transport.exchanges.abandon(
+                now,
+                &mut layers.transport.peers,
+                exchange.index,
+                AbandonReason::Cancelled,
+            );
+            self.close(layers, now, exchange.index);
+        }
+    }
+}

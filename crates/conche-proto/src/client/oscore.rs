@@ -1,0 +1,238 @@
+//! Requests that are sent again with new keys, when both endpoints derive new keys (RFC 8613
+//! appendix B.2).
+
+use crate::PeerKey;
+use crate::client::Client;
+use crate::codec::{Code, Message, MessagePool, OptionNumber, OwnedMessage, Type};
+use crate::exchange::Failure;
+use crate::hash::Fingerprint;
+use crate::layers::{Layers, Protection};
+use crate::oscore::{Binding, Refused};
+use crate::transport::Source;
+use conche_cc::control::AckKind;
+use conche_cc::{Controller, Instant};
+
+/// The response to a protected request.
+enum Response {
+    /// A valid protected response; the message is the inner one.
+    Inner(OwnedMessage),
+    /// An unprotected error.
+    Error(Code),
+    /// The keys have changed or are about to change. The request is sent again with the new keys.
+    Again,
+    /// Not authentic.
+    Nothing,
+}
+
+impl<P: PeerKey, C: Controller> Client<P, C> {
+    /// Marks the keys of a request as lost by the server if the response code says so and they are
+    /// derived anew. Returns whether they are.
+    pub(crate) fn lost_keys(&mut self, layers: &mut Layers<P, C>, index: u32, code: Code) -> bool {
+        let binding = layers.transport.exchanges.get(index).security.binding();
+        let protection = layers.protection.as_deref_mut();
+        let known = binding.zip(protection).filter(|_| code == Code::UNAUTHORIZED);
+        known.is_some_and(|(binding, protection)| protection.contexts.lost(binding))
+    }
+
+    /// Returns whether a request whose keys have changed or were lost may be sent again: it has not
+    /// been executed, or is idempotent. Whoever reports lost keys without protection may have let
+    /// the request through before.
+    pub(crate) fn may_be_repeated(&self, layers: &Layers<P, C>, index: u32) -> bool {
+        let exchange = layers.transport.exchanges.get(index);
+        let is_proposal = exchange.security.binding().is_some_and(Binding::is_proposal);
+        is_proposal || exchange.said().0.is_idempotent()
+    }
+
+    /// Sends a request once more, with the current keys.
+    pub(crate) fn send_with_other_keys(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, kind: AckKind) {
+        layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, kind);
+        if !layers.transport.exchanges.get_mut(index).security.goes_again() {
+            return self.fail(layers, now, index, Failure::NotAuthenticated(Code::UNAUTHORIZED));
+        }
+        let said = layers.transport.exchanges.get(index).said().1.clone();
+        let body = match layers.protect_next(index, said) {
+            Ok(body) => body,
+            Err(reason) => return self.fail(layers, now, index, reason),
+        };
+        let registers = self.registers(layers, index).is_some();
+        let exchange = layers.transport.exchanges.get(index);
+        let (peer, own) = (exchange.peer, exchange.token.clone());
+        // An observation keeps the token of its registration.
+        let token = if registers { None } else { self.choose_token(layers, now, peer, false).ok() };
+        let token = token.map(|chosen| chosen.token);
+        match self.work_of(layers, index) {
+            Some(transfer) => {
+                layers.transport.exchanges.go_on(now, &mut layers.transport.peers, index, (transfer, body), token)
+            }
+            None => {
+                layers.transport.exchanges.get_mut(index).content.body = body;
+                layers.transport.exchanges.send_anew(now, &mut layers.transport.peers, index, token.unwrap_or(own));
+            }
+        }
+        layers.transport.admit_waiting(now, peer);
+    }
+
+    /// Unprotects the response to a protected request.
+    fn unprotected(&mut self, layers: &mut Layers<P, C>, index: u32, message: &Message<'_>) -> Response {
+        let binding = layers.transport.exchanges.get_mut(index).security.binding_mut();
+        let inner = Self::open_with(layers.protection.as_deref_mut(), binding, message, &mut layers.pool);
+        match inner {
+            Ok(inner) => Response::Inner(inner),
+            Err(Refused::Renewed) => Response::Again,
+            Err(Refused::Outdated) if self.may_be_repeated(layers, index) => Response::Again,
+            Err(Refused::Outdated) => Response::Error(Code::UNAUTHORIZED),
+            Err(_)
+                if is_error(message)
+                    && self.lost_keys(layers, index, message.code())
+                    && self.may_be_repeated(layers, index) =>
+            {
+                Response::Again
+            }
+            Err(_) if is_error(message) => Response::Error(message.code()),
+            Err(_) => {
+                layers.count_refused();
+                Response::Nothing
+            }
+        }
+    }
+
+    fn open_with(
+        protection: Option<&mut Protection>,
+        binding: Option<&mut Binding>,
+        message: &Message<'_>,
+        pool: &mut MessagePool,
+    ) -> Result<OwnedMessage, Refused> {
+        message.option(OptionNumber::OSCORE).ok_or(Refused::Malformed)?;
+        let (protection, binding) = protection.zip(binding).ok_or(Refused::UnknownContext)?;
+        let unprotected = protection.contexts.unprotect_response(binding, message, pool);
+        unprotected.map(|unprotected| unprotected.message)
+    }
+
+    /// Receives a piggybacked response to a protected request.
+    pub(crate) fn receive_protected_piggybacked(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        index: u32,
+        message: &Message<'_>,
+    ) {
+        match self.unprotected(layers, index, message) {
+            Response::Inner(inner) => self.deliver_inner(layers, now, index, AckKind::Piggybacked, &inner),
+            Response::Error(code) => {
+                layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, AckKind::Piggybacked);
+                self.fail(layers, now, index, Failure::NotAuthenticated(code));
+            }
+            Response::Again => self.send_with_other_keys(layers, now, index, AckKind::Piggybacked),
+            Response::Nothing => self.request_acknowledged(layers, now, index),
+        }
+    }
+
+    /// Receives a separate response to a protected request.
+    pub(crate) fn receive_protected_separately(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        (source, what): (Source<P>, Fingerprint),
+        index: u32,
+        message: &Message<'_>,
+    ) {
+        match self.unprotected(layers, index, message) {
+            Response::Inner(inner) => {
+                self.acknowledge_response(layers, now, source, what, message);
+                self.deliver_inner(layers, now, index, AckKind::Separate, &inner);
+            }
+            Response::Error(code) => {
+                self.acknowledge_response(layers, now, source, what, message);
+                layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, AckKind::Separate);
+                self.fail(layers, now, index, Failure::NotAuthenticated(code));
+            }
+            Response::Again => {
+                self.acknowledge_response(layers, now, source, what, message);
+                self.send_with_other_keys(layers, now, index, AckKind::Separate);
+            }
+            Response::Nothing => {}
+        }
+    }
+
+    pub(crate) fn deliver_inner(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        index: u32,
+        kind: AckKind,
+        inner: &OwnedMessage,
+    ) {
+        let inner = inner.view();
+        if inner.unacceptable_option(&layers.transport.config.known_options).is_some() {
+            layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, kind);
+            return self.fail(layers, now, index, Failure::UnacceptableResponse);
+        }
+        self.deliver(layers, now, index, kind, &inner);
+    }
+
+    /// Receives a separate response. Returns whether it belongs to a protected request or
+    /// subscription.
+    pub(crate) fn receive_protected_response(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        (source, what): (Source<P>, Fingerprint),
+        (peer, found): (Option<u32>, Option<u32>),
+        message: &Message<'_>,
+    ) -> bool {
+        let token = message.token();
+        let subscription =
+            peer.and_then(|peer| self.subscriptions.made()?.find(peer, &token)).filter(|&subscription| {
+                let found = self.subscriptions.get(subscription);
+                found.newest.is_some() && !found.security.is_plain()
+            });
+        let found = found.filter(|&index| !layers.transport.exchanges.get(index).security.is_plain());
+        match (subscription, found) {
+            (Some(subscription), _) => {
+                self.receive_protected_notification(layers, now, (source, what), subscription, message);
+            }
+            (None, Some(index)) => self.receive_protected_separately(layers, now, (source, what), index, message),
+            (None, None) => return false,
+        }
+        true
+    }
+
+    /// Receives a message with the token of a protected subscription. The request that it is bound
+    /// to determines whether it is a notification or the response to a repeated registration.
+    pub(crate) fn receive_protected_notification(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        (source, what): (Source<P>, Fingerprint),
+        subscription: u32,
+        message: &Message<'_>,
+    ) {
+        let found = self.subscriptions.get_mut(subscription);
+        let registering = found.exchange.filter(|&id| layers.transport.exchanges.live(id).is_some());
+        let binding = found.security.binding_mut();
+        match (Self::open_with(layers.protection.as_deref_mut(), binding, message, &mut layers.pool), registering) {
+            (Ok(inner), _) => self.receive_notification(layers, now, source, what, subscription, &inner.view()),
+            (Err(_), Some(id)) => self.receive_protected_separately(layers, now, (source, what), id.index, message),
+            (Err(_), None) => layers.count_refused(),
+        }
+    }
+
+    pub(crate) fn acknowledge_response(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        source: Source<P>,
+        what: Fingerprint,
+        message: &Message<'_>,
+    ) {
+        if message.ty() == Type::Confirmable {
+            // If the reply cannot be stored, a duplicate is refused as a replay.
+            layers.transport.acknowledge_empty(now, source, what, message.id());
+        }
+    }
+}
+
+/// Returns whether a message is an unprotected error, without an OSCORE option.
+fn is_error(message: &Message<'_>) -> bool {
+    message.option(OptionNumber::OSCORE).is_none() && !message.code().is_success()
+}

@@ -1,0 +1,578 @@
+//! Q-Block (RFC 9177) in the client: requests whose request or response bodies take many messages
+//! with a single response.
+//!
+//! Reception of Q-Block notifications (RFC 9177 §4.5), until a state is complete.
+//!
+//! The first state arrives as the response to its registration. Each later one has its own
+//! exchange, from its first payload until the state is complete, superseded, or cannot be
+//! completed. In the last case nothing is reported, and the subscription becomes stale in time.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use rand_core::RngCore;
+
+use crate::PeerKey;
+use crate::blockwise::sets::{RequestTag, SetRules, SetStep, SetTransfer, lists_missing_blocks};
+use crate::blockwise::{Transfer, Trouble};
+use crate::client::Client;
+use crate::client::transfer::failure_of;
+use crate::codec::{Body, Code, Message, OptionNumber, Overhead, OwnedMessage, Token};
+use crate::config::SharedConfig;
+use crate::event::Event;
+use crate::exchange::{ExchangeId, Failure, Left, Opening, Purpose, Reliability, State, Transferring, Work};
+use crate::layers::Layers;
+use crate::observe::{InSets, Order};
+use crate::security::Security;
+use crate::transport::{Payload, Source, Transmit};
+use conche_cc::control::{AbandonReason, AckKind};
+use conche_cc::{Controller, Instant};
+
+/// The maximum number of remembered peers without Q-Block.
+const REFUSING: usize = 64;
+
+/// How long a peer is assumed not to support Q-Block. It is tried again afterwards, since an
+/// address can get another owner.
+const REFUSING_FOR: Duration = Duration::from_secs(1_800);
+
+/// The client's state of Q-Block in addition to its exchanges.
+#[derive(Debug)]
+pub(crate) struct QBlock {
+    rules: SetRules,
+    /// The hashes of peers that refused Q-Block, and when to forget each; the most recent last.
+    refusing: VecDeque<(u64, Instant)>,
+}
+
+impl QBlock {
+    /// Returns the state for a configuration, if that enables Q-Block.
+    pub(crate) fn of(config: &SharedConfig) -> Option<Self> {
+        Some(Self { rules: SetRules::of(config)?, refusing: VecDeque::new() })
+    }
+
+    fn refuses(&self, now: Instant, peer: u64) -> bool {
+        self.refusing.iter().any(|&(refusing, until)| refusing == peer && now < until)
+    }
+
+    fn refused(&mut self, now: Instant, peer: u64) {
+        self.refusing.retain(|&(refusing, _)| refusing != peer);
+        if self.refusing.len() >= REFUSING {
+            self.refusing.pop_front();
+        }
+        self.refusing.push_back((peer, now + REFUSING_FOR));
+    }
+}
+
+/// Returns `true` if the request's body is sent by Q-Block.
+fn uploads(opening: &Opening) -> bool {
+    opening.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
+        Work::Sets(sets) => sets.is_upload(),
+        Work::Blocks(_) | Work::Kept(..) => false,
+    })
+}
+
+impl<P: PeerKey, C: Controller> Client<P, C> {
+    /// Returns the Q-Block rules, if the configuration enables Q-Block.
+    pub(crate) fn set_rules(&self) -> Option<SetRules> {
+        self.q_block().map(|q_block| q_block.rules)
+    }
+
+    /// Sends the next payload of a request in sets.
+    pub(crate) fn depart_payload(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        id: ExchangeId,
+        buf: &mut [u8],
+    ) -> Option<Transmit<P>> {
+        let message_id = layers.transport.payload_id(now, id)?;
+        let exchange = layers.transport.exchanges.get(id.index);
+        let (base, code) = (exchange.token.clone(), exchange.content.code);
+        let payload = layers.transport.exchanges.sets_mut(id.index).and_then(|sets| next_payload(sets, &base, code));
+        let Some(payload) = payload else {
+            layers.transport.exchanges.abandon(now, &mut layers.transport.peers, id.index, AbandonReason::Cancelled);
+            self.close(layers, now, id.index);
+            return None;
+        };
+        let Some((transmit, left)) = layers.transport.write_payload(now, id, message_id, &payload, buf) else {
+            self.fail(layers, now, id.index, Failure::MessageTooLarge);
+            return None;
+        };
+        if left == Left::Over {
+            self.close(layers, now, id.index);
+        }
+        Some(transmit)
+    }
+
+    /// Sends a request, or lets its response be sent, in sets. Returns `false`, with nothing
+    /// changed, if the request is not suitable. `named`: the application chose its token.
+    pub(crate) fn cut_into_sets(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        peer: u32,
+        opening: &mut Opening,
+        named: bool,
+    ) -> bool {
+        if !self.has_q_block() || !opening.whole || opening.body.option(OptionNumber::OBSERVE).is_some() {
+            return false;
+        }
+        // The Request-Tag distinguishes the bodies of equal simultaneous requests (RFC 9175 §3).
+        let tag = layers.transport.random.next_u32().to_be_bytes();
+        self.cut_into_tagged_sets(layers, now, peer, opening, (tag, named))
+    }
+
+    /// Like [`cut_into_sets`](Self::cut_into_sets), with this Request-Tag, and for observations
+    /// too.
+    pub(crate) fn cut_into_tagged_sets(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        peer: u32,
+        opening: &mut Opening,
+        (tag, named): (RequestTag, bool),
+    ) -> bool {
+        let Some(q_block) = self.q_block().filter(|_| opening.security.is_plain()) else { return false };
+        let (rules, set_rules) = (self.transfer_rules(layers, &opening.token, &opening.security), q_block.rules);
+        let hash = layers.transport.peers.hash(&layers.transport.peers.get(peer).key);
+        let by_hand = |number| {
+            use OptionNumber as N;
+            matches!(number, N::BLOCK1 | N::BLOCK2 | N::Q_BLOCK1 | N::Q_BLOCK2)
+        };
+        let confirmable = opening.reliability == Reliability::Confirmable;
+        if !confirmable || q_block.refuses(now, hash) || opening.body.options().any(|option| by_hand(option.number)) {
+            return false;
+        }
+        let payload = opening.body.payload().len();
+        let too_large = opening.bytes() > rules.message_bytes;
+        let (mut transfer, first) = if payload > 0 && (too_large || payload > rules.block_size.bytes()) {
+            if payload > rules.body_bytes {
+                return false;
+            }
+            match SetTransfer::upload(opening.code, &opening.body, tag, &rules, &set_rules) {
+                Some(cut) => cut,
+                None => return false,
+            }
+        } else if opening.code.is_safe() {
+            SetTransfer::download(opening.code, &opening.body, tag, rules.block_size)
+        } else {
+            return false;
+        };
+        if !Overhead::of(&opening.token).fits(&first, rules.message_bytes) {
+            return false;
+        }
+        let base = opening.token.clone().numbered(0);
+        if !named && base.clone().numbered(1) != base && !self.uses_token(layers, peer, &base) {
+            opening.token = base;
+            transfer.has_tokens = true;
+        }
+        opening.body = first;
+        opening.transfer = Some(Box::new(Transferring::new(Work::Sets(Box::new(transfer)))));
+        true
+    }
+
+    /// Returns the request with this token, which is its own or the numbered token of a message in
+    /// a set.
+    pub(crate) fn exchange_with_token(&mut self, layers: &mut Layers<P, C>, peer: u32, token: &Token) -> Option<u32> {
+        let found = layers.transport.exchanges.with_token(peer, token);
+        if found.is_some() || !self.has_q_block() {
+            return found;
+        }
+        let base = token.clone().numbered(0);
+        let numbered = layers.transport.exchanges.with_token(peer, &base).filter(|_| base != *token)?;
+        match layers.transport.exchanges.get(numbered).transfer.as_ref().map(|transfer| &transfer.work) {
+            Some(Work::Sets(transfer)) if transfer.has_used(&base, token) => Some(numbered),
+            _ => None,
+        }
+    }
+
+    /// Continues a request in sets whose first message was acknowledged with an Empty ACK: the
+    /// server has the first block.
+    pub(crate) fn first_block_acknowledged(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+        let round_trip = layers.transport.exchanges.get(index).course(now).acknowledged_after;
+        let round_trip = round_trip.map(|time| time.max(layers.transport.config.envelope.timeout_floor));
+        let Some(sets) = layers.transport.exchanges.sets_mut(index) else { return };
+        if !sets.is_alone() || sets.acknowledged(round_trip) {
+            self.send_more(layers, now, index);
+        }
+    }
+
+    /// Sends the next set of a request body or, if each payload is acknowledged individually, the
+    /// next payload.
+    pub(crate) fn send_more(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+        let confirmable = self.set_rules().is_some_and(|rules| rules.confirmable);
+        let peer = layers.transport.exchanges.get(index).peer;
+        if !confirmable {
+            layers.transport.exchanges.go_on_with_set(now, &mut layers.transport.peers, index);
+            return layers.transport.admit_waiting(now, peer);
+        }
+        let base = layers.transport.exchanges.get(index).token.clone();
+        let Some(sets) = layers.transport.exchanges.sets_mut(index) else { return };
+        // With no next payload everything was sent, and only the response is outstanding.
+        let Some(body) = sets.next_payload() else { return };
+        let token = sets.payload_token(&base);
+        let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
+        transfer.token = Some(token);
+        layers.transport.exchanges.go_on(now, &mut layers.transport.peers, index, (transfer, body), None);
+        layers.transport.admit_waiting(now, peer);
+    }
+
+    /// Receives a response to a request in sets.
+    pub(crate) fn deliver_to_sets(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        index: u32,
+        kind: AckKind,
+        message: &Message<'_>,
+    ) {
+        let rules = self.transfer_rules(layers, &layers.transport.exchanges.get(index).token, &Security::PLAIN);
+        let Some(set_rules) = self.set_rules() else { return };
+        let exchange = layers.transport.exchanges.get(index);
+        let (confirmable, peer) = (exchange.confirmable, exchange.peer);
+        let waits = exchange.state == State::Queued;
+        let Some(sets) = layers.transport.exchanges.sets_mut(index) else { return };
+        let (first, answered) = ((confirmable || waits) && sets.is_alone(), sets.is_answered_by(message));
+        let kind = if confirmable { kind } else { AckKind::Piggybacked };
+        if waits && !answered {
+            // No outstanding message can be acknowledged by this, and the waiting one keeps its
+            // turn.
+            return match sets.answer(now, message, first, &rules, &set_rules) {
+                SetStep::Failed(trouble) => self.fail(layers, now, index, failure_of(trouble)),
+                SetStep::Set if !confirmable => {
+                    let next = layers.transport.exchanges.set_missing(now, &mut layers.transport.peers, index);
+                    layers.transport.follow_set(now, index, next);
+                }
+                _ => {}
+            };
+        }
+        if answered {
+            // It is acknowledged before the state changes to one in which nothing is sent.
+            if waits {
+                layers.transport.exchanges.leave_queue(now, &mut layers.transport.peers, index);
+            }
+            layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, kind);
+        }
+        let Some(sets) = layers.transport.exchanges.sets_mut(index) else { return };
+        let step = sets.answer(now, message, first, &rules, &set_rules);
+        let transfer = layers.transport.exchanges.get(index).transfer.as_deref();
+        let fits = transfer.is_none_or(|transfer| self.fits_all_transfers(layers, transfer));
+        let missing = lists_missing_blocks(message);
+        let in_ack = confirmable && kind == AckKind::Piggybacked;
+        let acknowledges = match step {
+            // It concerns other blocks than those sent last.
+            SetStep::Wait => in_ack || first && !layers.transport.exchanges.get(index).is_sending(),
+            _ => first || in_ack || !missing,
+        };
+        if acknowledges {
+            layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, kind);
+        }
+        let step = if fits { step } else { SetStep::Failed(Trouble::TooLarge) };
+        match step {
+            // The acknowledgement of the first message, with any content.
+            SetStep::Wait if first && in_ack && layers.transport.exchanges.get(index).is_sending() => {
+                layers.transport.exchanges.await_response(now, index);
+                self.first_block_acknowledged(layers, now, index);
+            }
+            // The outstanding message is acknowledged individually; the next one follows.
+            SetStep::Set | SetStep::Wait
+                if confirmable && !first && layers.transport.exchanges.get(index).is_sending() =>
+            {
+                if acknowledges {
+                    layers.transport.exchanges.await_response(now, index);
+                }
+                if layers.transport.exchanges.get(index).state == State::AwaitingResponse {
+                    self.send_more(layers, now, index);
+                }
+            }
+            SetStep::Set if missing && !first => {
+                let next = layers.transport.exchanges.set_missing(now, &mut layers.transport.peers, index);
+                layers.transport.follow_set(now, index, next);
+            }
+            SetStep::Set => self.send_more(layers, now, index),
+            SetStep::Say(body) => {
+                self.say(layers, now, index, &body);
+                self.await_more(layers, index);
+                layers.transport.admit_waiting(now, peer);
+            }
+            SetStep::Wait => {
+                self.await_more(layers, index);
+                layers.transport.admit_waiting(now, peer);
+            }
+            SetStep::Done(whole) => self.delivered(layers, now, index, kind, whole),
+            SetStep::Fallback => {
+                let hash = layers.transport.peers.hash(&layers.transport.peers.get(peer).key);
+                if let Some(q_block) = self.q_block_mut() {
+                    q_block.refused(now, hash);
+                }
+                self.fall_back(layers, now, index);
+            }
+            SetStep::Whole(whole) => self.ask_for_whole(layers, now, index, *whole),
+            SetStep::AsItIs | SetStep::Blocks if self.is_observed(layers, index) => {
+                self.delivered(layers, now, index, kind, OwnedMessage::from(*message));
+            }
+            SetStep::AsItIs | SetStep::Blocks => {
+                self.go_by_blocks(layers, index);
+                let Some(message) = self.follow(layers, now, index, message) else { return };
+                self.delivered(layers, now, index, kind, message);
+            }
+            SetStep::Failed(trouble) => self.fail(layers, now, index, failure_of(trouble)),
+        }
+    }
+
+    /// Delivers the complete response to a request in sets.
+    pub(crate) fn delivered(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        index: u32,
+        kind: AckKind,
+        message: OwnedMessage,
+    ) {
+        if let Some(subscription) = self.registers(layers, index) {
+            return self.deliver_registration(layers, now, index, subscription, kind, message);
+        }
+        if let Purpose::State(subscription) = layers.transport.exchanges.get(index).purpose {
+            return self.deliver_state(layers, now, index, subscription, message);
+        }
+        let (exchange, from, course) = layers.transport.exchanges.told(now, &layers.transport.peers, index);
+        layers.announce(Event::Response { exchange, from, message, course });
+        self.close(layers, now, index);
+    }
+
+    /// Returns whether the exchange belongs to an observation, whose messages are delivered as they
+    /// are: notifications, or a first block to continue from.
+    pub(crate) fn is_observed(&mut self, layers: &mut Layers<P, C>, index: u32) -> bool {
+        matches!(layers.transport.exchanges.get(index).purpose, Purpose::State(_))
+            || self.registers(layers, index).is_some()
+    }
+
+    /// Waits for the next block of a response in sets, if the exchange is receiving one.
+    pub(crate) fn await_more(&mut self, layers: &mut Layers<P, C>, index: u32) {
+        if let Some(due) = layers.transport.exchanges.sets_mut(index).and_then(|sets| sets.due()) {
+            layers.transport.exchanges.await_set(&mut layers.transport.peers, index, due);
+        }
+    }
+
+    /// Sends a message of an exchange that answers a received one, as an ACK does, and so bypasses
+    /// the congestion controller.
+    pub(crate) fn say(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, body: &Body) {
+        let exchange = layers.transport.exchanges.get(index);
+        let (peer, code, local) = (exchange.peer, exchange.content.code, exchange.local);
+        let base = exchange.token.clone();
+        let Some(sets) = layers.transport.exchanges.sets_mut(index) else { return };
+        let token = sets.next_token(&base);
+        let to = Source { from: layers.transport.peers.get(peer).key, local };
+        if layers.transport.send_answer(now, (to, peer), &token, (code, body)).is_some() {
+            layers.transport.exchanges.said(index);
+        }
+    }
+
+    /// Requests the missing blocks of a response that were not received in time.
+    pub(crate) fn ask_for_missing_blocks(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+        let rules = self.transfer_rules(layers, &layers.transport.exchanges.get(index).token, &Security::PLAIN);
+        let Some(set_rules) = self.set_rules() else { return };
+        let Some(sets) = layers.transport.exchanges.sets_mut(index) else { return };
+        match sets.overdue(now, &rules, &set_rules) {
+            Some(body) => {
+                self.say(layers, now, index, &body);
+                self.await_more(layers, index);
+            }
+            None => self.fail(layers, now, index, Failure::TimedOut),
+        }
+    }
+
+    /// Starts a request again with Block1 and Block2, since the peer does not support Q-Block. For
+    /// an observation the request is sent whole and with the same token.
+    pub(crate) fn fall_back(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+        let observed = self.is_observed(layers, index);
+        let exchange = layers.transport.exchanges.get(index);
+        let (peer, own) = (exchange.peer, exchange.token.clone());
+        let rules = self.transfer_rules(layers, &own, &Security::PLAIN);
+        let token =
+            if observed { None } else { self.choose_token(layers, now, peer, false).ok().map(|chosen| chosen.token) };
+        let overhead = Overhead::of(token.as_ref().unwrap_or(&own));
+        let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
+        let Work::Sets(sets) = &transfer.work else { return layers.transport.exchanges.put_back(index, transfer) };
+        let whole = sets.whole.clone();
+        let mut blocks = Transfer::new(sets.code, &whole);
+        let fits = overhead.fits(&whole, rules.message_bytes);
+        let first = match observed {
+            true => fits.then_some(whole),
+            false if fits && whole.payload().len() <= rules.block_size.bytes() => Some(whole),
+            false => blocks.begin(&rules),
+        };
+        transfer.work = Work::Blocks(blocks);
+        let Some(first) = first else {
+            layers.transport.exchanges.put_back(index, transfer);
+            return self.fail(layers, now, index, Failure::MessageTooLarge);
+        };
+        // Only Confirmable requests begin in sets.
+        layers.transport.exchanges.get_mut(index).confirmable = true;
+        layers.transport.exchanges.go_on(now, &mut layers.transport.peers, index, (transfer, first), token);
+        layers.transport.admit_waiting(now, peer);
+    }
+
+    /// Repeats a request so that it asks for the whole response by Q-Block2.
+    pub(crate) fn ask_for_whole(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        index: u32,
+        (mut sets, first): (SetTransfer, Body),
+    ) {
+        let peer = layers.transport.exchanges.get(index).peer;
+        let token = self.choose_token(layers, now, peer, false).ok().map(|chosen| chosen.token);
+        let base = token.as_ref().map(|token| token.clone().numbered(0));
+        let base = base.filter(|base| base.clone().numbered(1) != *base && !self.uses_token(layers, peer, base));
+        sets.has_tokens = base.is_some();
+        let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
+        transfer.work = Work::Sets(Box::new(sets));
+        layers.transport.exchanges.get_mut(index).confirmable = true;
+        layers.transport.exchanges.go_on(now, &mut layers.transport.peers, index, (transfer, first), base.or(token));
+        layers.transport.admit_waiting(now, peer);
+    }
+
+    /// Switches to Block2 for the response to a request in sets, which comes block by block or
+    /// whole. Requests for further blocks are Confirmable, as the request was.
+    pub(crate) fn go_by_blocks(&mut self, layers: &mut Layers<P, C>, index: u32) {
+        let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
+        if let Work::Sets(sets) = &transfer.work {
+            transfer.work = Work::Blocks(Transfer::new(sets.code, &sets.whole));
+        }
+        layers.transport.exchanges.put_back(index, transfer);
+        layers.transport.exchanges.get_mut(index).confirmable = true;
+    }
+
+    /// Makes a registration accept Q-Block notifications, and use Q-Block for its own body if
+    /// necessary. `named`: the application chose the token.
+    pub(crate) fn offer_sets(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        peer: u32,
+        opening: &mut Opening,
+        named: bool,
+    ) -> Option<InSets> {
+        self.q_block()?;
+        let tag = layers.transport.random.next_u32().to_be_bytes();
+        let offered = self.cut_into_tagged_sets(layers, now, peer, opening, (tag, named));
+        offered.then(|| InSets { tag, uploaded: uploads(opening) })
+    }
+
+    /// Does the same for a repeated registration, with its token.
+    pub(crate) fn offer_sets_again(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        peer: u32,
+        opening: &mut Opening,
+        in_sets: Option<InSets>,
+    ) {
+        if let Some(InSets { tag, .. }) = in_sets {
+            self.cut_into_tagged_sets(layers, now, peer, opening, (tag, true));
+        }
+    }
+
+    /// Handles a notification that may be a payload of a Q-Block state; returns `false` if it is
+    /// complete by itself.
+    pub(crate) fn gather(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        subscription: u32,
+        message: &Message<'_>,
+    ) -> bool {
+        let block = message.block(OptionNumber::Q_BLOCK2).ok().flatten();
+        if !message.code().is_success() || block.is_none_or(|block| block.num == 0 && !block.more) {
+            return false;
+        }
+        let found = self.subscriptions.get(subscription);
+        let Some(in_sets) = found.in_sets else { return false };
+        let order = message.uint(OptionNumber::OBSERVE).map(|sequence| Order { sequence, received: now });
+        let is_news = order.is_some_and(|order| found.newest.is_none_or(|newest| newest.is_before(&order)));
+        let coming = found.coming.filter(|&id| layers.transport.exchanges.live(id).is_some());
+        let index = match coming {
+            Some(exchange) if is_news || order.is_none() => Some(exchange.index),
+            None if is_news => self.begin_gathering(layers, now, subscription, in_sets),
+            _ => None,
+        };
+        if let Some(index) = index {
+            self.deliver_to_sets(layers, now, index, AckKind::Separate, message);
+        }
+        true
+    }
+
+    /// Starts to receive a newer state. Without room for it, its payload is treated as lost.
+    pub(crate) fn begin_gathering(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        subscription: u32,
+        in_sets: InSets,
+    ) -> Option<u32> {
+        let found = self.subscriptions.get(subscription);
+        let (peer, request) = (found.peer, found.request.clone());
+        if layers.transport.exchanges.requests() >= layers.transport.config.limits.exchanges {
+            layers.transport.stats.overloaded += 1;
+            return None;
+        }
+        let token = self.choose_token(layers, now, peer, false).ok()?.token;
+        let base = token.clone().numbered(0);
+        let numbered = base.clone().numbered(1) != base && !self.uses_token(layers, peer, &base);
+        let mut transfer = SetTransfer::state(request.code, &request.body, in_sets.tag, in_sets.uploaded);
+        transfer.has_tokens = numbered;
+        let mut opening = Opening {
+            purpose: Purpose::State(subscription),
+            code: request.code,
+            body: request.body,
+            token: if numbered { base } else { token },
+            reliability: Reliability::NeverConfirmable,
+            transfer: Some(Box::new(Transferring::new(Work::Sets(Box::new(transfer))))),
+            ..Opening::EMPTY
+        };
+        let exchange = layers.transport.exchanges.open(now, &mut layers.transport.peers, peer, &mut opening)?;
+        layers.transport.exchanges.listen(now, exchange.index);
+        self.subscriptions.get_mut(subscription).coming = Some(exchange);
+        Some(exchange.index)
+    }
+
+    /// Handles a complete newer state, or the response in its place.
+    pub(crate) fn deliver_state(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        index: u32,
+        subscription: u32,
+        message: OwnedMessage,
+    ) {
+        self.state_failed(layers, now, index, subscription);
+        let is_state = message.code().is_success() && message.option(OptionNumber::OBSERVE).is_some();
+        if is_state {
+            self.tell(layers, now, subscription, message);
+        }
+    }
+
+    /// Ends the reception of a newer state.
+    pub(crate) fn state_failed(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, subscription: u32) {
+        self.subscriptions.get_mut(subscription).coming = None;
+        self.close(layers, now, index);
+    }
+
+    /// Discards a partially received state.
+    pub(crate) fn stop_gathering(&mut self, layers: &mut Layers<P, C>, now: Instant, subscription: u32) {
+        let coming = self.subscriptions.get_mut(subscription).coming.take();
+        if let Some(exchange) = coming.filter(|&exchange| layers.transport.exchanges.live(exchange).is_some()) {
+            self.close(layers, now, exchange.index);
+        }
+    }
+}
+
+/// Returns the next payload of a request body.
+fn next_payload(sets: &mut SetTransfer, base: &Token, code: Code) -> Option<Payload> {
+    let sender = sets.sender.as_mut()?;
+    let first = sender.begins_train();
+    let number = sender.pop()?;
+    let (body, token) = (sets.block(number)?, sets.payload_token(base));
+    Some(Payload { code, token, body, first, begins: false })
+}

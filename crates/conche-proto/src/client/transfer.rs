@@ -1,0 +1,213 @@
+//! Block-wise transfer (RFC 7959) in the client: requests that are cut into blocks, and reassembly
+//! of responses.
+
+use alloc::boxed::Box;
+
+use crate::PeerKey;
+use crate::blockwise::{Rules, Step, Transfer, Trouble};
+use crate::client::Client;
+use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, Overhead, OwnedMessage, Token};
+use crate::config::Limits;
+use crate::error::RequestError;
+use crate::event::Event;
+use crate::exchange::{Exchange, Failure, Opening, Transferring, Work};
+use crate::layers::Layers;
+use crate::security::Security;
+use conche_cc::{Controller, Instant};
+
+/// Returns the failure that is reported for a failed transfer.
+pub(crate) const fn failure_of(trouble: Trouble) -> Failure {
+    match trouble {
+        Trouble::Changed => Failure::BodyChanged,
+        Trouble::TooLarge => Failure::BodyTooLarge,
+        Trouble::Unacceptable => Failure::UnacceptableResponse,
+    }
+}
+
+/// Returns the transfer that begins with the request of an exchange.
+fn begun_by<C: Controller>(exchange: &Exchange<C>) -> Box<Transferring> {
+    let (code, body) = exchange.said();
+    Box::new(Transferring::new(Work::Blocks(Transfer::new(code, body).telling(exchange.streamed))))
+}
+
+/// Returns whether the application itself requests a later block or sends a block.
+fn asks_for_one_block(body: &Body, code: Code) -> bool {
+    body.content(code).is_some_and(|content| {
+        content.option(OptionNumber::BLOCK1).is_some()
+            || content.block(OptionNumber::BLOCK2).ok().flatten().is_some_and(|block| block.num > 0)
+    })
+}
+
+impl<P: PeerKey, C: Controller> Client<P, C> {
+    /// Returns the rules for a request with this token, or with a new one after a restart.
+    pub(crate) fn transfer_rules(&self, layers: &Layers<P, C>, token: &Token, security: &Security) -> Rules {
+        let (config, limits) = (&layers.transport.config, &layers.transport.config.limits);
+        let overhead = layers.transport.config.longest_overhead(token).with(security.request_bytes());
+        let &Limits { message_bytes, body_bytes, .. } = limits;
+        Rules { block_size: config.block_size, message_bytes, overhead, body_bytes }
+    }
+
+    /// Cuts a request that is not sent uncut, and requests blocks of the configured size in
+    /// advance.
+    #[inline]
+    pub(crate) fn cut_request(
+        &self,
+        layers: &Layers<P, C>,
+        opening: &mut Opening,
+        tagged: bool,
+    ) -> Result<(), RequestError> {
+        let smallest = layers.transport.config.block_size != BlockSize::B1024;
+        if !opening.whole || (!smallest && opening.bytes() <= layers.transport.config.limits.message_bytes) {
+            return Ok(());
+        }
+        let content = opening.body.content(opening.code);
+        let has = |number| content.is_some_and(|content| content.option(number).is_some());
+        let (by_hand, wanted) = (has(OptionNumber::BLOCK1), has(OptionNumber::BLOCK2));
+        let payload = content.map_or(0, |content| content.payload().len());
+        let limit = layers.transport.config.limits.body_bytes;
+        let too_large = opening.bytes() > layers.transport.config.limits.message_bytes;
+        if !by_hand && payload > 0 && (too_large || payload > layers.transport.config.block_size.bytes()) {
+            if payload > limit {
+                return Err(RequestError::BodyTooLarge { bytes: payload, limit });
+            }
+            self.tag_body(layers, opening, tagged);
+            let mut transfer = Transfer::new(opening.code, &opening.body).telling(opening.streamed);
+            // If even the smallest block does not fit, the request is refused for its size.
+            if let Some(first) = transfer.begin(&self.transfer_rules(layers, &opening.token, &opening.security)) {
+                opening.body = first;
+                opening.transfer = Some(Box::new(Transferring::new(Work::Blocks(transfer))));
+            }
+        } else if smallest && opening.code.is_safe() && !wanted && !by_hand {
+            // Early negotiation (RFC 7959 §2.4).
+            let block = Block { num: 0, more: false, size: layers.transport.config.block_size };
+            let payload = opening.body.payload();
+            let body = opening.body.rewritten(|_| true, &[(OptionNumber::BLOCK2, block.encode())], &payload);
+            let overhead = Overhead::of(&opening.token).with(opening.security.request_bytes());
+            if overhead.fits(&body, layers.transport.config.limits.message_bytes) {
+                opening.body = body;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a Request-Tag to a body that is protected or to be `tagged`. It distinguishes the
+    /// blocks from those of all other bodies, so that an attacker cannot withhold a block and
+    /// insert it into another body (RFC 9175 §3.5.1).
+    pub(crate) fn tag_body(&self, layers: &Layers<P, C>, opening: &mut Opening, tagged: bool) {
+        if (tagged || !opening.security.is_plain()) && opening.body.option(OptionNumber::REQUEST_TAG).is_none() {
+            let tag = layers.transport.hash.hash(&layers.transport.stats.exchanges).to_be_bytes();
+            opening.body = opening.body.with_request_tag(&tag);
+        }
+    }
+
+    /// Processes a response to an exchange. Returns the message to deliver, or `None` if the
+    /// exchange continues or has failed.
+    #[inline]
+    pub(crate) fn follow(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        index: u32,
+        response: &Message<'_>,
+    ) -> Option<OwnedMessage> {
+        let exchange = layers.transport.exchanges.get(index);
+        let begins = exchange.whole && Transfer::is_begun_by(response);
+        let (code, body) = exchange.said();
+        if exchange.transfer.is_none() && (!begins || asks_for_one_block(body, code)) {
+            return Some(OwnedMessage::from(*response));
+        }
+        self.follow_blocks(layers, now, index, response)
+    }
+
+    /// Returns the transfer of an exchange, or a new one for an exchange that may need several
+    /// messages. `None` if the application requests single blocks.
+    #[cfg(feature = "oscore")]
+    pub(crate) fn work_of(&mut self, layers: &mut Layers<P, C>, index: u32) -> Option<Box<Transferring>> {
+        let taken = layers.transport.exchanges.take_transfer(index);
+        let exchange = layers.transport.exchanges.get(index);
+        let (code, body) = exchange.said();
+        let may = exchange.whole && !asks_for_one_block(body, code);
+        taken.or_else(|| may.then(|| begun_by(exchange)))
+    }
+
+    /// Like [`follow`](Self::follow) for a response about blocks.
+    pub(crate) fn follow_blocks(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        index: u32,
+        response: &Message<'_>,
+    ) -> Option<OwnedMessage> {
+        let taken = layers.transport.exchanges.take_transfer(index);
+        let mut transfer = taken.unwrap_or_else(|| begun_by(layers.transport.exchanges.get(index)));
+        let exchange = layers.transport.exchanges.get(index);
+        let rules = self.transfer_rules(layers, &exchange.token, &exchange.security);
+        let step = match &mut transfer.work {
+            Work::Blocks(transfer) => transfer.answer(response, &rules),
+            Work::Sets(_) | Work::Kept(..) => Step::AsItIs,
+        };
+        let message = match step {
+            Step::Done(whole) => Some(whole),
+            Step::AsItIs => Some(OwnedMessage::from(*response)),
+            Step::Told => {
+                let (exchange, from, course) = layers.transport.exchanges.told(now, &layers.transport.peers, index);
+                let course = transfer.course(now, course);
+                layers.announce(Event::Block { exchange, from, message: OwnedMessage::from(*response), course });
+                self.take_step(layers, now, index, transfer, step);
+                return None;
+            }
+            step => {
+                self.take_step(layers, now, index, transfer, step);
+                return None;
+            }
+        };
+        layers.transport.exchanges.put_back(index, transfer);
+        message
+    }
+
+    /// Continues a transfer, pauses it for the application, or fails it.
+    pub(crate) fn take_step(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        index: u32,
+        transfer: Box<Transferring>,
+        step: Step,
+    ) {
+        let peer = layers.transport.exchanges.get(index).peer;
+        let begins_anew = matches!(step, Step::Anew(_));
+        let reason = match step {
+            Step::Next(body) | Step::Anew(body) if self.fits_all_transfers(layers, &transfer) => {
+                let body = match layers.protect_next(index, body) {
+                    Ok(body) => body,
+                    Err(reason) => {
+                        layers.transport.exchanges.put_back(index, transfer);
+                        return self.fail(layers, now, index, reason);
+                    }
+                };
+                let token = if begins_anew { self.choose_token(layers, now, peer, false).ok() } else { None };
+                let token = token.map(|chosen| chosen.token);
+                layers.transport.exchanges.go_on(now, &mut layers.transport.peers, index, (transfer, body), token);
+                let exchange = layers.transport.exchanges.get(index).id(index);
+                self.tell_wanted(layers, exchange);
+                return layers.transport.admit_waiting(now, peer);
+            }
+            Step::Told | Step::Awaited => {
+                layers.transport.exchanges.pause(now, &mut layers.transport.peers, index, transfer);
+                let exchange = layers.transport.exchanges.get(index).id(index);
+                self.tell_wanted(layers, exchange);
+                return layers.transport.admit_waiting(now, peer);
+            }
+            Step::Failed(trouble) => failure_of(trouble),
+            Step::Next(_) | Step::Anew(_) | Step::Done(_) | Step::AsItIs => Failure::BodyTooLarge,
+        };
+        layers.transport.exchanges.put_back(index, transfer);
+        self.fail(layers, now, index, reason);
+    }
+
+    /// Returns whether the data of all requests' transfers is within its limit.
+    pub(crate) fn fits_all_transfers(&self, layers: &Layers<P, C>, transfer: &Transferring) -> bool {
+        let bytes = layers.transport.exchanges.transfer_bytes().saturating_add(transfer.growth());
+        transfer.growth() == 0 || bytes <= layers.transport.config.limits.assembly_bytes
+    }
+}

@@ -1,0 +1,261 @@
+//! [`Server`]: received requests, from their arrival to their response, and what remains of them:
+//! stored bodies, observers, and responses to groups.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `receive` | requests on their way to the application |
+//! | `options` | the options of a request, evaluated in one pass |
+//! | `validation` | proofs that a source receives at its address (RFC 9175) |
+//! | `oscore` | protected requests (RFC 8613), EDHOC with the first one (RFC 9668) |
+//! | `blocks` | block-wise bodies (RFC 7959) |
+//! | `streams` | bodies that pass block by block between the application and the endpoint |
+//! | `q_block`, `uploads` | bodies in bursts (RFC 9177) |
+//! | `respond` | responses of the application |
+//! | `refuse` | responses of the endpoint itself |
+//! | `observe` | observers and notifications (RFC 7641) |
+//! | `group`, `leisure` | requests to groups (RFC 7252 §8) |
+
+mod blocks;
+mod group;
+mod leisure;
+mod observe;
+mod options;
+#[cfg(feature = "oscore")]
+mod oscore;
+mod q_block;
+mod receive;
+mod refuse;
+mod respond;
+mod streams;
+mod uploads;
+mod validation;
+
+use alloc::boxed::Box;
+use core::marker::PhantomData;
+
+use crate::PeerKey;
+use crate::blockwise::Representations;
+use crate::config::SharedConfig;
+use crate::error::RequestError;
+use crate::exchange::{Exchange, ExchangeId, Failure, Purpose};
+use crate::hash::Keyed;
+use crate::incoming::Incoming;
+use crate::layers::Layers;
+use crate::observe::{ObserverEnd, Observers, Place};
+use crate::peer::PeersFull;
+use crate::shares::Group;
+use crate::store::OnDemand;
+use crate::transport::Transmit;
+use conche_cc::control::AbandonReason;
+use conche_cc::{Controller, Instant};
+use leisure::Leisure;
+use q_block::QBlock;
+use streams::Parts;
+use validation::Validation;
+
+/// The server of an endpoint.
+pub(crate) struct Server<P: PeerKey, C: Controller> {
+    /// Source validation, created when the first source must prove its address.
+    pub(crate) validation: Option<Box<Validation<P>>>,
+    pub(crate) incoming: OnDemand<Incoming<P>>,
+    pub(crate) leisure: OnDemand<Leisure<P>>,
+    pub(crate) parts: OnDemand<Parts>,
+    pub(crate) representations: OnDemand<Representations>,
+    /// Q-Block state, if configured.
+    pub(crate) q_block: Option<Box<QBlock<P>>>,
+    pub(crate) observers: OnDemand<Observers>,
+    controller: PhantomData<fn() -> C>,
+}
+
+impl<P: PeerKey, C: Controller> Server<P, C> {
+    pub(crate) fn new(config: &SharedConfig, hash: Keyed) -> Self {
+        Self {
+            validation: None,
+            incoming: OnDemand::new(config.clone()),
+            leisure: OnDemand::new(()),
+            parts: OnDemand::new(config.clone()),
+            representations: OnDemand::new(config.clone()),
+            q_block: QBlock::of(config).map(Box::new),
+            observers: OnDemand::new((hash, config.clone())),
+            controller: PhantomData,
+        }
+    }
+
+    /// Performs one due action; returns `false` if there is none.
+    pub(crate) fn do_what_is_due(&mut self, layers: &mut Layers<P, C>, now: Instant) -> bool {
+        if let Some(request) = self.incoming.due(now) {
+            self.piggybacking_over(layers, now, request);
+            return true;
+        }
+        self.ping_due(layers, now)
+            || self.leisure_over(layers, now)
+            || self.stream_expired(layers, now)
+            || self.upload_due(layers, now)
+    }
+
+    /// Notifies an observer that is due; returns `false` if there is none.
+    pub(crate) fn notify_due(&mut self, layers: &mut Layers<P, C>, now: Instant) -> bool {
+        let due = self.observers.made().and_then(|made| made.visit(now));
+        if let Some(observer) = due {
+            self.notify_observer(layers, now, observer);
+        }
+        due.is_some()
+    }
+
+    /// Drops expired state, and returns the time of the next action.
+    pub(crate) fn next_due(&mut self, now: Instant) -> Option<Instant> {
+        let next = [
+            self.incoming.next_due(),
+            self.leisure.next_due(),
+            self.observers.next_due(),
+            self.purge_bodies(now),
+            self.q_block.as_ref().and_then(|q_block| q_block.uploads.next_due()),
+            self.validation.as_ref().and_then(|validation| validation.next_due()),
+        ];
+        next.into_iter().flatten().min()
+    }
+
+    /// Sends a response that ends with its transmission: the only possible answer is a Reset.
+    pub(crate) fn response_left(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        id: ExchangeId,
+        transmit: Transmit<P>,
+    ) -> Transmit<P> {
+        let exchange = layers.transport.exchanges.get(id.index);
+        let what = Keyed::fingerprint(layers.transport.peers.hash(&transmit.to), 0, exchange.id.0);
+        layers.transport.rejectable.left(what, exchange.token.clone());
+        if !self.observers.is_empty() {
+            let place = Place { peer: exchange.peer, token: exchange.token.clone(), local: exchange.local };
+            self.first_response_left(now, &place, id, exchange.id);
+        }
+        self.close(layers, now, id.index);
+        transmit
+    }
+
+    /// Handles the acknowledgement of a response or notification: the exchange is over, unless it
+    /// has more to send.
+    pub(crate) fn acknowledged(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+        let exchange = layers.transport.exchanges.get(index);
+        let purpose = exchange.purpose;
+        if exchange.transfer.is_some() {
+            if self.go_on_with_kept(layers, now, index) {
+                return;
+            }
+            if matches!(purpose, Purpose::Response(_)) {
+                // The further messages of a Q-Block response are not reported to the application.
+                return self.close(layers, now, index);
+            }
+        }
+        if let Purpose::Notification(observer) = purpose {
+            return self.notification_acknowledged(layers, now, index, observer);
+        }
+        if layers.transport.exchanges.yield_next(now, &mut layers.transport.peers, index) {
+            return layers.transport.admit_waiting(now, layers.transport.exchanges.get(index).peer);
+        }
+        if !self.observers.is_empty() {
+            let exchange = layers.transport.exchanges.get(index);
+            let place = Place { peer: exchange.peer, token: exchange.token.clone(), local: exchange.local };
+            let id = exchange.id(index);
+            self.response_acknowledged(layers, now, &place, id);
+        }
+        layers.announce_acknowledged(now, index);
+        self.close(layers, now, index);
+    }
+
+    /// Handles the failure of a response or notification.
+    pub(crate) fn fail(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, reason: Failure) {
+        layers.transport.count_failure(index, reason);
+        let exchange = layers.transport.exchanges.get(index);
+        let Exchange { purpose, peer, local, .. } = *exchange;
+        if let Purpose::Notification(observer) = purpose {
+            return self.notification_failed(layers, now, index, observer, reason);
+        }
+        let (id, place) = (exchange.id(index), Place { peer, token: exchange.token.clone(), local });
+        if exchange.is_told() {
+            layers.announce_failure(now, index, reason);
+        } else {
+            layers.transport.stats.responses_expired += 1;
+        }
+        self.close(layers, now, index);
+        if !self.observers.is_empty() {
+            self.response_failed(layers, now, &place, id, reason);
+        }
+    }
+
+    /// Ends the exchange of a response or notification without an event.
+    pub(crate) fn cancel(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+        layers.transport.exchanges.abandon(now, &mut layers.transport.peers, index, AbandonReason::Cancelled);
+        self.leaving_over(layers, now, index);
+    }
+
+    /// Closes the exchange of a response or notification.
+    #[inline]
+    pub(crate) fn close(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+        let exchange = layers.transport.exchanges.get(index);
+        if let Purpose::Response(group) = exchange.purpose {
+            self.incoming.give_back(group, &exchange.token);
+        }
+        if let Purpose::Notification(observer) = layers.transport.close(now, index) {
+            self.observers.idle(observer);
+        }
+    }
+
+    /// Drops bodies that have not been continued or requested for long. Returns the time of the
+    /// next purge.
+    pub(crate) fn purge_bodies(&mut self, now: Instant) -> Option<Instant> {
+        let assemblies = self.parts.made().and_then(|parts| parts.assemblies.purge(now));
+        let representations = self.representations.made().and_then(|representations| representations.purge(now));
+        let in_sets = self.q_block.as_mut().and_then(|q_block| q_block.uploads.purge(now));
+        let streams = self.parts.made().and_then(|parts| parts.streams.purge(now));
+        [assemblies, representations, in_sets, streams].into_iter().flatten().min()
+    }
+
+    /// Returns the bytes of all bodies that are incomplete or not completely fetched.
+    pub(crate) fn body_bytes(&self, layers: &Layers<P, C>) -> usize {
+        let in_sets = self.q_block.as_ref().map_or(0, |q_block| q_block.uploads.contexts().bytes());
+        let kept = self.parts.assemblies.contexts().bytes() + self.representations.contexts().bytes() + in_sets;
+        kept + layers.transport.exchanges.transfer_bytes()
+    }
+
+    /// Returns the index of the peer `key`, creating its state if necessary, charged to this group.
+    #[inline]
+    pub(crate) fn open_peer(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        key: P,
+        group: Group,
+    ) -> Result<u32, RequestError> {
+        match layers.transport.peers.open(now, key, group, &mut layers.transport.random) {
+            Ok(peer) => Ok(peer),
+            Err(PeersFull) => self.open_in_place_of_an_observer(layers, now, key, group),
+        }
+    }
+
+    /// Opens a peer if all peers are in use, by evicting observers that have not proven their
+    /// presence.
+    #[cold]
+    pub(crate) fn open_in_place_of_an_observer(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        key: P,
+        group: Group,
+    ) -> Result<u32, RequestError> {
+        let full = RequestError::PeersFull { limit: layers.transport.config.limits.peers };
+        while layers.transport.peers.is_full() {
+            // The group may hold many peers that are not observers.
+            let besides = layers.transport.peers.unproven_of(group);
+            let oldest = self.observers.made().and_then(|observers| observers.displaceable());
+            let displaced = oldest.filter(|&(_, other)| self.observers.may_displace(group, besides, other));
+            let Some((observer, _)) = displaced else { return Err(full) };
+            self.lose_observer(layers, now, observer, ObserverEnd::Displaced);
+            if let Ok(peer) = layers.transport.peers.open(now, key, group, &mut layers.transport.random) {
+                return Ok(peer);
+            }
+        }
+        Err(full)
+    }
+}

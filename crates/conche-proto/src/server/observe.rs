@@ -1,0 +1,523 @@
+//! Observers of this server (RFC 7641 §4): registration, notification, removal.
+
+use crate::PeerKey;
+use crate::codec::{Body, Code, Message, MessageId, OptionNumber, Overhead};
+use crate::config::SourceValidation;
+use crate::error::NotifyError;
+use crate::event::Event;
+use crate::exchange::{Content, ExchangeId, Failure, Opening, Purpose, Reliability, Response, State};
+use crate::incoming::{RequestId, Waiting};
+use crate::layers::Layers;
+use crate::observe::{
+    DEREGISTER, Notification, ObserverEnd, ObserverId, Place, Progress, REGISTER, Registration, State as Told,
+};
+use crate::server::Server;
+use crate::server::q_block::What;
+use conche_cc::control::AbandonReason;
+use conche_cc::{Controller, Instant};
+
+impl<P: PeerKey, C: Controller> Server<P, C> {
+    /// Adds the sender of a request to the observers of `topic`, a number that the application
+    /// assigns to an observable resource.
+    pub(crate) fn observe(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        request: RequestId,
+        topic: u64,
+    ) -> Option<ObserverId> {
+        let waiting =
+            self.incoming.get(request).filter(|waiting| !waiting.is_to_group() && waiting.allowance.is_none())?;
+        let waiting = waiting.clone();
+        let Waiting { from, local, group, asked, .. } = waiting;
+        // A request without an allowance came from a validated source, if the configuration
+        // validates sources.
+        let validated = layers.transport.config.source_validation != SourceValidation::Off;
+        if let Some(before) = self.observer_of(layers, request, &waiting) {
+            self.remove_observer(layers, now, before);
+        }
+        let (token, security) = (waiting.token, self.incoming.security(request).clone());
+        let capacity = layers.transport.config.limits.observers;
+        while !self.observers.admits(group, &token, capacity) {
+            let observers = self.observers.made()?;
+            let (oldest, other) = observers.displaceable()?;
+            let could_admit = observers.could_admit(group, &token, capacity);
+            if !could_admit || !observers.may_displace(group, 0, other) {
+                return None;
+            }
+            self.lose_observer(layers, now, oldest, ObserverEnd::Displaced);
+        }
+        let peer = self.open_peer(layers, now, from, group).ok()?;
+        let place = Place { peer, token, local };
+        // This request must not end an observation under another security context with the same
+        // token.
+        let taken = cfg!(feature = "oscore") && self.observers.find(&place).is_some();
+        let host = layers.transport.host_of(&from);
+        if validated {
+            layers.transport.peers.validated(peer);
+        }
+        let (proven, measured) =
+            (validated || layers.transport.peers.has_answered(peer), layers.transport.peers.is_measured(peer));
+        let asked = asked.for_states();
+        let registration = Registration { place, group, host, topic, proven, measured, request, asked, security };
+        if taken || !self.observers.admits_of(&registration, &layers.transport.config.limits) {
+            layers.transport.peers.touch(now, peer);
+            return None;
+        }
+        let observer = self.observers.insert(now, registration)?;
+        layers.transport.peers.hold(peer);
+        Some(observer)
+    }
+
+    /// Sends a new state of a topic to its observers: to each as soon as no other notification to
+    /// it is in progress and the controller admits it.
+    pub(crate) fn notify(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        topic: u64,
+        response: Response,
+    ) -> Result<usize, NotifyError> {
+        if !response.code.is_response() {
+            return Err(NotifyError::NotAResponse(response.code));
+        }
+        let limit = layers.transport.config.limits.state_bytes;
+        // Check before a large body is processed.
+        if !self.observers.made().is_none_or(|observers| observers.has_room(topic, &response, limit)) {
+            return Err(NotifyError::StatesFull { limit });
+        }
+        let response = self.notifiable(layers, response)?;
+        let Some(observers) = self.observers.made() else { return Ok(0) };
+        let Some(body) = observers.notification(now, topic, &response) else { return Ok(0) };
+        let content = Content { code: response.code, body };
+        let state = Told { content, reliability: response.reliability };
+        observers.changed(now, topic, state, limit).ok_or(NotifyError::StatesFull { limit })
+    }
+
+    /// Returns the number of observers of a topic.
+    #[must_use]
+    pub(crate) fn observers(&self, topic: u64) -> usize {
+        self.observers.of_topic(topic).0
+    }
+
+    /// Removes an observer without notifying it.
+    pub(crate) fn dismiss(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: ObserverId) -> bool {
+        let live = self.observers.live(observer);
+        if let Some(index) = live {
+            self.remove_observer(layers, now, index);
+        }
+        live.is_some()
+    }
+
+    /// Removes all observers of a topic without notifying them.
+    pub(crate) fn dismiss_all(&mut self, layers: &mut Layers<P, C>, now: Instant, topic: u64) -> usize {
+        let observers = self.observers(topic);
+        while let (_, Some(observer)) = self.observers.of_topic(topic) {
+            self.remove_observer(layers, now, observer);
+        }
+        observers
+    }
+
+    /// Ends the observation of a client that sends a request with the Observe option and the same
+    /// token (RFC 7641 §4.1).
+    pub(crate) fn observation_renewed(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        request: RequestId,
+        message: &Message<'_>,
+    ) {
+        let reason = match message.uint(OptionNumber::OBSERVE) {
+            Some(REGISTER) => ObserverEnd::Replaced,
+            Some(DEREGISTER) => ObserverEnd::Deregistered,
+            _ => return,
+        };
+        if matches!(message.code(), Code::GET | Code::FETCH)
+            && let Some(waiting) = self.incoming.get(request).cloned()
+            && let Some(observer) = self.observer_of(layers, request, &waiting)
+        {
+            self.lose_observer(layers, now, observer, reason);
+        }
+    }
+
+    /// Returns the observer that this request registers, if the registration was accepted.
+    #[inline]
+    pub(crate) fn registered(&mut self, request: RequestId) -> Option<u32> {
+        self.observers.registered_by(request)
+    }
+
+    /// Handles the Observe option of the next message of a request with a streamed body. Its token
+    /// may differ from that of the previous message. An observer that the request registers gets
+    /// the new token, or is removed if this message does not register.
+    pub(crate) fn registration_continued(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        request: RequestId,
+        message: &Message<'_>,
+    ) {
+        let Some(observer) = self.registered(request) else {
+            return self.observation_renewed(layers, now, request, message);
+        };
+        let Some(waiting) = self.incoming.get(request).cloned() else { return };
+        let asks = message.uint(OptionNumber::OBSERVE) == Some(REGISTER);
+        let place = Place { token: waiting.token.clone(), ..self.observers.place(observer) };
+        if let Some(other) = self.observers.find(&place).filter(|&other| other != observer) {
+            if !asks || !self.observers.is_secured_as(other, self.incoming.security(request)) {
+                // This request must not end an observation under another security context.
+                return self.remove_observer(layers, now, observer);
+            }
+            self.lose_observer(layers, now, other, ObserverEnd::Replaced);
+        }
+        if !asks {
+            return self.remove_observer(layers, now, observer);
+        }
+        let security = self.incoming.security(request).clone();
+        self.observers.continue_registration(observer, waiting.token, waiting.asked.for_states(), security);
+    }
+
+    /// Returns the observer that this request registers, if states as large as its first response
+    /// fit into the limit. Otherwise the request is answered like a plain GET (RFC 7641 §4.1).
+    #[inline]
+    pub(crate) fn observer_with_room(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        request: RequestId,
+        response: &Response,
+    ) -> Option<u32> {
+        let observer = self.registered(request)?;
+        let limit = layers.transport.config.limits.state_bytes;
+        if response.code.is_success() && !self.observers.reserve(observer, response.body.len(), limit) {
+            self.remove_observer(layers, now, observer);
+            return None;
+        }
+        Some(observer)
+    }
+
+    /// Records the response to a registration.
+    pub(crate) fn registration_answered(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        observer: u32,
+        code: Code,
+        exchange: Option<ExchangeId>,
+    ) {
+        if !code.is_success() {
+            return self.remove_observer(layers, now, observer);
+        }
+        self.observers.answered(observer, exchange);
+        self.catch_up(layers, now, observer);
+    }
+
+    /// Removes the observer of a registration that gets no successful response.
+    pub(crate) fn unregister(&mut self, layers: &mut Layers<P, C>, now: Instant, request: RequestId) {
+        if let Some(observer) = self.registered(request) {
+            self.remove_observer(layers, now, observer);
+        }
+    }
+
+    /// Notifies an observer. While a Confirmable notification is in progress, its next
+    /// retransmission carries the new state (RFC 7641 §4.5.2); after a Non-confirmable one, the new
+    /// state follows.
+    pub(crate) fn notify_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32) {
+        match self.observers.progress(observer) {
+            Progress::Unanswered(_) => {}
+            Progress::Idle => {
+                // If this state was sent to the observer before, only its first block is sent
+                // again, and a client that lacks the others requests them.
+                let behind = self.observers.is_behind(observer);
+                let Some(message) = self.observers.message(now, observer) else {
+                    return self.ping_observer(layers, now, observer);
+                };
+                let (Place { peer, token, local }, reliability) = (message.place.clone(), message.reliability);
+                let Some((Content { code, body }, rest)) = self.protected_notification(layers, now, observer, message)
+                else {
+                    return;
+                };
+                let rest = rest.filter(|_| behind);
+                let key = rest.as_ref().map(|what| what.key);
+                let transfer = rest.and_then(|what| self.whole_state(&what, reliability));
+                let confirmable = transfer.as_ref().is_some_and(|transfer| transfer.is_confirmable());
+                let reliability = if confirmable { Reliability::Confirmable } else { reliability };
+                let mut opening = Opening {
+                    purpose: Purpose::Notification(observer),
+                    code,
+                    body,
+                    token,
+                    local,
+                    reliability,
+                    transfer,
+                    whole: true,
+                    // No protected response follows, so the exchange is plain.
+                    ..Opening::EMPTY
+                };
+                if let Some(exchange) = layers.transport.open(now, peer, &mut opening) {
+                    self.observers.sending(observer, exchange);
+                    if let Some(key) = key {
+                        self.remember_leaving(layers, key, exchange);
+                    }
+                }
+            }
+            Progress::Sending(id) => {
+                let Some(exchange) = layers.transport.exchanges.live(id) else { return };
+                if exchange.transfer.as_ref().is_some_and(|transfer| !transfer.is_new()) {
+                    return self.supersede_set(layers, now, observer, id);
+                }
+                let outdated = self.observers.is_behind(observer) || !exchange.confirmable;
+                if outdated
+                    && (exchange.confirmable || exchange.sent.is_empty())
+                    && let Some(message) = self.observers.message(now, observer)
+                {
+                    let exchange = layers.transport.exchanges.get_mut(id.index);
+                    if exchange.state == State::Queued {
+                        // A queued message takes the reliability of the new state: an error is
+                        // Confirmable.
+                        exchange.confirmable = message.reliability == Reliability::Confirmable;
+                        exchange.may_confirm = message.reliability == Reliability::NonConfirmable;
+                    }
+                    let reliability = message.reliability;
+                    let Some((content, rest)) = self.protected_notification(layers, now, observer, message) else {
+                        return;
+                    };
+                    layers.transport.exchanges.supersede(&mut layers.transport.peers, id.index, content);
+                    if let Some(key) = rest.as_ref().map(|what| what.key) {
+                        self.remember_leaving(layers, key, id);
+                    }
+                    let mut transfer = rest.and_then(|what| self.whole_state(&what, reliability));
+                    let exchange = layers.transport.exchanges.get_mut(id.index);
+                    if transfer.as_ref().is_some_and(|transfer| transfer.is_confirmable()) && !exchange.confirmable {
+                        if exchange.state == State::Queued {
+                            (exchange.confirmable, exchange.may_confirm) = (true, false);
+                        } else {
+                            // It is being sent as something else: the client requests the rest.
+                            transfer = None;
+                        }
+                    }
+                    layers.transport.exchanges.renew_set(id.index, transfer);
+                    if layers.transport.exchanges.get(id.index).state == State::Queued {
+                        // A Confirmable message may be admitted now.
+                        layers.transport.admit_waiting(now, layers.transport.exchanges.get(id.index).peer);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Pings an observer that must prove its presence before the application's first notification:
+    /// the client answers with a Reset (RFC 7252 §4.3). A notification supersedes the ping.
+    pub(crate) fn ping_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32) {
+        if !self.observers.is_in_question(observer) {
+            return;
+        }
+        let Place { peer, token, local } = self.observers.place(observer);
+        let mut opening = Opening { purpose: Purpose::Notification(observer), token, local, ..Opening::EMPTY };
+        if let Some(exchange) = layers.transport.open(now, peer, &mut opening) {
+            self.observers.sending(observer, exchange);
+        }
+    }
+
+    /// Returns the protected first message of a notification, and the rest to be sent. `None` if it
+    /// cannot be protected: without a free sequence number the notification is postponed, and
+    /// without the context the observer is removed.
+    pub(crate) fn protected_notification(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        observer: u32,
+        message: Notification,
+    ) -> Option<(Content, Option<What>)> {
+        let (security, overhead) = (message.security.clone(), Overhead::of(&message.place.token));
+        let (content, rest) = self.cut_notification(layers, now, message);
+        if security.is_plain() {
+            return Some((content, rest));
+        }
+        match layers.try_protect(&security, overhead, (content.code, &content.body)) {
+            Some((code, body)) => Some((Content { code, body }, rest)),
+            None => {
+                match layers.never_protects(&security) {
+                    Some(reason) => self.lose_observer(layers, now, observer, ObserverEnd::Failed(reason)),
+                    None => self.observers.missed(observer),
+                }
+                None
+            }
+        }
+    }
+
+    /// Handles the end of the time of a Non-confirmable notification, or the cancellation of any
+    /// notification. A superseding state is still sent.
+    pub(crate) fn notification_over(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+        let exchange = layers.transport.exchanges.get(index);
+        let Purpose::Notification(observer) = exchange.purpose else { return };
+        let superseded = exchange.successor.is_some();
+        self.close(layers, now, index);
+        if superseded {
+            self.observers.missed(observer);
+        }
+        self.catch_up(layers, now, observer);
+    }
+
+    /// Handles the acknowledgement of a Confirmable notification. A state that superseded it was
+    /// not sent yet.
+    pub(crate) fn notification_acknowledged(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        index: u32,
+        observer: u32,
+    ) {
+        let exchange = layers.transport.exchanges.get(index);
+        let (superseded, peer) = (exchange.successor.is_some(), exchange.peer);
+        self.close(layers, now, index);
+        let trusted = layers.transport.peers.get_mut(peer).trust.is_given(now);
+        self.observers.acknowledged(now, observer, trusted);
+        if superseded {
+            self.observers.missed(observer);
+        }
+        self.catch_up(layers, now, observer);
+    }
+
+    /// Handles the acknowledgement of a separate response, which may be the first one to an
+    /// observer.
+    pub(crate) fn response_acknowledged(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        place: &Place,
+        exchange: ExchangeId,
+    ) {
+        let trusted = layers.transport.peers.get_mut(place.peer).trust.is_given(now);
+        if let Some(observers) = self.observers.made()
+            && let Some(observer) = observers.first_answered_by(place, exchange)
+        {
+            observers.acknowledged(now, observer, trusted);
+        }
+    }
+
+    /// Handles a failed notification: the observer is removed (RFC 7641 §4.5), unless the
+    /// notification waited in the queue for too long.
+    pub(crate) fn notification_failed(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        index: u32,
+        observer: u32,
+        reason: Failure,
+    ) {
+        self.close(layers, now, index);
+        if reason == Failure::QueueExpired {
+            // The notification was delayed by others or by the controller, which is not the
+            // client's fault.
+            self.observers.missed(observer);
+            return self.catch_up(layers, now, observer);
+        }
+        self.lose_observer(layers, now, observer, ObserverEnd::Failed(reason));
+    }
+
+    /// Handles a failed separate response, which may be the first one to an observer, or one to an
+    /// earlier request with its token.
+    pub(crate) fn response_failed(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        place: &Place,
+        exchange: ExchangeId,
+        reason: Failure,
+    ) {
+        let observer = self.observers.made().and_then(|made| made.first_answered_by(place, exchange));
+        if let Some(observer) = observer {
+            self.lose_observer(layers, now, observer, ObserverEnd::Failed(reason));
+        }
+    }
+
+    /// Records the message ID of a Non-confirmable response that had to wait: if it is the first
+    /// one to an observer, the client may reject it.
+    pub(crate) fn first_response_left(&mut self, now: Instant, place: &Place, exchange: ExchangeId, id: MessageId) {
+        if let Some(observers) = self.observers.made()
+            && let Some(observer) = observers.first_answered_by(place, exchange)
+        {
+            observers.answer_left(now, observer, id);
+        }
+    }
+
+    /// Handles a Reset that matches no exchange: it may reject an earlier Non-confirmable
+    /// notification.
+    pub(crate) fn reject_notification(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        peer: u32,
+        id: MessageId,
+    ) -> bool {
+        let lifetime = layers.transport.config.times().exchange_lifetime;
+        let observer = self.observers.made().and_then(|made| made.with_id(now, peer, id, lifetime));
+        if let Some(observer) = observer {
+            self.lose_observer(layers, now, observer, ObserverEnd::Failed(Failure::Reset));
+        }
+        observer.is_some()
+    }
+
+    /// Returns the body of the first response to an observer.
+    pub(crate) fn first_response(&mut self, now: Instant, observer: u32, response: &Response) -> Body {
+        match response.code.is_success() {
+            true => self.observers.first_response(now, observer, response),
+            false => response.body.clone(),
+        }
+    }
+
+    pub(crate) fn catch_up(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32) {
+        let observers = &self.observers;
+        if observers.is_behind(observer) || observers.is_doubtful(observer) || observers.is_in_question(observer) {
+            self.notify_observer(layers, now, observer);
+        } else if self.observers.has_other_format(observer) {
+            self.lose_observer(layers, now, observer, ObserverEnd::FormatChanged);
+        } else if self.observers.is_over(observer) {
+            self.remove_observer(layers, now, observer);
+        }
+    }
+
+    pub(crate) fn observer_of(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        request: RequestId,
+        waiting: &Waiting<P>,
+    ) -> Option<u32> {
+        let &Waiting { from, local, ref token, peer, .. } = waiting;
+        let peer = match peer {
+            Some(peer) => peer.get(),
+            None => layers.transport.peers.peek(&from)?,
+        };
+        let observers = self.observers.made()?;
+        let found = observers.find(&Place { peer, token: token.clone(), local })?;
+        observers.is_secured_as(found, self.incoming.security(request)).then_some(found)
+    }
+
+    pub(crate) fn lose_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, reason: ObserverEnd) {
+        let (observer, peer, topic) = self.observers.named(index);
+        let from = layers.transport.peers.get(peer).key;
+        self.remove_observer(layers, now, index);
+        layers.announce(Event::ObserverGone { observer, from, topic, reason });
+    }
+
+    pub(crate) fn remove_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+        if let Progress::Sending(exchange) = self.observers.progress(index) {
+            layers.transport.exchanges.abandon(
+                now,
+                &mut layers.transport.peers,
+                exchange.index,
+                AbandonReason::Cancelled,
+            );
+            self.close(layers, now, exchange.index);
+        }
+        let peer = self.observers.remove(index);
+        layers.transport.peers.let_go(now, peer);
+    }
+
+    /// Removes the observers of a peer that is unreachable for ever.
+    pub(crate) fn lose_peer(&mut self, layers: &mut Layers<P, C>, now: Instant, peer: u32) {
+        while let Some(observer) = self.observers.made().and_then(|observers| observers.of_peer(peer)) {
+            self.lose_observer(layers, now, observer, ObserverEnd::Failed(Failure::Unreachable));
+        }
+    }
+}

@@ -1,0 +1,636 @@
+//! Sending bodies with Q-Block (RFC 9177): the payloads of both roles, and a server's responses to
+//! requests with Q-Block2.
+//!
+//! Q-Block notifications (RFC 9177 §4.5): notifications of more than one message.
+//!
+//! ```text
+//!  Non-confirmable:  burst ──'Continue' or NON_TIMEOUT──> burst ──> … ──> notification time ──> over
+//!  Confirmable:      first block ──ACK──> burst ──> …, or block after block if so configured
+//! ```
+//!
+//! The exchange is that of an ordinary notification. Only the newest state matters: it replaces the
+//! unsent part of the current burst, at most once, so that no burst exceeds twice its length, and
+//! all later bursts. A state that changes often thus takes no more of the path than one that does
+//! not.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use core::time::Duration;
+
+use super::blocks::bounds;
+use super::uploads::Uploads;
+use crate::PeerKey;
+use crate::blockwise::sets::{Follows, Sender, SetRules};
+use crate::blockwise::{Asked, Key, Mark, Representation};
+use crate::codec::{Block, Body, Code, Message, OBSERVE_BYTES, OptionNumber, Overhead, Token, Type};
+use crate::config::SharedConfig;
+use crate::error::RespondError;
+use crate::exchange::{
+    ExchangeId, Failure, Kept, Left, Opening, Purpose, Reliability, Response, State, Transferring, Work,
+};
+use crate::incoming::Waiting;
+use crate::layers::Layers;
+use crate::observe::{Place, Progress};
+use crate::server::Server;
+use crate::server::blocks::{BEYOND, Recipient, Whole};
+use crate::server::receive::Arrival;
+use crate::shares::Group;
+use crate::transport::{Payload, Source, Transmit};
+use conche_cc::control::AbandonReason;
+use conche_cc::{Controller, Instant};
+
+/// A kept response that is sent in sets.
+pub(crate) struct What {
+    pub(crate) key: Key,
+    pub(crate) mark: Mark,
+    pub(crate) bytes: usize,
+    /// The requested block, with the block size.
+    pub(crate) block: Block,
+    /// The sequence number, if the response is a notification.
+    pub(crate) sequence: Option<u32>,
+}
+
+/// Returns the blocks that the Q-Block2 options of a request ask for, of a body with this number of
+/// blocks, and whether the last of the options asks for all blocks to the end of a set. `None` if
+/// the options are not in ascending order or there is no such block (RFC 9177 §4.4).
+fn requested(message: &Message<'_>, max_payloads: u32, blocks: usize) -> Option<(Vec<u32>, bool)> {
+    let blocks = u32::try_from(blocks).ok()?;
+    let (mut numbers, mut to_the_end) = (Vec::new(), false);
+    let (mut size, mut before) = (None, None);
+    for value in message.values(OptionNumber::Q_BLOCK2) {
+        let block = Block::decode(value).ok()?;
+        let ascends = before.is_none_or(|before| block.num > before);
+        if !ascends || block.num >= blocks || *size.get_or_insert(block.size) != block.size {
+            return None;
+        }
+        before = Some(block.num);
+        // Overlapping options request a block once.
+        let from = numbers.last().map_or(block.num, |&last: &u32| block.num.max(last + 1));
+        let end = if block.more {
+            (block.num / max_payloads + 1).saturating_mul(max_payloads).min(blocks)
+        } else {
+            block.num + 1
+        };
+        to_the_end = block.more;
+        numbers.extend((from..end).take((max_payloads as usize).saturating_sub(numbers.len())));
+    }
+    (!numbers.is_empty()).then_some((numbers, to_the_end))
+}
+
+/// With fewer entries the table of responses is not cleaned up.
+const LEAST_TIDIED: usize = 64;
+
+/// The server's state of Q-Block in addition to its exchanges.
+#[derive(Debug)]
+pub(crate) struct QBlock<P> {
+    rules: SetRules,
+    pub(crate) uploads: Uploads<P>,
+    /// Responses that are being sent in sets, for requests that continue them.
+    leaving: BTreeMap<[u64; 2], ExchangeId>,
+    /// The size of `leaving` at which entries of ended exchanges are removed.
+    tidied_at: usize,
+}
+
+impl<P: PeerKey> QBlock<P> {
+    /// Returns the state for a configuration, if that enables Q-Block.
+    pub(crate) fn of(config: &SharedConfig) -> Option<Self> {
+        let rules = SetRules::of(config)?;
+        Some(Self { rules, uploads: Uploads::new(bounds(config)), leaving: BTreeMap::new(), tidied_at: LEAST_TIDIED })
+    }
+
+    pub(crate) const fn rules(&self) -> SetRules {
+        self.rules
+    }
+
+    /// Returns the exchange that sends, or has sent, the response with this key.
+    fn leaving(&self, key: Key) -> Option<ExchangeId> {
+        self.leaving.get(&[key.from, key.what]).copied()
+    }
+
+    /// Records the exchange that sends a response. Occasionally removes the entries that are not
+    /// `live`.
+    fn leaves(&mut self, key: Key, exchange: ExchangeId, live: impl Fn(ExchangeId) -> bool) {
+        if self.leaving.len() >= self.tidied_at {
+            self.leaving.retain(|_, id| live(*id));
+            self.tidied_at = LEAST_TIDIED.max(2 * self.leaving.len());
+        }
+        self.leaving.insert([key.from, key.what], exchange);
+    }
+}
+
+impl<P: PeerKey, C: Controller> Server<P, C> {
+    /// Returns the Q-Block rules, if the configuration enables Q-Block.
+    pub(crate) fn set_rules(&self) -> Option<SetRules> {
+        self.q_block.as_ref().map(|q_block| q_block.rules)
+    }
+
+    /// Sends the next payload of a response or notification in sets.
+    pub(crate) fn depart_payload(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        id: ExchangeId,
+        buf: &mut [u8],
+    ) -> Option<Transmit<P>> {
+        let message_id = layers.transport.payload_id(now, id)?;
+        let exchange = layers.transport.exchanges.get(id.index);
+        let base = exchange.token.clone();
+        let mut transfer = layers.transport.exchanges.take_transfer(id.index)?;
+        let payload = self.next_payload(layers, now, &mut transfer, base);
+        layers.transport.exchanges.put_back(id.index, transfer);
+        let Some(payload) = payload else {
+            // The body is no longer kept. The client requests the rest again, and the application
+            // is asked again.
+            layers.transport.exchanges.abandon(now, &mut layers.transport.peers, id.index, AbandonReason::Cancelled);
+            self.leaving_over(layers, now, id.index);
+            return None;
+        };
+        if let Purpose::Notification(observer) = layers.transport.exchanges.get(id.index).purpose {
+            self.observers.payload_left(now, observer, message_id, payload.begins);
+        }
+        let Some((transmit, left)) = layers.transport.write_payload(now, id, message_id, &payload, buf) else {
+            self.fail(layers, now, id.index, Failure::MessageTooLarge);
+            return None;
+        };
+        if left == Left::Over {
+            self.leaving_over(layers, now, id.index);
+        }
+        Some(transmit)
+    }
+
+    /// Returns the next payload of a kept response.
+    fn next_payload(
+        &mut self,
+        layers: &Layers<P, C>,
+        now: Instant,
+        transfer: &mut Transferring,
+        base: Token,
+    ) -> Option<Payload> {
+        let Work::Kept(sender, kept) = &mut transfer.work else { return None };
+        let (first, begins) = (sender.begins_train(), sender.is_new());
+        let again = sender.repeats();
+        let number = sender.pop()?;
+        // Retransmitted blocks of a notification are a response to the request for them, not a
+        // notification (RFC 9177 §4.5).
+        let token = kept.asked.clone().filter(|_| again).unwrap_or(base);
+        let sequence = kept.sequence.filter(|_| !again);
+        let others = Overhead::of(&token).with(kept.sequence.map_or(0, |_| OBSERVE_BYTES));
+        let whole = self.representations.get(now, kept.key).filter(|whole| whole.mark() == kept.mark)?;
+        let limit = layers.transport.config.limits.message_bytes;
+        let body = whole.block_of_set(number, sender.size, others, limit)?;
+        let body = match sequence {
+            Some(sequence) => body.with_uint(OptionNumber::OBSERVE, sequence),
+            None => body,
+        };
+        Some(Payload { code: whole.code, token, body, first, begins })
+    }
+
+    /// Ends the transmission of a response in sets.
+    pub(crate) fn leaving_over(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+        match layers.transport.exchanges.get(index).purpose {
+            Purpose::Notification(_) => self.notification_over(layers, now, index),
+            _ => self.close(layers, now, index),
+        }
+    }
+
+    /// Receives a request with Q-Block1 or Q-Block2. Returns `None` if it has been answered,
+    /// otherwise how it is passed to the application.
+    pub(crate) fn receive_of_set(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        asked: &Asked,
+    ) -> Option<Whole> {
+        if let Some(block) = asked.q_block1() {
+            return self.receive_upload(layers, now, arrival, message, asked, block);
+        }
+        let first = asked.q_block2()?;
+        if first.num == 0 && message.values(OptionNumber::Q_BLOCK2).count() < 2 {
+            return Some(Whole::AsItIs);
+        }
+        let key = self.key(layers, arrival.hash, arrival.source, asked);
+        let key = self.kept_key(key, message);
+        let max_payloads = u32::from(self.set_rules()?.max_payloads);
+        let others = Overhead::of_response_to(message);
+        // At least a round trip has passed since the last request for the response.
+        let round_trip =
+            self.representations.idle(now, key).map(|time| time.max(layers.transport.config.envelope.timeout_floor));
+        let Some(kept) = self.representations.get(now, key) else {
+            return self.not_kept(layers, now, arrival, message);
+        };
+        let (bytes, mark) = (kept.payload().len(), kept.mark());
+        let size = kept.size_in_sets(first.size, others, layers.transport.config.limits.message_bytes);
+        let blocks = bytes.div_ceil(first.size.bytes());
+        let numbers = size.filter(|&size| size == first.size).and_then(|_| requested(message, max_payloads, blocks));
+        let Some((numbers, to_the_end)) = numbers else {
+            self.refuse(layers, now, arrival, message, (Code::BAD_REQUEST, BEYOND));
+            return None;
+        };
+        if message.ty() == Type::Confirmable {
+            layers.transport.acknowledge_empty(now, arrival.source, arrival.what, message.id());
+        } else {
+            layers.transport.remember_silence(now, arrival.what);
+        }
+        let to = (arrival.source, arrival.group);
+        let what = What { key, mark, bytes, block: first, sequence: None };
+        self.leave_in_sets(layers, now, to, (message.token(), round_trip), &what, (&numbers, to_the_end));
+        None
+    }
+
+    /// Sends the blocks after the first one, which has been sent, of a response that was requested
+    /// completely (RFC 9177 §4.4). The first response to an `observer` is a notification with this
+    /// sequence number.
+    pub(crate) fn leave_behind_first(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        waiting: &Waiting<P>,
+        block: Block,
+        observer: Option<(u32, u32)>,
+    ) {
+        let Some(SetRules { max_payloads, .. }) = self.set_rules() else { return };
+        let Recipient { key, group, .. } = self.recipient(layers, waiting, Overhead::of(&waiting.token));
+        let Some(kept) = self.representations.get(now, key) else { return };
+        let (bytes, mark) = (kept.payload().len(), kept.mark());
+        let what = What { key, mark, bytes, block, sequence: observer.map(|(_, sequence)| sequence) };
+        let source = Source { from: waiting.from, local: waiting.local };
+        if let Some((observer, _)) = observer {
+            return self.push_behind_first(layers, now, observer, &what);
+        }
+        let blocks = u32::try_from(bytes.div_ceil(block.size.bytes())).unwrap_or(u32::MAX);
+        let numbers: Vec<u32> = (1..blocks.min(max_payloads.into())).collect();
+        self.leave_in_sets(layers, now, (source, group), (waiting.token.clone(), None), &what, (&numbers, true));
+    }
+
+    /// Sends blocks of a kept response with this token to a client that was heard again after this
+    /// time.
+    pub(crate) fn leave_in_sets(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        to: (Source<P>, Group),
+        (token, round_trip): (Token, Option<Duration>),
+        what: &What,
+        (numbers, to_the_end): (&[u32], bool),
+    ) {
+        let under_way = self.q_block.as_ref().and_then(|sets| sets.leaving(what.key));
+        let under_way = under_way.filter(|&id| layers.transport.exchanges.live(id).is_some());
+        if let Some(id) = under_way {
+            let exchange = layers.transport.exchanges.get(id.index);
+            if exchange.leaves(what.mark) {
+                return self.go_on_leaving(layers, now, id, token, (numbers, to_the_end));
+            }
+            if matches!(exchange.purpose, Purpose::Response(_)) {
+                // Another body has replaced it.
+                layers.transport.exchanges.abandon(
+                    now,
+                    &mut layers.transport.peers,
+                    id.index,
+                    AbandonReason::Cancelled,
+                );
+                self.close(layers, now, id.index);
+            }
+        }
+        let Some(SetRules { max_payloads, .. }) = self.set_rules() else { return };
+        let (Some(&first), Some(&last)) = (numbers.first(), numbers.last()) else { return };
+        let sender = if to_the_end && numbers.len() as u64 == u64::from(last - first) + 1 {
+            let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, first).after(round_trip);
+            sender.begin_set();
+            sender
+        } else {
+            let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, last + 1).after(round_trip);
+            sender.send_again(now, numbers);
+            sender
+        };
+        self.open_leaving(layers, now, to, token, (sender, self.kept(what, None)));
+    }
+
+    /// Returns how a response is sent in sets, with this reliability if the application specifies
+    /// one.
+    pub(crate) fn kept(&self, what: &What, reliability: Option<Reliability>) -> Kept {
+        let &What { key, mark, block, sequence, .. } = what;
+        let confirmable = self.set_rules().is_some_and(|rules| rules.confirmable)
+            && reliability != Some(Reliability::NeverConfirmable);
+        let all = block.num == 0 && block.more;
+        Kept { key, mark, confirmable, sequence, asked: None, outdated: false, all }
+    }
+
+    pub(crate) fn open_leaving(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        (source, group): (Source<P>, Group),
+        token: Token,
+        (sender, kept): (Sender, Kept),
+    ) {
+        if !self.incoming.admits(group, token.places(), layers.transport.config.limits.incoming) {
+            layers.transport.stats.overloaded += 1;
+            return;
+        }
+        let Ok(peer) = self.open_peer(layers, now, source.from, group) else { return };
+        let purpose = Purpose::Response(group);
+        let Some(mut opening) = self.leaving(layers, now, purpose, (token.clone(), source.local), (sender, kept))
+        else {
+            return;
+        };
+        let key = opening.transfer.as_ref().and_then(|transfer| transfer.key());
+        self.incoming.take_share(group, &token);
+        let Some(exchange) = layers.transport.open(now, peer, &mut opening) else {
+            return self.incoming.give_back(group, &token);
+        };
+        if let Some(key) = key {
+            self.remember_leaving(layers, key, exchange);
+        }
+    }
+
+    /// Records the exchange that sends a response, for further requests about that response.
+    pub(crate) fn remember_leaving(&mut self, layers: &mut Layers<P, C>, key: Key, exchange: ExchangeId) {
+        let Some(sets) = &mut self.q_block else { return };
+        let exchanges = &layers.transport.exchanges;
+        sets.leaves(key, exchange, |id| exchanges.live(id).is_some());
+    }
+
+    /// Prepares the exchange of a response in sets. Returns `None` if the response is no longer
+    /// kept.
+    pub(crate) fn leaving(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        purpose: Purpose,
+        (token, local): (Token, Option<IpAddr>),
+        (sender, kept): (Sender, Kept),
+    ) -> Option<Opening> {
+        let confirmable = kept.confirmable;
+        let mut transfer = Transferring::new(Work::Kept(sender, kept));
+        let (mut code, mut body) = (Code::CONTENT, Body::EMPTY);
+        if confirmable {
+            let payload = self.next_payload(layers, now, &mut transfer, token.clone())?;
+            (code, body, transfer.token) = (payload.code, payload.body, Some(payload.token));
+        }
+        let reliability = if confirmable { Reliability::Confirmable } else { Reliability::NeverConfirmable };
+        Some(Opening {
+            purpose,
+            code,
+            body,
+            token,
+            local,
+            reliability,
+            transfer: Some(Box::new(transfer)),
+            ..Opening::EMPTY
+        })
+    }
+
+    /// Continues a response in sets after one of its messages was acknowledged: with the next
+    /// payload if each is acknowledged, otherwise with the blocks after the first. Returns `false`
+    /// if nothing follows.
+    pub(crate) fn go_on_with_kept(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) -> bool {
+        let exchange = layers.transport.exchanges.get(index);
+        let (peer, purpose, base) = (exchange.peer, exchange.purpose, exchange.token.clone());
+        let round_trip = exchange
+            .course(now)
+            .acknowledged_after
+            .map(|time| time.max(layers.transport.config.envelope.timeout_floor));
+        if exchange.successor.is_some() {
+            return false;
+        }
+        let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return false };
+        let Work::Kept(sender, kept) = &mut transfer.work else {
+            layers.transport.exchanges.put_back(index, transfer);
+            return false;
+        };
+        let in_sets = !kept.confirmable;
+        let goes_on = !kept.outdated
+            && match in_sets {
+                true => sender.begin_behind_first(round_trip),
+                false => !sender.has_left() || kept.all && sender.begin_set(),
+            };
+        let payload = if goes_on && !in_sets { self.next_payload(layers, now, &mut transfer, base) } else { None };
+        if !goes_on || !in_sets && payload.is_none() {
+            layers.transport.exchanges.put_back(index, transfer);
+            return false;
+        }
+        if let Purpose::Notification(observer) = purpose {
+            self.observers.acknowledged(now, observer, false);
+        }
+        match payload {
+            Some(Payload { token, body, .. }) => {
+                transfer.token = Some(token);
+                layers.transport.exchanges.go_on(now, &mut layers.transport.peers, index, (transfer, body), None);
+            }
+            None => {
+                layers.transport.exchanges.put_back(index, transfer);
+                layers.transport.exchanges.go_on_with_set(now, &mut layers.transport.peers, index);
+            }
+        }
+        layers.transport.admit_waiting(now, peer);
+        true
+    }
+
+    /// Handles a client's request to continue a response in sets or to send blocks of it again.
+    pub(crate) fn go_on_leaving(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        id: ExchangeId,
+        token: Token,
+        (numbers, to_the_end): (&[u32], bool),
+    ) {
+        let index = id.index;
+        let exchange = layers.transport.exchanges.get(index);
+        let own = exchange.token.places();
+        if exchange.confirmable && !exchange.transfer.as_ref().is_some_and(|transfer| transfer.is_confirmable()) {
+            // The blocks after a first block that is to be acknowledged follow its acknowledgement.
+            return;
+        }
+        let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
+        let Work::Kept(sender, kept) = &mut transfer.work else {
+            return layers.transport.exchanges.put_back(index, transfer);
+        };
+        let (observed, confirmable, outdated) = (kept.sequence.is_some(), kept.confirmable, kept.outdated);
+        let next = if to_the_end { numbers.first().copied() } else { None };
+        let continued = next.map_or(Follows::Nothing, |next| sender.go_on(now, next));
+        let missing = match continued {
+            Follows::Nothing if confirmable => sender.send_acknowledged_again(now, numbers),
+            Follows::Nothing => sender.send_again(now, numbers),
+            _ => Follows::Nothing,
+        };
+        // A notification keeps the token of the observation; the token of a retransmission must not
+        // be longer, since no more is accounted for.
+        if observed && missing == Follows::Set && token.places() <= own {
+            kept.asked = Some(token.clone());
+        }
+        layers.transport.exchanges.put_back(index, transfer);
+        if confirmable {
+            // The blocks follow the message that is outstanding.
+            return;
+        }
+        let exchange = layers.transport.exchanges.get_mut(index);
+        if !observed {
+            if let Purpose::Response(group) = exchange.purpose {
+                self.incoming.take_share(group, &token);
+                self.incoming.give_back(group, &exchange.token);
+            }
+            exchange.token = token;
+        }
+        if continued == Follows::Set {
+            layers.transport.exchanges.set_answered(now, &mut layers.transport.peers, index);
+            if outdated {
+                return self.leaving_over(layers, now, index);
+            }
+            layers.transport.exchanges.go_on_with_set(now, &mut layers.transport.peers, index);
+            return layers.transport.admit_waiting(now, layers.transport.exchanges.get(index).peer);
+        }
+        match missing {
+            Follows::Set => {
+                let next = layers.transport.exchanges.set_missing(now, &mut layers.transport.peers, index);
+                layers.transport.follow_set(now, index, next);
+            }
+            // A client that requests too much gets nothing more until it has been quiet for the
+            // maximum time that a response may take.
+            Follows::Nothing | Follows::TooMuch => {}
+        }
+    }
+
+    /// Cuts a response to its first block for a client that supports Q-Block2, or to the block that
+    /// it requests. The rest is kept.
+    pub(crate) fn cut_response_for_sets(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        to: &Recipient,
+        response: Response,
+    ) -> Result<Response, RespondError> {
+        let code = response.code;
+        let block = to.asked.response_in_sets();
+        if to.asked.q_block2().is_none() && layers.transport.config.goes_whole(to.beside, &response.body) {
+            // No smaller blocks were requested.
+            self.representations.forget(to.key);
+            return Ok(response);
+        }
+        let mut whole = Representation::new(code, &response.body);
+        let (bytes, limits) = (whole.payload().len(), &layers.transport.config.limits);
+        let (Some(block), others) = (block, to.beside) else { return Ok(response) };
+        if bytes > limits.body_bytes {
+            return Err(RespondError::BodyTooLarge { bytes, limit: limits.body_bytes });
+        }
+        let hash = layers.transport.hash;
+        whole.tag(|payload| hash.hash(&payload).to_be_bytes());
+        let Some(size) =
+            whole.size_in_sets(block.size.min(layers.transport.config.block_size), others, limits.message_bytes)
+        else {
+            return Ok(response);
+        };
+        if bytes <= size.bytes() && block.num == 0 {
+            // The block is the complete body.
+            self.representations.forget(to.key);
+            return Ok(response);
+        }
+        match whole.block_of_set(block.num, size, others, limits.message_bytes) {
+            Some(body) => match self.keep(layers, now, to, whole) {
+                Ok(()) => Ok(Response { body, ..response }),
+                Err(refusal) => Ok(refusal),
+            },
+            None => {
+                let body = Body::builder().payload(BEYOND).build().unwrap_or_default();
+                Ok(Response { code: Code::BAD_REQUEST, body, ..response })
+            }
+        }
+    }
+
+    /// Returns the rest to be sent in bursts after a first block: everything after it, if whole
+    /// states were requested.
+    pub(crate) fn behind_first(
+        &mut self,
+        now: Instant,
+        to: &Recipient,
+        sequence: Option<u32>,
+        cut: &Response,
+    ) -> Option<What> {
+        let asked = to.asked.response_in_sets().filter(|asked| asked.more)?;
+        let block = cut.body.content(cut.code)?.block(OptionNumber::Q_BLOCK2).ok()?.filter(|block| block.more)?;
+        let kept = self.representations.get(now, to.key)?;
+        let (bytes, mark) = (kept.payload().len(), kept.mark());
+        let block = Block { more: asked.more, ..block };
+        Some(What { key: to.key, mark, bytes, block, sequence })
+    }
+
+    /// Creates the transfer of a state from its start.
+    pub(crate) fn whole_state(&self, what: &What, reliability: Reliability) -> Option<Box<Transferring>> {
+        let SetRules { max_payloads, .. } = self.set_rules()?;
+        let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, 0);
+        sender.begin_set();
+        let kept = self.kept(what, Some(reliability));
+        if kept.confirmable {
+            // The first block is the message itself.
+            sender.pop();
+        }
+        Some(Box::new(Transferring::new(Work::Kept(sender, kept))))
+    }
+
+    /// Sends the remaining blocks after the first response to an observer, unless there is a newer
+    /// state.
+    pub(crate) fn push_behind_first(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32, what: &What) {
+        if self.observers.progress(observer) != Progress::Idle {
+            return;
+        }
+        let Some(SetRules { max_payloads, .. }) = self.set_rules() else { return };
+        let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, 1);
+        sender.begin_set();
+        let kept = self.kept(what, None);
+        let Place { peer, token, local } = self.observers.place(observer);
+        let purpose = Purpose::Notification(observer);
+        let Some(mut opening) = self.leaving(layers, now, purpose, (token, local), (sender, kept)) else { return };
+        if let Some(exchange) = layers.transport.open(now, peer, &mut opening) {
+            self.observers.sending(observer, exchange);
+            self.remember_leaving(layers, what.key, exchange);
+        }
+    }
+
+    /// Supersedes a state that is being sent in bursts.
+    pub(crate) fn supersede_set(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32, id: ExchangeId) {
+        if !self.observers.is_behind(observer) {
+            return;
+        }
+        let Some(mut transfer) = layers.transport.exchanges.take_transfer(id.index) else { return };
+        let exchange = layers.transport.exchanges.get(id.index);
+        let (in_sets, waits) = (!exchange.confirmable, exchange.state == State::Queued);
+        let may_restart = match &transfer.work {
+            Work::Kept(sender, kept) => in_sets && !kept.outdated && (waits || sender.may_restart()),
+            Work::Blocks(_) | Work::Sets(_) => false,
+        };
+        let next = if may_restart { self.observers.message(now, observer) } else { None };
+        let restarted = next.is_some_and(|message| {
+            let reliability = message.reliability;
+            if reliability == Reliability::Confirmable {
+                return false;
+            }
+            let (content, rest) = self.cut_notification(layers, now, message);
+            let renewed = rest.and_then(|what| Some((what.key, self.whole_state(&what, reliability)?)));
+            let Some((key, renewed)) = renewed else { return false };
+            let (Work::Kept(sender, kept), Work::Kept(new, of)) = (&mut transfer.work, &renewed.work) else {
+                return false;
+            };
+            if of.confirmable {
+                return false;
+            }
+            sender.restart(new);
+            kept.clone_from(of);
+            layers.transport.exchanges.get_mut(id.index).content = content;
+            self.remember_leaving(layers, key, id);
+            true
+        });
+        if !restarted {
+            if may_restart {
+                self.observers.missed(observer);
+            }
+            if let Work::Kept(_, kept) = &mut transfer.work {
+                kept.outdated = true;
+            }
+        }
+        layers.transport.exchanges.put_back(id.index, transfer);
+    }
+}

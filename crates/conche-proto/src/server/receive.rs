@@ -1,0 +1,218 @@
+//! Reception: decodes datagrams and dispatches messages by type and code class.
+
+use core::num::NonZeroU16;
+
+use crate::PeerKey;
+use crate::blockwise::Full;
+#[cfg(feature = "oscore")]
+use crate::codec::OptionNumber;
+use crate::codec::{Code, Message, OwnedMessage, Token, Type};
+use crate::config::SourceValidation;
+use crate::event::Event;
+use crate::hash::Fingerprint;
+use crate::incoming::{Came, RequestId, ResponseRules, Waiting};
+use crate::layers::Layers;
+use crate::message::{Received, Remembered, Reply};
+use crate::security::Security;
+use crate::server::Server;
+use crate::server::blocks::Whole;
+use crate::server::options::Said;
+use crate::shares::Group;
+use crate::store::Number;
+use crate::transport::{Sender, Source};
+use conche_cc::{Controller, Instant};
+
+/// A received request.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrival<P> {
+    pub(crate) source: Source<P>,
+    /// Hash of the peer's key.
+    pub(crate) hash: u64,
+    /// Key of the request in the deduplication table.
+    pub(crate) what: Fingerprint,
+    /// Group charged for the request.
+    pub(crate) group: Group,
+    /// Maximum size of the answer in bytes; `None` without limit.
+    pub(crate) allowance: Option<NonZeroU16>,
+    pub(crate) came: Came,
+    /// Protection of the request, also for its answer.
+    pub(crate) security: Security,
+}
+
+/// Resources held by an accepted request.
+pub(crate) struct Taken {
+    /// Peer state, if the response needs it.
+    peer: Option<Number>,
+    /// Deduplication entry.
+    remembered: Option<Remembered>,
+}
+
+impl<P: PeerKey> Arrival<P> {
+    /// Creates the table entry of the request.
+    #[inline]
+    pub(crate) fn waiting(&self, message: &Message<'_>, said: &Said, taken: Taken) -> Waiting<P> {
+        let Source { from, local } = self.source;
+        Waiting {
+            from,
+            local,
+            id: message.id(),
+            token: message.token(),
+            generation: 0,
+            came: self.came,
+            peer: taken.peer,
+            remembered: taken.remembered,
+            group: self.group,
+            asked: said.asked,
+            allowance: self.allowance,
+            rules: ResponseRules::new(said.unwanted, said.keeping),
+        }
+    }
+}
+
+impl<P: PeerKey, C: Controller> Server<P, C> {
+    /// Handles a request: a new one, a duplicate of a remembered one (RFC 7252 §4.5), or one to be
+    /// refused. An accepted request has room for its response, without a time limit.
+    #[inline]
+    pub(crate) fn receive_request(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        sender: &Sender<P>,
+        message: &Message<'_>,
+    ) {
+        let &Sender { source, hash, peer, validated } = sender;
+        let limiter = layers.transport.limiters.as_mut().and_then(|limiters| limiters.requests.as_mut());
+        if limiter.is_some_and(|limiter| !limiter.admits(now, Group::of(hash))) {
+            layers.transport.stats.limited += 1;
+            return;
+        }
+        let allowance = if validated { None } else { self.allowance(layers, now, &source, hash, message) };
+        let what = layers.transport.fingerprint(source, hash, message);
+        if self.is_held(layers, hash, what, allowance) {
+            return;
+        }
+        if let Some(remembered) = layers.transport.received.find(now, what) {
+            return layers.transport.receive_copy(source, message, remembered, allowance);
+        }
+        if message.ty() == Type::NonConfirmable
+            && peer.is_some_and(|peer| layers.transport.lacks_ids(now, peer, message))
+        {
+            layers.transport.stats.overloaded += 1;
+            return;
+        }
+        let came = if message.ty() == Type::Confirmable { Came::Confirmable } else { Came::NonConfirmable };
+        let (group, security) = (layers.transport.group_of(&source.from, hash), Security::PLAIN);
+        let arrival = Arrival { source, hash, what, group, allowance, came, security };
+        #[cfg(feature = "oscore")]
+        if message.option(OptionNumber::OSCORE).is_some() && layers.has_contexts() {
+            return self.receive_protected(layers, now, arrival, message);
+        }
+        self.receive_arrived(layers, now, &arrival, message);
+    }
+
+    /// Handles a request that is not a duplicate, after unprotecting it if necessary.
+    #[inline]
+    pub(crate) fn receive_arrived(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+    ) {
+        let acceptable = self.acceptable(layers, message, &arrival.security);
+        let said = match &acceptable {
+            Ok(said) => said,
+            Err((code, diagnostic)) => return self.refuse(layers, now, arrival, message, (*code, diagnostic)),
+        };
+        if self.challenges(layers, now, arrival, message, &said.asked) {
+            return;
+        }
+        let mut whole = Whole::AsItIs;
+        if said.asked.is_in_sets() {
+            match self.receive_of_set(layers, now, arrival, message, &said.asked) {
+                Some(delivered) => whole = delivered,
+                None => return,
+            }
+        } else if !said.asked.is_plain() {
+            if self.receive_of_stream(layers, now, arrival, message, *said) {
+                return;
+            }
+            match self.receive_block(layers, now, arrival, message, &said.asked) {
+                Some(delivered) => whole = delivered,
+                None => return,
+            }
+        }
+        let taken_in = match self.with_place(layers, now, arrival, *said) {
+            Ok(said) => self.take_in(layers, now, arrival, message, &said),
+            Err(Full) => None,
+        };
+        let Some(id) = taken_in else {
+            layers.transport.stats.overloaded += 1;
+            if let Whole::Received(key) = whole {
+                self.drop_upload(key);
+            }
+            return self.refuse(layers, now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
+        };
+        if !self.observers.is_empty() {
+            self.observation_renewed(layers, now, id, message);
+        }
+        layers.transport.stats.requests_received += 1;
+        let message = match whole {
+            Whole::AsItIs => None,
+            Whole::Joined(key) => self.joined(key, message),
+            Whole::Received(key) => self.received_in_sets(key, message),
+        }
+        .unwrap_or_else(|| OwnedMessage::pooled(*message, &mut layers.pool));
+        layers.announce(Event::Request { id, from: arrival.source.from, message });
+    }
+
+    /// Accepts a request: checks the room for its response, holds the peer's state if the response
+    /// needs it, and remembers the request. Only idempotent requests may be accepted without being
+    /// remembered.
+    #[inline]
+    pub(crate) fn take_in(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        said: &Said,
+    ) -> Option<RequestId> {
+        let places = Token::places_of(message.token_bytes().len());
+        if !self.incoming.admits(arrival.group, places, layers.transport.config.limits.incoming) {
+            return None;
+        }
+        let taken = self.take_in_place(layers, now, arrival, message)?;
+        let id = self.incoming.insert(now, || arrival.waiting(message, said, taken))?;
+        self.incoming.protect(id, &arrival.security);
+        Some(id)
+    }
+
+    /// Accepts a message of a request that already has its place. Inlined, so that the result stays
+    /// in registers.
+    #[inline(always)]
+    pub(crate) fn take_in_place(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+    ) -> Option<Taken> {
+        let &Arrival { source, what, group, .. } = arrival;
+        let confirmable = message.ty() == Type::Confirmable;
+        let idempotent = if message.code().is_idempotent() { Ok(()) } else { Err(group) };
+        let reply = if confirmable { Reply::Pending } else { Reply::Silence };
+        let peer = if confirmable { None } else { Some(self.open_peer(layers, now, source.from, group).ok()?) };
+        let remembered = layers.transport.remember(now, Received { what, confirmable, idempotent }, reply);
+        if remembered.is_none() && idempotent.is_err() {
+            return None;
+        }
+        if let Some(peer) = peer {
+            layers.transport.peers.hold(peer);
+            if layers.transport.config.source_validation != SourceValidation::Off && arrival.allowance.is_none() {
+                layers.transport.peers.validated(peer);
+            }
+        }
+        Some(Taken { peer: peer.and_then(Number::of), remembered })
+    }
+}

@@ -1,0 +1,349 @@
+//! Responses of the application to received requests (RFC 7252 §5.2).
+
+use crate::PeerKey;
+use crate::codec::{Block, Body, Code, MessageId, OBSERVE_BYTES, OptionNumber, Overhead, Type};
+use crate::config::SourceValidation;
+use crate::error::{RespondError, SupersedeError};
+use crate::event::StreamEnd;
+use crate::exchange::{Content, Exchange, ExchangeId, Opening, Purpose, Reliability, Response};
+use crate::hash::Keyed;
+use crate::incoming::{Came, Keeping, RequestId, Waiting};
+use crate::layers::Layers;
+use crate::message::Reply;
+use crate::security::Security;
+use crate::server::Server;
+use crate::server::validation::needs_proof;
+use crate::store::Number;
+use crate::transport::{Departure, Source, encode, encoded};
+use conche_cc::{Controller, Instant};
+
+impl<P: PeerKey, C: Controller> Server<P, C> {
+    /// Answers a request.
+    pub(crate) fn respond(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        request: RequestId,
+        mut response: Response,
+    ) -> Result<Option<ExchangeId>, RespondError> {
+        if self.parts.streams.len() > 0 && self.is_answered(layers, request) {
+            return Err(RespondError::NotPending);
+        }
+        let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
+        let plain = waiting.asked.is_plain();
+        let reserved = waiting.rules.keeping() == Keeping::Reserved;
+        let overhead = Overhead::of(&waiting.token).with(self.incoming.security(request).response_bytes());
+        if Self::is_unwanted(waiting, &response) {
+            self.ignore(layers, now, request);
+            return Ok(None);
+        }
+        self.check_code(&response)?;
+        if self.parts.streams.len() > 0 && self.answered_at_once(layers, now, request, &response)? {
+            return Ok(None);
+        }
+        let observer = self.observer_with_room(layers, now, request, &response);
+        // The Observe option is added to the first block only, not to further ones (RFC 7959 §2.6).
+        let beside = overhead.with(if observer.is_some() { OBSERVE_BYTES } else { 0 });
+        if !plain || !layers.transport.config.goes_whole(beside, &response.body) {
+            let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
+            let to = self.recipient(layers, waiting, beside);
+            response = self.cut_response(layers, now, &to, response)?;
+        } else if reserved {
+            let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
+            let key = self.recipient(layers, waiting, beside).key;
+            self.representations.forget(key);
+        }
+        if let Some(observer) = observer {
+            response.body = self.first_response(now, observer, &response);
+        }
+        self.check(layers, &response, overhead)?;
+        let rest = if plain { None } else { self.rest_in_sets(request, observer, &response) };
+        let security = self.incoming.security(request).clone();
+        let waiting = self.incoming.remove(request).ok_or(RespondError::NotPending)?;
+        let code = response.code;
+        let exchange = self.send_response(layers, now, (&waiting, &security), observer, response);
+        if let Some(observer) = observer {
+            self.registration_answered(layers, now, observer, code, exchange);
+        }
+        if let Some((block, observer)) = rest {
+            self.leave_behind_first(layers, now, &waiting, block, observer);
+        }
+        // A Non-confirmable response that waits for a message ID is not reported further.
+        Ok(exchange.filter(|&exchange| layers.transport.exchanges.live(exchange).is_some_and(Exchange::is_told)))
+    }
+
+    /// Returns the first block of a response whose rest is sent in bursts, and for an observed
+    /// state its observer and sequence number.
+    pub(crate) fn rest_in_sets(
+        &self,
+        request: RequestId,
+        observer: Option<u32>,
+        response: &Response,
+    ) -> Option<(Block, Option<(u32, u32)>)> {
+        let asked =
+            self.incoming.get(request)?.asked.response_in_sets().filter(|asked| asked.num == 0 && asked.more)?;
+        let content = response.body.content(response.code)?;
+        let block = content.block(OptionNumber::Q_BLOCK2).ok()?.filter(|block| block.more && block.num == 0)?;
+        Some((Block { more: asked.more, ..block }, observer.zip(content.uint(OptionNumber::OBSERVE))))
+    }
+
+    /// Sends the response to a message, charged to the share of its request, or holds it until its
+    /// source is validated.
+    #[inline]
+    pub(crate) fn send_response(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        (waiting, security): (&Waiting<P>, &Security),
+        observer: Option<u32>,
+        mut response: Response,
+    ) -> Option<ExchangeId> {
+        if waiting.allowance.is_some() {
+            if needs_proof(waiting, &response) {
+                response = self.hold_response(layers, now, waiting, security, response)?;
+            }
+            response.reliability = Some(Reliability::NeverConfirmable);
+        }
+        self.send_now(layers, now, (waiting, security), observer, response)
+    }
+
+    /// Sends the response to a message, regardless of the allowance of its source.
+    #[inline]
+    pub(crate) fn send_now(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        (waiting, security): (&Waiting<P>, &Security),
+        observer: Option<u32>,
+        response: Response,
+    ) -> Option<ExchangeId> {
+        match waiting.peer.map(Number::get) {
+            Some(_) if waiting.is_to_group() => {
+                self.respond_at_leisure(layers, now, waiting.clone(), response);
+                None
+            }
+            Some(peer) if !waiting.can_piggyback() => {
+                self.respond_separately(layers, now, (waiting, security), (peer, observer), response)
+            }
+            _ => {
+                self.piggyback(layers, (waiting, security), &response);
+                None
+            }
+        }
+    }
+
+    /// Acknowledges a request with an Empty ACK now, because the response will take long.
+    pub(crate) fn acknowledge(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        request: RequestId,
+    ) -> Result<(), RespondError> {
+        let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
+        if waiting.can_piggyback() {
+            self.piggybacking_over(layers, now, request);
+        }
+        self.incoming.get(request).map(drop).ok_or(RespondError::NotPending)
+    }
+
+    /// Drops a request without a response: it is acknowledged if Confirmable, and forgotten after
+    /// its lifetime.
+    pub(crate) fn ignore(&mut self, layers: &mut Layers<P, C>, now: Instant, request: RequestId) {
+        self.unregister(layers, now, request);
+        self.forget_stream(layers, request, None);
+        let Some(waiting) = self.incoming.remove(request) else { return };
+        if waiting.can_piggyback() {
+            self.reply(layers, &waiting, Reply::EmptyAck);
+        }
+        self.answered(layers, now, &waiting);
+    }
+
+    /// Replaces an outdated separate response that is outstanding or queued.
+    pub(crate) fn supersede(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        exchange: ExchangeId,
+        response: Response,
+    ) -> Result<(), SupersedeError> {
+        let found = layers.transport.exchanges.live(exchange).ok_or(SupersedeError::NotOutstanding)?;
+        if !matches!(found.purpose, Purpose::Response(_)) {
+            return Err(SupersedeError::NotOutstanding);
+        }
+        let overhead = Overhead::of(&found.token);
+        let security = found.security.clone();
+        self.check_code(&response)?;
+        self.check(layers, &response, overhead.with(security.response_bytes()))?;
+        let (code, body) = layers.protect(&security, overhead, (response.code, &response.body));
+        let content = Content { code, body };
+        layers.transport.exchanges.supersede(&mut layers.transport.peers, exchange.index, content);
+        Ok(())
+    }
+
+    /// Handles the end of the time for a piggybacked response: sends an Empty ACK, and the response
+    /// will be separate. The response then needs the peer's state; if the peer table is full, the
+    /// request is refused in the ACK.
+    pub(crate) fn piggybacking_over(&mut self, layers: &mut Layers<P, C>, now: Instant, request: RequestId) {
+        let Some(waiting) = self.incoming.get(request).cloned() else { return };
+        match self.open_peer(layers, now, waiting.from, waiting.group) {
+            Ok(peer) => {
+                layers.transport.peers.hold(peer);
+                if layers.transport.config.source_validation != SourceValidation::Off && waiting.allowance.is_none() {
+                    layers.transport.peers.validated(peer);
+                }
+                self.incoming.acknowledged(request, peer);
+                self.reply(layers, &waiting, Reply::EmptyAck);
+            }
+            Err(_) => {
+                layers.transport.stats.overloaded += 1;
+                self.unregister(layers, now, request);
+                self.forget_stream(layers, request, Some(StreamEnd::Refused));
+                let body = layers.transport.config.try_later();
+                let security = self.incoming.security(request).clone();
+                self.incoming.remove(request);
+                self.piggyback(layers, (&waiting, &security), &Response::new(Code::SERVICE_UNAVAILABLE, body));
+            }
+        }
+    }
+
+    pub(crate) fn check_code(&self, response: &Response) -> Result<(), RespondError> {
+        if response.code.is_response() { Ok(()) } else { Err(RespondError::NotAResponse(response.code)) }
+    }
+
+    pub(crate) fn check(
+        &self,
+        layers: &Layers<P, C>,
+        response: &Response,
+        overhead: Overhead,
+    ) -> Result<(), RespondError> {
+        let bytes = overhead.message(&response.body);
+        let limit = layers.transport.config.limits.message_bytes;
+        if bytes > limit { Err(RespondError::TooLarge { bytes, limit }) } else { Ok(()) }
+    }
+
+    #[inline]
+    pub(crate) fn piggyback(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        (waiting, security): (&Waiting<P>, &Security),
+        response: &Response,
+    ) {
+        self.incoming.give_back(waiting.group, &waiting.token);
+        let protected;
+        let (code, body) = if security.is_plain() {
+            (&response.code, &response.body)
+        } else {
+            let overhead = Overhead::of(&waiting.token);
+            protected = layers.protect(security, overhead, (response.code, &response.body));
+            (&protected.0, &protected.1)
+        };
+        let (ty, id, token) = (Type::Acknowledgement, waiting.id, &waiting.token);
+        let mut bytes = [0; Reply::SHORT];
+        let short = match Overhead::of(token).fits(body, Reply::SHORT) {
+            true => encode(&mut bytes, ty, *code, id, token, body).and_then(|length| u8::try_from(length).ok()),
+            false => None,
+        };
+        let reply = match short {
+            Some(length) => Reply::Short { length, bytes },
+            None => Reply::Datagram(encoded(ty, *code, id, token, body)),
+        };
+        self.reply(layers, waiting, reply);
+    }
+
+    /// Sends a reply, also to duplicates of the request while it is remembered.
+    #[inline(always)]
+    pub(crate) fn reply(&mut self, layers: &mut Layers<P, C>, waiting: &Waiting<P>, reply: Reply) {
+        let &Waiting { from, local, id, .. } = waiting;
+        let to = Source { from, local };
+        let forgotten = match waiting.remembered {
+            Some(remembered) => match layers.transport.received.set_reply(remembered, reply) {
+                Ok(()) => return layers.transport.outbox.push_back(Departure::Remembered { to, id, remembered }),
+                Err(reply) => reply,
+            },
+            None => reply,
+        };
+        layers.transport.outbox.push_back(Departure::forgotten(to, id, forgotten));
+    }
+
+    /// Sends a separate response. A Non-confirmable one is sent at once: the peer's requests set
+    /// the pace, and each of them shows that the peer is alive. It waits only if all message IDs
+    /// are in use, and is dropped if [`Limits::queue_per_peer`](crate::Limits::queue_per_peer)
+    /// messages wait for the peer already.
+    pub(crate) fn respond_separately(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        (waiting, security): (&Waiting<P>, &Security),
+        (peer, observer): (u32, Option<u32>),
+        response: Response,
+    ) -> Option<ExchangeId> {
+        // The client of a Q-Block upload waits only for this response, and does not ask again (RFC
+        // 9177 §4.3).
+        let (code, body) = match security.is_plain() {
+            true => (response.code, response.body),
+            false => layers.protect(security, Overhead::of(&waiting.token), (response.code, &response.body)),
+        };
+        let awaited = waiting.came == Came::Confirmable || waiting.asked.q_block1().is_some();
+        let by_default = if awaited { Reliability::Confirmable } else { Reliability::NeverConfirmable };
+        let reliability = response.reliability.unwrap_or(by_default);
+        let confirmable = reliability == Reliability::Confirmable;
+        let free_id = match confirmable {
+            true => None,
+            false => layers.transport.message_id(now, peer).ok(),
+        };
+        if let Some(id) = free_id {
+            if let Some(observer) = observer {
+                self.observers.answer_left(now, observer, id);
+            }
+            self.send_rejectable(layers, waiting, id, code, &body);
+            self.answered(layers, now, waiting);
+            return None;
+        }
+        if !confirmable
+            && layers.transport.peers.get(peer).work().queued as usize >= layers.transport.config.limits.queue_per_peer
+        {
+            layers.transport.stats.responses_expired += 1;
+            self.answered(layers, now, waiting);
+            return None;
+        }
+        let mut opening = Opening {
+            purpose: Purpose::Response(waiting.group),
+            code,
+            body,
+            token: waiting.token.clone(),
+            local: waiting.local,
+            reliability: if confirmable { reliability } else { Reliability::NeverConfirmable },
+            security: security.clone(),
+            ..Opening::EMPTY
+        };
+        let exchange = layers.transport.open(now, peer, &mut opening);
+        layers.transport.peers.let_go(now, peer);
+        exchange
+    }
+
+    /// Sends a response as a Non-confirmable message, which the client may reject.
+    pub(crate) fn send_rejectable(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        waiting: &Waiting<P>,
+        id: MessageId,
+        code: Code,
+        body: &Body,
+    ) {
+        let to = Source { from: waiting.from, local: waiting.local };
+        let datagram = encoded(Type::NonConfirmable, code, id, &waiting.token, body);
+        let what = Keyed::fingerprint(layers.transport.peers.hash(&waiting.from), 0, id.0);
+        layers.transport.rejectable.left(what, waiting.token.clone());
+        layers.transport.outbox.push_back(Departure::Message { to, datagram });
+    }
+
+    /// Releases a request that no exchange answers.
+    pub(crate) fn answered(&mut self, layers: &mut Layers<P, C>, now: Instant, waiting: &Waiting<P>) {
+        if waiting.is_to_group() {
+            self.leisure.give_back(waiting.group);
+        }
+        self.incoming.give_back(waiting.group, &waiting.token);
+        if let Some(peer) = waiting.peer.map(Number::get) {
+            layers.transport.peers.let_go(now, peer);
+        }
+    }
+}
