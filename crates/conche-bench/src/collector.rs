@@ -1,7 +1,7 @@
-//! Collects the threads' samples of each interval, and reports progress.
+//! Collects the threads' samples per interval, and reports progress.
 //!
-//! The histogram of an interval is large, and kept only until all threads have passed the interval.
-//! Afterwards only its summary for the report remains.
+//! An interval's large histogram is kept until all threads have passed it; then only its summary
+//! remains.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -14,10 +14,10 @@ use crate::tally::Interval;
 /// Time between progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The progress of a running test.
+/// The progress of a test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Live {
-    /// Time since the start, including the warm-up.
+    /// Time since the start, with warm-up.
     pub elapsed: Duration,
     /// Responses so far.
     pub answered: u64,
@@ -27,18 +27,18 @@ pub struct Live {
     pub notifications: u64,
     /// Recent responses per second.
     pub rate: f64,
-    /// Recent median and 99th percentile of latency; `None` without responses.
+    /// Recent median and 99th percentile of latency, if any.
     pub latency: Option<[Duration; 2]>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Collector {
     span: Duration,
-    /// Current interval of each thread.
+    /// Each thread's current interval.
     next: Vec<u64>,
-    /// Intervals for which a thread may still send samples.
+    /// Intervals still open for samples.
     open: BTreeMap<u64, Interval>,
-    /// Complete intervals that are not empty.
+    /// Complete intervals, unless empty.
     closed: BTreeMap<u64, report::Interval>,
     answered: u64,
     lost: u64,
@@ -97,7 +97,7 @@ impl Collector {
         }
     }
 
-    /// The first interval that may still receive samples.
+    /// The first open interval.
     fn reached(&self) -> u64 {
         self.next.iter().copied().min().unwrap_or_default()
     }
@@ -115,8 +115,7 @@ impl Collector {
         }
     }
 
-    /// Returns the intervals, including empty ones, that lie within the time in which all threads
-    /// were measuring.
+    /// Returns the intervals, also empty ones, in which all threads were measuring.
     pub(crate) fn full_intervals(mut self, warm_up: Duration, measured: Duration) -> Vec<report::Interval> {
         let span = self.span;
         let count = |time: Duration| u64::try_from(time.as_nanos() / span.as_nanos().max(1)).unwrap_or(u64::MAX);

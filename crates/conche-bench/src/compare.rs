@@ -1,20 +1,20 @@
 //! Compares two results by ratios with confidence intervals.
 //!
-//! The observations are the rates and latency percentiles of a test's intervals. The ratio is that
-//! of their geometric means, with a 95 % interval from Welch's t test of the logarithms.
-//! Neighbouring intervals of a test correlate if the machine's state changes slowly, so the
-//! confidence interval covers at best two tests under the same conditions.
+//! Observations are the intervals' rates and latency percentiles. The ratio is of their geometric
+//! means, with a 95 % interval from Welch's t test of the logarithms. A slowly changing machine
+//! correlates neighbouring intervals, so the confidence interval covers at best two tests under the
+//! same conditions.
 //!
-//! An interval without a response has no latency, and its rate has no logarithm. If one exists, the
-//! ratio of the rates is that of the whole tests, without a confidence interval, and [`caveats`]
-//! reports how many intervals the percentiles omit.
+//! An interval without a response has no latency, nor a logarithm of its rate. With one, the rates'
+//! ratio is the whole tests', without confidence interval, and [`caveats`] reports how many
+//! intervals the percentiles omit.
 
 use conche_stats::{Interval as Bounds, ratio_of_means};
 use serde::Serialize;
 
 use crate::report::{Interval, Latency, Report, Setup};
 
-/// One quantity in two results.
+/// A quantity in two results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
     /// Name, such as `requests_per_s` or `latency_p99_ms`.
@@ -23,11 +23,10 @@ pub struct Compared {
     pub first: Option<f64>,
     /// Value in the second result.
     pub second: Option<f64>,
-    /// Second divided by first, from the geometric means of the intervals, which differs slightly
-    /// from the ratio of `second` and `first`. Quantities without interval values use the latter.
+    /// Second divided by first, by the intervals' geometric means, slightly different from the
+    /// ratio of `second` and `first`, which is used without interval values.
     pub ratio: Option<f64>,
-    /// Lower bound of the 95 % interval of the ratio; `None` if either result has fewer than two
-    /// intervals.
+    /// Lower bound of the ratio's 95 % interval; `None` if a result has fewer than two intervals.
     pub low: Option<f64>,
     /// Upper bound.
     pub high: Option<f64>,
@@ -35,14 +34,14 @@ pub struct Compared {
     pub larger_is_better: bool,
 }
 
-/// The meaning of a ratio's confidence interval.
+/// Meaning of a ratio's confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The second result is better.
     Better,
     /// The second result is worse.
     Worse,
-    /// The interval contains 1, or is missing.
+    /// The interval contains 1 or is missing.
     Undecided,
 }
 
@@ -64,7 +63,7 @@ impl Verdict {
     }
 }
 
-/// The name and accessor of a percentile.
+/// A percentile's name and accessor.
 type Percentile = (&'static str, fn(&Latency) -> f64);
 
 const PERCENTILES: [Percentile; 4] = [
@@ -138,7 +137,7 @@ fn differences(first: &Setup, second: &Setup) -> Vec<String> {
     differ.map(|(name, first, second)| format!("the tests differ in {name}: {first}, then {second}")).collect()
 }
 
-/// The share of due requests without a response, for any reason.
+/// The share of due requests without a response.
 fn unanswered_share(report: &Report) -> Option<f64> {
     let without = report.lost.all().saturating_add(report.unsent).saturating_add(report.unfinished);
     quotient(without as f64, report.requests as f64)

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::plan::PlanError;
 
-/// Reasons why a load test has no result.
+/// Why a load test has no result.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -28,7 +28,7 @@ pub enum Error {
          rates, since each port is good for 257 messages a second"
     )]
     NoPort {
-        /// Ports that this thread has open.
+        /// Ports open in this thread.
         open: usize,
         /// Error of the operating system.
         source: io::Error,
@@ -36,7 +36,7 @@ pub enum Error {
     /// Polling the sockets fails.
     #[error("the operating system refuses what a load test needs")]
     Socket(#[source] io::Error),
-    /// The network reports the server unreachable, before any response.
+    /// The server is reported unreachable before any response.
     #[error("nobody answers at {target}: the network reports it unreachable, or no server listens on that port")]
     Refused {
         /// Server.
@@ -49,17 +49,17 @@ pub enum Error {
         target: SocketAddr,
         /// Handshakes completed before.
         opened: u64,
-        /// Whether the server did not respond, rather than reject the credentials.
+        /// Whether the server was silent, rather than rejecting the credentials.
         is_silent: bool,
         /// Cause.
         why: String,
     },
-    /// The server answers no request protected with OSCORE.
+    /// The server answers no OSCORE request.
     #[error("{target}: the first request that was protected with OSCORE has failed: {why}")]
     NotProtected {
         /// Server.
         target: SocketAddr,
-        /// Whether the server did not respond, rather than reject the credentials.
+        /// Whether the server was silent, rather than rejecting the credentials.
         is_silent: bool,
         /// Cause.
         why: String,
@@ -67,21 +67,21 @@ pub enum Error {
     /// Credentials cannot be used.
     #[error(transparent)]
     Keys(#[from] conche::oscore::OpenError),
-    /// Two files cannot be distinguished at the receiver, or a thread has too many.
+    /// Two files are indistinguishable at the receiver, or a thread has too many.
     #[error("{file}: {source}: `conche keygen --oscore` makes pairs that differ")]
     Context {
-        /// The later one of the files.
+        /// The later file.
         file: String,
         /// Cause.
         source: conche_proto::oscore::InsertError,
     },
-    /// The used sequence numbers cannot be stored, which is required before their use.
+    /// Used sequence numbers cannot be stored, which must precede their use.
     #[error("the numbers of a security context cannot be kept")]
     Numbers(#[source] io::Error),
     /// No random numbers for unpredictable tokens.
     #[error("the operating system gives no random bytes: {0}")]
     NoRandomness(String),
-    /// A thread panicked, which is a defect of this program.
+    /// A thread panicked: a defect of this program.
     #[error("a thread of the load test has failed")]
     Thread,
 }

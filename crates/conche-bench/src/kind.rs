@@ -13,11 +13,11 @@ pub struct Kind {
     pub name: String,
     /// Method.
     pub code: Code,
-    /// Options and payload, shared by all requests of this kind.
+    /// Options and payload of all its requests.
     pub body: Body,
     /// Confirmable or Non-confirmable.
     pub reliability: Reliability,
-    /// Share of this kind among all requests: its weight over the sum of weights.
+    /// Share of all requests, over the sum of weights.
     pub weight: u32,
 }
 
@@ -30,7 +30,7 @@ impl Kind {
         Self::new(Code::GET, uri, BodyBuilder::new())
     }
 
-    /// A Confirmable request with the URI's options and these options and payload.
+    /// A Confirmable request with the URI's and these options and payload.
     ///
     /// # Errors
     /// If an option or payload cannot be encoded.
@@ -59,7 +59,7 @@ pub(crate) struct Draw {
 }
 
 impl Draw {
-    /// Creates a generator. At least one kind must have a weight.
+    /// At least one kind must have a weight.
     pub(crate) fn new(kinds: &[Kind], random: Pcg64Mcg) -> Self {
         let mut sum = 0;
         let sums = kinds.iter().map(|kind| {
@@ -69,14 +69,13 @@ impl Draw {
         Self { sums: sums.collect(), random }
     }
 
-    /// Draws the index of the next kind.
     #[inline]
     pub(crate) fn next(&mut self) -> usize {
         if self.sums.len() < 2 {
             return 0;
         }
         let all = self.sums.last().copied().unwrap_or(1);
-        // The bias of 2⁻⁶⁴ × the sum does not matter here.
+        // The bias of 2⁻⁶⁴ × the sum does not matter.
         let drawn = u64::try_from((u128::from(self.random.next_u64()) * u128::from(all)) >> 64).unwrap_or_default();
         self.sums.partition_point(|sum| *sum <= drawn).min(self.sums.len() - 1)
     }

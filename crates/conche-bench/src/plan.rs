@@ -1,4 +1,4 @@
-//! The plan of a load test: server, load and duration.
+//! The plan of a load test.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -12,16 +12,16 @@ use thiserror::Error;
 
 use crate::Kind;
 
-/// Maximum concurrent exchanges over all endpoints: a few GiB of memory.
+/// Concurrent exchanges of all endpoints: a few GiB of memory.
 const MOST_IN_FLIGHT: u64 = 4_000_000;
 
-/// Maximum threads: more than any machine has cores, and each has its own histograms.
+/// More than any machine's cores; each has its own histograms.
 const MOST_THREADS: u32 = 256;
 
-/// Minimum rate in requests per second: one in 11 days.
+/// In requests per second: one in 11 days.
 const LOWEST_RATE: f64 = 1e-6;
 
-/// Maximum rate in requests per second.
+/// In requests per second.
 const HIGHEST_RATE: f64 = 1e8;
 
 /// A load test.
@@ -29,65 +29,65 @@ const HIGHEST_RATE: f64 = 1e8;
 pub struct Plan {
     /// Server.
     pub target: SocketAddr,
-    /// Requests: one kind, or several by weight.
+    /// Kinds of requests.
     pub kinds: Vec<Kind>,
     /// When the next request is sent.
     pub load: Load,
     /// End of the test.
     pub until: Until,
-    /// Time of load before the measurement.
+    /// Load before the measurement.
     pub warm_up: Duration,
-    /// CoAP endpoints, each with its own source port.
+    /// CoAP endpoints, each with a source port.
     pub endpoints: u32,
-    /// Concurrent exchanges of each endpoint: its NSTART.
+    /// Concurrent exchanges per endpoint: NSTART.
     pub in_flight: u16,
-    /// Threads that share the endpoints.
+    /// Threads sharing the endpoints.
     pub threads: u32,
-    /// Congestion control of each endpoint.
+    /// Endpoints' congestion control.
     pub controller: AnyController,
-    /// Timeout of a request, including retransmissions; `None` for the protocol's.
+    /// A request's timeout with retransmissions; `None` for the protocol's.
     pub timeout: Option<Duration>,
     /// Maximum block size of bodies.
     pub block_size: BlockSize,
-    /// Whether large bodies use Q-Block (RFC 9177), if the server supports it.
+    /// Whether large bodies use Q-Block (RFC 9177), if supported.
     pub q_block: bool,
-    /// Local address; `None` lets the operating system choose.
+    /// Local address; `None` for the system's choice.
     pub local: Option<IpAddr>,
     /// Whether each request registers as an observer (RFC 7641); notifications are counted.
     pub observe: bool,
-    /// Credentials of the client and trust in the server, for DTLS (`coaps`). Each endpoint has its
-    /// own session, opened before the test begins. `None` for `coap`.
+    /// Client credentials and trust in the server for DTLS (`coaps`); each endpoint opens a session
+    /// before the test. `None` for `coap`.
     pub credentials: Option<ClientCredentials>,
-    /// Files of OSCORE credentials (RFC 8613) to protect the requests, as
-    /// [`Keeper::open`](conche::oscore::Keeper::open) reads them: one per endpoint.
+    /// Files of OSCORE credentials (RFC 8613), one per endpoint, as
+    /// [`Keeper::open`](conche::oscore::Keeper::open) reads them.
     pub oscore: Vec<PathBuf>,
     /// Whether each request has its own handshake and session, closed after the response.
     pub handshakes: bool,
-    /// Seed of random arrivals and of the order of request kinds.
+    /// Seed of random arrivals and kinds.
     pub seed: u64,
 }
 
 /// When the next request is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load {
-    /// When the previous one ends: as much load as the server takes.
+    /// When the previous one ends: as much as the server takes.
     Closed,
-    /// When it is due, independent of earlier requests.
+    /// When it is due, independent of earlier ones.
     Open {
-        /// Requests per second, over all endpoints.
+        /// Requests per second of all endpoints.
         rate: f64,
         /// Distribution over time.
         arrivals: Arrivals,
     },
 }
 
-/// How requests of an open loop are distributed over time.
+/// Distribution of an open loop's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arrivals {
     /// Evenly.
     #[default]
     Constant,
-    /// As a Poisson process, like requests of many independent clients.
+    /// A Poisson process, like many independent clients.
     Poisson,
 }
 
@@ -101,7 +101,7 @@ pub enum Until {
 }
 
 impl Plan {
-    /// Ten seconds of one endpoint with one request at a time, in a closed loop.
+    /// Ten seconds, one endpoint, one request at a time, closed loop.
     #[must_use]
     pub fn new(target: SocketAddr, kinds: Vec<Kind>) -> Self {
         Self {
@@ -178,8 +178,7 @@ impl Plan {
         Ok(self.config().validate_with(&self.controller).map(drop)?)
     }
 
-    /// Returns the configuration of a thread's endpoint. Each endpoint of the plan is a separate
-    /// peer to it.
+    /// Returns a thread's endpoint configuration; each of the plan's endpoints is a peer to it.
     pub(crate) fn config(&self) -> EndpointConfig {
         let mut config = EndpointConfig { block_size: self.block_size, ..EndpointConfig::default() };
         config.transmission.nstart = self.in_flight;
@@ -189,7 +188,7 @@ impl Plan {
         let limits = &mut config.limits;
         limits.queue_per_peer = limits.queue_per_peer.max(self.in_flight.into());
         limits.queue = limits.queue.max(slots);
-        // Deregistrations are open beside the registrations.
+        // Deregistrations are open beside registrations.
         limits.exchanges = limits.exchanges.max(slots.saturating_mul(2));
         limits.subscriptions = limits.subscriptions.max(slots);
         limits.transfers_per_peer = limits.transfers_per_peer.max(self.in_flight.into());
@@ -200,10 +199,10 @@ impl Plan {
     }
 }
 
-/// Maximum size of a body sent or received, in bytes.
+/// Maximum body in bytes.
 pub const LARGEST_BODY: usize = 16 << 20;
 
-/// Reasons why a plan is invalid.
+/// Why a plan is invalid.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -227,7 +226,7 @@ pub enum PlanError {
         /// Threads.
         threads: u32,
     },
-    /// Concurrent exchanges would need too much memory.
+    /// Concurrent exchanges need too much memory.
     #[error("{in_flight} requests in flight: {MOST_IN_FLIGHT} are possible")]
     TooManyInFlight {
         /// Sum over all endpoints.
@@ -239,7 +238,7 @@ pub enum PlanError {
     /// The test has no requests or no time.
     #[error("a test of no requests or no time")]
     NoTime,
-    /// Registrations last until the end, so their number cannot end the test.
+    /// Registrations last until the end: their number cannot end the test.
     #[error("registrations last as long as the test: give a duration instead of a number of requests")]
     CountOfObservations,
     /// Only GET and FETCH can be observed (RFC 7641 §2, RFC 8132 §2.4).
@@ -248,8 +247,8 @@ pub enum PlanError {
         /// Kind of request.
         name: String,
     },
-    /// Endpoints share an OSCORE context. They are not synchronised, so a server would reject
-    /// sequence numbers of the slower one as replays.
+    /// Endpoints share an OSCORE context. Unsynchronised, the slower one's sequence numbers would
+    /// be rejected as replays.
     #[error(
         "{endpoints} endpoints for {contexts} files of OSCORE: each needs one of its own, since a server refuses numbers that come later \
          than some others of the same client"
@@ -263,7 +262,7 @@ pub enum PlanError {
     /// Handshakes need DTLS.
     #[error("there are no handshakes over coap: ask a coaps URI")]
     NoHandshakes,
-    /// A session per request excludes concurrent requests and observations.
+    /// A session per request excludes concurrency and observations.
     #[error(
         "with a handshake for each request there is one request at a time for each endpoint, and nothing to observe: have more endpoints"
     )]
@@ -271,8 +270,7 @@ pub enum PlanError {
     /// The credentials cannot be used.
     #[error("there can be no sessions: {0}")]
     Sessions(#[from] conche_dtls::ConfigError),
-    /// The endpoint configuration is invalid, such as NSTART above 1 with a controller that does
-    /// not measure RTTs.
+    /// The endpoint configuration is invalid, such as NSTART above 1 without RTT measurement.
     #[error(transparent)]
     Config(#[from] ConfigError),
 }

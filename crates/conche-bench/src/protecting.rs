@@ -1,8 +1,8 @@
 //! [`Protecting`]: OSCORE (RFC 8613) with credentials from files.
 //!
-//! Each endpoint has its own security context. With a shared one, a request that waits at one
-//! endpoint would be overtaken by higher sequence numbers of another, and a server, whose replay
-//! window is 32 (§3.2.2), would reject it.
+//! Each endpoint has its own context. With a shared one, higher sequence numbers of another
+//! endpoint would overtake a waiting request, and the server, with a replay window of 32 (§3.2.2),
+//! would reject it.
 
 use std::path::PathBuf;
 
@@ -14,8 +14,8 @@ use conche_proto::oscore::{ContextId, Reserve};
 use crate::error::Error;
 use crate::schedule::Share;
 
-/// Sequence numbers reserved beyond the endpoint's request, so that the load never waits for the
-/// disk. There are 2⁴⁰.
+/// Reserved beyond the endpoint's request, so that the load never waits for the disk. There are
+/// 2⁴⁰.
 const AHEAD: u64 = 1 << 20;
 
 #[derive(Debug)]
@@ -25,12 +25,12 @@ pub(crate) struct Protecting(Vec<ReservedContext>);
 struct ReservedContext {
     keeper: Keeper,
     context: ContextId,
-    /// Numbers below this are stored as used.
+    /// Lower numbers are stored as used.
     kept: u64,
 }
 
 impl Protecting {
-    /// Opens this thread's share of the files.
+    /// Opens this thread's files.
     pub(crate) fn open(
         files: &[PathBuf],
         share: Share,
@@ -54,7 +54,7 @@ impl Protecting {
         self.0.len()
     }
 
-    /// Returns the context of a seat, if requests are protected.
+    /// Returns a seat's context, if protected.
     #[inline]
     pub(crate) fn of(&self, seat: u32) -> Option<ContextId> {
         self.0.get(seat as usize).map(|reserved| reserved.context)
@@ -68,7 +68,7 @@ impl Protecting {
         }
     }
 
-    /// Stores the current position of each context.
+    /// Stores each context's position.
     pub(crate) fn close(self, endpoint: &mut Endpoint<u32, AnyController>) {
         for ReservedContext { keeper, context, .. } in self.0 {
             if let Some(context) = endpoint.remove_context(context) {
@@ -86,7 +86,7 @@ impl ReservedContext {
             self.keeper.reserve(kept).map_err(Error::Numbers)?;
             self.kept = kept;
         }
-        // Grants the endpoint more than it asked for.
+        // More than asked for.
         endpoint.reserved(Reserve { context: self.context, up_to: self.kept });
         Ok(())
     }

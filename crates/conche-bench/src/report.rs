@@ -1,4 +1,4 @@
-//! The result of a load test, as `conche bench --json` prints it. Names are stable; new ones may be
+//! A load test's result, as `conche bench --json` prints it. Names are stable; new ones may be
 //! added.
 
 mod warnings;
@@ -17,8 +17,7 @@ use crate::tally::{Interval as Measured, OfKind, Tally, Times};
 /// Version of the field names.
 pub const SCHEMA: u32 = 1;
 
-/// The result of a load test. Times are in milliseconds if the name ends in `_ms`, and in seconds
-/// if it ends in `_s`.
+/// A load test's result. `_ms` are milliseconds, `_s` seconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// Version of the field names.
@@ -27,36 +26,34 @@ pub struct Report {
     pub plan: Setup,
     /// Duration of the measurement.
     pub measured_s: f64,
-    /// Requests due during the measurement: the sum of `answered`, `lost`, `unsent` and
-    /// `unfinished`.
+    /// Requests due: the sum of `answered`, `lost`, `unsent` and `unfinished`.
     pub requests: u64,
     /// Requests with a response, whatever its code.
     pub answered: u64,
-    /// Requests that will have none.
+    /// Requests that will get none.
     pub lost: Lost,
-    /// Requests of an open loop that were due and never sent, since all slots were in use.
+    /// Requests of an open loop due but never sent, for lack of slots.
     pub unsent: u64,
     /// Requests still open 5 s after the end.
     pub unfinished: u64,
     /// Responses by code, such as `2.05`.
     pub codes: BTreeMap<String, u64>,
-    /// Responses per second received during the measurement.
+    /// Responses per second of measurement.
     pub requests_per_s: f64,
-    /// Bytes of datagrams sent per second, with CoAP headers, without UDP and IP headers.
+    /// Datagram bytes sent per second, with CoAP headers, without UDP and IP.
     pub bytes_sent_per_s: f64,
-    /// Bytes of datagrams received per second.
+    /// Datagram bytes received per second.
     pub bytes_received_per_s: f64,
     /// Retransmissions of requests.
     pub retransmissions: u64,
-    /// Time from when a request was due to its response, including retransmissions; in a closed
-    /// loop it is due when it is submitted. `null` without responses.
+    /// Time from due to response, with retransmissions; in a closed loop, from submission. `null`
+    /// without responses.
     pub latency_ms: Option<Latency>,
-    /// Time from a request's first transmission to its response, without queueing.
+    /// Time from first transmission to response, without queueing.
     pub service_ms: Option<Latency>,
-    /// Histogram of latencies, ascending: each bar counts those above the previous bar and up to
-    /// its own bound.
+    /// Latency histogram, ascending: each bar counts above the previous one, up to its bound.
     pub histogram: Vec<Bar>,
-    /// Results per kind of request, if there are several.
+    /// Results per kind, if several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<KindReport>,
     /// Notifications, with `--observe`.
@@ -86,7 +83,7 @@ pub struct Setup {
     pub rate: Option<f64>,
     /// CoAP endpoints.
     pub endpoints: u32,
-    /// Concurrent exchanges of each endpoint.
+    /// Concurrent exchanges per endpoint.
     pub in_flight: u16,
     /// Threads of the generator.
     pub threads: u32,
@@ -96,14 +93,14 @@ pub struct Setup {
     /// Whether requests were protected with OSCORE.
     #[serde(default)]
     pub protected: bool,
-    /// Time before the measurement, in seconds.
+    /// Warm-up in seconds.
     pub warm_up_s: f64,
 }
 
 /// Requests without a response, by reason.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Lost {
-    /// No response to any transmission, or the timeout passed.
+    /// No response to any transmission, or timeout.
     pub timed_out: u64,
     /// The server answered with a Reset.
     pub reset: u64,
@@ -121,7 +118,7 @@ impl Lost {
     }
 }
 
-/// Statistics of a set of times, in milliseconds.
+/// Statistics of times in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Latency {
@@ -147,7 +144,7 @@ pub struct Bar {
     pub count: u64,
 }
 
-/// Results of one kind of request.
+/// One kind's results.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KindReport {
     /// Method and path.
@@ -169,13 +166,13 @@ pub struct Notifications {
     pub count: u64,
     /// Notifications per second.
     pub per_s: f64,
-    /// Registrations that the server refused or ended.
+    /// Registrations refused or ended by the server.
     pub refused: u64,
-    /// Time between notifications of an observation.
+    /// Time between an observation's notifications.
     pub gap_ms: Option<Latency>,
 }
 
-/// The measurements of one interval.
+/// One interval's measurements.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Interval {
     /// Length.
@@ -190,30 +187,30 @@ pub struct Interval {
     pub latency_ms: Option<Latency>,
 }
 
-/// The load of the generator during the measurement.
+/// The generator's load during the measurement.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Generator {
-    /// Seconds of CPU time of its threads.
+    /// CPU seconds of its threads.
     pub cpu_s: f64,
-    /// Seconds that its threads were ready and waited for a core.
+    /// Seconds its threads waited for a core.
     pub waited_s: f64,
-    /// Share of time in which its threads were busy or waited for a core; near 1, the generator is
-    /// the bottleneck.
+    /// Share of time its threads were busy or waited for a core; near 1, the generator is the
+    /// bottleneck.
     pub busy: f64,
     /// CPU microseconds per response.
     pub cpu_us_per_request: Option<f64>,
-    /// Delay of requests of an open loop that only the generator delayed.
+    /// Delay of an open loop's requests by the generator only.
     pub late_ms: Option<Latency>,
-    /// Requests of an open loop delayed because all slots were in use.
+    /// Requests of an open loop delayed for lack of slots.
     pub held: u64,
-    /// Source ports opened to replace ports without free message IDs.
+    /// Source ports opened for lack of message IDs.
     pub ports_renewed: u64,
-    /// Datagrams that the operating system did not send.
+    /// Datagrams not sent by the operating system.
     pub datagrams_dropped: u64,
 }
 
-/// DTLS handshakes: those of the endpoints' sessions, before the test and later; with
-/// `--handshakes`, those during the measurement.
+/// DTLS handshakes of the endpoints' sessions, before the test and later; with `--handshakes`,
+/// during the measurement.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Handshakes {
     /// Handshakes completed.
@@ -225,7 +222,7 @@ pub struct Handshakes {
     /// Sessions opened per second; before the test with at most 64 concurrent handshakes. `null` if
     /// an interrupted test had no time.
     pub per_s: Option<f64>,
-    /// Mean bytes of a handshake's datagrams, in both directions, without headers of UDP and IP.
+    /// Mean datagram bytes of a handshake, both directions, without UDP and IP headers.
     pub bytes: Option<f64>,
     /// Duration.
     pub time_ms: Option<Latency>,
@@ -237,7 +234,7 @@ impl Handshakes {
         done.iter().filter_map(|done| done.handshakes.as_ref()).for_each(|of| counts.add(of));
         plan.credentials.as_ref()?;
         let time = if plan.handshakes { measured_s } else { opened_in.as_secs_f64() };
-        // Handshakes for replacement ports came later.
+        // Replacement ports' handshakes came later.
         let renewed: u64 = done.iter().map(|done| done.renewed).sum();
         let timed = if plan.handshakes { counts.opened } else { counts.opened.saturating_sub(renewed) };
         Some(Self {
@@ -318,8 +315,7 @@ impl Setup {
 
 impl Latency {
     fn of(times: &Times) -> Option<Self> {
-        // The middle of the histogram's bucket, consistent with its mean: for a single sample all
-        // values are equal.
+        // The bucket's middle, consistent with its mean: a single sample's values are equal.
         let middle = |nanos| milliseconds(times.median_equivalent(nanos));
         let at = |share| middle(times.value_at_quantile(share));
         (!times.is_empty()).then(|| Self {
@@ -383,9 +379,9 @@ fn kinds(plan: &Plan, measured: &[OfKind]) -> Vec<KindReport> {
     .collect()
 }
 
-/// Returns the bars, whose bounds grow by a constant factor: at most about twenty for any range.
+/// Returns bars with bounds by a constant factor: at most about twenty.
 fn bars(times: &Times) -> Vec<Bar> {
-    /// Bars per doubling, unless that exceeds `MOST`.
+    /// Unless that exceeds `MOST`.
     const PER_DOUBLING: f64 = 4.0;
     const MOST: f64 = 20.0;
     if times.is_empty() {
@@ -398,7 +394,7 @@ fn bars(times: &Times) -> Vec<Bar> {
     let (mut end, mut counted) = (low, 0);
     while counted < times.len() {
         end *= factor;
-        // Above 0, and a longer one saturates.
+        // Above 0; a longer one saturates.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let below = times.count_between(0, end.min(high) as u64).min(times.len());
         let below = if end >= high { times.len() } else { below };

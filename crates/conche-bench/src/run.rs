@@ -11,17 +11,16 @@ use crate::report::Report;
 use crate::schedule::Share;
 use crate::worker::{Common, Worker};
 
-/// Length of an interval, unless the test is shorter than ten of them.
+/// Interval, unless the test is shorter than ten.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Length of an interval in a test of a number of requests, which may end soon.
+/// Interval of a test by count, which may end soon.
 const INTERVAL_OF_COUNT: Duration = Duration::from_millis(250);
 
-/// Minimum number of intervals in a test of a fixed time.
+/// In a test of a fixed time.
 const LEAST_INTERVALS: u32 = 10;
 
-/// Runs a test. Setting `stop` ends it early, with the measurements so far. `watch` receives the
-/// progress from time to time.
+/// Runs a test. `stop` ends it early, with the measurements so far; `watch` receives progress.
 ///
 /// # Errors
 /// If the test cannot run, or the server is unreachable from the start.
@@ -31,7 +30,7 @@ pub fn run(plan: &Plan, stop: &AtomicBool, watch: &mut dyn FnMut(&Live)) -> Resu
     let interval = interval(plan.until);
     let common = Common { plan, start: Instant::now(), interval, stop };
     let (samples, received) = mpsc::channel();
-    // All threads start together: a prepared thread drops its sender, and waits for the start time.
+    // Common start: a prepared thread drops its sender, and waits for the start time.
     let (preparing, prepared) = mpsc::channel::<()>();
     let start = RwLock::new(common.start);
     std::thread::scope(|scope| {
@@ -42,7 +41,7 @@ pub fn run(plan: &Plan, stop: &AtomicBool, watch: &mut dyn FnMut(&Live)) -> Resu
                 let (preparing, start) = (preparing.clone(), &start);
                 scope.spawn(move || {
                     let worker = Worker::new(common, share, samples).and_then(Worker::prepared);
-                    // The other threads could not complete the test.
+                    // The others could not complete the test.
                     let stop_all = || stop.store(true, Ordering::Relaxed);
                     let worker = worker.inspect_err(|_| stop_all());
                     drop(preparing);
@@ -52,7 +51,7 @@ pub fn run(plan: &Plan, stop: &AtomicBool, watch: &mut dyn FnMut(&Live)) -> Resu
             })
             .collect();
         drop((samples, preparing));
-        // Never receives a value: it returns when all senders are dropped.
+        // Returns when all senders are dropped.
         let _ = prepared.recv();
         *starts = Instant::now();
         let start = *starts;
@@ -73,13 +72,13 @@ fn interval(until: Until) -> Duration {
     }
 }
 
-/// Raises the limit of open files, as each endpoint has a socket. The usual limit of 1024 exists
-/// for programs that use `select`.
+/// Raises the limit of open files, one socket per endpoint. The usual 1024 exists for programs that
+/// use `select`.
 fn allow_many_files() {
     #[cfg(target_os = "linux")]
     {
         use nix::sys::resource::{Resource, getrlimit, setrlimit};
-        // If this is not permitted, opening too many sockets fails with an error.
+        // If not permitted, opening too many sockets fails.
         if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
             && soft < hard
         {

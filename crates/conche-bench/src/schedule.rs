@@ -1,7 +1,7 @@
 //! Due times of requests.
 //!
-//! The times of an open loop do not depend on the outcome of its requests. They are generated one
-//! by one: requests delayed by the server stay in the schedule with their due time.
+//! An open loop's times do not depend on outcomes: requests delayed by the server keep their due
+//! time.
 
 use std::time::Duration;
 
@@ -11,11 +11,9 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::plan::{Arrivals, Load};
 
-/// Unsent requests counted individually; the number of further ones is estimated from the mean
-/// rate.
+/// Unsent requests counted individually; further ones are estimated from the mean rate.
 const ONE_BY_ONE: u64 = 1_000_000;
 
-/// The share of one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     pub(crate) index: u32,
@@ -23,37 +21,36 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Returns this thread's part of a total.
+    /// Returns this thread's part.
     pub(crate) fn of(self, all: u64) -> u64 {
         all / u64::from(self.of) + u64::from(u64::from(self.index) < all % u64::from(self.of))
     }
 }
 
-/// The due times of one thread's requests.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    /// `None` in a closed loop, where a request is due as soon as it can be sent.
+    /// `None` in a closed loop: due as soon as it can be sent.
     arrivals: Option<Due>,
-    /// Requests left, and the end of the schedule.
+    /// Requests left, and the schedule's end.
     pub(crate) left: u64,
     until: Instant,
-    /// Requests due before this do not count.
+    /// Earlier requests do not count.
     counts_from: Instant,
 }
 
 #[derive(Debug)]
 struct Due {
     next: Instant,
-    /// Mean time between this thread's arrivals, in nanoseconds.
+    /// Mean time between arrivals in nanoseconds.
     mean: f64,
-    /// Fraction of a nanosecond carried over.
+    /// Carried fraction of a nanosecond.
     rest: f64,
     arrivals: Arrivals,
     random: Pcg64Mcg,
 }
 
 impl Schedule {
-    /// Creates a schedule of at most `count` counted requests until `until`.
+    /// At most `count` counted requests until `until`.
     pub(crate) fn new(
         load: Load,
         share: Share,
@@ -85,14 +82,14 @@ impl Schedule {
         }
     }
 
-    /// Returns the due time of the next request; `None` if none is left.
+    /// Returns the next due time, if any.
     #[inline]
     pub(crate) fn peek(&self, now: Instant) -> Option<Instant> {
         let next = self.arrivals.as_ref().map_or(now, |due| due.next);
         (self.left > 0 && next < self.until).then_some(next)
     }
 
-    /// Removes the next request, sent or given up.
+    /// Removes the next request.
     #[inline]
     pub(crate) fn take(&mut self, due: Instant) {
         if due >= self.counts_from {
@@ -103,7 +100,7 @@ impl Schedule {
         }
     }
 
-    /// Ends the schedule. Returns the number of counted requests that were due and never sent.
+    /// Ends the schedule; returns the counted requests due and never sent.
     pub(crate) fn stop(&mut self, now: Instant) -> u64 {
         self.until = self.until.min(now);
         let mut given_up: u64 = 0;
@@ -117,12 +114,12 @@ impl Schedule {
         given_up
     }
 
-    /// Estimates the number of counted requests left; exact for constant arrivals.
+    /// Estimates the counted requests left; exact for constant arrivals.
     fn about_left(&self) -> u64 {
         let Some(due) = &self.arrivals else { return 0 };
         let from = due.next.max(self.counts_from);
         let nanos = (self.until - from).as_nanos() as f64;
-        // Not negative, and larger values saturate.
+        // Not negative; saturates.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let count = (nanos / due.mean).ceil() as u64;
         count.min(self.left)
@@ -135,7 +132,7 @@ impl Due {
         match self.arrivals {
             Arrivals::Constant => self.advance(self.mean),
             Arrivals::Poisson => {
-                // Uniform in (0, 1], so the logarithm is finite.
+                // Uniform in (0, 1]: a finite logarithm.
                 let uniform = ((self.random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
                 self.advance(-uniform.ln() * self.mean);
             }
@@ -144,7 +141,7 @@ impl Due {
 
     fn advance(&mut self, nanos: f64) {
         let span = nanos + self.rest;
-        // Not negative, and larger values saturate.
+        // Not negative; saturates.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let whole = span as u64;
         self.rest = span - whole as f64;

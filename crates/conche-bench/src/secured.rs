@@ -1,8 +1,8 @@
 //! [`Secured`]: DTLS between the lanes of a thread and the server (RFC 7252 §9). Each lane has its
 //! own session, as a separate client would.
 //!
-//! Messages on a lane without a session wait for one. A replacement lane, used when message IDs run
-//! out, opens its session with its first request, whose latency includes the handshake.
+//! Messages wait for their lane's session. A replacement lane, used when message IDs run out, opens
+//! its session with its first request, whose latency includes the handshake.
 
 use std::time::Duration;
 
@@ -11,36 +11,35 @@ use conche_proto::{Instant, Stats};
 
 use crate::tally::{self, Times, nanos, times};
 
-/// Maximum overhead of a protected message: record header, nonce and tag (RFC 5246 §6.2.3.3).
+/// Maximum overhead: record header, nonce and tag (RFC 5246 §6.2.3.3).
 const OVERHEAD: usize = 64;
 
 /// Maximum size of handshake datagrams.
 const MTU: usize = 1280;
 
-/// Handshake timeout, shorter than a normal client's.
+/// Shorter than a normal client's.
 const HANDSHAKE: Duration = Duration::from_secs(20);
 
-/// Messages held for the session of one lane. Further ones are dropped, as they are probably
-/// retransmissions.
+/// Messages held per lane; further ones, probably retransmissions, are dropped.
 const HELD: usize = 64;
 
-/// Maximum sessions of one thread; the number of sockets is the effective limit.
+/// Sockets are the effective limit.
 const MOST: usize = 1 << 22;
 
-/// The sessions of one thread, by lane.
+/// A thread's sessions by lane.
 pub(crate) struct Secured {
     sessions: Sessions<u32>,
     credentials: ClientCredentials,
     lanes: Vec<Lane>,
     buffer: Box<[u8]>,
-    /// Next time to poll the sessions.
+    /// Next poll.
     due: Option<Instant>,
-    /// Traffic in records, including their content.
+    /// Traffic in records, with their content.
     wire: Wire,
     pub(crate) counts: Counts,
-    /// Whether handshakes count now.
+    /// Handshakes count now.
     pub(crate) is_counting: bool,
-    /// Reason of the last failed handshake.
+    /// Of the last failed handshake.
     pub(crate) failure: Option<Ended>,
     opening: usize,
 }
@@ -48,7 +47,7 @@ pub(crate) struct Secured {
 #[derive(Debug, Default)]
 struct Lane {
     state: State,
-    /// Messages to send once the session is open.
+    /// To send once the session is open.
     held: Vec<Vec<u8>>,
 }
 
@@ -76,9 +75,8 @@ struct Wire {
 pub(crate) struct Counts {
     pub(crate) opened: u64,
     pub(crate) failed: u64,
-    /// Sessions that the server ended.
     pub(crate) lost: u64,
-    /// Bytes of the datagrams of completed handshakes, in both directions.
+    /// Datagram bytes of completed handshakes, both directions.
     pub(crate) bytes: u64,
     pub(crate) times: Times,
 }
@@ -98,9 +96,8 @@ impl Counts {
 }
 
 pub(crate) enum Next<'a> {
-    /// Send a datagram on a lane.
     Datagram { lane: u32, bytes: &'a [u8] },
-    /// Process a message from the server.
+    /// A message from the server.
     Message { lane: u32, bytes: &'a [u8] },
     /// Fail the requests on this lane.
     Lost { lane: u32 },
@@ -124,7 +121,7 @@ impl Secured {
         })
     }
 
-    /// Returns the size of the largest datagram for messages of this size.
+    /// Returns the largest datagram for messages of this size.
     pub(crate) fn longest_datagram(message_bytes: usize) -> usize {
         message_bytes.saturating_add(OVERHEAD).max(MTU)
     }
@@ -145,7 +142,6 @@ impl Secured {
         &mut self.lanes[place]
     }
 
-    /// Begins a handshake on a lane without a session.
     pub(crate) fn connect(&mut self, now: Instant, lane: u32) {
         if !matches!(self.lane(lane).state, State::Closed) {
             return;
@@ -155,18 +151,17 @@ impl Secured {
                 self.lane(lane).state = State::Opening { session, since: now, bytes: 0 };
                 self.opening += 1;
             }
-            // The credentials worked for the first session, and the limit exceeds the number of
-            // sockets.
+            // The credentials worked before, and the limit exceeds the number of sockets.
             Err(_) => self.counts.failed += 1,
         }
         self.due = Some(Instant::ZERO);
     }
 
-    /// Sends a message on a lane, or holds it until the session is open.
+    /// Sends a message, or holds it until the session is open.
     pub(crate) fn send(&mut self, now: Instant, lane: u32, message: &[u8]) {
         self.due = Some(Instant::ZERO);
         if let State::Open(session) = self.lane(lane).state {
-            // On failure the session ends, which `poll` reports.
+            // A failure ends the session, which `poll` reports.
             let _ = self.sessions.send(session, message);
             return;
         }
@@ -185,7 +180,7 @@ impl Secured {
         self.due = Some(Instant::ZERO);
     }
 
-    /// Closes the session of a lane with an alert.
+    /// Closes a lane's session with an alert.
     pub(crate) fn close(&mut self, lane: u32) {
         let Lane { state, held } = self.lane(lane);
         held.clear();
@@ -200,7 +195,7 @@ impl Secured {
         self.due = Some(Instant::ZERO);
     }
 
-    /// Returns the next action; `None` before the next due time.
+    /// Returns the next action; `None` before the due time.
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Next<'_>> {
         if self.due.is_none_or(|due| due > now) {
             return None;
@@ -223,7 +218,7 @@ impl Secured {
                         return Some(Next::Lost { lane: peer });
                     }
                 }
-                // DTLS has its own timers for these flights.
+                // DTLS has its own timers.
                 Output::Flight { .. } => {}
                 Output::Wait(due) => {
                     self.due = due;
@@ -233,7 +228,7 @@ impl Secured {
         }
     }
 
-    /// Counts bytes of a handshake in progress.
+    /// Counts a handshake's bytes.
     fn passes(&mut self, lane: u32, len: usize) {
         if let State::Opening { bytes, .. } = &mut self.lane(lane).state {
             *bytes += len as u64;
@@ -256,7 +251,7 @@ impl Secured {
         }
     }
 
-    /// Handles the end of a session. Returns whether the server or the network caused it.
+    /// Handles a session's end; returns whether server or network caused it.
     fn over(&mut self, lane: u32, session: SessionId, why: Ended) -> bool {
         let (is_counting, at) = (self.is_counting, self.lane(lane));
         match at.state {
@@ -275,7 +270,7 @@ impl Secured {
         true
     }
 
-    /// Replaces the traffic counts by the counts of records.
+    /// Replaces traffic counts by those of records.
     pub(crate) fn on_the_wire(&self, stats: Stats) -> Stats {
         let mut stats = stats;
         stats.datagrams_sent = self.wire.sent;
@@ -286,7 +281,7 @@ impl Secured {
     }
 }
 
-/// Whether the server did not respond, rather than reject the credentials.
+/// Whether the server was silent, rather than rejecting the credentials.
 pub(crate) fn is_silence(why: &Ended) -> bool {
     matches!(why, Ended::Failed(Failure::Silence))
 }

@@ -1,7 +1,7 @@
-//! The sockets of a thread: batched datagrams, one wait for all sockets, and exact timers.
+//! A thread's sockets: batched datagrams, one wait for all, exact timers.
 //!
-//! Sockets are connected, so that the kernel demultiplexes datagrams and reports unreachable peers.
-//! Readiness is edge-triggered, so a ready socket must be read until it is empty.
+//! Connected sockets let the kernel demultiplex and report unreachable peers. Readiness is
+//! edge-triggered: a ready socket must be read until empty.
 
 #[cfg_attr(target_os = "linux", path = "sockets/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "sockets/portable.rs")]
@@ -23,13 +23,13 @@ const AT_ONCE: usize = 64;
 /// Readiness events per wait.
 const READY_AT_ONCE: usize = 256;
 
-/// Requested socket buffer size, for bursts.
+/// For bursts.
 const BUFFER: usize = 1 << 20;
 
-/// Attempts to send a datagram while the socket buffer is full.
+/// Attempts to send while the socket buffer is full.
 const TRIES: usize = 100;
 
-/// Token of the alarm; no lane has this number.
+/// Not a lane's number.
 const ALARM: Token = Token(usize::MAX);
 
 #[derive(Debug)]
@@ -43,22 +43,21 @@ pub(crate) struct Sockets {
     batch: Batch,
     incoming: Vec<Box<[u8]>>,
     lengths: [usize; AT_ONCE],
-    /// Datagrams to send on `lane`; the first `waiting` are filled.
+    /// For `lane`; the first `waiting` are filled.
     outgoing: Vec<Box<[u8]>>,
     leaving: [usize; AT_ONCE],
     waiting: usize,
     lane: u32,
-    /// Lanes with an unreachable error since the last check.
+    /// Lanes reported unreachable since the last check.
     pub(crate) refused: Vec<u32>,
-    /// Datagrams that the operating system did not accept, and that count as lost.
+    /// Datagrams not accepted by the operating system, counted as lost.
     pub(crate) dropped: u64,
 }
 
-/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReadResult {
     pub(crate) datagrams: usize,
-    /// Whether the socket may have more.
+    /// The socket may have more.
     pub(crate) more: bool,
 }
 
@@ -67,7 +66,7 @@ impl Sockets {
         let poll = Poll::new()?;
         let alarm = Alarm::new(poll.registry(), ALARM)?;
         let buffers = || (0..AT_ONCE).map(|_| vec![0; message_bytes].into_boxed_slice()).collect();
-        // One byte more than allowed reveals oversized datagrams.
+        // One byte more reveals oversized datagrams.
         let incoming = (0..AT_ONCE).map(|_| vec![0; message_bytes + 1].into_boxed_slice()).collect();
         Ok(Self {
             target,
@@ -88,11 +87,11 @@ impl Sockets {
         })
     }
 
-    /// Opens a socket with its own port, and returns its lane.
+    /// Opens a socket with its own port; returns its lane.
     pub(crate) fn open(&mut self) -> io::Result<u32> {
         let lane = u32::try_from(self.sockets.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let socket = Socket::new(Domain::for_address(self.target), Type::DGRAM, Some(Protocol::UDP))?;
-        // Larger buffers are better, but smaller ones are no error.
+        // Smaller buffers are no error.
         let _ = socket.set_recv_buffer_size(BUFFER);
         let _ = socket.set_send_buffer_size(BUFFER);
         socket.set_nonblocking(true)?;
@@ -106,8 +105,8 @@ impl Sockets {
         Ok(lane)
     }
 
-    /// Waits at most `longest` for a datagram, with sub-millisecond precision if `exact`. Adds the
-    /// lanes that may have received something to `ready`.
+    /// Waits at most `longest`, with sub-millisecond precision if `exact`; adds lanes with possible
+    /// datagrams to `ready`.
     pub(crate) fn wait(&mut self, longest: Duration, exact: bool, ready: &mut Vec<u32>) -> io::Result<()> {
         let longest = if exact { self.alarm.within(longest)? } else { Some(longest) };
         match self.poll.poll(&mut self.events, longest) {
@@ -119,7 +118,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// Reads the datagrams of a lane, of which about `expected` are likely.
+    /// Reads a lane's datagrams, likely about `expected`.
     #[inline]
     pub(crate) fn receive(&mut self, lane: u32, expected: usize) -> ReadResult {
         let socket = &self.sockets[lane as usize];
@@ -131,7 +130,7 @@ impl Sockets {
                 if is_of_the_peer(&error) {
                     self.refused.push(lane);
                 }
-                // The error concerns an earlier datagram of ours; received datagrams follow.
+                // The error concerns an earlier datagram of ours; received ones follow.
                 ReadResult { datagrams: 0, more: true }
             }
         }
@@ -148,8 +147,8 @@ impl Sockets {
         &mut self.outgoing[self.waiting]
     }
 
-    /// Queues the datagram in the buffer for a lane, batched with further ones for that lane.
-    /// Returns whether datagrams for another lane had to be sent first, which takes time.
+    /// Queues the buffer's datagram in the lane's batch; returns whether another lane's batch had
+    /// to be sent first, which takes time.
     #[inline]
     pub(crate) fn send(&mut self, lane: u32, length: usize) -> bool {
         let mut flushed = false;
@@ -198,7 +197,6 @@ impl Sockets {
     }
 }
 
-/// Whether the error reports an unreachable peer.
 fn is_of_the_peer(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(

@@ -1,28 +1,26 @@
-//! Source ports, called lanes: each is a separate peer to the endpoint, with its own message IDs
-//! toward the server.
+//! Source ports, called lanes: each is a peer to the endpoint, with its own message IDs.
 //!
-//! A lane rests when its IDs are used up, until EXCHANGE_LIFETIME has passed and they may be used
-//! again (RFC 7252 §4.4). Its socket stays open meanwhile: otherwise another socket could get the
-//! port, and the server would take its requests for duplicates.
+//! A lane without IDs rests until they are free after EXCHANGE_LIFETIME (RFC 7252 §4.4). Its socket
+//! stays open: a new one could get the port, and the server would take its requests for duplicates.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use conche_proto::Instant;
 
-/// Minimum number of message IDs of a lane: the endpoint tracks IDs in blocks of 1024 and uses 63
-/// of them toward one peer, of which the first may be partly used.
+/// Minimum message IDs of a lane: the endpoint uses 63 blocks of 1024 per peer, the first perhaps
+/// partly used.
 const IDS: u64 = 62 * 1024;
 
-/// All lanes of a thread, by number.
+/// A thread's lanes by number.
 #[derive(Debug)]
 pub(crate) struct SourcePorts {
-    /// Messages sent on each lane since it last had all its IDs.
+    /// Messages since each lane had all its IDs.
     used: Vec<u64>,
-    /// Resting lanes, and when their IDs are available again; the earliest first.
+    /// Resting lanes and when their IDs are free, earliest first.
     resting: VecDeque<(Instant, u32)>,
     lifetime: Duration,
-    /// Maximum messages of a single request so far.
+    /// Maximum messages of one request so far.
     most_messages: u64,
     in_flight: u64,
 }
@@ -33,7 +31,6 @@ impl SourcePorts {
         Self { used, resting, lifetime, most_messages: 1, in_flight: in_flight.into() }
     }
 
-    /// Adds a lane after its socket was opened.
     pub(crate) fn add(&mut self) {
         self.used.push(0);
     }
@@ -42,20 +39,19 @@ impl SourcePorts {
         self.used.len()
     }
 
-    /// Whether the lane has IDs for the requests in flight and one more.
+    /// Whether IDs suffice for the requests in flight and one more.
     #[inline]
     pub(crate) fn has_ids(&self, lane: u32) -> bool {
         let reserve = (self.most_messages - 1).saturating_mul(self.in_flight).min(IDS / 2);
         self.used[lane as usize] + reserve < IDS
     }
 
-    /// Counts a request that leaves on the lane.
     #[inline]
     pub(crate) fn begins(&mut self, lane: u32) {
         self.used[lane as usize] += 1;
     }
 
-    /// Counts the remaining messages of a completed request.
+    /// Counts a completed request's remaining messages.
     #[inline]
     pub(crate) fn ends(&mut self, lane: u32, messages: u32) {
         if messages > 1 {
@@ -64,7 +60,7 @@ impl SourcePorts {
         }
     }
 
-    /// Puts a lane to rest. Returns a rested lane, if any; otherwise the caller needs a new one.
+    /// Rests a lane; returns a rested one, if any.
     pub(crate) fn rest(&mut self, lane: u32, now: Instant) -> Option<u32> {
         self.resting.push_back((now + self.lifetime, lane));
         self.resting.front().filter(|(free, _)| *free <= now)?;

@@ -1,4 +1,4 @@
-//! Counts and measurements: of requests due during the measurement, and of events per interval.
+//! Counts and measurements, of due requests and per interval.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use hdrhistogram::Histogram;
 /// Histogram resolution: at least this, and a thousandth of the value.
 const STEP_NANOS: u64 = 100;
 
-/// Maximum recorded time; no exchange takes longer.
+/// No exchange takes longer.
 const LONGEST_NANOS: u64 = 1_000_000_000_000;
 
-/// A histogram of times in nanoseconds.
+/// Times in nanoseconds.
 pub(crate) type Times = Histogram<u64>;
 
 pub(crate) fn times() -> Times {
-    // The constant bounds are valid: the lowest is above 0, the highest more than twice as high,
-    // and 3 digits are permitted.
+    // Valid constants: the lowest is above 0, the highest more than twice that, and 3 digits are
+    // permitted.
     Times::new_with_bounds(STEP_NANOS, LONGEST_NANOS, 3).unwrap_or_else(|_| unreachable!("constant bounds"))
 }
 
@@ -45,30 +45,29 @@ impl From<Failure> for Loss {
     }
 }
 
-/// Counts of the requests due during the measurement.
+/// Counts of requests due during the measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
-    /// Requests due, whatever their outcome.
+    /// Whatever their outcome.
     pub(crate) requests: u64,
     pub(crate) codes: Box<[u64; 256]>,
     pub(crate) lost: [u64; 4],
-    /// Requests that were due and never sent.
+    /// Due and never sent.
     pub(crate) unsent: u64,
-    /// Requests still open at the end.
     pub(crate) unfinished: u64,
     pub(crate) retransmissions: u64,
-    /// Time from when a request was due to its response.
+    /// From due to response.
     pub(crate) latency: Times,
-    /// Time from the first transmission to the response.
+    /// From first transmission to response.
     pub(crate) service: Times,
-    /// Requests of an open loop delayed because all slots were in use.
+    /// Delayed in an open loop for lack of slots.
     pub(crate) held: u64,
-    /// Delay of requests that only this program delayed.
+    /// Delayed by this program only.
     pub(crate) late: Times,
-    /// Notifications without first responses, and the times between them.
+    /// Without first responses.
     pub(crate) notifications: u64,
     pub(crate) gaps: Times,
-    /// Observations that the server refused or ended.
+    /// Refused or ended by the server.
     pub(crate) not_observed: u64,
     pub(crate) kinds: Vec<OfKind>,
 }
@@ -128,7 +127,7 @@ impl Tally {
         }
     }
 
-    /// With a single kind, the totals suffice.
+    /// A single kind needs only totals.
     #[inline]
     fn has_kinds(&self) -> bool {
         self.kinds.len() > 1
@@ -187,7 +186,7 @@ impl Interval {
     }
 }
 
-/// Adds a histogram. Both have the same bounds, so this cannot fail.
+/// Equal bounds: cannot fail.
 pub(crate) fn add(sum: &mut Times, more: &Times) {
     let _ = sum.add(more);
 }

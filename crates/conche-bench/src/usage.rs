@@ -1,19 +1,18 @@
-//! CPU use of the current thread, to show whether a load test measures the server or itself.
+//! The thread's CPU use, to show whether a load test measures the server or itself.
 
 use std::time::Duration;
 
 use cpu_time::ThreadTime;
 
-/// The CPU use of a thread up to some time.
+/// CPU use of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     pub(crate) cpu: Duration,
-    /// Time ready to run but waiting for a core; zero if the operating system does not report it.
+    /// Ready to run but waiting for a core; zero if not reported.
     pub(crate) waiting: Duration,
 }
 
 impl Usage {
-    /// Returns the use of this thread since its start.
     pub(crate) fn of_this_thread() -> Self {
         let cpu = ThreadTime::try_now().map_or(Duration::ZERO, |time| time.as_duration());
         Self { cpu, waiting: waiting() }
@@ -24,7 +23,7 @@ impl Usage {
     }
 }
 
-/// Linux reports it in the second field of this file, in nanoseconds.
+/// Linux reports nanoseconds in this file's second field.
 fn waiting() -> Duration {
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = schedstat.split_whitespace().nth(1).and_then(|field| field.parse().ok());

@@ -1,13 +1,13 @@
-//! One thread of a load test: an endpoint to which each source port is a separate peer, its
-//! sockets, and its share of the load.
+//! One thread of a load test: an endpoint with source ports as peers, its sockets, and its share of
+//! the load.
 //!
 //! ```text
 //!   schedule ──due──> free slot ──> endpoint ──> lane's socket ──> server
 //!   tally <── slot is free again <── endpoint <── lane's socket <──┘
 //! ```
 //!
-//! A slot is one request in flight. It belongs to a seat: one of the plan's endpoints, which has a
-//! lane, a source port with message IDs left.
+//! A slot is one request in flight. It belongs to a seat, one of the plan's endpoints, whose lane
+//! is a source port with message IDs left.
 
 mod ending;
 mod events;
@@ -40,23 +40,22 @@ use crate::usage::Usage;
 /// Requests started before their datagrams are sent.
 const AT_ONCE: usize = 32;
 
-/// Datagrams handled before the endpoint is polled: more share its cost, and a small number keeps
-/// the server busy.
+/// Datagrams per poll of the endpoint: more share its cost, few keep the server busy.
 const TAKEN_AT_ONCE: usize = 8;
 
-/// Reads of one socket before the others get their turn.
+/// Reads of a socket before the others' turn.
 const ROUNDS: usize = 64;
 
-/// Maximum wait, so that an interrupted test ends soon.
+/// Maximum wait, to notice interruption.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// Maximum wait for requests in flight after the end of the test.
+/// Maximum wait for requests in flight at the end.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Pause of a slot after its request was reported undeliverable.
+/// A slot's pause after an undeliverable request.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Marks an exchange that no slot has opened.
+/// An exchange without slot.
 const NO_SLOT: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -73,9 +72,8 @@ struct Slot {
     seat: u32,
     lane: u32,
     kind: u32,
-    /// Whether it has an exchange.
     open: bool,
-    /// Whether its request was due during the measurement.
+    /// The request was due during the measurement.
     counts: bool,
     due: Instant,
     submitted: Instant,
@@ -85,7 +83,7 @@ struct Slot {
 enum Phase {
     WarmingUp,
     Measuring,
-    /// No new requests; waits until this time for requests in flight.
+    /// Waits until this time for requests in flight.
     Ending(Instant),
 }
 
@@ -95,34 +93,33 @@ pub(crate) struct Worker<'a> {
     samples: Sender<Sample>,
     endpoint: Endpoint<u32, AnyController>,
     sockets: Sockets,
-    /// DTLS between endpoint and sockets.
+    /// DTLS, between endpoint and sockets.
     secured: Option<Secured>,
     protecting: Protecting,
     source_ports: SourcePorts,
     schedule: Schedule,
     draw: Draw,
-    /// Lane of each seat.
     seats: Vec<u32>,
     slots: Vec<Slot>,
     free: VecDeque<u32>,
-    /// Pausing slots, and when they become free.
+    /// Pausing slots and their ends.
     pausing: VecDeque<(Instant, u32)>,
-    /// Slot of each exchange, by the exchange's place.
+    /// Slot by the exchange's place.
     places: Vec<u32>,
     in_flight: usize,
-    /// Time of the last notification of each.
+    /// Last notification of each.
     subscriptions: BTreeMap<SubscriptionId, Instant>,
-    /// Lanes that may have received something.
+    /// Lanes with possible datagrams.
     ready: Vec<u32>,
     now: Instant,
     phase: Phase,
     counts_from: Instant,
     until: Instant,
     interval_end: Instant,
-    /// Number of the current interval, from the start of the test.
+    /// Current interval, from the test's start.
     number: u64,
     interval: Interval,
-    /// Since when all slots have been in use with due requests waiting; `None` otherwise.
+    /// Since when all slots are in use with due requests waiting.
     behind: Option<Instant>,
     has_answer: bool,
     last_end: Instant,
@@ -134,7 +131,7 @@ pub(crate) struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    /// Opens the sockets of its share of the endpoints.
+    /// Opens the sockets of its share.
     pub(crate) fn new(common: Common<'a>, share: Share, samples: Sender<Sample>) -> Result<Self, Error> {
         let plan = common.plan;
         let mut random = Pcg64Mcg::new(u128::from(plan.seed) << 64 | u128::from(share.index) << 1 | 1);
@@ -160,7 +157,7 @@ impl<'a> Worker<'a> {
             Until::Count(count) => (Instant::FAR_FUTURE, share.of(count)),
         };
         let schedule = Schedule::new(plan.load, share, (counts_from, until), count, stream());
-        // Measuring begins at the end of an interval.
+        // Measuring begins at an interval's end.
         let before = plan.warm_up.as_nanos() % common.interval.as_nanos().max(1);
         let interval_end = Instant::from_nanos(u64::try_from(before).unwrap_or_default());
         let controller = plan.controller.clone();
@@ -202,7 +199,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Runs the test. It begins at `start`; the preparation before used the same clock.
+    /// Runs the test from `start`; the preparation used the same clock.
     pub(crate) fn run(mut self, start: std::time::Instant) -> Result<Done, Error> {
         let preparing = start - self.common.start;
         self.schedule.shift(preparing);
@@ -225,11 +222,9 @@ impl<'a> Worker<'a> {
         Instant::ZERO + self.common.start.elapsed()
     }
 
-    /// Submits due requests to free slots, up to a limit per call. Returns whether it submitted
-    /// any.
+    /// Submits due requests to free slots, up to a limit per call; returns whether any.
     ///
-    /// Call it only when the endpoint has no more events: the place of a completed exchange is
-    /// reused.
+    /// Only after the endpoint's events: a completed exchange's place is reused.
     fn issue(&mut self) -> Result<bool, Error> {
         for number in 0..AT_ONCE {
             let Some(due) = self.schedule.peek(self.now).filter(|due| *due <= self.now) else {
@@ -265,7 +260,7 @@ impl<'a> Worker<'a> {
             self.tally.begins(kind);
             if matches!(self.common.plan.load, Load::Open { .. }) {
                 match self.behind {
-                    // Requests due while slots were free were delayed by this program.
+                    // With free slots, this program caused the delay.
                     Some(since) if due >= since => self.tally.held += 1,
                     _ => self.tally.late.saturating_record(nanos(self.now - due)),
                 }
@@ -300,7 +295,7 @@ impl<'a> Worker<'a> {
         self.places[place] = slot;
     }
 
-    /// Moves a seat to another lane, as its message IDs are used up.
+    /// Moves a seat to another lane, for lack of message IDs.
     #[cold]
     fn renew(&mut self, slot: u32) -> Result<(), Error> {
         let Slot { seat, lane, .. } = self.slots[slot as usize];
@@ -314,8 +309,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Polls the endpoint until it is idle, and submits further requests. Returns when to poll
-    /// again.
+    /// Polls the endpoint until idle, submitting requests; returns when to poll again.
     fn drain(&mut self) -> Result<Option<Instant>, Error> {
         let mut has_asked = false;
         self.handle_session_output();
@@ -345,7 +339,7 @@ impl<'a> Worker<'a> {
             return Err(Error::Refused { target: self.common.plan.target });
         }
         for lane in std::mem::take(&mut self.sockets.refused) {
-            // Cannot fail, as the endpoint has been polled completely.
+            // Cannot fail: the endpoint has been polled completely.
             let _ = self.endpoint.handle(self.now, Input::Unreachable { peer: lane, quoted: None });
         }
         Ok(true)
@@ -371,7 +365,7 @@ impl<'a> Worker<'a> {
         self.sockets.wait(longest, exact, &mut self.ready).map_err(Error::Socket)
     }
 
-    /// Waits for datagrams before the test begins, and handles them.
+    /// Handles datagrams before the test.
     fn wait_and_take(&mut self, until: Option<Instant>) -> Result<(), Error> {
         let wait = until.map_or(LONGEST_WAIT, |until| (until - self.clock()).min(LONGEST_WAIT));
         self.sockets.wait(wait, false, &mut self.ready).map_err(Error::Socket)?;
@@ -380,7 +374,7 @@ impl<'a> Worker<'a> {
             loop {
                 let read = self.sockets.receive(lane, 1);
                 for number in 0..read.datagrams {
-                    // The queue of events is nearly empty at this time.
+                    // The event queue is nearly empty.
                     let _ = self.take(lane, number);
                 }
                 if !read.more {
@@ -392,7 +386,7 @@ impl<'a> Worker<'a> {
     }
 
     fn receive(&mut self) -> Result<(), Error> {
-        // New lanes become ready only in the next wait.
+        // New lanes become ready in the next wait.
         let mut ready = std::mem::take(&mut self.ready);
         let expected = if self.common.plan.observe { AT_ONCE } else { self.common.plan.in_flight.into() };
         let mut taken = 0;
@@ -403,7 +397,7 @@ impl<'a> Worker<'a> {
                 for number in 0..read.datagrams {
                     if self.take(lane, number).is_err() {
                         self.drain()?;
-                        // Cannot fail after the endpoint has been polled completely.
+                        // Cannot fail: the endpoint has been polled completely.
                         let _ = self.take(lane, number);
                     }
                 }
@@ -450,8 +444,8 @@ fn open(sockets: &mut Sockets, source_ports: &mut SourcePorts) -> Result<u32, Er
     Ok(lane)
 }
 
-/// Returns the slots of all seats. In a closed loop the slots of a seat are adjacent, so that its
-/// requests are batched; in an open loop arrivals are spread over the seats.
+/// Returns the slots of all seats: a seat's are adjacent in a closed loop, to batch its requests;
+/// an open loop spreads arrivals.
 fn slots(plan: &Plan, seats: usize) -> Vec<Slot> {
     let (seats, each) = (u32::try_from(seats).unwrap_or(u32::MAX), u32::from(plan.in_flight));
     let slot = |seat| Slot { seat, ..Slot::default() };

@@ -1,11 +1,11 @@
 //! [`AnyController`]: an algorithm chosen at run time, by name or by its configuration.
 //!
-//! It is an enum without heap state; each call costs one jump. A program with one algorithm uses
-//! that type directly.
+//! An enum without heap state; a call costs one jump. Programs with one algorithm use that type
+//! directly.
 //!
 //! The enum is as large as its largest variant. With the feature `alloc`, most of BDP-CoAP's state
-//! is behind a pointer, so that a server with a million CoCoA peers does not pay for it. An
-//! algorithm of another crate is then a variant too, see the module `dynamic`.
+//! is behind a pointer, so that a server with a million CoCoA peers does not pay for it, and other
+//! crates' algorithms are a variant, see the module `dynamic`.
 //!
 //! To add an algorithm, add its file and a line in the table at the end of this one.
 
@@ -17,18 +17,18 @@ use crate::features::Features;
 use crate::path_history::PathHistory;
 use crate::time::Instant;
 
-/// A named controller, of this crate or of another.
+/// A named controller, of this crate or another.
 #[derive(Clone, Copy, Debug)]
 pub struct Named {
-    /// The name, in lower case with dashes.
+    /// Name in lower case with dashes.
     pub name: &'static str,
-    /// Its row in the feature table.
+    /// Feature table row.
     pub features: Features,
     make: fn() -> AnyController,
 }
 
 impl Named {
-    /// Names an algorithm of another crate, with its `Default` configuration. See [`Controllers`].
+    /// Names another crate's algorithm, with its `Default` configuration. See [`Controllers`].
     #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
     #[must_use]
     pub const fn own<C>(name: &'static str, features: Features) -> Self
@@ -50,13 +50,13 @@ impl Named {
     ///
     /// # Errors
     ///
-    /// [`UnknownController`], with the most similar name and all valid ones.
+    /// [`UnknownController`].
     pub fn by_name(name: &str) -> Result<&'static Self, UnknownController> {
         Controllers::default().by_name(name)
     }
 }
 
-/// All controllers of a program: this crate's, followed by the program's own.
+/// All controllers of a program: this crate's, then its own.
 ///
 /// ```
 /// use conche_cc::any::Controllers;
@@ -69,7 +69,7 @@ pub struct Controllers {
     own: &'static [Named],
 }
 
-/// Two values are equal if they have the same list of own controllers.
+/// Compares the list's identity.
 impl PartialEq for Controllers {
     fn eq(&self, other: &Self) -> bool {
         core::ptr::eq(self.own, other.own)
@@ -93,7 +93,7 @@ impl Controllers {
         Ok(Self { own })
     }
 
-    /// Iterates over all controllers, in the order of tables.
+    /// Iterates over all controllers in table order.
     pub fn iter(self) -> impl Iterator<Item = &'static Named> + Clone {
         ALL.iter().chain(self.own)
     }
@@ -108,15 +108,15 @@ impl Controllers {
     ///
     /// # Errors
     ///
-    /// [`UnknownController`], with the most similar name and all valid ones.
+    /// [`UnknownController`].
     pub fn by_name(self, name: &str) -> Result<&'static Named, UnknownController> {
         self.iter().find(|named| same_name(named.name, name)).ok_or_else(|| UnknownController::new(name, self))
     }
 }
 
 impl AnyController {
-    /// Returns the algorithm of this name with its production defaults. Case does not matter, and
-    /// `_` equals `-`.
+    /// Returns the algorithm of this name with its production defaults; ignores case, and `_`
+    /// equals `-`.
     ///
     /// ```
     /// use conche_cc::any::AnyController;
@@ -127,7 +127,7 @@ impl AnyController {
     ///
     /// # Errors
     ///
-    /// [`UnknownController`], with the most similar name and all valid ones.
+    /// [`UnknownController`].
     pub fn by_name(name: &str) -> Result<Self, UnknownController> {
         Named::by_name(name).map(Named::controller)
     }
@@ -137,15 +137,14 @@ fn letters(name: &str) -> impl Iterator<Item = u8> + '_ {
     name.bytes().map(|byte| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() })
 }
 
-/// Compares names without case, with `_` as `-`.
 fn same_name(a: &str, b: &str) -> bool {
     letters(a).eq(letters(b))
 }
 
-/// Error for an unknown name of a controller.
+/// An unknown controller name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownController {
-    /// The most similar valid name, if one is similar.
+    /// The most similar valid name, if any.
     pub nearest: Option<&'static str>,
     asked: [u8; Self::SHOWN],
     len: usize,
@@ -153,7 +152,7 @@ pub struct UnknownController {
 }
 
 impl UnknownController {
-    /// Maximum bytes of the wrong name in the message.
+    /// Maximum bytes of the name in the message.
     const SHOWN: usize = 32;
 
     fn new(name: &str, known: Controllers) -> Self {
@@ -185,14 +184,13 @@ impl fmt::Display for UnknownController {
 
 impl core::error::Error for UnknownController {}
 
-/// Returns the `known` name most similar to `name`, within an edit distance of half its length.
+/// Returns the most similar `known` name within an edit distance of half the length.
 #[must_use]
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let (edits, nearest) = known.map(|known| (edits(known, name), known)).min()?;
     (edits <= nearest.len() / 2).then_some(nearest)
 }
 
-/// Returns the Levenshtein distance of two names, of their first 32 letters.
 fn edits(a: &str, b: &str) -> usize {
     const LONGEST: usize = 32;
     let mut row: [usize; LONGEST + 1] = core::array::from_fn(|n| n);
@@ -208,17 +206,15 @@ fn edits(a: &str, b: &str) -> usize {
     row[columns]
 }
 
-/// Access to the state of one algorithm in the enums of all.
+/// Access to an algorithm's state in the enums of all.
 trait Variant: Controller {
-    /// Returns its state in `any`. State of another algorithm, from before a change of the
-    /// controller, is replaced by that of a new peer.
+    /// Returns its state in `any`, replaced by a new peer's after a change of controller.
     fn peer_in<'a>(&self, any: &'a mut AnyPeer, now: Instant) -> &'a mut Self::Peer;
 
-    /// Returns its state in `any`, or that of a new exchange likewise.
+    /// Likewise for an exchange.
     fn flight_in(any: &mut AnyFlight) -> &mut Self::Flight;
 }
 
-/// Generates the enums and their dispatch from the table below.
 macro_rules! algorithms {
     ($($(#[$attribute:meta])* $variant:ident($type:ty) {
         $($name:literal => $make:expr, $features:expr;)*
@@ -240,8 +236,8 @@ macro_rules! algorithms {
             $($(#[$attribute])* #[doc = concat!("See [`", stringify!($type), "`].")] $variant($type),)+
         }
 
-        /// State of one destination under any algorithm, as large as the largest; with the feature
-        /// `alloc`, at most 40 bytes on 64-bit machines (temper's).
+        /// A destination's state under any algorithm; with the feature `alloc`, at most 40 bytes on
+        /// 64-bit machines (temper's).
         #[derive(Clone, Debug)]
         #[non_exhaustive]
         #[allow(missing_docs, reason = "one variant per algorithm")]
@@ -249,7 +245,7 @@ macro_rules! algorithms {
             $($(#[$attribute])* $variant(<$type as Controller>::Peer),)+
         }
 
-        /// State of one exchange under any algorithm, as large as the largest.
+        /// An exchange's state under any algorithm.
         #[derive(Clone, Debug, Default)]
         #[non_exhaustive]
         #[allow(missing_docs, reason = "one variant per algorithm")]
@@ -260,7 +256,7 @@ macro_rules! algorithms {
             $($(#[$attribute])* $variant(<$type as Controller>::Flight),)+
         }
 
-        /// Every name, in the order of tables.
+        /// Every name in table order.
         pub const ALL: &[Named] = &[
             $($(Named { name: $name, features: $features, make: || AnyController::$variant($make) },)*)+
         ];

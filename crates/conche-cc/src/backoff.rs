@@ -1,20 +1,20 @@
-//! Parts of retransmission timers: randomisation of the first timeout, backoff, and bounds.
+//! Parts of retransmission timers: randomisation, backoff and bounds.
 
 use core::time::Duration;
 
 use crate::control::{AbandonReason, Abandoned, Sent};
 use crate::units::{Factor, Micros, saturate};
 
-/// Returns `base` scaled by a uniform factor from 1 to `ack_random_factor` (RFC 7252 §4.2), chosen
-/// by 32 random bits.
+/// Returns `base` times a uniform factor from 1 to `ack_random_factor` (RFC 7252 §4.2), by 32
+/// random bits.
 #[must_use]
 pub fn dithered(base: Micros, ack_random_factor: Factor, random: u32) -> Micros {
     let spread = base.scaled(ack_random_factor).minus(base);
     base.plus(part(spread, random))
 }
 
-/// Returns `base` plus a uniform share, from a quarter to all, of the smoothed round-trip time.
-/// This spreads synchronised senders over a round trip (draft-ietf-core-fasor).
+/// Returns `base` plus a uniform share, from a quarter to all, of the smoothed round-trip time, to
+/// desynchronise senders (draft-ietf-core-fasor).
 #[must_use]
 pub fn spread(base: Micros, srtt: Micros, random: u32) -> Micros {
     let quarter = srtt.shifted(2);
@@ -27,14 +27,13 @@ pub fn part(span: Micros, random: u32) -> Micros {
     Micros::new(saturate((u64::from(span.get()) * u64::from(random)) >> 32))
 }
 
-/// Returns `timer`, at most `cap` and at least a millisecond.
+/// Returns `timer` between a millisecond and `cap`.
 #[must_use]
 pub fn bounded(timer: Micros, cap: Micros) -> Micros {
     timer.min(cap).max(Micros::MILLISECOND)
 }
 
-/// Returns the timeout after `timer`: scaled by `factor`, at most `cap`, and never shorter than
-/// `timer`.
+/// Returns `timer` times `factor`, at most `cap` but never below `timer`.
 #[must_use]
 pub fn grown(timer: Micros, factor: Factor, cap: Micros) -> Micros {
     timer.scaled(factor).min(cap).max(timer)
@@ -43,17 +42,17 @@ pub fn grown(timer: Micros, factor: Factor, cap: Micros) -> Micros {
 /// A variable backoff factor, larger for short timeouts (ETFA'14, draft-ietf-core-cocoa).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VariableBackoff {
-    /// The factor of timeouts below [`SMALL_RTO`].
+    /// Factor below [`SMALL_RTO`].
     pub small: Factor,
-    /// The factor of timeouts between the two.
+    /// Factor in between.
     pub medium: Factor,
-    /// The factor of timeouts above [`LARGE_RTO`].
+    /// Factor above [`LARGE_RTO`].
     pub large: Factor,
 }
 
-/// An RTO below this is small: it backs off faster and ages upwards.
+/// Smaller RTOs back off faster and age upwards.
 pub const SMALL_RTO: Micros = Micros::from_millis(1_000);
-/// An RTO above this is large: it backs off more slowly and ages downwards.
+/// Larger RTOs back off more slowly and age downwards.
 pub const LARGE_RTO: Micros = Micros::from_millis(3_000);
 
 impl VariableBackoff {
@@ -75,16 +74,16 @@ impl VariableBackoff {
     }
 }
 
-/// The timer of one exchange; zero before its first transmission and for a Non-confirmable message.
+/// An exchange's timer; zero before its first transmission and for a Non-confirmable message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timer(Micros);
 
 impl Timer {
-    /// Arms the timer and returns its timeout: `first()` for the original transmission, the
-    /// current timeout scaled by `factor` for a retransmission, both at most `cap`.
+    /// Arms the timer: `first()` for the original transmission, the current timeout times `factor`
+    /// for a retransmission, both at most `cap`.
     ///
-    /// The timeout of a Non-confirmable message is not stored: it bounds the wait for a response
-    /// and never backs off.
+    /// A Non-confirmable message's timeout is not stored: it bounds the wait for a response and
+    /// never backs off.
     pub fn arm(&mut self, event: &Sent, first: impl FnOnce() -> Micros, factor: Factor, cap: Micros) -> Duration {
         let timeout = match self.expired(event) {
             Some(current) => grown(current, factor, cap),
@@ -93,12 +92,12 @@ impl Timer {
         self.set(event, timeout)
     }
 
-    /// Returns the timeout that expired before `event`, if that is a retransmission.
+    /// Returns the timeout that a retransmission follows.
     pub(crate) fn expired(self, event: &Sent) -> Option<Micros> {
         self.armed().filter(|_| event.confirmable && event.attempt > 0)
     }
 
-    /// Stores and returns the timeout of a transmission, at least a millisecond.
+    /// Stores and returns a timeout of at least a millisecond.
     pub(crate) fn set(&mut self, event: &Sent, timeout: Micros) -> Duration {
         let timeout = timeout.max(Micros::MILLISECOND);
         if event.confirmable {
@@ -107,37 +106,37 @@ impl Timer {
         timeout.into()
     }
 
-    /// Raises the armed timeout to `least`, at most to `cap`, and returns it.
+    /// Raises the armed timeout to `least`, at most `cap`, and returns it.
     pub fn raise(&mut self, least: Micros, cap: Micros) -> Duration {
         self.0 = self.0.max(least.min(cap));
         self.0.into()
     }
 
-    /// Returns the last timeout, if the timer was armed.
+    /// Returns the last armed timeout.
     #[must_use]
     pub fn armed(&self) -> Option<Micros> {
         (self.0 != Micros::ZERO).then_some(self.0)
     }
 }
 
-/// The backoff of one exchange under a rule that keeps backoff for the next exchange until a new
-/// sample, as TCP does (RFC 6298 §5.5 to §5.7).
+/// An exchange's backoff where it carries over to the next exchange until a new sample, as in TCP
+/// (RFC 6298 §5.5 to §5.7).
 ///
-/// The peer keeps an exponent beside its estimate. An exchange starts from that of its peer and
-/// raises it as it backs off, so that parallel exchanges do not multiply each other's backoff.
+/// The peer keeps an exponent. An exchange starts from it and raises it, so that parallel exchanges
+/// do not multiply each other's backoff.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CarriedBackoff {
     exponent: u8,
 }
 
 impl CarriedBackoff {
-    /// Returns the first timeout of an exchange: `rto` · 2^`carried`, within [`bounded`].
+    /// Returns the first timeout, `rto` · 2^`carried`, [`bounded`].
     pub fn first(&mut self, rto: Micros, carried: u8, cap: Micros) -> Micros {
         self.exponent = carried;
         bounded(backed_off(rto, carried), cap)
     }
 
-    /// Returns the timeout after `current`, doubled, and raises `carried` to match.
+    /// Returns `current` doubled, and raises `carried` to match.
     pub fn next(&mut self, current: Micros, carried: &mut u8, cap: Micros) -> Micros {
         self.exponent = self.exponent.saturating_add(1).min(MAX_EXPONENT);
         *carried = self.exponent.max(*carried);
@@ -145,20 +144,19 @@ impl CarriedBackoff {
     }
 }
 
-/// The largest exponent: 1 ms doubled 22 times exceeds every cap.
+/// 1 ms doubled 22 times exceeds every cap.
 const MAX_EXPONENT: u8 = 22;
 
-/// Returns `rto` · 2^`exponent`, with an exponent of at most 22.
+/// Returns `rto` · 2^`exponent`, exponent at most 22.
 #[must_use]
 pub fn backed_off(rto: Micros, exponent: u8) -> Micros {
     rto.times(1 << exponent.min(MAX_EXPONENT))
 }
 
-/// Returns whether the end of an unacknowledged exchange may be due to congestion.
+/// Returns whether an unacknowledged exchange's end suggests congestion.
 ///
-/// Exhausted retransmissions may be. So may an exchange that the application cancels after a
-/// retransmission; otherwise an impatient application would never back off. A Reset message and a
-/// report of an unreachable network are not.
+/// Exhausted retransmissions do, and so does a cancellation after a retransmission; otherwise an
+/// impatient application would never back off. A Reset message and an unreachable network do not.
 #[must_use]
 pub fn suggests_congestion(event: &Abandoned<'_>) -> bool {
     match event.reason {

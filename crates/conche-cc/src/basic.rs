@@ -1,11 +1,11 @@
 //! Basic RTO: the RTO is the last round-trip time.
 //!
-//! Source: ComMag'16, as the algorithm with the least state, two bytes. The first timeout is drawn
-//! from 1 to 1.5 times the RTO and doubles with each retransmission.
+//! Source: ComMag'16, as the algorithm with the least state, two bytes. The first timeout is 1 to
+//! 1.5 times the RTO and doubles with each retransmission.
 //!
-//! Divergences: later Californium takes 1.5 times the round-trip time without randomisation, at
-//! least 500 ms, and ignores exchanges with three or more retransmissions. This follows ComMag'16,
-//! which does neither. The RTO is at least a millisecond, since two bytes count milliseconds.
+//! Divergences: later Californium takes 1.5 times the round-trip time, unrandomised, at least 500
+//! ms, and ignores exchanges with three or more retransmissions; ComMag'16 does neither. The RTO is
+//! at least a millisecond, as two bytes count milliseconds.
 
 use core::time::Duration;
 
@@ -29,7 +29,7 @@ use crate::units::{Factor, Micros};
 pub struct Basic {
     /// RTO before the first sample.
     pub ack_timeout: Duration,
-    /// Maximum first timeout, as a multiple of the RTO.
+    /// Maximum first timeout in RTOs.
     pub ack_random_factor: Factor,
     /// Maximum RTO and timeout; at most 65 s.
     pub max_rto: Duration,
@@ -56,7 +56,7 @@ impl Basic {
     }
 }
 
-/// Per-peer state of Basic RTO: the RTO in milliseconds, 2 bytes.
+/// Per-peer state: the RTO in milliseconds, 2 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BasicPeer(u16);
 
@@ -66,7 +66,7 @@ impl BasicPeer {
     }
 }
 
-/// The row of Basic RTO in the feature table.
+/// Feature table row.
 pub const FEATURES: Features = Features {
     about: "Basic RTO: the last round-trip time, whatever it was",
     strong_rtt: true,
@@ -108,7 +108,7 @@ impl RtoRule for Basic {
         }
     }
 
-    /// Takes the last timeout as the round-trip time: no shorter one was enough.
+    /// No timeout below the last one was enough.
     fn on_failure(&self, peer: &mut BasicPeer, timeout: Option<Micros>, event: &Abandoned<'_>) {
         if suggests_congestion(event)
             && let Some(timeout) = timeout

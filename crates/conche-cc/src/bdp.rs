@@ -1,37 +1,35 @@
 //! BDP-CoAP: rate-based congestion control that keeps one bandwidth-delay product in flight.
 //!
-//! Source: BDP'19, Algorithm 1, an adaptation of BBR to single exchanges, in bytes and bytes per
-//! second. A sender paces its messages at the bottleneck bandwidth, estimated from its last ten
-//! transmissions. It has at most that bandwidth times the minimum round-trip time of 30 s in
-//! flight. Timeouts are CoCoA+'s, the same for each transmission.
+//! Source: BDP'19, Algorithm 1, which adapts BBR to single exchanges. A sender paces its messages
+//! at the bottleneck bandwidth, estimated from its last ten transmissions, with at most that times
+//! the minimum round-trip time of 30 s in flight. Timeouts are CoCoA+'s, without backoff.
 //!
-//! Gaps of the paper, by the line of Algorithm 1 where it has one, and their resolutions:
+//! Gaps of the paper, by line of Algorithm 1, and resolutions:
 //!
 //!  1. line 8 on an ACK sets `first = true`, against the text: false;
-//!  2. missed samples are counted inside the test for first and application-limited messages, which
-//!     excludes their retransmissions: every transmission is counted;
-//!  3. line 27 is an interval, not a time: it is added to the present time;
-//!  4. an early return arms no timer: [`Admission`] distinguishes a time from an event;
+//!  2. missed samples are counted inside the test for first and application-limited messages,
+//!     excluding their retransmissions: every transmission is counted;
+//!  3. line 27 is an interval: it is added to the present time;
+//!  4. an early return arms no timer: [`Admission`] distinguishes time and event;
 //!  5. without initial estimates, `0 >= 0` blocks the first message: no estimate, no bound;
 //!  6. a retransmission counts its own bytes in flight and never leaves, and its size is added
-//!     twice: retransmissions are paced but not bounded, and the endpoint counts bytes until an
-//!     exchange ends in any way;
-//!  7. RTprop is updated from the last transmission even after retransmissions, which makes it far
-//!     too short for 30 s: only exchanges without retransmissions count;
+//!     twice: retransmissions are paced but not bounded, and bytes count until an exchange ends in
+//!     any way;
+//!  7. RTprop is updated from the last transmission even after retransmissions, far too short for
+//!     30 s: only exchanges without retransmissions count;
 //!  8. no throughput recorded in the window: the estimate stays;
 //!  9. the gain cycle starts at 1, so the first message has gain 1;
-//! 10. with one exchange at a time, pacing limits the measured throughput, from which pacing
-//!     follows. If loss keeps α at 0.2, the rate falls towards zero. [`Bdp::segment_floor`] keeps
-//!     it above a message per two SRTT; [`Bdp::literal`] has no floor, as the paper;
+//! 10. with one exchange at a time, pacing limits the throughput from which it follows; with α at
+//!     0.2 by loss, the rate falls towards zero. [`Bdp::segment_floor`] keeps a message per two
+//!     SRTT; [`Bdp::literal`] has no floor, as the paper;
 //! 11. the timeout never backs off, against RFC 8085 under persistent loss, see
 //!     [`Bdp::binary_backoff`];
 //! 12. the first message "after short-term connection starvations" gives no bandwidth sample, but
-//!     the algorithm does not detect starvation: the message after a failed exchange is such a
-//!     message ([`Bdp::first_after_give_up`]);
+//!     starvation is not detected: the message after a failed exchange is taken
+//!     ([`Bdp::first_after_give_up`]);
 //! 13. an estimate combines two throughputs of the window, scaled by gains, so the first samples
-//!     persist in it; lines 2 and 3 cannot send before there is an estimate. All peers start from
-//!     one message per initial RTO when the first message leaves. The value is an assumption
-//!     ([`Bdp::initial_rate`]).
+//!     persist; lines 2 and 3 cannot send before an estimate. Peers start from one message per
+//!     initial RTO when the first leaves, an assumption ([`Bdp::initial_rate`]).
 
 mod peer;
 mod window;
@@ -66,16 +64,16 @@ use window::Window;
 pub struct Bdp {
     /// The source of timeouts.
     pub cocoa: Cocoa,
-    /// The minimum bandwidth estimate is a message per two SRTT (resolution 10).
+    /// Minimum bandwidth: a message per two SRTT (resolution 10).
     pub segment_floor: bool,
-    /// Minimum bandwidth estimate in bytes per second; zero counts as 1.
+    /// Minimum bandwidth in bytes per second; zero counts as 1.
     pub min_rate: u32,
     /// Doubles the timeout with each retransmission (resolution 11).
     pub binary_backoff: bool,
-    /// The message after a failed exchange gives no bandwidth sample (resolution 12).
+    /// A failed exchange's successor gives no bandwidth sample (resolution 12).
     pub first_after_give_up: bool,
-    /// Without an estimate, the bandwidth is a message per initial RTO instead of unbounded
-    /// (resolution 13).
+    /// Without an estimate, the bandwidth is a message per initial RTO, not unbounded (resolution
+    /// 13).
     pub initial_rate: bool,
     /// Lifetime of a minimum round-trip time.
     pub rtprop_window: Duration,
@@ -96,7 +94,7 @@ impl Default for Bdp {
 }
 
 impl Bdp {
-    /// Returns the algorithm as printed, with the resolutions that it needs to make progress.
+    /// Returns the algorithm as printed, with resolutions needed for progress.
     #[must_use]
     pub fn literal() -> Self {
         Self { segment_floor: false, ..Self::default() }
@@ -126,7 +124,7 @@ impl Bdp {
     }
 }
 
-/// The row of BDP-CoAP in the feature table.
+/// Feature table row.
 pub const FEATURES: Features = Features {
     about: "BDP-CoAP: paced at the estimated bandwidth, at least a message per two SRTT",
     strong_rtt: true,
@@ -141,7 +139,7 @@ pub const FEATURES: Features = Features {
     published_bytes: None,
 };
 
-/// The row of BDP-CoAP as printed in the feature table.
+/// Feature table row as printed.
 pub const LITERAL_FEATURES: Features =
     Features { about: "BDP-CoAP as printed: its rate may spiral to 1 B/s under loss", ..FEATURES };
 

@@ -1,7 +1,7 @@
 //! The CoCoA family: Simple Congestion Control/Advanced.
 //!
-//! CoCoA keeps two RFC 6298 estimators: the strong one samples exchanges without retransmissions,
-//! the weak one exchanges with retransmissions. Each new estimate is blended into one RTO.
+//! CoCoA keeps two RFC 6298 estimators: a strong one for exchanges without retransmissions, a weak
+//! one for those with. New estimates are blended into one RTO.
 //!
 //! | module | algorithm | source |
 //! |---|---|---|
@@ -29,22 +29,22 @@ use crate::units::{Factor, Micros};
 pub const INITIAL_RTO: Duration = Duration::from_secs(2);
 /// Maximum RTO.
 pub const MAX_RTO: Duration = Duration::from_secs(60);
-/// Limit of backoff, and maximum RTO of a new exchange (draft-ietf-core-cocoa-03 §4.2.1).
+/// Limit of backoff, and of a new exchange's RTO (draft-ietf-core-cocoa-03 §4.2.1).
 pub const BACKOFF_LIMIT: Duration = Duration::from_secs(32);
 
-/// The timeout that selects the variable backoff factor. The sources disagree.
+/// The timeout that selects the variable backoff factor; the sources disagree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Vbf {
     /// The expired timeout: 0.3 s → 0.9 → 2.7 → 5.4 (text and pseudocode of
-    /// draft-ietf-core-cocoa-03). Only this reading reproduces ANRW'18.
+    /// draft-ietf-core-cocoa-03). Only this reproduces ANRW'18.
     #[default]
     Current,
-    /// The first timeout of the exchange, after randomisation: 0.3 s → 0.9 → 2.7 → 8.1 (ETFA'14,
-    /// ComMag'16, Californium).
+    /// The exchange's randomised first timeout: 0.3 s → 0.9 → 2.7 → 8.1 (ETFA'14, ComMag'16,
+    /// Californium).
     Frozen,
 }
 
-/// Per-exchange state of every CoCoA: the backoff factor that its first timeout selects.
+/// Per-exchange state: the backoff factor of the first timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrozenFactor(Factor);
 
@@ -55,7 +55,7 @@ impl Default for FrozenFactor {
 }
 
 impl FrozenFactor {
-    /// Selects the factor by the first timeout of the exchange, and returns that timeout.
+    /// Selects the factor by `first`, and returns that.
     fn freeze(&mut self, backoff: VariableBackoff, first: Micros) -> Micros {
         self.0 = backoff.factor(first);
         first
@@ -63,7 +63,7 @@ impl FrozenFactor {
 }
 
 impl Vbf {
-    /// Returns the timeout after `current`, at most `limit` but not less than `current`.
+    /// Returns the timeout after `current`, at most `limit` but not below `current`.
     fn next(self, frozen: FrozenFactor, current: Micros, backoff: VariableBackoff, limit: Micros) -> Micros {
         let factor = match self {
             Self::Current => backoff.factor(current),

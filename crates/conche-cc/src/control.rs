@@ -1,17 +1,16 @@
 //! The [`Controller`] trait: a controller receives events and returns limits.
 //!
-//! State is divided by lifetime and number:
+//! State is divided by lifetime:
 //!
-//! - The **controller** is an algorithm with its configuration, shared by all peers.
-//! - Its [`Peer`](Controller::Peer) is the state of one destination, such as an estimator or a
-//!   backed-off RTO.
-//! - Its [`Flight`](Controller::Flight) is the state of one exchange, such as its timer, a frozen
-//!   backoff factor or a delivery snapshot. It travels with the exchange, so that several exchanges
-//!   with one peer (NSTART > 1) stay apart.
+//! The **controller** is an algorithm with its configuration, for all peers.
+//! Its [`Peer`](Controller::Peer) is a destination's state, such as an estimator or a backed-off
+//! RTO.
+//! Its [`Flight`](Controller::Flight) is an exchange's state, such as its timer, a frozen backoff
+//! factor or a delivery snapshot, so that several exchanges with a peer (NSTART > 1) stay apart.
 //!
-//! The endpoint owns the rest: message IDs, retransmission counters, NSTART, queues,
-//! `MAX_RETRANSMIT`, `MAX_TRANSMIT_SPAN`, and a safety envelope that bounds every controller. The
-//! calls of one exchange:
+//! The endpoint owns message IDs, retransmission counters, NSTART, queues, `MAX_RETRANSMIT`,
+//! `MAX_TRANSMIT_SPAN`, and a safety envelope that bounds every controller. The calls of one
+//! exchange:
 //!
 //! ```text
 //! submitted ──> admit ──> sent(attempt 0) ──┬──> acknowledged                  (ACK or response)
@@ -19,9 +18,8 @@
 //!      again on  └──┘ At(t), OnEvent        └──> abandoned       (gave up, cancelled, RST, ICMP)
 //! ```
 //!
-//! A Non-confirmable message has `admit` and `sent` only; the timeout that `sent` returns bounds
-//! its use of an NSTART slot. ACKs, RSTs and piggybacked responses are not admitted: they answer
-//! messages of the peer.
+//! A Non-confirmable message has only `admit` and `sent`, whose timeout bounds its use of an NSTART
+//! slot. ACKs, RSTs and piggybacked responses are not admitted: they answer messages of the peer.
 
 use core::fmt::Debug;
 use core::time::Duration;
@@ -29,10 +27,10 @@ use core::time::Duration;
 use crate::path_history::PathHistory;
 use crate::time::Instant;
 
-/// A congestion control algorithm with its configuration, shared by all peers that it controls.
+/// A congestion control algorithm with its configuration, shared by all its peers.
 ///
 /// No method has a default, so that none is forgotten. A rule for the retransmission timer alone
-/// implements [`RtoRule`](crate::RtoRule) instead.
+/// implements [`RtoRule`](crate::RtoRule).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a congestion controller",
     note = "implement `RtoRule` for a rule of the retransmission timer, or `Controller` itself"
@@ -40,104 +38,102 @@ use crate::time::Instant;
 pub trait Controller {
     /// State of one destination.
     type Peer: Clone + Debug;
-    /// State of one exchange. `Default` is the state before the first transmission.
+    /// State of one exchange; `Default` before the first transmission.
     type Flight: Clone + Default + Debug;
 
-    /// Returns whether timers follow measurements of the path. RFC 7252 §4.8.1 requires this for an
-    /// `ACK_TIMEOUT` below 1 s and for NSTART above 1.
+    /// Returns whether timers follow path measurements, as RFC 7252 §4.8.1 requires for an
+    /// `ACK_TIMEOUT` below 1 s and NSTART above 1.
     fn measures_rtt(&self) -> bool;
 
     /// Returns the state of a new destination.
     fn peer(&self, now: Instant) -> Self::Peer;
 
-    /// Returns the state of a new destination, derived from the state of its path as
-    /// [seen by](PathHistory::seen_by) this destination. An algorithm may ignore `history` and
-    /// return [`peer`](Self::peer), or take a [first sample](PathHistory::as_first_sample).
+    /// Returns a new destination's state, derived from its path's as [seen
+    /// by](PathHistory::seen_by) it. An algorithm may ignore `history` ([`peer`](Self::peer)) or
+    /// take a [first sample](PathHistory::as_first_sample).
     fn seed(&self, now: Instant, history: &PathHistory) -> Self::Peer;
 
-    /// Returns whether `message` may leave now. Called before the first transmission. If the
-    /// message has to wait, called again at the time of [`Admission::At`] and after every event of
-    /// this peer.
+    /// Returns whether `message` may leave now. Called before the first transmission and, while
+    /// waiting, at the time of [`Admission::At`] and after every event of this peer.
     fn admit(&self, peer: &mut Self::Peer, now: Instant, message: &Submission, load: &Load) -> Admission;
 
-    /// Handles a transmission. Returns the time to wait for an acknowledgement, or for the response
-    /// to a Non-confirmable request.
+    /// Handles a transmission; returns the time to wait for an acknowledgement, or for a
+    /// Non-confirmable request's response.
     fn sent(&self, peer: &mut Self::Peer, flight: &mut Self::Flight, event: &Sent) -> Duration;
 
-    /// Handles an expired timer of a Confirmable message, once before each retransmission. Returns
-    /// the earliest time of the retransmission, `event.now` for immediately. The endpoint abandons
-    /// the exchange if that is after MAX_TRANSMIT_SPAN.
+    /// Handles a Confirmable message's expired timer, before each retransmission, and returns the
+    /// latter's earliest time, `event.now` for immediately. The endpoint abandons the exchange if
+    /// that is after MAX_TRANSMIT_SPAN.
     fn expired(&self, peer: &mut Self::Peer, flight: &mut Self::Flight, event: &Expired) -> Instant;
 
-    /// Handles the first acknowledgement of an exchange, an Empty ACK or a response.
+    /// Handles an exchange's first acknowledgement, an Empty ACK or a response.
     fn acknowledged(&self, peer: &mut Self::Peer, flight: &Self::Flight, event: &Acknowledged<'_>);
 
-    /// Handles the end of an exchange without an acknowledgement.
+    /// Handles an exchange's end without acknowledgement.
     fn abandoned(&self, peer: &mut Self::Peer, flight: &Self::Flight, event: &Abandoned<'_>);
 
-    /// Handles an idle period in which a slot was free and no message was queued: the application,
-    /// not the network, limited the rate. Called at its end, before [`admit`](Self::admit) of the
-    /// next message. A client that sends again as soon as it receives is never idle.
+    /// Handles an idle period with a free slot and no queue, in which the application, not the
+    /// network, limited the rate. Called at its end, before the next [`admit`](Self::admit). A
+    /// client that sends as soon as it receives is never idle.
     fn drained(&self, peer: &mut Self::Peer, now: Instant, load: &Load);
 
-    /// Returns the initial RTO of a new exchange, before randomisation, after ageing.
+    /// Returns a new exchange's initial RTO, before randomisation, after ageing.
     fn base(&self, peer: &mut Self::Peer, now: Instant) -> Duration;
 
-    /// Returns the estimates of a peer for logs and metrics.
+    /// Returns a peer's estimates for logs and metrics.
     fn snapshot(&self, peer: &Self::Peer) -> Snapshot;
 }
 
-/// A message that waits for admission.
+/// A message awaiting admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Submission {
     /// Confirmable or Non-confirmable.
     pub confirmable: bool,
-    /// A Non-confirmable message may be sent as Confirmable, to detect whether the peer is alive.
+    /// It may be sent as Confirmable, to detect whether the peer is alive.
     pub may_confirm: bool,
-    /// UDP payload plus the configured overhead, in bytes.
+    /// UDP payload plus configured overhead, in bytes.
     pub bytes: u32,
-    /// The endpoint's `PROBING_RATE` (RFC 7252 §4.7, §4.8), in bytes per second; zero counts as 1.
+    /// The endpoint's `PROBING_RATE` (RFC 7252 §4.7, §4.8) in bytes per second; zero counts as 1.
     pub probing_rate: u32,
 }
 
-/// Messages in flight and queued for a peer, counted by the endpoint.
+/// A peer's messages in flight and queued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Other exchanges that occupy an NSTART slot.
+    /// Other exchanges in NSTART slots.
     pub exchanges: u16,
     /// Bytes of their messages.
     pub bytes: u32,
-    /// Other messages that wait for admission.
+    /// Other messages awaiting admission.
     pub queued: u16,
     /// Non-confirmable messages sent.
     pub non: NonHistory,
 }
 
-/// History of Non-confirmable messages to a peer.
+/// Non-confirmable messages sent to a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NonHistory {
-    /// Time of the last one; `None` if its response arrived while it was outstanding (RFC 7252
-    /// §4.7).
+    /// Time of the last; `None` if its response arrived while outstanding (RFC 7252 §4.7).
     pub last: Option<Instant>,
-    /// Number sent since the last Confirmable message, saturating.
+    /// Number since the last Confirmable message, saturating.
     pub since_confirmable: u8,
-    /// Time of the first one since a message from the peer arrived; `None` without one.
+    /// Time of the first since the peer's last message, if any.
     pub unanswered_since: Option<Instant>,
-    /// Bytes sent as Non-confirmable since a message from the peer arrived, saturating.
+    /// Bytes since the peer's last message, saturating.
     pub unanswered_bytes: u32,
 }
 
 /// Result of [`Controller::admit`]. Pacing returns a time, a window waits for an event: after a
-/// plain refusal by a pacer, no event might follow.
+/// pacer's plain refusal none might follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// Send now.
     Send,
     /// Send this Non-confirmable message now, as Confirmable.
     SendConfirmable,
-    /// Call [`Controller::admit`] again at this time.
+    /// Ask again at this time.
     At(Instant),
-    /// The window is full: call [`Controller::admit`] again after the next event of this peer.
+    /// The window is full: ask again after the peer's next event.
     OnEvent,
 }
 
@@ -146,11 +142,11 @@ pub enum Admission {
 pub struct Sent {
     /// Time of the transmission.
     pub now: Instant,
-    /// 0 for the original transmission, n for retransmission n.
+    /// 0 for the original, n for retransmission n.
     pub attempt: u8,
     /// Sent as Confirmable.
     pub confirmable: bool,
-    /// UDP payload plus overhead, in bytes.
+    /// UDP payload plus overhead in bytes.
     pub bytes: u32,
     /// 32 uniform random bits for the timeout.
     pub random: u32,
@@ -161,23 +157,22 @@ pub struct Sent {
 /// An expired retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expired {
-    /// Time of the call, not before the timer's deadline.
+    /// Time of the call, not before the deadline.
     pub now: Instant,
-    /// The transmission of the timer: 0 for the original.
+    /// The timer's transmission: 0 for the original.
     pub attempt: u8,
     /// Other messages of this peer.
     pub load: Load,
 }
 
-/// The first acknowledgement of an exchange, with all transmission times.
+/// An exchange's first acknowledgement, with all transmission times.
 ///
-/// Algorithms use different times: Karn's algorithm only their number, a weak RTT the first, others
-/// the last.
+/// Karn's algorithm uses only their number, a weak RTT the first, others the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledged<'a> {
     /// Time of arrival.
     pub now: Instant,
-    /// Times of all transmissions, the original first; never empty.
+    /// Times of all transmissions; never empty.
     pub sent: &'a [Instant],
     /// The acknowledged transmission.
     pub copy: AckedCopy,
@@ -201,46 +196,46 @@ impl Acknowledged<'_> {
     }
 }
 
-/// The transmission that an acknowledgement answers; 0 is the original.
+/// The transmission that an acknowledgement answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckedCopy {
-    /// This one: the acknowledgement identifies it, or there was only one.
+    /// This one (0: the original), identified or the only one.
     Exact(u8),
     /// This one or a later one.
     AtLeast(u8),
-    /// Any: all transmissions of a CoAP message have the same message ID.
+    /// Any: all transmissions of a CoAP message share a message ID.
     Unknown,
 }
 
-/// The kind of message that acknowledged an exchange.
+/// The kind of acknowledging message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckKind {
-    /// An ACK that carries the response (RFC 7252 §5.2.1).
+    /// An ACK with the response (RFC 7252 §5.2.1).
     Piggybacked,
-    /// An Empty ACK (RFC 7252 §5.2.2), authenticated by its message ID alone.
+    /// An Empty ACK (RFC 7252 §5.2.2), authenticated only by its message ID.
     Empty,
-    /// A separate response without, or before, an ACK. Its time includes the server's processing,
-    /// so it gives no RTT sample.
+    /// A separate response without, or before, an ACK; the server's processing makes it no RTT
+    /// sample.
     Separate,
 }
 
-/// The end of an exchange without an acknowledgement.
+/// An exchange's end without acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abandoned<'a> {
     /// Time of the end.
     pub now: Instant,
     /// Reason of the end.
     pub reason: AbandonReason,
-    /// Times of all transmissions, the original first; never empty.
+    /// Times of all transmissions; never empty.
     pub sent: &'a [Instant],
     /// Other messages of this peer.
     pub load: Load,
 }
 
-/// Reason for the end of an exchange without an acknowledgement.
+/// Reason for an end without acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AbandonReason {
-    /// The last timer expired: `MAX_RETRANSMIT` or `MAX_TRANSMIT_SPAN` is exhausted.
+    /// `MAX_RETRANSMIT` or `MAX_TRANSMIT_SPAN` is exhausted.
     GaveUp,
     /// Cancelled by the application.
     Cancelled,
@@ -250,15 +245,15 @@ pub enum AbandonReason {
     Unreachable,
 }
 
-/// Estimates of a peer; `None` if the algorithm has no such estimate.
+/// A peer's estimates; `None` if the algorithm has no such estimate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Initial RTO before randomisation, without ageing that may be due.
+    /// Initial RTO before randomisation, without due ageing.
     pub rto: Duration,
     /// Smoothed round-trip time.
     pub srtt: Option<Duration>,
     /// Round-trip time variation.
     pub rttvar: Option<Duration>,
-    /// Estimated bottleneck bandwidth, in bytes per second.
+    /// Estimated bottleneck bandwidth in bytes per second.
     pub bandwidth: Option<u32>,
 }

@@ -1,13 +1,13 @@
-//! The default congestion control of CoAP, and CoAP_B.
+//! CoAP's default congestion control, and CoAP_B.
 //!
-//! Source: RFC 7252 §4.2, §4.7 and §4.8. CoAP_B is ETFA'14, Table I: the same with half the
-//! `ACK_TIMEOUT`, the minimum of RFC 7252 §4.8.1.
+//! Source: RFC 7252 §4.2, §4.7 and §4.8; for CoAP_B ETFA'14, Table I: half the `ACK_TIMEOUT`, the
+//! minimum of RFC 7252 §4.8.1.
 //!
-//! The first timeout is drawn from [`ACK_TIMEOUT`, `ACK_TIMEOUT` · `ACK_RANDOM_FACTOR`] and doubles
-//! with each retransmission. Nothing is measured, and a peer has no state.
+//! The first timeout is in [`ACK_TIMEOUT`, `ACK_TIMEOUT` · `ACK_RANDOM_FACTOR`] and doubles with
+//! each retransmission. Nothing is measured; a peer has no state.
 //!
-//! Divergence: RFC 7252 sets no maximum timeout. With the default `MAX_RETRANSMIT` of 4 the longest
-//! timeout is 48 s; with larger values timeouts stop at 60 s, as in ANRW'18.
+//! Divergence: RFC 7252 has no maximum timeout. With `MAX_RETRANSMIT` = 4, the default, the longest
+//! is 48 s; with more, timeouts stop at 60 s, as in ANRW'18.
 
 use core::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::rule::RtoRule;
 use crate::time::Instant;
 use crate::units::{Factor, Micros};
 
-/// RFC 7252's default: a random first timeout and binary exponential backoff, without state.
+/// RFC 7252's default: a random first timeout and binary backoff, stateless.
 ///
 /// ```
 /// use conche_cc::default::CoapDefault;
@@ -33,7 +33,7 @@ use crate::units::{Factor, Micros};
 pub struct CoapDefault {
     /// `ACK_TIMEOUT`: minimum first timeout.
     pub ack_timeout: Duration,
-    /// `ACK_RANDOM_FACTOR`: maximum first timeout, as a multiple of the minimum.
+    /// `ACK_RANDOM_FACTOR`: maximum first timeout in minima.
     pub ack_random_factor: Factor,
     /// Maximum timeout.
     pub max_timeout: Duration,
@@ -56,23 +56,20 @@ impl CoapDefault {
         Self { ack_timeout: Duration::from_secs(1), ..Self::default() }
     }
 
-    /// Returns the first timeout before randomisation.
     pub(crate) fn initial(&self) -> Micros {
         Micros::from(self.ack_timeout)
     }
 
-    /// Draws a first timeout.
     pub(crate) fn draw(&self, random: u32) -> Micros {
         dithered(self.initial(), self.ack_random_factor, random)
     }
 
-    /// Returns the maximum timeout.
     pub(crate) fn cap(&self) -> Micros {
         Micros::from(self.max_timeout)
     }
 }
 
-/// The row of RFC 7252's default in the feature table.
+/// Feature table row.
 pub const FEATURES: Features = Features {
     about: "RFC 7252: random first timer in [2, 3] s, doubled for each copy",
     strong_rtt: false,
@@ -87,7 +84,7 @@ pub const FEATURES: Features = Features {
     published_bytes: Some(2),
 };
 
-/// The row of CoAP_B in the feature table.
+/// Feature table row of CoAP_B.
 pub const COAP_B_FEATURES: Features = Features {
     about: "the default with ACK_TIMEOUT = 1 s",
     source: "ETFA'14, Table I",

@@ -1,7 +1,7 @@
 //! [`DynController`]: an algorithm of another crate, chosen at run time.
 //!
-//! An endpoint that takes an [`AnyController`](crate::AnyController), as the client and server of
-//! the crate `conche` do, accepts other algorithms in this wrapper:
+//! An endpoint that takes an [`AnyController`](crate::AnyController), such as the crate `conche`'s
+//! client and server, accepts other algorithms in this wrapper:
 //!
 //! ```
 //! use conche_cc::control::{Acknowledged, Sent};
@@ -45,11 +45,10 @@
 //! assert_eq!(own.base(&mut peer, Instant::ZERO), Duration::from_secs(2));
 //! ```
 //!
-//! Cost: a call through a pointer, and an allocation for each peer and each exchange with non-empty
-//! state. Algorithms of this crate do not pay. An endpoint that is generic over its controller
-//! needs no wrapper.
+//! A call costs a pointer, and each peer and exchange with non-empty state an allocation; this
+//! crate's algorithms do not pay. An endpoint generic over its controller needs no wrapper.
 //!
-//! The module needs the feature `alloc` and atomic pointers, which `thumbv6m` does not have.
+//! Needs the feature `alloc` and atomic pointers, which `thumbv6m` lacks.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -61,7 +60,7 @@ use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Lo
 use crate::path_history::PathHistory;
 use crate::time::Instant;
 
-/// A [`Controller`] of any type. Clones share one configuration.
+/// A [`Controller`] of any type; clones share one configuration.
 #[derive(Clone)]
 pub struct DynController(Arc<dyn Erased>);
 
@@ -84,7 +83,7 @@ impl Debug for DynController {
     }
 }
 
-/// Clones are equal; controllers wrapped separately are not, whatever their configuration.
+/// Only clones are equal, whatever the configuration.
 impl PartialEq for DynController {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -93,12 +92,12 @@ impl PartialEq for DynController {
 
 impl Eq for DynController {}
 
-/// State of one destination under a [`DynController`].
+/// A destination's state under a [`DynController`].
 #[derive(Clone, Debug)]
 pub struct DynPeer(Box<dyn State>);
 
 impl DynPeer {
-    /// Returns the state as a `P`, replaced by `new()` if it belongs to another controller.
+    /// Returns the state as `P`; `new()` replaces another controller's.
     fn of<P: State>(&mut self, new: impl FnOnce() -> P) -> &mut P {
         if !as_any(&*self.0).is::<P>() {
             self.0 = Box::new(new());
@@ -107,12 +106,12 @@ impl DynPeer {
     }
 }
 
-/// State of one exchange under a [`DynController`]; empty before the first transmission.
+/// An exchange's state under a [`DynController`]; empty before the first transmission.
 #[derive(Clone, Debug, Default)]
 pub struct DynFlight(Option<Box<dyn State>>);
 
 impl DynFlight {
-    /// Returns the state as an `F`, a new one if it is empty or belongs to another controller.
+    /// Returns the state as `F`, new if empty or another controller's.
     fn of<F: State + Default>(&mut self) -> &mut F {
         if self.get::<F>().is_none() {
             self.0 = None;
@@ -126,7 +125,6 @@ impl DynFlight {
     }
 }
 
-/// State of any type.
 trait State: Any + Debug + Send + Sync {
     fn duplicate(&self) -> Box<dyn State>;
 }
@@ -151,7 +149,7 @@ fn as_any_mut(state: &mut dyn State) -> &mut dyn Any {
     state
 }
 
-/// [`Controller`] without associated types. The prefix `dyn_` avoids ambiguous names.
+/// [`Controller`] without associated types; `dyn_` avoids ambiguous names.
 trait Erased: Debug + Send + Sync {
     fn dyn_measures_rtt(&self) -> bool;
     fn dyn_peer(&self, now: Instant) -> DynPeer;

@@ -1,8 +1,8 @@
-//! The round-trip time estimator of RFC 6298 §2. Each CoAP algorithm sets its own gains and weight
-//! of the variation.
+//! The round-trip time estimator of RFC 6298 §2, with gains and weight of the variation set by each
+//! algorithm.
 //!
-//! RTTVAR is updated before SRTT, from the old SRTT, as RFC 6298 §2.3 requires. ETFA'14 prints its
-//! equations in the reverse order, but its code follows the RFC.
+//! RTTVAR is updated before SRTT, from the old SRTT (RFC 6298 §2.3). ETFA'14 prints the reverse
+//! order, but its code follows the RFC.
 
 use core::time::Duration;
 
@@ -17,7 +17,7 @@ pub struct Estimator {
     rttvar: Micros,
 }
 
-/// The gains of an [`Estimator`], as negative powers of two.
+/// An [`Estimator`]'s gains, as negative powers of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gains {
     /// α = 1/2^`srtt_shift`.
@@ -29,7 +29,7 @@ pub struct Gains {
 impl Gains {
     /// α = 1/8, β = 1/4.
     pub const RFC6298: Self = Self { srtt_shift: 3, rttvar_shift: 2 };
-    /// α = 1/4, β = 1/8: the gains of ETFA'14, the reverse of RFC 6298.
+    /// α = 1/4, β = 1/8: ETFA'14's, the reverse of RFC 6298.
     pub const ETFA14: Self = Self { srtt_shift: 2, rttvar_shift: 3 };
 }
 
@@ -40,7 +40,7 @@ impl Estimator {
         Self { srtt: srtt.max(Micros::MIN), rttvar }
     }
 
-    /// Returns whether no sample was taken yet.
+    /// Returns whether there is no sample.
     #[must_use]
     pub fn is_blind(self) -> bool {
         self.srtt == Micros::ZERO
@@ -62,19 +62,18 @@ impl Estimator {
         self.srtt.plus(self.rttvar.times(k))
     }
 
-    /// Returns the smoothed round-trip time, `None` while blind.
+    /// Returns SRTT, `None` while blind.
     #[must_use]
     pub fn srtt(self) -> Option<Micros> {
         (!self.is_blind()).then_some(self.srtt)
     }
 
-    /// Returns the round-trip time variation, `None` while blind.
+    /// Returns RTTVAR, `None` while blind.
     #[must_use]
     pub fn rttvar(self) -> Option<Micros> {
         (!self.is_blind()).then_some(self.rttvar)
     }
 
-    /// Returns the snapshot of a peer with this estimator and RTO.
     pub(crate) fn snapshot(self, rto: Micros) -> Snapshot {
         Snapshot {
             rto: rto.into(),

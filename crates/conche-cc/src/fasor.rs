@@ -1,8 +1,8 @@
 //! FASOR: Fast-Slow Retransmission Timeout and Congestion Control.
 //!
-//! Source: draft-ietf-core-fasor. FASOR has two timers. The fast one, TCP's estimator without its
-//! floor of 1 s, recovers from losses of a noisy link. The slow one, 1.5 times the duration of an
-//! ambiguous exchange, lets a full queue drain. A state machine selects their order in an exchange:
+//! Source: draft-ietf-core-fasor. The fast timer, TCP's estimator without its floor of 1 s,
+//! recovers from a noisy link's losses. The slow one, 1.5 times the duration of an ambiguous
+//! exchange, lets a full queue drain. A state machine selects their order in an exchange:
 //!
 //! | phase | timers of the exchange |
 //! |---|---|
@@ -11,20 +11,19 @@
 //! | SLOW-FAST | SLOW, F, 2F, … |
 //!
 //! An ambiguous acknowledgement, after a retransmission, moves FAST → FAST-SLOW-FAST → SLOW-FAST;
-//! an unambiguous one moves back to FAST. **Timeouts of the last two phases may shrink within an
-//! exchange**, as in no other algorithm of this crate.
+//! an unambiguous one moves back to FAST. **In the last two phases, timeouts may shrink within an
+//! exchange**, as in no other algorithm here.
 //!
 //! Divergences and resolutions:
-//! - the text starts RTTVAR from R/8, the appendix's pseudocode from R/2 with a weight of 1 for the
-//!   first RTO only; the default follows the text, see [`FirstSample`];
-//! - the draft does not cover failure: it counts as an ambiguous acknowledgement at that time;
-//! - the draft does not define an unambiguous acknowledgement *of a retransmission*: it gives a
-//!   sample and moves to FAST;
-//! - where transmissions are distinguishable (a Token for each, or the draft's option), the draft
-//!   bounds the RTO from below by the last sample. After a sample R, SRTT + 4·RTTVAR is at least R,
-//!   so no code is needed;
-//! - the draft has no rules for NSTART, ageing or Non-confirmable messages: the last are paced as
-//!   in CoCoA.
+//! the text starts RTTVAR from R/8, the appendix's pseudocode from R/2 with a weight of 1 for the
+//! first RTO only; the default follows the text, see [`FirstSample`];
+//! failure, not covered, counts as an ambiguous acknowledgement at that time;
+//! an unambiguous acknowledgement *of a retransmission*, not defined, gives a sample and moves to
+//! FAST;
+//! where transmissions are distinguishable (a Token for each, or the draft's option), the last
+//! sample bounds the RTO from below. After a sample R, SRTT + 4·RTTVAR is at least R, so no code is
+//! needed;
+//! NSTART, ageing and Non-confirmable messages have no rules: the last are paced as in CoCoA.
 
 use core::time::Duration;
 
@@ -77,13 +76,12 @@ impl Default for Fasor {
 }
 
 impl Fasor {
-    /// The reading of the draft's appendix.
+    /// The draft's appendix.
     #[must_use]
     pub fn pseudocode() -> Self {
         Self { first_sample: FirstSample::Pseudocode, ..Self::default() }
     }
 
-    /// Returns the fast timer before randomisation.
     fn fast(&self, peer: &FasorPeer) -> Micros {
         let estimator = peer.estimator;
         let rto = match (estimator.is_blind(), peer.first_rto) {
@@ -94,7 +92,7 @@ impl Fasor {
         self.bounded(rto)
     }
 
-    /// Returns the fast timer, randomised with SRTT·(1/4 + 3/4·u).
+    /// SRTT·(1/4 + 3/4·u) randomises it.
     fn spread_fast(&self, peer: &FasorPeer, random: u32) -> Micros {
         let fast = self.fast(peer);
         let estimator = peer.estimator;
@@ -119,7 +117,7 @@ impl Fasor {
     }
 }
 
-/// Order of the fast and the slow timer in an exchange.
+/// Order of timers in an exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FasorPhase {
     /// Fast only, after an unambiguous exchange.
@@ -140,7 +138,7 @@ impl FasorPhase {
     }
 }
 
-/// Per-peer state of FASOR: 14 bytes.
+/// Per-peer state: 14 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(Rust, packed)]
 pub struct FasorPeer {
@@ -158,22 +156,22 @@ impl FasorPeer {
         self.phase
     }
 
-    /// Handles an exchange with retransmissions that took `elapsed`, possibly due to congestion.
+    /// Handles an exchange of duration `elapsed` with retransmissions, possibly due to congestion.
     fn ambiguous(&mut self, elapsed: Micros) {
         self.slow = elapsed.scaled(Factor::ONE_AND_HALF);
         self.phase = self.phase.after_ambiguity();
     }
 }
 
-/// Per-exchange state: the order of its next timeouts.
+/// Per-exchange state: the order of its timeouts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FasorExchange {
     phase: FasorPhase,
-    /// The other timer: slow in FAST-SLOW-FAST, fast in SLOW-FAST.
+    /// Slow in FAST-SLOW-FAST, fast in SLOW-FAST.
     other: Micros,
 }
 
-/// The row of FASOR in the feature table.
+/// Feature table row.
 pub const FEATURES: Features = Features {
     about: "FASOR: a fast timer for noise, a slow one for queues",
     strong_rtt: true,
@@ -188,7 +186,7 @@ pub const FEATURES: Features = Features {
     published_bytes: None,
 };
 
-/// The row of the pseudocode's reading in the feature table.
+/// Feature table row of the pseudocode.
 pub const PSEUDOCODE_FEATURES: Features =
     Features { about: "FASOR as the draft's appendix starts its estimator", ..FEATURES };
 

@@ -1,19 +1,19 @@
-//! The feature table of ComMag'16 (Table 1) as data, extended to all algorithms.
+//! ComMag'16's feature table (Table 1) as data, extended to all algorithms.
 
 use crate::control::Controller;
 
-/// The row of one algorithm in the feature table.
+/// An algorithm's row in the feature table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
-    /// Description in one line.
+    /// One-line description.
     pub about: &'static str,
     /// Exchanges without a retransmission give RTT samples.
     pub strong_rtt: bool,
-    /// Exchanges with at most this number of retransmissions give RTT samples; `None`: they do not.
+    /// Maximum retransmissions of an exchange that gives a sample; `None`: no weak samples.
     pub weak_rtt: Option<u8>,
     /// Randomisation of the first timeout.
     pub dithering: &'static str,
-    /// Growth of the timeout with each retransmission.
+    /// Growth of the timeout with retransmissions.
     pub backoff: &'static str,
     /// Change of the RTO while idle.
     pub ageing: &'static str,
@@ -21,16 +21,16 @@ pub struct Features {
     pub reuses_backed_off_rto: bool,
     /// Definition of the algorithm.
     pub source: &'static str,
-    /// Bytes of state per peer, as `size_of` reports.
+    /// Bytes of state per peer (`size_of`).
     pub peer_bytes: usize,
-    /// Bytes of state per exchange, as `size_of` reports.
+    /// Bytes of state per exchange (`size_of`).
     pub flight_bytes: usize,
-    /// Bytes of state per peer in ComMag'16, Table 1.
+    /// Bytes per peer in ComMag'16, Table 1.
     pub published_bytes: Option<u16>,
 }
 
 impl Features {
-    /// Returns whether an exchange with this number of retransmissions gives an RTT sample.
+    /// Returns whether this number of retransmissions gives a sample.
     #[must_use]
     pub const fn samples(&self, retransmissions: u16) -> bool {
         match (retransmissions, self.weak_rtt) {
@@ -40,8 +40,8 @@ impl Features {
         }
     }
 
-    /// Returns a row with this description and the sizes of `C`: no samples, no published size. Set
-    /// the differences: `Features { strong_rtt: true, ..Features::of::<Mine>("description") }`.
+    /// Returns a row with this description and `C`'s sizes: no samples, no published size. Set the
+    /// differences: `Features { strong_rtt: true, ..Features::of::<Mine>("description") }`.
     #[must_use]
     pub const fn of<C: Controller>(about: &'static str) -> Self {
         Self {

@@ -1,17 +1,16 @@
 //! Full backoff: the backed-off timer carries over to the next exchange, as in TCP since Karn and
 //! Partridge.
 //!
-//! Source: ANRW'18 §4.2. An ACK names its message but not the transmission it answers, so an
-//! exchange with a retransmission gives no round-trip time, except that the last timeout may have
-//! been too short. Full backoff keeps that timeout, without randomisation, until an exchange needs
-//! no retransmission.
+//! Source: ANRW'18 §4.2. An ACK does not identify the transmission it answers, so an exchange with
+//! a retransmission gives no round-trip time, except that the last timeout may have been too short.
+//! Full backoff keeps it, unrandomised, until an exchange needs no retransmission.
 //!
 //! Readings, checked against the paper's figures: only exchanges without a retransmission halve the
-//! kept timer of the default's variant 2. CoCoA's variant 2 keeps min(32 s, f(x)·x) with x the
-//! larger of the armed timer and the updated RTO. The paper does not cover failure (the last timer
-//! is kept) or ageing (kept timers do not age).
+//! default's kept timer in variant 2. CoCoA's variant 2 keeps min(32 s, f(x)·x), x the larger of
+//! the armed timer and the updated RTO. Not in the paper: after failure the last timer is kept, and
+//! kept timers do not age.
 //!
-//! [`suggests_congestion`] defines failure. A Non-confirmable message and its response change
+//! [`suggests_congestion`] defines failure. Non-confirmable messages and their responses change
 //! nothing.
 
 use crate::backoff::{VariableBackoff, grown, suggests_congestion};
@@ -23,7 +22,7 @@ use crate::rule::RtoRule;
 use crate::time::Instant;
 use crate::units::{Factor, Micros};
 
-/// The timeout kept from a backed-off exchange; zero for none.
+/// A backed-off exchange's timeout; zero for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kept(Micros);
 
@@ -34,7 +33,7 @@ impl Kept {
         (self.0 != Micros::ZERO).then_some(self.0)
     }
 
-    /// Keeps the last timeout of a failed exchange, if congestion may be the reason.
+    /// Keeps a failed exchange's last timeout, if congestion is suspected.
     fn failed(&mut self, last: Option<Micros>, event: &Abandoned<'_>) {
         if suggests_congestion(event)
             && let Some(last) = last
@@ -44,14 +43,13 @@ impl Kept {
     }
 }
 
-/// The effect of an exchange without a retransmission on the default's kept timeout.
+/// The effect of an exchange without retransmission on the default's kept timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
     /// Variant 1: it is dropped.
     #[default]
     Forget,
-    /// Variant 2: it is halved, and dropped once the half does not exceed the longest first
-    /// timeout.
+    /// Variant 2: halved, and dropped unless the half exceeds the longest first timeout.
     Halve,
 }
 
@@ -64,9 +62,9 @@ pub enum Recovery {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DefaultFullBackoff {
-    /// The algorithm while no timeout is kept.
+    /// Used while no timeout is kept.
     pub default: CoapDefault,
-    /// The effect of an exchange without a retransmission.
+    /// Effect of an exchange without retransmission.
     pub recovery: Recovery,
 }
 
@@ -93,7 +91,7 @@ impl DefaultFullBackoff {
     }
 }
 
-/// The row of variant 1 of the default in the feature table.
+/// Feature table row of the default, variant 1.
 pub const DEFAULT_FB1_FEATURES: Features = Features {
     about: "the default, whose backed-off timer is kept until an exchange needs no retransmission",
     reuses_backed_off_rto: true,
@@ -103,7 +101,7 @@ pub const DEFAULT_FB1_FEATURES: Features = Features {
     ..default::FEATURES
 };
 
-/// The row of variant 2 of the default in the feature table.
+/// Feature table row of the default, variant 2.
 pub const DEFAULT_FB2_FEATURES: Features = Features {
     about: "the default, whose kept timer is halved by each exchange without a retransmission",
     ..DEFAULT_FB1_FEATURES
@@ -141,13 +139,13 @@ impl RtoRule for DefaultFullBackoff {
     }
 }
 
-/// The timeout that CoCoA keeps after a retransmission.
+/// The timeout kept by CoCoA after a retransmission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Growth {
     /// Variant 1: the armed timeout.
     #[default]
     Unchanged,
-    /// Variant 2: the larger of the armed timeout and the updated RTO, backed off once more.
+    /// Variant 2: the larger of the armed timeout and the updated RTO, backed off once.
     OnceMore,
 }
 
@@ -163,7 +161,7 @@ pub enum Growth {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CocoaFullBackoff {
-    /// The algorithm while no timeout is kept; its estimators always take samples.
+    /// Used while no timeout is kept; its estimators always take samples.
     pub cocoa: Cocoa,
     /// The timeout that is kept.
     pub growth: Growth,
@@ -194,14 +192,14 @@ impl CocoaFullBackoff {
     }
 }
 
-/// Per-peer state of CoCoA with full backoff: 28 bytes.
+/// Per-peer state: 28 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CocoaFullBackoffPeer {
     cocoa: CocoaPeer,
     kept: Kept,
 }
 
-/// The row of variant 1 of CoCoA in the feature table.
+/// Feature table row of CoCoA, variant 1.
 pub const COCOA_FB1_FEATURES: Features = Features {
     about: "CoCoA, whose backed-off timer is kept until an exchange needs no retransmission",
     reuses_backed_off_rto: true,
@@ -211,7 +209,7 @@ pub const COCOA_FB1_FEATURES: Features = Features {
     ..cocoa::draft03::FEATURES
 };
 
-/// The row of variant 2 of CoCoA in the feature table.
+/// Feature table row of CoCoA, variant 2.
 pub const COCOA_FB2_FEATURES: Features =
     Features { about: "CoCoA, whose backed-off timer is backed off once more and kept", ..COCOA_FB1_FEATURES };
 

@@ -1,8 +1,8 @@
-//! Congestion control for CoAP (RFC 7252): every published algorithm, and conche's own, behind one
+//! Congestion control for CoAP (RFC 7252): every published algorithm and conche's own, behind one
 //! trait.
 //!
-//! Each algorithm is a pure state machine: no clock, no random source, no allocation, and integer
-//! arithmetic only. The same code runs in a server with 100 000 peers, on a Cortex-M0 and in a
+//! Algorithms are pure state machines without clock, random source or allocation, in integer
+//! arithmetic. The same code runs in a server with 100 000 peers, on a Cortex-M0 and in a
 //! simulator.
 //!
 //! | module | contents |

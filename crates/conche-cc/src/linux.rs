@@ -1,16 +1,16 @@
 //! Linux RTO: the estimator of Linux's TCP, applied to CoAP exchanges.
 //!
-//! Source: `tcp_rtt_estimator` of the Linux kernel; ComMag'16 for its use with CoAP: timeouts are
-//! not randomised, and the next exchange starts from the backed-off RTO until a round-trip time
-//! without retransmission is measured (Karn's algorithm).
+//! Source: `tcp_rtt_estimator` of the Linux kernel; ComMag'16 for CoAP: timeouts are not
+//! randomised, and the backed-off RTO carries over until a round-trip time without retransmission
+//! (Karn's algorithm).
 //!
-//! It differs from RFC 6298 in two points. A shrinking round-trip time raises the mean deviation
-//! only slowly. RTTVAR follows the largest mean deviation in a window of one round trip, at least
-//! 50 ms, so the RTO stays 200 ms above the smoothed round-trip time.
+//! Unlike in RFC 6298, a shrinking round-trip time raises the mean deviation only slowly, and
+//! RTTVAR follows the largest mean deviation in a round trip, at least 50 ms, so the RTO stays 200
+//! ms above the smoothed round-trip time.
 //!
-//! Divergences: deviations are taken from the old smoothed value, as the kernel does (Californium:
-//! the new one). Later Californium forgets a backed-off RTO; ComMag'16 does not. Spans are in
-//! microseconds; the paper's code uses milliseconds.
+//! Divergences: deviations are from the old smoothed value, as in the kernel (Californium: the new
+//! one). Later Californium forgets a backed-off RTO; ComMag'16 does not. The paper's code uses
+//! milliseconds, this microseconds.
 
 use core::time::Duration;
 
@@ -34,7 +34,7 @@ use crate::units::{Micros, Stamp};
 pub struct Linux {
     /// RTO before the first sample.
     pub ack_timeout: Duration,
-    /// Minimum mean deviation: the RTO exceeds the smoothed round-trip time by four times this.
+    /// Minimum mean deviation; the RTO exceeds the smoothed round-trip time by four times this.
     pub min_deviation: Duration,
     /// Maximum timeout.
     pub max_rto: Duration,
@@ -51,7 +51,6 @@ impl Default for Linux {
 }
 
 impl Linux {
-    /// Returns the RTO without backoff.
     fn estimate(&self, peer: &LinuxPeer) -> Micros {
         let estimator = peer.estimator;
         if estimator.is_blind() { self.ack_timeout.into() } else { estimator.rto() }
@@ -62,16 +61,16 @@ impl Linux {
     }
 }
 
-/// Per-peer state of Linux RTO: 21 bytes, as in ComMag'16, Table 1.
+/// Per-peer state: 21 bytes, as in ComMag'16, Table 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(Rust, packed)]
 pub struct LinuxPeer {
     estimator: KernelEstimator,
-    /// Doublings of the RTO since the last sample.
+    /// RTO doublings since the last sample.
     exponent: u8,
 }
 
-/// State of the kernel's `tcp_rtt_estimator`, with the kernel's names.
+/// The kernel's `tcp_rtt_estimator`, with its names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct KernelEstimator {
     /// Zero until the first sample.
@@ -93,7 +92,7 @@ impl KernelEstimator {
         self.srtt.plus(self.rttvar.times(4))
     }
 
-    /// Takes the round-trip time of an exchange that began at `started`. `floor` is the minimum
+    /// Takes the round-trip time of an exchange begun at `started`; `floor` is the minimum
     /// deviation.
     fn sample(&mut self, rtt: Micros, floor: Micros, started: Stamp, now: Stamp) {
         if self.is_blind() {
@@ -118,7 +117,7 @@ impl KernelEstimator {
         }
     }
 
-    /// Updates `mdev`, with an eighth of the gain if a shrinking round-trip time would raise it.
+    /// Applies an eighth of the gain if a shrinking round-trip time would raise `mdev`.
     fn update_deviation(&mut self, rtt: Micros) {
         let error = self.srtt.distance(rtt);
         let shrank = rtt < self.srtt;
@@ -127,7 +126,7 @@ impl KernelEstimator {
     }
 }
 
-/// The row of Linux RTO in the feature table.
+/// Feature table row.
 pub const FEATURES: Features = Features {
     about: "Linux RTO: TCP's estimator in the Linux kernel",
     strong_rtt: true,

@@ -1,16 +1,15 @@
 //! Pacing of Non-confirmable messages.
 //!
-//! Both rules are pure functions of the endpoint's counters:
+//! Both rules are pure functions of the endpoint's counters, and admit a flow of at most
+//! `PROBING_RATE`, as in each [`Submission`]:
 //!
-//! - [`paced_by_rto`], for algorithms with an RTO (draft-ietf-core-cocoa-03 §5). Two messages are
-//!   at least an RTO apart, as of the time of sending; an idle period before earns no credit. Any
-//!   16 consecutive messages include two Confirmable ones, so every 8th is converted. Divergence: a
-//!   request whose response has arrived delays no message. It is no longer outstanding (RFC 7252
-//!   §4.7), and its response clocks the next message as an acknowledgement does.
-//! - [`paced_by_probing_rate`], for algorithms without an RTO (RFC 7252 §4.7): `PROBING_RATE` on
-//!   average to a peer that does not respond.
-//!
-//! Both rules admit a flow of at most `PROBING_RATE`, which each [`Submission`] contains.
+//! [`paced_by_rto`], for algorithms with an RTO (draft-ietf-core-cocoa-03 §5). Messages are at
+//! least an RTO apart, as of sending; idle periods earn no credit. Any 16 consecutive ones include
+//! two Confirmable: every 8th is converted. Divergence: a request whose response has arrived delays
+//! no message: it is no longer outstanding (RFC 7252 §4.7), and its response clocks the next like
+//! an acknowledgement.
+//! [`paced_by_probing_rate`], for algorithms without an RTO (RFC 7252 §4.7): `PROBING_RATE` on
+//! average to a silent peer.
 
 use core::time::Duration;
 
@@ -21,13 +20,13 @@ use crate::units::Micros;
 /// The default `PROBING_RATE` of RFC 7252 §4.8, in bytes per second.
 pub const PROBING_RATE: u32 = 1;
 
-/// Period of Confirmable messages among Non-confirmable ones: two in any 16.
+/// Period of Confirmable messages: two in any 16.
 pub const CONFIRM_EVERY: u8 = 8;
 
-/// Admits one message per RTO, every 8th as Confirmable if the application allows it.
+/// Admits one message per RTO, every 8th as Confirmable if permitted.
 #[must_use]
 pub fn paced_by_rto(now: Instant, message: &Submission, history: &NonHistory, rto: Micros) -> Admission {
-    // A flow within PROBING_RATE is admitted, even at more than one message per RTO.
+    // A flow within PROBING_RATE may exceed one message per RTO.
     let spacing = Duration::from(rto).min(at_probing_rate(message.bytes, message));
     match history.last.map(|last| last + spacing) {
         Some(earliest) if now < earliest => Admission::At(earliest),
@@ -36,7 +35,7 @@ pub fn paced_by_rto(now: Instant, message: &Submission, history: &NonHistory, rt
     }
 }
 
-/// Admits `PROBING_RATE` on average since the last message of the peer; unlimited while it answers.
+/// Admits `PROBING_RATE` on average since the peer's last message; unlimited while it answers.
 #[must_use]
 pub fn paced_by_probing_rate(now: Instant, message: &Submission, history: &NonHistory) -> Admission {
     match history.unanswered_since.map(|since| since + at_probing_rate(history.unanswered_bytes, message)) {
@@ -45,8 +44,7 @@ pub fn paced_by_probing_rate(now: Instant, message: &Submission, history: &NonHi
     }
 }
 
-/// Returns the time of `bytes` at the `PROBING_RATE` of `message`. `u32::MAX` bytes at 1 B/s fit in
-/// 64 bits of nanoseconds.
+/// `u32::MAX` bytes at 1 B/s fit in 64 bits of nanoseconds.
 fn at_probing_rate(bytes: u32, message: &Submission) -> Duration {
     Duration::from_nanos(u64::from(bytes) * 1_000_000_000 / u64::from(message.probing_rate.max(1)))
 }

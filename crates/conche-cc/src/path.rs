@@ -1,7 +1,6 @@
 //! [`PathState`]: round-trip times, queueing delay and losses of a path.
 //!
-//! temper keeps one per peer, a [`PathHistory`](crate::path_history::PathHistory) one for all peers
-//! of its path.
+//! temper keeps one per peer, [`PathHistory`](crate::path_history::PathHistory) one per path.
 
 use core::time::Duration;
 
@@ -12,39 +11,39 @@ use crate::sample;
 use crate::time::Instant;
 use crate::units::{Micros, Stamp, saturate};
 
-/// Measurements of a path by its exchanges: 36 bytes.
+/// Measurements of a path: 36 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathState {
     pub(crate) estimator: Estimator,
-    /// Minimum round-trip time of this window. Without a sample, the provisional timeout; zero for
+    /// This window's minimum round-trip time; without a sample, the provisional timeout; zero for
     /// none.
     min_rtt: Micros,
-    /// Minimum round-trip time of the window before.
+    /// The previous window's.
     min_rtt_before: Micros,
     /// Start of this window.
     window: Stamp,
-    /// Minima of this pair of samples and of the pair before: a minimum of three or four samples
+    /// Minima of this pair of samples and the previous one: a minimum of three or four samples
     /// removes jitter.
     recent: [Micros; 2],
     /// Start of the last exchange.
     pub(crate) last_start: Stamp,
-    /// Samples of this peer; from [`SETTLED`] on only their parity. The estimator may have started
-    /// from the state of another peer.
+    /// The peer's own samples; from [`SETTLED`] only their parity. The estimator may have started
+    /// from another peer's state.
     samples: u8,
     /// Consecutive exchanges that indicate a wrong RTO or a full path.
     pub(crate) doubt: u8,
     pub(crate) retransmissions: MeanRetransmissions,
 }
 
-/// Length of a window. The minimum round-trip time covers one or two, since routes change.
+/// The minimum round-trip time covers one or two windows, since routes change.
 const WINDOW_MS: u32 = 300_000;
-/// The count of samples alternates from here on.
+/// From here, the count of samples alternates.
 const SETTLED: u8 = 4;
 /// Minimum samples for a queueing delay.
 const MIN_SAMPLES: u8 = 2;
 
 impl PathState {
-    /// Returns the state of a path with stored estimates, as after one sample.
+    /// Returns a path with stored estimates, as after one sample.
     pub(crate) fn remembered(srtt: Micros, rttvar: Micros, copies: u8) -> Self {
         let mut path =
             Self { retransmissions: MeanRetransmissions(copies.min(MeanRetransmissions::ONE * 5)), ..Self::default() };
@@ -52,8 +51,8 @@ impl PathState {
         path.as_one_sample()
     }
 
-    /// Returns old state: the round-trip time, as uncertain as after a first sample, and the
-    /// losses, without a queue.
+    /// Returns old state: the round-trip time, as uncertain as after one sample, and the losses,
+    /// without a queue.
     pub(crate) fn as_one_sample(&self) -> Self {
         let Some(srtt) = self.estimator.srtt() else { return Self::default() };
         let rttvar = self.estimator.rttvar().unwrap_or_default().max(srtt.shifted(1));
@@ -67,8 +66,8 @@ impl PathState {
         }
     }
 
-    /// Returns the initial state of another peer of this path: SRTT and RTO within `longest`, and
-    /// SRTT as the minimum. Losses and doubt are not shared.
+    /// Returns another peer's initial state: SRTT and RTO within `longest`, SRTT as the minimum, no
+    /// losses or doubt.
     pub(crate) fn for_neighbour(&self, longest: RoundTrip) -> Self {
         let Some(srtt) = self.estimator.srtt() else { return Self::default() };
         let (srtt, rttvar) = longest.bound(srtt, self.estimator.rttvar().unwrap_or_default());
@@ -76,7 +75,7 @@ impl PathState {
         Self { estimator, min_rtt: srtt, min_rtt_before: srtt, ..Self::default() }
     }
 
-    /// Returns SRTT, RTTVAR, and the mean number of retransmissions in 1/32.
+    /// Returns SRTT, RTTVAR, and mean retransmissions in 1/32.
     pub(crate) fn learnt(&self) -> Option<(Duration, Duration, u8)> {
         Some((self.estimator.srtt()?.into(), self.estimator.rttvar()?.into(), self.retransmissions.get()))
     }
@@ -87,18 +86,16 @@ impl PathState {
         !self.estimator.is_blind() || self.provisional().is_some()
     }
 
-    /// Returns whether this path was measured, rather than copied from other peers.
+    /// Returns whether the path was measured, not copied.
     pub(crate) fn is_measured(&self) -> bool {
         self.samples > 0
     }
 
-    /// Records the start of an exchange with these transmissions.
     pub(crate) fn started(&mut self, sent: &[Instant], now: Instant) {
         self.last_start = Stamp::at(sent.first().copied().unwrap_or(now));
     }
 
-    /// Handles an acknowledgement. A separate response is ignored: its time includes the server's
-    /// processing time.
+    /// Handles an acknowledgement. Separate responses are ignored: their time includes processing.
     pub(crate) fn acknowledged(&mut self, event: &Acknowledged<'_>, ambiguity: Ambiguity, max_doubt: u8) {
         if event.kind == AckKind::Separate {
             return;
@@ -113,7 +110,6 @@ impl PathState {
         }
     }
 
-    /// Handles an acknowledgement that may answer any of several transmissions.
     fn ambiguous(&mut self, event: &Acknowledged<'_>, ambiguity: Ambiguity, max_doubt: u8) {
         let since = |sent: Option<&Instant>| sent.map_or(Micros::MIN, |sent| sample::between(*sent, event.now));
         let (first, last) = (since(event.sent.first()), since(event.sent.last()));
@@ -134,7 +130,6 @@ impl PathState {
         }
     }
 
-    /// Handles the end of an exchange without an acknowledgement.
     pub(crate) fn abandoned(&mut self, event: &Abandoned<'_>, max_doubt: u8) {
         if suggests_congestion(event) {
             self.add_doubt(2, max_doubt);
@@ -146,11 +141,11 @@ impl PathState {
         self.doubt = self.doubt.saturating_add(more).min(most);
     }
 
-    /// Takes a round-trip time sample, or an upper bound of one.
+    /// Takes a sample, or an upper bound of one.
     pub(crate) fn sample(&mut self, rtt: Micros, now: Instant) {
         let now = Stamp::at(now);
         if self.samples == 0 {
-            // The first own sample replaces the state of other peers.
+            // The first own sample replaces other peers' state.
             self.estimator = Estimator::default();
             (self.min_rtt, self.min_rtt_before, self.window) = (rtt, rtt, now);
             (self.recent, self.samples) = ([rtt; 2], 1);
@@ -161,7 +156,6 @@ impl PathState {
         self.estimator.sample(rtt, Gains::RFC6298);
     }
 
-    /// Adds a sample to the current pair, or starts the next pair.
     fn remember(&mut self, rtt: Micros) {
         let [current, _] = self.recent;
         self.recent = if self.samples.is_multiple_of(2) { [rtt, current] } else { [current.min(rtt), self.recent[1]] };
@@ -176,12 +170,11 @@ impl PathState {
         }
     }
 
-    /// Returns the minimum round-trip time of both windows.
     fn min_rtt(&self) -> Micros {
         self.min_rtt.min(self.min_rtt_before)
     }
 
-    /// Returns the queueing delay: the excess of all recent round trips over the minimum.
+    /// Returns the excess of all recent round trips over the minimum.
     pub(crate) fn queueing_delay(&self) -> Micros {
         if self.samples < MIN_SAMPLES {
             return Micros::ZERO;
@@ -190,9 +183,9 @@ impl PathState {
         current.min(before).minus(self.min_rtt())
     }
 
-    /// Adapts the minimum to a longer route, whose delay varies less than that of a queue. If
-    /// recent round trips exceed the minimum by more than `variations` · RTTVAR, the minimum rises
-    /// by a sixteenth of the excess.
+    /// Adapts the minimum to a longer route, whose delay varies less than a queue's: if recent
+    /// round trips exceed it by more than `variations` · RTTVAR, it rises by a sixteenth of the
+    /// excess.
     pub(crate) fn adapt_min_rtt(&mut self, variations: u32) {
         let excess = self.queueing_delay();
         let is_steady = self.estimator.rttvar().is_some_and(|rttvar| rttvar.times(variations) < excess);
@@ -202,7 +195,7 @@ impl PathState {
         }
     }
 
-    /// Returns the relative excess of SRTT over the minimum, which counts as at least `at_least`.
+    /// Returns SRTT's relative excess over the minimum, counted as at least `at_least`.
     pub(crate) fn inflation(&self, at_least: Micros) -> Inflation {
         let least = self.min_rtt().max(at_least);
         let excess = self.estimator.srtt().unwrap_or(least).minus(least);
@@ -210,25 +203,24 @@ impl PathState {
         Inflation(saturate(ratio).min(Inflation::ONE))
     }
 
-    /// Returns whether `since_copy` is a plausible round-trip time: at least half the minimum, and
-    /// at most the RTO.
+    /// Returns whether `since_copy` is at least half the minimum and at most the RTO.
     pub(crate) fn is_plausible_rtt(&self, since_copy: Micros) -> bool {
         (self.min_rtt().shifted(1)..=self.estimator.rto(4)).contains(&since_copy)
     }
 
-    /// Returns the provisional timeout of a peer without a sample.
+    /// Returns the provisional timeout, used without a sample.
     pub(crate) fn provisional(&self) -> Option<Micros> {
         (self.min_rtt != Micros::ZERO).then_some(self.min_rtt)
     }
 
-    /// Sets the provisional timeout after an ambiguous exchange without any sample before.
-    /// `elapsed` is at least the round-trip time, so it is a safe timeout but no sample.
+    /// Sets the provisional timeout after an ambiguous exchange without an earlier sample:
+    /// `elapsed` is at least the round-trip time, so safe as a timeout.
     pub(crate) fn set_provisional(&mut self, elapsed: Micros) {
         self.min_rtt = elapsed;
     }
 }
 
-/// Upper bounds of the state that a peer receives from others.
+/// Upper bounds of state from other peers.
 #[derive(Clone, Copy)]
 pub(crate) struct RoundTrip {
     pub(crate) srtt: Micros,
@@ -243,15 +235,15 @@ impl RoundTrip {
     }
 }
 
-/// Interpretation of an ambiguous acknowledgement, once a round-trip time is estimated.
+/// Interpretation of an ambiguous acknowledgement, given a round-trip estimate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ambiguity {
-    /// It answers the last transmission if it arrives one round trip after it, else the original.
+    /// It answers the last transmission if it comes one round trip later, else the original.
     #[default]
     Likely,
-    /// It answers the last transmission: there was a loss.
+    /// It answers the last transmission: a loss.
     Loss,
-    /// It answers the original transmission, late.
+    /// It answers the original, late.
     Late,
 }
 
@@ -267,13 +259,13 @@ impl Inflation {
     }
 }
 
-/// Mean number of retransmissions per exchange in 1/32, smoothed with a gain of 1/8.
+/// Mean retransmissions per exchange in 1/32, with a gain of 1/8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MeanRetransmissions(u8);
 
 impl MeanRetransmissions {
     const ONE: u8 = 32;
-    /// Maximum count per exchange, and the count of a failed one.
+    /// Maximum per exchange, and a failed one's count.
     pub(crate) const MAX: usize = 5;
 
     pub(crate) const fn get(self) -> u8 {
@@ -282,7 +274,7 @@ impl MeanRetransmissions {
 
     pub(crate) fn count(&mut self, retransmissions: usize) {
         let target = Self::ONE * u8::try_from(retransmissions.min(Self::MAX)).unwrap_or(0);
-        // Rounded away from the present value, so that the mean reaches its target.
+        // Rounded away from the present value, to reach the target.
         self.0 = match target.checked_sub(self.0) {
             Some(0) => self.0,
             Some(up) => self.0 + (up / 8).max(1),
@@ -290,7 +282,6 @@ impl MeanRetransmissions {
         };
     }
 
-    /// Returns the mean times `span`.
     pub(crate) fn times(self, span: Micros) -> Micros {
         span.shifted(5).times(u32::from(self.0))
     }

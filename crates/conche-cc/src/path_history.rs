@@ -1,14 +1,14 @@
 //! [`PathHistory`]: the state of a path, from the exchanges of all its peers, as a start for new
 //! peers.
 //!
-//! A peer that returns on a new port, or another device behind the same border router, need not
-//! measure the round-trip time again (RFC 9040: temporal sharing; RFC 3124: one macroflow per
-//! path). The endpoint adds each exchange of each peer to the history of its path, for every
-//! controller, and calls [`Controller::seed`] for a peer without state.
+//! A peer on a new port, or another device behind the same border router, need not measure the
+//! round-trip time again (RFC 9040: temporal sharing; RFC 3124: one macroflow per path). The
+//! endpoint adds every exchange to its path's history, for every controller, and calls
+//! [`Controller::seed`] for a peer without state.
 //!
-//! A history records whether all of its state comes from one peer, which then gets the full state.
-//! Any other peer of the path may be another host, as behind a NAT, and each may forge
-//! acknowledgements: it gets only the round-trip time, within a bound.
+//! A peer that is the only source of a history gets its full state. Any other may be another host,
+//! as behind a NAT, and could forge acknowledgements: it gets only the round-trip time, within a
+//! bound.
 //!
 //! ```
 //! use conche_cc::control::{AckKind, AckedCopy, Acknowledged, Load};
@@ -36,7 +36,7 @@ use crate::sample;
 use crate::time::Instant;
 use crate::units::Micros;
 
-/// The state of a path, from all exchanges with its peers.
+/// A path's state, from all its peers' exchanges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathHistory {
     source: Source,
@@ -45,10 +45,8 @@ pub struct PathHistory {
     short: ShortSamples,
 }
 
-/// The peers whose exchanges make up the state of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    /// No peer.
     None,
     /// This peer alone.
     Peer(u64),
@@ -56,29 +54,28 @@ enum Source {
     Several,
 }
 
-/// The consecutive samples below SRTT/2 that end with the last sample.
+/// Consecutive samples below SRTT/2, up to the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ShortSamples {
     count: u8,
     longest: Micros,
 }
 
-/// Upper bounds of SRTT and RTO for a peer that starts from measurements of others. Its first
-/// timeout, after randomisation, is at most twice RFC 7252's.
+/// Upper bounds of shared SRTT and RTO; the randomised first timeout is at most twice RFC 7252's.
 const MAX_SHARED: RoundTrip = RoundTrip { srtt: Micros::from_millis(2_000), rto: Micros::from_millis(3_500) };
-/// The bound of a first sample, which makes the RTO three times as long.
+/// Bounds a first sample, which triples in the RTO.
 const MAX_SAMPLE: Duration = Duration::from_millis(1_333);
 /// Maximum doubt of a path.
 const MAX_DOUBT: u8 = 5;
-/// Consecutive samples below SRTT/2 that reset the estimate of several peers.
+/// Short samples that reset several peers' estimate.
 const SHORT_SAMPLES_TO_RESET: u8 = 4;
 
 impl PathHistory {
-    /// Maximum age of state that is used unchanged, the lifetime of an idle peer's own state
+    /// Maximum age of state used unchanged, the lifetime of an idle peer's own
     /// (draft-ietf-core-cocoa-03 §4).
     pub const FRESH: Duration = Duration::from_secs(255);
 
-    /// Maximum age of state. After [`FRESH`](Self::FRESH) it counts as a first sample, which is an
+    /// Maximum age of state. After [`FRESH`](Self::FRESH) it counts as a first sample, an
     /// assumption.
     pub const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -88,9 +85,9 @@ impl PathHistory {
         Self { source: Source::None, path: PathState::default(), heard: now, short: ShortSamples::default() }
     }
 
-    /// Returns a path with stored state, last updated at `heard`. `copies` is the mean number of
-    /// retransmissions per exchange, in 1/32. The source of the state is unknown: it is reduced to
-    /// the bounds of [`to_store`](Self::to_store), the same for every peer.
+    /// Returns a path with stored state, last updated at `heard`. `copies` is the mean
+    /// retransmissions per exchange in 1/32. As the source is unknown, all peers get the bounds of
+    /// [`to_store`](Self::to_store).
     #[must_use]
     pub fn remembered(heard: Instant, (srtt, rttvar): (Duration, Duration), copies: u8) -> Self {
         let (srtt, rttvar) = MAX_SHARED.bound(srtt.into(), rttvar.into());
@@ -98,8 +95,8 @@ impl PathHistory {
         Self { source: Source::Several, path, ..Self::new(heard) }
     }
 
-    /// Adds an acknowledged exchange with `peer`, a probably unique number such as a hash of its
-    /// address and port.
+    /// Adds an acknowledged exchange; `peer` is a probably unique number such as a hash of address
+    /// and port.
     pub fn acknowledged(&mut self, peer: u64, event: &Acknowledged<'_>) {
         self.renew(event.now);
         let sample = sample::rtt_of_known_copy(event);
@@ -111,7 +108,7 @@ impl PathHistory {
         self.path.started(event.sent, event.now);
     }
 
-    /// Adds a Confirmable message to `peer` without an acknowledgement.
+    /// Adds an unacknowledged Confirmable message to `peer`.
     pub fn abandoned(&mut self, peer: u64, event: &Abandoned<'_>) {
         self.renew(event.now);
         self.add_source(peer, false);
@@ -119,11 +116,10 @@ impl PathHistory {
         self.path.started(event.sent, event.now);
     }
 
-    /// Records `peer` as a source.
     fn add_source(&mut self, peer: u64, sampled: bool) {
         let own = Source::Peer(peer);
         if self.source != own && sampled && !self.path.is_measured() {
-            // The first measurement replaces state that is old or not measured.
+            // The first measurement replaces old or unmeasured state.
             self.path = PathState::default();
             self.source = own;
         } else if self.source == Source::None {
@@ -133,8 +129,8 @@ impl PathHistory {
         }
     }
 
-    /// Resets the estimate after consecutive short samples. A peer that delays its acknowledgements
-    /// can raise SRTT by any amount, which smoothing would take tens of samples to correct.
+    /// Resets the estimate after short samples. Delayed acknowledgements can raise SRTT by any
+    /// amount, which smoothing would take tens of samples to correct.
     fn reset_after_short_samples(&mut self, rtt: Micros, now: Instant) {
         let srtt = self.path.estimator.srtt().unwrap_or_default();
         if rtt >= srtt.shifted(1) {
@@ -157,16 +153,14 @@ impl PathHistory {
         self.heard = now;
     }
 
-    /// Returns the history as a seed for `peer`: in full if all state comes from this peer,
-    /// otherwise within the bounds for other peers.
+    /// Returns the seed for `peer`: in full if it is the only source, otherwise bounded.
     #[must_use]
     pub fn seen_by(&self, peer: u64) -> Self {
         let source = if self.source == Source::Peer(peer) { self.source } else { Source::Several };
         Self { source, ..*self }
     }
 
-    /// Returns the initial state of a new peer, bounded unless the history was
-    /// [seen by](Self::seen_by) its only source.
+    /// Returns a new peer's state, bounded unless [seen by](Self::seen_by) its only source.
     #[must_use]
     pub fn path(&self, now: Instant) -> PathState {
         let path = self.aged(now);
@@ -191,15 +185,15 @@ impl PathHistory {
         self.heard
     }
 
-    /// Returns SRTT, RTTVAR, and the mean number of retransmissions per exchange in 1/32, as of the
-    /// last update. `None` without a sample.
+    /// Returns SRTT, RTTVAR, and mean retransmissions per exchange in 1/32, as last updated; `None`
+    /// without a sample.
     #[must_use]
     pub fn learnt(&self) -> Option<(Duration, Duration, u8)> {
         self.path.learnt()
     }
 
-    /// Returns the same within the bounds for other peers: SRTT at most 2 s, SRTT + 4·RTTVAR at
-    /// most 3.5 s. After a restart, the returning peers are unknown.
+    /// Returns the same within the bounds for other peers, as returning peers are unknown after a
+    /// restart: SRTT at most 2 s, SRTT + 4·RTTVAR at most 3.5 s.
     #[must_use]
     pub fn to_store(&self) -> Option<(Duration, Duration, u8)> {
         let (srtt, rttvar, copies) = self.learnt()?;
@@ -207,16 +201,15 @@ impl PathHistory {
         Some((srtt.into(), rttvar.into(), copies))
     }
 
-    /// Returns the state of a peer after one exchange without loss that took the path's smoothed
-    /// round-trip time, for algorithms with their own estimators. The sample is at most 1333 ms
-    /// unless the state is the peer's own: the RTO after a first sample is at most three times
-    /// that.
+    /// Returns a peer's state after one exchange without loss at the path's smoothed round-trip
+    /// time, for other estimators. The sample is at most 1333 ms unless the state is the peer's
+    /// own: the RTO is then at most three times that.
     pub fn as_first_sample<C: Controller>(&self, controller: &C, now: Instant) -> C::Peer {
         let mut peer = controller.peer(now);
         let Some((srtt, ..)) = self.path(now).learnt() else { return peer };
         let sample = if self.is_own() { srtt } else { srtt.min(MAX_SAMPLE) };
         let sent = now - sample;
-        // The clock may have started later than the exchange would have.
+        // The clock may have started too late.
         if now - sent == sample {
             let (copy, kind) = (AckedCopy::Exact(0), AckKind::Piggybacked);
             let event = Acknowledged { now, sent: &[sent], copy, kind, load: Load::default() };

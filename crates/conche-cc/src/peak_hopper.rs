@@ -1,11 +1,10 @@
 //! Peak-Hopper RTO: follows peaks of the round-trip time at once and decays slowly.
 //!
 //! Source: Ekström and Ludwig, "The Peak-Hopper: A New End-to-End Retransmission Timer for Reliable
-//! Unicast Transport" (2003 manuscript); ComMag'16 for its use with CoAP: timeouts are not
-//! randomised, and binary backoff carries over to the next exchange.
+//! Unicast Transport" (2003 manuscript); ComMag'16 for CoAP: timeouts are not randomised, and
+//! binary backoff carries over to the next exchange.
 //!
-//! ComMag'16 measured Californium of October 2014, which reads the paper differently, see
-//! [`Reading`]. The default follows the paper.
+//! The default follows the paper; ComMag'16 measured Californium of October 2014, see [`Reading`].
 
 use core::time::Duration;
 
@@ -20,11 +19,11 @@ use crate::units::{Micros, saturate};
 /// Reading of the paper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reading {
-    /// δ = (R - R_prev)/R_prev, with its sign; the boost starts from 3/4.
+    /// δ = (R - R_prev)/R_prev, signed; the boost starts from 3/4.
     #[default]
     Original,
-    /// δ = 2·|R - R_prev|/R, so a *falling* round-trip time raises the RTO too. The boost and
-    /// R_prev start from 0, so the second sample always gets the full boost.
+    /// δ = 2·|R - R_prev|/R, so a *falling* round-trip time raises the RTO too. Boost and R_prev
+    /// start from 0, so the second sample gets the full boost.
     Californium2014,
 }
 
@@ -42,11 +41,11 @@ pub struct PeakHopper {
     pub ack_timeout: Duration,
     /// Reading of the paper.
     pub reading: Reading,
-    /// F: the boost and the RTO decay by 1/(F·S) with each sample.
+    /// F: boost and RTO decay by 1/(F·S) per sample.
     pub fading: u8,
     /// S: samples per flight; for CoAP, NSTART.
     pub samples_per_flight: u8,
-    /// 2·G: the RTO exceeds the last two round-trip times by at least this.
+    /// 2·G: minimum excess of the RTO over the last two round-trip times.
     pub min_margin: Duration,
     /// Maximum timeout.
     pub max_rto: Duration,
@@ -66,7 +65,7 @@ impl Default for PeakHopper {
 }
 
 impl PeakHopper {
-    /// The reading of Californium 2014, as measured in ComMag'16.
+    /// Californium 2014's reading, measured in ComMag'16.
     #[must_use]
     pub fn californium_2014() -> Self {
         Self { reading: Reading::Californium2014, ..Self::default() }
@@ -93,7 +92,7 @@ impl PeakHopper {
         hopper.previous = rtt;
     }
 
-    /// Returns D·`value` with D = 1 - 1/(F·S).
+    /// Returns D·`value`, D = 1 - 1/(F·S).
     fn decayed(&self, value: u32) -> u32 {
         let steps = u64::from(self.fading.max(1)) * u64::from(self.samples_per_flight.max(1));
         saturate(u64::from(value) * (steps - 1) / steps)
@@ -109,12 +108,12 @@ impl PeakHopper {
     }
 }
 
-/// Per-peer state of Peak-Hopper: 13 bytes.
+/// Per-peer state: 13 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(Rust, packed)]
 pub struct PeakHopperPeer {
     hopper: Hopper,
-    /// Doublings of the RTO since the last sample.
+    /// RTO doublings since the last sample.
     exponent: u8,
 }
 
@@ -122,7 +121,7 @@ pub struct PeakHopperPeer {
 struct Hopper {
     previous: Micros,
     boost: Boost,
-    /// The RTO without backoff; zero until the first sample.
+    /// Without backoff; zero until the first sample.
     rto: Micros,
 }
 
@@ -132,7 +131,7 @@ impl Hopper {
     }
 }
 
-/// B: the RTO exceeds the peak by this share of it, from 0 to 1 in units of 2^-16.
+/// B: the RTO's excess over the peak, in 2^-16 of it, from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Boost(u32);
 
@@ -150,7 +149,7 @@ impl Boost {
     }
 }
 
-/// The row of Peak-Hopper in the feature table.
+/// Feature table row.
 pub const FEATURES: Features = Features {
     about: "Peak-Hopper: hops on RTT peaks at once, decays slowly",
     strong_rtt: true,
@@ -165,7 +164,7 @@ pub const FEATURES: Features = Features {
     published_bytes: Some(43),
 };
 
-/// The row of the Californium reading in the feature table.
+/// Feature table row of Californium's reading.
 pub const CALIFORNIUM_FEATURES: Features = Features {
     about: "Peak-Hopper as Californium had it in 2014: falling RTTs hop too",
     source: "Californium, October 2014; ComMag'16",

@@ -1,17 +1,16 @@
 //! [`RtoRule`]: a congestion controller that is a rule for one retransmission timer.
 //!
-//! Most published algorithms only compute the retransmission timeout (RTO) of CoAP's message
-//! layer. A type that implements [`RtoRule`] holds that computation and nothing else. This module
-//! implements [`Controller`] for every such type, with the parts that these algorithms share:
+//! Most published algorithms only compute the retransmission timeout (RTO). A type that implements
+//! [`RtoRule`] does just that; this module makes it a [`Controller`] with their common parts:
 //!
-//! - Confirmable messages are never delayed; NSTART bounds them and backoff slows them down.
-//! - Non-confirmable messages are paced by the RTO ([`paced_by_rto`]), or by `PROBING_RATE`
-//!   ([`paced_by_probing_rate`]) under a rule that does not measure.
-//! - A retransmission leaves as soon as its timer expires.
-//! - A new peer starts from the smoothed round-trip time of its path (RFC 9040).
+//! Confirmable messages are never delayed; NSTART and backoff bound them.
+//! Non-confirmable messages are paced by the RTO ([`paced_by_rto`]), or without measurement by
+//! `PROBING_RATE` ([`paced_by_probing_rate`]).
+//! Retransmissions leave at once.
+//! A new peer starts from its path's smoothed round-trip time (RFC 9040).
 //!
-//! An algorithm with a window or pacing implements [`Controller`] instead, as [`bdp`](crate::bdp)
-//! and [`temper`](crate::temper) do.
+//! Algorithms with a window or pacing, such as [`bdp`](crate::bdp) and [`temper`](crate::temper),
+//! implement [`Controller`].
 //!
 //! ```
 //! use conche_cc::backoff::{dithered, grown};
@@ -67,41 +66,39 @@ use crate::path_history::PathHistory;
 use crate::time::Instant;
 use crate::units::Micros;
 
-/// A rule for the retransmission timer of a peer; every rule is a [`Controller`].
+/// A retransmission timer's rule; every rule is a [`Controller`].
 ///
-/// A rule is deterministic. Its only randomness is [`Sent::random`], which is drawn anew for each
-/// transmission. A rule that does not use it gives two clients that start together the same
-/// timers. The names of the methods differ from those of [`Controller`], so that both traits can
-/// be in scope.
+/// Its only randomness is [`Sent::random`], drawn anew for each transmission; without it, two
+/// clients that start together have the same timers. Method names differ from [`Controller`]'s, so
+/// that both traits can be in scope.
 pub trait RtoRule {
     /// State of one destination.
     type Peer: Clone + Debug;
-    /// State of one exchange beside its current timeout, `()` for most rules. `Default` is the
-    /// state before the first transmission.
+    /// An exchange's state besides its timeout, `()` for most rules; `Default` before the first
+    /// transmission.
     type Exchange: Clone + Default + Debug;
 
-    /// Timeouts follow measurements of the path, see [`Controller::measures_rtt`].
+    /// Timeouts follow path measurements, see [`Controller::measures_rtt`].
     const MEASURES_RTT: bool;
-    /// A new peer takes the smoothed round-trip time of its path as its first sample, see
+    /// A new peer's first sample is its path's smoothed round-trip time, see
     /// [`PathHistory::as_first_sample`].
     const STARTS_FROM_PATH: bool = true;
 
-    /// Returns the state of a destination without any sample.
+    /// Returns a destination's state without samples.
     fn new_peer(&self, now: Instant) -> Self::Peer;
 
-    /// Applies the ageing of idle state that is due. It precedes
-    /// [`first_timeout`](Self::first_timeout), [`on_ack`](Self::on_ack), and
-    /// [`rto`](Self::rto) unless that is for logs.
+    /// Applies due ageing before [`first_timeout`](Self::first_timeout), [`on_ack`](Self::on_ack),
+    /// and [`rto`](Self::rto) except for logs.
     fn age(&self, _peer: &mut Self::Peer, _now: Instant) {}
 
-    /// Returns the timeout that a new exchange would start from, before randomisation.
+    /// Returns a new exchange's initial timeout before randomisation.
     fn rto(&self, peer: &Self::Peer) -> Micros;
 
-    /// Returns the timeout of an original transmission, randomised with `sent.random`. For a
-    /// Non-confirmable message it is the time to wait for a response.
+    /// Returns an original transmission's timeout, randomised with `sent.random`; for a
+    /// Non-confirmable message, the time to wait for a response.
     fn first_timeout(&self, peer: &mut Self::Peer, exchange: &mut Self::Exchange, sent: &Sent) -> Micros;
 
-    /// Returns the timeout of a retransmission, after the `current` one expired.
+    /// Returns a retransmission's timeout; `current` has expired.
     fn next_timeout(
         &self,
         peer: &mut Self::Peer,
@@ -110,20 +107,20 @@ pub trait RtoRule {
         sent: &Sent,
     ) -> Micros;
 
-    /// Takes the sample of an acknowledged exchange; the module [`sample`](crate::sample) decides
-    /// whether it gives one. `timeout` is the last timeout of a Confirmable message.
+    /// Takes an acknowledged exchange's sample, if the module [`sample`](crate::sample) finds one.
+    /// `timeout` is a Confirmable message's last.
     fn on_ack(&self, peer: &mut Self::Peer, timeout: Option<Micros>, event: &Acknowledged<'_>);
 
-    /// Handles an exchange that ended without an acknowledgement. By default it changes nothing.
+    /// Handles an exchange's end without acknowledgement; by default nothing changes.
     fn on_failure(&self, _peer: &mut Self::Peer, _timeout: Option<Micros>, _event: &Abandoned<'_>) {}
 
-    /// Returns the estimates for logs and metrics, by default the RTO alone.
+    /// Returns estimates for logs and metrics, by default the RTO alone.
     fn report(&self, peer: &Self::Peer) -> Snapshot {
         Snapshot { rto: self.rto(peer).into(), ..Snapshot::default() }
     }
 }
 
-/// State of one exchange under a rule: its current timeout, and the state of the rule.
+/// An exchange's state under a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleFlight<E> {
     timer: Timer,

@@ -1,19 +1,19 @@
 //! Round-trip time samples of acknowledgements.
 //!
-//! R is the time from the original transmission to the first acknowledgement of the message layer,
-//! empty or piggybacked. A separate response gives no sample, since its time includes the peer's
-//! processing time. Neither does a Reset message.
+//! R is the time from the original transmission to the message layer's first acknowledgement, empty
+//! or piggybacked. A separate response, with the peer's processing time, and a Reset message give
+//! none.
 
 use crate::control::{AckKind, AckedCopy, Acknowledged};
 use crate::time::Instant;
 use crate::units::Micros;
 
-/// Maximum sample: EXCHANGE_LIFETIME of RFC 7252 §4.8.2, 247 s. A later acknowledgement may belong
-/// to another message with the same ID. A longer time, as of a suspended machine, does not measure
+/// Maximum sample: EXCHANGE_LIFETIME (RFC 7252 §4.8.2), 247 s. A later acknowledgement may belong
+/// to another message with the same ID; a longer time, as of a suspended machine, does not measure
 /// the network.
 pub const LONGEST: Micros = Micros::from_millis(247_000);
 
-/// Returns R, with any number of retransmissions.
+/// Returns R, whatever the retransmissions.
 #[must_use]
 pub fn rtt(event: &Acknowledged<'_>) -> Option<Micros> {
     if event.kind == AckKind::Separate {
@@ -22,14 +22,13 @@ pub fn rtt(event: &Acknowledged<'_>) -> Option<Micros> {
     event.sent.first().map(|first| between(*first, event.now))
 }
 
-/// Returns R of an exchange without retransmissions, which is unambiguous (Karn's algorithm).
+/// Returns R without retransmissions, which is unambiguous (Karn's algorithm).
 #[must_use]
 pub fn strong_rtt(event: &Acknowledged<'_>) -> Option<Micros> {
     if event.retransmissions() == 0 { rtt(event) } else { None }
 }
 
-/// Returns the round-trip time of the acknowledged transmission, if it is the only one or the
-/// acknowledgement identifies it.
+/// Returns the round-trip time of the only or identified transmission.
 #[must_use]
 pub fn rtt_of_known_copy(event: &Acknowledged<'_>) -> Option<Micros> {
     let copy = match event.copy {
@@ -43,7 +42,7 @@ pub fn rtt_of_known_copy(event: &Acknowledged<'_>) -> Option<Micros> {
     event.sent.get(copy).map(|sent| between(*sent, event.now))
 }
 
-/// Returns the time from a transmission to an acknowledgement, from 1 µs to [`LONGEST`].
+/// Returns a span from 1 µs to [`LONGEST`].
 #[must_use]
 pub fn between(sent: Instant, acknowledged: Instant) -> Micros {
     Micros::between(sent, acknowledged).clamp(Micros::MIN, LONGEST)

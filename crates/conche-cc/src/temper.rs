@@ -1,18 +1,17 @@
-//! temper: conche's own controller, with a loss timer, a delay gate and a floor, and no change on
-//! the wire.
+//! temper, conche's own controller: a loss timer, a delay gate and a floor, without change on the
+//! wire.
 //!
-//! A loss without a queue is a fade and is repaired fast. A round-trip time above its minimum
-//! indicates a queue, and the *gate* spaces the starts of exchanges. Both together indicate a
-//! congested radio: the *floor* raises the timeout to that of a sender without measurements.
+//! Loss without a queue is a fade and is repaired fast. A round-trip time above its minimum
+//! indicates a queue: the *gate* spaces exchanges. Both indicate a congested radio: the *floor*
+//! raises the timeout to an unmeasured sender's.
 //!
-//! The arrival time resolves an ambiguous acknowledgement. One round trip after the last
-//! transmission, it answers that one, and there was a loss. At any other time it answers the
-//! original, late, and is an upper bound of the round-trip time.
+//! An ambiguous acknowledgement answers the last transmission, after a loss, if it arrives one
+//! round trip later. Otherwise it answers the original, late, and bounds the round-trip time.
 //!
-//! Source: this crate. `docs/controllers/temper.md` contains the reasons, the effect of each part,
-//! and the requirements of RFC 8085 and RFC 8961. Divergences: *one* ambiguous exchange does not
-//! back off (RFC 8961 §4 (4)), see [`Temper::grace`]; a late answer enters the estimate as an upper
-//! bound (§4 (2d)), see [`Ambiguity`].
+//! Source: this crate. `docs/controllers/temper.md` gives reasons, the effect of each part, and the
+//! requirements of RFC 8085 and RFC 8961. Divergences: *one* ambiguous exchange does not back off
+//! (RFC 8961 §4 (4)), see [`Temper::grace`]; a late answer is an upper bound in the estimate (§4
+//! (2d)), see [`Ambiguity`].
 
 use core::time::Duration;
 
@@ -40,41 +39,38 @@ use crate::units::{Factor, Micros, Stamp};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Temper {
-    /// First timeout without a sample, before randomisation (`ACK_TIMEOUT`, RFC 7252 §4.8).
+    /// Unmeasured first timeout before randomisation (`ACK_TIMEOUT`, RFC 7252 §4.8).
     pub ack_timeout: Duration,
-    /// Maximum first timeout without a sample, as a multiple of `ack_timeout`.
+    /// Maximum unmeasured first timeout, in `ack_timeout`s.
     pub ack_random_factor: Factor,
     /// Maximum RTO and timeout.
     pub max_timeout: Duration,
-    /// Backoff factor of an exchange that started without a sample. Three avoids filling a full
-    /// queue.
+    /// Backoff factor of an exchange started without a sample. Three avoids filling a full queue.
     pub blind_backoff: Factor,
-    /// Maximum timeout before the fourth retransmission to a new peer, as a multiple of the longest
-    /// first timeout. With 5.5, all retransmissions leave within MAX_TRANSMIT_SPAN (RFC 7252
-    /// §4.8.2), and none earlier than with doubled timeouts. `None`: no bound.
+    /// Maximum timeout before the fourth retransmission to a new peer, in longest first timeouts.
+    /// With 5.5, all retransmissions leave within MAX_TRANSMIT_SPAN (RFC 7252 §4.8.2), and none
+    /// earlier than with doubled timeouts. `None`: no bound.
     pub blind_room: Option<Factor>,
-    /// Backoff factor of an exchange that started with a round-trip time.
+    /// Backoff factor of an exchange started with a sample.
     pub backoff: Factor,
-    /// Minimum excess of the RTO over the smoothed round-trip time: the clock granularity.
+    /// Minimum excess of the RTO over the smoothed round-trip time: clock granularity.
     pub least_spread: Duration,
-    /// Gate: minimum spacing of exchanges, in queueing delays; ignored below a millisecond. Zero
-    /// disables the gate.
+    /// Gate: minimum spacing of exchanges in queueing delays, ignored below a millisecond. Zero
+    /// disables it.
     pub gate: Factor,
-    /// Maximum spacing by the gate, in RTOs: a forged early answer must not close the gate.
+    /// Maximum spacing in RTOs: a forged early answer must not close the gate.
     pub gate_limit: Factor,
     /// Floor: minimum RTO per mean retransmission of an exchange. Zero disables it.
     pub floor: Duration,
     /// Minimum first timeout without losses, randomised as without a sample: in a busy radio mesh,
     /// collisions resemble a queue, and an early retransmission adds one. It is divided by the
-    /// square of the outstanding exchanges, which delay each other. A minimum round-trip time below
-    /// [`least_spread`](Self::least_spread) counts as that: in a local network it is the hosts' own
-    /// time.
+    /// square of the outstanding exchanges, which delay each other. A minimum round-trip time
+    /// counts as at least [`least_spread`](Self::least_spread): less is the hosts' own time in a
+    /// local network.
     pub queue_floor: Duration,
-    /// Both floors are proportional to the inflation of the round-trip time over its minimum, from
-    /// 0 to 1.
+    /// Both floors scale with the round-trip time's inflation over its minimum, from 0 to 1.
     pub floor_follows_inflation: bool,
-    /// Minimum timeout of the first retransmission: a second consecutive loss is a fade or a
-    /// collision.
+    /// Minimum timeout of the first retransmission: a second loss is a fade or collision.
     pub first_copy: Duration,
     /// Minimum timeout of the second retransmission, doubled with each further one.
     pub later_copies: Duration,
@@ -83,11 +79,10 @@ pub struct Temper {
     /// Consecutive ambiguous exchanges before the RTO doubles. One loss is noise; zero conforms to
     /// RFC 8961 §4 (4).
     pub grace: u8,
-    /// Maximum doubt: the RTO doubles at most `max_doubt - grace` times.
+    /// Maximum doubt; limits doublings to `max_doubt - grace`.
     pub max_doubt: u8,
-    /// Round trips that exceed the minimum by more than this many RTTVAR indicate a longer route
-    /// rather than a queue; the minimum adapts in tens of exchanges. Zero: the minimum only expires
-    /// with age.
+    /// Round trips above the minimum by more than this many RTTVAR indicate a longer route, not a
+    /// queue; the minimum adapts in tens of exchanges. Zero: it only expires.
     pub steady: u8,
 }
 
@@ -116,7 +111,7 @@ impl Default for Temper {
     }
 }
 
-/// Per-peer state of temper: 36 bytes.
+/// Per-peer state: 36 bytes.
 pub type TemperPeer = PathState;
 
 impl Temper {
@@ -127,7 +122,6 @@ impl Temper {
         Self { queue_floor: Duration::ZERO, steady: 0, blind_room: None, ..Self::default() }
     }
 
-    /// Returns the RTO without doublings.
     fn timer(&self, peer: &TemperPeer) -> Micros {
         let Some(srtt) = peer.estimator.srtt() else {
             return self.bounded(peer.provisional().unwrap_or(self.ack_timeout.into()));
@@ -136,13 +130,12 @@ impl Temper {
         self.bounded(spread.max(self.floor(peer)))
     }
 
-    /// Returns the minimum RTO by loss and inflation.
+    /// By loss and inflation.
     fn floor(&self, peer: &TemperPeer) -> Micros {
         self.inflated(peer, peer.retransmissions.times(self.floor.into()), Micros::ZERO)
     }
 
-    /// Returns the minimum first timeout by inflation, beside `others` exchanges. Zero without a
-    /// sample.
+    /// By inflation, beside `others` exchanges; zero without a sample.
     fn queue_floor(&self, peer: &TemperPeer, others: u16) -> Micros {
         if peer.estimator.is_blind() {
             return Micros::ZERO;
@@ -155,18 +148,17 @@ impl Temper {
         if in_full { floor } else { peer.inflation(least).of(floor) }
     }
 
-    /// Returns the RTO before randomisation and the queue floor.
+    /// Before randomisation and the queue floor.
     fn rto(&self, peer: &TemperPeer) -> Micros {
         let doublings = peer.doubt.saturating_sub(self.grace).min(31);
         self.bounded(self.timer(peer).times(1 << doublings))
     }
 
-    /// Returns the initial RTO of the next exchange before randomisation.
     fn initial(&self, peer: &TemperPeer) -> Micros {
         self.bounded(self.rto(peer).max(self.queue_floor(peer, 0)))
     }
 
-    /// Draws the first timeout of an exchange beside `others`.
+    /// Draws a first timeout beside `others`.
     fn first(&self, peer: &TemperPeer, others: u16, random: u32) -> Micros {
         let rto = self.rto(peer);
         match peer.estimator.srtt() {
@@ -186,7 +178,7 @@ impl Temper {
         }
     }
 
-    /// Returns the backoff factor of an exchange and its maximum timeout.
+    /// Returns the backoff factor and maximum timeout.
     fn growth(&self, stage: PeerStage, attempt: u8) -> (Factor, Micros) {
         let longest = self.max_timeout.into();
         match stage {
@@ -196,7 +188,6 @@ impl Temper {
         }
     }
 
-    /// Returns the longest first timeout to a new peer.
     fn longest_first(&self) -> Micros {
         Micros::from(self.ack_timeout).scaled(self.ack_random_factor)
     }
@@ -205,7 +196,6 @@ impl Temper {
         self.blind_room.map_or(Micros::MAX, |factor| self.longest_first().scaled(factor))
     }
 
-    /// Returns the minimum timeout of a retransmission.
     fn min_timeout(&self, attempt: u8) -> Micros {
         match attempt {
             0 | 1 => self.first_copy.into(),
@@ -213,7 +203,7 @@ impl Temper {
         }
     }
 
-    /// Returns the spacing of exchanges while `others` are outstanding.
+    /// Returns the spacing beside `others`.
     fn gap(&self, peer: &TemperPeer, others: u16) -> Micros {
         let queueing_delay = peer.queueing_delay();
         if queueing_delay == Micros::ZERO {
@@ -230,24 +220,23 @@ impl Temper {
     }
 }
 
-/// Returns the square of the outstanding exchanges, including this one.
 fn squared(others: u16) -> u32 {
     (u32::from(others) + 1).saturating_pow(2)
 }
 
-/// Per-exchange state of temper: its timer, and the stage of its peer.
+/// Per-exchange state: its timer, and its peer's stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TemperFlight {
     timer: Timer,
     stage: PeerStage,
 }
 
-/// State of the peer at the start of an exchange.
+/// The peer at an exchange's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum PeerStage {
     #[default]
     Measured,
-    /// No sample, but an RTO above `ack_timeout`: exchanges took longer than a timeout, or failed.
+    /// No sample, but an RTO above `ack_timeout` after slow or failed exchanges.
     BackedOff,
     /// No sample.
     New,
@@ -256,7 +245,7 @@ enum PeerStage {
 /// RFC 7252 §4.8.
 const MAX_RETRANSMIT: u8 = 4;
 
-/// The row of temper in the feature table.
+/// Feature table row.
 pub const FEATURES: Features = Features {
     about: "temper: a fast timer for losses, a gate for queues, a floor where both come together",
     strong_rtt: true,

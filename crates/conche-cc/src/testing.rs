@@ -1,5 +1,5 @@
-//! Drives a controller through sequential exchanges in unit tests, with spans in milliseconds and
-//! random draws as u in [0, 1].
+//! Drives a controller through sequential exchanges in unit tests: spans in milliseconds, random
+//! draws as u in [0, 1].
 
 use core::time::Duration;
 use std::vec::Vec;
@@ -38,7 +38,7 @@ impl<'a, C: Controller> Drive<'a, C> {
         }
     }
 
-    /// Starts an exchange and returns its first timeout.
+    /// Starts an exchange; returns its first timeout.
     pub(crate) fn start(&mut self, u: f64) -> u64 {
         self.flight = C::Flight::default();
         self.sent.clear();
@@ -46,7 +46,7 @@ impl<'a, C: Controller> Drive<'a, C> {
         self.transmit(true)
     }
 
-    /// Expires the timer, retransmits, and returns the next timeout.
+    /// Expires the timer and retransmits; returns the next timeout.
     pub(crate) fn time_out(&mut self) -> u64 {
         self.now += self.timer;
         let attempt = u8::try_from(self.sent.len() - 1).expect("few copies");
@@ -55,7 +55,7 @@ impl<'a, C: Controller> Drive<'a, C> {
         self.transmit(true)
     }
 
-    /// Sends a Non-confirmable message and returns the time to wait for a response.
+    /// Sends a Non-confirmable message; returns the wait for a response.
     pub(crate) fn send_non(&mut self) -> u64 {
         self.flight = C::Flight::default();
         self.sent.clear();
@@ -71,13 +71,13 @@ impl<'a, C: Controller> Drive<'a, C> {
         millis(self.timer)
     }
 
-    /// Acknowledges `ms` after the last transmission and returns the next RTO.
+    /// Acknowledges `ms` after the last transmission; returns the next RTO.
     pub(crate) fn ack_after(&mut self, ms: u64) -> u64 {
         self.now += Duration::from_millis(ms);
         self.acknowledged(AckKind::Piggybacked, AckedCopy::Unknown)
     }
 
-    /// Acknowledges `rtt_ms` after the original transmission and returns the next RTO.
+    /// Acknowledges `rtt_ms` after the original transmission; returns the next RTO.
     pub(crate) fn ack_at(&mut self, rtt_ms: u64) -> u64 {
         self.now = self.sent[0] + Duration::from_millis(rtt_ms);
         self.acknowledged(AckKind::Piggybacked, AckedCopy::Unknown)
@@ -89,13 +89,13 @@ impl<'a, C: Controller> Drive<'a, C> {
         self.base()
     }
 
-    /// Runs an exchange without retransmission or randomisation and returns the next RTO.
+    /// Runs an exchange without retransmission or randomisation; returns the next RTO.
     pub(crate) fn clean(&mut self, rtt_ms: u64) -> u64 {
         self.start(0.0);
         self.ack_after(rtt_ms)
     }
 
-    /// Ends the exchange when its timer expires and returns the next RTO.
+    /// Ends the exchange at its timeout; returns the next RTO.
     pub(crate) fn end(&mut self, reason: AbandonReason) -> u64 {
         self.now += self.timer;
         let event = Abandoned { now: self.now, reason, sent: &self.sent, load: self.load };

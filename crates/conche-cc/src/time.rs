@@ -1,8 +1,8 @@
 //! Points in time of every interface of conche.
 //!
-//! An [`Instant`] counts nanoseconds since an epoch of the caller's choice: process start, start of
-//! a simulation, boot of a device. Spans are [`core::time::Duration`]. Arithmetic saturates: a
-//! clock that steps back gives a span of zero.
+//! [`Instant`] counts nanoseconds since the caller's epoch: start of a process or simulation, boot
+//! of a device. Spans are [`core::time::Duration`]. Arithmetic saturates: a clock that steps back
+//! gives zero.
 
 use core::ops::{Add, AddAssign, Sub};
 use core::time::Duration;
@@ -14,16 +14,16 @@ pub struct Instant(u64);
 impl Instant {
     /// The epoch.
     pub const ZERO: Self = Self(0);
-    /// The latest point in time, the result of a saturated addition.
+    /// The latest instant, where additions saturate.
     pub const FAR_FUTURE: Self = Self(u64::MAX);
 
-    /// Returns the point `nanos` nanoseconds after the epoch.
+    /// Returns the instant `nanos` nanoseconds after the epoch.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Returns the point `millis` milliseconds after the epoch.
+    /// Returns the instant `millis` milliseconds after the epoch.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000_000))
@@ -41,7 +41,7 @@ impl Instant {
         self.0 / 1_000_000
     }
 
-    /// Returns the span since `earlier`, zero if `earlier` is later.
+    /// Returns the span since `earlier`, zero if that is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

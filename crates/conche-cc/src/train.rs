@@ -1,36 +1,36 @@
 //! [`Train`]: pacing of messages that share one acknowledgement, such as a MAX_PAYLOADS burst (RFC
 //! 9177 §7.2).
 //!
-//! A controller admits each burst and receives its one acknowledgement. The arrival time of that
-//! acknowledgement measures the delivery of the whole train, and so the bottleneck rate (dispersion
-//! of packet trains: Dovrolis, Ramanathan and Moore, INFOCOM 2001):
+//! A controller admits each burst and receives its one acknowledgement, whose time measures the
+//! whole train's delivery, and so the bottleneck rate (dispersion of packet trains: Dovrolis,
+//! Ramanathan and Moore, INFOCOM 2001):
 //!
-//! - The first train has ten messages per two measured round trips, or per RTO if that is faster:
-//!   half of the rate that RFC 9177 allows with its defaults, evenly spaced.
-//! - A delivery that took at most 9/8 of the transmission raises the rate: to twice until the first
-//!   queue, to 9/8 afterwards.
-//! - After a longer delivery, the next train leaves at the rate of that delivery.
-//! - A train that lost more than a sixteenth of its messages, and more than one, reduces the rate
-//!   by the share of the loss.
-//! - The minimum rate is ten messages per RTO, which grows when the controller backs off.
+//! The first train has ten messages per two measured round trips, or per RTO if faster: half of RFC
+//! 9177's default rate, evenly spaced.
+//! A delivery within 9/8 of the transmission time raises the rate: to twice until the first queue,
+//! then to 9/8.
+//! After a longer delivery, the next train has that delivery's rate.
+//! A loss of more than a sixteenth of the messages, and more than one, reduces the rate by its
+//! share.
+//! The minimum is ten messages per RTO, which grows with backoff.
 
 use crate::time::Instant;
 use crate::units::{BytesPerSecond, Factor, Micros};
 use core::time::Duration;
 
-/// Messages per RTO at the minimum rate: MAX_PAYLOADS of RFC 9177 §7.2.
+/// Per RTO at the minimum rate: MAX_PAYLOADS of RFC 9177 §7.2.
 const INITIAL_MESSAGES: u32 = 10;
 
-/// Minimum messages of a train that measures the rate: in a shorter one, jitter dominates.
+/// Shorter trains do not measure the rate: jitter dominates.
 const LEAST_MESSAGES: u32 = 4;
 
-/// Increase of the rate after a train without a queue, once there was a queue.
+/// Increase after a train without a queue, once there was a queue.
 const PROBE: Factor = Factor::from_permille(1_125);
 
-/// Lifetime of the minimum round-trip time: the path may change.
+/// Lifetime of the minimum round-trip time: paths change.
 const RTT_LIFETIME: Duration = Duration::from_secs(30);
 
-/// The rate of consecutive trains to one destination.
+/// The rate of trains to one destination.
 ///
 /// ```
 /// use conche_cc::Instant;
@@ -44,43 +44,42 @@ const RTT_LIFETIME: Duration = Duration::from_secs(30);
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Train {
-    /// Round-trip time of the exchange before the first train.
+    /// Of the exchange before the first train.
     round_trip: Option<Micros>,
     /// Zero before the first train.
     rate: BytesPerSecond,
-    /// There was a queue, or a train with much loss.
+    /// There was a queue, or much loss.
     settled: bool,
-    /// Minimum time from a train's last message to its acknowledgement, and when it was measured.
+    /// Minimum time from a train's last message to its acknowledgement, and when measured.
     rtt: Option<(Micros, Instant)>,
     first: Instant,
     last: Instant,
     messages: u32,
-    /// Bytes of all messages but the first, which start the span.
+    /// Without the first message, which starts the span.
     bytes: u32,
 }
 
-/// The acknowledgement of a train.
+/// A train's acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered {
     /// Time of arrival.
     pub now: Instant,
-    /// Number of missing messages. If any is missing, the receiver waited for about two more before
-    /// it reported them.
+    /// Missing messages. If any, the receiver waited for about two more before it reported.
     pub lost: u32,
-    /// The last message triggered the acknowledgement, rather than the receiver's timeout, so that
-    /// its time measures the path.
+    /// Triggered by the last message, not the receiver's timeout, so that its time measures the
+    /// path.
     pub prompt: bool,
 }
 
 impl Train {
-    /// Returns the initial state, with the round-trip time of an earlier exchange if there was one.
+    /// Creates the state, with an earlier exchange's round-trip time if any.
     #[must_use]
     pub fn new(round_trip: Option<Duration>) -> Self {
         Self { round_trip: round_trip.map(Micros::from), ..Self::default() }
     }
 
-    /// Starts a train with messages of `bytes`, given the [base](crate::Controller::base) RTO of
-    /// its destination.
+    /// Starts a train of messages of `bytes`; `base` is the destination's
+    /// [base](crate::Controller::base) RTO.
     pub fn begin(&mut self, base: Duration, bytes: u32) {
         let (initial, base) = (bytes.saturating_mul(INITIAL_MESSAGES), Micros::from(base).max(Micros::MILLISECOND));
         self.rate = self.rate.max(BytesPerSecond::of(initial, base));
@@ -90,7 +89,7 @@ impl Train {
         (self.messages, self.bytes) = (0, 0);
     }
 
-    /// Handles a transmission and returns the earliest time of the next.
+    /// Handles a transmission; returns the next one's earliest time.
     pub fn sent(&mut self, now: Instant, bytes: u32) -> Instant {
         if self.messages == 0 {
             self.first = now;
@@ -141,7 +140,7 @@ impl Train {
         self.rate
     }
 
-    /// Returns the time from the train's first transmission to its last so far.
+    /// Returns the time from the first transmission to the last.
     #[must_use]
     pub fn span(&self) -> Micros {
         Micros::between(self.first, self.last)

@@ -1,13 +1,13 @@
-//! Compact quantities of controllers: spans in [`Micros`], instants in [`Stamp`], dimensionless
-//! [`Factor`]s and data rates in [`BytesPerSecond`].
+//! Compact quantities: spans in [`Micros`], instants in [`Stamp`], dimensionless [`Factor`]s, data
+//! rates in [`BytesPerSecond`].
 //!
-//! Values have at most 32 bits. Arithmetic is on integers and saturates.
+//! At most 32 bits, in saturating integer arithmetic.
 
 use core::time::Duration;
 
 use crate::time::Instant;
 
-/// A span of whole microseconds, at most 71 minutes, saturating.
+/// A span of whole microseconds, at most 71 minutes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Micros(u32);
 
@@ -18,7 +18,7 @@ impl Micros {
     pub const MIN: Self = Self(1);
     /// One millisecond, the minimum timeout of every controller.
     pub const MILLISECOND: Self = Self(1_000);
-    /// The longest span, about 71 minutes.
+    /// The longest span.
     pub const MAX: Self = Self(u32::MAX);
 
     /// Returns a span of `micros` microseconds.
@@ -33,7 +33,7 @@ impl Micros {
         Self(millis.saturating_mul(1_000))
     }
 
-    /// Returns the span from `earlier` to `later`, zero if `later` is earlier.
+    /// Returns the span from `earlier` to `later`, at least zero.
     #[must_use]
     pub const fn between(earlier: Instant, later: Instant) -> Self {
         Self(saturate(later.as_nanos().saturating_sub(earlier.as_nanos()) / 1_000))
@@ -51,7 +51,7 @@ impl Micros {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// Returns the difference, zero if `other` is longer.
+    /// Returns the difference, at least zero.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -69,7 +69,7 @@ impl Micros {
         Self(self.0.saturating_mul(count))
     }
 
-    /// Returns the quotient, rounded down. A division by zero returns the span itself.
+    /// Returns the quotient, rounded down, or the span itself for a zero divisor.
     #[must_use]
     pub const fn divided(self, by: u32) -> Self {
         match self.0.checked_div(by) {
@@ -112,10 +112,10 @@ impl From<Micros> for Duration {
     }
 }
 
-/// A point in time in wrapping milliseconds: 4 bytes instead of 8.
+/// An instant in wrapping milliseconds: 4 bytes instead of 8.
 ///
-/// An age wraps after 49.7 days; a longer idle period then reads too short, once. Time must not
-/// step back, as the endpoint ensures: a future stamp reads as very old.
+/// Ages wrap after 49.7 days: a longer idle period reads too short, once. Time must not step back,
+/// as the endpoint ensures: a future stamp reads as very old.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp(u32);
 
@@ -133,7 +133,7 @@ impl Stamp {
         now.0.wrapping_sub(self.0)
     }
 
-    /// Returns the point in time, rounded down to a millisecond, of a stamp not later than `now`.
+    /// Returns the instant of a stamp not later than `now`, rounded down to a millisecond.
     #[must_use]
     pub const fn instant(self, now: Instant) -> Instant {
         let age = self.age_ms(Self::at(now)) as u64;
@@ -147,7 +147,7 @@ impl Stamp {
     }
 }
 
-/// A dimensionless factor in thousandths, such as `ACK_RANDOM_FACTOR` or a backoff factor.
+/// A dimensionless factor in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Factor(u16);
 
@@ -195,7 +195,7 @@ pub struct BytesPerSecond(u32);
 impl BytesPerSecond {
     /// The rate zero.
     pub const ZERO: Self = Self(0);
-    /// Units in one byte per second.
+    /// Per byte per second.
     const UNITS: u64 = 16;
 
     /// Returns a rate in whole bytes per second.
@@ -204,13 +204,13 @@ impl BytesPerSecond {
         Self(saturate(bytes_per_second as u64 * Self::UNITS))
     }
 
-    /// Returns the rate of `bytes` in `span`, which counts as at least a microsecond.
+    /// Returns the rate of `bytes` in `span`, at least a microsecond.
     #[must_use]
     pub fn of(bytes: u32, span: Micros) -> Self {
         Self(saturate(u64::from(bytes) * (Self::UNITS * 1_000_000) / u64::from(span.get().max(1))))
     }
 
-    /// Returns the bytes per second, rounded to the nearest.
+    /// Returns bytes per second, rounded to nearest.
     #[must_use]
     pub const fn get(self) -> u32 {
         saturate((self.0 as u64 + Self::UNITS / 2) / Self::UNITS)
@@ -222,7 +222,7 @@ impl BytesPerSecond {
         Self(saturate(self.0 as u64 * factor.0 as u64 / 1_000))
     }
 
-    /// Returns the time of `bytes` at this rate, `Duration::MAX` if the rate is zero.
+    /// Returns the time of `bytes`, `Duration::MAX` if the rate is zero.
     #[must_use]
     pub fn time_for(self, bytes: u32) -> Duration {
         let units = u64::from(bytes) * (Self::UNITS * 1_000_000);
@@ -235,7 +235,7 @@ impl BytesPerSecond {
         saturate(self.0 as u64 * span.0 as u64 / (Self::UNITS * 1_000_000))
     }
 
-    /// Returns the mean of `self` with this `weight`, and `other` with the complement.
+    /// Returns the mean of `self` with this `weight` and `other` with its complement.
     #[must_use]
     pub fn blended(self, weight: Factor, other: Self) -> Self {
         self.scaled(weight).plus(other.scaled(weight.complement()))

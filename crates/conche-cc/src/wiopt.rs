@@ -1,13 +1,13 @@
 //! The timers that WiOpt'12 compared: static, semi-dynamic and RFC 6298.
 //!
-//! Source: WiOpt'12. The static timer is RFC 7252's default. The semi-dynamic timer measures one
+//! Source: WiOpt'12. The static timer is RFC 7252's default. The semi-dynamic one measures one
 //! round-trip time, at setup: RTO = 4·RTT. RFC 6298 is TCP's estimator with an initial RTO of 1 s
-//! and a floor of 500 ms; its backoff carries over until a round-trip time without retransmission
-//! is measured (Karn's algorithm).
+//! and a floor of 500 ms; backoff carries over until a round-trip time without retransmission
+//! (Karn's algorithm).
 //!
-//! Resolution: the paper takes the setup's round-trip time from a handshake, which CoAP does not
-//! have. The first exchange without a retransmission replaces it; until then timers are static.
-//! See also [`SemiDynamicPeer::after_setup`].
+//! Resolution: CoAP lacks the handshake of the paper's setup. The first exchange without a
+//! retransmission replaces it; before, timers are static. See also
+//! [`SemiDynamicPeer::after_setup`].
 
 use core::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::sample;
 use crate::time::Instant;
 use crate::units::{Factor, Micros};
 
-/// The row of the static timer in the feature table.
+/// Feature table row of the static timer.
 pub const STATIC_FEATURES: Features = Features {
     about: "static timer in [2, 3] s: the default under the name WiOpt'12 gives it",
     source: "WiOpt'12",
@@ -41,11 +41,11 @@ pub const STATIC_FEATURES: Features = Features {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SemiDynamic {
-    /// The algorithm before the first measurement; its cap holds afterwards too.
+    /// Used before the first measurement; its cap always holds.
     pub default: CoapDefault,
 }
 
-/// Per-peer state of the semi-dynamic timer: 4 bytes.
+/// Per-peer state: 4 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SemiDynamicPeer {
     /// Zero until measured.
@@ -53,19 +53,18 @@ pub struct SemiDynamicPeer {
 }
 
 impl SemiDynamicPeer {
-    /// Returns the state of a peer whose setup took `rtt`.
+    /// Returns a peer whose setup took `rtt`.
     #[must_use]
     pub fn after_setup(rtt: Duration) -> Self {
         Self { setup_rtt: Micros::from(rtt).max(Micros::MIN) }
     }
 
-    /// Returns 4·RTT, once measured.
     fn frozen(self) -> Option<Micros> {
         (self.setup_rtt != Micros::ZERO).then_some(self.setup_rtt.times(4))
     }
 }
 
-/// The row of the semi-dynamic timer in the feature table.
+/// Feature table row of the semi-dynamic timer.
 pub const SEMI_DYNAMIC_FEATURES: Features = Features {
     about: "semi-dynamic: four times the first round-trip time, then frozen",
     strong_rtt: true,
@@ -84,7 +83,7 @@ impl RtoRule for SemiDynamic {
     type Peer = SemiDynamicPeer;
     type Exchange = ();
     const MEASURES_RTT: bool = true;
-    /// The timer would freeze at the round-trip time of other peers.
+    /// The timer would freeze at other peers' round-trip time.
     const STARTS_FROM_PATH: bool = false;
 
     fn new_peer(&self, _now: Instant) -> SemiDynamicPeer {
@@ -129,7 +128,7 @@ pub struct Rfc6298 {
     pub min_rto: Duration,
     /// Maximum timeout.
     pub max_rto: Duration,
-    /// G: the variation adds at least this to the smoothed round-trip time.
+    /// G: the variation's minimum addition to the smoothed round-trip time.
     pub clock_granularity: Duration,
 }
 
@@ -145,7 +144,6 @@ impl Default for Rfc6298 {
 }
 
 impl Rfc6298 {
-    /// Returns the RTO without backoff.
     fn estimate(&self, peer: &Rfc6298Peer) -> Micros {
         let estimator = peer.estimator;
         let Some(srtt) = estimator.srtt() else { return self.initial_rto.into() };
@@ -157,16 +155,16 @@ impl Rfc6298 {
     }
 }
 
-/// Per-peer state of RFC 6298: 9 bytes.
+/// Per-peer state: 9 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(Rust, packed)]
 pub struct Rfc6298Peer {
     estimator: Estimator,
-    /// Doublings of the RTO since the last sample.
+    /// RTO doublings since the last sample.
     exponent: u8,
 }
 
-/// The row of RFC 6298 in the feature table.
+/// Feature table row of RFC 6298.
 pub const RFC6298_FEATURES: Features = Features {
     about: "RFC 6298: TCP's estimator, at least 500 ms",
     strong_rtt: true,

@@ -1,11 +1,10 @@
-//! Runs many independent simulations in parallel, with results that do not depend on the number of
-//! threads.
+//! Runs independent simulations in parallel; results do not depend on the number of threads.
 //!
-//! An experiment is a list of cells, each with several runs (replications) under different random
-//! numbers. Replication n has the same seed in every cell: common random numbers.
+//! An experiment is a list of cells, each with several runs (replications). Replication n has the
+//! same seed in every cell: common random numbers.
 //!
-//! A failed run leaves a gap and does not stop the others. With a [`Store`], each result is kept as
-//! soon as the run ends, and kept runs are not repeated.
+//! A failed run leaves a gap. A [`Store`] keeps each result as the run ends, and kept runs are not
+//! repeated.
 
 use std::any::Any;
 use std::fmt::{self, Display};
@@ -23,33 +22,33 @@ use rayon::iter::{ParallelBridge, ParallelIterator};
 
 use crate::scenario::ScenarioError;
 
-/// Options that differ between invocations without changing results.
+/// Options of an invocation, without effect on results.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunOptions<'a> {
-    /// Number of threads; by default one per core.
+    /// Threads; by default one per core.
     pub jobs: Option<NonZeroUsize>,
-    /// Store that runs are kept in and taken from; by default none.
+    /// Store of runs; by default none.
     pub store: Option<&'a Store>,
 }
 
-/// Progress of the runs, in units of estimated work.
+/// Progress in units of estimated work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Work done.
     pub done: u64,
     /// Total work.
     pub total: u64,
-    /// Runs taken from the store instead of being repeated.
+    /// Runs taken from the store.
     pub reused: u64,
 }
 
-/// Receives progress, from the worker threads.
+/// Receives progress from the worker threads.
 pub type Watch<'a> = &'a (dyn Fn(Progress) + Sync);
 
 /// One run of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replication {
-    /// Index, counted from 0.
+    /// Index from 0.
     pub index: u32,
     /// Replications of the cell.
     pub count: u32,
@@ -66,46 +65,44 @@ pub struct Ran<T> {
     pub events: u64,
 }
 
-/// Cost of simulating. It depends on the machine and is not part of any result.
+/// Cost of simulating, which depends on the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Number of runs.
     pub runs: u64,
     /// Events of all runs.
     pub events: u64,
-    /// CPU time of the runs, summed over threads. Unlike elapsed time, it does not depend on other
-    /// load on the machine.
+    /// CPU time summed over threads; unlike elapsed time, independent of other load.
     pub cpu: Duration,
 }
 
 /// How a campaign ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completion {
-    /// Number of runs, including failed ones.
+    /// Runs, including failed ones.
     pub runs: u64,
     /// Runs taken from the store.
     pub reused: u64,
-    /// Failed runs, in the order of cells.
+    /// Failed runs in the order of cells.
     pub failures: Vec<Failure>,
     /// Cost of the other runs.
     pub cost: Cost,
 }
 
-/// Reasons why an experiment cannot run.
+/// Why an experiment cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
-    /// Some values of the scenario contradict each other.
+    /// Values of the scenario contradict each other.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// The runs have more values than a table can hold.
+    /// The runs have too many values for a table.
     #[error("cannot make a table of all runs: {0}")]
     Table(#[from] std::io::Error),
-    /// The operating system refuses to start threads.
+    /// The operating system refuses threads.
     #[error("cannot start the worker threads: {0}")]
     Threads(String),
 }
 
-/// Why a run has no outcome.
 enum RunError<E> {
     Cell(E),
     Panicked(String),
@@ -120,14 +117,14 @@ impl<E: Display> Display for RunError<E> {
     }
 }
 
-/// One thing that an experiment compares.
+/// A thing that an experiment compares.
 pub trait Cell: Sync {
     /// Result of one run.
     type Outcome: Send;
-    /// Why it cannot run; its text is for the user.
+    /// Why it cannot run, for the user.
     type Error: Display + Send;
 
-    /// Identity of the cell among the others.
+    /// Identity of the cell.
     fn id(&self) -> CellId;
 
     /// Name in error messages.
@@ -136,10 +133,10 @@ pub trait Cell: Sync {
     /// Number of replications.
     fn replications(&self) -> u32;
 
-    /// Estimated duration of one run, in any unit that all cells of the experiment share.
+    /// Estimated duration of a run, in a unit shared by all cells.
     fn work(&self) -> u64;
 
-    /// Runs the cell once, and adds its exchanges to `exchanges` if they are wanted.
+    /// Runs the cell once; adds its exchanges to `exchanges` if wanted.
     ///
     /// # Errors
     /// Why the cell cannot run.
@@ -149,17 +146,17 @@ pub trait Cell: Sync {
         exchanges: Option<&mut ExchangeRows>,
     ) -> Result<Ran<Self::Outcome>, Self::Error>;
 
-    /// Returns the samples of a run to keep.
+    /// Returns a run's samples to keep.
     fn keep(&self, outcome: &Self::Outcome) -> Vec<Kept>;
 
-    /// Rebuilds an outcome from kept samples; `None` if they cannot belong to this cell.
+    /// Rebuilds an outcome from kept samples; `None` if they do not fit this cell.
     fn restore(&self, samples: Vec<Sample>) -> Option<Self::Outcome>;
 }
 
-/// For each cell, the outcome of each replication; `None` for a failed one.
+/// Per cell, the outcome of each replication; `None` for a failed one.
 pub type Outcomes<C> = Vec<Vec<Option<<C as Cell>::Outcome>>>;
 
-/// Runs every replication of every cell. The outcomes are in the order of cells and replications.
+/// Runs every replication of every cell; outcomes are in that order.
 ///
 /// # Errors
 /// If the threads cannot start.
@@ -174,7 +171,7 @@ pub fn run<C: Cell>(
         .enumerate()
         .flat_map(|(cell, of)| (0..of.replications()).map(move |index| (cell, index)))
         .collect();
-    // The longest first, so that no thread is left alone with one at the end.
+    // The longest first, so that none runs alone at the end.
     jobs.sort_by_key(|(cell, _)| std::cmp::Reverse(cells[*cell].work()));
     let total = jobs.iter().map(|(cell, _)| cells[*cell].work()).sum();
     let progress = Progress { done: 0, total, reused: 0 };
@@ -191,7 +188,7 @@ pub fn run<C: Cell>(
             None => run_once(cell, replication, kept.as_ref()),
         };
         let cpu = began.elapsed();
-        // A panic in another thread has already ended the experiment.
+        // Another thread's panic has already ended the experiment.
         let mut tally = tally.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (progress, Completion { reused, cost, .. }) = &mut *tally;
         progress.done += cell.work();
@@ -229,7 +226,7 @@ fn run_of(origin: &Origin, cell: &impl Cell, Replication { index, seed, .. }: Re
     Run { scenario, settings, cell: cell.id(), replication: index, seed }
 }
 
-/// Runs a cell and keeps its outcome. A panic becomes a failure of this run only.
+/// Runs a cell and keeps its outcome; a panic fails this run only.
 fn run_once<C: Cell>(
     cell: &C,
     replication: Replication,
@@ -250,13 +247,12 @@ fn message(panic: &(dyn Any + Send)) -> &str {
     text.unwrap_or("it does not say why")
 }
 
-/// Starts the thread pool that the options ask for.
 pub(crate) fn threads(options: RunOptions<'_>) -> Result<rayon::ThreadPool, ExperimentError> {
     let threads = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.map_or(0, NonZeroUsize::get));
     threads.build().map_err(|error| ExperimentError::Threads(error.to_string()))
 }
 
-/// Returns the seed of a replication, counted from 0. Replications differ in nothing else.
+/// Returns a replication's seed, the only difference between replications.
 #[must_use]
 pub fn seed_of(seed: u64, replication: u32) -> u64 {
     let mut stream = Streams::new(seed).stream(Entity::Run, Purpose::named("replication"));

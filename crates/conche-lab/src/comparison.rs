@@ -1,20 +1,19 @@
 //! Compares controllers over many cells by regret.
 //!
-//! A *cell* is a row of an experiment and one of its primary metrics. All controllers have the same
-//! random numbers in it, so their *ratio* is more precise than their values: how many times a
-//! controller is worse than the best one, or than a baseline. Values below the
-//! [floor](crate::scenario::Unit::floor) of their unit count as the floor, so that 0 has a ratio
-//! and a value near 0 does not beat 0. A ratio is *apart* if its 95 % interval excludes 1. The
-//! interval is the jackknife over replications, with the best controller chosen anew in each.
-//! *Regret* is the worst ratio that is apart.
+//! A *cell* is a row of an experiment and one of its primary metrics. Its controllers share random
+//! numbers, so their *ratio*, how many times one is worse than the best or a baseline, is more
+//! precise than their values. Values below their unit's [floor](crate::scenario::Unit::floor) count
+//! as the floor, so that 0 has a ratio and a value near 0 does not beat 0. A ratio is *apart* if
+//! its 95 % interval, the jackknife over replications with the best controller chosen anew in each,
+//! excludes 1. *Regret* is the worst ratio that is apart.
 //!
-//! Means over cells are geometric. The cells of an experiment share the random numbers of their
-//! replications, so the jackknife leaves out one replication in all of them. Several experiments
-//! are independent, so the squares of their half-widths add up.
+//! Means over cells are geometric. An experiment's cells share the random numbers of replications,
+//! so the jackknife leaves out one replication in all of them. Experiments are independent: the
+//! squares of their half-widths add up.
 //!
 //! A controller without a value in a cell (a run failed or measured nothing) has no mean over cells
-//! that include it, and its regret is a lower bound from its other cells. It ranks below all
-//! controllers with values everywhere, whose means still include the cell.
+//! with it, its regret is a lower bound, and it ranks below all controllers with values everywhere,
+//! whose means still include the cell.
 
 use std::borrow::Cow;
 
@@ -24,7 +23,7 @@ use crate::report::Table;
 use crate::scenario::{Better, Unit};
 use crate::stats::{Interval, estimate};
 
-/// A row of an experiment, a metric, and the value of each controller.
+/// A row, a metric, and each controller's value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     /// Paper or scenario.
@@ -35,20 +34,20 @@ pub struct Cell {
     pub metric: String,
     /// Unit of the values.
     pub unit: Unit,
-    /// Whether lower or higher values are better.
+    /// Whether lower or higher is better.
     pub better: Better,
     /// All controllers.
     pub entries: Vec<Entry>,
 }
 
-/// The result of a controller in a cell.
+/// A controller's result in a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// Controller name.
     pub controller: String,
-    /// Measured value; `None` unless every replication has one.
+    /// Measured value, if every replication has one.
     pub value: Option<f64>,
-    /// Value in each replication.
+    /// Value per replication.
     pub per_replication: Vec<f64>,
 }
 
@@ -60,7 +59,7 @@ impl Entry {
     }
 }
 
-/// A cell and its entries that have a value.
+/// A cell and its entries with a value.
 struct ComparedCell<'a> {
     cell: &'a Cell,
     there: Vec<&'a Entry>,
@@ -68,7 +67,6 @@ struct ComparedCell<'a> {
 }
 
 impl<'a> ComparedCell<'a> {
-    /// Returns `None` if the cell has no value, or none of the baseline.
     fn new(cell: &'a Cell, baseline: Option<&str>) -> Option<Self> {
         let there: Vec<&Entry> = cell.entries.iter().filter(|entry| entry.value.is_some()).collect();
         let place = |name: &str| there.iter().position(|entry| entry.controller == name);
@@ -107,7 +105,7 @@ impl<'a> ComparedCell<'a> {
         }
     }
 
-    /// Returns a controller's result in the cell; ratio and interval are not rounded.
+    /// Returns a controller's unrounded result.
     fn line(&self, entry: &Entry) -> InCell {
         let (means, per_replication) = (self.means().collect::<Vec<_>>(), self.per_replication().collect::<Vec<_>>());
         let found = self.place(&entry.controller).and_then(|own| {
@@ -136,8 +134,8 @@ fn bounds(interval: Interval) -> [f64; 2] {
     [rounded(interval.low), rounded(interval.high)]
 }
 
-/// Returns all rows of a comparison: each controller in each cell, then each over all cells, least
-/// regret first. Ratios are to the baseline or, without one, to the best controller of each cell.
+/// Returns all rows: each controller in each cell, then over all cells, least regret first. Ratios
+/// are to the baseline or, without one, to each cell's best controller.
 #[must_use]
 pub fn rows(cells: &[Cell], baseline: Option<&str>) -> Vec<Row> {
     let compared_cells: Vec<ComparedCell<'_>> =
@@ -171,7 +169,7 @@ pub fn rows(cells: &[Cell], baseline: Option<&str>) -> Vec<Row> {
     lines.chain(standings.into_iter().map(Compared::Controller)).map(Row::new).collect()
 }
 
-/// Sums up a controller over the cells of the papers that `is_of` accepts.
+/// Sums up a controller over the papers that `is_of` accepts.
 fn tally(
     controller: &str,
     compared_cells: &[ComparedCell<'_>],
@@ -197,11 +195,10 @@ fn tally(
     }
 }
 
-/// Returns the geometric mean of a controller's ratios and its interval. Each cell must have a
-/// ratio.
+/// Returns the geometric mean of the ratios, one per cell, and its interval.
 fn mean(controller: &str, compared_cells: &[&ComparedCell<'_>]) -> (f64, Option<Interval>) {
     let replications = |of: &&ComparedCell<'_>| of.there.first().map_or(0, |entry| entry.per_replication.len());
-    // Cells of one experiment with equally many replications share their random numbers.
+    // An experiment's cells with equally many replications share random numbers.
     let mut groups: Vec<Vec<&ComparedCell<'_>>> = Vec::new();
     for compared in compared_cells {
         let is_alike = |group: &&mut Vec<&ComparedCell<'_>>| {
@@ -248,10 +245,10 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     distinct
 }
 
-/// A note warns of comparisons with fewer replications than this.
+/// Fewer replications cause a note.
 const FEW: usize = 5;
 
-/// Returns the ranking: one line per controller, least regret first.
+/// Returns one line per controller, least regret first.
 #[must_use]
 pub fn ranking(rows: &[Row]) -> Table {
     let standings: Vec<&Standing> = rows.iter().filter_map(|row| standing(&row.of)).collect();
@@ -266,7 +263,7 @@ pub fn ranking(rows: &[Row]) -> Table {
         let numbers = [all.shown_regret(), shown(all.mean), all.shown_interval(), all.shown_share(all.behind)];
         let mut line: Vec<String> = std::iter::once(of.controller.clone()).chain(numbers).collect();
         line.extend(baseline.map(|_| all.shown_share(all.ahead)));
-        // With a single paper the column would repeat the total.
+        // A single paper's column would repeat the total.
         line.extend(of.papers.iter().filter(|_| papers.len() > 1).map(|of| of.of.shown_in_short()));
         line
     };
@@ -289,7 +286,7 @@ fn standing(of: &Compared) -> Option<&Standing> {
     if let Compared::Controller(standing) = of { Some(standing) } else { None }
 }
 
-/// Describes the cells in which a controller has no value.
+/// Describes a controller's cells without a value.
 fn gap(of: &Standing, rows: &[Row]) -> String {
     let is_gap = |row: &&InCell| row.controller == of.controller && row.ratio.is_none();
     let first = cells_of(rows).filter(is_gap).map(|of| format!("{}/{} {}", of.paper, of.cell, of.metric)).next();

@@ -1,4 +1,4 @@
-//! Experiments on CoAP congestion control: scenario → runs → results → tables, and reproductions of
+//! Experiments on CoAP congestion control: scenario → runs → results → tables, and reproduced
 //! papers.
 //!
 //! | module | contents |

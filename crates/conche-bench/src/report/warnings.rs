@@ -1,11 +1,11 @@
-//! Reasons to doubt the results of a report.
+//! Reasons to doubt a report.
 
 use super::Report;
 
-/// Minimum share of busy time that makes the generator the bottleneck.
+/// Minimum busy share of a bottleneck.
 const BUSY: f64 = 0.9;
 
-/// Minimum delay that is attributed to the generator.
+/// Minimum delay attributed to the generator.
 const LATE_MS: f64 = 1.0;
 
 /// Minimum ratio of latency to service time that indicates queueing in a closed loop.
@@ -66,8 +66,8 @@ pub(super) fn of(report: &Report) -> Vec<String> {
     warnings
 }
 
-/// Warns that congestion control held back requests of a closed loop. Times are means in ms: from
-/// when a request was due, and from when it was sent.
+/// Warns that congestion control held back a closed loop. Times are means in ms: since due, and
+/// since sent.
 fn held_back(latency: f64, service: f64) -> Option<String> {
     (latency > HELD_BACK * service).then(|| {
         format!(

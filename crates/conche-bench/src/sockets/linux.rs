@@ -17,17 +17,17 @@ use std::io::{IoSlice, IoSliceMut};
 
 use super::AT_ONCE;
 
-/// Small reads use this many headers.
+/// Headers of a small read.
 const FEW: usize = 8;
 
-/// Maximum IPv4 UDP payload, and thus of a segmented send.
+/// Maximum IPv4 UDP payload, and of a segmented send.
 const LARGEST_DATAGRAM: usize = 65_507;
 
 #[derive(Debug)]
 pub(crate) struct Batch {
     headers: MultiHeaders<()>,
-    /// Whether the kernel splits one large datagram into many of the same size (UDP_SEGMENT), which
-    /// saves most of the per-datagram cost.
+    /// Whether the kernel splits a large datagram into equal ones (UDP_SEGMENT), saving most of the
+    /// per-datagram cost.
     segments: bool,
 }
 
@@ -36,7 +36,7 @@ impl Batch {
         Self { headers: MultiHeaders::preallocate(AT_ONCE, None), segments: can_segment() }
     }
 
-    /// Reads datagrams into these buffers, and returns their number.
+    /// Reads datagrams; returns their number.
     #[inline]
     pub(crate) fn receive(
         &mut self,
@@ -71,8 +71,7 @@ impl Batch {
         Ok(datagrams)
     }
 
-    /// Sends the first `lengths` bytes of each buffer. Returns the number of datagrams sent, at
-    /// least one.
+    /// Sends the first `lengths` bytes of each buffer; returns the datagrams sent, at least one.
     #[inline]
     pub(crate) fn send(&mut self, socket: &UdpSocket, buffers: &[Box<[u8]>], lengths: &[usize]) -> io::Result<usize> {
         if let ([buffer], [length]) = (buffers, lengths) {
@@ -86,7 +85,7 @@ impl Batch {
         if self.segments {
             match send_segments(socket, &parts[..count], lengths) {
                 Some(Ok(sent)) => return Ok(sent),
-                // The device lacks support, or segments exceed its MTU.
+                // No device support, or segments beyond its MTU.
                 Some(Err(Errno::EINVAL | Errno::EIO | Errno::ENOPROTOOPT | Errno::EMSGSIZE)) => self.segments = false,
                 Some(Err(error)) => return Err(error.into()),
                 None => {}
@@ -98,15 +97,15 @@ impl Batch {
     }
 }
 
-/// Whether the kernel supports UDP_SEGMENT. Kernels before 4.18 ignore unknown control messages and
-/// would send a batch as a single datagram; as a socket option they refuse it.
+/// As a socket option: kernels before 4.18 refuse it, but ignore it as a control message and would
+/// send a batch as one datagram.
 fn can_segment() -> bool {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP));
     socket.is_ok_and(|socket| setsockopt(&socket, UdpGsoSegment, &0).is_ok())
 }
 
-/// Sends the leading datagrams of one size, and possibly a shorter last one, as segments; `None` if
-/// there are fewer than two.
+/// Sends leading datagrams of one size, and perhaps a shorter last one, as segments; `None` for
+/// fewer than two.
 fn send_segments(socket: &UdpSocket, parts: &[[IoSlice<'_>; 1]], lengths: &[usize]) -> Option<Result<usize, Errno>> {
     let size = *lengths.first()?;
     let most = LARGEST_DATAGRAM.checked_div(size)?;
@@ -119,7 +118,7 @@ fn send_segments(socket: &UdpSocket, parts: &[[IoSlice<'_>; 1]], lengths: &[usiz
     Some(sent.map(|_| count))
 }
 
-/// A timer that ends waits with sub-millisecond precision, which `epoll` lacks.
+/// Ends waits with sub-millisecond precision, which `epoll` lacks.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     timer: TimerFd,
@@ -133,12 +132,12 @@ impl Alarm {
         Ok(Self { timer })
     }
 
-    /// Sets the timer. Returns the timeout for the wait that it ends.
+    /// Sets the timer; returns the timeout of the wait.
     pub(crate) fn within(&self, longest: Duration) -> io::Result<Option<Duration>> {
         if longest.is_zero() {
             return Ok(Some(longest));
         }
-        // Setting the timer clears an earlier expiration.
+        // Setting it clears an earlier expiration.
         self.timer.set(Expiration::OneShot(TimeSpec::from_duration(longest)), TimerSetTimeFlags::empty())?;
         Ok(None)
     }

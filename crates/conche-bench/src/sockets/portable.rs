@@ -14,7 +14,7 @@ impl Batch {
         Self
     }
 
-    /// Reads datagrams into these buffers, and returns their number.
+    /// Reads datagrams; returns their number.
     pub(crate) fn receive(
         &mut self,
         socket: &UdpSocket,
@@ -33,15 +33,14 @@ impl Batch {
         Ok(datagrams)
     }
 
-    /// Sends the first `lengths` bytes of each buffer. Returns the number of datagrams sent, at
-    /// least one.
+    /// Sends the first `lengths` bytes of each buffer; returns the datagrams sent, at least one.
     pub(crate) fn send(&mut self, socket: &UdpSocket, buffers: &[Box<[u8]>], lengths: &[usize]) -> io::Result<usize> {
         let (Some(buffer), Some(length)) = (buffers.first(), lengths.first()) else { return Ok(0) };
         socket.send(&buffer[..*length]).map(|_| 1)
     }
 }
 
-/// Ends a wait before its last, partial millisecond, which the caller spends polling.
+/// Ends a wait before its last, partial millisecond, which the caller polls.
 #[derive(Debug)]
 pub(crate) struct Alarm;
 
@@ -50,7 +49,6 @@ impl Alarm {
         Ok(Self)
     }
 
-    /// Returns the timeout for a wait of at most `longest`.
     pub(crate) fn within(&self, longest: Duration) -> io::Result<Option<Duration>> {
         Ok(Some(Duration::from_millis(u64::try_from(longest.as_millis()).unwrap_or(u64::MAX))))
     }

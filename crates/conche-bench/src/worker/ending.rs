@@ -1,4 +1,4 @@
-//! The phases of a test: intervals, the begin of the measurement, and the end.
+//! Phases of a test: intervals, the measurement's begin, and the end.
 
 use std::sync::atomic::Ordering;
 
@@ -13,7 +13,6 @@ use crate::tally::Interval;
 use crate::usage::Usage;
 
 impl Worker<'_> {
-    /// Handles the timers that have expired.
     pub(super) fn run_timers(&mut self) -> Result<(), Error> {
         while let Some(&(until, slot)) = self.pausing.front()
             && until <= self.now
@@ -27,7 +26,7 @@ impl Worker<'_> {
         if self.phase == Phase::WarmingUp && self.now >= self.counts_from {
             self.phase = Phase::Measuring;
             self.at_start = self.mark();
-            // With `handshakes`, those before the measurement do not count.
+            // With `handshakes`, earlier ones do not count.
             if let Some(secured) = self.secured.as_mut().filter(|_| self.common.plan.handshakes) {
                 secured.counts = Counts::new();
             }
@@ -35,7 +34,7 @@ impl Worker<'_> {
         let interrupted = self.common.stop.load(Ordering::Relaxed);
         let counted = self.schedule.left == 0;
         if !matches!(self.phase, Phase::Ending(_)) && (interrupted || counted || self.now >= self.until) {
-            // Submits requests that were due in time, if only this thread is late.
+            // Requests due in time, if only this thread is late.
             while !interrupted && self.issue()? {}
             self.end();
         }
@@ -45,7 +44,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Closes the current interval, and any that have passed unnoticed.
+    /// Closes the current interval, and missed ones.
     fn close_interval(&mut self) {
         let number = self.number;
         while self.now >= self.interval_end {
@@ -55,19 +54,19 @@ impl Worker<'_> {
         self.send_sample(number, self.number);
     }
 
-    /// Sends the sample of an interval. This thread sends nothing more for intervals before `next`.
+    /// Sends an interval's sample; nothing before `next` follows.
     fn send_sample(&mut self, number: u64, next: u64) {
-        // Events after the end of the test belong to no interval.
+        // Events after the end belong to no interval.
         let has_counts = !self.interval.is_empty() && self.at_end.is_none();
         let interval = has_counts.then(|| (number, std::mem::replace(&mut self.interval, Interval::new())));
-        // Without a receiver the test is over, as the stop flag shows.
+        // Without a receiver the test is over.
         let _ = self.samples.send(Sample { thread: self.thread, interval, next });
     }
 
     fn end(&mut self) {
         self.tally.unsent = self.schedule.stop(self.now);
         let deadline = match self.common.plan.until {
-            // Waits for all requests, as long as the protocol does.
+            // As long as the protocol waits.
             Until::Count(_) => Instant::FAR_FUTURE,
             Until::Elapsed(_) => {
                 self.at_end = Some(self.mark());

@@ -12,7 +12,7 @@ impl Worker<'_> {
         match event {
             Event::Response { exchange, message, course, .. } => self.answered(exchange, &message, course),
             Event::Failed { exchange, reason, course, .. } => self.failed(exchange, reason, course),
-            // The request had a No-Response option, so this is the expected end.
+            // Expected with a No-Response option.
             Event::Unanswered { exchange, course, .. } => self.failed(exchange, Failure::NoResponse, course),
             event => self.handle_observation_event(event),
         }
@@ -33,7 +33,7 @@ impl Worker<'_> {
         if slot.counts {
             self.tally.answer(slot.kind as usize, message.code(), &course, latency);
         }
-        // A registration keeps its slot until the end of the test.
+        // A registration keeps its slot.
         if !self.common.plan.observe {
             self.free.push_back(number);
         }
@@ -51,12 +51,12 @@ impl Worker<'_> {
                 self.free.push_back(number);
                 self.doubt_session(slot.lane);
             }
-            // A retry would fail as fast as it can be sent.
+            // A retry would fail at once.
             _ => self.pausing.push_back((self.now + PAUSE, number)),
         }
     }
 
-    /// Handles the end of an exchange, and returns the slot that opened it.
+    /// Handles an exchange's end; returns its slot.
     #[inline]
     fn over(&mut self, exchange: ExchangeId, course: &Course) -> Option<(u32, Slot)> {
         let place = self.places.get_mut(exchange.place() as usize)?;

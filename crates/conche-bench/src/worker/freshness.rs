@@ -10,7 +10,7 @@ use conche_proto::{Event, Failure, Output, Request};
 use super::Worker;
 use crate::error::Error;
 
-/// Maximum time without a response before the test fails, as for handshakes.
+/// As for handshakes.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Worker<'_> {
@@ -19,7 +19,7 @@ impl Worker<'_> {
         for seat in 0..contexts {
             let (Some(context), Some(&lane)) = (self.protecting.of(seat), self.seats.get(seat as usize)) else { break };
             let mut body = Body::EMPTY;
-            // The server may challenge once for freshness, and once to validate the address.
+            // One challenge each for freshness and the address.
             for _ in 0..3 {
                 let request =
                     Request { timeout: Some(RESPONSE_TIMEOUT), ..Request::new(Code::GET, body).protected(context) };
@@ -37,7 +37,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Returns the response to the one open request; `None` if the test is interrupted.
+    /// Returns the open request's response; `None` if interrupted.
     fn first_answer(&mut self) -> Result<Option<OwnedMessage>, Error> {
         let target = self.common.plan.target;
         while !self.common.stop.load(Ordering::Relaxed) {

@@ -16,14 +16,14 @@ impl Worker<'_> {
         match event {
             Event::Notification { subscription, .. } => self.notified(subscription),
             Event::Stale { subscription, .. } => {
-                // If it cannot be renewed, the observation ends with an event.
+                // Otherwise the observation ends with an event.
                 let _ = self.endpoint.reregister(self.now, subscription);
             }
             Event::SubscriptionOver { subscription, .. } => {
                 self.subscriptions.remove(&subscription);
                 self.tally.not_observed += 1;
             }
-            // Other events do not concern a load test.
+            // No other event matters.
             _ => {}
         }
     }

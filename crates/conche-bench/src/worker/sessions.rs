@@ -1,5 +1,4 @@
-//! DTLS sessions of lanes: opened before the test and kept, or, as a load of handshakes, opened for
-//! each request.
+//! Lanes' DTLS sessions: opened before the test and kept, or, as a load of handshakes, per request.
 
 use std::sync::atomic::Ordering;
 
@@ -9,11 +8,11 @@ use super::Worker;
 use crate::error::Error;
 use crate::secured::{Next, is_silence};
 
-/// Concurrent handshakes: a server has room for some hundreds from all of its clients.
+/// A server has room for some hundreds, from all clients.
 const AT_ONCE: usize = 64;
 
 impl Worker<'_> {
-    /// Opens a session on each lane, before the test begins.
+    /// Opens all sessions before the test.
     pub(crate) fn prepared(mut self) -> Result<Self, Error> {
         if !self.common.plan.handshakes {
             self.open_sessions()?;
@@ -44,7 +43,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Fails the test if no session can be opened at first. Later failures are counted.
+    /// Fails if no session can be opened at first; later failures are counted.
     pub(super) fn check_handshakes(&self) -> Result<(), Error> {
         let target = self.common.plan.target;
         let Some(secured) = self.secured.as_ref().filter(|_| !self.has_answer) else { return Ok(()) };
@@ -60,7 +59,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Sends a message that the endpoint has written.
+    /// Sends the endpoint's message.
     #[inline]
     pub(super) fn send(&mut self, transmit: Transmit<u32>) {
         match &mut self.secured {
@@ -76,7 +75,6 @@ impl Worker<'_> {
         }
     }
 
-    /// Handles the output of the sessions.
     pub(super) fn handle_session_output(&mut self) {
         while let Some(next) = self.secured.as_mut().and_then(|secured| secured.poll(self.now)) {
             match next {
@@ -89,12 +87,12 @@ impl Worker<'_> {
                 }
                 Next::Message { lane, bytes } => {
                     if self.endpoint.handle(self.now, Input::datagram(lane, bytes)).is_err() {
-                        // Counts as lost in the network.
+                        // Lost in the network.
                         self.sockets.dropped += 1;
                     }
                 }
                 Next::Lost { lane } => {
-                    // On an error, the requests time out.
+                    // On an error, requests time out.
                     let _ = self.endpoint.handle(self.now, Input::Unreachable { peer: lane, quoted: None });
                 }
             }
@@ -108,19 +106,18 @@ impl Worker<'_> {
         self.handle_session_output();
     }
 
-    /// Closes the session of a request without response: the server may have restarted and lost it
-    /// without notice. The next request opens another session, and exchanges in flight do not
-    /// continue there (RFC 7252 §9.1).
+    /// Closes the session of an unanswered request: a restarted server may have lost it silently.
+    /// The next request opens another, where exchanges in flight do not continue (RFC 7252 §9.1).
     pub(super) fn doubt_session(&mut self, lane: u32) {
         if let Some(secured) = &mut self.secured {
             secured.close(lane);
             self.handle_session_output();
-            // On an error, the requests time out.
+            // On an error, requests time out.
             let _ = self.endpoint.handle(self.now, Input::Unreachable { peer: lane, quoted: None });
         }
     }
 
-    /// Closes all sessions at the end, so that the server can release them.
+    /// Closes all sessions, so that the server releases them.
     pub(super) fn close_sessions(&mut self) {
         for lane in 0..self.source_ports.len() {
             if let Some(secured) = &mut self.secured {
@@ -131,7 +128,7 @@ impl Worker<'_> {
         self.sockets.flush();
     }
 
-    /// Closes the session of a completed request, if each request has its own.
+    /// Closes a completed request's own session.
     pub(super) fn close_session(&mut self, lane: u32) {
         if let Some(secured) = self.secured.as_mut().filter(|_| self.common.plan.handshakes) {
             secured.close(lane);

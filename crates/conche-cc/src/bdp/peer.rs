@@ -1,4 +1,4 @@
-//! State of BDP-CoAP per peer and per exchange, and its estimates.
+//! BDP-CoAP's state and estimates.
 
 use core::time::Duration;
 
@@ -8,11 +8,11 @@ use crate::cocoa::draft03::CocoaPeer;
 use crate::time::Instant;
 use crate::units::{BytesPerSecond, Factor, Micros, Stamp};
 
-/// Storage of [`Samples`]: behind a pointer if there is a heap, so that [`BdpPeer`] does not
-/// enlarge [`AnyPeer`](crate::any::AnyPeer).
+/// Behind a pointer with a heap, so that [`BdpPeer`] does not enlarge
+/// [`AnyPeer`](crate::any::AnyPeer).
 #[cfg(feature = "alloc")]
 pub(super) type Apart<T> = alloc::boxed::Box<T>;
-/// Storage of [`Samples`]: in [`BdpPeer`], without a heap.
+/// In [`BdpPeer`] without a heap.
 #[cfg(not(feature = "alloc"))]
 pub(super) type Apart<T> = T;
 
@@ -23,40 +23,37 @@ pub struct BdpPeer {
     pub(super) next_send: Instant,
     /// BtlBw; zero until the first estimate.
     pub(super) bandwidth: BytesPerSecond,
-    /// RTprop, the minimum round-trip time; zero until the first sample.
+    /// RTprop; zero until the first sample.
     pub(super) rtprop: Micros,
-    /// Time of that measurement.
     pub(super) rtprop_at: Stamp,
-    /// Throughput of the last acknowledged message, recorded or not.
+    /// Throughput of the last acknowledged message.
     pub(super) throughput: BytesPerSecond,
-    /// Messages are application-limited until this many bytes have been acknowledged.
+    /// Messages are application-limited until this many bytes are acknowledged.
     pub(super) app_limited_until: u32,
-    /// Position in the cycle of pacing gains.
+    /// Position in the pacing gain cycle.
     pub(super) cycle: u8,
-    /// The path was empty and nothing was queued: the next message gives no bandwidth sample.
+    /// The path was empty and nothing was queued: no bandwidth sample.
     pub(super) is_first: bool,
     pub(super) has_sent: bool,
 }
 
-/// Input of the estimates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Samples {
     pub(super) cocoa: CocoaPeer,
     pub(super) window: Window,
-    /// Time of the last increase of `delivered`.
     pub(super) delivered_at: Instant,
     /// Bytes acknowledged, wrapping.
     pub(super) delivered: u32,
 }
 
-/// Length of the cycle of pacing gains.
+/// Length of the pacing gain cycle.
 pub(super) const CYCLE: u8 = 10;
 
 impl BdpPeer {
-    /// Bytes of state, on the heap or not, without the pointer to the heap.
+    /// Bytes of state without the heap pointer.
     pub(super) const BYTES: usize = size_of::<Self>() - size_of::<Apart<Samples>>() + size_of::<Samples>();
 
-    /// Returns the gain: one message in ten probes for more bandwidth, the next drains the queue.
+    /// One message in ten probes for bandwidth, the next drains the queue.
     fn pacing_gain(&self) -> Factor {
         match self.cycle {
             0 => Factor::from_permille(1_200),
@@ -65,7 +62,7 @@ impl BdpPeer {
         }
     }
 
-    /// Returns BtlBw · RTprop in bytes, once both are estimated.
+    /// Returns BtlBw · RTprop in bytes, once estimated.
     pub(super) fn bdp(&self) -> Option<u32> {
         let known = self.bandwidth != BytesPerSecond::ZERO && self.rtprop != Micros::ZERO;
         known.then(|| self.bandwidth.bytes_in(self.rtprop))
@@ -93,28 +90,28 @@ impl BdpPeer {
     }
 }
 
-/// The estimates of BDP-CoAP for a peer, in the paper's terms, for logs and tests.
+/// A peer's estimates in the paper's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BdpState {
-    /// Pacing gain of the last message.
+    /// The last message's pacing gain.
     pub pacing_gain: Factor,
-    /// Earliest departure of the next message, once a bandwidth is estimated.
+    /// Earliest departure of the next message, with a bandwidth estimate.
     pub next_send: Option<Instant>,
-    /// th: throughput of the last acknowledged message, recorded or not.
+    /// th: throughput of the last acknowledged message.
     pub throughput: BytesPerSecond,
-    /// f_r: share of retransmissions in the last ten transmissions.
+    /// f_r: share of retransmissions among ten transmissions.
     pub retransmitted: Factor,
     /// α: weight of the largest throughput against the smallest.
     pub alpha: Factor,
     /// BtlBw.
     pub bandwidth: Option<BytesPerSecond>,
-    /// RTprop: minimum round-trip time of the window.
+    /// RTprop: minimum round-trip time.
     pub rtprop: Option<Duration>,
     /// Bandwidth-delay product in bytes.
     pub bdp: Option<u32>,
 }
 
-/// Per-exchange state: the counters at its start, from which its throughput is computed.
+/// Per-exchange state: the counters at its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BdpFlight {
     pub(super) delivered_at: Instant,
@@ -127,7 +124,7 @@ pub struct BdpFlight {
 }
 
 impl BdpFlight {
-    /// Returns the bytes of this exchange in flight.
+    /// Returns the exchange's bytes in flight.
     #[must_use]
     pub fn bytes(&self) -> u32 {
         self.bytes

@@ -1,27 +1,25 @@
-//! The last ten transmissions of a peer: retransmissions, and throughputs of the others.
+//! A peer's last ten transmissions: retransmissions, and other throughputs.
 
 use crate::units::{BytesPerSecond, Factor};
 
-/// Transmissions in the window.
 const LENGTH: u16 = 10;
 
-/// A ring of the last ten transmissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Window {
     /// Zero where none is recorded.
     throughputs: [BytesPerSecond; LENGTH as usize],
-    /// Bit n: the transmission in slot n was a retransmission.
+    /// Bit n: slot n was a retransmission.
     retransmissions: u16,
-    /// Number of the next transmission. Numbers below [`LENGTH`] are used once, while the window
+    /// The next transmission's number; those below [`LENGTH`] are used once, while the window
     /// fills.
     next: u16,
 }
 
-/// Distinct numbers, a multiple of [`LENGTH`].
+/// A multiple of [`LENGTH`].
 const NUMBERS: u16 = 60_000;
 
 impl Window {
-    /// Adds a transmission and returns its number for [`Self::record`].
+    /// Adds a transmission; returns its number for [`Self::record`].
     pub(super) fn push(&mut self, retransmission: bool) -> u16 {
         let number = self.next;
         let slot = usize::from(number % LENGTH);
@@ -36,35 +34,32 @@ impl Window {
         number
     }
 
-    /// Records the throughput of a transmission that is still in the window.
+    /// Records a throughput, if still in the window.
     pub(super) fn record(&mut self, number: u16, throughput: BytesPerSecond) {
-        // Adding two rounds keeps the difference positive for all numbers.
+        // Two rounds keep the difference positive.
         let age = (u32::from(self.next) + 2 * u32::from(NUMBERS) - u32::from(number)) % u32::from(NUMBERS);
         if (1..=u32::from(self.len())).contains(&age) {
             self.throughputs[usize::from(number % LENGTH)] = throughput;
         }
     }
 
-    /// Returns the largest and the smallest recorded throughput.
+    /// Returns the largest and the smallest throughput.
     pub(super) fn extremes(&self) -> Option<(BytesPerSecond, BytesPerSecond)> {
         let mut recorded = self.throughputs.iter().copied().filter(|throughput| *throughput != BytesPerSecond::ZERO);
         let first = recorded.next()?;
         Some(recorded.fold((first, first), |(max, min), throughput| (max.max(throughput), min.min(throughput))))
     }
 
-    /// Returns the number of transmissions in the window.
     fn len(&self) -> u16 {
         self.next.min(LENGTH)
     }
 
-    /// Returns α, the weight of the largest throughput against the smallest: 0.2 if at least a
-    /// fifth of the window are retransmissions, else 0.6.
+    /// Returns α: 0.2 if at least a fifth of the window are retransmissions, else 0.6.
     pub(super) fn alpha(&self) -> Factor {
         let lossy = self.retransmissions.count_ones() * 5 >= u32::from(self.len().max(1));
         if lossy { Factor::from_permille(200) } else { Factor::from_permille(600) }
     }
 
-    /// Returns the share of retransmissions in the window.
     pub(super) fn retransmitted(&self) -> Factor {
         Factor::share(self.retransmissions.count_ones(), u32::from(self.len()))
     }

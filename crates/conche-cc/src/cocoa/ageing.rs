@@ -1,12 +1,10 @@
-//! Ageing of CoCoA's RTO while a peer is idle: small RTOs grow and large ones shrink, towards the
-//! RTO of a peer without samples.
+//! Ageing of an idle peer's RTO towards that of a peer without samples.
 //!
 //! Source: draft-ietf-core-cocoa-03 §4.3; ETFA'14, equation (6).
 //!
 //! Divergence: ageing is lazy but equivalent to timers, since each step advances the reference time
-//! by its own period. The draft's pseudocode takes one step and Californium several; both then set
-//! the reference to the present and lose the remainder. Contiki ages repeatedly without advancing
-//! the reference.
+//! by its own period. The draft's pseudocode takes one step and Californium several, then set the
+//! reference to the present and lose the remainder. Contiki ages repeatedly without advancing it.
 
 use crate::backoff::{LARGE_RTO, SMALL_RTO};
 use crate::time::Instant;
@@ -16,17 +14,17 @@ use crate::units::{Micros, Stamp};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Aging {
     /// The last change of the RTO, as in the draft. An acknowledgement after three or more
-    /// retransmissions does not change it, so a congested peer's RTO ages *down* while in use.
+    /// retransmissions changes nothing, so a congested peer's RTO ages *down* while in use.
     Literal,
-    /// The last acknowledgement, whether or not it changed the RTO. For a large RTO also the last
-    /// transmission, so that it does not shrink while an exchange backs off.
+    /// The last acknowledgement; for a large RTO also the last transmission, so that it does not
+    /// shrink while an exchange backs off.
     #[default]
     SinceActivity,
-    /// No ageing. This reproduces ANRW'18; the literal rule does not.
+    /// No ageing. Reproduces ANRW'18, unlike the literal rule.
     Off,
 }
 
-/// An RTO that ages, and the reference time of its idle period: 8 bytes.
+/// An RTO and its idle period's reference time: 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AgingRto {
     rto: Micros,
@@ -38,24 +36,21 @@ impl AgingRto {
         Self { rto, last: Stamp::at(now) }
     }
 
-    /// Returns the RTO, without ageing that may be due.
+    /// Returns the RTO without due ageing.
     pub(crate) fn get(self) -> Micros {
         self.rto
     }
 
-    /// Sets the RTO after a sample.
     pub(crate) fn set(&mut self, rto: Micros, now: Instant) {
         *self = Self::new(rto.max(Micros::MIN), now);
     }
 
-    /// Applies the ageing that is due.
     pub(crate) fn age(&mut self, aging: Aging, now: Instant) {
         if aging != Aging::Off {
             age(&mut self.rto, &mut self.last, Stamp::at(now));
         }
     }
 
-    /// Handles a transmission.
     pub(crate) fn transmitted(&mut self, aging: Aging, now: Instant) {
         if aging == Aging::SinceActivity {
             self.age(aging, now);
@@ -65,7 +60,7 @@ impl AgingRto {
         }
     }
 
-    /// Handles an acknowledgement, with or without a sample. Ageing that is due was applied before.
+    /// Handles an acknowledgement, with or without a sample, after due ageing.
     pub(crate) fn acknowledged(&mut self, aging: Aging, now: Instant) {
         if aging == Aging::SinceActivity {
             self.last = Stamp::at(now);
@@ -79,14 +74,14 @@ pub enum SmallAging {
     /// Doubled (draft-ietf-core-cocoa-03, Californium).
     #[default]
     Double,
-    /// Multiplied by 16: ETFA'14, equation (6) as printed, probably a typo for doubling.
+    /// Multiplied by 16: ETFA'14, equation (6) as printed, probably a typo.
     Mul16,
 }
 
-/// Bound of the loop: 32 doublings exceed every RTO.
+/// 32 doublings exceed every RTO.
 const MAX_STEPS: u8 = 32;
 
-/// Applies the ageing that is due at `now`. Each step advances the reference time `last`.
+/// Applies due ageing; each step advances `last`.
 fn age(rto: &mut Micros, last: &mut Stamp, now: Stamp) {
     for _ in 0..MAX_STEPS {
         let idle = last.age_ms(now);
@@ -102,7 +97,7 @@ fn age(rto: &mut Micros, last: &mut Stamp, now: Stamp) {
     }
 }
 
-/// Applies the ageing of ETFA'14, which has a rule for small RTOs only.
+/// Applies ETFA'14's ageing, for small RTOs only.
 pub(crate) fn age_small(rto: &mut Micros, last: &mut Stamp, now: Stamp, by: SmallAging) {
     for _ in 0..MAX_STEPS {
         if *rto >= SMALL_RTO || !exceeds(last.age_ms(now), rto.times(16)) {

@@ -1,14 +1,14 @@
 //! CoCoA of draft-ietf-core-cocoa-03, and CoCoA+ of ComMag'16.
 //!
-//! They differ in the backoff factor, see [`Vbf`]: [`Cocoa::draft03`] selects it by the expired
-//! timeout, [`Cocoa::plus`] by the first one.
+//! They differ in [`Vbf`]: [`Cocoa::draft03`] selects the backoff factor by the expired timeout,
+//! [`Cocoa::plus`] by the first.
 //!
 //! Divergences and resolutions:
-//! - appendix B of the draft writes `BETA*(RTT_strong-RTT)` without the absolute value;
+//! the draft's appendix B writes `BETA*(RTT_strong-RTT)` without the absolute value;
 //! - ageing counts from the last acknowledgement by default, see [`Aging`];
-//! - with n exchanges running and no sample, the initial RTO is 2 s · (n + 1); §4.2.2 states 6 s
-//!   for n = 2;
-//! - a separate response gives no sample: its time includes the peer's processing time.
+//! with n running exchanges and no sample, the initial RTO is 2 s · (n + 1); §4.2.2 states 6 s for
+//! n = 2;
+//! a separate response gives no sample: its time includes processing.
 
 use core::time::Duration;
 
@@ -38,13 +38,13 @@ use crate::units::{Factor, Micros};
 pub struct Cocoa {
     /// RTO before the first sample.
     pub ack_timeout: Duration,
-    /// Maximum first timeout, as a multiple of the RTO.
+    /// Maximum first timeout in RTOs.
     pub ack_random_factor: Factor,
     /// The timeout that selects the backoff factor.
     pub vbf: Vbf,
     /// The start of an idle period.
     pub aging: Aging,
-    /// Maximum retransmissions of an exchange that gives a weak sample.
+    /// Maximum retransmissions for a weak sample.
     pub weak_limit: u8,
     /// Maximum RTO of a new exchange, and limit of backoff.
     pub backoff_limit: Duration,
@@ -59,7 +59,7 @@ impl Default for Cocoa {
 }
 
 impl Cocoa {
-    /// The draft, with ageing since the last acknowledgement: the choice for production.
+    /// The draft, with ageing since the last acknowledgement, for production.
     #[must_use]
     pub fn draft03() -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Cocoa {
         }
     }
 
-    /// CoCoA+ of ComMag'16: an exchange keeps its first backoff factor.
+    /// CoCoA+ of ComMag'16: the first backoff factor is kept.
     #[must_use]
     pub fn plus() -> Self {
         Self { vbf: Vbf::Frozen, ..Self::draft03() }
@@ -85,9 +85,8 @@ impl Cocoa {
         Self { aging: Aging::Off, ..Self::draft03() }
     }
 
-    /// Returns the initial RTO of an exchange that starts beside `running` others, before
-    /// randomisation. Without a sample it grows with `running`, unlike
-    /// [`Controller::base`](crate::Controller::base).
+    /// Returns a new exchange's initial RTO beside `running` others, before randomisation. Without
+    /// a sample it grows with `running`, unlike [`Controller::base`](crate::Controller::base).
     pub fn initial_rto(&self, peer: &mut CocoaPeer, now: Instant, running: u16) -> Duration {
         self.age(peer, now);
         self.initial(peer, running).into()
@@ -99,18 +98,15 @@ impl Cocoa {
         rto.min(self.backoff_limit.into())
     }
 
-    /// Draws a first timeout.
     pub(crate) fn draw(&self, peer: &CocoaPeer, sent: &Sent) -> Micros {
         dithered(self.initial(peer, sent.load.exchanges), self.ack_random_factor, sent.random)
     }
 
-    /// Starts an exchange with the timeout `first`.
     pub(crate) fn start(&self, peer: &mut CocoaPeer, factor: &mut FrozenFactor, sent: &Sent, first: Micros) -> Micros {
         self.transmitted(peer, sent.now);
         factor.freeze(VariableBackoff::DRAFT03, first).min(self.max_rto.into())
     }
 
-    /// Records a transmission, for ageing.
     pub(crate) fn transmitted(&self, peer: &mut CocoaPeer, now: Instant) {
         peer.rto.transmitted(self.aging, now);
     }
@@ -125,33 +121,33 @@ pub struct CocoaPeer {
 }
 
 impl CocoaPeer {
-    /// Returns whether no sample of either kind was taken yet.
+    /// Returns whether there is no sample of either kind.
     #[must_use]
     pub fn is_blind(&self) -> bool {
         self.strong.is_blind() && self.weak.is_blind()
     }
 
-    /// Returns the estimator of exchanges without retransmissions.
+    /// Returns the estimator without retransmissions.
     #[must_use]
     pub fn strong(&self) -> Estimator {
         self.strong
     }
 
-    /// Returns the estimator of exchanges with retransmissions.
+    /// Returns the estimator with retransmissions.
     #[must_use]
     pub fn weak(&self) -> Estimator {
         self.weak
     }
 }
 
-/// Maximum retransmissions of an exchange that gives a weak sample.
+/// Maximum retransmissions for a weak sample.
 const WEAK_LIMIT: u8 = 2;
-/// K of the strong estimator: RTO_strong = SRTT + 4·RTTVAR.
+/// RTO_strong = SRTT + 4·RTTVAR.
 const K_STRONG: u32 = 4;
-/// K of the weak estimator: RTO_weak = SRTT + RTTVAR.
+/// RTO_weak = SRTT + RTTVAR.
 const K_WEAK: u32 = 1;
 
-/// The row of CoCoA in the feature table.
+/// Feature table row.
 pub const FEATURES: Features = Features {
     about: "CoCoA draft-03: strong and weak RTTs, variable backoff by the current timer, ageing",
     strong_rtt: true,
@@ -166,7 +162,7 @@ pub const FEATURES: Features = Features {
     published_bytes: Some(29),
 };
 
-/// The row of CoCoA+ in the feature table.
+/// Feature table row of CoCoA+.
 pub const PLUS_FEATURES: Features = Features {
     about: "CoCoA+: CoCoA with the backoff factor of the exchange's first timer",
     backoff: "variable 3/2/1.5, frozen for the exchange",

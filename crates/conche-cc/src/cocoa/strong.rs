@@ -1,7 +1,7 @@
 //! CoCoA-S of ComMag'16: CoCoA with its strong estimator only.
 //!
-//! An exchange with a retransmission changes no state. An exchange keeps its first backoff factor.
-//! Ageing is CoCoA's.
+//! An exchange with a retransmission changes no state, and the first backoff factor is kept. Ageing
+//! is CoCoA's.
 
 use core::time::Duration;
 
@@ -29,7 +29,7 @@ use crate::units::{Factor, Micros};
 pub struct CocoaS {
     /// RTO before the first sample.
     pub ack_timeout: Duration,
-    /// Maximum first timeout, as a multiple of the RTO.
+    /// Maximum first timeout in RTOs.
     pub ack_random_factor: Factor,
     /// The timeout that selects the backoff factor.
     pub vbf: Vbf,
@@ -55,8 +55,7 @@ impl Default for CocoaS {
 }
 
 impl CocoaS {
-    /// Returns the initial RTO of an exchange that starts beside `running` others, before
-    /// randomisation. See [`Cocoa::initial_rto`](super::Cocoa::initial_rto).
+    /// As [`Cocoa::initial_rto`](super::Cocoa::initial_rto).
     pub fn initial_rto(&self, peer: &mut CocoaSPeer, now: Instant, running: u16) -> Duration {
         self.age(peer, now);
         self.initial(peer, running).into()
@@ -69,14 +68,14 @@ impl CocoaS {
     }
 }
 
-/// Per-peer state of CoCoA-S: 16 bytes.
+/// Per-peer state: 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CocoaSPeer {
     estimator: Estimator,
     rto: AgingRto,
 }
 
-/// The row of CoCoA-S in the feature table.
+/// Feature table row.
 pub const FEATURES: Features = Features {
     about: "CoCoA-S: CoCoA with strong RTTs only",
     strong_rtt: true,

@@ -1,17 +1,17 @@
 //! CoCoA as first published, and the optimised form of the same paper.
 //!
-//! Source: ETFA'14 §II.B (draft-bormann-core-cocoa-01) and its optimisations (i) to (iii).
-//! Optimisation (iv), the mean of the last h RTOs, is left out: the authors' code has h = 1.
+//! Source: ETFA'14 §II.B (draft-bormann-core-cocoa-01) and its optimisations (i) to (iii). (iv),
+//! the mean of the last h RTOs, is left out: the authors' code has h = 1.
 //!
 //! Divergences and resolutions:
-//! - gains are α = 1/4 and β = 1/8, the reverse of RFC 6298 and of the later draft, as in the
-//!   authors' code;
-//! - first timeouts are randomised as in the authors' code; the paper does not mention it;
-//! - without a sample, the RTO doubles with each running exchange; Californium multiplies by their
-//!   number, without limit;
+//! gains are α = 1/4 and β = 1/8, the reverse of RFC 6298 and the later draft, as in the authors'
+//! code;
+//! first timeouts are randomised as in the authors' code, not mentioned in the paper;
+//! without a sample, the RTO doubles per running exchange; Californium multiplies by their number,
+//! without limit;
 //! - equation (6) multiplies a small, idle RTO by 16, see [`SmallAging`];
-//! - optimisation (iii) halves an idle estimator's distance to 2 s, but does not state whether the
-//!   RTO follows. It is blended in like a sample; otherwise the rule would have no effect.
+//! optimisation (iii) halves an idle estimator's distance to 2 s; whether the RTO follows is not
+//! stated. It is blended in like a sample; otherwise the rule would have no effect.
 
 use core::time::Duration;
 
@@ -38,18 +38,17 @@ use crate::units::{Factor, Micros, Stamp};
 pub struct Cocoa2014 {
     /// RTO before the first sample.
     pub ack_timeout: Duration,
-    /// Maximum first timeout, as a multiple of the RTO.
+    /// Maximum first timeout in RTOs.
     pub ack_random_factor: Factor,
     /// Maximum RTO and timeout.
     pub max_rto: Duration,
     /// Growth of a small, idle RTO.
     pub small_aging: SmallAging,
-    /// Maximum retransmissions of an exchange that gives a weak sample; optimisation (i) sets 1.
+    /// Maximum retransmissions for a weak sample; optimisation (i) sets 1.
     pub weak_limit: u8,
-    /// A weak estimate has the weight 1/2^`weak_weight_shift` in the RTO; optimisation (ii) sets 2,
-    /// a quarter.
+    /// A weak estimate's weight is 1/2^`weak_weight_shift`; optimisation (ii) sets 2, a quarter.
     pub weak_weight_shift: u8,
-    /// Optimisation (iii): an estimate above 2 s moves towards 2 s after 60 s without a sample.
+    /// Optimisation (iii): estimates above 2 s move towards it after 60 s without a sample.
     pub estimator_aging: bool,
 }
 
@@ -68,14 +67,13 @@ impl Default for Cocoa2014 {
 }
 
 impl Cocoa2014 {
-    /// With the paper's optimisations (i), (ii) and (iii).
+    /// With optimisations (i), (ii) and (iii).
     #[must_use]
     pub fn optimized() -> Self {
         Self { weak_limit: 1, weak_weight_shift: 2, estimator_aging: true, ..Self::default() }
     }
 
-    /// Returns the initial RTO of an exchange that starts beside `running` others, before
-    /// randomisation. See [`Cocoa::initial_rto`](super::Cocoa::initial_rto).
+    /// As [`Cocoa::initial_rto`](super::Cocoa::initial_rto).
     pub fn initial_rto(&self, peer: &mut Cocoa2014Peer, now: Instant, running: u16) -> Duration {
         self.age(peer, now);
         self.initial(peer, running).into()
@@ -94,13 +92,13 @@ impl Cocoa2014 {
 
 const K_STRONG: u32 = 4;
 const K_WEAK: u32 = 1;
-/// A strong estimate has the weight 1/2 in the RTO.
+/// A strong estimate's weight is 1/2.
 const STRONG_WEIGHT_SHIFT: u8 = 1;
-/// Ageing moves estimates above this towards it.
+/// Ageing moves larger estimates towards this.
 const DECAY_TARGET: Micros = Micros::from_millis(2_000);
 
-/// Takes one step of optimisation (iii) if it is due, s ← (2 s + s)/2 and v ← v/2, and returns the
-/// new estimate. A step halves the excess over 2 s, so the steps end.
+/// Takes a due step of optimisation (iii), s ← (2 s + s)/2 and v ← v/2, and returns the new
+/// estimate. A step halves the excess over 2 s, so the steps end.
 fn decay(estimator: &mut Estimator, at: &mut Tick, k: u32, now: Tick, idle_s: u32) -> Option<Micros> {
     let (srtt, rttvar) = (estimator.srtt()?, estimator.rttvar()?);
     if estimator.rto(k) <= DECAY_TARGET || !at.is_due(now, idle_s) {
@@ -111,14 +109,14 @@ fn decay(estimator: &mut Estimator, at: &mut Tick, k: u32, now: Tick, idle_s: u3
     Some(estimator.rto(k))
 }
 
-/// Time of an estimator's last sample, in wrapping quarters of a second: 2 bytes.
+/// An estimator's last sample in wrapping quarters of a second: 2 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tick(u16);
 
 impl Tick {
     /// 60 s in ticks.
     const PERIOD: u16 = 240;
-    /// Ticks are ambiguous for a peer that is idle for longer than this, 4 h.
+    /// Longer idle periods make ticks ambiguous: 4 h.
     const HORIZON_S: u32 = 4 * 3_600;
 
     #[expect(clippy::cast_possible_truncation, reason = "wraps by design")]
@@ -126,7 +124,7 @@ impl Tick {
         Self((now.as_millis() / 250) as u16)
     }
 
-    /// Returns whether a period has passed, given a peer that is idle for `idle_s` seconds.
+    /// Returns whether a period has passed; the peer is idle for `idle_s` seconds.
     fn is_due(self, now: Self, idle_s: u32) -> bool {
         idle_s >= Self::HORIZON_S || now.0.wrapping_sub(self.0) >= Self::PERIOD
     }
@@ -136,19 +134,19 @@ impl Tick {
     }
 }
 
-/// Per-peer state of CoCoA of 2014: 28 bytes.
+/// Per-peer state: 28 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cocoa2014Peer {
     strong: Estimator,
     weak: Estimator,
     rto: Micros,
-    /// Reference time of the ageing of small RTOs.
+    /// Reference time of small RTOs' ageing.
     last: Stamp,
     strong_at: Tick,
     weak_at: Tick,
 }
 
-/// The row of CoCoA of 2014 in the feature table.
+/// Feature table row.
 pub const FEATURES: Features = Features {
     about: "CoCoA as first published: every ACK gives a sample, equal weights",
     strong_rtt: true,
@@ -163,7 +161,7 @@ pub const FEATURES: Features = Features {
     published_bytes: None,
 };
 
-/// The row of the optimised form in the feature table.
+/// Feature table row of the optimised form.
 pub const OPTIMIZED_FEATURES: Features = Features {
     about: "the same with weak RTTs of one retransmission only, at a quarter, and estimator ageing",
     weak_rtt: Some(1),

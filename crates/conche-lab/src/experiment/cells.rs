@@ -1,4 +1,4 @@
-//! The runs of a cell, and the samples taken from each.
+//! Runs of a cell and their samples.
 
 use std::io;
 use std::sync::Arc;
@@ -11,14 +11,13 @@ use crate::scenario::{Cell, ControllerName, Metric, Pace, Phase, Sender, Value};
 use crate::trial::{self, Control, Flow, Record, Routes, Selection, TrialError, Wanted};
 use crate::units::Span;
 
-/// A cell and the distinct metrics measured in it.
+/// A cell and its distinct metrics.
 pub(super) struct CellRuns {
     pub(super) cell: Cell,
     measured: Vec<(Metric, Option<usize>)>,
     routes: Arc<Routes>,
 }
 
-/// Why a run of a cell has no samples.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CellError {
     #[error(transparent)]
@@ -28,16 +27,16 @@ pub(super) enum CellError {
     Exchanges(#[from] io::Error),
 }
 
-/// The samples of one run: per scheme and metric, first of the whole run, then of each phase.
+/// A run's samples: per scheme and metric, the whole run, then each phase.
 pub(super) type Samples = Vec<Sample>;
 
-/// A scheme of a cell, over the whole run or over a phase.
+/// A scheme over the run or a phase.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) runs: &'a CellRuns,
     pub(super) scheme: &'a str,
     pub(super) phase: Option<&'a Phase>,
-    /// 0 for the whole run, then the number of the phase.
+    /// 0 for the whole run, else the phase.
     pub(super) span_index: usize,
     first: usize,
 }
@@ -54,7 +53,7 @@ impl CellRuns {
         Self { cell, measured, routes }
     }
 
-    /// Returns the index of the sample that a value is computed from.
+    /// Returns the index of a value's sample.
     pub(super) fn place(&self, value: &Value) -> usize {
         let metric_key = metric_key(&self.cell, value);
         self.measured.iter().position(|known| *known == metric_key).expect("every value's was listed")
@@ -66,12 +65,12 @@ impl CellRuns {
         View { runs: self, scheme: &self.cell.schemes[scheme], phase, span_index, first }
     }
 
-    /// The number of spans: the whole run and each phase.
+    /// The whole run and each phase.
     pub(super) fn spans(&self) -> usize {
         1 + self.cell.scenario.phases.len()
     }
 
-    /// All views, in the order of their samples.
+    /// All views in sample order.
     pub(super) fn views(&self) -> impl Iterator<Item = View<'_>> {
         let schemes = self.cell.schemes.len();
         (0..self.spans()).flat_map(move |span_index| (0..schemes).map(move |scheme| self.view(span_index, scheme)))
@@ -81,7 +80,7 @@ impl CellRuns {
         self.measured[place].0.unit()
     }
 
-    /// Names the scheme of a flow, or the controller that its traffic sets.
+    /// Names a flow's scheme, or the controller of its traffic.
     pub(super) fn controller_name(&self, flow: &Flow) -> &str {
         match flow.control {
             Control::Scheme(place) => &self.cell.schemes[place],
@@ -91,7 +90,7 @@ impl CellRuns {
         }
     }
 
-    /// The samples of a run without any measurement.
+    /// A run's samples without measurement.
     pub(super) fn nothing(&self) -> Samples {
         vec![Sample::None; self.spans() * self.cell.schemes.len() * self.measured.len()]
     }
@@ -136,7 +135,7 @@ impl campaign::Cell for CellRuns {
         self.cell.scenario.replications.get()
     }
 
-    /// An estimate: the number of exchanges, which grows with the duration.
+    /// Estimated by the number of exchanges, which grows with the duration.
     fn work(&self) -> u64 {
         let scenario = &self.cell.scenario;
         let size = |reference: &str| u64::from(scenario.most_nodes(reference));
@@ -162,7 +161,7 @@ impl campaign::Cell for CellRuns {
                 }
             };
             let exchanges = traffic.exchanges.map_or(by_time, |exchanges| u64::from(exchanges.get()));
-            // More clients cause more retransmissions per exchange.
+            // More clients cause more retransmissions.
             flows * exchanges + flows * flows * exchanges / 100
         };
         scenario.traffic.iter().map(of).sum::<u64>().max(1)
@@ -179,7 +178,7 @@ impl campaign::Cell for CellRuns {
     fn run(&self, replication: Replication, exchanges: Option<&mut ExchangeRows>) -> Result<Ran<Samples>, CellError> {
         let wants = |what: fn(Wanted) -> bool| self.measured.iter().any(|(metric, _)| what(metrics::wants(metric)));
         let wanted = Wanted {
-            // The timelines of exchanges need timeouts.
+            // Timelines need timeouts.
             timeouts: exchanges.is_some() || wants(|wanted| wanted.timeouts),
             arrivals: wants(|wanted| wanted.arrivals),
         };

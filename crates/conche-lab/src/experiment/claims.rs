@@ -7,30 +7,30 @@ use crate::results::{MeasuredValue, Unit, Verdict};
 use crate::scenario::{Claim, Compare, Operand, Scenario, filled, matches_any};
 use crate::stats::{Interval, estimate, spread_ratio};
 
-/// Item of claims: the compared value, and the verdict in the column that ends in `_holds`.
+/// Item of claims; the verdict's column ends in `_holds`.
 pub(super) const CLAIMS: &str = "claims";
 
-/// A value, and its values per replication if each has one.
+/// A value, in total and per replication.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     pub(super) figure: MeasuredValue,
     pub(super) per_replication: Vec<f64>,
-    /// Comparison of controllers that it belongs to.
+    /// The comparison that it belongs to.
     pub(super) compared: Option<ComparedValue>,
 }
 
-/// A claim and the rows that it compares.
+/// A claim and the rows it compares.
 #[derive(Clone, Debug)]
 pub struct Compared<'a> {
-    /// Row of its values.
+    /// Its values' row.
     pub row: String,
     /// Claim.
     pub claim: &'a Claim,
-    /// Rows of the compared values; the claim names their column.
+    /// Compared rows; the claim names their column.
     pub of: Vec<String>,
 }
 
-/// Lists all claims that these values allow.
+/// Lists the claims that these values allow.
 #[must_use]
 pub fn compared<'a>(scenario: &'a Scenario, figures: &[MeasuredValue]) -> Vec<Compared<'a>> {
     let series =
@@ -48,7 +48,7 @@ pub fn compared<'a>(scenario: &'a Scenario, figures: &[MeasuredValue]) -> Vec<Co
     scenario.claims.iter().flat_map(of_claim).collect()
 }
 
-/// Judges all claims whose values were measured.
+/// Judges claims whose values were measured.
 pub(super) fn judge_all(scenario: &Scenario, series: &[Series]) -> Vec<MeasuredValue> {
     let known = Known::new(series);
     let mut judged: Vec<(Vec<usize>, [MeasuredValue; 2])> = Vec::new();
@@ -67,7 +67,7 @@ pub(super) fn judge_all(scenario: &Scenario, series: &[Series]) -> Vec<MeasuredV
     judged.into_iter().flat_map(|(_, judged)| judged).collect()
 }
 
-/// The label that each name of a claim stands for; a short list.
+/// Label of each name of a claim.
 type Labels<'a> = Vec<(&'a str, &'a str)>;
 
 fn label<'a>(labels: &Labels<'a>, name: &str) -> Option<&'a str> {
@@ -86,7 +86,7 @@ impl<'a> Known<'a> {
         self.0.get(&(row, column)).copied()
     }
 
-    /// Returns all series whose rows match the operands.
+    /// Returns all series of the operands.
     fn all(&self, operands: &[Operand], column: &str, fill: impl Fn(&str) -> Option<String>) -> Vec<&'a Series> {
         let rows = operands.iter().filter_map(|operand| if let Operand::Row(row) = operand { fill(row) } else { None });
         let patterns: Vec<String> = rows.collect();
@@ -94,7 +94,7 @@ impl<'a> Known<'a> {
         self.0.iter().filter(|(name, _)| is_meant(name)).map(|(_, series)| *series).collect()
     }
 
-    /// Returns the series that an operand stands for; `None` if one of its rows is missing.
+    /// Returns an operand's series; `None` if a row is missing.
     fn find(&self, operand: &Operand, column: &str, fill: impl Fn(&str) -> Option<String>) -> Option<&'a Series> {
         let row = |template: &String| self.get(&fill(template)?, column);
         let by_value = |one: &&Series, other: &&Series| one.figure.measured.total_cmp(&other.figure.measured);
@@ -107,8 +107,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Returns a claim's row for these labels and the values it compares; `None` if a required one is
-/// missing.
+/// Returns a claim's row and compared values; `None` if a required one is missing.
 fn operands<'a>(claim: &Claim, labels: &Labels<'_>, known: &Known<'a>) -> Option<(String, Vec<&'a Series>)> {
     let fill = |template: &str| fill(template, labels);
     let found = match claim.compare {
@@ -122,8 +121,8 @@ fn fill(template: &str, labels: &Labels<'_>) -> Option<String> {
     filled(template, |name| label(labels, name).map(Into::into))
 }
 
-/// Returns the compared value and the verdict (column `..._holds`). `None` if a required value is
-/// missing, or if the comparison is undefined.
+/// Returns the compared value and the verdict; `None` if a required value is missing or the
+/// comparison undefined.
 fn judge(claim: &Claim, labels: &Labels<'_>, known: &Known<'_>, paper: &str) -> Option<[MeasuredValue; 2]> {
     let (row, found) = operands(claim, labels, known)?;
     let outcome = outcome(claim, &found, |template| fill(template, labels))?;
@@ -167,14 +166,14 @@ fn verdict(claim: &Claim, interval: Option<Interval>) -> Verdict {
 struct Outcome {
     shown: f64,
     interval: Option<Interval>,
-    /// Interval that decides the verdict.
+    /// Decides the verdict.
     decides: Option<Interval>,
 }
 
 fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<String>) -> Option<Outcome> {
     let numbers =
         if let Compare::LineFrom(from) = claim.compare { numbers(claim, found, from, fill) } else { Vec::new() };
-    // A fitted line excludes points at or before its zero.
+    // A fitted line excludes points up to its zero.
     let is_compared = |place: &usize| numbers.get(*place).is_none_or(|number| *number > 0.0);
     let places: Vec<usize> = (0..found.len()).filter(is_compared).collect();
     let numbers: Vec<f64> = numbers.into_iter().filter(|number| *number > 0.0).collect();
@@ -194,7 +193,7 @@ fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<Strin
         (Compare::Difference, [_, _]) => by(&difference),
         (Compare::Ratio, [_, _]) => by(&ratio),
         (Compare::Apart, [_, _]) => {
-            // A ratio to 0 is undefined; the difference decides.
+            // A ratio to 0 is undefined: the difference decides.
             let (shown, interval) = by(&ratio).map_or((0.0, None), |ratio| (ratio.shown, ratio.interval));
             Some(Outcome { shown, interval, ..by(&difference)? })
         }
@@ -212,7 +211,7 @@ fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<Strin
     }
 }
 
-/// Returns each row's number, minus the start of the line; a row without a number is at the start.
+/// Returns each row's number from the start of the line; 0 without one.
 fn numbers(claim: &Claim, found: &[&Series], from: f64, fill: impl Fn(&str) -> Option<String>) -> Vec<f64> {
     let patterns = claim.of.iter().filter_map(|of| if let Operand::Row(row) = of { fill(row) } else { None });
     let patterns: Vec<String> = patterns.collect();
@@ -226,8 +225,8 @@ fn numbers(claim: &Claim, found: &[&Series], from: f64, fill: impl Fn(&str) -> O
     found.iter().map(|series| number(&series.figure.row)).collect()
 }
 
-/// Returns the share of the variance of `y` explained by the least-squares line through 0. `None`
-/// with fewer than two points, or without variance.
+/// Returns the share of `y`'s variance explained by the least-squares line through 0; `None` with
+/// fewer than two points or without variance.
 fn explained(x: &[f64], y: &[f64]) -> Option<f64> {
     let sum = |of: &dyn Fn(f64, f64) -> f64| x.iter().zip(y).map(|(x, y)| of(*x, *y)).sum::<f64>();
     let slope = sum(&|x, y| x * y) / sum(&|x, _| x * x);
@@ -236,7 +235,7 @@ fn explained(x: &[f64], y: &[f64]) -> Option<f64> {
     (y.len() > 1 && variation > 0.0).then(|| if slope > 0.0 { (1.0 - rest / variation).max(0.0) } else { 0.0 })
 }
 
-/// Returns all combinations of labels; the last name varies fastest.
+/// Returns all combinations; the last name varies fastest.
 fn combinations(each: &BTreeMap<String, Vec<String>>) -> Vec<Labels<'_>> {
     let mut combinations: Vec<Labels<'_>> = vec![Vec::new()];
     for (name, labels) in each {

@@ -1,11 +1,11 @@
-//! Selects the values by which controllers are compared.
+//! Selects values to compare controllers by.
 
 use super::cells::View;
 use super::claims::Series;
 use crate::comparison::{Cell, Entry};
 use crate::scenario::{Better, Value};
 
-/// The place of a value in the comparison of controllers.
+/// A value's place in the comparison.
 #[derive(Clone, Debug)]
 pub(super) struct ComparedValue {
     /// Row without the scheme.
@@ -16,8 +16,7 @@ pub(super) struct ComparedValue {
 }
 
 impl ComparedValue {
-    /// Returns `None` for a value that is not primary, covers a phase only, or comes from schemes
-    /// that share a network.
+    /// `None` for a value that is not primary, covers a phase, or has schemes sharing a network.
     pub(super) fn of(view: View<'_>, value: &Value, replications: usize) -> Option<Self> {
         let is_compared = value.primary && view.phase.is_none() && view.runs.cell.mix.is_none();
         let better = value.better().filter(|_| is_compared)?;
@@ -27,7 +26,6 @@ impl ComparedValue {
     }
 }
 
-/// Groups the values of these schemes by cell.
 pub(super) fn cells(series: &[Series], schemes: &[&str]) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
     for Series { figure, per_replication, compared } in series {
@@ -44,7 +42,7 @@ pub(super) fn cells(series: &[Series], schemes: &[&str]) -> Vec<Cell> {
             });
             cells.len() - 1
         });
-        // An incomplete series covers other replications than the remaining controllers do.
+        // An incomplete series covers other replications.
         let is_whole = per_replication.len() == *replications && per_replication.iter().all(|value| value.is_finite());
         if let Some(entry) = cells[place].entries.iter_mut().find(|entry| entry.controller == *scheme) {
             entry.value = Some(figure.measured).filter(|value| is_whole && value.is_finite());

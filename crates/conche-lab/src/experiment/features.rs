@@ -1,4 +1,4 @@
-//! Static properties of the schemes: features, and bytes of state per peer.
+//! Static properties of schemes: features, and state bytes per peer.
 
 use crate::report::Table;
 use crate::results::{MeasuredValue, Unit};

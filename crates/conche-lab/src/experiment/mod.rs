@@ -1,4 +1,4 @@
-//! Runs the experiment of a scenario, measures it, and lays out its tables.
+//! Runs and measures a scenario's experiment, and lays out its tables.
 //!
 //! | file | contents |
 //! |---|---|
@@ -44,32 +44,31 @@ pub use claims::{Compared, compared};
 use pooled::Cells;
 use published::Published;
 
-/// The experiment of a scenario.
+/// A scenario's experiment.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     document: Document,
     published: Published,
-    /// Source text.
     text: String,
-    /// Names and texts of the files that the source names.
+    /// Files that the source names, with texts.
     files: Vec<(String, String)>,
-    /// Fingerprint of all changes made to the source.
+    /// Fingerprint of all changes to the source.
     settings: String,
 }
 
-/// The results of an experiment.
+/// An experiment's results.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Measured values.
     pub values: Vec<MeasuredValue>,
-    /// Values by which controllers are compared, cell by cell.
+    /// Values to compare controllers by.
     pub cells: Vec<comparison::Cell>,
     /// How the campaign ended.
     pub completion: Completion,
 }
 
 impl Experiment {
-    /// Reads a scenario. `file` returns the texts of the files that it names.
+    /// Reads a scenario; `file` returns the files it names.
     ///
     /// # Errors
     /// The problem, its place, and what is expected there.
@@ -102,8 +101,7 @@ impl Experiment {
         self.document.scenario()
     }
 
-    /// Describes the amount of work: replications and, if all runs are equally long, their
-    /// duration.
+    /// Describes replications and, if all runs are equally long, their duration.
     fn extent(&self) -> String {
         let number = self.scenario().replications.get();
         let replications = format!("{number} replication{}", if number == 1 { "" } else { "s" });
@@ -118,28 +116,28 @@ impl Experiment {
     /// Returns the experiment with another value at a path such as `nodes.client.count`.
     ///
     /// # Errors
-    /// If the path does not exist, or if the value is invalid there.
+    /// If the path does not exist or the value is invalid.
     pub fn with(&self, path: &str, value: impl Into<toml::Value>) -> Result<Self, ScenarioError> {
         let value = value.into();
         let settings = fingerprint(&[self.settings.as_str(), path, &value.to_string()]);
         Ok(Self { document: self.document.with(path, value)?, settings, ..self.clone() })
     }
 
-    /// Short name, which its values carry.
+    /// Short name, in its values.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.scenario().name
     }
 
-    /// Changes the number of replications, the schemes and the cells to run.
+    /// Changes the replications, schemes and cells to run.
     ///
     /// # Errors
-    /// If a controller is unknown, a setting is invalid, or no cell is left to run.
+    /// If a controller is unknown, a setting invalid, or no cell left.
     pub fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
         self.document.adjust(effort)?;
-        // Kept runs already identify their cell, scheme and replication.
+        // Kept runs identify their cell, scheme and replication.
         if effort.compares {
-            // Published values belong to the paper's schemes, not to controllers of the same name.
+            // Published values belong to the paper's schemes, not to namesakes.
             self.published = Published::default();
             self.settings = fingerprint(&[self.settings.as_str(), "compares"]);
         }
@@ -152,15 +150,15 @@ impl Experiment {
         Ok(())
     }
 
-    /// Checks that every label of [`Effort::only`] occurs in at least one run of these experiments.
+    /// Checks that every label of [`Effort::only`] occurs in a run of these experiments.
     ///
     /// # Errors
-    /// The first label that does not occur, and the existing ones.
+    /// The first missing label, and the existing ones.
     pub fn check_labels(all: &[Self]) -> Result<(), ScenarioError> {
         Document::check_labels(all.iter().map(|experiment| &experiment.document))
     }
 
-    /// Describes the source of the results, as far as it will run.
+    /// Describes the source, as far as it will run.
     #[must_use]
     pub fn source(&self) -> Source {
         let Scenario { name, title, seed, .. } = self.scenario();
@@ -176,8 +174,7 @@ impl Experiment {
         }
     }
 
-    /// Runs the experiment. The values depend on the scenario only, not on the options; failed runs
-    /// contribute none.
+    /// Runs the experiment. Values do not depend on the options; failed runs contribute none.
     ///
     /// # Errors
     /// If the experiment cannot run.
@@ -204,19 +201,19 @@ impl Experiment {
         let measured = campaign::threads(options)?.install(measure);
         let series: Vec<Series> = measured.into_iter().flatten().collect();
         let claims = claims::judge_all(scenario, &series);
-        // Schemes without a remaining cell were deselected.
+        // Schemes without a cell were deselected.
         let is_run = |name: &&str| self.document.cells().iter().any(|cell| cell.schemes.iter().any(|of| of == name));
         let schemes: Vec<&str> = scenario.schemes.iter().map(|of| of.name.as_str()).filter(is_run).collect();
         let compared = compared_values::cells(&series, &schemes);
         let mut values = features::values(scenario);
         values.extend(series.into_iter().map(|series| series.figure));
-        // Stable sort: the values of an item keep the order of cells.
+        // Stable sort: an item's values keep cell order.
         values.sort_by_key(|figure| values::rank(scenario, figure));
         values.extend(claims);
         Ok(Measured { values, cells: compared, completion })
     }
 
-    /// Lays out the values as tables of text.
+    /// Lays out the values as text tables.
     #[must_use]
     pub fn tables(&self, values: &[MeasuredValue]) -> Vec<Table> {
         let features = features::table(self.scenario());
@@ -224,7 +221,7 @@ impl Experiment {
         shown.chain(closeness_table(self, values)).collect()
     }
 
-    /// Maximum difference from the published value; `None` if no bar is set.
+    /// Maximum deviation from the published value, if a bar is set.
     #[must_use]
     pub fn tolerance(&self, figure: &MeasuredValue) -> Option<f64> {
         let mut bars = self.scenario().bars.iter();
@@ -234,7 +231,7 @@ impl Experiment {
         }
     }
 
-    /// The 95 % interval of the published value, if the paper states one.
+    /// The published value's 95 % interval, if stated.
     #[must_use]
     pub fn published_interval(&self, figure: &MeasuredValue) -> Option<Interval> {
         let reach = self.published.interval(&figure.row, &figure.column)?;
@@ -247,8 +244,8 @@ impl Experiment {
         &self.document
     }
 
-    /// Whether the network was fitted on the published value or predicts it; `None` for values that
-    /// need no network.
+    /// Whether the network was fitted on the published value or predicts it; `None` if no network
+    /// is needed.
     #[must_use]
     pub fn origin(&self, figure: &MeasuredValue) -> Option<Origin> {
         let scenario = self.scenario();
@@ -259,21 +256,21 @@ impl Experiment {
         Some(if is_fitted { Origin::Fitted } else { Origin::Predicted })
     }
 
-    /// Documented reason why a value misses its bar or a claim is not supported.
+    /// Documented reason for a missed bar or unsupported claim.
     #[must_use]
     pub fn reason(&self, figure: &MeasuredValue) -> Option<&str> {
         let mut reasons = self.scenario().reasons.iter();
         reasons.find(|reason| concerns(&reason.items, &reason.rows, figure)).map(|reason| reason.text.as_str())
     }
 
-    /// Whether a value is within its bar; `None` if no bar is set.
+    /// Whether a value is within its bar, if any.
     #[must_use]
     pub fn within(&self, figure: &MeasuredValue) -> Option<bool> {
         Some((figure.measured - figure.published?).abs() <= self.tolerance(figure)?)
     }
 }
 
-/// Writes the title and, on a second line, the amount of work.
+/// The title and, on a second line, the amount of work.
 impl fmt::Display for Experiment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Scenario { title, seed, .. } = self.scenario();

@@ -1,5 +1,5 @@
-//! Values that combine several cells: pooled over axes, or compared replication by replication,
-//! which share random numbers in all cells.
+//! Values of several cells: pooled over axes, or compared per replication, with shared random
+//! numbers.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ pub(super) struct Cells<'a> {
     pub(super) outcomes: &'a [Vec<Samples>],
 }
 
-/// The labels of a cell on the named axes; a short list.
+/// A cell's labels on the named axes.
 type Labels<'a> = Vec<(&'a str, String)>;
 
 impl<'a> Cells<'a> {
-    /// Measures a value whose axes lead to other cells; `None` if it belongs to another cell, or if
-    /// the other cells are missing.
+    /// Measures a value over several cells; `None` if it belongs to another cell, or cells are
+    /// missing.
     pub(super) fn measure(self, at: View<'_>, value: &Value) -> Option<Measured> {
         let is_last = |axis: &String| self.points(at, axis).last().cloned() == label(at, axis);
         if !value.over.iter().all(is_last) {
@@ -47,8 +47,7 @@ impl<'a> Cells<'a> {
         (!numbers.is_empty()).then(|| of_numbers(value.statistic, "", &numbers, replications))
     }
 
-    /// Picks labels by the means over all replications, or by replication `run`; `None` if no such
-    /// point exists.
+    /// Picks labels by means, or by replication `run`; `None` without such a point.
     fn picked<'v>(
         self,
         at: View<'_>,
@@ -85,7 +84,7 @@ impl<'a> Cells<'a> {
         picks.iter().map(label).collect()
     }
 
-    /// Lists the points of an axis in the part of this cell, in order.
+    /// Lists an axis's points for this cell, in order.
     fn points(self, at: View<'_>, axis: &str) -> Vec<String> {
         let mut points = Vec::new();
         for runs in self.runs.iter().filter(|runs| runs.cell.part == at.runs.cell.part) {
@@ -97,8 +96,8 @@ impl<'a> Cells<'a> {
         points
     }
 
-    /// Merges, for each replication, the samples of all cells that the value pools. Other axes have
-    /// these labels, or those of this cell.
+    /// Merges, per replication, the pooled cells' samples. Other axes have these labels, or this
+    /// cell's.
     fn samples(self, at: View<'_>, value: &Value, labels: &[(&str, String)]) -> Option<Vec<Sample>> {
         let is_meant = |other: View<'_>, axis: &str| {
             let wanted = labels.iter().find(|(of, _)| *of == axis).map(|(_, label)| label.clone());
@@ -129,7 +128,7 @@ fn label(at: View<'_>, axis: &str) -> Option<String> {
     at.runs.cell.label(axis, at.scheme).map(std::borrow::Cow::into_owned)
 }
 
-/// Returns how much `one` exceeds `other` in a replication: a difference, or per cent.
+/// Returns how much `one` exceeds `other`: a difference, or per cent.
 fn compared(by: By, statistic: Statistic, one: Sample, other: Sample) -> Option<f64> {
     if by == By::Difference {
         return Some(number(statistic, &one)? - number(statistic, &other)?);

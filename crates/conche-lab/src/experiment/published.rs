@@ -1,7 +1,7 @@
-//! The published values of a paper: a CSV file beside the scenario.
+//! A paper's published values: a CSV file beside the scenario.
 //!
-//! Columns: row and column as in results, the value and, optionally, the half-width of its 95 %
-//! confidence interval. Lines that begin with `#` name the source.
+//! Columns: row and column as in results, value and, optionally, the half-width of its 95 %
+//! confidence interval. Lines with `#` name the source.
 
 use std::collections::HashMap;
 
@@ -10,11 +10,10 @@ use thiserror::Error;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Published(HashMap<String, HashMap<String, (f64, Option<f64>)>>);
 
-/// The first line that is no comment, without and with intervals.
+/// The first line after comments, without and with intervals.
 const HEADER: &str = "row,column,value";
 const WITH_INTERVALS: &str = "row,column,value,interval";
 
-/// A wrong line, and what is expected there.
 #[derive(Debug, Error)]
 pub(super) enum PublishedError {
     #[error("line {0}: expected `{HEADER}`")]
@@ -62,7 +61,7 @@ impl Published {
         Some(self.0.get(row)?.get(column)?.0)
     }
 
-    /// The half-width of its interval, if published.
+    /// The interval's half-width, if published.
     pub(super) fn interval(&self, row: &str, column: &str) -> Option<f64> {
         self.0.get(row)?.get(column)?.1
     }

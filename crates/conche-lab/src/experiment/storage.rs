@@ -1,5 +1,4 @@
-//! Data of runs that stays on disk: samples, from which values are recomputed, per-run values, and
-//! exchanges.
+//! Run data on disk: samples, from which values are recomputed, per-run values, and exchanges.
 
 use std::io;
 
@@ -30,7 +29,7 @@ pub(super) fn keep(runs: &CellRuns, outcome: &Samples) -> Vec<Kept> {
     runs.views().flat_map(of_view).collect()
 }
 
-/// Adds the per-run values of a cell's runs.
+/// Adds a cell's per-run values.
 pub(super) fn add_values(rows: &mut RunRows, runs: &CellRuns, outcomes: &[Option<Samples>]) -> io::Result<()> {
     let (scenario, cell) = (&runs.cell.scenario, runs.id());
     for (replication, outcome) in (0..).zip(outcomes) {
@@ -51,7 +50,7 @@ pub(super) fn add_values(rows: &mut RunRows, runs: &CellRuns, outcomes: &[Option
     Ok(())
 }
 
-/// Adds the exchanges of a run, flow by flow, in the order of their ends.
+/// Adds a run's exchanges, flow by flow, in the order of their ends.
 pub(super) fn add_exchanges(
     rows: &mut ExchangeRows,
     runs: &CellRuns,

@@ -1,4 +1,4 @@
-//! Lays out values as tables of text, as the scenario specifies.
+//! Lays out values as text tables.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -15,8 +15,8 @@ pub(super) fn tables(experiment: &Experiment, figures: &[MeasuredValue]) -> Vec<
     let view = View::new(experiment.document.sections(), figures);
     let mut tables: Vec<Table> = scenario.tables.iter().map(|table| view.table(table)).collect();
     tables.retain(|table| !table.rows.is_empty());
-    // Values outside the scenario's tables must appear too, such as those of a controller that the
-    // paper did not run.
+    // Values outside the scenario's tables must appear, such as those of controllers that the paper
+    // did not run.
     if tables.is_empty() {
         tables.push(everything(figures));
     }
@@ -25,7 +25,7 @@ pub(super) fn tables(experiment: &Experiment, figures: &[MeasuredValue]) -> Vec<
     tables
 }
 
-/// Returns the claims, with documented reasons for refuted ones as notes.
+/// Returns the claims, with reasons for refuted ones as notes.
 fn claims(experiment: &Experiment, figures: &[MeasuredValue]) -> Table {
     let mut notes: Vec<String> = Vec::new();
     for figure in
@@ -74,13 +74,13 @@ fn everything(figures: &[MeasuredValue]) -> Table {
     }
 }
 
-/// Removes duplicates and keeps the order of first occurrence.
+/// Removes duplicates, keeping order.
 fn each_once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut seen = HashSet::new();
     names.filter(|name| seen.insert(*name)).collect()
 }
 
-/// Formats a value and the half-width of its interval.
+/// Formats a value with its interval's half-width.
 fn with_error(figure: &MeasuredValue) -> String {
     let value = number(figure.measured, figure.unit);
     match figure.ci95 {
@@ -93,7 +93,7 @@ fn with_error(figure: &MeasuredValue) -> String {
 struct Values<'a>(HashMap<(&'a str, &'a str), &'a MeasuredValue>);
 
 impl<'a> Values<'a> {
-    /// Indexes the values. Of two with the same row and column the later one counts.
+    /// Of two values with the same row and column, the later counts.
     fn new(figures: &'a [MeasuredValue]) -> Self {
         Self(figures.iter().map(|figure| ((figure.row.as_str(), figure.column.as_str()), figure)).collect())
     }
@@ -103,13 +103,13 @@ impl<'a> Values<'a> {
     }
 }
 
-/// The results, with the labels of their rows.
+/// Results with their rows' labels.
 struct View<'a> {
     figures: &'a [MeasuredValue],
     values: Values<'a>,
-    /// Templates of rows.
+    /// Row templates.
     templates: Vec<Cow<'a, str>>,
-    /// Templates of labelled columns: the text before and after the label.
+    /// Labelled columns: text before and after the label.
     columns: Vec<(&'a str, &'a str)>,
 }
 
@@ -148,7 +148,7 @@ impl<'a> View<'a> {
         Table { title: layout.title.clone(), header, names, rows, notes: layout.notes.clone() }
     }
 
-    /// Lays out one line per published value.
+    /// Lays out a line per published value.
     fn comparison(&self, layout: &scenario::Table, shown: &[&MeasuredValue]) -> (Vec<String>, Vec<Vec<String>>) {
         let show = |value: f64, unit| match unit {
             Unit::Seconds => format!("{value:.3}"),
@@ -164,7 +164,7 @@ impl<'a> View<'a> {
         (header, shown.iter().filter_map(line).collect())
     }
 
-    /// Lays out one line per combination of names, and one column per `across` and cell.
+    /// Lays out a line per combination of names, a column per `across` and cell.
     fn grid(&self, layout: &scenario::Table, shown: &[&'a MeasuredValue]) -> (Vec<String>, Vec<Vec<String>>) {
         let mut lines: Vec<Line<'a>> = Vec::new();
         let mut across: Vec<String> = Vec::new();
@@ -208,8 +208,8 @@ impl<'a> View<'a> {
         (header, rows.collect())
     }
 
-    /// Resolves a name in a cell template: `value`, or a column of the same row or of another one
-    /// in this cell; a trailing `±` adds the interval.
+    /// Resolves a name in a cell template: `value`, or a column of this row or another in this
+    /// cell; a trailing `±` adds the interval.
     fn shown(&self, figures: &[&MeasuredValue], name: &str) -> Option<String> {
         let (name, with_interval) = name.strip_suffix('±').map_or((name, false), |name| (name, true));
         let figure = match name {
@@ -219,19 +219,19 @@ impl<'a> View<'a> {
         Some(if with_interval { with_error(figure) } else { number(figure.measured, figure.unit) })
     }
 
-    /// Returns the names at the left of a value; `None` if it is not shown.
+    /// Returns the names left of a value; `None` if not shown.
     fn names(&self, layout: &scenario::Table, figure: &MeasuredValue) -> Option<Vec<String>> {
         let name = |head: &scenario::Head| self.fill(layout, &head.show, figure).or_else(|| head.missing.clone());
         layout.names.iter().map(name).collect()
     }
 
-    /// Returns the text that `{}` stands for in a column; the shortest if several templates match.
+    /// Returns the text of `{}` in a column; the shortest match.
     fn label<'f>(&self, column: &'f str) -> Option<&'f str> {
         let read = |(before, behind): &(&str, &str)| column.strip_prefix(before)?.strip_suffix(behind);
         self.columns.iter().filter_map(read).min_by_key(|label| label.len())
     }
 
-    /// Fills a template with the labels of a value's row, `{column}` and `{label}`.
+    /// Fills a template with a row's labels, `{column}` and `{label}`.
     fn fill(&self, layout: &scenario::Table, template: &str, figure: &MeasuredValue) -> Option<String> {
         let mut templates = self.templates.iter().map(Cow::as_ref).filter(|_| layout.labels.is_empty());
         let own = || layout.labels.iter().find_map(|template| parsed(template, &figure.row));
@@ -244,7 +244,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Sorts elements with numeric names by number; others keep their order.
+/// Sorts numeric names by number; others keep their order.
 fn in_their_order<T>(elements: &mut [T], name: impl Fn(&T) -> &str) {
     if elements.iter().all(|element| name(element).parse::<f64>().is_ok()) {
         elements.sort_by(|a, b| {

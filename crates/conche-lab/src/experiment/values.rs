@@ -1,4 +1,4 @@
-//! Computes the values of a cell from its replications.
+//! Computes a cell's values from its replications.
 
 use super::cells::{Samples, View};
 use super::claims::Series;
@@ -10,10 +10,10 @@ use crate::metrics::statistic::{self, Measured, percentiles};
 use crate::results::MeasuredValue;
 use crate::scenario::{Item, Scenario, Statistic, Value, matches_any};
 
-/// Item of values that no other item lists.
+/// Item of values without another.
 const GRID: &str = "grid";
 
-/// Returns all values of a cell, scheme by scheme: of the whole run, then of each phase.
+/// Returns a cell's values, scheme by scheme: the whole run, then each phase.
 pub(super) fn of_cell(cells: Cells<'_>, place: usize, published: &Published) -> Vec<Series> {
     let runs = &cells.runs[place];
     let of_scheme = |scheme: usize| (0..runs.spans()).map(move |span_index| runs.view(span_index, scheme));
@@ -21,11 +21,10 @@ pub(super) fn of_cell(cells: Cells<'_>, place: usize, published: &Published) -> 
     views.flat_map(|view| of_view(cells, view, &cells.outcomes[place], published)).collect()
 }
 
-/// Returns the values of a scheme, in a phase or the whole run.
 fn of_view(cells: Cells<'_>, view: View<'_>, outcomes: &[Samples], published: &Published) -> Vec<Series> {
     let runs = view.runs;
     let samples_of = |place: usize| -> Vec<&Sample> { outcomes.iter().map(|run| &view.samples(run)[place]).collect() };
-    // Percentiles of one metric share one bootstrap.
+    // A metric's percentiles share one bootstrap.
     let mut percents: Vec<(usize, Vec<f64>)> = Vec::new();
     for value in view.values() {
         if let Statistic::Percentile(percent) = value.statistic {
@@ -58,7 +57,7 @@ fn of_view(cells: Cells<'_>, view: View<'_>, outcomes: &[Samples], published: &P
         measured.into_iter().map(series).collect()
     };
     let values: Vec<&Value> = view.values().collect();
-    // Values over the same windows are interleaved, window by window.
+    // Values over the same windows are interleaved by window.
     let alike =
         |one: &&Value, other: &&Value| one.metric.windows().is_some() && one.metric.windows() == other.metric.windows();
     let by_window = |values: &[&Value]| {
@@ -67,7 +66,7 @@ fn of_view(cells: Cells<'_>, view: View<'_>, outcomes: &[Samples], published: &P
         (0..longest).flat_map(|_| columns.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>()).collect::<Vec<_>>()
     };
     let mut series: Vec<(usize, Series)> = values.chunk_by(alike).flat_map(by_window).collect();
-    // Stable sort: labels of the first replication first, in the order of the values.
+    // Stable sort: the first replication's labels first, in value order.
     series.sort_by_key(|(first_run, _)| *first_run);
     series.into_iter().map(|(_, series)| series).collect()
 }
@@ -94,8 +93,7 @@ fn item_of(scenario: &Scenario, row: &str, column: &str) -> String {
     found.map_or(GRID, |item| &item.name).to_owned()
 }
 
-/// Returns the position of a value's item in the scenario; unlisted ones come last. An item may be
-/// listed several times.
+/// Returns the position of a value's item in the scenario; unlisted ones last.
 pub(super) fn rank(scenario: &Scenario, figure: &MeasuredValue) -> usize {
     let named = || scenario.items.iter().enumerate().filter(|(_, item)| item.name == figure.item);
     let is_listed = |item: &Item| matches_any(&item.rows, &figure.row) && matches_any(&item.columns, &figure.column);

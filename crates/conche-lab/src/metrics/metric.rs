@@ -1,4 +1,4 @@
-//! Computes each metric from the record of a run.
+//! Computes metrics from a run's record.
 
 use conche_netsim::Instant;
 use conche_proto::cc::features::Features;
@@ -9,18 +9,18 @@ use super::{handshakes, observed, over_time, received, transferred};
 use crate::stats::jain_index;
 use crate::trial::{Flow, Record, Selection, Wanted, enough};
 
-/// Properties of the endpoints that metrics need.
+/// Endpoint properties that metrics need.
 #[derive(Clone, Copy, Debug)]
 pub struct Endpoints {
     /// MAX_RETRANSMIT.
     pub max_retransmit: u8,
-    /// Features of their congestion control, if known.
+    /// Their congestion control's features, if known.
     pub features: Option<Features>,
 }
 
 const NANOS_PER_SECOND: f64 = 1e9;
 
-/// Returns the data that a run must record for a metric.
+/// Returns the data that a run must record.
 #[must_use]
 pub fn wants(metric: &Metric) -> Wanted {
     match metric {
@@ -35,7 +35,7 @@ pub fn wants(metric: &Metric) -> Wanted {
     }
 }
 
-/// Computes a metric from a run.
+/// Computes a metric of a run.
 #[must_use]
 pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints) -> Sample {
     let flows = || run.flows_of(of);
@@ -88,7 +88,7 @@ pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints
         }
         Metric::RetransmissionIndex => {
             let copies: u64 = exchanges().map(|exchange| u64::from(exchange.transmissions)).sum();
-            // An exchange given up before its first transmission has no retransmission.
+            // An exchange given up before transmission has no retransmission.
             let repeated = exchanges().map(|exchange| u64::from(exchange.transmissions.saturating_sub(1)));
             quotient(repeated.sum::<u64>() as f64, copies as f64)
         }
@@ -127,7 +127,7 @@ pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints
     }
 }
 
-/// Returns the share of a sample in each class; none for an empty sample.
+/// Returns each class's share; none for an empty sample.
 fn classed(classes: &Classes, sample: &Sample) -> Sample {
     let Sample::Each(values, base) = sample else { return Sample::None };
     if values.is_empty() {
@@ -169,13 +169,13 @@ fn settling(run: &Record, of: Selection, share: f64) -> Sample {
     Sample::One(settled.as_secs_f64())
 }
 
-/// Seconds of a flow's successful exchanges.
+/// Seconds of successful exchanges.
 fn useful_s(flow: &Flow) -> f64 {
     let succeeded = flow.exchanges.iter().filter(|exchange| exchange.answered);
     succeeded.map(|exchange| (exchange.ended - exchange.began).as_secs_f64()).sum()
 }
 
-/// Seconds of all flows' successful exchanges, each divided by the flow's concurrency.
+/// Seconds of successful exchanges, each over its flow's concurrency.
 fn client_time<'a>(flows: impl Iterator<Item = &'a Flow>) -> f64 {
     flows.map(|flow| useful_s(flow) / f64::from(flow.outstanding)).sum()
 }

@@ -1,4 +1,4 @@
-//! Metrics of a run, and their statistics over replications.
+//! Metrics of a run, and statistics over replications.
 //!
 //! | file | contents |
 //! |---|---|

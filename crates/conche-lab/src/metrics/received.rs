@@ -1,4 +1,4 @@
-//! Metrics of the requests that servers received.
+//! Metrics of requests at servers.
 
 use std::time::Duration;
 
@@ -32,8 +32,7 @@ pub(super) fn sample(received: Received, run: &Record, of: Selection) -> Sample 
             Sample::Labelled((0..=farthest).filter_map(of_hops).collect())
         }
         Received::GoodputOfEach => {
-            // Whole thousandths of a bit per second: not negative, and less than 2^53 up to 9
-            // Tbit/s.
+            // Whole thousandths of a bit per second: not negative, below 2^53 up to 9 Tbit/s.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let thousandths = |flow: &Flow| (1e3 * number(flow) * bits(flow) / seconds).round() as u64;
             Sample::Each(flows.iter().map(|flow| thousandths(flow)).collect(), 1e3)
@@ -80,8 +79,7 @@ fn bits(flow: &Flow) -> f64 {
     8.0 * flow.request_bytes as f64
 }
 
-/// Counts the requests of a flow that arrived in each whole window of the run, or in the whole run
-/// if that is shorter than a window.
+/// Counts a flow's arrivals in each whole window, or the run if that is shorter.
 fn windows(run: &Record, flow: &Flow, window: Duration) -> Vec<f64> {
     let nanos = window.min(run.elapsed).as_nanos().max(1);
     let mut counts = vec![0.0; usize::try_from(run.elapsed.as_nanos() / nanos).unwrap_or(0)];

@@ -1,6 +1,6 @@
-//! Statistics over the samples of a cell's replications.
+//! Statistics over a cell's replications.
 //!
-//! Percentiles pool flows × replications, and their intervals resample replications. All other
+//! Percentiles pool flows × replications, with intervals by resampling replications; other
 //! statistics use one number per replication, with intervals by Student's t.
 
 use conche_scenario::Statistic;
@@ -8,10 +8,10 @@ use conche_scenario::Statistic;
 use super::Sample;
 use crate::stats::{Interval, Pooled, mean_interval, percentile};
 
-/// A statistic, with its 95 % confidence interval if it has at least two replications.
+/// A statistic, with a 95 % interval from two replications on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// Label among several numbers; empty for a single one.
+    /// Label among several numbers, else empty.
     pub label: String,
     /// Value.
     pub value: f64,
@@ -19,17 +19,16 @@ pub struct Measured {
     pub ci95: Option<Interval>,
     /// Replications with a value.
     pub runs: u32,
-    /// First replication with a value, counted from 0.
+    /// First replication with a value, from 0.
     pub first_run: usize,
-    /// Value in each replication, if each has one.
+    /// Value per replication, if each has one.
     pub per_replication: Vec<f64>,
 }
 
 /// Bootstrap resamples of the replications.
 const RESAMPLES: u32 = 1000;
 
-/// Computes a statistic of these samples, one per replication. Returns nothing for a percentile:
-/// see [`percentiles`].
+/// Computes a statistic of samples, one per replication; none for percentiles: see [`percentiles`].
 #[must_use]
 pub fn of(statistic: Statistic, samples: &[&Sample]) -> Vec<Measured> {
     let mut labels: Vec<(&str, usize)> = Vec::new();
@@ -48,7 +47,7 @@ pub fn of(statistic: Statistic, samples: &[&Sample]) -> Vec<Measured> {
     labels.into_iter().map(of_label).collect()
 }
 
-/// Computes a statistic within one run, by label: the terms of the mean or sum over replications.
+/// Computes a statistic within a run, by label: the terms of the mean or sum over replications.
 #[must_use]
 pub fn in_run(statistic: Statistic, sample: &Sample) -> Vec<(&str, f64)> {
     match (statistic, sample) {
@@ -61,13 +60,13 @@ pub fn in_run(statistic: Statistic, sample: &Sample) -> Vec<(&str, f64)> {
     }
 }
 
-/// Computes a statistic within one run, if it is a number.
+/// Computes a statistic within a run, if it is a number.
 #[must_use]
 pub fn number(statistic: Statistic, sample: &Sample) -> Option<f64> {
     numbers(sample, statistic).first().map(|(_, number)| *number)
 }
 
-/// Computes a statistic of the `numbers` that some of `replications` replications have.
+/// Computes a statistic of `numbers`, which some of `replications` have.
 pub(crate) fn of_numbers(statistic: Statistic, label: &str, numbers: &[f64], replications: usize) -> Measured {
     let count = numbers.len() as f64;
     let (mean, ci95) = mean_interval(numbers);
@@ -86,8 +85,8 @@ pub(crate) fn of_numbers(statistic: Statistic, label: &str, numbers: &[f64], rep
     Measured { label: label.to_owned(), value, ci95, runs, first_run: 0, per_replication }
 }
 
-/// Computes percentiles, from 0 to 100, over the flows or exchanges of all replications; none
-/// without any. `seed` is the seed of the bootstrap, which all percentiles share.
+/// Computes percentiles, 0 to 100, over all replications' flows or exchanges; none without any. All
+/// share the bootstrap of `seed`.
 #[must_use]
 pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Vec<(f64, Measured)> {
     let each = || {
@@ -116,7 +115,7 @@ pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Ve
     percents.iter().copied().zip(measured).collect()
 }
 
-/// Returns the numbers of a sample by label; for a sample per flow or exchange, the mean or median.
+/// Returns a sample's numbers by label; per flow or exchange, the mean or median.
 fn numbers(sample: &Sample, statistic: Statistic) -> Vec<(&str, f64)> {
     match sample {
         Sample::One(number) => vec![("", *number)],

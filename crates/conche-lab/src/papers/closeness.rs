@@ -1,5 +1,4 @@
-//! Distance between measured and published values, separately for values that the network was
-//! fitted on and values that it predicts.
+//! Distance between measured and published values, for fitted and predicted ones.
 
 use conche_results::Near;
 
@@ -7,7 +6,7 @@ use crate::experiment::Experiment;
 use crate::report::Table;
 use crate::results::{MeasuredValue, Unit};
 
-/// How a published value relates to the parameters of the network.
+/// A published value's relation to network parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Parameters were fitted on it.
@@ -18,9 +17,8 @@ pub enum Origin {
 
 /// Distance between measured and published values.
 ///
-/// A count of values within a bound does not show that a value improved from a factor of 5 to 1.5.
-/// The mean of |ln(measured / published)| does, and it weighs excess and shortfall by the same
-/// factor equally.
+/// Unlike a count within a bound, the mean of |ln(measured / published)| shows an improvement from
+/// a factor of 5 to 1.5, and weighs excess and shortfall equally.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Closeness {
     /// Values that were both published and measured.
@@ -32,11 +30,11 @@ pub struct Closeness {
     log_ratios: f64,
 }
 
-/// Bound of [`Closeness::within`], in per cent of the published value.
+/// Bound of [`Closeness::within`] in per cent of the published value.
 pub const WITHIN_PERCENT: f64 = 15.0;
 
 impl Closeness {
-    /// Sums up all published values of this origin.
+    /// Sums up the published values of this origin.
     #[must_use]
     pub fn of(paper: &Experiment, figures: &[MeasuredValue], origin: Origin) -> Self {
         let mut closeness = Self::default();
@@ -56,8 +54,8 @@ impl Closeness {
         }
     }
 
-    /// The mean of |ln(measured / published)|: 0.1 for 10 % in either direction, 0.7 for a factor
-    /// of two. `None` if no value has a ratio.
+    /// The mean of |ln(measured / published)|: 0.1 for 10 %, 0.7 for a factor of two; `None`
+    /// without ratios.
     #[must_use]
     pub fn mean_log_ratio(&self) -> Option<f64> {
         (self.ratios > 0).then(|| self.log_ratios / self.ratios as f64)
@@ -67,18 +65,17 @@ impl Closeness {
         Near { values: self.values, within: self.within, mean_log_ratio: self.mean_log_ratio() }
     }
 
-    /// Formats the cells of a row, in the order of [`HEADER`].
+    /// Formats a row, as in [`HEADER`].
     pub(super) fn cells(&self) -> [String; 2] {
         let within = if self.values == 0 { "-".to_owned() } else { format!("{} of {}", self.within, self.values) };
         [within, self.mean_log_ratio().map_or("-".to_owned(), |mean| format!("{mean:.2}"))]
     }
 }
 
-/// Column names of [`Closeness`] in tables.
+/// Columns of [`Closeness`].
 pub(super) const HEADER: [&str; 2] = ["within 15 %", "mean |ln ratio|"];
 
-/// Returns one row for the fitted values and one for the predicted ones; `None` without published
-/// values.
+/// Returns a row each for fitted and predicted values; `None` without published ones.
 pub(crate) fn closeness_table(paper: &Experiment, figures: &[MeasuredValue]) -> Option<Table> {
     let of = |origin| Closeness::of(paper, figures, origin);
     let rows = [("fitted on", of(Origin::Fitted)), ("predicted", of(Origin::Predicted))];

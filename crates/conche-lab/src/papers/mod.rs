@@ -1,5 +1,4 @@
-//! Reproduced papers on CoAP congestion control: a scenario each, the published values, and tables
-//! of both.
+//! Reproduced papers on CoAP congestion control: scenarios, published values, and tables.
 
 mod closeness;
 mod summary;
@@ -11,16 +10,16 @@ pub use summary::{Miss, Summary, misses, overview};
 use crate::experiment::Experiment;
 use crate::scenario::FileError;
 
-/// A paper whose experiment conche repeats.
+/// A reproduced paper.
 #[derive(Clone, Copy, Debug)]
 pub struct Paper {
-    /// Short name, such as `anrw18`; also the name of its scenario.
+    /// Short name of paper and scenario, such as `anrw18`.
     pub name: &'static str,
     /// Text of its scenario.
     pub scenario: &'static str,
 }
 
-/// All papers, in listing order. A `static`, so that a program contains the scenario texts once.
+/// All papers, in listing order; a `static`, so that a program contains the texts once.
 pub static PAPERS: &[Paper] = &[ETFA14, COMMAG16, BDP19, WIOPT12, ANRW18];
 
 /// Betzler, Gomez, Demirkol, Kovatsch, "Congestion Control for CoAP Cloud Services", ETFA 2014.
@@ -38,8 +37,8 @@ pub const ANRW18: Paper = Paper { name: "anrw18", scenario: include_str!("../../
 pub const BDP19: Paper = Paper { name: "bdp19", scenario: include_str!("../../../../scenarios/bdp19.toml") };
 
 /// Betzler, Gomez, Demirkol, Paradells, "Should We Use the Default Protocol Settings for Networks
-/// of Constrained Devices?", WiOpt 2012. The comparison uses the statements of its text, not
-/// numeric values of its plots.
+/// of Constrained Devices?", WiOpt 2012. Compared by the statements of its text, not values of its
+/// plots.
 pub const WIOPT12: Paper = Paper { name: "wiopt12", scenario: include_str!("../../../../scenarios/wiopt12.toml") };
 
 /// Returns a file beside the scenarios of papers.
@@ -68,7 +67,7 @@ impl Paper {
     /// Returns the paper's experiment.
     ///
     /// # Panics
-    /// Never: each paper's scenario is part of conche.
+    /// Never: the scenario is part of conche.
     #[must_use]
     pub fn experiment(&self) -> Experiment {
         Experiment::read(self.scenario, &paper_file).expect("the scenarios of papers are valid: a test reads them all")

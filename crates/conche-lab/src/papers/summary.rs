@@ -1,5 +1,4 @@
-//! Summarises how well a paper was reproduced: values within their bar, distances, and claims that
-//! hold.
+//! Summarises a reproduction: values within their bar, distances, and claims that hold.
 
 use conche_results::Score;
 
@@ -8,16 +7,16 @@ use crate::experiment::Experiment;
 use crate::report::{Table, deviation, number};
 use crate::results::{MeasuredValue, Unit, Verdict};
 
-/// The reproduction of one paper.
+/// A paper's reproduction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     /// Values with a bar.
     pub promised: usize,
     /// Values beyond their bar.
     pub beyond: Vec<Miss>,
-    /// Distance of the values that the network was fitted on.
+    /// Distance of fitted values.
     pub fitted: Closeness,
-    /// Distance of the values that the network predicts.
+    /// Distance of predicted values.
     pub predicted: Closeness,
     /// Claims that were tested.
     pub claims: usize,
@@ -30,14 +29,14 @@ pub struct Summary {
 /// A result that differs from the paper.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Miss {
-    /// Value beyond its bar or, for a claim, its verdict.
+    /// Value beyond its bar, or a claim's verdict.
     pub figure: MeasuredValue,
     /// Documented reason, if any.
     pub reason: Option<String>,
 }
 
 impl Summary {
-    /// Sums up the values of a paper.
+    /// Sums up a paper's values.
     #[must_use]
     pub fn new(paper: &Experiment, figures: &[MeasuredValue]) -> Self {
         let of = |origin| Closeness::of(paper, figures, origin);
@@ -115,7 +114,7 @@ pub fn overview(summaries: &[(&str, Summary)]) -> Table {
 /// Returns a table of a paper's values beyond their bar and refuted claims.
 #[must_use]
 pub fn misses(paper: &str, summary: &Summary) -> Table {
-    // Misses with the same reason share one note below the table.
+    // Misses with the same reason share a note.
     let mut reasons: Vec<&str> = Vec::new();
     let mut rows = Vec::new();
     for Miss { figure, reason } in summary.beyond.iter().chain(&summary.refuted) {

@@ -2,7 +2,7 @@
 
 use crate::results::{MeasuredValue, Unit, Verdict};
 
-/// Formats a value with the decimals that its unit needs.
+/// Formats a value with its unit's decimals.
 #[must_use]
 pub fn number(value: f64, unit: Unit) -> String {
     match unit {

@@ -5,7 +5,7 @@ use std::fmt;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{CellAlignment, ContentArrangement, TableComponent};
 
-/// Returns an empty table with lines around its header only.
+/// Returns an empty table, ruled around its header only.
 #[must_use]
 pub fn ruled() -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
@@ -28,7 +28,7 @@ pub struct Table {
     pub title: String,
     /// Column names.
     pub header: Vec<String>,
-    /// Number of leading columns that hold names, aligned left; the others hold numbers.
+    /// Leading columns of names, aligned left; the others are numbers.
     pub names: usize,
     /// Rows.
     pub rows: Vec<Vec<String>>,

@@ -1,4 +1,4 @@
-//! A measured value, its published counterpart if any, and its line of JSON.
+//! A measured value, its published counterpart, and its JSON line.
 
 use std::io;
 
@@ -11,12 +11,12 @@ use crate::stats::Interval;
 /// Version of the JSON lines.
 pub const SCHEMA: u32 = 1;
 
-/// One measured value of an experiment. The JSON fields are in this order.
+/// A measured value; JSON fields are in this order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MeasuredValue {
     /// Paper or scenario, such as `anrw18`.
     pub paper: String,
-    /// Table or figure of the paper that the value belongs to, such as `table2`.
+    /// The paper's table or figure, such as `table2`.
     pub item: String,
     /// Configuration, such as `cocoa/random/400/inf`.
     pub row: String,
@@ -30,8 +30,7 @@ pub struct MeasuredValue {
     /// Measured value.
     #[serde(serialize_with = "number")]
     pub measured: f64,
-    /// The 95 % confidence interval of `measured`; `None` for a single replication and for
-    /// verdicts.
+    /// `measured`'s 95 % confidence interval; `None` for one replication and for verdicts.
     #[serde(serialize_with = "bounds")]
     pub ci95: Option<Interval>,
     /// Number of replications.
@@ -39,8 +38,7 @@ pub struct MeasuredValue {
 }
 
 impl MeasuredValue {
-    /// Deviation of the measured value from the published one, in per cent; `None` if the latter is
-    /// missing or 0.
+    /// Deviation from the published value in per cent; `None` without it or if it is 0.
     #[must_use]
     pub fn deviation_percent(&self) -> Option<f64> {
         let published = self.published.filter(|value| value.abs() > f64::EPSILON)?;
@@ -48,7 +46,7 @@ impl MeasuredValue {
     }
 }
 
-/// Writes one line of JSON per value, [`SCHEMA`] first.
+/// Writes a line of JSON per value, [`SCHEMA`] first.
 ///
 /// # Errors
 /// If writing to `out` fails.
@@ -66,8 +64,8 @@ pub fn write_json<'a>(figures: impl IntoIterator<Item = &'a MeasuredValue>, mut 
     Ok(())
 }
 
-/// A number with at most six decimals, which hides differences between mathematical libraries in
-/// the last bits. Whole numbers have no decimal point.
+/// At most six decimals, which hides differences between mathematical libraries. Whole numbers have
+/// no decimal point.
 struct Number(f64);
 
 impl Serialize for Number {

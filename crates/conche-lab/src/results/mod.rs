@@ -1,5 +1,4 @@
-//! The results of an experiment: one [`MeasuredValue`] per value, and the types of the directory
-//! that stores them.
+//! Results of an experiment: [`MeasuredValue`], and the directory that stores them.
 
 mod measured_value;
 

@@ -1,4 +1,4 @@
-//! TCP bulk transfers over wires, beside CoAP.
+//! TCP bulk transfers over wires.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,14 @@ use crate::workload::{Tally, Timer};
 
 #[derive(Clone, Debug)]
 pub(super) struct PlannedTcp {
-    /// Index of its flow.
+    /// Its flow's index.
     pub(super) place: usize,
     pub(super) from: NodeId,
     pub(super) to: NodeId,
-    /// Controller of its timers.
     pub(super) control: Control,
     pub(super) tcp: Tcp,
 }
 
-/// The host at either end.
 type Host = Bulk<AnyController, Timer>;
 
 impl PlannedTcp {
@@ -46,7 +44,7 @@ impl PlannedTcp {
         Bulk::new(self.to, End::Source(sender), header, payload)
     }
 
-    /// Records the outcome of the transfer in its flow.
+    /// Records the outcome in its flow.
     pub(super) fn measure(&self, flows: &mut [Flow], hosts: &BTreeMap<NodeId, Host>) {
         let ends = (hosts.get(&self.from).map(Bulk::end), hosts.get(&self.to).map(Bulk::end));
         let (Some(End::Source(sender)), Some(End::Sink(receiver))) = ends else { return };

@@ -8,26 +8,24 @@ use super::network::Network;
 use crate::scenario::{Happening, Scenario};
 
 pub(super) enum Step {
-    /// Links get another configuration.
     Links(Vec<LinkId>, Box<LinkConfig>),
     /// Links go down (`false`) or up.
     Up(Vec<LinkId>, bool),
-    /// Nodes are disconnected (`false`) or reconnected.
+    /// Nodes leave (`false`) or rejoin.
     Joined(Vec<NodeId>, bool),
     /// Nodes restart without state.
     Reboot(Vec<NodeId>),
 }
 
-/// Whether any of these steps reboots the node.
+/// Whether a step reboots the node.
 pub(super) fn reboots(steps: &[(Instant, Step)], node: NodeId) -> bool {
     steps.iter().any(|(_, step)| matches!(step, Step::Reboot(nodes) if nodes.contains(&node)))
 }
 
-/// Returns the steps of a scenario's changes in reverse order, and marks the affected links in the
-/// network.
+/// Returns the changes in reverse order, and marks their links in the network.
 ///
 /// # Errors
-/// If a change names a part that the network does not have.
+/// If a change names an unknown part.
 pub(super) fn steps(scenario: &Scenario, network: &mut Network) -> Result<Vec<(Instant, Step)>, TrialError> {
     let mut steps = Vec::new();
     for change in &scenario.changes {
@@ -51,7 +49,7 @@ pub(super) fn steps(scenario: &Scenario, network: &mut Network) -> Result<Vec<(I
             Happening::Reboot { nodes } => steps.push((at, Step::Reboot(network.nodes(nodes).map_err(of)?))),
         }
     }
-    // A stable sort of the reversed list: of simultaneous changes the first one ends up last.
+    // A stable sort of the reversed list: of simultaneous changes, the first ends up last.
     steps.reverse();
     steps.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     Ok(steps)

@@ -9,7 +9,7 @@ use conche_proto::ConfigError;
 use crate::scenario::ScenarioError;
 use crate::units::Span;
 
-/// Why a cell cannot run. Its text names the wrong part of the scenario.
+/// Why a cell cannot run; its text names the wrong part of the scenario.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TrialError {
     /// A link is wrong.
@@ -92,7 +92,7 @@ pub enum TrialError {
         /// Names of links that exist.
         known: Vec<String>,
     },
-    /// The ends of a link are groups whose sizes are no multiple of each other.
+    /// A link's ends are groups of sizes that are no multiples.
     #[error("{from} nodes and {to} do not pair up; one number must be a multiple of the other")]
     Unpaired {
         /// Nodes at one end.
@@ -110,7 +110,7 @@ pub enum TrialError {
     /// Stations are unreachable.
     #[error("{0} stations have no path to the root; give the medium more reach or lower tree.min_ratio")]
     Unreached(usize),
-    /// A measured ratio is of a station that does not exist.
+    /// A measured ratio names an unknown station.
     #[error("measured.ratios: {from} to {to}, but there are {count} stations, counted from 0")]
     UnknownStation {
         /// The sending station.
@@ -120,7 +120,7 @@ pub enum TrialError {
         /// The number of stations.
         count: usize,
     },
-    /// Too few pairs of stations have a route of the wanted length.
+    /// Too few pairs have a route of this length.
     #[error("only {pairs} pairs have a route of {hops} hops; take fewer replications")]
     TooFewRoutes {
         /// Pairs with such a route.
@@ -132,7 +132,7 @@ pub enum TrialError {
     /// A node is its own server.
     #[error("a node would ask itself")]
     AsksItself,
-    /// A client would send both with and without an endpoint.
+    /// A client would send with and without an endpoint.
     #[error("its clients send other traffic with an endpoint, or without; give it clients of its own")]
     TwoSenders,
     /// A client would have two congestion controllers.
@@ -141,22 +141,22 @@ pub enum TrialError {
     /// A server would answer in two ways.
     #[error("its server answers other traffic with another method or size; give it a server of its own")]
     TwoResponses,
-    /// A server to observe has no endpoint.
+    /// An observed server has no endpoint.
     #[error("its servers have no endpoint; give it servers of its own")]
     ServerWithoutEndpoint,
-    /// A server to observe is also a client under another controller.
+    /// An observed server is also a client under another controller.
     #[error("its servers send other traffic under another controller; give it servers of its own")]
     ServerSends,
     /// A client would observe a server twice.
     #[error("its clients observe these servers in other traffic; give it servers of its own")]
     ObservedTwice,
-    /// A sender without an endpoint would be asked.
+    /// A sender without an endpoint would be a server.
     #[error("traffic: a sender that is unaware answers nothing; ask other nodes")]
     UnawareServer,
     /// Several transfers would run at once.
     #[error("traffic: a run ends with its transfer; run them `one_by_one`")]
     SeveralTransfers,
-    /// A run beside radios has a TCP transfer, but no duration.
+    /// A run beside radios has a TCP transfer but no duration.
     #[error(
         "traffic: beside radios a run with a time_limit ends with its exchanges, whatever a TCP transfer has done; say \
          its `duration`"
@@ -165,7 +165,7 @@ pub enum TrialError {
     /// A node with a TCP transfer reboots.
     #[error("changes: a node that starts anew has no TCP transfer to go on with; reboot other nodes")]
     TcpReboot,
-    /// A node with an end of a TCP transfer has other traffic.
+    /// A TCP transfer's end has other traffic.
     #[error("traffic: a node has one end of a TCP transfer, and nothing else; give it nodes of its own")]
     TcpBeside,
     /// A mote with its own routing has CoAP traffic.
@@ -174,7 +174,7 @@ pub enum TrialError {
     /// Motes with their own routing have no transfer.
     #[error("radios: stations that route by themselves send transfers; there is none")]
     MotesWithoutTransfer,
-    /// The time limit ended the run before its exchanges were complete.
+    /// The time limit ended the run early.
     #[error(
         "after {limit:?} of virtual time client {client} has completed {completed} of {wanted} exchanges; give it more \
          time_limit or a network that lets it finish"
@@ -182,32 +182,28 @@ pub enum TrialError {
     Unfinished {
         /// The time limit.
         limit: Duration,
-        /// The index of the client's flow.
+        /// Index of the client's flow.
         client: usize,
         /// Completed exchanges.
         completed: u64,
-        /// Exchanges that the scenario asks for.
+        /// Exchanges asked for.
         wanted: u64,
     },
 }
 
 impl TrialError {
-    /// Attributes the problem to a link.
     pub(super) fn of_link(self, name: &str) -> Self {
         Self::Link { name: name.to_owned(), problem: Box::new(self) }
     }
 
-    /// Attributes the problem to a radio channel.
     pub(super) fn of_radio(self, name: &str) -> Self {
         Self::Radio { name: name.to_owned(), problem: Box::new(self) }
     }
 
-    /// Attributes the problem to a traffic.
     pub(super) fn of_traffic(self, name: &str) -> Self {
         Self::Traffic { name: name.to_owned(), problem: Box::new(self) }
     }
 
-    /// Attributes the problem to the change at this time.
     pub(super) fn of_change(self, at: Span) -> Self {
         Self::Change { at, problem: Box::new(self) }
     }

@@ -1,8 +1,8 @@
-//! Signal-to-noise ratios between all stations that agree with measured packet reception ratios.
+//! Signal-to-noise ratios between stations that agree with measured packet reception ratios.
 //!
-//! For links listed in the measurement the reception ratio is known; all others are below the
-//! listing threshold. One model of path loss with log-normal shadowing draws both kinds,
-//! conditioned on the measurement: the shadowing of a pair is redrawn until both directions agree.
+//! Listed links have a known ratio; others are below the listing threshold. One model of path loss
+//! with log-normal shadowing draws both, conditioned on the measurement: a pair's shadowing is
+//! redrawn until both directions agree.
 
 use conche_netsim::mac::Rdc;
 use conche_netsim::radio::{MediumConfig, PathLoss, Position, ReceptionCurve, Sinr};
@@ -12,14 +12,14 @@ use conche_netsim::routing::LinkQuality;
 use super::error::TrialError;
 use crate::scenario::{Measured, Radio};
 
-/// Maximum draws of a pair's shadowing before it is clamped to the measured bounds. No measured
-/// pair is nearly that improbable.
+/// Maximum draws before a pair is clamped to the measured bounds; no measured pair is nearly that
+/// improbable.
 const DRAWS: u32 = 10_000;
 
-/// Returns the medium of a radio with measured links; other radios keep theirs.
+/// Returns a radio's medium, from measured links if any.
 ///
 /// # Errors
-/// If a ratio names a station that does not exist.
+/// If a ratio names an unknown station.
 pub(super) fn medium(radio: &Radio, places: &[Position], stream: &mut Stream) -> Result<MediumConfig, TrialError> {
     let (Some(measured), MediumConfig::Sinr(sinr)) = (&radio.measured, &radio.medium) else {
         return Ok(radio.medium.clone());
@@ -30,14 +30,14 @@ pub(super) fn medium(radio: &Radio, places: &[Position], stream: &mut Stream) ->
         return Err(TrialError::UnknownStation { from: *from, to: *to, count });
     }
     let ratios = signal_to_noise_db(measured, places, sinr.curve, stream);
-    // Only the difference between signal and noise matters.
+    // Only signal minus noise matters.
     let loss = |snr: f64| sinr.tx_power_dbm - (snr + sinr.noise_dbm);
     let losses = ratios.into_iter().map(|row| row.into_iter().map(loss).collect()).collect();
     Ok(MediumConfig::Sinr(Sinr { path_loss: PathLoss::Matrix(losses), ..sinr.clone() }))
 }
 
-/// Returns the links whose receivers wake up: ContikiMAC's channel checks miss signals below the
-/// threshold. Returns all links if receivers are always on or the medium has no signal strength.
+/// Returns the links whose receivers wake up: ContikiMAC's checks miss signals below the threshold.
+/// All links if receivers are always on or the medium has no signal strength.
 pub(super) fn waking(quality: LinkQuality, medium: &MediumConfig, rdc: Rdc) -> LinkQuality {
     let (
         MediumConfig::Sinr(Sinr { tx_power_dbm, cca_threshold_dbm, path_loss: PathLoss::Matrix(losses), .. }),
@@ -55,7 +55,7 @@ pub(super) fn waking(quality: LinkQuality, medium: &MediumConfig, rdc: Rdc) -> L
     LinkQuality::new(nodes.clone(), ratios).unwrap_or(quality)
 }
 
-/// Returns the ratio from row to column, in dB; minus infinity on the diagonal.
+/// Returns the ratio from row to column in dB; minus infinity on the diagonal.
 fn signal_to_noise_db(
     measured: &Measured,
     places: &[Position],
@@ -74,7 +74,7 @@ fn signal_to_noise_db(
         let distance_m = libm::hypot(places[a].x_m - places[b].x_m, places[a].y_m - places[b].y_m);
         let loss = 10.0 * measured.path_loss_exponent * libm::log10(measured.median_range_m / distance_m);
         let bounds = [(a, b), (b, a)].map(|(from, to)| match ratios[from][to] {
-            // A measured ratio below `perfect` fixes the signal.
+            // A ratio below `perfect` fixes the signal.
             Some(ratio) if ratio < measured.perfect => (needed(ratio), needed(ratio)),
             Some(_) => (perfect_db, f64::INFINITY),
             None => (f64::NEG_INFINITY, listed_db),
@@ -85,7 +85,7 @@ fn signal_to_noise_db(
     snr
 }
 
-/// Draws both directions of a pair, each within its bounds.
+/// Draws both directions of a pair within bounds.
 fn draw(median: f64, measured: &Measured, bounds: [(f64, f64); 2], stream: &mut Stream) -> [f64; 2] {
     let mut both = [median; 2];
     for _ in 0..DRAWS {
@@ -101,7 +101,7 @@ fn draw(median: f64, measured: &Measured, bounds: [(f64, f64); 2], stream: &mut 
     [both[0].clamp(first.0, first.1), both[1].clamp(second.0, second.1)]
 }
 
-/// Returns the signal-to-noise ratio in dB at which this share of frames is received, by bisection.
+/// Returns the signal-to-noise ratio in dB for this reception ratio, by bisection.
 fn inverse(curve: ReceptionCurve, ratio: f64, octets: u32) -> f64 {
     let (mut low, mut high) = (-20.0_f64, 30.0_f64);
     for _ in 0..60 {

@@ -1,4 +1,4 @@
-//! One run of a cell: a simulation of its network and hosts, and the record of it.
+//! One run of a cell: simulation and record.
 //!
 //! | file | contents |
 //! |---|---|

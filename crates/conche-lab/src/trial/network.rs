@@ -1,4 +1,4 @@
-//! Builds the simulator's topology from the nodes, links and radios of a scenario.
+//! Builds the topology from a scenario's nodes, links and radios.
 
 use std::collections::{BTreeMap, HashMap};
 use std::f64::consts::TAU;
@@ -19,33 +19,32 @@ use super::{measured, rates};
 use crate::campaign::Replication;
 use crate::scenario::{Link, Nodes, Placement, Radio, Routing, Scenario, Selected};
 
-/// Bits of an address after its prefix.
+/// Address bits after the prefix.
 const PREFIX_BITS: u8 = 64;
 
-/// A network and the names of its parts.
+/// A network and its parts' names.
 pub(super) struct Network {
     pub(super) topology: Topology,
     groups: BTreeMap<String, Vec<NodeId>>,
-    /// Prefix of each node, by node number.
+    /// By node number.
     pub(super) prefixes: Arc<[PathKey]>,
-    /// Links by name, one per member of a group and direction.
+    /// Links by name: one per group member and direction.
     links: BTreeMap<String, Vec<LinkId>>,
     pub(super) radios: Vec<RadioId>,
-    /// Radio hops from each node to the root of its tree.
+    /// Radio hops from each node to its root.
     pub(super) hops: HashMap<NodeId, u16>,
     /// Motes with their own routing.
     pub(super) meshes: Vec<Mesh>,
-    /// Border routers, and the motes that their full tables omit.
+    /// Border routers, and motes missing in their full tables.
     unknown: Vec<(NodeId, NodeId)>,
 }
 
 impl Network {
-    /// Builds the network of one run. Nodes, radio hops and links are created in the scenario's
-    /// order, so that an addition at the end leaves the random streams of the others unchanged.
+    /// Builds a run's network. Nodes, radio hops and links are in the scenario's order, so that
+    /// additions at the end leave other random streams unchanged.
     ///
     /// # Errors
-    /// If the scenario names a part that does not exist, or a node has no path to its border
-    /// router.
+    /// If a part is unknown, or a node has no path to its border router.
     pub(super) fn new(scenario: &Scenario, replication: Replication) -> Result<Self, TrialError> {
         let mut network = Self {
             topology: Topology::new(),
@@ -85,7 +84,7 @@ impl Network {
         Ok(network)
     }
 
-    /// Returns the nodes of a reference such as `mote`, `mote[3]` or `mote[1..4]`.
+    /// Returns the nodes of a reference: `mote`, `mote[3]` or `mote[1..4]`.
     ///
     /// # Errors
     /// If no such node exists.
@@ -115,7 +114,7 @@ impl Network {
         self.links.get(name).map(Vec::as_slice).ok_or_else(unknown)
     }
 
-    /// Returns the links with a name, and marks them as changing during the run.
+    /// Likewise, and marks them as changing.
     ///
     /// # Errors
     /// If none has it.
@@ -141,9 +140,9 @@ impl Network {
         let mut made = Vec::new();
         for index in 0..count {
             let name = if count == 1 { link.name.clone() } else { format!("{} {index}", link.name) };
-            // Members of the smaller group get equal shares of the larger one, in order.
+            // The smaller group's members get equal shares of the larger, in order.
             let [from, to] = [&from, &to].map(|nodes| nodes[index * nodes.len() / count]);
-            // A router without the mote in its table has no route to a host behind it either.
+            // A router without the mote has no route to a host behind it.
             let behind =
                 |mote, host| self.unknown.iter().filter(move |(_, of)| *of == mote).map(move |(root, _)| (*root, host));
             let back = ends.both_ways.then(|| behind(to, from)).into_iter().flatten();
@@ -160,7 +159,7 @@ impl Network {
         Ok(())
     }
 
-    /// Adds a radio channel; places, links and tree are drawn from `seed`.
+    /// Adds a radio channel; `seed` draws places, links and tree.
     fn radio(&mut self, scenario: &Scenario, radio: &Radio, seed: u64) -> Result<(), TrialError> {
         let of = |problem: TrialError| problem.of_radio(&radio.name);
         let streams = Streams::new(seed);
@@ -207,7 +206,7 @@ impl Network {
     }
 }
 
-/// Returns the positions of a group's nodes; `None` if it has no placement.
+/// Returns a group's positions, if placed.
 fn positions(nodes: &Nodes, streams: &Streams) -> Option<Vec<Position>> {
     let each = |place: &dyn Fn(u32) -> Position| (0..nodes.size()).map(place).collect();
     Some(match nodes.place.as_ref()? {

@@ -1,5 +1,4 @@
-//! A simulation observer that records the outcome of Confirmable notifications, which the endpoint
-//! does not report to its application.
+//! An observer for Confirmable notifications, whose outcome the endpoint does not report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,16 +8,16 @@ use conche_netsim::{Instant, NodeId};
 
 use crate::workload::Exchange;
 
-/// Confirmable notifications of the observed servers.
+/// Confirmable notifications of observed servers.
 #[derive(Debug, Default)]
 pub(super) struct Notifications {
     servers: BTreeSet<NodeId>,
-    /// Client, first transmission and number of transmissions, by server and exchange.
+    /// Client, first transmission and count, by server and exchange.
     sent: BTreeMap<(NodeId, u64), (NodeId, Instant, u16)>,
     acknowledged: Vec<(NodeId, NodeId, Exchange)>,
 }
 
-/// Message types (RFC 7252 §3).
+/// RFC 7252 §3.
 const CONFIRMABLE: u8 = 0;
 const ACKNOWLEDGEMENT: u8 = 2;
 
@@ -27,8 +26,7 @@ impl Notifications {
         Self { servers, ..Self::default() }
     }
 
-    /// Returns the acknowledged notifications in order of time, with server and client. Their flow
-    /// number is not set.
+    /// Returns acknowledged notifications by time, with server and client, without flow number.
     pub(super) fn into_acknowledged(self) -> Vec<(NodeId, NodeId, Exchange)> {
         self.acknowledged
     }
@@ -45,7 +43,7 @@ impl Observer for Notifications {
 
     fn on_delivered(&mut self, now: Instant, packet: &Packet) {
         let Some(copy) = packet.meta.cause.and_then(|cause| cause.transmission) else { return };
-        // A client answers an unexpected notification with a Reset.
+        // An unexpected notification gets a Reset.
         if copy.node != packet.meta.to || !is_of(packet, ACKNOWLEDGEMENT) {
             return;
         }

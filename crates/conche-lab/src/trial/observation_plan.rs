@@ -1,4 +1,4 @@
-//! Roles of observers and of the servers that notify them, and their records.
+//! Roles of observers and their servers, and records.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,7 +15,7 @@ use crate::scenario::{Observe, Traffic};
 use crate::workload::{self, Publisher, Subscriber, Topic};
 
 impl Plan<'_> {
-    /// Plans clients that observe, and servers that notify them.
+    /// Plans observers and their servers.
     pub(super) fn plan_observations(
         &mut self,
         place: usize,
@@ -66,15 +66,14 @@ impl Role {
         (!topics.is_empty()).then(|| Publisher::new(topics, self.observers.clone()))
     }
 
-    /// Returns the subscriber, if any. It registers before the first of its topics begins to
-    /// change.
+    /// Returns the subscriber, if any, which registers before its first topic changes.
     pub(super) fn subscriber(&self, flows: &[Flow]) -> Option<Subscriber> {
         let within = self.observes.iter().map(|(place, _)| flows[*place].start - Instant::ZERO).min()?;
         Some(Subscriber::new(self.observes.iter().map(|(_, server)| *server).collect(), within))
     }
 }
 
-/// The publishers and subscribers of a run; a restarted node appears once per life.
+/// A run's publishers and subscribers; a restarted node has one per life.
 #[derive(Debug, Default)]
 pub(super) struct ObserverRoles {
     pub(super) publishers: Vec<(NodeId, Publisher)>,
@@ -82,7 +81,6 @@ pub(super) struct ObserverRoles {
 }
 
 impl ObserverRoles {
-    /// Adds their records to the flows.
     pub(super) fn measure(self, flows: &mut [Flow], roles: &BTreeMap<NodeId, Role>, notifications: Notifications) {
         let mut places: HashMap<(NodeId, NodeId), usize> = HashMap::new();
         for (node, role) in roles {

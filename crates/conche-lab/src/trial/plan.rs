@@ -1,4 +1,4 @@
-//! Plans the role of each host before the hosts exist.
+//! Plans the hosts' roles.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,19 +23,18 @@ use crate::workload::{self, Limit, Responder, Topic, body_of};
 
 #[derive(Clone, Debug)]
 pub(super) struct Role {
-    /// Requests that it sends, with the index of each flow.
+    /// Requests sent, with flow indices.
     pub(super) flows: Vec<(usize, workload::Flow)>,
-    /// Congestion controller. A host that only answers has the first scheme.
+    /// Congestion controller; the first scheme if it only answers.
     pub(super) control: Control,
-    /// Behaviour as a server.
     pub(super) responder: Option<Responder>,
-    /// Clients whose requests it does not answer.
+    /// Clients without an answer.
     pub(super) unanswered: BTreeSet<NodeId>,
-    /// Topics that it serves, with the index of the traffic.
+    /// Topics served, with traffic indices.
     pub(super) topics: Vec<(usize, Topic)>,
-    /// Topic of each client that observes it.
+    /// Topic of each observer.
     pub(super) observers: BTreeMap<NodeId, u32>,
-    /// Servers that it observes, with the index of each flow.
+    /// Servers observed, with flow indices.
     pub(super) observes: Vec<(usize, NodeId)>,
     /// Sends without an endpoint.
     pub(super) is_open_sender: bool,
@@ -56,7 +55,7 @@ impl Default for Role {
     }
 }
 
-/// Controller of hosts that only answer or notify.
+/// Of hosts that only answer or notify.
 pub(super) const OF_SERVERS: Control = Control::Scheme(0);
 /// CoAP header.
 const HEADER_BYTES: u64 = 4;
@@ -64,7 +63,7 @@ const HEADER_BYTES: u64 = 4;
 pub(super) struct Plan<'a> {
     scenario: &'a Scenario,
     streams: Streams,
-    /// NSTART under each scheme that shares the network.
+    /// NSTART per scheme on the network.
     nstarts: Vec<u16>,
     clients: usize,
     pub(super) flows: Vec<Flow>,
@@ -74,11 +73,8 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Plans the hosts of a network.
-    ///
     /// # Errors
-    /// If traffic names a part that the network does not have, or a server would need two different
-    /// behaviours.
+    /// If traffic names an unknown part, or a server would need two behaviours.
     pub(super) fn new(
         cell: &'a scenario::Cell,
         network: &Network,
@@ -149,7 +145,7 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Plans bulk transfers over wires, one per pair.
+    /// Plans wired bulk transfers, one per pair.
     fn bulk(&mut self, traffic: usize, of: &Traffic, tcp: Tcp, pairs: Vec<(NodeId, NodeId)>) {
         for (from, to) in pairs {
             let control = of.controller.as_ref().map_or_else(|| self.deal(), |_| Control::Traffic(traffic));
@@ -222,12 +218,12 @@ impl<'a> Plan<'a> {
         Instant::ZERO + traffic.start.map_or(Duration::ZERO, |span| span.0)
     }
 
-    /// Returns options and payload for a message of this size.
+    /// Returns options and payload of this size.
     pub(super) fn body(&self, size: Option<Size>) -> Body {
         body_of(size.map_or(0, bytes), usize::from(self.scenario.endpoint.token_length))
     }
 
-    /// Returns the bytes of a message with this body, including the headers around it.
+    /// Returns the datagram's bytes, with headers.
     pub(super) fn datagram_bytes(&self, body: &Body) -> u64 {
         let endpoint = &self.scenario.endpoint;
         body.len() as u64 + HEADER_BYTES + u64::from(endpoint.token_length) + u64::from(endpoint.overhead())
@@ -237,8 +233,8 @@ impl<'a> Plan<'a> {
         self.streams.stream(entity, purpose)
     }
 
-    /// Returns the controller of a client: its traffic's `own`, or a scheme. Schemes are dealt in
-    /// the order in which traffic names the clients.
+    /// Returns a client's controller: its traffic's `own`, or a scheme, dealt in the order in which
+    /// traffic names the clients.
     pub(super) fn control_of(&mut self, client: NodeId, own: Option<Control>) -> Result<Control, TrialError> {
         let role = self.roles.entry(client).or_default();
         let known = role.control;
@@ -258,14 +254,13 @@ impl<'a> Plan<'a> {
         if is_same { Ok(known) } else { Err(TrialError::TwoControllers) }
     }
 
-    /// Deals the scheme of the next client.
+    /// Deals the next scheme.
     fn deal(&mut self) -> Control {
         self.clients += 1;
         Control::Scheme((self.clients - 1) % self.nstarts.len())
     }
 
-    /// Marks a node as a sender without an endpoint. It has no scheme; its values count for the
-    /// first one.
+    /// Marks a sender without an endpoint, whose values count for the first scheme.
     fn sender(&mut self, client: NodeId) -> Result<Control, TrialError> {
         let role = self.roles.entry(client).or_default();
         if !role.is_open_sender && !role.flows.is_empty() {
@@ -291,7 +286,7 @@ fn bytes(size: Size) -> usize {
     usize::try_from(size.0).unwrap_or(usize::MAX)
 }
 
-/// Returns a share of all exchanges, rounded up; at least one.
+/// Returns a share of `all`, rounded up, at least one.
 pub(crate) fn enough(share: f64, all: u64) -> u64 {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of an integer
     let enough = (share * all as f64).ceil() as u64;

@@ -1,4 +1,4 @@
-//! A simulation observer that measures how long queues stand.
+//! An observer that measures standing queues.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use conche_netsim::trace::Observer;
 use conche_netsim::{Instant, LinkId};
 
-/// The watched queues, by link.
+/// Watched queues by link.
 #[derive(Debug, Default)]
 pub(super) struct Queues(BTreeMap<LinkId, Vec<StandingQueue>>);
 
@@ -15,9 +15,9 @@ pub(super) struct Queues(BTreeMap<LinkId, Vec<StandingQueue>>);
 pub struct StandingQueue {
     /// Name of the link in the scenario.
     pub link: String,
-    /// Waiting time that counts as too long.
+    /// Waiting time that is too long.
     pub above: Duration,
-    /// Longest interval in which an arriving packet would have waited longer.
+    /// Longest interval in which arriving packets would wait longer.
     pub longest: Duration,
     /// Last interval so far.
     last_interval: (Instant, Instant),
@@ -29,7 +29,7 @@ impl Queues {
         self.0.entry(id).or_default().push(StandingQueue { link: link.to_owned(), above, longest, last_interval });
     }
 
-    /// Returns the results at the end of a run, link by link.
+    /// Returns the results, link by link.
     pub(super) fn into_seen(self, end: Instant) -> Vec<StandingQueue> {
         let seen = self.0.into_values().flatten();
         seen.map(|queue| StandingQueue { longest: queue.longest.max(queue.last_interval_until(end)), ..queue })
@@ -38,13 +38,12 @@ impl Queues {
 }
 
 impl StandingQueue {
-    /// Length of the last interval, cut at `end`.
+    /// Length of the last interval until `end`.
     fn last_interval_until(&self, end: Instant) -> Duration {
         self.last_interval.1.min(end) - self.last_interval.0
     }
 
-    /// Records a frame that departs at `departure`: packets that arrive earlier than that by more
-    /// than `above` wait too long.
+    /// Records a departure: packets more than `above` earlier wait too long.
     fn on_queued(&mut self, now: Instant, departure: Instant) {
         let waits_until = Instant::ZERO + (departure - Instant::ZERO).saturating_sub(self.above);
         if waits_until <= now {

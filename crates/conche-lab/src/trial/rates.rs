@@ -7,15 +7,15 @@ use crate::campaign::Replication;
 use crate::scenario::{Draw, Spread};
 use crate::stats::normal_quantile;
 
-/// Draws the rate of a run around this mean, from a stream named after the link.
+/// Draws a run's rate around this mean, from a stream named after the link.
 ///
-/// Whole bits hide differences between machines in the last digits of the exponential.
+/// Whole bits hide machines' differences in the exponential.
 pub(super) fn rate(spread: Spread, mean: BitRate, name: &str, replication: Replication) -> BitRate {
     let z = match spread.draw {
         Draw::Independent => Streams::new(replication.seed).stream(Entity::Run, Purpose::named(name)).normal(),
         Draw::Stratified => normal_quantile((f64::from(replication.index) + 0.5) / f64::from(replication.count)),
     };
-    // exp(μ + σ²/2) is the mean of a lognormal distribution.
+    // exp(μ + σ²/2) is a lognormal distribution's mean.
     let drawn = mean.as_bits() as f64 * (spread.sigma * z - spread.sigma * spread.sigma / 2.0).exp();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, and casts saturate
     let bits = drawn.round() as u64;

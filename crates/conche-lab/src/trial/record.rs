@@ -1,4 +1,4 @@
-//! The record of a run, from which metrics are computed.
+//! A run's record for metrics.
 
 use std::time::Duration;
 
@@ -11,28 +11,28 @@ use crate::workload::{Exchange, HandshakeCounts, ReceivedState, Tally, Timeout};
 /// All data of a run that metrics use.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// Flows, in the order of the scenario's traffic and its pairs.
+    /// Flows in the order of traffic and pairs.
     pub flows: Vec<Flow>,
-    /// Hosts with a client, in the order of their nodes.
+    /// Hosts with a client, in node order.
     pub nodes: Vec<NodeRecord>,
-    /// Start; for a part of a run, later than the run's.
+    /// Start; later than the run's for a part.
     pub began: Instant,
-    /// Duration, in virtual time.
+    /// Duration in virtual time.
     pub elapsed: Duration,
-    /// Counters of each radio channel; for flows that ran one by one, of each run.
+    /// Counters per radio channel, also per run for flows that ran one by one.
     pub radios: Vec<RadioCounters>,
-    /// Standing times of the watched queues.
+    /// Watched queues' standing times.
     pub queues: Vec<StandingQueue>,
-    /// Datagrams that motes handed to their MACs, counted per hop.
+    /// Datagrams passed to motes' MACs, per hop.
     pub handed_over: u64,
     /// Datagrams that the MACs gave up.
     pub given_up: u64,
 }
 
-/// The requests of one client to one server.
+/// A client's requests to a server.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Index of its traffic in the scenario.
+    /// Index of its traffic.
     pub traffic: usize,
     /// Source.
     pub client: NodeId,
@@ -44,37 +44,37 @@ pub struct Flow {
     pub hops: u16,
     /// Start time.
     pub start: Instant,
-    /// Number of exchanges to complete, if limited.
+    /// Exchanges to complete, if limited.
     pub wanted: Option<u64>,
     /// Maximum concurrent exchanges.
     pub outstanding: u16,
-    /// Bytes of a request, with network and transport headers.
+    /// Bytes of a request with network and transport headers.
     pub request_bytes: u64,
-    /// Whether an endpoint sends it, rather than a sender without congestion control.
+    /// Whether an endpoint sends it, with congestion control.
     pub has_endpoint: bool,
     /// Counts of its exchanges.
     pub tally: Tally,
-    /// Completed exchanges, in the order of their ends.
+    /// Completed exchanges by end.
     pub exchanges: Vec<Exchange>,
-    /// Arrival times of its requests at the server, if wanted; duplicates do not count. Flows
-    /// between the same nodes share them, in the first of these flows.
+    /// Arrivals at the server, if wanted, without duplicates. Flows between the same nodes share
+    /// them, in the first of these.
     pub arrivals: Vec<Instant>,
-    /// Outcome, if it is a bulk transfer. As a flow it is one exchange.
+    /// Outcome of a bulk transfer, which is one exchange.
     pub transfer: Option<Transferred>,
-    /// States that its client received, if that observes. Its exchanges are then the acknowledged
-    /// Confirmable notifications, and its arrivals the states received.
+    /// States that an observing client received. Its exchanges are then the acknowledged
+    /// Confirmable notifications, its arrivals the states received.
     pub observed: Option<Observed>,
-    /// Handshakes between its two nodes, if DTLS protects it. Flows between the same nodes share
-    /// them, in the first of these flows.
+    /// Handshakes between its nodes, over DTLS. Flows between the same nodes share them, in the
+    /// first of these.
     pub handshakes: HandshakeCounts,
 }
 
-/// Changes of a topic and the states that an observer received, in order of time.
+/// A topic's changes and an observer's states, by time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
     /// Times of the changes.
     pub changes: Vec<Instant>,
-    /// States received, each newer than the one before.
+    /// States received, each newer than the last.
     pub received: Vec<ReceivedState>,
 }
 
@@ -83,14 +83,14 @@ pub struct Observed {
 pub struct Transferred {
     /// Payload bytes.
     pub bytes: u64,
-    /// Mean round-trip time of segments, in seconds; `None` without an unambiguous sample.
+    /// Segments' mean round-trip time in seconds; `None` without an unambiguous sample.
     pub mean_round_trip_s: Option<f64>,
-    /// Lengths of the routes that its source discovered.
+    /// Lengths of the source's discovered routes.
     pub routes: Vec<u8>,
 }
 
 impl Flow {
-    /// Returns a flow without any exchange.
+    /// Returns a flow without exchanges.
     #[must_use]
     pub fn new(client: NodeId, server: NodeId) -> Self {
         Self {
@@ -114,16 +114,16 @@ impl Flow {
     }
 }
 
-/// The record of a host with clients.
+/// A client host's record.
 #[derive(Clone, Debug)]
 pub struct NodeRecord {
     /// Node.
     pub node: NodeId,
     /// Congestion controller.
     pub control: Control,
-    /// Indices of the traffic that it is a client of.
+    /// Indices of its traffic.
     pub traffic: Vec<usize>,
-    /// Timeouts of its Confirmable messages, if wanted.
+    /// Timeouts of Confirmable messages, if wanted.
     pub timeouts: Vec<Timeout>,
     /// Transmissions of its requests.
     pub copies: u64,
@@ -131,12 +131,12 @@ pub struct NodeRecord {
     pub dropped: u64,
 }
 
-/// The congestion controller of a client.
+/// A client's congestion controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// The scheme with this index in the cell.
+    /// The cell's scheme with this index.
     Scheme(usize),
-    /// The controller that the traffic with this index sets, independent of the scheme.
+    /// The controller of this traffic, whatever the scheme.
     Traffic(usize),
 }
 
@@ -145,13 +145,12 @@ pub enum Control {
 pub struct Selection {
     /// Index of the scheme in the cell.
     pub scheme: usize,
-    /// Index of the traffic; `None` for all endpoints that run the scheme.
+    /// Index of the traffic; `None` for all endpoints of the scheme.
     pub traffic: Option<usize>,
 }
 
 impl Selection {
-    /// Whether a flow with this controller is selected. Traffic with its own controller matches any
-    /// scheme, but only if selected explicitly.
+    /// Traffic with its own controller matches any scheme, but only if selected explicitly.
     fn has(self, control: Control) -> bool {
         match control {
             Control::Scheme(scheme) => scheme == self.scheme,
@@ -161,7 +160,7 @@ impl Selection {
 }
 
 impl Record {
-    /// Adds another run, in which only the flow with this index was active.
+    /// Adds a run in which only this flow was active.
     pub(super) fn add(&mut self, run: Self, place: usize) {
         self.flows.extend(run.flows.into_iter().nth(place));
         self.nodes.extend(run.nodes);
@@ -178,9 +177,8 @@ impl Record {
         self.flows.iter().filter(move |flow| selection.has(flow.control) && is_wanted(flow))
     }
 
-    /// Returns the record of a part of the run: exchanges that ended in it, requests that arrived
-    /// in it, and timeouts that began in it. Transmissions, losses and frames are counted for whole
-    /// runs only.
+    /// Returns a part of the run: exchanges that ended, requests that arrived, and timeouts that
+    /// began in it. Transmissions, losses and frames count for whole runs.
     #[must_use]
     pub fn during(&self, from: Duration, to: Duration) -> Self {
         let (began, end) = (Instant::ZERO + from, Instant::ZERO + to);

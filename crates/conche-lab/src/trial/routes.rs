@@ -1,4 +1,4 @@
-//! Routes of a testbed that are discovered before any run, and then frozen.
+//! Routes of a testbed, discovered before any run and then frozen.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,19 +14,18 @@ use super::transfers::{Mesh, mote_config, seed_apart};
 use crate::campaign::Replication;
 use crate::scenario::{Nodes, Radio, Routing, Scenario, Transfer};
 
-/// A frozen route: the motes in both directions.
+/// The motes in both directions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Route {
     pub(super) there: Vec<NodeId>,
     pub(super) back: Vec<NodeId>,
 }
 
-/// The routes discovered so far. All cells of an experiment share them, so that each is discovered
-/// once.
+/// Routes discovered so far, shared by an experiment's cells.
 #[derive(Debug, Default)]
 pub struct Routes(Mutex<Vec<(Testbed, Vec<Option<Route>>)>>);
 
-/// The inputs that routes depend on.
+/// The routes' inputs.
 #[derive(Debug, PartialEq)]
 struct Testbed {
     nodes: Vec<Nodes>,
@@ -40,7 +39,7 @@ impl Route {
         self.there.len() - 1
     }
 
-    /// Returns the next hop of a mote toward each end.
+    /// Returns a mote's next hop toward each end.
     pub(super) fn next_hops(&self, at: NodeId) -> impl Iterator<Item = (NodeId, NodeId)> {
         let next = move |way: &Vec<NodeId>| {
             let place = way.iter().position(|node| *node == at)?;
@@ -51,8 +50,7 @@ impl Route {
 }
 
 impl Routes {
-    /// Returns the `number`-th pair whose route has `hops` hops, and that route. Pairs are tried in
-    /// order.
+    /// Returns the `number`-th pair, in order, with a route of `hops` hops, and the route.
     ///
     /// # Errors
     /// If there are too few such pairs, or the network is invalid.
@@ -71,7 +69,7 @@ impl Routes {
         }
         let Scenario { nodes, radios, seed, .. } = discovery.clone();
         let testbed = Testbed { nodes, radios, seed, pairs };
-        // The lock makes cells that need the same routes wait for one discovery.
+        // Under the lock, cells wait for one discovery.
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = known.iter().position(|(of, _)| *of == testbed).unwrap_or_else(|| {
             known.push((testbed, Vec::new()));
@@ -93,7 +91,7 @@ impl Routes {
     }
 }
 
-/// Runs AODV until it finds a route between the motes of a pair, or gives up.
+/// Runs AODV until it finds a route or gives up.
 fn discover_route(
     scenario: &Scenario,
     transfer: &Transfer,
@@ -122,7 +120,6 @@ pub(super) fn router(node: NodeId, aodv: &AodvConfig) -> Router {
     Router::Aodv(Box::new(Aodv::new(node, aodv.clone())))
 }
 
-/// Follows the routes from one mote to another.
 fn follow_route(simulation: &Simulation<Mote<AnyController>>, from: NodeId, to: NodeId) -> Option<Vec<NodeId>> {
     let mut way = vec![from];
     while let Some(at) = way.last().filter(|at| **at != to) {

@@ -1,8 +1,8 @@
 //! One run of a cell, in virtual time.
 //!
-//! Clients and servers are nodes that run conche's own endpoint; nothing here retransmits, matches
-//! or queues. Each random draw belongs to an entity and a purpose, so that a replication has the
-//! same jitter, processing times, batches and dithering draws under every scheme.
+//! Clients and servers run conche's own endpoint; nothing here retransmits, matches or queues. Each
+//! random draw has an entity and a purpose, so that a replication has the same jitter, processing
+//! times, batches and dithering draws under every scheme.
 
 use std::cell::Cell as Shared;
 use std::collections::{BTreeMap, HashMap};
@@ -34,7 +34,7 @@ use crate::workload::{
     AnyHost, Application, Log, OpenSender, Requester, Responder, Secured, Tally, Timeout, Timeouts, config, host,
 };
 
-/// Optional data that a run records.
+/// Optional data to record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Timeouts of Confirmable messages.
@@ -43,7 +43,7 @@ pub struct Wanted {
     pub arrivals: bool,
 }
 
-/// Runs a cell once. `routes` holds the routes that cells of the experiment have discovered so far.
+/// Runs a cell once; `routes` holds those discovered so far.
 ///
 /// # Errors
 /// If its parts contradict each other, or it exceeds its time limit.
@@ -63,7 +63,7 @@ pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Route
         plan.roles.values_mut().for_each(|role| role.flows.retain(|(flow, _)| *flow == place));
         plan.transfers.retain(|planned| planned.place == place);
         plan.bulk.retain(|planned| planned.place == place);
-        // Each flow runs at another time, and so with its own random numbers.
+        // Each flow runs at its own time, and so with its own random numbers.
         let seed = match plan.transfers.is_empty() {
             true => replication.seed.wrapping_add(place as u64),
             false => seed_apart(replication.seed, place as u64),
@@ -75,7 +75,6 @@ pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Route
     Ok(all)
 }
 
-/// Runs one simulation of a plan.
 fn one(
     cell: &Cell,
     wanted: Wanted,
@@ -119,12 +118,12 @@ struct Trial<'a> {
     radios: Vec<RadioId>,
     /// Pending changes, the next one last.
     steps: Vec<(Instant, Step)>,
-    /// Hosts that a reboot replaced.
+    /// Hosts replaced by reboots.
     retired: Vec<(NodeId, AnyHost)>,
-    /// Handshakes of hosts with DTLS sessions, over all their lives.
+    /// Handshakes of DTLS hosts, over all lives.
     handshakes: Vec<(NodeId, Log)>,
     wanted: Wanted,
-    /// Number of unfinished flows, if the last one ends the run.
+    /// Unfinished flows, if the last one ends the run.
     unfinished_flows: Option<Rc<Shared<u64>>>,
 }
 
@@ -154,7 +153,7 @@ impl<'a> Trial<'a> {
         if !transfers.is_empty() {
             return Err(TrialError::SeveralTransfers);
         }
-        // Radio control traffic never ends, so the run needs an explicit end.
+        // Radio control traffic never ends: the run needs an explicit end.
         let ends_the_run = scenario.time_limit.is_some() && !scenario.radios.is_empty();
         if ends_the_run && !bulk.is_empty() {
             return Err(TrialError::TcpWithoutDuration);
@@ -194,7 +193,7 @@ impl<'a> Trial<'a> {
         Ok(trial)
     }
 
-    /// Runs until a time, and applies all changes on the way.
+    /// Runs until a time, with all changes due.
     fn run_until(&mut self, limit: Instant) -> Result<Ended, TrialError> {
         while let Some((at, step)) = self.steps.pop_if(|(at, _)| *at < limit) {
             if self.simulation.run_until(at) == Ended::Stopped {
@@ -202,7 +201,7 @@ impl<'a> Trial<'a> {
             }
             self.change(step)?;
         }
-        // Without a duration, the run ends when no event is left.
+        // Without a duration, the run ends without events.
         Ok(match self.cell.scenario.time_limit {
             None => self.simulation.run_until(limit),
             Some(_) => self.simulation.run_until_idle(limit),
@@ -239,7 +238,7 @@ impl<'a> Trial<'a> {
         self.meshes.iter().find(|mesh| mesh.nodes.contains(&node))
     }
 
-    /// Builds a new host for a node that has had `lives` hosts before.
+    /// Builds a node's host after `lives` others.
     fn host(&mut self, node: NodeId, lives: usize) -> Result<AnyHost, TrialError> {
         if let Some(mesh) = self.mesh_of(node) {
             if self.roles.contains_key(&node) {
@@ -326,7 +325,7 @@ impl<'a> Trial<'a> {
         let elapsed = end - Instant::ZERO;
         let radios = radios.into_iter().filter_map(|radio| simulation.radio_counters(radio)).collect();
         let (hosts, (counts, (queues, notifications))) = simulation.into_parts();
-        // Of several flows between the same nodes, the map keeps the first.
+        // Of several flows between the same nodes, the first.
         let pairs: HashMap<(NodeId, NodeId), usize> = if wanted.arrivals || !handshakes.is_empty() {
             (0..flows.len()).rev().map(|place| ((flows[place].client, flows[place].server), place)).collect()
         } else {

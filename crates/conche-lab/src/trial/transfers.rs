@@ -13,7 +13,7 @@ use crate::scenario::{Routing, Transfer};
 use crate::units::Size;
 use crate::workload::{Tally, Timer};
 
-/// The motes of a radio channel.
+/// A radio channel's motes.
 #[derive(Clone, Debug)]
 pub(super) struct Mesh {
     pub(super) radio: RadioId,
@@ -23,20 +23,18 @@ pub(super) struct Mesh {
 
 #[derive(Clone, Debug)]
 pub(super) struct Planned {
-    /// Index of its flow.
+    /// Its flow's index.
     pub(super) place: usize,
     pub(super) from: NodeId,
     pub(super) to: NodeId,
     pub(super) control: Control,
     pub(super) transfer: Transfer,
-    /// Route, where routes are frozen.
+    /// If routes are frozen.
     pub(super) route: Option<Route>,
 }
 
-/// A host in a simulation of transfers.
 type Host = Mote<AnyController, Timer>;
 
-/// Builds the mote at a node of a mesh.
 pub(super) fn mote(mesh: &Mesh, node: NodeId, planned: &Planned, controller: AnyController) -> Host {
     let Planned { from, to, transfer, route, .. } = planned;
     let router = match &mesh.routing {
@@ -62,13 +60,13 @@ pub(super) fn mote(mesh: &Mesh, node: NodeId, planned: &Planned, controller: Any
 }
 
 pub(super) fn mote_config(radio: RadioId, transfer: &Transfer) -> MoteConfig {
-    // The checked scenario guarantees that both fit into a frame.
+    // The checked scenario makes both fit a frame.
     let octets = |size: Size| u8::try_from(size.0).unwrap_or(u8::MAX);
     let (header_octets, payload_octets) = (octets(transfer.header), octets(transfer.payload));
     MoteConfig { radio, header_octets, payload_octets, processing: transfer.processing.0 }
 }
 
-/// Adds the motes' results to a record.
+/// Adds the motes' results.
 pub(super) fn measure(record: &mut Record, motes: &BTreeMap<NodeId, Host>, planned: &Planned) {
     record.handed_over = motes.values().map(|mote| mote.stats().handed_over).sum();
     record.given_up = motes.values().map(|mote| mote.stats().given_up).sum();
@@ -86,8 +84,8 @@ pub(super) fn measure(record: &mut Record, motes: &BTreeMap<NodeId, Host>, plann
     });
 }
 
-/// Derives the seed of one of several runs. Mixing keeps neighbouring seeds of different
-/// experiments from producing the same runs.
+/// Derives the seed of one of several runs; mixing keeps neighbouring seeds of experiments from
+/// producing the same runs.
 pub(super) fn seed_apart(seed: u64, number: u64) -> u64 {
     seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

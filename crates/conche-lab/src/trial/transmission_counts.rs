@@ -1,10 +1,10 @@
-//! A simulation observer that counts transmissions and losses per client.
+//! An observer that counts transmissions and losses per client.
 
 use conche_netsim::Instant;
 use conche_netsim::packet::Packet;
 use conche_netsim::trace::{DropReason, Observer};
 
-/// Counts of each node, by node number.
+/// By node number.
 #[derive(Debug)]
 pub(super) struct TransmissionCounts(pub(super) Vec<NodeCounts>);
 

@@ -1,5 +1,4 @@
-//! The application on a simulated node, which combines requester, responder, publisher and
-//! subscriber.
+//! The application on a node: requester, responder, publisher and subscriber.
 
 use std::time::Duration;
 
@@ -23,12 +22,12 @@ use crate::scenario::Endpoint;
 /// An application's access to its node.
 pub(super) type Context<'a> = node::Context<'a, Application>;
 
-/// The timer payload of all hosts of a simulation.
+/// The timer payload of all hosts.
 #[derive(Clone, Copy, Debug)]
 pub enum Timer {
     /// The next message of this flow is due.
     Flow(u32),
-    /// This flow, whose session was refused, retries.
+    /// This flow retries its refused session.
     Again(u32),
     /// This topic changes.
     Change(u32),
@@ -52,7 +51,7 @@ impl TryFrom<Timer> for Arrived {
     }
 }
 
-/// The roles of a node: any combination of requesting, responding, observing and notifying.
+/// A node's roles, in any combination.
 #[derive(Debug, Default)]
 pub struct Application {
     /// Sends requests.
@@ -63,7 +62,7 @@ pub struct Application {
     pub publisher: Option<Publisher>,
     /// Observes.
     pub subscriber: Option<Subscriber>,
-    /// Records the timeouts of transmissions, if wanted.
+    /// Records timeouts, if wanted.
     pub timeouts: Option<Timeouts>,
 }
 
@@ -71,8 +70,8 @@ pub struct Application {
 /// for longer pauses, and such a backlog is dropped.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Returns the endpoint configuration of the papers: without the safety envelope, except for the
-/// longest timeout.
+/// Returns the papers' endpoint configuration: without safety envelope, except for the longest
+/// timeout.
 #[must_use]
 pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
     let mut limits = Limits::default();
@@ -87,7 +86,7 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
         },
         envelope: Envelope::open(endpoint.timeout_cap.0),
         token_length: endpoint.token_length.into(),
-        // No paper has servers check their observers, and no address is spoofed.
+        // In no paper do servers check observers, and no address is spoofed.
         observer_checks: None,
         source_validation: SourceValidation::Off,
         response_timeout: None,
@@ -97,11 +96,10 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
     }
 }
 
-/// Builds a node with this application, restarted `lives` times. Its randomness depends only on
-/// these and on the run.
+/// Builds a node, restarted `lives` times. Its randomness depends only on these and the run.
 ///
 /// # Errors
-/// If the controller and the configuration do not fit together.
+/// If controller and configuration do not fit.
 pub fn host(
     node: NodeId,
     lives: usize,
@@ -110,7 +108,7 @@ pub fn host(
     streams: &Streams,
     application: Application,
 ) -> Result<Node<Application>, ConfigError> {
-    // A restarted endpoint uses other message IDs than before.
+    // A restarted endpoint uses other message IDs.
     let purpose = if lives == 0 { "endpoint".to_owned() } else { format!("endpoint {lives}") };
     let seed = streams.seed_bytes(Entity::Node(node), Purpose::named(&purpose));
     Node::new(config, controller, seed, application)

@@ -1,4 +1,4 @@
-//! The requests of a node to one peer: schedule, concurrency and size.
+//! A node's requests to one peer.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -10,14 +10,14 @@ use conche_proto::codec::{Body, Code};
 
 use crate::scenario::Range;
 
-/// The requests that a node sends to one peer.
+/// A node's requests to one peer: schedule, concurrency and size.
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// Destination.
     pub peer: NodeId,
     /// Start time.
     pub start: Instant,
-    /// Time from which no new exchange opens; `None` for no end.
+    /// Latest time of a new exchange; `None` for no end.
     pub stop: Option<Instant>,
     /// Schedule of its exchanges.
     pub pace: Pace,
@@ -25,11 +25,11 @@ pub struct Flow {
     pub outstanding: u16,
     /// Limit on the number of exchanges.
     pub limit: Limit,
-    /// The run ends when this many exchanges have succeeded over all flows that share the counter;
-    /// `None` if this flow does not count.
+    /// The run ends when this many exchanges have succeeded over the flows that share the counter;
+    /// `None` if this one does not count.
     pub enough: Option<Rc<Cell<u64>>>,
-    /// The flow resets the peer's congestion state after each batch of this many successful
-    /// exchanges; `None` for never.
+    /// Successful exchanges in a batch, after which the flow resets the peer's congestion state;
+    /// `None` for never.
     pub batch: Option<Range>,
     /// GET, POST, …
     pub method: Code,
@@ -39,20 +39,20 @@ pub struct Flow {
     pub confirmable: bool,
 }
 
-/// The schedule of a flow's exchanges. Messages of open-loop schedules queue without limit.
+/// Schedule of exchanges. Open-loop messages queue without limit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pace {
-    /// Closed loop: the end of an exchange, successful or not, opens the next one.
+    /// Closed loop: an exchange's end, successful or not, opens the next.
     Closed,
-    /// A clock whose rate may change; segments in order of time.
+    /// A clock with changing rate; segments by time.
     Clock(Vec<Segment>),
     /// Exponentially distributed pauses with this mean.
     Poisson(Duration),
-    /// At these times since the start of the flow, in order.
+    /// Times since the flow's start, in order.
     At(Vec<Duration>),
-    /// A clock that alternates between on and off. The first on period begins with the flow.
+    /// A clock that is on and off in turn, on from the flow's start.
     Turns {
-        /// First tick within each on period.
+        /// First tick of an on period.
         phase: Duration,
         /// Time between messages.
         interval: Duration,
@@ -63,7 +63,7 @@ pub enum Pace {
     },
 }
 
-/// Limit on a flow's number of exchanges.
+/// Limit on exchanges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// No limit.
@@ -74,7 +74,7 @@ pub enum Limit {
     Succeeded(u64),
 }
 
-/// A clock's rate from a time until the next segment; the first messages are due at once.
+/// A clock's rate until the next segment; its first messages are due at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Begin.
@@ -86,7 +86,7 @@ pub struct Segment {
 }
 
 impl Flow {
-    /// Returns a closed loop of GET requests without payload, one at a time and without end.
+    /// Returns an endless closed loop of single GET requests without payload.
     #[must_use]
     pub const fn to(peer: NodeId) -> Self {
         Self {
@@ -142,8 +142,8 @@ impl Flow {
     }
 }
 
-/// Returns the time of the first message after `now`: one interval later, or the begin of the next
-/// segment if that is earlier.
+/// Returns the first message after `now`: one interval later, or the next segment's begin if
+/// earlier.
 fn next_of(segments: &[Segment], now: Instant) -> Option<Instant> {
     let in_current = current(segments, now).map(|segment| now + segment.interval);
     let next_segment = segments.iter().map(|segment| segment.from).find(|from| *from > now);
@@ -154,8 +154,8 @@ fn current(segments: &[Segment], now: Instant) -> Option<&Segment> {
     segments.iter().rev().find(|segment| segment.from <= now)
 }
 
-/// Returns options and payload for a message of this many bytes with a token of this length; at
-/// least a header.
+/// Returns options and payload for a message of this many bytes, with this token length; at least a
+/// header.
 ///
 /// # Panics
 /// If the message is longer than any payload may be.

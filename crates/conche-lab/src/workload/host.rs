@@ -1,5 +1,4 @@
-//! The host on a node: a CoAP endpoint, a sender without congestion control, a mote, or an end of a
-//! bulk transfer.
+//! The host on a node.
 
 use conche_netsim::PacketId;
 use conche_netsim::host::{Host, Port, Received};
@@ -12,7 +11,8 @@ use conche_proto::cc::AnyController;
 use super::application::{Application, Timer};
 use super::open_sender::OpenSender;
 
-/// The host on a node.
+/// The host on a node: a CoAP endpoint, a sender without congestion control, a mote, or an end of a
+/// bulk transfer.
 #[derive(Debug)]
 pub enum AnyHost {
     /// CoAP with congestion control.

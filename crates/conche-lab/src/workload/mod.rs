@@ -1,5 +1,4 @@
-//! CoAP applications that send and answer requests in a simulated network, and record each
-//! exchange.
+//! CoAP applications in a simulated network, which record each exchange.
 //!
 //! ```text
 //!   Flow ─> Requester ──request──> network ──> Responder

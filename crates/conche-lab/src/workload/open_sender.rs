@@ -1,4 +1,4 @@
-//! A sender without congestion control and without a CoAP endpoint.
+//! A sender without congestion control or CoAP endpoint.
 
 use conche_netsim::host::{Host, Port, Received};
 use conche_proto::codec::{Encoder, MessageId, Token, Type};
@@ -7,9 +7,8 @@ use super::application::Timer;
 use super::flow::Flow;
 use super::requester::Tally;
 
-/// Sends Non-confirmable requests at the pace of its flows, whatever happens to them, and ignores
-/// responses. It encodes them itself, because an endpoint would apply the limits of RFC 7252 and of
-/// its controller.
+/// Sends Non-confirmable requests at its flows' pace, ignoring responses. It encodes them itself,
+/// because an endpoint would apply RFC 7252's limits and its controller's.
 #[derive(Debug)]
 pub struct OpenSender {
     flows: Vec<Flow>,
@@ -18,7 +17,7 @@ pub struct OpenSender {
 }
 
 impl OpenSender {
-    /// Sends these flows. Only peer, pace, start, stop and content of a flow count.
+    /// Sends these flows; their peer, pace, start, stop and content count.
     #[must_use]
     pub fn new(flows: Vec<Flow>) -> Self {
         let tallies = vec![Tally::default(); flows.len()];
@@ -36,7 +35,7 @@ impl Host for OpenSender {
     type Timer = Timer;
 
     fn start(&mut self, port: &mut Port<'_, Timer>) {
-        // A restarted sender uses other message IDs than before.
+        // A restarted sender uses other message IDs.
         self.message_id = (port.now().as_nanos() / 1_000_000 % (1 << 16)).try_into().unwrap_or_default();
         for (number, flow) in (0..).zip(&self.flows) {
             if let Some(first) = flow.first(port.rng()) {
@@ -70,7 +69,7 @@ impl Host for OpenSender {
     fn wake(&mut self, _: &mut Port<'_, Timer>) {}
 }
 
-/// Encodes a request without a token, as no response will be matched.
+/// Without a token, as no response is matched.
 fn encoded(flow: &Flow, id: MessageId) -> Vec<u8> {
     const HEADER_BYTES: usize = 4;
     let mut message = vec![0; HEADER_BYTES + flow.body.len()];

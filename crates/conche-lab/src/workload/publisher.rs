@@ -1,4 +1,4 @@
-//! The publisher: serves topics that change, and notifies their observers.
+//! The publisher: changes topics and notifies observers.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::scenario::STATE_BYTES;
 /// A topic that clients observe.
 #[derive(Clone, Debug)]
 pub struct Topic {
-    /// Changes, as a flow: its pace, start, stop and body size count.
+    /// Changes, as a flow of which pace, start, stop and body size count.
     pub changes: Flow,
     /// Reliability of notifications; `None` for the endpoint's default.
     pub reliability: Option<Reliability>,
@@ -23,27 +23,27 @@ pub struct Topic {
 #[derive(Debug)]
 pub struct Publisher {
     topics: Vec<Topic>,
-    /// Topic of each client.
+    /// Each client's topic.
     observers: BTreeMap<NodeId, u32>,
     changes: Vec<Vec<Instant>>,
     given_up: Vec<NodeId>,
 }
 
 impl Publisher {
-    /// Serves these topics; `observers` holds the topic of each client.
+    /// Serves these topics; `observers` holds each client's topic.
     #[must_use]
     pub fn new(topics: Vec<Topic>, observers: BTreeMap<NodeId, u32>) -> Self {
         let changes = vec![Vec::new(); topics.len()];
         Self { topics, observers, changes, given_up: Vec::new() }
     }
 
-    /// Times at which each topic changed.
+    /// Times of each topic's changes.
     #[must_use]
     pub fn changes(&self) -> &[Vec<Instant>] {
         &self.changes
     }
 
-    /// The observer of each notification that could not be delivered.
+    /// The observer of each undelivered notification.
     #[must_use]
     pub fn given_up(&self) -> &[NodeId] {
         &self.given_up
@@ -71,13 +71,12 @@ impl Publisher {
         ctx.notify(number.into(), state).expect("a small state is a response");
     }
 
-    /// Handles an event, and returns whether it concerned an observer.
+    /// Handles an event; returns whether it concerned an observer.
     pub(super) fn event(&mut self, ctx: &mut Context<'_>, event: &Event<NodeId>) -> bool {
         match event {
             Event::Request { id, from, message } if message.option(OptionNumber::OBSERVE).is_some() => {
                 let Some(number) = self.observers.get(from).copied() else { return false };
-                // Without room for another observer, the client gets a plain response and asks
-                // again.
+                // Without room, the client gets a plain response and asks again.
                 ctx.observe(*id, number.into());
                 let state = self.state(number);
                 ctx.respond(*id, state).expect("the request was just announced, and its answer is small");
@@ -91,19 +90,19 @@ impl Publisher {
         }
     }
 
-    /// Returns the state of a topic: the time of its last change, padded to the size of its body.
+    /// Returns a topic's state: the time of its last change, padded to its body size.
     fn state(&self, number: u32) -> Response {
         let Topic { changes, reliability } = &self.topics[number as usize];
         let changed = self.changes[number as usize].last().copied().unwrap_or(Instant::ZERO);
         let mut payload = changed.as_nanos().to_be_bytes().to_vec();
-        // One byte of the body is the payload marker.
+        // One byte is the payload marker.
         payload.resize(changes.body.len().saturating_sub(1).max(payload.len()), b'.');
         let body = Body::builder().payload(payload).build().expect("a payload needs no option");
         Response { reliability: *reliability, ..Response::new(Code::CONTENT, body) }
     }
 }
 
-/// Reads the time of the change from a notification; `None` if the payload is no state.
+/// Reads a notification's time of change; `None` if the payload is no state.
 pub(super) fn changed_at(payload: &[u8]) -> Option<Instant> {
     let nanos = payload.first_chunk::<STATE_BYTES>()?;
     Some(Instant::from_nanos(u64::from_be_bytes(*nanos)))

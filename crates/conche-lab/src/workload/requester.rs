@@ -1,4 +1,4 @@
-//! The requester: opens the exchanges of its flows, and records them.
+//! The requester: opens and records its flows' exchanges.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -25,9 +25,9 @@ pub struct Exchange {
     pub ended: Instant,
     /// Transmissions of the request.
     pub transmissions: u16,
-    /// Spurious transmissions: sent although an earlier one had got through, both ways.
+    /// Spurious transmissions: an earlier one had got through, both ways.
     pub unnecessary: u16,
-    /// Whether a response arrived, or the acknowledgement of a request that needs none.
+    /// Whether a response arrived, or the acknowledgement of a request without one.
     pub answered: bool,
     /// Time from the first transmission to the acknowledgement.
     pub round_trip: Option<Duration>,
@@ -36,7 +36,7 @@ pub struct Exchange {
 /// Counts of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Messages generated; in a closed loop, exchanges opened.
+    /// Messages generated; exchanges opened in a closed loop.
     pub generated: u64,
     /// Exchanges opened.
     pub opened: u64,
@@ -44,21 +44,21 @@ pub struct Tally {
     pub answered: u64,
     /// Exchanges that failed.
     pub failed: u64,
-    /// Time at which all its exchanges were over.
+    /// When all its exchanges were over.
     pub done: Option<Instant>,
-    /// Exchanges left in the current batch.
+    /// Exchanges left in the batch.
     left_of_batch: u32,
 }
 
-/// Sends the requests of several flows.
+/// Sends several flows' requests.
 #[derive(Debug)]
 pub struct Requester {
     flows: Vec<Flow>,
     tallies: Vec<Tally>,
     exchanges: Vec<Exchange>,
-    /// Flow of each open exchange, by exchange number.
+    /// Flow of each open exchange, by number.
     open: BTreeMap<u64, u32>,
-    /// Number of unfinished flows of the run; the last one ends it.
+    /// The run's unfinished flows; the last one ends it.
     unfinished_flows: Option<Rc<Cell<u64>>>,
 }
 
@@ -72,14 +72,14 @@ impl Tally {
         self.opened - self.answered - self.failed
     }
 
-    /// Returns the counts of a flow of one exchange that succeeded at `done`; `None` if it failed.
+    /// Returns the counts of one exchange, successful at `done`, or failed if `None`.
     #[must_use]
     pub fn of_one(done: Option<Instant>) -> Self {
         let answered = u64::from(done.is_some());
         Self { generated: 1, opened: 1, answered, failed: 1 - answered, done, ..Self::default() }
     }
 
-    /// Adds the counts of a restarted flow.
+    /// Adds a restarted flow's counts.
     #[must_use]
     pub fn followed_by(&self, next: &Self) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl Tally {
         Self { generated: all, opened: all, answered, failed: all - answered, ..Self::default() }
     }
 
-    /// Begins a batch. Without batches, a single one never ends.
+    /// Begins a batch; a flow without batches has one endless one.
     fn begin_batch(&mut self, flow: &Flow, ctx: &mut Context<'_>) {
         let Some(batch) = flow.batch else {
             self.left_of_batch = u32::MAX;
@@ -112,15 +112,15 @@ impl Tally {
 }
 
 impl Requester {
-    /// Sends these flows. The run ends when the counter `unfinished_flows`, which requesters may
-    /// share, reaches 0.
+    /// Sends these flows. The run ends when `unfinished_flows`, which requesters may share, reaches
+    /// 0.
     #[must_use]
     pub fn new(flows: Vec<Flow>, unfinished_flows: Option<Rc<Cell<u64>>>) -> Self {
         let tallies = vec![Tally::default(); flows.len()];
         Self { flows, tallies, exchanges: Vec::new(), open: BTreeMap::new(), unfinished_flows }
     }
 
-    /// Completed exchanges, in the order of their ends.
+    /// Completed exchanges by end.
     #[must_use]
     pub fn exchanges(&self) -> &[Exchange] {
         &self.exchanges
@@ -132,7 +132,7 @@ impl Requester {
         &self.tallies
     }
 
-    /// Returns the completed exchanges, in the order of their ends.
+    /// Returns the completed exchanges by end.
     #[must_use]
     pub fn into_exchanges(self) -> Vec<Exchange> {
         self.exchanges
@@ -209,8 +209,7 @@ impl Requester {
         });
     }
 
-    /// Handles the result of connecting to a peer: on failure, each waiting flow counts one
-    /// failure.
+    /// Handles a connection's result; on failure, each waiting flow counts one.
     pub(super) fn connected(&mut self, ctx: &mut Context<'_>, peer: NodeId, is_open: bool) {
         for number in
             (0..).zip(&self.flows).filter(|(_, flow)| flow.peer == peer).map(|(number, _)| number).collect::<Vec<u32>>()
@@ -235,12 +234,12 @@ impl Requester {
         }
     }
 
-    /// Retries a flow whose session was refused.
+    /// Retries a refused session.
     pub(super) fn again(&mut self, ctx: &mut Context<'_>, number: u32) {
         self.open(ctx, number);
     }
 
-    /// Opens as many exchanges of a flow as are due, if its peer is reachable.
+    /// Opens a flow's due exchanges, if its peer is reachable.
     fn open(&mut self, ctx: &mut Context<'_>, number: u32) {
         let (flow, tally) = (&self.flows[number as usize], &mut self.tallies[number as usize]);
         while flow.may_open(tally, ctx.now()) {
@@ -256,8 +255,8 @@ impl Requester {
                 Ok(exchange) => {
                     self.open.insert(exchange.as_u64(), number);
                 }
-                // The endpoint's queue is full: the message is lost at its source. A closed loop
-                // without open exchanges retries later.
+                // The queue is full: the message is lost at its source. A closed loop without open
+                // exchanges retries later.
                 Err(_) => {
                     tally.failed += 1;
                     if is_closed && tally.outstanding() == 0 {
@@ -295,7 +294,7 @@ impl Flow {
         is_due && is_left && tally.outstanding() < u64::from(self.outstanding)
     }
 
-    /// Whether its clock must continue.
+    /// Whether its clock continues.
     fn needs_more(&self, tally: &Tally) -> bool {
         match self.limit {
             Limit::None => true,
@@ -313,8 +312,8 @@ impl Flow {
     }
 }
 
-/// Counts spurious transmissions: the first response answers the first transmission that got
-/// through, so all later ones were unnecessary.
+/// Counts spurious transmissions: all after the first that got through, which the first response
+/// answers.
 fn unnecessary(course: Course, cause: Option<Cause>) -> u16 {
     let retransmissions = u16::try_from(course.transmissions.saturating_sub(1)).unwrap_or(u16::MAX);
     let answered = cause.and_then(|cause| cause.transmission).map_or(0, |copy| u16::from(copy.attempt));

@@ -1,4 +1,4 @@
-//! The responder: answers each request at once, and records arrivals.
+//! The responder: answers requests at once, and records arrivals.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use conche_proto::{Event, Response};
 
 use super::application::Context;
 
-/// A request that arrived. The endpoint filters duplicates, which do not count.
+/// A request that arrived, without duplicates, which the endpoint filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// Arrival time.
@@ -17,12 +17,12 @@ pub struct Arrival {
     pub from: NodeId,
 }
 
-/// Answers all requests with the same content.
+/// Answers all requests alike.
 #[derive(Clone, Debug)]
 pub struct Responder {
     code: Code,
     body: Body,
-    /// Clients that get no answer.
+    /// Clients without answer.
     unanswered: BTreeSet<NodeId>,
     arrivals: Vec<Arrival>,
 }
@@ -40,13 +40,13 @@ impl Responder {
         Self { unanswered, ..self }
     }
 
-    /// Whether it answers as another one does.
+    /// Whether it answers like another.
     #[must_use]
     pub fn answers_as(&self, other: &Self) -> bool {
         (self.code, &self.body) == (other.code, &other.body)
     }
 
-    /// Requests that arrived, in order of time.
+    /// Arrivals by time.
     #[must_use]
     pub fn arrivals(&self) -> &[Arrival] {
         &self.arrivals

@@ -1,4 +1,4 @@
-//! DTLS sessions between a simulated endpoint and the network, with the same crate as on sockets.
+//! DTLS sessions between a simulated endpoint and the network, by the crate for sockets.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -15,14 +15,13 @@ use conche_netsim::{Instant, NodeId};
 
 use crate::scenario::Handshakes;
 
-/// Identity and pre-shared key of all nodes.
+/// Of all nodes.
 const IDENTITY: &[u8] = b"endpoint";
 const KEY: [u8; 16] = *b"0123456789abcdef";
-/// Content type of protected data (RFC 6347 §4.1). All other records belong to handshakes or close
-/// sessions.
+/// Protected data (RFC 6347 §4.1); other records are for handshakes or closing.
 const APPLICATION_DATA: u8 = 23;
 
-/// Handshakes of a host, by peer.
+/// A host's handshakes by peer.
 pub type Log = Rc<RefCell<BTreeMap<NodeId, HandshakeCounts>>>;
 
 /// The handshakes between two nodes.
@@ -39,7 +38,7 @@ pub struct HandshakeCounts {
 }
 
 impl HandshakeCounts {
-    /// Adds the counts of the other end, or of another life of the same node.
+    /// Adds the counts of the other end, or of another life.
     pub fn add(&mut self, other: &Self) {
         self.done.extend(&other.done);
         self.failed += other.failed;
@@ -54,9 +53,9 @@ pub struct Secured {
     sessions: Sessions<NodeId>,
     credentials: ClientCredentials,
     open: BTreeMap<NodeId, Open>,
-    /// Pending handshakes as a client, and their start.
+    /// Pending handshakes as a client, with start.
     asked: BTreeMap<NodeId, (SessionId, Instant)>,
-    /// Events that the node has not received yet.
+    /// Events for the node.
     steps: VecDeque<Step>,
     log: Log,
 }
@@ -65,12 +64,12 @@ pub struct Secured {
 #[derive(Debug)]
 struct Open {
     session: SessionId,
-    /// Whether the peer may have lost it.
+    /// The peer may have lost it.
     maybe_stale: bool,
 }
 
 impl Secured {
-    /// Creates the sessions of a node that has restarted `lives` times.
+    /// Creates the sessions of a node restarted `lives` times.
     ///
     /// # Errors
     /// Invalid handshake parameters.
@@ -94,7 +93,7 @@ impl Secured {
             ..Config::default()
         };
         if !is_server {
-            // A client chooses its own peers, so it needs no limits.
+            // A client chooses its peers: no limits.
             (config.max_sessions, config.max_handshakes) = (usize::MAX, usize::MAX);
         }
         let sessions = Sessions::new(Instant::ZERO, config, seed)?;
@@ -114,7 +113,7 @@ impl Secured {
     }
 
     fn opened(&mut self, now: Instant, peer: NodeId, session: SessionId, role: Role) {
-        // Exchanges of the previous session do not continue on another one (RFC 7252 §9.1).
+        // Exchanges do not continue on another session (RFC 7252 §9.1).
         if self.open.insert(peer, Open { session, maybe_stale: false }).is_some() {
             self.steps.push_back(Step::Lost(peer));
         }
@@ -162,7 +161,7 @@ impl Underlay for Secured {
             Ok(session) => {
                 self.asked.insert(to, (session, now));
             }
-            // A handshake in the other direction is in progress, or a limit is reached.
+            // A handshake in the other direction, or a limit.
             Err(_) => self.steps.push_back(Step::Refused(to)),
         }
     }

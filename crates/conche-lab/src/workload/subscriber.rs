@@ -1,4 +1,4 @@
-//! The subscriber: observes servers, and records the states it receives.
+//! The subscriber: observes servers, and records states.
 
 use std::time::Duration;
 
@@ -22,9 +22,9 @@ pub struct ReceivedState {
 #[derive(Debug)]
 pub struct Subscriber {
     servers: Vec<NodeId>,
-    /// Upper bound of the random registration time.
+    /// Upper bound of the registration time.
     within: Duration,
-    /// Open registrations and subscriptions, by the index of their server.
+    /// Open registrations and subscriptions, by server index.
     registering: Vec<(ExchangeId, u32)>,
     observing: Vec<(SubscriptionId, u32)>,
     received: Vec<Vec<ReceivedState>>,
@@ -34,14 +34,14 @@ pub struct Subscriber {
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Subscriber {
-    /// Observes these servers, and registers with each at a random time up to `within`.
+    /// Observes these servers, registering at random times up to `within`.
     #[must_use]
     pub fn new(servers: Vec<NodeId>, within: Duration) -> Self {
         let received = vec![Vec::new(); servers.len()];
         Self { servers, within, registering: Vec::new(), observing: Vec::new(), received }
     }
 
-    /// States received from each server, each newer than the one before.
+    /// States from each server, each newer than the last.
     #[must_use]
     pub fn received(&self) -> &[Vec<ReceivedState>] {
         &self.received
@@ -90,7 +90,7 @@ impl Subscriber {
         }
     }
 
-    /// Registers again; if that is refused, with a new subscription.
+    /// Registers again, or anew if refused.
     fn renew(&mut self, ctx: &mut Context<'_>, subscription: &SubscriptionId) {
         if ctx.reregister(*subscription).is_err() {
             ctx.forget(*subscription);

@@ -15,13 +15,12 @@ struct TimeoutProbe {
     last: LastTimeout,
 }
 
-/// The last timeout that a controller returned for a Confirmable message. The sender of the message
-/// takes it.
+/// A controller's last timeout for a Confirmable message, taken by the message's sender.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LastTimeout(Arc<Mutex<Option<Duration>>>);
 
 impl LastTimeout {
-    /// Wraps a controller so that it stores its timeouts for Confirmable messages here.
+    /// Wraps a controller, whose timeouts for Confirmable messages are stored here.
     pub(super) fn of(&self, controller: AnyController) -> AnyController {
         DynController::new(TimeoutProbe { controller, last: self.clone() }).into()
     }

@@ -8,20 +8,20 @@ use conche_proto::cc::AnyController;
 
 use super::timeout_probe::LastTimeout;
 
-/// The timeout of one transmission of a Confirmable message.
+/// The timeout of a Confirmable transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeout {
-    /// Number of its exchange, unique within the endpoint.
+    /// Exchange number, unique within the endpoint.
     pub exchange: u64,
     /// Time of transmission.
     pub at: Instant,
-    /// 0 for the original, n for the n-th retransmission.
+    /// 0 for the original, n for retransmission n.
     pub attempt: u8,
-    /// How long the controller would wait for the acknowledgement.
+    /// The controller's wait for the acknowledgement.
     pub after: Duration,
 }
 
-/// Records the timeouts of a host, in the order of transmission.
+/// Records a host's timeouts in order.
 #[derive(Debug, Default)]
 pub struct Timeouts {
     last: LastTimeout,
@@ -35,8 +35,7 @@ impl Timeouts {
         self.last.of(controller)
     }
 
-    /// Records a datagram that leaves. For a transmission of a Confirmable message, the controller
-    /// has just returned its timeout.
+    /// Records a datagram; for a Confirmable one, the controller has just returned its timeout.
     pub(super) fn transmitted(&mut self, now: Instant, transmit: &Transmit<NodeId>) {
         if let (Some(after), Some(exchange)) = (self.last.take(), transmit.exchange) {
             let (exchange, attempt) = (exchange.as_u64(), transmit.attempt);
