@@ -2,11 +2,11 @@
 //!
 //! State is divided by lifetime:
 //!
-//! The **controller** is an algorithm with its configuration, for all peers.
-//! Its [`Peer`](Controller::Peer) is a destination's state, such as an estimator or a backed-off
-//! RTO.
-//! Its [`Flight`](Controller::Flight) is an exchange's state, such as its timer, a frozen backoff
-//! factor or a delivery snapshot, so that several exchanges with a peer (NSTART > 1) stay apart.
+//! - The **controller** is an algorithm with its configuration, for all peers.
+//! - Its [`Peer`](Controller::Peer) is a destination's state, such as an estimator or a backed-off
+//!   RTO.
+//! - Its [`Flight`](Controller::Flight) is an exchange's state, such as its timer, a frozen backoff
+//!   factor or a delivery snapshot, so that several exchanges with a peer (NSTART > 1) stay apart.
 //!
 //! The endpoint owns message IDs, retransmission counters, NSTART, queues, `MAX_RETRANSMIT`,
 //! `MAX_TRANSMIT_SPAN`, and a safety envelope that bounds every controller. The calls of one

@@ -15,15 +15,15 @@
 //! exchange**, as in no other algorithm here.
 //!
 //! Divergences and resolutions:
-//! the text starts RTTVAR from R/8, the appendix's pseudocode from R/2 with a weight of 1 for the
-//! first RTO only; the default follows the text, see [`FirstSample`];
-//! failure, not covered, counts as an ambiguous acknowledgement at that time;
-//! an unambiguous acknowledgement *of a retransmission*, not defined, gives a sample and moves to
-//! FAST;
-//! where transmissions are distinguishable (a Token for each, or the draft's option), the last
-//! sample bounds the RTO from below. After a sample R, SRTT + 4·RTTVAR is at least R, so no code is
-//! needed;
-//! NSTART, ageing and Non-confirmable messages have no rules: the last are paced as in CoCoA.
+//! - the text starts RTTVAR from R/8, the appendix's pseudocode from R/2 with a weight of 1 for the
+//!   first RTO only; the default follows the text, see [`FirstSample`];
+//! - failure, not covered, counts as an ambiguous acknowledgement at that time;
+//! - an unambiguous acknowledgement *of a retransmission*, not defined, gives a sample and moves to
+//!   FAST;
+//! - where transmissions are distinguishable (a Token for each, or the draft's option), the last
+//!   sample bounds the RTO from below. After a sample R, SRTT + 4·RTTVAR is at least R, so no code
+//!   is needed;
+//! - NSTART, ageing and Non-confirmable messages have no rules: the last are paced as in CoCoA.
 
 use core::time::Duration;
 

@@ -3,11 +3,11 @@
 //! Most published algorithms only compute the retransmission timeout (RTO). A type that implements
 //! [`RtoRule`] does just that; this module makes it a [`Controller`] with their common parts:
 //!
-//! Confirmable messages are never delayed; NSTART and backoff bound them.
-//! Non-confirmable messages are paced by the RTO ([`paced_by_rto`]), or without measurement by
-//! `PROBING_RATE` ([`paced_by_probing_rate`]).
-//! Retransmissions leave at once.
-//! A new peer starts from its path's smoothed round-trip time (RFC 9040).
+//! - Confirmable messages are never delayed; NSTART and backoff bound them.
+//! - Non-confirmable messages are paced by the RTO ([`paced_by_rto`]), or without measurement by
+//!   `PROBING_RATE` ([`paced_by_probing_rate`]).
+//! - Retransmissions leave at once.
+//! - A new peer starts from its path's smoothed round-trip time (RFC 9040).
 //!
 //! Algorithms with a window or pacing, such as [`bdp`](crate::bdp) and [`temper`](crate::temper),
 //! implement [`Controller`].

@@ -5,14 +5,14 @@
 //! whole train's delivery, and so the bottleneck rate (dispersion of packet trains: Dovrolis,
 //! Ramanathan and Moore, INFOCOM 2001):
 //!
-//! The first train has ten messages per two measured round trips, or per RTO if faster: half of RFC
-//! 9177's default rate, evenly spaced.
-//! A delivery within 9/8 of the transmission time raises the rate: to twice until the first queue,
-//! then to 9/8.
-//! After a longer delivery, the next train has that delivery's rate.
-//! A loss of more than a sixteenth of the messages, and more than one, reduces the rate by its
-//! share.
-//! The minimum is ten messages per RTO, which grows with backoff.
+//! - The first train has ten messages per two measured round trips, or per RTO if faster: half of
+//!   RFC 9177's default rate, evenly spaced.
+//! - A delivery within 9/8 of the transmission time raises the rate: to twice until the first
+//!   queue, then to 9/8.
+//! - After a longer delivery, the next train has that delivery's rate.
+//! - A loss of more than a sixteenth of the messages, and more than one, reduces the rate by its
+//!   share.
+//! - The minimum is ten messages per RTO, which grows with backoff.
 
 use crate::time::Instant;
 use crate::units::{BytesPerSecond, Factor, Micros};

@@ -4,11 +4,11 @@
 //! [`Cocoa::plus`] by the first.
 //!
 //! Divergences and resolutions:
-//! the draft's appendix B writes `BETA*(RTT_strong-RTT)` without the absolute value;
+//! - the draft's appendix B writes `BETA*(RTT_strong-RTT)` without the absolute value;
 //! - ageing counts from the last acknowledgement by default, see [`Aging`];
-//! with n running exchanges and no sample, the initial RTO is 2 s · (n + 1); §4.2.2 states 6 s for
-//! n = 2;
-//! a separate response gives no sample: its time includes processing.
+//! - with n running exchanges and no sample, the initial RTO is 2 s · (n + 1); §4.2.2 states 6 s
+//!   for n = 2;
+//! - a separate response gives no sample: its time includes processing.
 
 use core::time::Duration;
 

@@ -4,14 +4,14 @@
 //! the mean of the last h RTOs, is left out: the authors' code has h = 1.
 //!
 //! Divergences and resolutions:
-//! gains are α = 1/4 and β = 1/8, the reverse of RFC 6298 and the later draft, as in the authors'
-//! code;
-//! first timeouts are randomised as in the authors' code, not mentioned in the paper;
-//! without a sample, the RTO doubles per running exchange; Californium multiplies by their number,
-//! without limit;
+//! - gains are α = 1/4 and β = 1/8, the reverse of RFC 6298 and the later draft, as in the authors'
+//!   code;
+//! - first timeouts are randomised as in the authors' code, not mentioned in the paper;
+//! - without a sample, the RTO doubles per running exchange; Californium multiplies by their
+//!   number, without limit;
 //! - equation (6) multiplies a small, idle RTO by 16, see [`SmallAging`];
-//! optimisation (iii) halves an idle estimator's distance to 2 s; whether the RTO follows is not
-//! stated. It is blended in like a sample; otherwise the rule would have no effect.
+//! - optimisation (iii) halves an idle estimator's distance to 2 s; whether the RTO follows is not
+//!   stated. It is blended in like a sample; otherwise the rule would have no effect.
 
 use core::time::Duration;
 

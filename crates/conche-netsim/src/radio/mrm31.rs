@@ -2,12 +2,12 @@
 //!
 //! Source: `MRM.java` and `ChannelModel.java` of Contiki 3.1, with their default capture effect.
 //!
-//! Reception is drawn when a frame begins. If it fails at a station, the frame does not exist
-//! there: no interference, no busy channel.
-//! A frame not weaker than the received power by the capture threshold always captures the
-//! receiver, because the test whether the first frame's preamble has passed compares the new frame
-//! with itself. The first frame is lost, and no longer counts as received power.
-//! A weaker frame is harmless.
+//! - Reception is drawn when a frame begins. If it fails at a station, the frame does not exist
+//!   there: no interference, no busy channel.
+//! - A frame not weaker than the received power by the capture threshold always captures the
+//!   receiver, because the test whether the first frame's preamble has passed compares the new
+//!   frame with itself. The first frame is lost, and no longer counts as received power.
+//! - A weaker frame is harmless.
 //!
 //! Divergence: a new signal is compared with the sum of received signals, not the strongest. This
 //! matters only at a station that was transmitting when several of them began.

@@ -16,10 +16,11 @@
 //! Source: `contikimac.c` and `phase.c` of Contiki 2.7 and 3.0. Divergences:
 //!
 //! - Broadcasts are not sent in bursts.
-//! Fast sleep counts periods of inactivity but not of silence, which only saves energy.
-//! Checks cost no event while the channel is idle. They are scheduled for stations that one strobe
-//! train reaches above the assessment threshold; two trains that exceed it only together wake none.
-//! The phase table has room for all neighbours, and rtimers never fire late.
+//! - Fast sleep counts periods of inactivity but not of silence, which only saves energy.
+//! - Checks cost no event while the channel is idle. They are scheduled for stations that one
+//!   strobe train reaches above the assessment threshold; two trains that exceed it only together
+//!   wake none.
+//! - The phase table has room for all neighbours, and rtimers never fire late.
 //!
 //! | file | contents |
 //! |---|---|
