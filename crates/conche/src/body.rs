@@ -87,10 +87,18 @@ pub(crate) struct Piece {
     pub(crate) last: bool,
 }
 
+/// The source of a body that is sent piece by piece.
 pub(crate) struct Source {
     chunks: Box<dyn Chunks>,
     gathered: BytesMut,
     over: bool,
+}
+
+/// A source whose number of bytes may be known.
+#[derive(Debug)]
+pub(crate) struct SizedSource {
+    pub(crate) source: Source,
+    pub(crate) size: Option<u32>,
 }
 
 impl Source {

@@ -138,7 +138,7 @@ impl Uri {
     /// since the request is sent to that port.
     #[must_use]
     pub fn options(&self, body: BodyBuilder) -> BodyBuilder {
-        options((&self.0.host, &self.0.segments, &self.0.queries), body)
+        options(&self.0.host, &self.0.segments, &self.0.queries, body)
     }
 
     /// Encodes these options; without other options, returns the precomputed body.
@@ -150,7 +150,7 @@ impl Uri {
     }
 }
 
-fn options((host, segments, queries): (&Host, &[String], &[String]), mut body: BodyBuilder) -> BodyBuilder {
+fn options(host: &Host, segments: &[String], queries: &[String], mut body: BodyBuilder) -> BodyBuilder {
     if let Host::Name(name) = host {
         body = body.option(OptionNumber::URI_HOST, name.as_bytes());
     }
@@ -202,7 +202,7 @@ impl FromStr for Uri {
             host => host.to_string().into(),
         };
         let server_name = secured.then(name);
-        let body = options((&host, &segments, &queries), BodyBuilder::new()).build().ok();
+        let body = options(&host, &segments, &queries, BodyBuilder::new()).build().ok();
         Ok(Self(Arc::new(Parts { text: text.to_owned(), secured, server_name, host, port, segments, queries, body })))
     }
 }

@@ -13,10 +13,10 @@ use tracing::warn;
 use super::Settings;
 use crate::address::Address;
 #[cfg(feature = "oscore")]
-use crate::driver::Protecting;
+use crate::driver::OscoreContexts;
 use crate::driver::{Driver, Handle, Handlers, NoService, Service, SharedController, ShutdownBarrier, Start};
 #[cfg(feature = "edhoc")]
-use crate::edhoc::Responding;
+use crate::edhoc::EdhocResponder;
 use crate::error::{ConfigError, MAX_PREFIXES, StartError};
 use crate::fence::Fence;
 use crate::paths::Sharing;
@@ -99,26 +99,26 @@ impl<C: SharedController> Controllers<C> {
         #[cfg_attr(not(feature = "oscore"), expect(unused_mut, reason = "it gets keys with the feature"))]
         let mut endpoint = self.endpoint(settings, &sharing)?;
         #[cfg(feature = "oscore")]
-        let protecting = {
-            let mut protecting = Protecting::new(settings.oscore.toward.clone());
+        let oscore = {
+            let mut oscore = OscoreContexts::new(settings.oscore.toward.clone());
             for keys in &settings.oscore.served {
-                let taken = protecting.take(&mut endpoint, keys);
+                let taken = oscore.take(&mut endpoint, keys);
                 taken
                     .map_err(|error| ConfigError::Keys { peer: keys.peer().to_string(), problem: error.to_string() })?;
             }
             #[cfg(feature = "edhoc")]
-            let protecting = {
+            let oscore = {
                 let served = settings.edhoc.served.clone();
-                let responding = served.map(|us| Responding::new(us, fence.clone())).transpose();
-                let responding = responding.map_err(|error| ConfigError::NoRandomness(error.to_string()))?;
-                if let Some(responding) = responding.clone() {
+                let responder = served.map(|us| EdhocResponder::new(us, fence.clone())).transpose();
+                let responder = responder.map_err(|error| ConfigError::NoRandomness(error.to_string()))?;
+                if let Some(responder) = responder.clone() {
                     endpoint.agree_on_keys(Box::new(move |now, c_r, message_3, add| {
-                        responding.combined(now, c_r, message_3, add)
+                        responder.combined(now, c_r, message_3, add)
                     }));
                 }
-                protecting.with_edhoc(responding, settings.edhoc.toward.clone(), settings.edhoc.most)
+                oscore.with_edhoc(responder, settings.edhoc.toward.clone(), settings.edhoc.most)
             };
-            protecting
+            oscore
         };
         let start = Start {
             socket: on.socket,
@@ -134,7 +134,7 @@ impl<C: SharedController> Controllers<C> {
             busy_poll: settings.busy_poll,
             watchers: settings.watchers.clone(),
             #[cfg(feature = "oscore")]
-            protecting,
+            oscore,
             secured_only: settings.secured_only,
             fence,
             store: settings.store.clone().filter(|_| sharing.on),

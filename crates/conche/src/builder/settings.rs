@@ -39,15 +39,15 @@ pub(crate) struct Settings {
     /// Whether a server refuses unauthenticated requests.
     pub(crate) secured_only: bool,
     #[cfg(feature = "oscore")]
-    pub(crate) oscore: Protection,
+    pub(crate) oscore: OscoreSettings,
     #[cfg(feature = "edhoc")]
-    pub(crate) edhoc: Agreement,
+    pub(crate) edhoc: EdhocSettings,
 }
 
 /// EDHOC parties (RFC 9528).
 #[cfg(feature = "edhoc")]
 #[derive(Clone, Debug)]
-pub(crate) struct Agreement {
+pub(crate) struct EdhocSettings {
     /// As responder, for clients.
     pub(crate) served: Option<Party>,
     /// As initiator, by destination.
@@ -57,7 +57,7 @@ pub(crate) struct Agreement {
 }
 
 #[cfg(feature = "edhoc")]
-impl Default for Agreement {
+impl Default for EdhocSettings {
     fn default() -> Self {
         Self { served: None, toward: Prefixes::default(), most: 1024 }
     }
@@ -66,7 +66,7 @@ impl Default for Agreement {
 /// OSCORE keys (RFC 8613).
 #[cfg(feature = "oscore")]
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Protection {
+pub(crate) struct OscoreSettings {
     /// Of clients.
     pub(crate) served: Vec<Keys>,
     /// By destination.

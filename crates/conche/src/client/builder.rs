@@ -51,7 +51,7 @@ impl ClientRole {
         let toward = setup.settings.edhoc.toward.clone();
         let client = Client::with(Sockets::own(setup, self.v4, self.v6), self.cache);
         #[cfg(feature = "edhoc")]
-        let client = client.agreeing_toward(toward);
+        let client = client.with_edhoc_parties(toward);
         client
     }
 }

@@ -89,7 +89,9 @@ impl Cache {
     /// Stores a notification that answers this request (RFC 7641 §3.3).
     pub(super) fn notified(
         self: &Arc<Self>,
-        (to, method, body): (Destination, Code, &Body),
+        to: Destination,
+        method: Code,
+        body: &Body,
         response: &Response,
         received: Instant,
     ) {

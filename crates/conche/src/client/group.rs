@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{Client, Error, Response, Target};
-use crate::driver::{Exchange, Opening};
+use crate::driver::{Exchange, ExchangeKind};
 
 /// The responses of a group's members, each with its sender, in order of arrival: a [`Stream`] that
 /// ends when the request's [`timeout`](super::RequestBuilder::timeout) expires. Dropping it ends
@@ -41,7 +41,7 @@ impl GroupResponses {
     ) -> Result<Self, Error> {
         // `Limits::group_responses` bounds the channel.
         let (sender, responses) = mpsc::unbounded_channel();
-        let opening = |timeout| Opening::Group { request: Request { timeout, ..request }, responses: sender };
+        let opening = |timeout| ExchangeKind::Group { request: Request { timeout, ..request }, responses: sender };
         let target = Target { deadline, ..Target::to(group) };
         let begun = client.begin(&target, opening).await?;
         Ok(Self { group, responses, body_limit: begun.body_limit, exchange: Some(begun.exchange) })

@@ -1,13 +1,13 @@
 //! CoAP client: requests, responses and observations.
 
-#[cfg(feature = "edhoc")]
-mod agreeing;
 mod builder;
 mod cache;
+#[cfg(feature = "edhoc")]
+mod edhoc;
 mod error;
 mod group;
 mod observation;
-mod ready;
+mod prepared_request;
 mod request;
 mod response;
 mod sockets;
@@ -37,7 +37,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::address::Address;
 use crate::builder::Setup;
-use crate::driver::{Exchange, ExchangeError, Handle, Opening, Outcome, Permit, QueuePolicy, Submission};
+use crate::driver::{Exchange, ExchangeError, ExchangeKind, Handle, Outcome, Permit, QueuePolicy, Submission};
 use crate::dtls::OpenError;
 use crate::security::{HandshakeError, Identity};
 use crate::uri::{Uri, UriError};
@@ -86,7 +86,7 @@ pub struct Client {
     sockets: Arc<Sockets>,
     cache: Option<Arc<Cache>>,
     #[cfg(feature = "edhoc")]
-    agreeing: Arc<agreeing::Agreeing>,
+    edhoc: Arc<edhoc::EdhocInitiators>,
 }
 
 impl Client {
@@ -106,7 +106,7 @@ impl Client {
             sockets: Arc::new(sockets),
             cache: cache.map(|limits| Arc::new(Cache::new(limits))),
             #[cfg(feature = "edhoc")]
-            agreeing: Arc::default(),
+            edhoc: Arc::default(),
         }
     }
 
@@ -184,7 +184,7 @@ impl Client {
             let name = uri.server_name();
             let target = Target { name: name.as_ref(), ..Target::to(address) };
             // A ping cannot be protected.
-            let begun = self.begin_with(&target, false, |_| Opening::Ping).await;
+            let begun = self.begin_with(&target, false, |_| ExchangeKind::Ping).await;
             let outcome = match begun {
                 Ok(begun) => begun.end().await,
                 Err(error) => Err(error),
@@ -251,33 +251,33 @@ impl Client {
     }
 
     /// Opens an exchange once admitted, and waits for its outcome. The time left is passed to
-    /// `what`.
+    /// `kind`.
     async fn open(
         &self,
         target: &Target<'_>,
-        what: impl FnOnce(Option<Duration>) -> Opening,
+        kind: impl FnOnce(Option<Duration>) -> ExchangeKind,
     ) -> Result<Outcome, Error> {
-        self.begin(target, what).await?.end().await
+        self.begin(target, kind).await?.end().await
     }
 
     /// Opens an exchange once it is admitted and its keys are available.
     fn begin(
         &self,
         target: &Target<'_>,
-        what: impl FnOnce(Option<Duration>) -> Opening,
+        kind: impl FnOnce(Option<Duration>) -> ExchangeKind,
     ) -> impl Future<Output = Result<OpenExchange, Error>> {
-        self.begin_with(target, true, what)
+        self.begin_with(target, true, kind)
     }
 
     async fn begin_with(
         &self,
         target: &Target<'_>,
         #[cfg_attr(not(feature = "edhoc"), expect(unused_variables, reason = "there are none"))] needs_keys: bool,
-        what: impl FnOnce(Option<Duration>) -> Opening,
+        kind: impl FnOnce(Option<Duration>) -> ExchangeKind,
     ) -> Result<OpenExchange, Error> {
         #[cfg(feature = "edhoc")]
-        let (keys, _hold) = match needs_keys && self.agreeing.has(target) {
-            true => self.agree(target).await?,
+        let (keys, _hold) = match needs_keys && self.edhoc.has(target) {
+            true => self.exchange_keys(target).await?,
             false => (None, None),
         };
         let Target { to, deadline, policy, .. } = *target;
@@ -297,7 +297,7 @@ impl Client {
         let exchange = handle.open(
             permit,
             Submission {
-                what: what(left),
+                kind: kind(left),
                 expected: target.expected.cloned(),
                 #[cfg(feature = "edhoc")]
                 keys,

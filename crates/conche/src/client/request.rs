@@ -12,7 +12,7 @@ use conche_proto::codec::{Block, BodyBuilder, Code, ContentFormat, NoResponse, O
 use conche_proto::{Failure, Reliability, Request, SubscriptionEnd};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::ready::Ready;
+use super::prepared_request::PreparedRequest;
 use super::{Client, Error, GroupResponses, Observation, Response, resolve};
 use crate::driver::{End, QueuePolicy, Subscription};
 use crate::security::{Identity, PeerMismatch};
@@ -253,7 +253,8 @@ impl RequestBuilder {
     /// # Errors
     /// If the URI names no group, or a limit is reached. Other errors appear among the responses.
     pub async fn multicast(self) -> Result<GroupResponses, Error> {
-        let (Ready { client, method, body, deadline, expected, .. }, uri) = self.ready(QueuePolicy::Wait)?;
+        let (PreparedRequest { client, method, body, deadline, expected, .. }, uri) =
+            self.prepare(QueuePolicy::Wait)?;
         if uri.is_secured() {
             return Err(Error::SecuredGroup);
         }
@@ -306,14 +307,14 @@ impl RequestBuilder {
     /// Encodes the options now, which saves memory if many requests wait.
     fn send_with(self, policy: QueuePolicy) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
         let timeout = self.timeout;
-        let mut ready = self.ready(policy);
+        let mut prepared = self.prepare(policy);
         async move {
-            match ready {
-                Ok((ref mut ready, ref uri)) => {
+            match prepared {
+                Ok((ref mut prepared, ref uri)) => {
                     // The timeout starts when the future is first polled.
-                    ready.deadline = end_of(timeout);
-                    let ready = &*ready;
-                    try_addresses(ready, uri, |address| ready.send(address)).await
+                    prepared.deadline = end_of(timeout);
+                    let prepared = &*prepared;
+                    try_addresses(prepared, uri, |address| prepared.send(address)).await
                 }
                 Err(error) => Err(error),
             }
@@ -322,14 +323,15 @@ impl RequestBuilder {
 
     /// Registers an observation; returns the first response and the state to maintain it.
     pub(super) async fn register(self) -> Result<(Response, Registered), Error> {
-        let (ready, uri) = self.ready(QueuePolicy::Wait)?;
-        let (address, response, subscription) = try_addresses(&ready, &uri, |address| ready.register(address)).await?;
+        let (prepared, uri) = self.prepare(QueuePolicy::Wait)?;
+        let (address, response, subscription) =
+            try_addresses(&prepared, &uri, |address| prepared.register(address)).await?;
         // Later requests have no deadline; the token remains that of the registration.
-        let ready = Ready { deadline: None, token: None, fresh: true, ..ready };
-        Ok((response, Registered { subscription, ready, address }))
+        let prepared = PreparedRequest { deadline: None, token: None, fresh: true, ..prepared };
+        Ok((response, Registered { subscription, prepared, address }))
     }
 
-    pub(super) fn ready(self, policy: QueuePolicy) -> Result<(Ready, Uri), Error> {
+    pub(super) fn prepare(self, policy: QueuePolicy) -> Result<(PreparedRequest, Uri), Error> {
         if let Some(Mistake { format, problem }) = self.mistake {
             return Err(Error::Encode { format, problem });
         }
@@ -338,7 +340,22 @@ impl RequestBuilder {
         let deadline = end_of(self.timeout);
         let Self { client, method, reliability, token, whole, fresh, expected, .. } = self;
         let name = uri.server_name();
-        Ok((Ready { client, method, body, reliability, token, whole, fresh, deadline, policy, name, expected }, uri))
+        Ok((
+            PreparedRequest {
+                client,
+                method,
+                body,
+                reliability,
+                token,
+                whole,
+                fresh,
+                deadline,
+                policy,
+                name,
+                expected,
+            },
+            uri,
+        ))
     }
 }
 
@@ -349,24 +366,24 @@ fn end_of(timeout: Option<Duration>) -> Option<Instant> {
 
 /// Tries a host's addresses in order, while the request certainly had no effect.
 pub(super) async fn try_addresses<T, F: Future<Output = Result<T, Error>>>(
-    ready: &Ready,
+    prepared: &PreparedRequest,
     uri: &Uri,
     attempt: impl Fn(SocketAddr) -> F,
 ) -> Result<T, Error> {
     match uri.address() {
         Some(only) => attempt(no_group(only)?).await,
         // Few requests need several addresses; boxing spares the others the memory.
-        None => Box::pin(first_of_name(ready, uri, attempt)).await,
+        None => Box::pin(first_of_name(prepared, uri, attempt)).await,
     }
 }
 
 async fn first_of_name<T, F: Future<Output = Result<T, Error>>>(
-    ready: &Ready,
+    prepared: &PreparedRequest,
     uri: &Uri,
     attempt: impl Fn(SocketAddr) -> F,
 ) -> Result<T, Error> {
     let mut failure = None;
-    for address in resolve_until(ready.deadline, uri).await? {
+    for address in resolve_until(prepared.deadline, uri).await? {
         match attempt(no_group(address)?).await {
             Err(error) if error.is_worth_another_address() => failure = Some(error),
             ended => return ended,
@@ -378,7 +395,7 @@ async fn first_of_name<T, F: Future<Output = Result<T, Error>>>(
 /// A registered observation.
 pub(super) struct Registered {
     pub(super) subscription: Subscription,
-    ready: Ready,
+    prepared: PreparedRequest,
     pub(super) address: SocketAddr,
 }
 
@@ -394,23 +411,27 @@ impl Registered {
     pub(super) fn can_reregister(&self, end: End) -> bool {
         match end {
             End::SessionOver => true,
-            End::Over(SubscriptionEnd::Failed(Failure::TimedOut | Failure::Unreachable)) => self.ready.name.is_some(),
+            End::Over(SubscriptionEnd::Failed(Failure::TimedOut | Failure::Unreachable)) => {
+                self.prepared.name.is_some()
+            }
             #[cfg(feature = "edhoc")]
             End::Over(SubscriptionEnd::Failed(Failure::NotAuthenticated(_)))
             | End::Refused(conche_proto::RequestError::NotProtected(
                 conche_proto::oscore::ProtectError::UnknownContext,
-            )) => self.ready.client.agreeing.has(&self.ready.target(self.address)),
+            )) => self.prepared.client.edhoc.has(&self.prepared.target(self.address)),
             End::Over(_) | End::Refused(_) | End::Stopped => false,
         }
     }
 
     /// Registers again, through another session than the one that is over.
     pub(super) async fn again(self) -> Result<(Response, Self), Error> {
-        let Self { ready, address, .. } = self;
+        let Self { prepared, address, .. } = self;
         let mut pause = FIRST_TRY;
         loop {
-            match ready.register(address).await {
-                Ok((address, response, subscription)) => return Ok((response, Self { subscription, ready, address })),
+            match prepared.register(address).await {
+                Ok((address, response, subscription)) => {
+                    return Ok((response, Self { subscription, prepared, address }));
+                }
                 Err(error) if !error.is_timeout_or_unreachable() || pause > LAST_TRY => return Err(error),
                 Err(_) => {}
             }
@@ -421,15 +442,15 @@ impl Registered {
 
     /// Reads the state without observing it.
     pub(super) fn fetch(&self) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
-        let (ready, address) = (self.ready.clone(), self.address);
-        async move { ready.send(address).await }
+        let (prepared, address) = (self.prepared.clone(), self.address);
+        async move { prepared.send(address).await }
     }
 
     /// Caches a notification.
     pub(super) fn notified(&self, response: &Response, received: Instant) {
-        let Ready { client, method, body, .. } = &self.ready;
+        let PreparedRequest { client, method, body, .. } = &self.prepared;
         if let Some(cache) = &client.cache {
-            cache.notified((self.ready.cached(self.address), *method, body), response, received);
+            cache.notified(self.prepared.cached(self.address), *method, body, response, received);
         }
     }
 }

@@ -13,11 +13,11 @@ use futures_core::Stream;
 use tokio::sync::mpsc;
 
 use super::cache::CacheUse;
-use super::ready::{CHALLENGES, Ready, challenged, response};
+use super::prepared_request::{CHALLENGES, PreparedRequest, challenged, response};
 use super::request::{RequestBuilder, no_group, resolve_until, try_addresses};
 use super::{Error, OpenExchange, Response, Target};
 use crate::body::{BoxError, Piece, Source};
-use crate::driver::{Opening, QueuePolicy, StreamEvent};
+use crate::driver::{ExchangeKind, QueuePolicy, StreamEvent};
 
 /// The largest block and one byte more, which shows that it is not the last.
 const BEGINNING: usize = 1025;
@@ -204,9 +204,9 @@ impl RequestBuilder {
     /// # Errors
     /// If no response arrives. A response with an error code is a response.
     pub async fn stream(self) -> Result<ResponseStream, Error> {
-        let (ready, uri) = self.ready(QueuePolicy::Wait)?;
-        let (stream, to) = try_addresses(&ready, &uri, async |to| Ok((ready.stream(to).await?, to))).await?;
-        if let CacheUse::Change(change) = ready.cache_use(to) {
+        let (prepared, uri) = self.prepare(QueuePolicy::Wait)?;
+        let (stream, to) = try_addresses(&prepared, &uri, async |to| Ok((prepared.stream(to).await?, to))).await?;
+        if let CacheUse::Change(change) = prepared.cache_use(to) {
             change.answered(stream.head());
         }
         Ok(stream)
@@ -258,13 +258,13 @@ impl RequestBuilder {
         E: Into<BoxError>,
     {
         let size = self.body.value(OptionNumber::SIZE1).and_then(decode_uint);
-        let (ready, uri) = self.ready(QueuePolicy::Wait)?;
+        let (prepared, uri) = self.prepare(QueuePolicy::Wait)?;
         let mut upload = Upload::of(Source::new(payload), size, streamed).await?;
         let mut failure = None;
-        for to in resolve_until(ready.deadline, &uri).await? {
-            match ready.upload(no_group(to)?, &mut upload).await {
+        for to in resolve_until(prepared.deadline, &uri).await? {
+            match prepared.upload(no_group(to)?, &mut upload).await {
                 Ok((response, rest)) => {
-                    if let CacheUse::Change(change) = ready.cache_use(to) {
+                    if let CacheUse::Change(change) = prepared.cache_use(to) {
                         change.answered(&response);
                     }
                     return Ok((response, rest));
@@ -277,7 +277,7 @@ impl RequestBuilder {
     }
 }
 
-impl Ready {
+impl PreparedRequest {
     /// Requests a streamed response.
     pub(super) async fn stream(&self, to: SocketAddr) -> Result<ResponseStream, Error> {
         let mut stream = self.begin_stream(to, self.body.clone()).await?;
@@ -297,7 +297,7 @@ impl Ready {
 
     async fn open_stream(&self, to: SocketAddr, request: Request) -> Result<Coming, Error> {
         let (sender, events) = mpsc::unbounded_channel();
-        let opening = |timeout| Opening::Streamed { request: Request { timeout, ..request }, events: sender };
+        let opening = |timeout| ExchangeKind::Streamed { request: Request { timeout, ..request }, events: sender };
         let target = self.target(to);
         let target = Target { may_carry_message_3: target.may_carry_message_3 && request.rest.is_none(), ..target };
         let open = self.client.begin(&target, opening).await?;

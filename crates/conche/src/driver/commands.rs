@@ -10,8 +10,8 @@ use conche_proto::{Course, Endpoint, Failure, Instant, Request, RequestError, St
 use tracing::{debug, debug_span};
 
 use super::admission::Busy;
-use super::exchanges::Waiting;
-use super::handle::{Asked, Command, ExchangeError, Opening};
+use super::exchanges::Caller;
+use super::handle::{Command, ExchangeError, ExchangeKind, OpenCommand};
 use super::sessions::SessionDriver;
 use super::shutdown::Shutdown;
 use super::subscriptions::Observed;
@@ -63,19 +63,19 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         // A receiver that was dropped is not an error.
         match command {
             // A request whose caller is gone was cancelled before it began.
-            Command::Open(asked) if asked.outcome.is_closed() => {}
-            Command::Open(asked) => self.open(asked),
+            Command::Open(command) if command.outcome.is_closed() => {}
+            Command::Open(command) => self.open(command),
             Command::Unsubscribe { observed, ticket, outcome } => self.unsubscribe(observed, ticket, outcome),
-            Command::Body(what) => self.go_on_with_body(what),
+            Command::Body(command) => self.on_stream_command(command),
             #[cfg(feature = "dtls")]
             Command::OpenSession(request) => self.open_session(request),
             #[cfg(feature = "edhoc")]
-            Command::HoldAgreed { to, answer } => {
-                let _ = answer.send(self.hold_agreed(to));
+            Command::HoldContext { to, answer } => {
+                let _ = answer.send(self.hold_context(to));
             }
             #[cfg(feature = "edhoc")]
-            Command::Agreed { to, context, peer, answer } => {
-                let _ = answer.send(self.agreed(to, *context, peer));
+            Command::UseContext { to, context, peer, answer } => {
+                let _ = answer.send(self.use_context(to, *context, peer));
             }
             Command::Stats { answer } => {
                 let _ = answer.send(self.stats());
@@ -95,11 +95,11 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 }
                 let _ = done.send(());
             }
-            Command::KeepPaths { done } => self.keep_paths_and_tell(done),
+            Command::KeepPaths { done } => self.keep_paths_and_report(done),
             Command::Shutdown { within } => {
-                self.serving.refuse();
+                self.calls.refuse();
                 #[cfg(feature = "edhoc")]
-                self.protecting.agreeing.refuse();
+                self.oscore.edhoc.refuse();
                 self.dismiss_observers();
                 self.shutdown = Some(Shutdown::within(within));
             }
@@ -115,48 +115,48 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         open: impl FnOnce(&mut Endpoint<Address, C>, Instant, Address, Request) -> Result<T, RequestError>,
     ) -> Result<T, RequestError> {
         #[cfg(feature = "edhoc")]
-        if self.protecting.agreeing.withholds(to, &request) {
+        if self.oscore.edhoc.withholds(to, &request) {
             return Err(RequestError::NotProtected(conche_proto::oscore::ProtectError::UnknownContext));
         }
         #[cfg(feature = "edhoc")]
-        self.protecting.agreeing.uses(to);
+        self.oscore.edhoc.touch(to);
         let request = Request { tagged: request.tagged || to.is_secured(), ..request };
         #[cfg(feature = "oscore")]
-        let request = self.protecting.protect(to, request);
+        let request = self.oscore.protect(to, request);
         open(&mut self.endpoint, self.now, to, request)
     }
 
-    fn open(&mut self, asked: Asked) {
-        let to = asked.place.destination();
+    fn open(&mut self, command: OpenCommand) {
+        let to = command.permit.destination();
         if !to.is_secured() && !self.takes_plaintext() {
-            return asked.outcome.send(Err(ExchangeError::Unprotected));
+            return command.outcome.send(Err(ExchangeError::Unprotected));
         }
         if to.is_secured() && !self.is_open(to) {
             let (failure, course) = (Failure::Unreachable, Course::default());
-            return asked.outcome.send(Err(ExchangeError::Failed { failure, course }));
+            return command.outcome.send(Err(ExchangeError::Failed { failure, course }));
         }
         #[cfg(feature = "oscore")]
-        let Some(asked) = self.with_keys(asked) else { return };
-        self.open_now(asked);
+        let Some(command) = self.with_keys(command) else { return };
+        self.open_now(command);
     }
 
     /// Opens an exchange whose prerequisites are met.
-    pub(super) fn open_now(&mut self, asked: Asked) {
-        let Asked { what, ticket, place, outcome, .. } = asked;
-        let to = place.destination();
-        self.tell_path(&to);
+    pub(super) fn open_now(&mut self, command: OpenCommand) {
+        let OpenCommand { kind, ticket, permit, outcome, .. } = command;
+        let to = permit.destination();
+        self.log_path(&to);
         #[cfg(feature = "edhoc")]
-        if let Some(keys) = asked.keys
-            && let Err(error) = self.bring(to, *keys)
+        if let Some(keys) = command.keys
+            && let Err(error) = self.begin_combined(to, *keys)
         {
             return outcome.send(Err(error));
         }
         let identities = self.peer_identities(to);
-        if let Some(expected) = asked.expected
+        if let Some(expected) = command.expected
             && !identities.iter().flatten().any(|identity| *identity == *expected)
         {
             #[cfg(feature = "edhoc")]
-            self.not_brought();
+            self.drop_combined();
             let authenticated = identities.into_iter().flatten().next();
             let mismatch = PeerMismatch::new(Some(expected), authenticated);
             return outcome.send(Err(ExchangeError::UnexpectedPeer(mismatch)));
@@ -166,22 +166,22 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         // Log IDs count from 1.
         let id = ticket + 1;
         let (mut responses, mut events) = (None, None);
-        let (opened, ping, span) = match what {
-            Opening::Request(request) => {
+        let (opened, ping, span) = match kind {
+            ExchangeKind::Request(request) => {
                 let span = debug_span!("exchange", peer = %to, code = ?request.code, id);
                 (self.opened(to, request, Endpoint::request), false, span)
             }
-            Opening::Streamed { request, events: sender } => {
+            ExchangeKind::Streamed { request, events: sender } => {
                 events = Some(sender);
                 let span = debug_span!("exchange", peer = %to, code = ?request.code, id);
                 (self.opened(to, request, Endpoint::request), false, span)
             }
-            Opening::Group { request, responses: sender } => {
+            ExchangeKind::Group { request, responses: sender } => {
                 responses = Some(sender);
                 let span = debug_span!("group", group = %to, code = ?request.code, id);
                 (self.opened(to, request, Endpoint::request_group), false, span)
             }
-            Opening::Observe(request, feed) => {
+            ExchangeKind::Observe(request, feed) => {
                 let span = debug_span!("observation", peer = %to, code = ?request.code, id);
                 let subscribed = self.opened(to, request, Endpoint::subscribe);
                 let opened = subscribed.map(|(exchange, subscription)| {
@@ -191,14 +191,14 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 });
                 (opened, false, span)
             }
-            Opening::Ping => (self.endpoint.ping(self.now, to), true, debug_span!("ping", peer = %to, id)),
+            ExchangeKind::Ping => (self.endpoint.ping(self.now, to), true, debug_span!("ping", peer = %to, id)),
         };
         match opened {
             Ok(exchange) => {
                 #[cfg(feature = "edhoc")]
-                self.protecting.agreeing.opened(exchange);
-                let waiting = Waiting { ticket, ping, responses, events, outcome, permit: Some(place), peer, span };
-                self.exchanges.insert(exchange, waiting);
+                self.oscore.edhoc.opened(exchange);
+                let caller = Caller { ticket, ping, responses, events, outcome, permit: Some(permit), peer, span };
+                self.exchanges.insert(exchange, caller);
                 let scarce = self.endpoint.ids_scarce_until(self.now, &to);
                 if let Some(until) = scarce.and_then(|until| self.clock.wake_up(until)) {
                     self.id_exhaustion.begins(to, until);
@@ -206,7 +206,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             }
             Err(refusal) => {
                 #[cfg(feature = "edhoc")]
-                self.not_brought();
+                self.drop_combined();
                 span.in_scope(|| debug!(%refusal, "refused"));
                 let error = Busy::from_refusal(&refusal).map_or(ExchangeError::Refused(refusal), ExchangeError::Busy);
                 outcome.send(Err(error));
@@ -243,9 +243,9 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             if let Some(exchange) = self.exchanges.cancel(ticket) {
                 self.endpoint.cancel(self.now, exchange);
                 #[cfg(feature = "edhoc")]
-                self.are_lost(exchange);
+                self.on_combined_failed(exchange);
             }
-            self.lose_interest(ticket, mode);
+            self.end_observation(ticket, mode);
         }
     }
 }

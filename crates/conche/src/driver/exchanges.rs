@@ -1,4 +1,4 @@
-//! [`Exchanges`]: exchanges with a waiting caller.
+//! [`Exchanges`]: exchanges with a caller.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,13 +11,13 @@ use tracing::{Level, Span, debug, enabled};
 use super::admission::Permit;
 use super::handle::{ExchangeError, Outcome, StreamEvent};
 use super::id_map::IdMap;
-use super::reply::Reply;
+use super::outcome_channel::OutcomeSender;
 use super::{Address, Sender};
 
-/// All exchanges of a driver that have a waiting caller.
+/// All exchanges of a driver that have a caller.
 #[derive(Debug, Default)]
 pub(super) struct Exchanges {
-    waiting: IdMap<ExchangeId, Waiting>,
+    callers: IdMap<ExchangeId, Caller>,
     /// Exchanges by the ticket of their caller.
     tickets: IdMap<u64, ExchangeId>,
     /// Whether an exchange has ended since the last [`take_ended`](Self::take_ended).
@@ -26,7 +26,7 @@ pub(super) struct Exchanges {
 
 /// An exchange's caller.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct Caller {
     pub(super) ticket: u64,
     /// Whether it is a ping, which an acknowledgement ends.
     pub(super) ping: bool,
@@ -34,7 +34,7 @@ pub(super) struct Waiting {
     pub(super) responses: Option<mpsc::UnboundedSender<(SocketAddr, OwnedMessage)>>,
     /// Receives the events of a streamed body.
     pub(super) events: Option<mpsc::UnboundedSender<StreamEvent>>,
-    pub(super) outcome: Reply,
+    pub(super) outcome: OutcomeSender,
     /// Held until the first datagram is sent.
     pub(super) permit: Option<Permit>,
     /// The peer, as its response authenticates it.
@@ -43,9 +43,9 @@ pub(super) struct Waiting {
 }
 
 impl Exchanges {
-    pub(super) fn insert(&mut self, exchange: ExchangeId, waiting: Waiting) {
-        self.tickets.insert(waiting.ticket, exchange);
-        self.waiting.insert(exchange, waiting);
+    pub(super) fn insert(&mut self, exchange: ExchangeId, caller: Caller) {
+        self.tickets.insert(caller.ticket, exchange);
+        self.callers.insert(exchange, caller);
     }
 
     /// Whether an exchange has ended since the last call.
@@ -54,18 +54,18 @@ impl Exchanges {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.callers.is_empty()
     }
 
     pub(super) fn cancel(&mut self, ticket: u64) -> Option<ExchangeId> {
         let exchange = self.tickets.remove(&ticket)?;
-        if let Some(waiting) = self.waiting.remove(&exchange) {
-            waiting.span.in_scope(|| debug!("cancelled"));
+        if let Some(caller) = self.callers.remove(&exchange) {
+            caller.span.in_scope(|| debug!("cancelled"));
         }
         Some(exchange)
     }
 
-    /// Ends an exchange. Separate responses have no waiting caller.
+    /// Ends an exchange. Separate responses have no caller.
     pub(super) fn end(
         &mut self,
         exchange: ExchangeId,
@@ -73,8 +73,8 @@ impl Exchanges {
         course: Course,
         outcome: impl FnOnce(Sender) -> Result<Outcome, ExchangeError>,
     ) {
-        let Some(waiting) = self.remove(exchange) else { return };
-        waiting.span.in_scope(|| {
+        let Some(caller) = self.remove(exchange) else { return };
+        caller.span.in_scope(|| {
             debug!(
                 messages = course.messages,
                 transmissions = course.transmissions,
@@ -84,25 +84,25 @@ impl Exchanges {
                 "{summary:?}"
             );
         });
-        drop(waiting.responses);
-        drop(waiting.events);
+        drop(caller.responses);
+        drop(caller.events);
         self.ended = true;
         // A missing receiver means that a cancellation arrives too late.
-        waiting.outcome.send(outcome(waiting.peer));
+        caller.outcome.send(outcome(caller.peer));
     }
 
     /// Removes an exchange without reporting its course.
-    pub(super) fn remove(&mut self, exchange: ExchangeId) -> Option<Waiting> {
-        let waiting = self.waiting.remove(&exchange)?;
-        self.tickets.remove(&waiting.ticket);
-        Some(waiting)
+    pub(super) fn remove(&mut self, exchange: ExchangeId) -> Option<Caller> {
+        let caller = self.callers.remove(&exchange)?;
+        self.tickets.remove(&caller.ticket);
+        Some(caller)
     }
 
     /// Passes on a response from a member of a group.
     pub(super) fn group_response(&self, exchange: ExchangeId, from: Address, message: OwnedMessage) {
-        let Some(waiting) = self.waiting.get(&exchange) else { return };
-        waiting.span.in_scope(|| debug!(%from, code = ?message.code(), "a response"));
-        if let Some(responses) = &waiting.responses {
+        let Some(caller) = self.callers.get(&exchange) else { return };
+        caller.span.in_scope(|| debug!(%from, code = ?message.code(), "a response"));
+        if let Some(responses) = &caller.responses {
             // A missing receiver means that a cancellation is queued.
             let _ = responses.send((from.canonical(), message));
         }
@@ -113,35 +113,35 @@ impl Exchanges {
     }
 
     /// Reports an event of a streamed body.
-    pub(super) fn tell(&self, exchange: ExchangeId, what: impl FnOnce(Sender) -> StreamEvent) {
-        if let Some(waiting) = self.waiting.get(&exchange)
-            && let Some(events) = &waiting.events
+    pub(super) fn send_event(&self, exchange: ExchangeId, event: impl FnOnce(Sender) -> StreamEvent) {
+        if let Some(caller) = self.callers.get(&exchange)
+            && let Some(events) = &caller.events
         {
             // A missing receiver means that a cancellation is queued.
-            let _ = events.send(what(waiting.peer.clone()));
+            let _ = events.send(event(caller.peer.clone()));
         }
     }
 
     /// Handles an acknowledgement, which ends a ping.
     pub(super) fn acknowledged(&mut self, exchange: ExchangeId, course: Course) {
-        match self.waiting.get(&exchange) {
-            Some(waiting) if !waiting.ping => waiting.span.in_scope(|| debug!("acknowledged; the response follows")),
+        match self.callers.get(&exchange) {
+            Some(caller) if !caller.ping => caller.span.in_scope(|| debug!("acknowledged; the response follows")),
             _ => self.end(exchange, format_args!("acknowledged"), course, |_| Ok(Outcome::Pong { course })),
         }
     }
 
     /// Handles a datagram that is about to be sent: the exchange leaves the queue. Logs it with the
     /// controller's current RTO.
-    pub(super) fn departs(
+    pub(super) fn on_departure(
         &mut self,
         exchange: ExchangeId,
         transmit: &Transmit<Address>,
         rto: impl FnOnce() -> Option<std::time::Duration>,
     ) {
-        let waiting = self.waiting.get_mut(&exchange);
-        let span = waiting.map(|waiting| {
-            waiting.permit = None;
-            &waiting.span
+        let caller = self.callers.get_mut(&exchange);
+        let span = caller.map(|caller| {
+            caller.permit = None;
+            &caller.span
         });
         if !enabled!(Level::DEBUG) {
             return;

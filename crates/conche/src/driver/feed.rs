@@ -75,7 +75,7 @@ impl Feed {
 
 impl FeedSender {
     /// Sets a new state, replacing one that was not read yet.
-    pub(super) fn tell(&self, from: Sender, message: OwnedMessage) {
+    pub(super) fn send(&self, from: Sender, message: OwnedMessage) {
         let state = State { from, message, received: Instant::now() };
         self.change(|inner| inner.newest = Some(state));
     }

@@ -17,10 +17,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::admission::{Admission, Busy, Permit, QueuePolicy};
 #[cfg(feature = "edhoc")]
-use super::agreeing::{Hold, NewKeys};
+use super::edhoc::{Hold, NewKeys};
 use super::feed::{Feed, FeedSender, News};
 use super::id_exhaustion::IdExhaustion;
-use super::reply::{Awaited, Replies, Reply};
+use super::outcome_channel::{OutcomeChannels, OutcomeReceiver, OutcomeSender};
 use super::{Address, Sender};
 use crate::body::{BoxError, Piece};
 #[cfg(feature = "dtls")]
@@ -42,10 +42,10 @@ use crate::telemetry::metrics::Report;
 
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Open an exchange with the place's destination.
-    Open(Asked),
+    /// Open an exchange with the permit's destination.
+    Open(OpenCommand),
     /// End an observation, identified by its ticket, and wait for the server's response.
-    Unsubscribe { observed: u64, ticket: u64, outcome: Reply },
+    Unsubscribe { observed: u64, ticket: u64, outcome: OutcomeSender },
     /// Continue a streamed body.
     Body(StreamCommand),
     /// Open a session, or return the open one.
@@ -53,10 +53,10 @@ pub(super) enum Command {
     OpenSession(SessionRequest),
     /// Hold the EDHOC context of a destination, if there is one.
     #[cfg(feature = "edhoc")]
-    HoldAgreed { to: Address, answer: oneshot::Sender<Result<Option<Hold>, Busy>> },
+    HoldContext { to: Address, answer: oneshot::Sender<Result<Option<Hold>, Busy>> },
     /// Protect requests to a destination with an EDHOC context.
     #[cfg(feature = "edhoc")]
-    Agreed {
+    UseContext {
         to: Address,
         context: Box<SecurityContext>,
         peer: EdhocIdentity,
@@ -79,11 +79,11 @@ pub(super) enum Command {
 
 /// A requested exchange.
 #[derive(Debug)]
-pub(super) struct Asked {
-    pub(super) what: Opening,
+pub(super) struct OpenCommand {
+    pub(super) kind: ExchangeKind,
     pub(super) ticket: u64,
-    pub(super) place: Permit,
-    pub(super) outcome: Reply,
+    pub(super) permit: Permit,
+    pub(super) outcome: OutcomeSender,
     /// The only identity that may receive it.
     pub(super) expected: Option<Arc<Identity>>,
     /// Keys that it carries.
@@ -94,7 +94,7 @@ pub(super) struct Asked {
 /// An exchange to open once admitted.
 #[derive(Debug)]
 pub(crate) struct Submission {
-    pub(crate) what: Opening,
+    pub(crate) kind: ExchangeKind,
     /// The only identity that may receive it.
     pub(crate) expected: Option<Arc<Identity>>,
     /// OSCORE keys that it carries to the peer.
@@ -104,7 +104,7 @@ pub(crate) struct Submission {
 
 /// An exchange to open.
 #[derive(Debug)]
-pub(crate) enum Opening {
+pub(crate) enum ExchangeKind {
     Request(Request),
     /// A multicast request, with the receiver of its responses.
     Group {
@@ -122,7 +122,7 @@ pub(crate) enum Opening {
 }
 
 #[cfg(feature = "oscore")]
-impl Opening {
+impl ExchangeKind {
     /// Returns the timeout of a request; `None` for a ping.
     pub(super) fn timeout_mut(&mut self) -> Option<&mut Option<Duration>> {
         match self {
@@ -149,13 +149,13 @@ pub(crate) enum StreamEvent {
 #[derive(Debug)]
 pub(super) enum StreamCommand {
     /// The block of a response was read.
-    Taken { ticket: u64 },
+    ResponseBlockRead { ticket: u64 },
     /// More of a request's body.
-    Supplied { ticket: u64, piece: Piece },
+    RequestPiece { ticket: u64, piece: Piece },
     /// The block of a received request was read.
-    TakenHere { request: RequestId },
+    RequestBlockRead { request: RequestId },
     /// More of a sent response, or its source's error.
-    SuppliedHere { request: RequestId, piece: Result<Piece, BoxError> },
+    ResponsePiece { request: RequestId, piece: Result<Piece, BoxError> },
 }
 
 /// Outcome of a successful exchange.
@@ -212,42 +212,25 @@ pub(crate) struct Handle {
     shared: Arc<Shared>,
 }
 
+/// State that the handles of a driver share.
 #[derive(Debug)]
-struct Shared {
-    cancelled: Arc<Cancelled>,
-    admission: Arc<Admission>,
-    id_exhaustion: Arc<IdExhaustion>,
+pub(super) struct Shared {
+    pub(super) cancelled: Arc<Cancelled>,
+    pub(super) admission: Arc<Admission>,
+    pub(super) id_exhaustion: Arc<IdExhaustion>,
     #[cfg_attr(not(feature = "edhoc"), expect(dead_code, reason = "EDHOC alone runs outside the driver"))]
-    fence: Fence,
-    local: SocketAddr,
+    pub(super) fence: Fence,
+    pub(super) local: SocketAddr,
     /// Whether the socket reaches IPv4, directly or by mapped addresses.
-    reaches_v4: bool,
-    tickets: AtomicU64,
-    replies: Replies,
-    queue_lifetime: Duration,
-    body_limit: usize,
+    pub(super) reaches_v4: bool,
+    pub(super) tickets: AtomicU64,
+    pub(super) channels: OutcomeChannels,
+    pub(super) queue_lifetime: Duration,
+    pub(super) body_limit: usize,
 }
 
 impl Handle {
-    pub(super) fn new(
-        commands: mpsc::UnboundedSender<Command>,
-        (cancelled, admission, id_exhaustion, fence): (Arc<Cancelled>, Arc<Admission>, Arc<IdExhaustion>, Fence),
-        (local, reaches_v4): (SocketAddr, bool),
-        (queue_lifetime, body_limit): (Duration, usize),
-    ) -> Self {
-        let tickets = AtomicU64::new(0);
-        let shared = Shared {
-            cancelled,
-            admission,
-            id_exhaustion,
-            fence,
-            local,
-            reaches_v4,
-            tickets,
-            replies: Replies::default(),
-            queue_lifetime,
-            body_limit,
-        };
+    pub(super) fn new(commands: mpsc::UnboundedSender<Command>, shared: Shared) -> Self {
         Self { commands, shared: Arc::new(shared) }
     }
 
@@ -306,10 +289,10 @@ impl Handle {
     /// Opens an admitted exchange. Dropping the future cancels it.
     pub(crate) fn open(self, permit: Permit, submission: Submission) -> Exchange {
         self.begin(|ticket, outcome| {
-            Command::Open(Asked {
-                what: submission.what,
+            Command::Open(OpenCommand {
+                kind: submission.kind,
                 ticket,
-                place: permit,
+                permit,
                 outcome,
                 expected: submission.expected,
                 #[cfg(feature = "edhoc")]
@@ -318,9 +301,9 @@ impl Handle {
         })
     }
 
-    fn begin(self, command: impl FnOnce(u64, Reply) -> Command) -> Exchange {
+    fn begin(self, command: impl FnOnce(u64, OutcomeSender) -> Command) -> Exchange {
         let ticket = self.shared.tickets.fetch_add(1, Ordering::Relaxed);
-        let (outcome, receiver) = self.shared.replies.open();
+        let (outcome, receiver) = self.shared.channels.open();
         // A stopped driver has dropped the sender of the outcome.
         let _ = self.commands.send(command(ticket, outcome));
         Exchange { ticket, receiver, over: false, handle: self }
@@ -352,19 +335,19 @@ impl Handle {
     /// Holds the EDHOC context of a destination, or reports whether there is room for one; `None`
     /// if the driver has stopped.
     #[cfg(feature = "edhoc")]
-    pub(crate) async fn hold_agreed(&self, to: Address) -> Option<Result<Option<Hold>, Busy>> {
-        self.ask(|answer| Command::HoldAgreed { to, answer }).await
+    pub(crate) async fn hold_context(&self, to: Address) -> Option<Result<Option<Hold>, Busy>> {
+        self.ask(|answer| Command::HoldContext { to, answer }).await
     }
 
     /// Protects requests to a destination with this context; `None` if the driver has stopped.
     #[cfg(feature = "edhoc")]
-    pub(crate) async fn agreed(
+    pub(crate) async fn use_context(
         &self,
         to: Address,
         context: SecurityContext,
         peer: EdhocIdentity,
     ) -> Option<Result<Hold, ExchangeError>> {
-        self.ask(|answer| Command::Agreed { to, context: Box::new(context), peer, answer }).await
+        self.ask(|answer| Command::UseContext { to, context: Box::new(context), peer, answer }).await
     }
 
     /// Returns the endpoint's counters; `None` if the driver has stopped.
@@ -408,9 +391,9 @@ impl Handle {
         self.shared.id_exhaustion.begins(self.reach(to).expect("it is of that IP version"), until);
     }
 
-    fn stream_command(&self, what: StreamCommand) {
+    fn stream_command(&self, command: StreamCommand) {
         // A stopped driver reports the end of the exchange.
-        let _ = self.commands.send(Command::Body(what));
+        let _ = self.commands.send(Command::Body(command));
     }
 
     pub(crate) fn shutdown(&self, within: Duration) {
@@ -430,7 +413,7 @@ impl Handle {
 #[must_use = "dropping an exchange cancels it"]
 pub(crate) struct Exchange {
     ticket: u64,
-    receiver: Awaited,
+    receiver: OutcomeReceiver,
     over: bool,
     /// Keeps the driver alive even if the client is dropped.
     handle: Handle,
@@ -439,11 +422,11 @@ pub(crate) struct Exchange {
 impl Exchange {
     /// Requests the next block, because the last one was read.
     pub(crate) fn fetch_next(&self) {
-        self.handle.stream_command(StreamCommand::Taken { ticket: self.ticket });
+        self.handle.stream_command(StreamCommand::ResponseBlockRead { ticket: self.ticket });
     }
 
     pub(crate) fn supply(&self, piece: Piece) {
-        self.handle.stream_command(StreamCommand::Supplied { ticket: self.ticket, piece });
+        self.handle.stream_command(StreamCommand::RequestPiece { ticket: self.ticket, piece });
     }
 
     /// Returns the subscription that this exchange registers.
@@ -470,7 +453,7 @@ impl Drop for Exchange {
             self.receiver.close();
             self.handle.shared.cancelled.add(self.ticket, CancelMode::Deregister);
         }
-        self.handle.shared.replies.take_back(&mut self.receiver);
+        self.handle.shared.channels.take_back(&mut self.receiver);
     }
 }
 

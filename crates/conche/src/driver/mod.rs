@@ -5,10 +5,10 @@
 //! no protocol decisions.
 
 mod admission;
-#[cfg(feature = "edhoc")]
-mod agreeing;
 mod busy_poll;
 mod commands;
+#[cfg(feature = "edhoc")]
+mod edhoc;
 mod exchanges;
 mod feed;
 mod handle;
@@ -17,16 +17,16 @@ mod id_map;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod observable;
-mod path_keeper;
 #[cfg(feature = "oscore")]
-mod protecting;
+mod oscore;
+mod outcome_channel;
+mod path_keeper;
 mod receiving;
-mod reply;
 mod responding;
 mod sender;
 mod sending;
 mod service;
-mod serving;
+mod service_calls;
 mod sessions;
 mod shutdown;
 mod shutdown_barrier;
@@ -37,25 +37,28 @@ mod topics;
 pub use admission::{Busy, Full, Waiting};
 pub(crate) use admission::{Permit, QueuePolicy};
 #[cfg(feature = "edhoc")]
-pub(crate) use agreeing::{Hold, NewKeys, Turn};
+pub(crate) use edhoc::{Hold, NewKeys, Turn};
 pub(crate) use feed::{End, Feed, News, State};
-pub(crate) use handle::{Exchange, ExchangeError, Handle, Opening, Outcome, StreamEvent, Submission, Subscription};
+pub(crate) use handle::{
+    Exchange, ExchangeError, ExchangeKind, Handle, Outcome, StreamEvent, Submission, Subscription,
+};
 #[cfg(feature = "metrics")]
 pub(crate) use metrics::metrics;
 #[cfg(test)]
 pub(crate) use observable::{Calls, MAX_PATHS, Mailbox};
 pub(crate) use observable::{Changes, Observable};
 #[cfg(feature = "oscore")]
-pub(crate) use protecting::Protecting;
+pub(crate) use oscore::OscoreContexts;
 pub(crate) use sender::Sender;
 pub(crate) use service::{Called, NoService, Service, ServiceRequest, ServiceResponse};
-pub(crate) use serving::Handlers;
+pub(crate) use service_calls::Handlers;
 pub(crate) use shutdown_barrier::ShutdownBarrier;
 pub(crate) use streams::Inlet;
 
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use conche_proto::cc::Controller;
@@ -82,10 +85,11 @@ use crate::throttle::Throttle;
 use admission::Admission;
 use busy_poll::BusyPoll;
 use exchanges::Exchanges;
-use handle::{Cancelled, Command};
+use handle::{Cancelled, Command, Shared};
 use id_exhaustion::IdExhaustion;
+use outcome_channel::OutcomeChannels;
 use path_keeper::PathKeeper;
-use serving::{Serving, Trigger};
+use service_calls::{ServiceCalls, Trigger};
 use sessions::SessionDriver;
 use shutdown::Shutdown;
 use streams::Streams;
@@ -126,7 +130,7 @@ pub(crate) struct Driver<C: SharedController, S: Service> {
     telemetry: Telemetry,
     /// The clock's time when the task woke up.
     now: Instant,
-    serving: Serving<S>,
+    calls: ServiceCalls<S>,
     commands: mpsc::UnboundedReceiver<Command>,
     cancelled: Arc<Cancelled>,
     admission: Arc<Admission>,
@@ -139,7 +143,7 @@ pub(crate) struct Driver<C: SharedController, S: Service> {
     sharing: Arc<Sharing>,
     path_keeper: Option<PathKeeper>,
     #[cfg(feature = "oscore")]
-    protecting: Protecting,
+    oscore: OscoreContexts,
     secured_only: bool,
     retry_unreachable: bool,
     shutdown: Option<Shutdown>,
@@ -175,7 +179,7 @@ pub(crate) struct Start<S> {
     pub(crate) sharing: Arc<Sharing>,
     /// The keys of the endpoint.
     #[cfg(feature = "oscore")]
-    pub(crate) protecting: Protecting,
+    pub(crate) oscore: OscoreContexts,
     pub(crate) secured_only: bool,
     /// Contains panics of code that serves one peer.
     pub(crate) fence: Fence,
@@ -194,8 +198,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         let admission = Admission::new(start.waiting, &start.limits);
         let id_exhaustion = Arc::new(IdExhaustion::default());
         let (sender, commands) = mpsc::unbounded_channel();
-        let local = (socket.local(), socket.reaches_v4());
-        let bounds = (start.queue_lifetime, start.limits.body_bytes);
         let streams = Streams::new(&sender);
         let service = start.service;
         if service.streams_any() {
@@ -203,8 +205,19 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             endpoint.stream_requests(Box::new(move |message| service.streams(&OwnedMessage::from(*message))));
         }
         let fence = start.fence;
-        let shared = (Arc::clone(&cancelled), Arc::clone(&admission), Arc::clone(&id_exhaustion), fence.clone());
-        let handle = Handle::new(sender, shared, local, bounds);
+        let shared = Shared {
+            cancelled: Arc::clone(&cancelled),
+            admission: Arc::clone(&admission),
+            id_exhaustion: Arc::clone(&id_exhaustion),
+            fence: fence.clone(),
+            local: socket.local(),
+            reaches_v4: socket.reaches_v4(),
+            tickets: AtomicU64::new(0),
+            channels: OutcomeChannels::default(),
+            queue_lifetime: start.queue_lifetime,
+            body_limit: start.limits.body_bytes,
+        };
+        let handle = Handle::new(sender, shared);
         let clock = Clock::start();
         let longest_datagram = start.limits.message_bytes;
         #[cfg(feature = "dtls")]
@@ -222,7 +235,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             sessions,
             clock,
             now: clock.now(),
-            serving: Serving::new(service, start.handlers, fence.clone()),
+            calls: ServiceCalls::new(service, start.handlers, fence.clone()),
             commands,
             cancelled,
             admission,
@@ -235,7 +248,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             sharing: start.sharing,
             path_keeper,
             #[cfg(feature = "oscore")]
-            protecting: start.protecting,
+            oscore: start.oscore,
             secured_only: start.secured_only,
             retry_unreachable: start.retry_unreachable,
             shutdown: None,
@@ -291,7 +304,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             }
             let looks_until = self.looks_until();
             #[cfg(feature = "oscore")]
-            let keys = self.protecting.done();
+            let keys = self.oscore.next_event();
             #[cfg(not(feature = "oscore"))]
             let keys = std::future::pending::<std::convert::Infallible>();
             tokio::select! {
@@ -307,7 +320,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                     }
                 },
                 () = self.cancelled.some() => self.cancel_all(),
-                (trigger, response) = self.serving.next() => {
+                (trigger, response) = self.calls.next() => {
                     self.now = self.clock.now();
                     match trigger {
                         Trigger::Request(request) => self.respond(request, response),
@@ -315,12 +328,12 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                     }
                 }
                 () = self.topics.mailbox().some() => self.on_resource_changes(),
-                () = tokio::task::yield_now(), if self.topics.has_to_ask() && self.serving.may_ask() => self.ask_handlers(),
+                () = tokio::task::yield_now(), if self.topics.has_queued() && self.calls.may_call_for_observers() => self.call_for_topics(),
                 // Lets the runtime poll the socket before further notifications.
                 () = tokio::task::yield_now(), if more => self.now = self.clock.now(),
                 done = keys => {
                     #[cfg(feature = "oscore")]
-                    self.hear_of_keys(done);
+                    self.on_key_event(done);
                     #[cfg(not(feature = "oscore"))]
                     match done {}
                 }
@@ -328,7 +341,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 () = self.barrier.all_done(), if self.shutdown.is_some() => {}
                 () = timer.as_mut(), if wake.is_some() => {
                     self.now = self.clock.now();
-                    self.refresh_again();
+                    self.retry_refresh();
                     self.keep_paths_in_time();
                 }
             }
@@ -366,7 +379,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             }
             match self.endpoint.poll(self.now, self.outgoing.room()) {
                 Output::Transmit(transmit) => {
-                    self.departs(&transmit);
+                    self.on_departure(&transmit);
                     if transmit.to.is_secured() {
                         self.seal(transmit);
                         continue;
@@ -377,7 +390,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                     }
                 }
                 Output::Event(event) => {
-                    self.tell(event);
+                    self.on_event(event);
                     if !self.outgoing.is_empty() && self.now - self.outgoing.since() >= LINGER {
                         self.send_all().await;
                     }
@@ -393,7 +406,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    fn tell(&mut self, event: Event<Address>) {
+    fn on_event(&mut self, event: Event<Address>) {
         if self.on_handshake_event(&event) {
             return;
         }
@@ -407,12 +420,12 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 self.exchanges.end(exchange, code, course, |from| Ok(Outcome::Response { from, message, course }));
             }
             Event::Block { exchange, message, course, .. } => {
-                self.exchanges.tell(exchange, |from| StreamEvent::Block { from, message, course });
+                self.exchanges.send_event(exchange, |from| StreamEvent::Block { from, message, course });
             }
-            Event::Wanted { body, bytes } => self.body_wanted(body, bytes),
-            Event::Part { request, message, last } => self.streams.part(request, &message, last),
+            Event::Wanted { body, bytes } => self.on_body_wanted(body, bytes),
+            Event::Part { request, message, last } => self.streams.on_request_block(request, &message, last),
             Event::StreamOver { request, reason } => {
-                self.streams.over(request, reason);
+                self.streams.on_end(request, reason);
                 self.registration_answered(request);
             }
             Event::GroupResponse { exchange, from, message } => self.exchanges.group_response(exchange, from, message),
@@ -445,17 +458,19 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 debug!(peer = %from, %reason, "an observer is gone");
                 self.count_observers(topic);
             }
-            Event::Notification { subscription, message, .. } => self.observations.tell(subscription, message),
+            Event::Notification { subscription, message, .. } => {
+                self.observations.on_notification(subscription, message)
+            }
             Event::Stale { subscription, .. } => self.refresh(subscription),
             Event::SubscriptionOver { subscription, from, reason, .. } => {
                 debug!(peer = %from, %reason, "an observation is over");
                 if reason == SubscriptionEnd::Failed(Failure::TimedOut) {
                     self.suspect_session(from);
                 }
-                self.observations.over(subscription, reason);
+                self.observations.on_end(subscription, reason);
             }
             #[cfg(feature = "oscore")]
-            Event::Reserve(reserve) => self.protecting.store(reserve),
+            Event::Reserve(reserve) => self.oscore.store(reserve),
             // Other events concern nothing that the driver requested.
             _ => {}
         }
@@ -476,7 +491,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     /// and by the session.
     fn peer_identities(&self, to: Address) -> [Option<Identity>; 2] {
         #[cfg(feature = "oscore")]
-        let of_keys = self.protecting.identity_toward(to);
+        let of_keys = self.oscore.identity_toward(to);
         #[cfg(not(feature = "oscore"))]
         let of_keys = None;
         [of_keys, self.session_identity(to)]

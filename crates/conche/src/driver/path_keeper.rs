@@ -68,7 +68,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    pub(super) fn keep_paths_and_tell(&mut self, done: oneshot::Sender<()>) {
+    pub(super) fn keep_paths_and_report(&mut self, done: oneshot::Sender<()>) {
         let kept = self.keep_paths();
         tokio::spawn(async move {
             kept.await;
@@ -87,7 +87,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 
     /// Logs the shared path state that a peer without its own state starts with.
-    pub(super) fn tell_path(&self, peer: &Address) {
+    pub(super) fn log_path(&self, peer: &Address) {
         if !tracing::enabled!(target: TARGET, tracing::Level::DEBUG) || self.endpoint.snapshot(peer).is_some() {
             return;
         }

@@ -6,7 +6,7 @@ use tracing::{debug, warn};
 
 use super::service::ServiceResponse;
 use super::{Driver, Service, SharedController};
-use crate::body::Source;
+use crate::body::SizedSource;
 use crate::refusal;
 
 /// A response to a request.
@@ -32,7 +32,7 @@ impl<R: ServiceResponse> Answer<R> {
         }
     }
 
-    fn take_stream(&mut self) -> Option<(Source, Option<u32>)> {
+    fn take_stream(&mut self) -> Option<SizedSource> {
         match self {
             Self::Service(response) => response.take_stream(),
             Self::Driver(_) => None,
@@ -57,7 +57,7 @@ pub(super) enum Memory {
 
 impl<C: SharedController, S: Service> Driver<C, S> {
     pub(super) fn respond(&mut self, request: RequestId, response: Answer<S::Response>) {
-        self.streams.answered(request);
+        self.streams.on_answered(request);
         self.send_response(request, response, Memory::Own);
         self.registration_answered(request);
     }
@@ -69,7 +69,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         if self.someone_registers() || !response.is_brief() {
             return self.respond(request, response);
         }
-        self.streams.answered(request);
+        self.streams.on_answered(request);
         self.send_response(request, response, Memory::Lent);
     }
 

@@ -12,13 +12,13 @@ use crate::socket::is_passing;
 
 impl<C: SharedController, S: Service> Driver<C, S> {
     /// Prepares state for a datagram that is about to be sent.
-    pub(super) fn departs(&mut self, transmit: &Transmit<Address>) {
+    pub(super) fn on_departure(&mut self, transmit: &Transmit<Address>) {
         if let Some(exchange) = transmit.exchange {
             let rto = || self.endpoint.snapshot(&transmit.to).map(|peer| peer.congestion.rto);
-            self.exchanges.departs(exchange, transmit, rto);
+            self.exchanges.on_departure(exchange, transmit, rto);
             self.expect_answer(&transmit.to);
             #[cfg(feature = "edhoc")]
-            self.brings(exchange, transmit.attempt);
+            self.on_combined_sent(exchange, transmit.attempt);
         }
     }
 
@@ -34,12 +34,12 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             match sent {
                 Ok(count) => {
                     if self.telemetry.is_enabled() {
-                        (next..next + count).for_each(|index| self.has_left(index, Ok(())));
+                        (next..next + count).for_each(|index| self.on_sent(index, Ok(())));
                     }
                     next += count;
                 }
                 Err(error) => {
-                    self.has_left(next, Err(error));
+                    self.on_sent(next, Err(error));
                     next += 1;
                     all_left = false;
                 }
@@ -51,7 +51,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 
     /// Reports a datagram that was sent or could not be.
-    fn has_left(&mut self, index: usize, sent: io::Result<()>) {
+    fn on_sent(&mut self, index: usize, sent: io::Result<()>) {
         let transmit = *self.outgoing.transmit(index);
         // Protected messages were reported before encryption.
         if !is_record(self.outgoing.datagram(index)) {
@@ -63,19 +63,19 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         if let Err(error) = sent {
             debug!(peer = %transmit.to, %error, "a datagram could not be sent");
             if let Some(exchange) = transmit.exchange.filter(|_| !is_passing(&error)) {
-                self.refused_by_the_system(exchange, transmit.attempt, error);
+                self.on_send_refused(exchange, transmit.attempt, error);
             }
         }
     }
 
     /// Ends an exchange whose datagram the operating system permanently refuses.
-    fn refused_by_the_system(&mut self, exchange: ExchangeId, attempt: u8, source: io::Error) {
+    fn on_send_refused(&mut self, exchange: ExchangeId, attempt: u8, source: io::Error) {
         self.endpoint.cancel(self.now, exchange);
         #[cfg(feature = "edhoc")]
-        self.are_lost(exchange);
-        if let Some(waiting) = self.exchanges.remove(exchange) {
+        self.on_combined_failed(exchange);
+        if let Some(caller) = self.exchanges.remove(exchange) {
             let error = ExchangeError::Send { source, transmissions: attempt.into() };
-            waiting.outcome.send(Err(error));
+            caller.outcome.send(Err(error));
         }
     }
 }

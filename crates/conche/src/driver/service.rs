@@ -9,7 +9,7 @@ use conche_proto::codec::{BuildError, Code, MessagePool, OwnedMessage};
 
 use super::observable::Observable;
 use super::streams::Inlet;
-use crate::body::Source;
+use crate::body::SizedSource;
 use crate::refusal;
 use crate::security::Identity;
 
@@ -63,8 +63,8 @@ pub(crate) trait ServiceResponse: fmt::Debug + Clone + Send + 'static {
     /// Whether the payload is streamed.
     fn is_stream(&self) -> bool;
 
-    /// Takes the payload's stream, with its size in bytes if that is known.
-    fn take_stream(&mut self) -> Option<(Source, Option<u32>)>;
+    /// Takes the payload's stream.
+    fn take_stream(&mut self) -> Option<SizedSource>;
 
     /// Encodes the response, in memory of its own or, if it will not be kept, in the pool's.
     fn build(self, pool: Option<&mut MessagePool>) -> Result<conche_proto::Response, BuildError>;
@@ -112,7 +112,7 @@ impl ServiceResponse for conche_proto::Response {
         false
     }
 
-    fn take_stream(&mut self) -> Option<(Source, Option<u32>)> {
+    fn take_stream(&mut self) -> Option<SizedSource> {
         None
     }
 

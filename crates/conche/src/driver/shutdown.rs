@@ -42,7 +42,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             return false;
         }
         self.now = self.clock.now();
-        for (request, response) in self.serving.give_up() {
+        for (request, response) in self.calls.give_up() {
             self.respond(request, response);
         }
         true
@@ -53,8 +53,8 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     pub(super) fn is_done(&mut self) -> bool {
         let late = self.shutdown.as_ref().is_some_and(|shutdown| shutdown.end <= Instant::now());
         // A queued request will open an exchange, or its command is already sent.
-        let idle = self.serving.is_idle()
-            && !self.streams.are_leaving()
+        let idle = self.calls.is_idle()
+            && !self.streams.has_responses()
             && self.admission.is_empty()
             && self.commands.is_empty();
         let occupancy = self.endpoint.occupancy();

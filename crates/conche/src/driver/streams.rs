@@ -11,14 +11,14 @@ use tracing::{debug, warn};
 use super::handle::{Command, StreamCommand, StreamEvent};
 use super::responding::{Answer, Memory};
 use super::{Driver, Service, SharedController};
-use crate::body::{Piece, Source};
+use crate::body::{Piece, SizedSource, Source};
 use crate::refusal;
 
 /// Streamed bodies of received requests and of sent responses.
 #[derive(Debug)]
 pub(super) struct Streams {
-    coming: HashMap<RequestId, mpsc::UnboundedSender<Part>>,
-    leaving: HashMap<RequestId, Outlet>,
+    requests: HashMap<RequestId, mpsc::UnboundedSender<Part>>,
+    responses: HashMap<RequestId, Outlet>,
     /// Weak, so that it does not keep the driver alive.
     commands: mpsc::WeakUnboundedSender<Command>,
 }
@@ -52,7 +52,7 @@ impl Inlet {
     pub(crate) fn take(&self) {
         if let Some(commands) = self.commands.upgrade() {
             // Without a driver no more parts follow.
-            let _ = commands.send(Command::Body(StreamCommand::TakenHere { request: self.request }));
+            let _ = commands.send(Command::Body(StreamCommand::RequestBlockRead { request: self.request }));
         }
     }
 
@@ -64,50 +64,50 @@ impl Inlet {
 
 impl Streams {
     pub(super) fn new(commands: &mpsc::UnboundedSender<Command>) -> Self {
-        Self { coming: HashMap::new(), leaving: HashMap::new(), commands: commands.downgrade() }
+        Self { requests: HashMap::new(), responses: HashMap::new(), commands: commands.downgrade() }
     }
 
     /// Returns the inlet for the rest of a request's body, if there is more.
-    pub(super) fn begun(&mut self, request: RequestId, message: &OwnedMessage) -> Option<Inlet> {
+    pub(super) fn begin_request(&mut self, request: RequestId, message: &OwnedMessage) -> Option<Inlet> {
         let block = message.content().block(OptionNumber::BLOCK1).ok().flatten();
         block.filter(|block| block.more)?;
         let (sender, parts) = mpsc::unbounded_channel();
-        self.coming.insert(request, sender);
+        self.requests.insert(request, sender);
         Some(Inlet { request, parts, commands: self.commands.clone() })
     }
 
     /// Passes on another block of a request's body.
-    pub(super) fn part(&mut self, request: RequestId, message: &OwnedMessage, last: bool) {
-        if let Some(coming) = self.coming.get(&request) {
+    pub(super) fn on_request_block(&mut self, request: RequestId, message: &OwnedMessage, last: bool) {
+        if let Some(sender) = self.requests.get(&request) {
             // A missing receiver means that the handler's response is on its way.
-            let _ = coming.send(Ok(Piece { bytes: message.payload_bytes(), last }));
+            let _ = sender.send(Ok(Piece { bytes: message.payload_bytes(), last }));
         }
     }
 
     /// Ends a body prematurely.
-    pub(super) fn over(&mut self, request: RequestId, reason: StreamEnd) {
+    pub(super) fn on_end(&mut self, request: RequestId, reason: StreamEnd) {
         debug!(%reason, "a body is over before its end");
-        if let Some(coming) = self.coming.remove(&request) {
-            let _ = coming.send(Err(reason));
+        if let Some(sender) = self.requests.remove(&request) {
+            let _ = sender.send(Err(reason));
         }
-        self.leaving.remove(&request);
+        self.responses.remove(&request);
     }
 
     /// Drops the rest of a request's body after its response.
-    pub(super) fn answered(&mut self, request: RequestId) {
+    pub(super) fn on_answered(&mut self, request: RequestId) {
         // Called for every request; few have such a body.
-        if !self.coming.is_empty() {
-            self.coming.remove(&request);
+        if !self.requests.is_empty() {
+            self.requests.remove(&request);
         }
     }
 
     /// Whether a response is still being produced.
-    pub(super) fn are_leaving(&self) -> bool {
-        !self.leaving.is_empty()
+    pub(super) fn has_responses(&self) -> bool {
+        !self.responses.is_empty()
     }
 
     /// Starts to produce the response to a request from a stream, on demand.
-    fn leave(&mut self, request: RequestId, mut source: Source) {
+    fn start_response(&mut self, request: RequestId, mut source: Source) {
         let (sender, mut wanted) = mpsc::unbounded_channel();
         let commands = self.commands.clone();
         let task = tokio::spawn(async move {
@@ -115,23 +115,23 @@ impl Streams {
                 let piece = source.piece(bytes).await;
                 let over = piece.as_ref().map_or(true, |piece| piece.last);
                 let Some(commands) = commands.upgrade() else { return };
-                let _ = commands.send(Command::Body(StreamCommand::SuppliedHere { request, piece }));
+                let _ = commands.send(Command::Body(StreamCommand::ResponsePiece { request, piece }));
                 if over {
                     return;
                 }
             }
         });
-        self.leaving.insert(request, Outlet { wanted: sender, task: task.abort_handle() });
+        self.responses.insert(request, Outlet { wanted: sender, task: task.abort_handle() });
     }
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
     /// Handles the endpoint's demand for more of a body.
-    pub(super) fn body_wanted(&mut self, body: Unfinished, bytes: usize) {
+    pub(super) fn on_body_wanted(&mut self, body: Unfinished, bytes: usize) {
         match body {
-            Unfinished::Request(exchange) => self.exchanges.tell(exchange, |_| StreamEvent::Wanted(bytes)),
+            Unfinished::Request(exchange) => self.exchanges.send_event(exchange, |_| StreamEvent::Wanted(bytes)),
             Unfinished::Response(request) => {
-                if let Some(outlet) = self.streams.leaving.get(&request) {
+                if let Some(outlet) = self.streams.responses.get(&request) {
                     // The task ends with the last piece, which ends the demand.
                     let _ = outlet.wanted.send(bytes);
                 }
@@ -140,30 +140,30 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 
     /// Continues a body, unless it has ended.
-    pub(super) fn go_on_with_body(&mut self, what: StreamCommand) {
-        match what {
-            StreamCommand::Taken { ticket } => {
+    pub(super) fn on_stream_command(&mut self, command: StreamCommand) {
+        match command {
+            StreamCommand::ResponseBlockRead { ticket } => {
                 if let Some(exchange) = self.exchanges.of(ticket) {
                     self.endpoint.fetch_next(self.now, exchange);
                 }
             }
-            StreamCommand::Supplied { ticket, piece: Piece { bytes, last } } => {
+            StreamCommand::RequestPiece { ticket, piece: Piece { bytes, last } } => {
                 if let Some(exchange) = self.exchanges.of(ticket) {
                     let _ = self.endpoint.supply(self.now, Unfinished::Request(exchange), bytes, last);
                 }
             }
-            StreamCommand::TakenHere { request } => {
+            StreamCommand::RequestBlockRead { request } => {
                 let _ = self.endpoint.continue_request(self.now, request);
             }
-            StreamCommand::SuppliedHere { request, piece: Ok(Piece { bytes, last }) } => {
+            StreamCommand::ResponsePiece { request, piece: Ok(Piece { bytes, last }) } => {
                 if last {
-                    self.streams.leaving.remove(&request);
+                    self.streams.responses.remove(&request);
                 }
                 let _ = self.endpoint.supply(self.now, Unfinished::Response(request), bytes, last);
             }
-            StreamCommand::SuppliedHere { request, piece: Err(error) } => {
+            StreamCommand::ResponsePiece { request, piece: Err(error) } => {
                 warn!(error, "a response's stream failed; the client gets 5.00");
-                self.streams.leaving.remove(&request);
+                self.streams.responses.remove(&request);
                 self.send_response(request, Answer::Driver(refusal::internal_error()), Memory::Own);
             }
         }
@@ -174,13 +174,14 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         &mut self,
         request: RequestId,
         head: conche_proto::Response,
-        (source, size): (Source, Option<u32>),
+        stream: SizedSource,
     ) -> Result<(), RespondError> {
         // Before the endpoint's first demand.
-        self.streams.leave(request, source);
+        let SizedSource { source, size } = stream;
+        self.streams.start_response(request, source);
         let begun = self.endpoint.respond_in_parts(self.now, request, head, Rest { size });
         if begun != Ok(true) {
-            self.streams.leaving.remove(&request);
+            self.streams.responses.remove(&request);
         }
         match begun {
             Ok(_) => Ok(()),

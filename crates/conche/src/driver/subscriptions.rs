@@ -7,10 +7,10 @@ use conche_proto::codec::OwnedMessage;
 use conche_proto::{Instant, RequestError, SubscriptionEnd, SubscriptionId};
 use tracing::{debug, debug_span};
 
-use super::exchanges::Waiting;
+use super::exchanges::Caller;
 use super::feed::FeedSender;
 use super::handle::{CancelMode, ExchangeError};
-use super::reply::Reply;
+use super::outcome_channel::OutcomeSender;
 use super::{Address, Driver, Sender, Service, SharedController};
 
 /// Delay before a registration is retried for which the endpoint had no room.
@@ -50,13 +50,13 @@ impl Observations {
     }
 
     /// Passes a notification to the observer.
-    pub(super) fn tell(&self, subscription: SubscriptionId, message: OwnedMessage) {
+    pub(super) fn on_notification(&self, subscription: SubscriptionId, message: OwnedMessage) {
         if let Some(observed) = self.observed.get(&subscription) {
-            observed.feed.tell(observed.sender.clone(), message);
+            observed.feed.send(observed.sender.clone(), message);
         }
     }
 
-    pub(super) fn over(&mut self, subscription: SubscriptionId, reason: SubscriptionEnd) {
+    pub(super) fn on_end(&mut self, subscription: SubscriptionId, reason: SubscriptionEnd) {
         if let Some(observed) = self.observed.remove(&subscription) {
             self.tickets.remove(&observed.ticket);
             observed.feed.end(reason);
@@ -104,7 +104,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 
     /// Retries registrations that had no room.
-    pub(super) fn refresh_again(&mut self) {
+    pub(super) fn retry_refresh(&mut self) {
         if self.observations.again.take_if(|again| *again <= self.now).is_some() {
             for subscription in std::mem::take(&mut self.observations.stale) {
                 self.refresh(subscription);
@@ -114,7 +114,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
 
     /// Ends an observation. The server is notified (RFC 7641 §3.6); if that is not wanted or there
     /// is no room, its next notification is rejected.
-    pub(super) fn lose_interest(&mut self, ticket: u64, mode: CancelMode) {
+    pub(super) fn end_observation(&mut self, ticket: u64, mode: CancelMode) {
         if let Some((subscription, _)) = self.observations.remove(ticket)
             && (mode == CancelMode::Silent || self.endpoint.unsubscribe(self.now, subscription).is_err())
         {
@@ -123,12 +123,12 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 
     /// Ends an observation and waits for the server's response.
-    pub(super) fn unsubscribe(&mut self, observed: u64, ticket: u64, outcome: Reply) {
+    pub(super) fn unsubscribe(&mut self, observed: u64, ticket: u64, outcome: OutcomeSender) {
         let refusal = match self.observations.remove(observed) {
             Some((subscription, peer)) => match self.endpoint.unsubscribe(self.now, subscription) {
                 Ok(exchange) => {
                     let span = debug_span!("deregistration", peer = %peer.address, id = ticket + 1);
-                    let waiting = Waiting {
+                    let caller = Caller {
                         ticket,
                         ping: false,
                         responses: None,
@@ -138,7 +138,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                         peer,
                         span,
                     };
-                    return self.exchanges.insert(exchange, waiting);
+                    return self.exchanges.insert(exchange, caller);
                 }
                 Err(refusal) => {
                     self.endpoint.forget(self.now, subscription);

@@ -46,7 +46,7 @@ pub(super) struct Topics<R> {
     registering: HashMap<RequestId, u64>,
     next: u64,
     /// Topics whose handlers are to run.
-    to_ask: VecDeque<u64>,
+    queued: VecDeque<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -82,7 +82,7 @@ enum Progress {
     Waiting,
     /// Queued, but no longer needed.
     Withdrawn,
-    Asked {
+    Called {
         /// Whether it runs once more afterwards.
         again: bool,
         /// Whether a newer state was sent meanwhile, so that its response is discarded.
@@ -101,7 +101,7 @@ impl<R> Topics<R> {
             by_observable: HashMap::new(),
             registering: HashMap::new(),
             next: 0,
-            to_ask: VecDeque::new(),
+            queued: VecDeque::new(),
         }
     }
 
@@ -109,8 +109,8 @@ impl<R> Topics<R> {
         &self.mailbox
     }
 
-    pub(super) fn has_to_ask(&self) -> bool {
-        !self.to_ask.is_empty()
+    pub(super) fn has_queued(&self) -> bool {
+        !self.queued.is_empty()
     }
 
     /// Returns the topic of a request, creating it if needed.
@@ -154,35 +154,35 @@ impl<R> Topics<R> {
     }
 
     /// Queues a topic's handler.
-    fn ask(&mut self, topic: u64) {
+    fn queue(&mut self, topic: u64) {
         let Some(found) = self.topics.get_mut(&topic) else { return };
         found.state = match found.state {
             Progress::Idle => {
-                self.to_ask.push_back(topic);
+                self.queued.push_back(topic);
                 Progress::Waiting
             }
-            Progress::Asked { outdated, .. } => Progress::Asked { again: true, outdated },
+            Progress::Called { outdated, .. } => Progress::Called { again: true, outdated },
             Progress::Waiting | Progress::Withdrawn => Progress::Waiting,
         };
     }
 
     /// Discards pending and running handlers' results, because the program sent a state.
-    fn told(&mut self, topic: u64) {
+    fn supersede(&mut self, topic: u64) {
         let Some(found) = self.topics.get_mut(&topic) else { return };
         found.state = match found.state {
             Progress::Idle => Progress::Idle,
             Progress::Waiting | Progress::Withdrawn => Progress::Withdrawn,
-            Progress::Asked { .. } => Progress::Asked { again: false, outdated: true },
+            Progress::Called { .. } => Progress::Called { again: false, outdated: true },
         };
     }
 
     /// Handles the end of a topic's handler.
-    fn answered(&mut self, topic: u64) {
+    fn on_response(&mut self, topic: u64) {
         let Some(found) = self.topics.get_mut(&topic) else { return };
-        let again = matches!(found.state, Progress::Asked { again: true, .. });
+        let again = matches!(found.state, Progress::Called { again: true, .. });
         found.state = Progress::Idle;
         if again {
-            self.ask(topic);
+            self.queue(topic);
         }
     }
 }
@@ -201,7 +201,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         if message.uint(OptionNumber::OBSERVE) != Some(REGISTER) || !matches!(message.code(), Code::GET | Code::FETCH) {
             return;
         }
-        let Some(observable) = self.serving.observable(message) else { return };
+        let Some(observable) = self.calls.observable(message) else { return };
         let Some(topic) = self.topics.open(&observable, from, message) else { return };
         if self.endpoint.observe(self.now, id, topic).is_some() {
             self.topics.registering.insert(id, topic);
@@ -244,7 +244,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             if let Some(response) = send {
                 let state = State::of(Answer::Service(response));
                 for topic in topics(self) {
-                    self.topics.told(topic);
+                    self.topics.supersede(topic);
                     self.publish(topic, &state);
                 }
             }
@@ -256,30 +256,30 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                     Calls::None => false,
                 };
                 if asked {
-                    self.topics.ask(topic);
+                    self.topics.queue(topic);
                 }
             }
         }
     }
 
     /// Runs queued handlers for new states, for about [`LINGER`]; requests are served in between.
-    pub(super) fn ask_handlers(&mut self) {
+    pub(super) fn call_for_topics(&mut self) {
         self.now = self.clock.now();
         let begun = self.now;
         for _ in 0..BATCH {
-            if !self.serving.may_ask() || self.now - begun >= LINGER {
+            if !self.calls.may_call_for_observers() || self.now - begun >= LINGER {
                 return;
             }
-            let Some(topic) = self.topics.to_ask.pop_front() else { return };
+            let Some(topic) = self.topics.queued.pop_front() else { return };
             // The topic may be closed.
             let Some(found) = self.topics.topics.get_mut(&topic) else { continue };
             if found.state == Progress::Withdrawn {
                 found.state = Progress::Idle;
                 continue;
             }
-            found.state = Progress::Asked { again: false, outdated: false };
+            found.state = Progress::Called { again: false, outdated: false };
             let request = found.request();
-            if let Some(response) = self.serving.ask(topic, request) {
+            if let Some(response) = self.calls.call_for_observers(topic, request) {
                 self.now = self.clock.now();
                 self.on_new_state(topic, response);
             }
@@ -289,10 +289,10 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     /// Publishes the response of a topic's handler.
     pub(super) fn on_new_state(&mut self, topic: u64, response: Answer<S::Response>) {
         let Some(found) = self.topics.topics.get(&topic) else { return };
-        if !matches!(found.state, Progress::Asked { outdated: true, .. }) {
+        if !matches!(found.state, Progress::Called { outdated: true, .. }) {
             self.publish(topic, &State::of(response));
         }
-        self.topics.answered(topic);
+        self.topics.on_response(topic);
     }
 
     /// Ends all observations with an error notification, because resources will not change any more

@@ -46,7 +46,7 @@ mod responding;
 
 pub use conche_proto::edhoc::{Credential, CredentialError, Error, Own, PrivateKey, Told};
 
-pub(crate) use responding::{Answer, Responding, WHAT};
+pub(crate) use responding::{Answer, EdhocResponder, Source, WHAT};
 
 use std::fmt;
 use std::sync::Arc;

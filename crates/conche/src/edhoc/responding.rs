@@ -1,4 +1,4 @@
-//! [`Responding`]: the EDHOC responder of a socket, with its pending exchanges and contexts.
+//! [`EdhocResponder`]: the EDHOC responder of a socket, with its pending exchanges and contexts.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -48,7 +48,7 @@ const DRAWS: usize = 8;
 
 /// State of the responder. Clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct Responding(Arc<Mutex<State>>);
+pub(crate) struct EdhocResponder(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
@@ -75,17 +75,26 @@ struct State {
     fence: Fence,
 }
 
+/// The sender of message_1.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source {
+    /// Its network.
+    pub(crate) group: Group,
+    /// Its host, if its address is verified.
+    pub(crate) host: Option<Group>,
+}
+
 /// Response to a request for `/.well-known/edhoc`.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: Code,
     /// An EDHOC message.
     pub(crate) message: Vec<u8>,
-    /// The new context and its peer, to be [kept](Responding::keep) if it is used.
+    /// The new context and its peer, to be [kept](EdhocResponder::keep) if it is used.
     pub(crate) agreed: Option<(Context, Arc<Credential>)>,
 }
 
-impl Responding {
+impl EdhocResponder {
     pub(crate) fn new(us: Party, fence: Fence) -> Result<Self, Error> {
         let mut key = [0; 16];
         getrandom::fill(&mut key).map_err(|_| Error::NoRandomness)?;
@@ -113,7 +122,8 @@ impl Responding {
     pub(crate) fn challenge<P: Hash>(
         &self,
         now: Instant,
-        (from, group): (&P, Group),
+        from: &P,
+        group: Group,
         payload: &[u8],
         echo: Option<&[u8]>,
     ) -> Result<bool, [u8; Freshness::LENGTH]> {
@@ -130,18 +140,18 @@ impl Responding {
         if is_free { Ok(false) } else { Err(reachable.challenge(now, from)) }
     }
 
-    /// Answers a request for `/.well-known/edhoc` from a source in this group, and this host if
-    /// verified. `is_free` returns whether no other context has an identifier.
+    /// Answers a request for `/.well-known/edhoc`. `is_free` returns whether no other context has an
+    /// identifier.
     pub(crate) fn answer(
         &self,
         now: Instant,
-        from: (Group, Option<Group>),
+        source: Source,
         payload: &[u8],
         is_free: impl Fn(EndId) -> bool,
     ) -> Answer {
         let answered = match payload.split_first() {
             Some((&NO_ID, message_1)) => {
-                self.state().begin(now, from, message_1, is_free).map(|message_2| (message_2, None))
+                self.state().begin(now, source, message_1, is_free).map(|message_2| (message_2, None))
             }
             _ => split_id(payload).and_then(|(c_r, message_3)| {
                 let (context, peer, message_4) = self.state().agree(now, c_r, message_3)?;
@@ -216,7 +226,7 @@ impl State {
     fn begin(
         &mut self,
         now: Instant,
-        (group, host): (Group, Option<Group>),
+        Source { group, host }: Source,
         message_1: &[u8],
         is_free: impl Fn(EndId) -> bool,
     ) -> Result<Vec<u8>, Error> {

@@ -55,7 +55,7 @@ impl Keeper {
             file.push(extension);
             PathBuf::from(file)
         };
-        Self::new(path, credentials, is_anew, (beside(".sequence.json"), &beside(".lock")))
+        Self::new(path, credentials, is_anew, beside(".sequence.json"), &beside(".lock"))
     }
 
     fn open_directory(directory: &Path) -> Result<Self, OpenError> {
@@ -73,14 +73,15 @@ impl Keeper {
             all.push(items);
         }
         let credentials = aiocoap::credentials(directory, &all)?;
-        Self::new(directory, credentials, false, (directory.join("sequence.json"), &directory.join("lock")))
+        Self::new(directory, credentials, false, directory.join("sequence.json"), &directory.join("lock"))
     }
 
     fn new(
         path: &Path,
         credentials: Credentials,
         is_anew: bool,
-        (file, lock): (PathBuf, &Path),
+        file: PathBuf,
+        lock: &Path,
     ) -> Result<Self, OpenError> {
         credentials.check().map_err(|error| OpenError::Credentials { file: path.to_owned(), error })?;
         access::check_directory(file.parent().unwrap_or(Path::new("/")))?;

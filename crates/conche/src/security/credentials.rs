@@ -124,7 +124,7 @@ impl Security {
     }
 
     /// Divides the session limit among the drivers of a server.
-    pub(crate) fn share(&mut self, drivers: usize) {
+    pub(crate) fn divide(&mut self, drivers: usize) {
         let all = self.max_sessions.unwrap_or(conche_dtls::Config::default().max_sessions);
         self.max_sessions = Some(all.div_ceil(drivers.max(1)));
     }

@@ -388,7 +388,7 @@ impl ServerRole {
         })?;
         let client = match more_workers {
             #[cfg(feature = "edhoc")]
-            0 => Client::of_server(workers.first().clone(), *client_cache).agreeing(&setup.settings),
+            0 => Client::of_server(workers.first().clone(), *client_cache).with_edhoc(&setup.settings),
             #[cfg(not(feature = "edhoc"))]
             0 => Client::of_server(workers.first().clone(), *client_cache),
             _ => Client::beside_server(setup.clone(), *client_cache),

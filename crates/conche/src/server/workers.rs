@@ -51,9 +51,9 @@ impl Workers {
         setup.validate()?;
         let mut setup = setup.clone();
         let limits = &mut setup.settings.config.limits;
-        *limits = share(limits, count);
+        *limits = divide(limits, count);
         #[cfg(feature = "dtls")]
-        setup.settings.security.share(count);
+        setup.settings.security.divide(count);
         served.handlers.max = served.handlers.max.div_ceil(count);
         // Another server that shares the address would silently receive part of the clients.
         could_have_alone(address, setup.settings.interface.as_deref())?;
@@ -182,7 +182,7 @@ impl Drop for WorkerRuntime {
 /// These stay whole: limits of one peer or one request, as a peer is served by the same endpoint as
 /// long as all run; paths, which each endpoint measures by itself; requests to groups, which arrive
 /// at one socket; and outputs, which wait only until the driver polls.
-fn share(limits: &Limits, count: usize) -> Limits {
+fn divide(limits: &Limits, count: usize) -> Limits {
     // Without `..`, so that a new limit does not compile until it is handled here.
     let &Limits {
         peers,
@@ -249,23 +249,23 @@ mod tests {
     fn limits_that_are_shared_out_add_up_and_are_legal_for_any_number() {
         let whole = Limits::default();
         for count in 1..=300 {
-            let each = share(&whole, count);
+            let each = divide(&whole, count);
             assert!(each.peers * count < whole.peers + count);
             assert!(count > 200 || each.incoming * count < whole.incoming + count);
             assert!(each.deduplication_bytes * count < whole.deduplication_bytes + count);
             let config = EndpointConfig { limits: each, ..EndpointConfig::default() };
             assert!(config.validate(true).is_ok(), "{count}");
         }
-        assert_eq!(share(&whole, 1), whole);
+        assert_eq!(divide(&whole, 1), whole);
     }
 
     #[test]
     fn any_number_of_workers_leaves_each_room_for_requests_in_parts_with_the_longest_token() {
         let whole = Limits::default();
         let places = 2 * (1 + whole.message_bytes.div_ceil(128));
-        assert!(share(&whole, 1024).incoming >= 2 * places, "a group of sources takes half");
+        assert!(divide(&whole, 1024).incoming >= 2 * places, "a group of sources takes half");
         let few = Limits { incoming: 3, ..whole };
-        assert_eq!(share(&few, 4).incoming, 3, "no more than there are");
+        assert_eq!(divide(&few, 4).incoming, 3, "no more than there are");
     }
 
     #[tokio::test]

@@ -15,12 +15,12 @@ fn own(kid: &[u8], name: &str) -> Own {
 }
 
 /// A client, and a server that knows it.
-fn ends() -> (Party, Responding) {
+fn ends() -> (Party, EdhocResponder) {
     let (lamp, hall) = (own(b"\x01", "lamp"), own(b"\x02", "hall"));
     let knows = |own, other| Party::new(own).with_peer(other).expect("one alone");
     let (known_lamp, known_hall) = (lamp.credential().clone(), hall.credential().clone());
-    let responding = Responding::new(knows(hall, known_lamp), Fence::default()).expect("there is randomness");
-    (knows(lamp, known_hall), responding)
+    let responder = EdhocResponder::new(knows(hall, known_lamp), Fence::default()).expect("there is randomness");
+    (knows(lamp, known_hall), responder)
 }
 
 fn prefix(number: u64) -> Group {
@@ -37,13 +37,13 @@ fn begun(party: &Party) -> (Initiator, Vec<u8>) {
 
 /// Whether message_1 is answered. An invalid message follows, which ends the exchange and frees its
 /// place.
-fn is_answered(responding: &Responding, now: Instant, from: (Group, Option<Group>), message_1: &[u8]) -> bool {
+fn is_answered(responder: &EdhocResponder, now: Instant, source: Source, message_1: &[u8]) -> bool {
     let drawn = Cell::new(None);
-    let answer = responding.answer(now, from, message_1, |c_r| drawn.replace(Some(c_r)).is_none());
+    let answer = responder.answer(now, source, message_1, |c_r| drawn.replace(Some(c_r)).is_none());
     if answer.code == Code::CHANGED {
         let wrong = with_id(drawn.get().expect("it has a name"), b"\x40");
-        assert_eq!(responding.answer(now, from, &wrong, |_| true).code, Code::BAD_REQUEST);
-        assert!(responding.state().half_open.is_empty());
+        assert_eq!(responder.answer(now, source, &wrong, |_| true).code, Code::BAD_REQUEST);
+        assert!(responder.state().half_open.is_empty());
     }
     answer.code == Code::CHANGED
 }
@@ -52,9 +52,9 @@ const START: Instant = Instant::from_millis(5_000);
 
 #[test]
 fn a_prefix_has_no_more_computed_in_a_second_however_fast_it_ends_what_it_began() {
-    let (lamp, responding) = ends();
+    let (lamp, responder) = ends();
     let (_, message_1) = begun(&lamp);
-    let attempt = |now, group| is_answered(&responding, now, (group, None), &message_1);
+    let attempt = |now, group| is_answered(&responder, now, Source { group, host: None }, &message_1);
     assert_eq!((0..700).filter(|_| attempt(START, prefix(1))).count(), 512);
     let later = (1..=1_000).filter(|&ms| attempt(START + Duration::from_millis(ms), prefix(1)));
     assert_eq!(later.count(), 100);
@@ -63,56 +63,57 @@ fn a_prefix_has_no_more_computed_in_a_second_however_fast_it_ends_what_it_began(
 
 #[test]
 fn a_prefix_whose_addresses_are_forged_has_most_left_for_who_shows_where_it_is() {
-    let (lamp, responding) = ends();
+    let (lamp, responder) = ends();
     let (_, message_1) = begun(&lamp);
-    let asked = |from: u32, echo: Option<&[u8]>| responding.challenge(START, (&from, prefix(1)), &message_1, echo);
-    let attempt = |host| is_answered(&responding, START, (prefix(1), host), &message_1);
+    let asked = |from: u32, echo: Option<&[u8]>| responder.challenge(START, &from, prefix(1), &message_1, echo);
+    let attempt = |host| is_answered(&responder, START, Source { group: prefix(1), host }, &message_1);
     let forged = (0..400).filter(|&from| asked(from, None) == Ok(false) && attempt(None)).count();
     assert_eq!(forged, 256);
     let echo = asked(7, None).expect_err("it has to show it");
     assert!(asked(7, Some(&echo)) == Ok(true) && attempt(Some(prefix(7))));
     assert!(asked(8, Some(&echo)).is_err(), "it was another's");
-    assert!(responding.challenge(START, (&9, prefix(2)), &message_1, None) == Ok(false), "of others nothing is asked");
+    assert!(responder.challenge(START, &9, prefix(2), &message_1, None) == Ok(false), "of others nothing is asked");
 }
 
 #[test]
 fn a_host_leaves_its_prefix_most_and_what_is_no_message_uses_up_nothing() {
-    let (lamp, responding) = ends();
+    let (lamp, responder) = ends();
     let (_, message_1) = begun(&lamp);
-    let attempt = |host| is_answered(&responding, START, (prefix(1), Some(prefix(host))), &message_1);
+    let attempt =
+        |host| is_answered(&responder, START, Source { group: prefix(1), host: Some(prefix(host)) }, &message_1);
     for _ in 0..2_000 {
-        let wrong = responding.answer(START, (prefix(1), Some(prefix(7))), &[NO_ID, 0], |_| true);
+        let wrong = responder.answer(START, Source { group: prefix(1), host: Some(prefix(7)) }, &[NO_ID, 0], |_| true);
         assert_eq!(wrong.code, Code::BAD_REQUEST);
-        assert_eq!(responding.challenge(START, (&7, prefix(1)), &[NO_ID, 0], None), Ok(false));
+        assert_eq!(responder.challenge(START, &7, prefix(1), &[NO_ID, 0], None), Ok(false));
     }
     assert_eq!((0..600).filter(|_| attempt(7)).count(), 64);
     assert!(attempt(8), "its neighbour is answered");
-    let refused = responding.answer(START, (prefix(1), Some(prefix(7))), &message_1, |_| true);
+    let refused = responder.answer(START, Source { group: prefix(1), host: Some(prefix(7)) }, &message_1, |_| true);
     assert_eq!((refused.code, refused.message), (Code::SERVICE_UNAVAILABLE, Error::TooOften.message()));
 }
 
 #[test]
 fn what_was_agreed_on_and_cannot_be_used_takes_nobodys_place() {
-    let (lamp, responding) = ends();
+    let (lamp, responder) = ends();
     for added in [false, true] {
         let (initiator, message_1) = begun(&lamp);
-        let answer = responding.answer(START, (prefix(1), None), &message_1, |_| true);
+        let answer = responder.answer(START, Source { group: prefix(1), host: None }, &message_1, |_| true);
         let (agreed, message_3) = initiator.finish(&answer.message, &lamp.peers).expect("they know each other");
         let c_r = agreed.credentials.sender_id;
         let mut contexts = Contexts::new(usize::from(added), [7; 32]);
-        let combined = responding.combined(START, c_r, &message_3, |context| contexts.insert(context));
+        let combined = responder.combined(START, c_r, &message_3, |context| contexts.insert(context));
         assert_eq!(combined.map_err(|(code, _)| code), if added { Ok(()) } else { Err(Code::INTERNAL_SERVER_ERROR) });
-        assert_eq!(responding.identity(c_r).is_some(), added);
-        assert_eq!(responding.state().of.values().map(VecDeque::len).sum::<usize>(), usize::from(added));
+        assert_eq!(responder.identity(c_r).is_some(), added);
+        assert_eq!(responder.state().of.values().map(VecDeque::len).sum::<usize>(), usize::from(added));
     }
 }
 
 #[test]
 fn a_panic_in_a_computation_ends_its_own_exchange_and_no_other() {
-    let (lamp, responding) = ends();
-    let fence = responding.state().fence.clone();
+    let (lamp, responder) = ends();
+    let fence = responder.state().fence.clone();
     let (waiting, message_1) = begun(&lamp);
-    let answer = |payload: &[u8]| responding.answer(START, (prefix(1), None), payload, |_| true);
+    let answer = |payload: &[u8]| responder.answer(START, Source { group: prefix(1), host: None }, payload, |_| true);
     let message_2 = answer(&message_1).message;
 
     fence.inject_panic(WHAT);
@@ -124,7 +125,7 @@ fn a_panic_in_a_computation_ends_its_own_exchange_and_no_other() {
         fence.inject_panic(WHAT);
         let code = match combined {
             false => answer(&with_id(c_r, &message_3)).code,
-            true => responding.combined(START, c_r, &message_3, |_| panic!("no context")).expect_err("a panic").0,
+            true => responder.combined(START, c_r, &message_3, |_| panic!("no context")).expect_err("a panic").0,
         };
         assert_eq!(code, Code::INTERNAL_SERVER_ERROR);
         assert_eq!(answer(&with_id(c_r, &message_3)).code, Code::BAD_REQUEST, "the exchange is over");

@@ -12,7 +12,7 @@ use conche_proto::Reliability;
 use conche_proto::codec::{Body, BodyBuilder, BuildError, Code, ContentFormat, MessagePool, OptionNumber};
 use futures_core::Stream;
 
-use crate::body::{BoxError, Source};
+use crate::body::{BoxError, SizedSource, Source};
 use crate::driver::ServiceResponse;
 
 /// A response to send.
@@ -201,10 +201,10 @@ impl ServiceResponse for Response {
         self.stream.is_some()
     }
 
-    fn take_stream(&mut self) -> Option<(Source, Option<u32>)> {
+    fn take_stream(&mut self) -> Option<SizedSource> {
         let made = self.stream.take()?;
         let source = made.source.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        Some((source, made.size))
+        Some(SizedSource { source, size: made.size })
     }
 
     fn build(self, pool: Option<&mut MessagePool>) -> Result<conche_proto::Response, BuildError> {

@@ -16,7 +16,7 @@ pub(in crate::socket) struct Descriptor(AsyncFd<UdpSocket>);
 
 impl Descriptor {
     pub(in crate::socket) fn from_std(socket: UdpSocket) -> io::Result<Self> {
-        told(socket, Interest::READABLE.add(Interest::ERROR)).map(Self)
+        register(socket, Interest::READABLE.add(Interest::ERROR)).map(Self)
     }
 
     /// Waits until there may be a datagram or an error, as requested.
@@ -40,7 +40,7 @@ impl Descriptor {
     /// Waits for room to send. This is rare, so a duplicate of the descriptor is registered with
     /// tokio only for this wait.
     pub(in crate::socket) async fn writable(&self) -> io::Result<()> {
-        let socket = told(self.0.get_ref().try_clone()?, Interest::WRITABLE)?;
+        let socket = register(self.0.get_ref().try_clone()?, Interest::WRITABLE)?;
         socket.ready(Interest::WRITABLE).await.map(drop)
     }
 }
@@ -50,7 +50,7 @@ impl Descriptor {
     deprecated,
     reason = "what is to take its place is unsafe, for types whose number may change: that of a socket does not"
 )]
-fn told(socket: UdpSocket, interest: Interest) -> io::Result<AsyncFd<UdpSocket>> {
+fn register(socket: UdpSocket, interest: Interest) -> io::Result<AsyncFd<UdpSocket>> {
     AsyncFd::with_interest(socket, interest)
 }
 

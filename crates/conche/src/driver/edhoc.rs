@@ -13,7 +13,7 @@ use tracing::debug;
 use super::admission::{Busy, Full};
 use super::handle::ExchangeError;
 use super::{Address, Driver, Service, SharedController};
-use crate::edhoc::{self, Answer, CID_EDHOC, EDHOC, PATH, Party, Responding};
+use crate::edhoc::{self, Answer, CID_EDHOC, EDHOC, EdhocResponder, PATH, Party, Source};
 use crate::prefixes::Prefixes;
 use crate::refusal;
 use crate::security::Identity;
@@ -36,7 +36,7 @@ pub(crate) type Hold = Arc<()>;
 
 /// An exchange with a combined request: the server may not have the keys yet.
 #[derive(Debug)]
-struct Bringing {
+struct CombinedRequest {
     to: Address,
     context: ContextId,
     peer: edhoc::Identity,
@@ -47,29 +47,29 @@ struct Bringing {
 
 /// EDHOC state of a driver.
 #[derive(Debug, Default)]
-pub(super) struct Agreeing {
+pub(super) struct EdhocContexts {
     /// The responder for clients.
-    responding: Option<Responding>,
+    responder: Option<EdhocResponder>,
     /// Destinations that may receive no unprotected requests except for EDHOC.
     wanted: Prefixes<Party>,
     /// Contexts by destination.
-    toward: HashMap<Address, Agreed>,
+    toward: HashMap<Address, DestinationContext>,
     /// Number of uses of any context.
     uses: u64,
     /// Replaced contexts that may still protect outstanding exchanges.
     former: Vec<ContextId>,
     /// Keys of the combined request that is being opened.
-    opening: Option<Bringing>,
+    opening: Option<CombinedRequest>,
     /// Combined requests without proof yet that the server has the keys, which protect nothing else
     /// until then.
-    bringing: HashMap<ExchangeId, Bringing>,
+    combined: HashMap<ExchangeId, CombinedRequest>,
     /// Maximum number of client contexts.
     most: usize,
 }
 
 /// A context from EDHOC with a destination.
 #[derive(Debug)]
-struct Agreed {
+struct DestinationContext {
     context: ContextId,
     peer: edhoc::Identity,
     /// Number of its last use.
@@ -77,9 +77,9 @@ struct Agreed {
     hold: Hold,
 }
 
-impl Agreeing {
-    pub(super) fn new(responding: Option<Responding>, wanted: Prefixes<Party>, most: usize) -> Self {
-        Self { responding, wanted, most, ..Self::default() }
+impl EdhocContexts {
+    pub(super) fn new(responder: Option<EdhocResponder>, wanted: Prefixes<Party>, most: usize) -> Self {
+        Self { responder, wanted, most, ..Self::default() }
     }
 
     /// Whether a request must not be sent because its destination's keys were dropped since it was
@@ -108,19 +108,19 @@ impl Agreeing {
     /// Records the exchange of a combined request.
     pub(super) fn opened(&mut self, exchange: ExchangeId) {
         if let Some(opening) = self.opening.take() {
-            self.bringing.insert(exchange, opening);
+            self.combined.insert(exchange, opening);
         }
     }
 
     /// Refuses new exchanges with clients.
     pub(super) fn refuse(&self) {
-        if let Some(responding) = &self.responding {
-            responding.refuse();
+        if let Some(responder) = &self.responder {
+            responder.refuse();
         }
     }
 
     /// Marks a destination's context as used, if there is one.
-    pub(super) fn uses(&mut self, to: Address) -> Option<&Hold> {
+    pub(super) fn touch(&mut self, to: Address) -> Option<&Hold> {
         let agreed = self.toward.get_mut(&to)?;
         self.uses += 1;
         agreed.used = self.uses;
@@ -128,14 +128,14 @@ impl Agreeing {
     }
 
     fn is_full(&self) -> bool {
-        self.toward.len() + self.bringing.len() + self.former.len() >= self.most
+        self.toward.len() + self.combined.len() + self.former.len() >= self.most
     }
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
     /// Answers a request for `/.well-known/edhoc`; `None` for other requests.
-    pub(super) fn agree(&mut self, id: RequestId, from: Address, message: &OwnedMessage) -> Option<Response> {
-        let responding = self.protecting.agreeing.responding.as_ref()?;
+    pub(super) fn answer_edhoc(&mut self, id: RequestId, from: Address, message: &OwnedMessage) -> Option<Response> {
+        let responder = self.oscore.edhoc.responder.as_ref()?;
         // A protected request needs no other keys.
         if message.uri_path() != PATH || self.endpoint.security(id).is_some() {
             return None;
@@ -144,7 +144,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         if self.endpoint.came_to_group(id) {
             return None;
         }
-        if responding.refuses() {
+        if responder.refuses() {
             return Some(refusal::unavailable());
         }
         if message.code() != Code::POST {
@@ -153,11 +153,11 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         if message.option(OptionNumber::CONTENT_FORMAT).is_some_and(|format| format != [CID_EDHOC]) {
             return Some(refusal::empty(Code::UNSUPPORTED_CONTENT_FORMAT));
         }
-        let (echo, group) = (message.option(OptionNumber::ECHO), self.serving.group_of(from));
+        let (echo, group) = (message.option(OptionNumber::ECHO), self.calls.group_of(from));
         // The DTLS handshake has verified the address.
         let has_shown = match from.is_secured() {
             true => Ok(true),
-            false => responding.challenge(self.now, (&from, group), message.payload(), echo),
+            false => responder.challenge(self.now, &from, group, message.payload(), echo),
         };
         let has_shown = match has_shown {
             Ok(has_shown) => has_shown,
@@ -165,17 +165,18 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 return Some(response(Code::UNAUTHORIZED, Body::builder().option(OptionNumber::ECHO, &challenge)));
             }
         };
-        let host = has_shown.then(|| self.serving.host_of(from));
+        let host = has_shown.then(|| self.calls.host_of(from));
         let endpoint = &self.endpoint;
         let is_free = |c_r| endpoint.find_context(c_r, None).is_none();
-        let Answer { code, message, agreed } = responding.answer(self.now, (group, host), message.payload(), is_free);
+        let source = Source { group, host };
+        let Answer { code, message, agreed } = responder.answer(self.now, source, message.payload(), is_free);
         if let Some((context, peer)) = agreed {
             let c_r = context.recipient_id();
             if let Err(error) = self.endpoint.add_context(context) {
                 debug!(peer = %from, %error, "what was agreed on cannot be used");
                 return Some(refusal::internal_error());
             }
-            responding.keep(c_r, peer);
+            responder.keep(c_r, peer);
         }
         let body = Body::builder().content_format(ContentFormat(EDHOC)).payload(message);
         let is_busy = code == Code::SERVICE_UNAVAILABLE;
@@ -184,9 +185,9 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 
     /// Removes contexts that newer ones have replaced.
-    pub(super) fn retire(&mut self) {
-        let Some(responding) = &self.protecting.agreeing.responding else { return };
-        for c_r in responding.retired() {
+    pub(super) fn remove_retired_contexts(&mut self) {
+        let Some(responder) = &self.oscore.edhoc.responder else { return };
+        for c_r in responder.retired() {
             if let Some(context) = self.endpoint.find_context(c_r, None) {
                 self.endpoint.remove_context(context);
             }
@@ -194,80 +195,80 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 
     /// Returns the peer of a context from EDHOC.
-    pub(super) fn identify_agreed(&self, context: ContextId) -> Option<Identity> {
+    pub(super) fn edhoc_identity(&self, context: ContextId) -> Option<Identity> {
         let c_r = self.endpoint.context(context)?.recipient_id();
-        self.protecting.agreeing.responding.as_ref()?.identity(c_r).map(Identity::Edhoc)
+        self.oscore.edhoc.responder.as_ref()?.identity(c_r).map(Identity::Edhoc)
     }
 
     /// Protects requests to a destination with a new context.
-    pub(super) fn agreed(
+    pub(super) fn use_context(
         &mut self,
         to: Address,
         context: Context,
         peer: edhoc::Identity,
     ) -> Result<Hold, ExchangeError> {
-        let context = self.add_agreed(context)?;
-        Ok(self.use_agreed(to, context, peer))
+        let context = self.add_edhoc_context(context)?;
+        Ok(self.set_context(to, context, peer))
     }
 
-    fn add_agreed(&mut self, context: Context) -> Result<ContextId, ExchangeError> {
+    fn add_edhoc_context(&mut self, context: Context) -> Result<ContextId, ExchangeError> {
         self.make_room().map_err(ExchangeError::Busy)?;
         self.endpoint.add_context(context).map_err(|error| ExchangeError::Keys(error.into()))
     }
 
-    fn use_agreed(&mut self, to: Address, context: ContextId, peer: edhoc::Identity) -> Hold {
-        self.forget_agreed(to);
-        let agreeing = &mut self.protecting.agreeing;
-        agreeing.uses += 1;
-        let (used, hold) = (agreeing.uses, Hold::default());
-        agreeing.toward.insert(to, Agreed { context, peer, used, hold: Arc::clone(&hold) });
+    fn set_context(&mut self, to: Address, context: ContextId, peer: edhoc::Identity) -> Hold {
+        self.replace_context(to);
+        let edhoc = &mut self.oscore.edhoc;
+        edhoc.uses += 1;
+        let (used, hold) = (edhoc.uses, Hold::default());
+        edhoc.toward.insert(to, DestinationContext { context, peer, used, hold: Arc::clone(&hold) });
         hold
     }
 
     /// Makes the next opened request carry message_3.
-    pub(super) fn bring(&mut self, to: Address, keys: NewKeys) -> Result<(), ExchangeError> {
+    pub(super) fn begin_combined(&mut self, to: Address, keys: NewKeys) -> Result<(), ExchangeError> {
         let NewKeys { context, peer, message_3, turn } = keys;
-        let context = self.add_agreed(context)?;
+        let context = self.add_edhoc_context(context)?;
         self.endpoint.send_message_3(context, message_3);
-        self.protecting.agreeing.opening = Some(Bringing { to, context, peer, _turn: turn, has_left: false });
+        self.oscore.edhoc.opening = Some(CombinedRequest { to, context, peer, _turn: turn, has_left: false });
         Ok(())
     }
 
     /// Drops the keys of a combined request that was refused.
-    pub(super) fn not_brought(&mut self) {
-        if let Some(opening) = self.protecting.agreeing.opening.take() {
+    pub(super) fn drop_combined(&mut self) {
+        if let Some(opening) = self.oscore.edhoc.opening.take() {
             self.endpoint.remove_context(opening.context);
         }
     }
 
     /// Handles a datagram of an exchange. A second message, other than a retransmission, proves
     /// that the first was answered.
-    pub(super) fn brings(&mut self, exchange: ExchangeId, attempt: u8) {
-        let Some(bringing) = self.protecting.agreeing.bringing.get_mut(&exchange).filter(|_| attempt == 0) else {
+    pub(super) fn on_combined_sent(&mut self, exchange: ExchangeId, attempt: u8) {
+        let Some(combined) = self.oscore.edhoc.combined.get_mut(&exchange).filter(|_| attempt == 0) else {
             return;
         };
-        if std::mem::replace(&mut bringing.has_left, true) {
-            self.have_arrived(exchange);
+        if std::mem::replace(&mut combined.has_left, true) {
+            self.on_combined_accepted(exchange);
         }
     }
 
     /// The server has the keys of a combined request: they now protect all requests.
-    fn have_arrived(&mut self, exchange: ExchangeId) {
-        if let Some(Bringing { to, context, peer, .. }) = self.protecting.agreeing.bringing.remove(&exchange) {
-            self.use_agreed(to, context, peer);
+    fn on_combined_accepted(&mut self, exchange: ExchangeId) {
+        if let Some(CombinedRequest { to, context, peer, .. }) = self.oscore.edhoc.combined.remove(&exchange) {
+            self.set_context(to, context, peer);
         }
     }
 
     /// Drops the keys of a combined request that failed, since the server may not have them.
-    pub(super) fn are_lost(&mut self, exchange: ExchangeId) {
-        if let Some(bringing) = self.protecting.agreeing.bringing.remove(&exchange) {
-            self.endpoint.remove_context(bringing.context);
+    pub(super) fn on_combined_failed(&mut self, exchange: ExchangeId) {
+        if let Some(combined) = self.oscore.edhoc.combined.remove(&exchange) {
+            self.endpoint.remove_context(combined.context);
         }
     }
 
     /// Holds a destination's context. If there is none, makes room for one.
-    pub(super) fn hold_agreed(&mut self, to: Address) -> Result<Option<Hold>, Busy> {
-        if let Some(hold) = self.protecting.agreeing.uses(to) {
+    pub(super) fn hold_context(&mut self, to: Address) -> Result<Option<Hold>, Busy> {
+        if let Some(hold) = self.oscore.edhoc.touch(to) {
             return Ok(Some(Arc::clone(hold)));
         }
         self.make_room()?;
@@ -282,13 +283,13 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             Event::Acknowledged { exchange, .. }
             | Event::Response { exchange, .. }
             | Event::Block { exchange, .. }
-            | Event::Unanswered { exchange, .. } => self.have_arrived(exchange),
+            | Event::Unanswered { exchange, .. } => self.on_combined_accepted(exchange),
             Event::Failed { exchange, peer, reason, context, .. } => {
-                self.are_lost(exchange);
-                self.doubt_agreed(peer, reason, context);
+                self.on_combined_failed(exchange);
+                self.on_unauthenticated(peer, reason, context);
             }
             Event::SubscriptionOver { from, reason: SubscriptionEnd::Failed(reason), context, .. } => {
-                self.doubt_agreed(from, reason, context);
+                self.on_unauthenticated(from, reason, context);
             }
             _ => {}
         }
@@ -296,10 +297,10 @@ impl<C: SharedController, S: Service> Driver<C, S> {
 
     /// Drops a destination's keys if a request failed because the server lacks them, unless newer
     /// keys exist, such as when the response to an earlier request is late.
-    fn doubt_agreed(&mut self, to: Address, failure: Failure, context: Option<ContextId>) {
-        let is_used = context.is_some() && self.protecting.agreeing.context(to) == context;
+    fn on_unauthenticated(&mut self, to: Address, failure: Failure, context: Option<ContextId>) {
+        let is_used = context.is_some() && self.oscore.edhoc.context(to) == context;
         if is_used && matches!(failure, Failure::NotAuthenticated(_)) {
-            self.forget_agreed(to);
+            self.replace_context(to);
             // Without keys the server sends no notifications, so observations cannot wait for their
             // Max-Age.
             self.refresh_from(to);
@@ -308,33 +309,34 @@ impl<C: SharedController, S: Service> Driver<C, S> {
 
     /// Stops using a destination's context. Outstanding exchanges may still be answered, and report
     /// their own errors.
-    fn forget_agreed(&mut self, to: Address) {
-        if let Some(agreed) = self.protecting.agreeing.toward.remove(&to) {
-            self.protecting.agreeing.former.push(agreed.context);
+    fn replace_context(&mut self, to: Address) {
+        if let Some(agreed) = self.oscore.edhoc.toward.remove(&to) {
+            self.oscore.edhoc.former.push(agreed.context);
         }
     }
 
     /// Removes unused former contexts. If there is still no room, removes the least recently used
     /// context without outstanding exchanges.
     fn make_room(&mut self) -> Result<(), Busy> {
-        let agreeing = &mut self.protecting.agreeing;
-        if agreeing.former.is_empty() && !agreeing.is_full() {
+        let edhoc = &mut self.oscore.edhoc;
+        if edhoc.former.is_empty() && !edhoc.is_full() {
             return Ok(());
         }
         let in_use: HashSet<_> = self.endpoint.contexts_in_use().collect();
-        for context in agreeing.former.extract_if(.., |context| !in_use.contains(context)) {
+        for context in edhoc.former.extract_if(.., |context| !in_use.contains(context)) {
             self.endpoint.remove_context(context);
         }
-        if !agreeing.is_full() {
+        if !edhoc.is_full() {
             return Ok(());
         }
-        let is_idle = |to: Address, agreed: &Agreed| {
+        let is_idle = |to: Address, agreed: &DestinationContext| {
             !in_use.contains(&agreed.context) && Arc::strong_count(&agreed.hold) == 1 && !self.admission.has_queue(to)
         };
-        let idle = agreeing.toward.iter().filter(|(to, agreed)| is_idle(**to, agreed));
+        let idle = edhoc.toward.iter().filter(|(to, agreed)| is_idle(**to, agreed));
         let least_lately = idle.min_by_key(|(_, agreed)| agreed.used).map(|(to, _)| *to);
-        let agreed = least_lately.and_then(|to| agreeing.toward.remove(&to));
-        let Agreed { context, .. } = agreed.ok_or(Busy { what: Full::EdhocDestinations, limit: agreeing.most })?;
+        let agreed = least_lately.and_then(|to| edhoc.toward.remove(&to));
+        let DestinationContext { context, .. } =
+            agreed.ok_or(Busy { what: Full::EdhocDestinations, limit: edhoc.most })?;
         self.endpoint.remove_context(context);
         Ok(())
     }

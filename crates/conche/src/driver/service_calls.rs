@@ -50,7 +50,7 @@ pub(super) enum Trigger {
     Topic(u64),
 }
 
-pub(super) struct Serving<S: Service> {
+pub(super) struct ServiceCalls<S: Service> {
     service: Arc<S>,
     handlers: Handlers,
     running: JoinSet<S::Response>,
@@ -72,10 +72,10 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     pub(super) fn serve(&mut self, id: RequestId, from: Address, message: OwnedMessage) {
         #[cfg(feature = "edhoc")]
         {
-            let response = self.agree(id, from, &message);
+            let response = self.answer_edhoc(id, from, &message);
             // Before the identity is looked up, since this request may have brought its own
             // context.
-            self.retire();
+            self.remove_retired_contexts();
             if let Some(response) = response {
                 return self.respond_at_once(id, Answer::Driver(response));
             }
@@ -85,9 +85,9 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             Err(refusal) => return self.respond(id, Answer::Driver(refusal)),
         };
         self.register(id, from, &message);
-        let rest = self.streams.begun(id, &message);
+        let rest = self.streams.begin_request(id, &message);
         let request = ServiceRequest { from: from.socket_addr(), message, rest, identity, is_for_observers: false };
-        if let Some(response) = self.serving.start(id, from, request) {
+        if let Some(response) = self.calls.start(id, from, request) {
             // The handler may have taken time.
             self.now = self.clock.now();
             self.respond_at_once(id, response);
@@ -103,7 +103,7 @@ struct Calling {
     full: bool,
 }
 
-impl<S: Service> Serving<S> {
+impl<S: Service> ServiceCalls<S> {
     pub(super) fn new(service: Arc<S>, handlers: Handlers, fence: Fence) -> Self {
         Self {
             service,
@@ -203,12 +203,12 @@ impl<S: Service> Serving<S> {
     }
 
     /// Whether a notification's handler may start. Notifications have as many handlers as requests.
-    pub(super) fn may_ask(&self) -> bool {
+    pub(super) fn may_call_for_observers(&self) -> bool {
         !self.refusing && self.topics < self.handlers.max.max(1)
     }
 
     /// Runs a handler for observers. A response that is ready at once is returned.
-    pub(super) fn ask(&mut self, topic: u64, request: ServiceRequest) -> Option<Answer<S::Response>> {
+    pub(super) fn call_for_observers(&mut self, topic: u64, request: ServiceRequest) -> Option<Answer<S::Response>> {
         let span = debug_span!("notification", path = request.message.uri_path());
         let trigger = Trigger::Topic(topic);
         if self.handlers.spawn {

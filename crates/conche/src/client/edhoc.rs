@@ -1,4 +1,4 @@
-//! [`Agreeing`]: the EDHOC initiator (RFC 9528), which runs before the first request to a
+//! [`EdhocInitiators`]: the EDHOC initiator (RFC 9528), which runs before the first request to a
 //! destination.
 
 use std::collections::HashMap;
@@ -11,10 +11,10 @@ use conche_proto::oscore::Context;
 use conche_proto::{Course, Failure, Request, RequestError};
 use tokio::time::timeout_at;
 
-use super::ready::{CHALLENGES, challenged, response};
+use super::prepared_request::{CHALLENGES, challenged, response};
 use super::{Client, Error, Rare, Response, Target};
 use crate::builder::Settings;
-use crate::driver::{Hold, NewKeys, Opening, Turn};
+use crate::driver::{ExchangeKind, Hold, NewKeys, Turn};
 use crate::edhoc::{CID_EDHOC, Error as Failed, Identity, NO_ID, PATH, Party, WHAT, generate, random_id};
 use crate::prefixes::Prefixes;
 use crate::security::{self, PeerMismatch};
@@ -24,13 +24,13 @@ const C_I_LENGTH: usize = 3;
 
 /// EDHOC parties by prefix, and key exchanges in progress.
 #[derive(Debug, Default)]
-pub(super) struct Agreeing {
+pub(super) struct EdhocInitiators {
     parties: Prefixes<Party>,
     /// A lock per destination with a key exchange in progress or waiting.
-    turns: Mutex<HashMap<SocketAddr, Arc<tokio::sync::Mutex<()>>>>,
+    locks: Mutex<HashMap<SocketAddr, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-impl Agreeing {
+impl EdhocInitiators {
     /// Whether a destination requires a key exchange.
     pub(super) fn has(&self, target: &Target<'_>) -> bool {
         self.party(target).is_some()
@@ -42,11 +42,11 @@ impl Agreeing {
         self.parties.of(target.to.ip().to_canonical()).filter(|_| target.name.is_none())
     }
 
-    async fn turn(&self, target: &Target<'_>) -> Result<Turn, Error> {
+    async fn lock(&self, target: &Target<'_>) -> Result<Turn, Error> {
         let turn = {
-            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
-            Arc::clone(turns.entry(target.to).or_default())
+            let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+            locks.retain(|_, turn| Arc::strong_count(turn) > 1);
+            Arc::clone(locks.entry(target.to).or_default())
         };
         let turn = turn.lock_owned();
         let Some(deadline) = target.deadline else { return Ok(turn.await) };
@@ -57,29 +57,32 @@ impl Agreeing {
 
 impl Client {
     /// Returns a client that runs EDHOC by a server's settings.
-    pub(crate) fn agreeing(self, settings: &Settings) -> Self {
-        self.agreeing_toward(settings.edhoc.toward.clone())
+    pub(crate) fn with_edhoc(self, settings: &Settings) -> Self {
+        self.with_edhoc_parties(settings.edhoc.toward.clone())
     }
 
     /// Returns a client that runs EDHOC with these parties.
-    pub(super) fn agreeing_toward(self, parties: Prefixes<Party>) -> Self {
-        Self { agreeing: Arc::new(Agreeing { parties, turns: Mutex::default() }), ..self }
+    pub(super) fn with_edhoc_parties(self, parties: Prefixes<Party>) -> Self {
+        Self { edhoc: Arc::new(EdhocInitiators { parties, locks: Mutex::default() }), ..self }
     }
 
     /// Ensures that a destination has keys, if EDHOC is configured for it.
     ///
     /// The request must hold the keys until it is opened, or carry message_3 itself: the server has
     /// these keys only once that request arrives.
-    pub(super) fn agree<'a>(&'a self, target: &'a Target<'_>) -> Rare<'a, (Option<Box<NewKeys>>, Option<Hold>)> {
+    pub(super) fn exchange_keys<'a>(
+        &'a self,
+        target: &'a Target<'_>,
+    ) -> Rare<'a, (Option<Box<NewKeys>>, Option<Hold>)> {
         Box::pin(async move {
-            let Some(party) = self.agreeing.party(target) else { return Ok((None, None)) };
+            let Some(party) = self.edhoc.party(target) else { return Ok((None, None)) };
             if target.to.ip().to_canonical().is_multicast() {
                 return Err(Error::Refused(RequestError::ProtectedToGroup));
             }
-            let turn = self.agreeing.turn(target).await?;
+            let turn = self.edhoc.lock(target).await?;
             let (handle, address) = self.sockets.toward(target.to)?;
             // An earlier request has finished the key exchange.
-            if let Some(hold) = handle.hold_agreed(address).await.ok_or(Error::Stopped)?? {
+            if let Some(hold) = handle.hold_context(address).await.ok_or(Error::Stopped)?? {
                 return Ok((None, Some(hold)));
             }
             let failed = |source| Error::Edhoc { peer: target.to, source };
@@ -91,7 +94,7 @@ impl Client {
                 Ok(None) => initiator,
                 Err(_) => return Err(failed(Failed::UnknownCredential)),
             };
-            let message_2 = self.tell(target, [&[NO_ID], message_1.as_slice()].concat()).await?;
+            let message_2 = self.send_message(target, [&[NO_ID], message_1.as_slice()].concat()).await?;
             let finished = handle.fence().run(WHAT, || initiator.finish(message_2.payload(), &party.peers));
             let (agreed, message_3) = finished.unwrap_or(Err(Failed::Internal)).map_err(failed)?;
             let peer = Identity(Arc::clone(&agreed.peer));
@@ -109,21 +112,21 @@ impl Client {
             }
             // The server's reply is at most message_4. The first response also proves that it has
             // the keys.
-            self.tell(target, with_id(agreed.credentials.sender_id, &message_3)).await?;
-            let kept = handle.agreed(address, context, peer).await.ok_or(Error::Stopped)?;
+            self.send_message(target, with_id(agreed.credentials.sender_id, &message_3)).await?;
+            let kept = handle.use_context(address, context, peer).await.ok_or(Error::Stopped)?;
             let hold = kept.map_err(|error| Error::exchange(target.to, error, handle.body_limit()))?;
             Ok((None, Some(hold)))
         })
     }
 
     /// Sends an EDHOC message and returns the reply, or the peer's error.
-    async fn tell(&self, target: &Target<'_>, payload: Vec<u8>) -> Result<Response, Error> {
+    async fn send_message(&self, target: &Target<'_>, payload: Vec<u8>) -> Result<Response, Error> {
         let body =
             Body::builder().path(PATH).uint(OptionNumber::CONTENT_FORMAT, CID_EDHOC.into()).payload(payload).build()?;
-        let mut answer = self.tell_once(target, body.clone()).await?;
+        let mut answer = self.send_message_once(target, body.clone()).await?;
         for _ in 0..CHALLENGES {
             let Some(body) = challenged(&body, &answer)? else { break };
-            answer = self.tell_once(target, body).await?;
+            answer = self.send_message_once(target, body).await?;
         }
         match answer.code() {
             Code::CHANGED => Ok(answer),
@@ -134,8 +137,8 @@ impl Client {
         }
     }
 
-    async fn tell_once(&self, target: &Target<'_>, body: Body) -> Result<Response, Error> {
-        let opening = |timeout| Opening::Request(Request { timeout, ..Request::new(Code::POST, body) });
+    async fn send_message_once(&self, target: &Target<'_>, body: Body) -> Result<Response, Error> {
+        let opening = |timeout| ExchangeKind::Request(Request { timeout, ..Request::new(Code::POST, body) });
         // The peer is not authenticated yet.
         let target = Target { expected: None, ..*target };
         response(target.to, self.begin_with(&target, false, opening).await?.end().await?)

@@ -1,4 +1,4 @@
-//! [`Ready`]: a complete request, and how it is sent through cache, session and Echo challenges.
+//! [`PreparedRequest`]: a complete request, and how it is sent through cache, session and Echo challenges.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use tokio::time::Instant;
 
 use super::cache::{CacheUse, Destination, Read};
 use super::{Client, Error, InSession, Response, Target};
-use crate::driver::{Feed, Opening, Outcome, QueuePolicy, Subscription};
+use crate::driver::{ExchangeKind, Feed, Outcome, QueuePolicy, Subscription};
 use crate::security::Identity;
 
 /// A request that is complete except for its destination address.
 #[derive(Clone)]
-pub(super) struct Ready {
+pub(super) struct PreparedRequest {
     pub(super) client: Client,
     pub(super) method: Code,
     pub(super) body: Body,
@@ -39,7 +39,7 @@ const SESSIONS: usize = 2;
 /// address is genuine and whether the request is fresh.
 pub(super) const CHALLENGES: usize = 2;
 
-impl Ready {
+impl PreparedRequest {
     /// Returns a destination as its cache key.
     pub(super) fn cached(&self, to: SocketAddr) -> Destination {
         Destination::new(to, self.name.is_some(), self.expected.clone())
@@ -149,7 +149,7 @@ impl Ready {
         if self.name.is_some() {
             return Box::pin(self.exchange_in_session(to, body)).await;
         }
-        let request = |timeout| Opening::Request(self.request(body, timeout));
+        let request = |timeout| ExchangeKind::Request(self.request(body, timeout));
         response(to, self.client.open(&self.target(to), request).await?)
     }
 
@@ -158,7 +158,7 @@ impl Ready {
     /// executed is sent again only if its method is idempotent.
     async fn exchange_in_session(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
         for _ in 0..SESSIONS {
-            let request = |timeout| Opening::Request(self.request(body.clone(), timeout));
+            let request = |timeout| ExchangeKind::Request(self.request(body.clone(), timeout));
             match self.client.begin(&self.target(to), request).await?.end_in_session().await {
                 Err(InSession::Over(course)) if self.may_be_sent_again(&course) => {}
                 // The request was not sent.
@@ -171,7 +171,7 @@ impl Ready {
                 Ok(outcome) => return response(to, outcome),
             }
         }
-        let request = |timeout| Opening::Request(self.request(body, timeout));
+        let request = |timeout| ExchangeKind::Request(self.request(body, timeout));
         response(to, self.client.open(&self.target(to), request).await?)
     }
 
@@ -182,7 +182,7 @@ impl Ready {
 
     async fn subscribe(&self, to: SocketAddr, body: Body) -> Result<(Response, Subscription), Error> {
         let feed = Feed::default();
-        let request = |timeout| Opening::Observe(self.request(body, timeout), feed.sender());
+        let request = |timeout| ExchangeKind::Observe(self.request(body, timeout), feed.sender());
         let begun = self.client.begin(&self.target(to), request).await?;
         let subscription = begun.exchange.subscription(feed);
         Ok((response(to, begun.end().await?)?, subscription))

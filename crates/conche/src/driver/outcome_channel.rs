@@ -1,4 +1,4 @@
-//! [`Reply`]: a reusable one-shot channel for the outcome of an exchange.
+//! [`OutcomeSender`]: a reusable one-shot channel for the outcome of an exchange.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -6,14 +6,14 @@ use std::task::{Context, Poll, Waker};
 use super::handle::{ExchangeError, Outcome};
 
 /// Outcome of an exchange.
-pub(super) type Ended = Result<Outcome, ExchangeError>;
+pub(super) type ExchangeResult = Result<Outcome, ExchangeError>;
 
 /// Maximum number of slots kept for reuse. Larger bursts allocate.
 const SPARE: usize = 1024;
 
 /// Makes channels, reusing the memory of earlier ones.
 #[derive(Debug, Default)]
-pub(super) struct Replies {
+pub(super) struct OutcomeChannels {
     spare: Mutex<Vec<Arc<Slot>>>,
 }
 
@@ -23,7 +23,7 @@ struct Slot(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    ended: Option<Ended>,
+    ended: Option<ExchangeResult>,
     waker: Option<Waker>,
     /// Whether one end is gone.
     closed: bool,
@@ -31,20 +31,20 @@ struct State {
 
 /// The sending end.
 #[derive(Debug)]
-pub(super) struct Reply(Arc<Slot>);
+pub(super) struct OutcomeSender(Arc<Slot>);
 
 /// The receiving end.
 #[derive(Debug)]
-pub(super) struct Awaited(Arc<Slot>);
+pub(super) struct OutcomeReceiver(Arc<Slot>);
 
-impl Replies {
-    pub(super) fn open(&self) -> (Reply, Awaited) {
+impl OutcomeChannels {
+    pub(super) fn open(&self) -> (OutcomeSender, OutcomeReceiver) {
         let slot = self.lock().pop().unwrap_or_default();
-        (Reply(Arc::clone(&slot)), Awaited(slot))
+        (OutcomeSender(Arc::clone(&slot)), OutcomeReceiver(slot))
     }
 
     /// Takes memory back, unless the other end still uses it.
-    pub(super) fn take_back(&self, Awaited(slot): &mut Awaited) {
+    pub(super) fn take_back(&self, OutcomeReceiver(slot): &mut OutcomeReceiver) {
         let Some(Slot(state)) = Arc::get_mut(slot) else { return };
         *state.get_mut().unwrap_or_else(PoisonError::into_inner) = State::default();
         let mut spare = self.lock();
@@ -64,7 +64,7 @@ impl Slot {
     }
 
     /// Closes the channel, and returns the waiting receiver's waker.
-    fn close(&self, ended: Option<Ended>) -> Option<Waker> {
+    fn close(&self, ended: Option<ExchangeResult>) -> Option<Waker> {
         let mut state = self.lock();
         state.closed = true;
         if ended.is_some() {
@@ -74,13 +74,13 @@ impl Slot {
     }
 }
 
-impl Reply {
+impl OutcomeSender {
     pub(super) fn is_closed(&self) -> bool {
         self.0.lock().closed
     }
 
     /// Sends the outcome. A missing receiver is not an error.
-    pub(super) fn send(self, ended: Ended) {
+    pub(super) fn send(self, ended: ExchangeResult) {
         let waker = self.0.close(Some(ended));
         // Frees the memory before the receiver wakes up.
         drop(self);
@@ -90,7 +90,7 @@ impl Reply {
     }
 }
 
-impl Drop for Reply {
+impl Drop for OutcomeSender {
     fn drop(&mut self) {
         if let Some(waker) = self.0.close(None) {
             waker.wake();
@@ -98,9 +98,9 @@ impl Drop for Reply {
     }
 }
 
-impl Awaited {
+impl OutcomeReceiver {
     /// Polls for the outcome; `Stopped` if the driver was dropped without sending one.
-    pub(super) fn poll(&self, context: &Context<'_>) -> Poll<Ended> {
+    pub(super) fn poll(&self, context: &Context<'_>) -> Poll<ExchangeResult> {
         let mut state = self.0.lock();
         if let Some(ended) = state.ended.take() {
             return Poll::Ready(ended);
@@ -124,35 +124,35 @@ impl Awaited {
 mod tests {
     use super::*;
 
-    fn poll(awaited: &Awaited) -> Poll<Ended> {
+    fn poll(awaited: &OutcomeReceiver) -> Poll<ExchangeResult> {
         awaited.poll(&Context::from_waker(Waker::noop()))
     }
 
     #[test]
     fn the_memory_of_a_channel_is_that_of_the_last_one_that_is_over() {
-        let replies = Replies::default();
-        let (reply, mut awaited) = replies.open();
+        let channels = OutcomeChannels::default();
+        let (sender, mut awaited) = channels.open();
         let first = Arc::as_ptr(&awaited.0);
         assert!(poll(&awaited).is_pending());
-        replies.take_back(&mut awaited);
-        assert!(replies.lock().is_empty(), "the other end has it");
-        reply.send(Err(ExchangeError::Stopped));
+        channels.take_back(&mut awaited);
+        assert!(channels.lock().is_empty(), "the other end has it");
+        sender.send(Err(ExchangeError::Stopped));
         assert!(poll(&awaited).is_ready());
-        replies.take_back(&mut awaited);
+        channels.take_back(&mut awaited);
         drop(awaited);
-        let (reply, awaited) = replies.open();
+        let (sender, awaited) = channels.open();
         assert_eq!(Arc::as_ptr(&awaited.0), first);
-        assert!(poll(&awaited).is_pending() && !reply.is_closed(), "nothing is left of what it was");
+        assert!(poll(&awaited).is_pending() && !sender.is_closed(), "nothing is left of what it was");
     }
 
     #[test]
     fn an_end_that_is_gone_is_seen_from_the_other() {
-        let replies = Replies::default();
-        let (reply, awaited) = replies.open();
+        let channels = OutcomeChannels::default();
+        let (sender, awaited) = channels.open();
         awaited.close();
-        assert!(reply.is_closed());
-        let (reply, awaited) = replies.open();
-        drop(reply);
+        assert!(sender.is_closed());
+        let (sender, awaited) = channels.open();
+        drop(sender);
         assert!(matches!(poll(&awaited), Poll::Ready(Err(ExchangeError::Stopped))));
     }
 }

@@ -1,4 +1,4 @@
-//! [`Protecting`]: the OSCORE keys (RFC 8613) of one socket, and the requests that wait for them.
+//! [`OscoreContexts`]: the OSCORE keys (RFC 8613) of one socket, and the requests that wait for them.
 
 use std::io;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tracing::{debug, warn};
 use super::{Service, SharedController};
 use crate::address::Address;
 use crate::driver::Driver;
-use crate::driver::handle::{Asked, ExchangeError, Opening};
+use crate::driver::handle::{ExchangeError, ExchangeKind, OpenCommand};
 use crate::oscore::{self, Keys, KeysError, Lease};
 use crate::prefixes::Prefixes;
 use crate::security::Identity;
@@ -24,30 +24,30 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The keys that a socket holds, and those that it takes when a request needs them.
 #[derive(Debug, Default)]
-pub(crate) struct Protecting {
+pub(crate) struct OscoreContexts {
     held: Vec<Held>,
     /// Keys for requests, by destination.
     toward: Prefixes<Keys>,
-    doing: JoinSet<Done>,
+    tasks: JoinSet<KeyEvent>,
     /// Contexts from EDHOC.
     #[cfg(feature = "edhoc")]
-    pub(in crate::driver) agreeing: crate::driver::agreeing::Agreeing,
+    pub(in crate::driver) edhoc: crate::driver::edhoc::EdhocContexts,
 }
 
 /// A request whose keys another socket holds, or whose sequence number is not stored yet. Each has
-/// a place in the queue, so their number is bounded.
+/// a permit in the queue, so their number is bounded.
 #[derive(Debug)]
-pub(in crate::driver) struct Waiting {
-    asked: Asked,
+pub(in crate::driver) struct WaitingForKeys {
+    command: OpenCommand,
     keys: Keys,
     since: Instant,
     /// The error of the store, if the number was not stored.
     failed: Option<io::Error>,
 }
 
-impl Waiting {
+impl WaitingForKeys {
     fn timeout(&mut self) -> Option<Duration> {
-        self.asked.what.timeout_mut().and_then(|timeout| *timeout)
+        self.command.kind.timeout_mut().and_then(|timeout| *timeout)
     }
 }
 
@@ -56,11 +56,11 @@ type Kept = Option<(io::ErrorKind, String)>;
 
 /// A completed background operation.
 #[derive(Debug)]
-pub(in crate::driver) enum Done {
+pub(in crate::driver) enum KeyEvent {
     /// The result of storing reserved sequence numbers.
     Stored(Reserve, io::Result<()>),
     /// The other socket returned the keys, the store answered, or the wait timed out.
-    Waited(Box<Waiting>),
+    Waited(Box<WaitingForKeys>),
 }
 
 #[derive(Debug)]
@@ -71,7 +71,7 @@ struct Held {
     kept: watch::Sender<Kept>,
 }
 
-impl Protecting {
+impl OscoreContexts {
     pub(crate) fn new(toward: Prefixes<Keys>) -> Self {
         Self { toward, ..Self::default() }
     }
@@ -80,11 +80,11 @@ impl Protecting {
     #[cfg(feature = "edhoc")]
     pub(crate) fn with_edhoc(
         mut self,
-        responding: Option<crate::edhoc::Responding>,
+        responder: Option<crate::edhoc::EdhocResponder>,
         toward: Prefixes<crate::edhoc::Party>,
         most: usize,
     ) -> Self {
-        self.agreeing = crate::driver::agreeing::Agreeing::new(responding, toward, most);
+        self.edhoc = crate::driver::edhoc::EdhocContexts::new(responder, toward, most);
         self
     }
 
@@ -108,7 +108,7 @@ impl Protecting {
     /// Protects a request with the context for its destination, if the socket holds one.
     pub(in crate::driver) fn protect(&self, to: Address, request: Request) -> Request {
         #[cfg(feature = "edhoc")]
-        if let Some(context) = self.agreeing.context(to) {
+        if let Some(context) = self.edhoc.context(to) {
             return request.protected(context);
         }
         match self.toward.of(to.canonical().ip()).and_then(|keys| self.held(keys)) {
@@ -120,7 +120,7 @@ impl Protecting {
     /// Returns the peer of the context that [`protect`](Self::protect) uses for a destination.
     pub(in crate::driver) fn identity_toward(&self, to: Address) -> Option<Identity> {
         #[cfg(feature = "edhoc")]
-        if let Some(peer) = self.agreeing.peer(to) {
+        if let Some(peer) = self.edhoc.peer(to) {
             return Some(Identity::Edhoc(peer.clone()));
         }
         let held = self.toward.of(to.canonical().ip()).and_then(|keys| self.held(keys))?;
@@ -128,19 +128,19 @@ impl Protecting {
     }
 
     /// Queues a request until another socket returns its keys.
-    fn wait(&mut self, waiting: Waiting, until: Instant) {
+    fn wait(&mut self, waiting: WaitingForKeys, until: Instant) {
         let given_back = waiting.keys.given_back();
-        self.doing.spawn(async move {
+        self.tasks.spawn(async move {
             // After a timeout the keys are tried again, too.
             let _ = timeout_at(until, given_back).await;
-            Done::Waited(Box::new(waiting))
+            KeyEvent::Waited(Box::new(waiting))
         });
     }
 
     /// Queues a request until the store of its keys answers, at most until `until`.
-    fn wait_for_number(&mut self, mut waiting: Waiting, until: Option<Instant>) {
+    fn wait_for_number(&mut self, mut waiting: WaitingForKeys, until: Option<Instant>) {
         let Some(mut kept) = self.held(&waiting.keys).map(|held| held.kept.subscribe()) else { return };
-        self.doing.spawn(async move {
+        self.tasks.spawn(async move {
             // An error means that the driver ended.
             let answered = async { kept.changed().await.is_ok() };
             let answered = match until {
@@ -150,7 +150,7 @@ impl Protecting {
             if answered {
                 waiting.failed = kept.borrow().clone().map(|(kind, error)| io::Error::new(kind, error));
             }
-            Done::Waited(Box::new(waiting))
+            KeyEvent::Waited(Box::new(waiting))
         });
     }
 
@@ -171,17 +171,17 @@ impl Protecting {
     pub(in crate::driver) fn store(&mut self, reserve: Reserve) {
         if let Some(held) = self.held.iter_mut().find(|held| held.context == reserve.context) {
             let storing = spawn_blocking(held.lease.reserve(reserve));
-            self.doing.spawn(async move {
+            self.tasks.spawn(async move {
                 // A panic means that nothing was stored.
-                Done::Stored(reserve, storing.await.unwrap_or_else(|error| Err(io::Error::other(error))))
+                KeyEvent::Stored(reserve, storing.await.unwrap_or_else(|error| Err(io::Error::other(error))))
             });
         }
     }
 
     /// Returns the next completed operation. Pending while there is none.
-    pub(in crate::driver) async fn done(&mut self) -> Done {
+    pub(in crate::driver) async fn next_event(&mut self) -> KeyEvent {
         loop {
-            match self.doing.join_next().await {
+            match self.tasks.join_next().await {
                 Some(Ok(done)) => return done,
                 Some(Err(error)) => warn!(%error, "what waited for keys is lost"),
                 None => std::future::pending().await,
@@ -193,59 +193,59 @@ impl Protecting {
 impl<C: SharedController, S: Service> Driver<C, S> {
     /// Ensures that the socket holds the keys for a request and a sequence number to protect it
     /// with. Otherwise the request waits for another socket or the store, or fails.
-    pub(in crate::driver) fn with_keys(&mut self, asked: Asked) -> Option<Asked> {
-        let to = asked.place.destination();
-        let keys = self.protecting.toward.of(to.canonical().ip());
-        let Some(keys) = keys.filter(|_| !matches!(asked.what, Opening::Ping)) else { return Some(asked) };
-        let context = self.protecting.held(keys).map(|held| held.context);
+    pub(in crate::driver) fn with_keys(&mut self, command: OpenCommand) -> Option<OpenCommand> {
+        let to = command.permit.destination();
+        let keys = self.oscore.toward.of(to.canonical().ip());
+        let Some(keys) = keys.filter(|_| !matches!(command.kind, ExchangeKind::Ping)) else { return Some(command) };
+        let context = self.oscore.held(keys).map(|held| held.context);
         if context.is_some_and(|context| !self.endpoint.waits_for_numbers(context)) {
-            return Some(asked);
+            return Some(command);
         }
         let keys = keys.clone();
-        self.take_keys(Waiting { asked, keys, since: Instant::now(), failed: None })
+        self.take_keys(WaitingForKeys { command, keys, since: Instant::now(), failed: None })
     }
 
-    fn take_keys(&mut self, mut waiting: Waiting) -> Option<Asked> {
+    fn take_keys(&mut self, mut waiting: WaitingForKeys) -> Option<OpenCommand> {
         let (since, waited, timeout) = (waiting.since, waiting.since.elapsed(), waiting.timeout());
         let is_late = timeout.is_some_and(|timeout| timeout <= waited);
-        let taken = match (waiting.failed.take(), self.protecting.held(&waiting.keys)) {
+        let taken = match (waiting.failed.take(), self.oscore.held(&waiting.keys)) {
             (Some(error), _) => Err(KeysError::Store(error)),
             (None, Some(_)) => Ok(()),
-            (None, None) => self.protecting.take(&mut self.endpoint, &waiting.keys),
+            (None, None) => self.oscore.take(&mut self.endpoint, &waiting.keys),
         };
-        let context = self.protecting.held(&waiting.keys).map(|held| held.context);
+        let context = self.oscore.held(&waiting.keys).map(|held| held.context);
         let has_number = context.is_some_and(|context| !self.endpoint.waits_for_numbers(context));
         match taken {
             Ok(()) if has_number => {
-                let Waiting { mut asked, .. } = waiting;
-                if let Some(timeout) = asked.what.timeout_mut() {
+                let WaitingForKeys { mut command, .. } = waiting;
+                if let Some(timeout) = command.kind.timeout_mut() {
                     *timeout = timeout.map(|timeout| timeout.saturating_sub(waited));
                 }
-                return Some(asked);
+                return Some(command);
             }
             Ok(()) | Err(KeysError::InUse) if is_late => {
                 let course = Course { queued: waited, ..Course::default() };
-                waiting.asked.outcome.send(Err(ExchangeError::Failed { failure: Failure::Deadline, course }));
+                waiting.command.outcome.send(Err(ExchangeError::Failed { failure: Failure::Deadline, course }));
             }
-            Ok(()) => self.protecting.wait_for_number(waiting, timeout.and_then(|timeout| since.checked_add(timeout))),
+            Ok(()) => self.oscore.wait_for_number(waiting, timeout.and_then(|timeout| since.checked_add(timeout))),
             Err(KeysError::InUse) if waited < PATIENCE => {
-                self.protecting.wait(waiting, since + timeout.map_or(PATIENCE, |timeout| timeout.min(PATIENCE)));
+                self.oscore.wait(waiting, since + timeout.map_or(PATIENCE, |timeout| timeout.min(PATIENCE)));
             }
             Err(error) => {
-                let Waiting { asked, keys, .. } = waiting;
-                let to = asked.place.destination();
+                let WaitingForKeys { command, keys, .. } = waiting;
+                let to = command.permit.destination();
                 warn!(%to, peer = %keys.peer(), %error, "the keys for a destination cannot be used");
-                asked.outcome.send(Err(ExchangeError::Keys(error)));
+                command.outcome.send(Err(ExchangeError::Keys(error)));
             }
         }
         None
     }
 
-    pub(in crate::driver) fn hear_of_keys(&mut self, done: Done) {
+    pub(in crate::driver) fn on_key_event(&mut self, done: KeyEvent) {
         self.now = self.clock.now();
         match done {
-            Done::Stored(reserve, stored) => {
-                self.protecting.kept(reserve.context, &stored);
+            KeyEvent::Stored(reserve, stored) => {
+                self.oscore.kept(reserve.context, &stored);
                 match stored {
                     Ok(()) => self.endpoint.reserved(reserve),
                     Err(error) => {
@@ -255,10 +255,10 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 }
             }
             // The request was cancelled.
-            Done::Waited(waiting) if waiting.asked.outcome.is_closed() => {}
-            Done::Waited(waiting) => {
-                if let Some(asked) = self.take_keys(*waiting) {
-                    self.open_now(asked);
+            KeyEvent::Waited(waiting) if waiting.command.outcome.is_closed() => {}
+            KeyEvent::Waited(waiting) => {
+                if let Some(command) = self.take_keys(*waiting) {
+                    self.open_now(command);
                 }
             }
         }
@@ -267,15 +267,15 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     /// Returns the sender of a request that was protected.
     pub(in crate::driver) fn identify_protected(&self, request: RequestId) -> Option<Identity> {
         let context = self.endpoint.security(request)?;
-        let identity = self.protecting.identity(context);
+        let identity = self.oscore.identity(context);
         #[cfg(feature = "edhoc")]
-        let identity = identity.or_else(|| self.identify_agreed(context));
+        let identity = identity.or_else(|| self.edhoc_identity(context));
         identity
     }
 
     /// Returns all keys.
     pub(in crate::driver) async fn give_keys_back(&mut self) {
-        for Held { lease, context, .. } in self.protecting.held.drain(..) {
+        for Held { lease, context, .. } in self.oscore.held.drain(..) {
             let Some(context) = self.endpoint.remove_context(context) else { continue };
             // The store may still be busy with an earlier write.
             let ended = spawn_blocking(move || lease.end(&context)).await;
