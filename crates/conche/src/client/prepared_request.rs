@@ -1,4 +1,5 @@
-//! [`PreparedRequest`]: a complete request, and how it is sent through cache, session and Echo challenges.
+//! [`PreparedRequest`]: a complete request, and how it is sent through cache, session and Echo
+//! challenges.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

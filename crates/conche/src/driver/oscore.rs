@@ -1,4 +1,5 @@
-//! [`OscoreContexts`]: the OSCORE keys (RFC 8613) of one socket, and the requests that wait for them.
+//! [`OscoreContexts`]: the OSCORE keys (RFC 8613) of one socket, and the requests that wait for
+//! them.
 
 use std::io;
 use std::time::Duration;

@@ -60,7 +60,7 @@ struct Key {
 struct Topic<R> {
     observable: Arc<Observable<R>>,
     key: Key,
-    /// The first observer.
+    /// The first observer, and its request without options of one client.
     peer: SocketAddr,
     message: OwnedMessage,
     observers: usize,
