@@ -96,11 +96,19 @@ impl Counts {
 }
 
 pub(crate) enum Next<'a> {
-    Datagram { lane: u32, bytes: &'a [u8] },
+    Datagram {
+        lane: u32,
+        bytes: &'a [u8],
+    },
     /// A message from the server.
-    Message { lane: u32, bytes: &'a [u8] },
+    Message {
+        lane: u32,
+        bytes: &'a [u8],
+    },
     /// Fail the requests on this lane.
-    Lost { lane: u32 },
+    Lost {
+        lane: u32,
+    },
 }
 
 impl Secured {
