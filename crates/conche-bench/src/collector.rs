@@ -1,7 +1,6 @@
 //! Collects the threads' samples per interval, and reports progress.
 //!
-//! An interval's large histogram is kept until all threads have passed it; then only its summary
-//! remains.
+//! An interval's large histogram is kept until all threads have passed it, then only its summary.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -11,7 +10,6 @@ use crate::report;
 use crate::sample::Sample;
 use crate::tally::Interval;
 
-/// Time between progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The progress of a test.
@@ -115,11 +113,11 @@ impl Collector {
         }
     }
 
-    /// Returns the intervals, also empty ones, in which all threads were measuring.
+    /// In which all threads were measuring, also empty ones.
     pub(crate) fn full_intervals(mut self, warm_up: Duration, measured: Duration) -> Vec<report::Interval> {
         let span = self.span;
         let count = |time: Duration| u64::try_from(time.as_nanos() / span.as_nanos().max(1)).unwrap_or(u64::MAX);
-        // Number 0 ends when a whole number of intervals is left of the warm-up.
+        // Number 0 ends a whole number of intervals before the end of the warm-up.
         let first = count(warm_up) + 1;
         let all = first..first + count(measured);
         all.map(|number| self.closed.remove(&number).unwrap_or_else(|| report::Interval::empty(span))).collect()

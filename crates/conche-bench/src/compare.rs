@@ -1,9 +1,9 @@
 //! Compares two results by ratios with confidence intervals.
 //!
-//! Observations are the intervals' rates and latency percentiles. The ratio is of their geometric
-//! means, with a 95 % interval from Welch's t test of the logarithms. A slowly changing machine
-//! correlates neighbouring intervals, so the confidence interval covers at best two tests under the
-//! same conditions.
+//! The ratio is of the geometric means of the intervals' rates or latency percentiles, with a 95 %
+//! interval from Welch's t test of the logarithms. A slowly changing machine correlates
+//! neighbouring intervals, so the confidence interval covers at best two tests under the same
+//! conditions.
 //!
 //! An interval without a response has no latency, nor a logarithm of its rate. With one, the rates'
 //! ratio is the whole tests', without confidence interval, and [`caveats`] reports how many
@@ -23,10 +23,10 @@ pub struct Compared {
     pub first: Option<f64>,
     /// Value in the second result.
     pub second: Option<f64>,
-    /// Second divided by first, by the intervals' geometric means, slightly different from the
-    /// ratio of `second` and `first`, which is used without interval values.
+    /// Second divided by first, by the intervals' geometric means; without interval values, the
+    /// ratio of `second` and `first`, slightly different.
     pub ratio: Option<f64>,
-    /// Lower bound of the ratio's 95 % interval; `None` if a result has fewer than two intervals.
+    /// Lower bound of the ratio's 95 % interval; `None` with fewer than two intervals.
     pub low: Option<f64>,
     /// Upper bound.
     pub high: Option<f64>,
@@ -63,7 +63,6 @@ impl Verdict {
     }
 }
 
-/// A percentile's name and accessor.
 type Percentile = (&'static str, fn(&Latency) -> f64);
 
 const PERCENTILES: [Percentile; 4] = [

@@ -75,7 +75,7 @@ pub enum Error {
         /// Cause.
         source: conche_proto::oscore::InsertError,
     },
-    /// Used sequence numbers cannot be stored, which must precede their use.
+    /// Sequence numbers cannot be stored before their use.
     #[error("the numbers of a security context cannot be kept")]
     Numbers(#[source] io::Error),
     /// No random numbers for unpredictable tokens.

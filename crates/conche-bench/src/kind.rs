@@ -51,7 +51,6 @@ impl Kind {
     }
 }
 
-/// Draws kinds by weight.
 #[derive(Debug)]
 pub(crate) struct Draw {
     sums: Vec<u64>,

@@ -1,9 +1,8 @@
 //! A load generator for CoAP servers, used by `conche bench`.
 //!
 //! A [`Plan`] describes requests and load; [`run()`] executes it and returns a [`Report`];
-//! [`compare`](compare::compare) compares two. Requests go through a [`conche_proto::Endpoint`],
-//! with its tokens, message IDs, retransmissions and congestion control: the server sees real
-//! clients' behaviour at a higher rate.
+//! [`compare`](compare::compare) compares two. Requests go through a [`conche_proto::Endpoint`]:
+//! the server sees real clients' behaviour, at a higher rate.
 //!
 //! ```no_run
 //! use conche_bench::{Kind, Plan, run};
@@ -38,8 +37,8 @@
 //!
 //! A message ID must not be reused toward a destination for EXCHANGE_LIFETIME, 247 s (RFC 7252
 //! §4.4), so a source port can send some 65 000 messages in that time, or 257 per second. For more,
-//! an endpoint without free IDs continues on another port, a new client to the server; the old port
-//! is kept until its IDs are free.
+//! an endpoint without free IDs continues on another port, a new client to the server, and keeps
+//! the old one until its IDs are free.
 
 mod collector;
 pub mod compare;

@@ -12,10 +12,10 @@ use thiserror::Error;
 
 use crate::Kind;
 
-/// Concurrent exchanges of all endpoints: a few GiB of memory.
+/// Of all endpoints: a few GiB of memory.
 const MOST_IN_FLIGHT: u64 = 4_000_000;
 
-/// More than any machine's cores; each has its own histograms.
+/// More than any machine's cores.
 const MOST_THREADS: u32 = 256;
 
 /// In requests per second: one in 11 days.
@@ -53,15 +53,15 @@ pub struct Plan {
     pub q_block: bool,
     /// Local address; `None` for the system's choice.
     pub local: Option<IpAddr>,
-    /// Whether each request registers as an observer (RFC 7641); notifications are counted.
+    /// Whether each request registers as an observer (RFC 7641), to count notifications.
     pub observe: bool,
-    /// Client credentials and trust in the server for DTLS (`coaps`); each endpoint opens a session
-    /// before the test. `None` for `coap`.
+    /// Client credentials and trust in the server for DTLS (`coaps`), with a session per endpoint
+    /// opened before the test. `None` for `coap`.
     pub credentials: Option<ClientCredentials>,
-    /// Files of OSCORE credentials (RFC 8613), one per endpoint, as
-    /// [`Keeper::open`](conche::oscore::Keeper::open) reads them.
+    /// Files of OSCORE credentials (RFC 8613), one per endpoint, for
+    /// [`Keeper::open`](conche::oscore::Keeper::open).
     pub oscore: Vec<PathBuf>,
-    /// Whether each request has its own handshake and session, closed after the response.
+    /// Whether each request has its own handshake and session.
     pub handshakes: bool,
     /// Seed of random arrivals and kinds.
     pub seed: u64,
@@ -178,7 +178,7 @@ impl Plan {
         Ok(self.config().validate_with(&self.controller).map(drop)?)
     }
 
-    /// Returns a thread's endpoint configuration; each of the plan's endpoints is a peer to it.
+    /// The plan's endpoints are its peers.
     pub(crate) fn config(&self) -> EndpointConfig {
         let mut config = EndpointConfig { block_size: self.block_size, ..EndpointConfig::default() };
         config.transmission.nstart = self.in_flight;
@@ -247,7 +247,7 @@ pub enum PlanError {
         /// Kind of request.
         name: String,
     },
-    /// Endpoints share an OSCORE context. Unsynchronised, the slower one's sequence numbers would
+    /// Endpoints share an OSCORE context: unsynchronised, the slower one's sequence numbers would
     /// be rejected as replays.
     #[error(
         "{endpoints} endpoints for {contexts} files of OSCORE: each needs one of its own, since a server refuses numbers that come later \

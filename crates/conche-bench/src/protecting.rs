@@ -1,8 +1,7 @@
 //! [`Protecting`]: OSCORE (RFC 8613) with credentials from files.
 //!
-//! Each endpoint has its own context. With a shared one, higher sequence numbers of another
-//! endpoint would overtake a waiting request, and the server, with a replay window of 32 (§3.2.2),
-//! would reject it.
+//! Each endpoint has its own context: a shared one's higher sequence numbers would overtake a
+//! waiting request, and the server, with a replay window of 32 (§3.2.2), would reject it.
 
 use std::path::PathBuf;
 
@@ -14,8 +13,7 @@ use conche_proto::oscore::{ContextId, Reserve};
 use crate::error::Error;
 use crate::schedule::Share;
 
-/// Reserved beyond the endpoint's request, so that the load never waits for the disk. There are
-/// 2⁴⁰.
+/// Reserved numbers, so that the load never waits for the disk. There are 2⁴⁰.
 const AHEAD: u64 = 1 << 20;
 
 #[derive(Debug)]
@@ -30,7 +28,6 @@ struct ReservedContext {
 }
 
 impl Protecting {
-    /// Opens this thread's files.
     pub(crate) fn open(
         files: &[PathBuf],
         share: Share,
@@ -54,13 +51,12 @@ impl Protecting {
         self.0.len()
     }
 
-    /// Returns a seat's context, if protected.
     #[inline]
     pub(crate) fn of(&self, seat: u32) -> Option<ContextId> {
         self.0.get(seat as usize).map(|reserved| reserved.context)
     }
 
-    /// Stores numbers as used before their use.
+    /// Before their use.
     pub(crate) fn keep(&mut self, endpoint: &mut Endpoint<u32, AnyController>, reserve: Reserve) -> Result<(), Error> {
         match self.0.iter_mut().find(|reserved| reserved.context == reserve.context) {
             Some(reserved) => reserved.keep(endpoint, reserve.up_to),
@@ -68,7 +64,6 @@ impl Protecting {
         }
     }
 
-    /// Stores each context's position.
     pub(crate) fn close(self, endpoint: &mut Endpoint<u32, AnyController>) {
         for ReservedContext { keeper, context, .. } in self.0 {
             if let Some(context) = endpoint.remove_context(context) {

@@ -1,5 +1,4 @@
-//! A load test's result, as `conche bench --json` prints it. Names are stable; new ones may be
-//! added.
+//! A load test's result, as `conche bench --json` prints it. Names are stable.
 
 mod warnings;
 
@@ -40,18 +39,18 @@ pub struct Report {
     pub codes: BTreeMap<String, u64>,
     /// Responses per second of measurement.
     pub requests_per_s: f64,
-    /// Datagram bytes sent per second, with CoAP headers, without UDP and IP.
+    /// Datagram bytes sent per second, with CoAP headers only.
     pub bytes_sent_per_s: f64,
     /// Datagram bytes received per second.
     pub bytes_received_per_s: f64,
     /// Retransmissions of requests.
     pub retransmissions: u64,
-    /// Time from due to response, with retransmissions; in a closed loop, from submission. `null`
+    /// Time from due (in a closed loop, submission) to response, with retransmissions. `null`
     /// without responses.
     pub latency_ms: Option<Latency>,
     /// Time from first transmission to response, without queueing.
     pub service_ms: Option<Latency>,
-    /// Latency histogram, ascending: each bar counts above the previous one, up to its bound.
+    /// Latency histogram, ascending: each bar counts up to its bound.
     pub histogram: Vec<Bar>,
     /// Results per kind, if several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -194,8 +193,7 @@ pub struct Generator {
     pub cpu_s: f64,
     /// Seconds its threads waited for a core.
     pub waited_s: f64,
-    /// Share of time its threads were busy or waited for a core; near 1, the generator is the
-    /// bottleneck.
+    /// Share of time its threads were busy or waited for a core; near 1, it is the bottleneck.
     pub busy: f64,
     /// CPU microseconds per response.
     pub cpu_us_per_request: Option<f64>,
@@ -219,7 +217,7 @@ pub struct Handshakes {
     pub failed: u64,
     /// Sessions that the server ended.
     pub lost: u64,
-    /// Sessions opened per second; before the test with at most 64 concurrent handshakes. `null` if
+    /// Sessions opened per second; before the test at most 64 handshakes are concurrent. `null` if
     /// an interrupted test had no time.
     pub per_s: Option<f64>,
     /// Mean datagram bytes of a handshake, both directions, without UDP and IP headers.
@@ -315,7 +313,7 @@ impl Setup {
 
 impl Latency {
     fn of(times: &Times) -> Option<Self> {
-        // The bucket's middle, consistent with its mean: a single sample's values are equal.
+        // The bucket's middle, like its mean: a single sample's values are equal.
         let middle = |nanos| milliseconds(times.median_equivalent(nanos));
         let at = |share| middle(times.value_at_quantile(share));
         (!times.is_empty()).then(|| Self {
@@ -379,7 +377,7 @@ fn kinds(plan: &Plan, measured: &[OfKind]) -> Vec<KindReport> {
     .collect()
 }
 
-/// Returns bars with bounds by a constant factor: at most about twenty.
+/// By a constant factor: at most about twenty.
 fn bars(times: &Times) -> Vec<Bar> {
     /// Unless that exceeds `MOST`.
     const PER_DOUBLING: f64 = 4.0;

@@ -11,10 +11,10 @@ use crate::report::Report;
 use crate::schedule::Share;
 use crate::worker::{Common, Worker};
 
-/// Interval, unless the test is shorter than ten.
+/// Unless the test is shorter than ten.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Interval of a test by count, which may end soon.
+/// May end soon.
 const INTERVAL_OF_COUNT: Duration = Duration::from_millis(250);
 
 /// In a test of a fixed time.
@@ -30,7 +30,7 @@ pub fn run(plan: &Plan, stop: &AtomicBool, watch: &mut dyn FnMut(&Live)) -> Resu
     let interval = interval(plan.until);
     let common = Common { plan, start: Instant::now(), interval, stop };
     let (samples, received) = mpsc::channel();
-    // Common start: a prepared thread drops its sender, and waits for the start time.
+    // Common start: prepared threads drop their sender, and wait for the start time.
     let (preparing, prepared) = mpsc::channel::<()>();
     let start = RwLock::new(common.start);
     std::thread::scope(|scope| {
@@ -72,13 +72,12 @@ fn interval(until: Until) -> Duration {
     }
 }
 
-/// Raises the limit of open files, one socket per endpoint. The usual 1024 exists for programs that
-/// use `select`.
+/// One socket per endpoint. The usual limit of 1024 exists for programs that use `select`.
 fn allow_many_files() {
     #[cfg(target_os = "linux")]
     {
         use nix::sys::resource::{Resource, getrlimit, setrlimit};
-        // If not permitted, opening too many sockets fails.
+        // Otherwise opening too many sockets fails.
         if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
             && soft < hard
         {

@@ -13,7 +13,7 @@ pub(crate) struct Sample {
     pub(crate) thread: u32,
     /// Number and counts; `None` if nothing happened.
     pub(crate) interval: Option<(u64, Interval)>,
-    /// First interval for further samples.
+    /// First interval with further samples.
     pub(crate) next: u64,
 }
 
@@ -23,11 +23,10 @@ pub(crate) struct Done {
     /// Duration of the measurement.
     pub(crate) measured: Duration,
     pub(crate) answered: u64,
-    /// During the measurement.
     pub(crate) traffic: Stats,
     pub(crate) usage: Usage,
     pub(crate) used_in: Duration,
-    /// Ports that replaced those without free message IDs.
+    /// For lack of message IDs.
     pub(crate) renewed: u64,
     pub(crate) dropped: u64,
     pub(crate) handshakes: Option<Counts>,

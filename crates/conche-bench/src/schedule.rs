@@ -1,7 +1,6 @@
 //! Due times of requests.
 //!
-//! An open loop's times do not depend on outcomes: requests delayed by the server keep their due
-//! time.
+//! An open loop's times do not depend on outcomes: delayed requests keep their due time.
 
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::plan::{Arrivals, Load};
 
-/// Unsent requests counted individually; further ones are estimated from the mean rate.
+/// Further unsent requests are estimated from the mean rate.
 const ONE_BY_ONE: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +20,6 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Returns this thread's part.
     pub(crate) fn of(self, all: u64) -> u64 {
         all / u64::from(self.of) + u64::from(u64::from(self.index) < all % u64::from(self.of))
     }
@@ -89,7 +87,6 @@ impl Schedule {
         (self.left > 0 && next < self.until).then_some(next)
     }
 
-    /// Removes the next request.
     #[inline]
     pub(crate) fn take(&mut self, due: Instant) {
         if due >= self.counts_from {
@@ -100,7 +97,7 @@ impl Schedule {
         }
     }
 
-    /// Ends the schedule; returns the counted requests due and never sent.
+    /// Returns the counted requests due and never sent.
     pub(crate) fn stop(&mut self, now: Instant) -> u64 {
         self.until = self.until.min(now);
         let mut given_up: u64 = 0;
@@ -114,7 +111,7 @@ impl Schedule {
         given_up
     }
 
-    /// Estimates the counted requests left; exact for constant arrivals.
+    /// Exact for constant arrivals.
     fn about_left(&self) -> u64 {
         let Some(due) = &self.arrivals else { return 0 };
         let from = due.next.max(self.counts_from);

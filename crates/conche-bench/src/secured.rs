@@ -1,8 +1,8 @@
-//! [`Secured`]: DTLS between the lanes of a thread and the server (RFC 7252 §9). Each lane has its
-//! own session, as a separate client would.
+//! [`Secured`]: DTLS between a thread's lanes and the server (RFC 7252 §9); a session per lane, as
+//! for separate clients.
 //!
-//! Messages wait for their lane's session. A replacement lane, used when message IDs run out, opens
-//! its session with its first request, whose latency includes the handshake.
+//! Messages wait for their lane's session. A replacement lane, for lack of message IDs, opens its
+//! session with its first request, whose latency includes the handshake.
 
 use std::time::Duration;
 
@@ -11,22 +11,20 @@ use conche_proto::{Instant, Stats};
 
 use crate::tally::{self, Times, nanos, times};
 
-/// Maximum overhead: record header, nonce and tag (RFC 5246 §6.2.3.3).
+/// Record header, nonce and tag (RFC 5246 §6.2.3.3).
 const OVERHEAD: usize = 64;
 
-/// Maximum size of handshake datagrams.
 const MTU: usize = 1280;
 
 /// Shorter than a normal client's.
 const HANDSHAKE: Duration = Duration::from_secs(20);
 
-/// Messages held per lane; further ones, probably retransmissions, are dropped.
+/// Per lane; further messages, probably retransmissions, are dropped.
 const HELD: usize = 64;
 
 /// Sockets are the effective limit.
 const MOST: usize = 1 << 22;
 
-/// A thread's sessions by lane.
 pub(crate) struct Secured {
     sessions: Sessions<u32>,
     credentials: ClientCredentials,
@@ -37,7 +35,6 @@ pub(crate) struct Secured {
     /// Traffic in records, with their content.
     wire: Wire,
     pub(crate) counts: Counts,
-    /// Handshakes count now.
     pub(crate) is_counting: bool,
     /// Of the last failed handshake.
     pub(crate) failure: Option<Ended>,
@@ -76,7 +73,7 @@ pub(crate) struct Counts {
     pub(crate) opened: u64,
     pub(crate) failed: u64,
     pub(crate) lost: u64,
-    /// Datagram bytes of completed handshakes, both directions.
+    /// Of completed handshakes, both directions.
     pub(crate) bytes: u64,
     pub(crate) times: Times,
 }
@@ -129,7 +126,7 @@ impl Secured {
         })
     }
 
-    /// Returns the largest datagram for messages of this size.
+    /// For messages of this size.
     pub(crate) fn longest_datagram(message_bytes: usize) -> usize {
         message_bytes.saturating_add(OVERHEAD).max(MTU)
     }
@@ -159,7 +156,7 @@ impl Secured {
                 self.lane(lane).state = State::Opening { session, since: now, bytes: 0 };
                 self.opening += 1;
             }
-            // The credentials worked before, and the limit exceeds the number of sockets.
+            // The credentials worked before; sockets are fewer.
             Err(_) => self.counts.failed += 1,
         }
         self.due = Some(Instant::ZERO);
@@ -188,7 +185,6 @@ impl Secured {
         self.due = Some(Instant::ZERO);
     }
 
-    /// Closes a lane's session with an alert.
     pub(crate) fn close(&mut self, lane: u32) {
         let Lane { state, held } = self.lane(lane);
         held.clear();
@@ -203,7 +199,7 @@ impl Secured {
         self.due = Some(Instant::ZERO);
     }
 
-    /// Returns the next action; `None` before the due time.
+    /// `None` before the due time.
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Next<'_>> {
         if self.due.is_none_or(|due| due > now) {
             return None;
@@ -236,7 +232,6 @@ impl Secured {
         }
     }
 
-    /// Counts a handshake's bytes.
     fn passes(&mut self, lane: u32, len: usize) {
         if let State::Opening { bytes, .. } = &mut self.lane(lane).state {
             *bytes += len as u64;
@@ -259,7 +254,7 @@ impl Secured {
         }
     }
 
-    /// Handles a session's end; returns whether server or network caused it.
+    /// Returns whether server or network ended the session.
     fn over(&mut self, lane: u32, session: SessionId, why: Ended) -> bool {
         let (is_counting, at) = (self.is_counting, self.lane(lane));
         match at.state {

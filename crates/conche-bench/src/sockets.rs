@@ -1,7 +1,7 @@
 //! A thread's sockets: batched datagrams, one wait for all, exact timers.
 //!
 //! Connected sockets let the kernel demultiplex and report unreachable peers. Readiness is
-//! edge-triggered: a ready socket must be read until empty.
+//! edge-triggered: read until empty.
 
 #[cfg_attr(target_os = "linux", path = "sockets/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "sockets/portable.rs")]
@@ -17,16 +17,13 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use batch::{Alarm, Batch};
 
-/// Datagrams per system call.
 const AT_ONCE: usize = 64;
 
-/// Readiness events per wait.
 const READY_AT_ONCE: usize = 256;
 
 /// For bursts.
 const BUFFER: usize = 1 << 20;
 
-/// Attempts to send while the socket buffer is full.
 const TRIES: usize = 100;
 
 /// Not a lane's number.
@@ -48,9 +45,8 @@ pub(crate) struct Sockets {
     leaving: [usize; AT_ONCE],
     waiting: usize,
     lane: u32,
-    /// Lanes reported unreachable since the last check.
     pub(crate) refused: Vec<u32>,
-    /// Datagrams not accepted by the operating system, counted as lost.
+    /// Not accepted by the operating system; counted as lost.
     pub(crate) dropped: u64,
 }
 
@@ -87,7 +83,6 @@ impl Sockets {
         })
     }
 
-    /// Opens a socket with its own port; returns its lane.
     pub(crate) fn open(&mut self) -> io::Result<u32> {
         let lane = u32::try_from(self.sockets.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let socket = Socket::new(Domain::for_address(self.target), Type::DGRAM, Some(Protocol::UDP))?;
@@ -105,8 +100,7 @@ impl Sockets {
         Ok(lane)
     }
 
-    /// Waits at most `longest`, with sub-millisecond precision if `exact`; adds lanes with possible
-    /// datagrams to `ready`.
+    /// Has sub-millisecond precision if `exact`; adds lanes with possible datagrams to `ready`.
     pub(crate) fn wait(&mut self, longest: Duration, exact: bool, ready: &mut Vec<u32>) -> io::Result<()> {
         let longest = if exact { self.alarm.within(longest)? } else { Some(longest) };
         match self.poll.poll(&mut self.events, longest) {
@@ -118,7 +112,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// Reads a lane's datagrams, likely about `expected`.
+    /// About `expected` datagrams are likely.
     #[inline]
     pub(crate) fn receive(&mut self, lane: u32, expected: usize) -> ReadResult {
         let socket = &self.sockets[lane as usize];
@@ -130,13 +124,12 @@ impl Sockets {
                 if is_of_the_peer(&error) {
                     self.refused.push(lane);
                 }
-                // The error concerns an earlier datagram of ours; received ones follow.
+                // An earlier datagram's error; received ones follow.
                 ReadResult { datagrams: 0, more: true }
             }
         }
     }
 
-    /// Returns a datagram of the last read.
     #[inline]
     pub(crate) fn received(&self, number: usize) -> &[u8] {
         &self.incoming[number][..self.lengths[number]]
@@ -147,8 +140,8 @@ impl Sockets {
         &mut self.outgoing[self.waiting]
     }
 
-    /// Queues the buffer's datagram in the lane's batch; returns whether another lane's batch had
-    /// to be sent first, which takes time.
+    /// Batches datagrams per lane; returns whether another lane's had to be sent first, which takes
+    /// time.
     #[inline]
     pub(crate) fn send(&mut self, lane: u32, length: usize) -> bool {
         let mut flushed = false;

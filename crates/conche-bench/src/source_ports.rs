@@ -1,18 +1,16 @@
 //! Source ports, called lanes: each is a peer to the endpoint, with its own message IDs.
 //!
 //! A lane without IDs rests until they are free after EXCHANGE_LIFETIME (RFC 7252 §4.4). Its socket
-//! stays open: a new one could get the port, and the server would take its requests for duplicates.
+//! stays open: another could get the port, and its requests be taken for duplicates.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use conche_proto::Instant;
 
-/// Minimum message IDs of a lane: the endpoint uses 63 blocks of 1024 per peer, the first perhaps
-/// partly used.
+/// Minimum IDs of a lane: the endpoint uses 63 blocks of 1024 per peer, the first perhaps in part.
 const IDS: u64 = 62 * 1024;
 
-/// A thread's lanes by number.
 #[derive(Debug)]
 pub(crate) struct SourcePorts {
     /// Messages since each lane had all its IDs.
@@ -39,7 +37,7 @@ impl SourcePorts {
         self.used.len()
     }
 
-    /// Whether IDs suffice for the requests in flight and one more.
+    /// For the requests in flight and one more.
     #[inline]
     pub(crate) fn has_ids(&self, lane: u32) -> bool {
         let reserve = (self.most_messages - 1).saturating_mul(self.in_flight).min(IDS / 2);
@@ -51,7 +49,7 @@ impl SourcePorts {
         self.used[lane as usize] += 1;
     }
 
-    /// Counts a completed request's remaining messages.
+    /// A completed request's remaining messages.
     #[inline]
     pub(crate) fn ends(&mut self, lane: u32, messages: u32) {
         if messages > 1 {
@@ -60,7 +58,6 @@ impl SourcePorts {
         }
     }
 
-    /// Rests a lane; returns a rested one, if any.
     pub(crate) fn rest(&mut self, lane: u32, now: Instant) -> Option<u32> {
         self.resting.push_back((now + self.lifetime, lane));
         self.resting.front().filter(|(free, _)| *free <= now)?;

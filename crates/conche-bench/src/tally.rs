@@ -6,7 +6,7 @@ use conche_proto::codec::Code;
 use conche_proto::{Course, Failure};
 use hdrhistogram::Histogram;
 
-/// Histogram resolution: at least this, and a thousandth of the value.
+/// And a thousandth of the value.
 const STEP_NANOS: u64 = 100;
 
 /// No exchange takes longer.
@@ -16,8 +16,7 @@ const LONGEST_NANOS: u64 = 1_000_000_000_000;
 pub(crate) type Times = Histogram<u64>;
 
 pub(crate) fn times() -> Times {
-    // Valid constants: the lowest is above 0, the highest more than twice that, and 3 digits are
-    // permitted.
+    // Valid constants: above 0, the highest more than twice the lowest, and 3 digits are permitted.
     Times::new_with_bounds(STEP_NANOS, LONGEST_NANOS, 3).unwrap_or_else(|_| unreachable!("constant bounds"))
 }
 
@@ -45,14 +44,13 @@ impl From<Failure> for Loss {
     }
 }
 
-/// Counts of requests due during the measurement.
+/// Of requests due during the measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
     /// Whatever their outcome.
     pub(crate) requests: u64,
     pub(crate) codes: Box<[u64; 256]>,
     pub(crate) lost: [u64; 4],
-    /// Due and never sent.
     pub(crate) unsent: u64,
     pub(crate) unfinished: u64,
     pub(crate) retransmissions: u64,

@@ -1,10 +1,9 @@
-//! The thread's CPU use, to show whether a load test measures the server or itself.
+//! The thread's CPU use, to show whether a test measures the server or itself.
 
 use std::time::Duration;
 
 use cpu_time::ThreadTime;
 
-/// CPU use of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     pub(crate) cpu: Duration,

@@ -1,13 +1,13 @@
-//! One thread of a load test: an endpoint with source ports as peers, its sockets, and its share of
-//! the load.
+//! One thread of a load test: an endpoint with source ports as peers, sockets, and its share of the
+//! load.
 //!
 //! ```text
 //!   schedule ──due──> free slot ──> endpoint ──> lane's socket ──> server
 //!   tally <── slot is free again <── endpoint <── lane's socket <──┘
 //! ```
 //!
-//! A slot is one request in flight. It belongs to a seat, one of the plan's endpoints, whose lane
-//! is a source port with message IDs left.
+//! A slot is a request in flight, of a seat: one of the plan's endpoints, whose lane is a source
+//! port with message IDs left.
 
 mod ending;
 mod events;
@@ -37,22 +37,21 @@ use crate::source_ports::SourcePorts;
 use crate::tally::{Interval, Tally, nanos};
 use crate::usage::Usage;
 
-/// Requests started before their datagrams are sent.
 const AT_ONCE: usize = 32;
 
-/// Datagrams per poll of the endpoint: more share its cost, few keep the server busy.
+/// More share a poll's cost, few keep the server busy.
 const TAKEN_AT_ONCE: usize = 8;
 
-/// Reads of a socket before the others' turn.
+/// Before other sockets' turn.
 const ROUNDS: usize = 64;
 
-/// Maximum wait, to notice interruption.
+/// To notice interruption.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// Maximum wait for requests in flight at the end.
+/// For requests in flight at the end.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A slot's pause after an undeliverable request.
+/// After an undeliverable request.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// An exchange without slot.
@@ -66,7 +65,6 @@ pub(crate) struct Common<'a> {
     pub(crate) stop: &'a AtomicBool,
 }
 
-/// A request in flight, or room for one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     seat: u32,
@@ -131,7 +129,6 @@ pub(crate) struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    /// Opens the sockets of its share.
     pub(crate) fn new(common: Common<'a>, share: Share, samples: Sender<Sample>) -> Result<Self, Error> {
         let plan = common.plan;
         let mut random = Pcg64Mcg::new(u128::from(plan.seed) << 64 | u128::from(share.index) << 1 | 1);
@@ -199,7 +196,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Runs the test from `start`; the preparation used the same clock.
+    /// The preparation used the same clock as `start`.
     pub(crate) fn run(mut self, start: std::time::Instant) -> Result<Done, Error> {
         let preparing = start - self.common.start;
         self.schedule.shift(preparing);
@@ -222,9 +219,9 @@ impl<'a> Worker<'a> {
         Instant::ZERO + self.common.start.elapsed()
     }
 
-    /// Submits due requests to free slots, up to a limit per call; returns whether any.
+    /// Up to a limit per call; returns whether any request was submitted.
     ///
-    /// Only after the endpoint's events: a completed exchange's place is reused.
+    /// Only without events of the endpoint: a completed exchange's place is reused.
     fn issue(&mut self) -> Result<bool, Error> {
         for number in 0..AT_ONCE {
             let Some(due) = self.schedule.peek(self.now).filter(|due| *due <= self.now) else {
@@ -295,7 +292,7 @@ impl<'a> Worker<'a> {
         self.places[place] = slot;
     }
 
-    /// Moves a seat to another lane, for lack of message IDs.
+    /// For lack of message IDs.
     #[cold]
     fn renew(&mut self, slot: u32) -> Result<(), Error> {
         let Slot { seat, lane, .. } = self.slots[slot as usize];
@@ -309,7 +306,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Polls the endpoint until idle, submitting requests; returns when to poll again.
+    /// Until idle, submitting requests; returns when to poll again.
     fn drain(&mut self) -> Result<Option<Instant>, Error> {
         let mut has_asked = false;
         self.handle_session_output();
@@ -330,7 +327,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Reports unreachable lanes to the endpoint; `false` without any.
+    /// `false` without any.
     fn report_refusals(&mut self) -> Result<bool, Error> {
         if self.sockets.refused.is_empty() {
             return Ok(false);
@@ -365,7 +362,6 @@ impl<'a> Worker<'a> {
         self.sockets.wait(longest, exact, &mut self.ready).map_err(Error::Socket)
     }
 
-    /// Handles datagrams before the test.
     fn wait_and_take(&mut self, until: Option<Instant>) -> Result<(), Error> {
         let wait = until.map_or(LONGEST_WAIT, |until| (until - self.clock()).min(LONGEST_WAIT));
         self.sockets.wait(wait, false, &mut self.ready).map_err(Error::Socket)?;
@@ -444,8 +440,7 @@ fn open(sockets: &mut Sockets, source_ports: &mut SourcePorts) -> Result<u32, Er
     Ok(lane)
 }
 
-/// Returns the slots of all seats: a seat's are adjacent in a closed loop, to batch its requests;
-/// an open loop spreads arrivals.
+/// A seat's are adjacent in a closed loop, to batch its requests; an open loop spreads arrivals.
 fn slots(plan: &Plan, seats: usize) -> Vec<Slot> {
     let (seats, each) = (u32::try_from(seats).unwrap_or(u32::MAX), u32::from(plan.in_flight));
     let slot = |seat| Slot { seat, ..Slot::default() };

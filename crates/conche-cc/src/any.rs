@@ -1,13 +1,12 @@
 //! [`AnyController`]: an algorithm chosen at run time, by name or by its configuration.
 //!
-//! An enum without heap state; a call costs one jump. Programs with one algorithm use that type
-//! directly.
+//! An enum without heap state; a call costs one jump.
 //!
-//! The enum is as large as its largest variant. With the feature `alloc`, most of BDP-CoAP's state
-//! is behind a pointer, so that a server with a million CoCoA peers does not pay for it, and other
-//! crates' algorithms are a variant, see the module `dynamic`.
+//! It is as large as its largest variant. With the feature `alloc`, most of BDP-CoAP's state is
+//! behind a pointer, so that a million CoCoA peers do not pay for it, and other crates' algorithms
+//! are a variant (module `dynamic`).
 //!
-//! To add an algorithm, add its file and a line in the table at the end of this one.
+//! A new algorithm needs its file and a line in the table at the end of this one.
 
 use core::fmt;
 use core::time::Duration;
@@ -28,7 +27,7 @@ pub struct Named {
 }
 
 impl Named {
-    /// Names another crate's algorithm, with its `Default` configuration. See [`Controllers`].
+    /// Names another crate's algorithm with its `Default` configuration, for [`Controllers`].
     #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
     #[must_use]
     pub const fn own<C>(name: &'static str, features: Features) -> Self
@@ -46,7 +45,7 @@ impl Named {
         (self.make)()
     }
 
-    /// Returns the controller of this name, compared as in [`AnyController::by_name`].
+    /// Returns the controller of this name, as [`AnyController::by_name`].
     ///
     /// # Errors
     ///
@@ -69,7 +68,7 @@ pub struct Controllers {
     own: &'static [Named],
 }
 
-/// Compares the list's identity.
+/// Equal with the same list of own controllers.
 impl PartialEq for Controllers {
     fn eq(&self, other: &Self) -> bool {
         core::ptr::eq(self.own, other.own)
@@ -104,7 +103,7 @@ impl Controllers {
         self.own
     }
 
-    /// Returns the controller of this name, compared as in [`AnyController::by_name`].
+    /// Returns the controller of this name, as [`AnyController::by_name`].
     ///
     /// # Errors
     ///
@@ -115,8 +114,8 @@ impl Controllers {
 }
 
 impl AnyController {
-    /// Returns the algorithm of this name with its production defaults; ignores case, and `_`
-    /// equals `-`.
+    /// Returns the algorithm of this name with production defaults; case is ignored, and `_` equals
+    /// `-`.
     ///
     /// ```
     /// use conche_cc::any::AnyController;
@@ -152,7 +151,6 @@ pub struct UnknownController {
 }
 
 impl UnknownController {
-    /// Maximum bytes of the name in the message.
     const SHOWN: usize = 32;
 
     fn new(name: &str, known: Controllers) -> Self {
@@ -206,9 +204,9 @@ fn edits(a: &str, b: &str) -> usize {
     row[columns]
 }
 
-/// Access to an algorithm's state in the enums of all.
+/// An algorithm's state in the enums.
 trait Variant: Controller {
-    /// Returns its state in `any`, replaced by a new peer's after a change of controller.
+    /// Returns its state; a new peer's replaces another algorithm's.
     fn peer_in<'a>(&self, any: &'a mut AnyPeer, now: Instant) -> &'a mut Self::Peer;
 
     /// Likewise for an exchange.
@@ -236,8 +234,8 @@ macro_rules! algorithms {
             $($(#[$attribute])* #[doc = concat!("See [`", stringify!($type), "`].")] $variant($type),)+
         }
 
-        /// A destination's state under any algorithm; with the feature `alloc`, at most 40 bytes on
-        /// 64-bit machines (temper's).
+        /// A destination's state; with the feature `alloc`, at most 40 bytes on 64-bit machines
+        /// (temper's).
         #[derive(Clone, Debug)]
         #[non_exhaustive]
         #[allow(missing_docs, reason = "one variant per algorithm")]
@@ -245,7 +243,7 @@ macro_rules! algorithms {
             $($(#[$attribute])* $variant(<$type as Controller>::Peer),)+
         }
 
-        /// An exchange's state under any algorithm.
+        /// An exchange's state.
         #[derive(Clone, Debug, Default)]
         #[non_exhaustive]
         #[allow(missing_docs, reason = "one variant per algorithm")]

@@ -13,8 +13,8 @@ pub fn dithered(base: Micros, ack_random_factor: Factor, random: u32) -> Micros 
     base.plus(part(spread, random))
 }
 
-/// Returns `base` plus a uniform share, from a quarter to all, of the smoothed round-trip time, to
-/// desynchronise senders (draft-ietf-core-fasor).
+/// Returns `base` plus a uniform quarter to all of the smoothed round-trip time, to desynchronise
+/// senders (draft-ietf-core-fasor).
 #[must_use]
 pub fn spread(base: Micros, srtt: Micros, random: u32) -> Micros {
     let quarter = srtt.shifted(2);
@@ -39,7 +39,7 @@ pub fn grown(timer: Micros, factor: Factor, cap: Micros) -> Micros {
     timer.scaled(factor).min(cap).max(timer)
 }
 
-/// A variable backoff factor, larger for short timeouts (ETFA'14, draft-ietf-core-cocoa).
+/// A backoff factor that is larger for short timeouts (ETFA'14, draft-ietf-core-cocoa).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VariableBackoff {
     /// Factor below [`SMALL_RTO`].
@@ -74,16 +74,15 @@ impl VariableBackoff {
     }
 }
 
-/// An exchange's timer; zero before its first transmission and for a Non-confirmable message.
+/// An exchange's timer; zero before the first transmission and for a Non-confirmable message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timer(Micros);
 
 impl Timer {
-    /// Arms the timer: `first()` for the original transmission, the current timeout times `factor`
-    /// for a retransmission, both at most `cap`.
+    /// Arms the timer: with `first()`, or for a retransmission the current timeout times `factor`,
+    /// at most `cap`.
     ///
-    /// A Non-confirmable message's timeout is not stored: it bounds the wait for a response and
-    /// never backs off.
+    /// A Non-confirmable message's timeout, which never backs off, is not stored.
     pub fn arm(&mut self, event: &Sent, first: impl FnOnce() -> Micros, factor: Factor, cap: Micros) -> Duration {
         let timeout = match self.expired(event) {
             Some(current) => grown(current, factor, cap),
@@ -92,12 +91,11 @@ impl Timer {
         self.set(event, timeout)
     }
 
-    /// Returns the timeout that a retransmission follows.
     pub(crate) fn expired(self, event: &Sent) -> Option<Micros> {
         self.armed().filter(|_| event.confirmable && event.attempt > 0)
     }
 
-    /// Stores and returns a timeout of at least a millisecond.
+    /// At least a millisecond.
     pub(crate) fn set(&mut self, event: &Sent, timeout: Micros) -> Duration {
         let timeout = timeout.max(Micros::MILLISECOND);
         if event.confirmable {
@@ -106,7 +104,7 @@ impl Timer {
         timeout.into()
     }
 
-    /// Raises the armed timeout to `least`, at most `cap`, and returns it.
+    /// Raises the armed timeout to `least`, at most `cap`; returns it.
     pub fn raise(&mut self, least: Micros, cap: Micros) -> Duration {
         self.0 = self.0.max(least.min(cap));
         self.0.into()
@@ -119,11 +117,11 @@ impl Timer {
     }
 }
 
-/// An exchange's backoff where it carries over to the next exchange until a new sample, as in TCP
-/// (RFC 6298 §5.5 to §5.7).
+/// Backoff that carries over to the next exchange until a new sample, as in TCP (RFC 6298 §5.5 to
+/// §5.7).
 ///
-/// The peer keeps an exponent. An exchange starts from it and raises it, so that parallel exchanges
-/// do not multiply each other's backoff.
+/// Exchanges start from the peer's exponent and raise it, so that parallel ones do not multiply
+/// their backoff.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CarriedBackoff {
     exponent: u8,
@@ -147,16 +145,16 @@ impl CarriedBackoff {
 /// 1 ms doubled 22 times exceeds every cap.
 const MAX_EXPONENT: u8 = 22;
 
-/// Returns `rto` · 2^`exponent`, exponent at most 22.
+/// Returns `rto` · 2^`exponent`; the exponent is at most 22.
 #[must_use]
 pub fn backed_off(rto: Micros, exponent: u8) -> Micros {
     rto.times(1 << exponent.min(MAX_EXPONENT))
 }
 
-/// Returns whether an unacknowledged exchange's end suggests congestion.
+/// Returns whether an exchange's unacknowledged end suggests congestion.
 ///
-/// Exhausted retransmissions do, and so does a cancellation after a retransmission; otherwise an
-/// impatient application would never back off. A Reset message and an unreachable network do not.
+/// Exhausted retransmissions do, and a cancellation after a retransmission, so that impatient
+/// applications back off. A Reset message and an unreachable network do not.
 #[must_use]
 pub fn suggests_congestion(event: &Abandoned<'_>) -> bool {
     match event.reason {

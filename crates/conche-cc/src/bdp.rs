@@ -1,35 +1,32 @@
 //! BDP-CoAP: rate-based congestion control that keeps one bandwidth-delay product in flight.
 //!
-//! Source: BDP'19, Algorithm 1, which adapts BBR to single exchanges. A sender paces its messages
-//! at the bottleneck bandwidth, estimated from its last ten transmissions, with at most that times
-//! the minimum round-trip time of 30 s in flight. Timeouts are CoCoA+'s, without backoff.
+//! Source: BDP'19, Algorithm 1, which adapts BBR to single exchanges. Messages are paced at the
+//! bottleneck bandwidth, estimated from ten transmissions; at most that times the minimum
+//! round-trip time of 30 s is in flight. Timeouts are CoCoA+'s, without backoff.
 //!
 //! Gaps of the paper, by line of Algorithm 1, and resolutions:
 //!
 //!  1. line 8 on an ACK sets `first = true`, against the text: false;
-//!  2. missed samples are counted inside the test for first and application-limited messages,
-//!     excluding their retransmissions: every transmission is counted;
+//!  2. missed samples are counted only within the test for first and application-limited messages:
+//!     every transmission is counted;
 //!  3. line 27 is an interval: it is added to the present time;
 //!  4. an early return arms no timer: [`Admission`] distinguishes time and event;
 //!  5. without initial estimates, `0 >= 0` blocks the first message: no estimate, no bound;
 //!  6. a retransmission counts its own bytes in flight and never leaves, and its size is added
-//!     twice: retransmissions are paced but not bounded, and bytes count until an exchange ends in
-//!     any way;
-//!  7. RTprop is updated from the last transmission even after retransmissions, far too short for
-//!     30 s: only exchanges without retransmissions count;
+//!     twice: retransmissions are paced but not bounded, and bytes count until an exchange ends;
+//!  7. RTprop is updated from the last transmission even after retransmissions, far too short: only
+//!     exchanges without retransmissions count;
 //!  8. no throughput recorded in the window: the estimate stays;
 //!  9. the gain cycle starts at 1, so the first message has gain 1;
 //! 10. with one exchange at a time, pacing limits the throughput from which it follows; with α at
-//!     0.2 by loss, the rate falls towards zero. [`Bdp::segment_floor`] keeps a message per two
-//!     SRTT; [`Bdp::literal`] has no floor, as the paper;
-//! 11. the timeout never backs off, against RFC 8085 under persistent loss, see
-//!     [`Bdp::binary_backoff`];
+//!     0.2 by loss, the rate falls towards zero: [`Bdp::segment_floor`], absent in
+//!     [`Bdp::literal`];
+//! 11. the timeout never backs off, against RFC 8085: [`Bdp::binary_backoff`];
 //! 12. the first message "after short-term connection starvations" gives no bandwidth sample, but
 //!     starvation is not detected: the message after a failed exchange is taken
 //!     ([`Bdp::first_after_give_up`]);
-//! 13. an estimate combines two throughputs of the window, scaled by gains, so the first samples
-//!     persist; lines 2 and 3 cannot send before an estimate. Peers start from one message per
-//!     initial RTO when the first leaves, an assumption ([`Bdp::initial_rate`]).
+//! 13. an estimate combines two throughputs, scaled by gains, so the first samples persist; lines 2
+//!     and 3 cannot send before an estimate: [`Bdp::initial_rate`], an assumption.
 
 mod peer;
 mod window;
@@ -72,8 +69,8 @@ pub struct Bdp {
     pub binary_backoff: bool,
     /// A failed exchange's successor gives no bandwidth sample (resolution 12).
     pub first_after_give_up: bool,
-    /// Without an estimate, the bandwidth is a message per initial RTO, not unbounded (resolution
-    /// 13).
+    /// Peers start from a bandwidth of a message per initial RTO when the first leaves, not
+    /// unbounded (resolution 13).
     pub initial_rate: bool,
     /// Lifetime of a minimum round-trip time.
     pub rtprop_window: Duration,
@@ -94,7 +91,7 @@ impl Default for Bdp {
 }
 
 impl Bdp {
-    /// Returns the algorithm as printed, with resolutions needed for progress.
+    /// Returns the algorithm as printed, with resolutions for progress.
     #[must_use]
     pub fn literal() -> Self {
         Self { segment_floor: false, ..Self::default() }

@@ -1,7 +1,7 @@
 //! The CoCoA family: Simple Congestion Control/Advanced.
 //!
-//! CoCoA keeps two RFC 6298 estimators: a strong one for exchanges without retransmissions, a weak
-//! one for those with. New estimates are blended into one RTO.
+//! CoCoA blends two RFC 6298 estimators into one RTO: a strong one for exchanges without
+//! retransmissions, a weak one for those with.
 //!
 //! | module | algorithm | source |
 //! |---|---|---|
@@ -44,7 +44,7 @@ pub enum Vbf {
     Frozen,
 }
 
-/// Per-exchange state: the backoff factor of the first timeout.
+/// Per-exchange state: the first timeout's backoff factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrozenFactor(Factor);
 
@@ -55,7 +55,7 @@ impl Default for FrozenFactor {
 }
 
 impl FrozenFactor {
-    /// Selects the factor by `first`, and returns that.
+    /// Selects the factor by `first`; returns that.
     fn freeze(&mut self, backoff: VariableBackoff, first: Micros) -> Micros {
         self.0 = backoff.factor(first);
         first
@@ -63,7 +63,7 @@ impl FrozenFactor {
 }
 
 impl Vbf {
-    /// Returns the timeout after `current`, at most `limit` but not below `current`.
+    /// At most `limit`, but not below `current`.
     fn next(self, frozen: FrozenFactor, current: Micros, backoff: VariableBackoff, limit: Micros) -> Micros {
         let factor = match self {
             Self::Current => backoff.factor(current),

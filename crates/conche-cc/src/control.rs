@@ -1,16 +1,14 @@
-//! The [`Controller`] trait: a controller receives events and returns limits.
+//! The [`Controller`] trait.
 //!
 //! State is divided by lifetime:
 //!
 //! - The **controller** is an algorithm with its configuration, for all peers.
-//! - Its [`Peer`](Controller::Peer) is a destination's state, such as an estimator or a backed-off
-//!   RTO.
-//! - Its [`Flight`](Controller::Flight) is an exchange's state, such as its timer, a frozen backoff
-//!   factor or a delivery snapshot, so that several exchanges with a peer (NSTART > 1) stay apart.
+//! - Its [`Peer`](Controller::Peer) is a destination's state, such as an estimator.
+//! - Its [`Flight`](Controller::Flight) is an exchange's state, such as its timer or a delivery
+//!   snapshot, so that exchanges with a peer (NSTART > 1) stay apart.
 //!
 //! The endpoint owns message IDs, retransmission counters, NSTART, queues, `MAX_RETRANSMIT`,
-//! `MAX_TRANSMIT_SPAN`, and a safety envelope that bounds every controller. The calls of one
-//! exchange:
+//! `MAX_TRANSMIT_SPAN`, and a safety envelope for every controller. The calls of one exchange:
 //!
 //! ```text
 //! submitted ──> admit ──> sent(attempt 0) ──┬──> acknowledged                  (ACK or response)
@@ -19,7 +17,7 @@
 //! ```
 //!
 //! A Non-confirmable message has only `admit` and `sent`, whose timeout bounds its use of an NSTART
-//! slot. ACKs, RSTs and piggybacked responses are not admitted: they answer messages of the peer.
+//! slot. ACKs, RSTs and piggybacked responses are not admitted: they answer the peer.
 
 use core::fmt::Debug;
 use core::time::Duration;
@@ -27,10 +25,10 @@ use core::time::Duration;
 use crate::path_history::PathHistory;
 use crate::time::Instant;
 
-/// A congestion control algorithm with its configuration, shared by all its peers.
+/// A congestion control algorithm with its configuration.
 ///
-/// No method has a default, so that none is forgotten. A rule for the retransmission timer alone
-/// implements [`RtoRule`](crate::RtoRule).
+/// No method has a default, so that none is forgotten. Rules for the retransmission timer alone
+/// implement [`RtoRule`](crate::RtoRule).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a congestion controller",
     note = "implement `RtoRule` for a rule of the retransmission timer, or `Controller` itself"
@@ -41,40 +39,39 @@ pub trait Controller {
     /// State of one exchange; `Default` before the first transmission.
     type Flight: Clone + Default + Debug;
 
-    /// Returns whether timers follow path measurements, as RFC 7252 §4.8.1 requires for an
+    /// Returns whether timers follow path measurements; RFC 7252 §4.8.1 requires it for an
     /// `ACK_TIMEOUT` below 1 s and NSTART above 1.
     fn measures_rtt(&self) -> bool;
 
     /// Returns the state of a new destination.
     fn peer(&self, now: Instant) -> Self::Peer;
 
-    /// Returns a new destination's state, derived from its path's as [seen
-    /// by](PathHistory::seen_by) it. An algorithm may ignore `history` ([`peer`](Self::peer)) or
-    /// take a [first sample](PathHistory::as_first_sample).
+    /// Returns a new destination's state, from its path's as [seen by](PathHistory::seen_by) it. An
+    /// algorithm may ignore `history` ([`peer`](Self::peer)) or take a [first
+    /// sample](PathHistory::as_first_sample).
     fn seed(&self, now: Instant, history: &PathHistory) -> Self::Peer;
 
-    /// Returns whether `message` may leave now. Called before the first transmission and, while
-    /// waiting, at the time of [`Admission::At`] and after every event of this peer.
+    /// Returns whether `message` may leave now. Called before the first transmission, and again at
+    /// [`Admission::At`] and after every event of this peer.
     fn admit(&self, peer: &mut Self::Peer, now: Instant, message: &Submission, load: &Load) -> Admission;
 
-    /// Handles a transmission; returns the time to wait for an acknowledgement, or for a
-    /// Non-confirmable request's response.
+    /// Handles a transmission; returns the wait for an acknowledgement, or for a Non-confirmable
+    /// request's response.
     fn sent(&self, peer: &mut Self::Peer, flight: &mut Self::Flight, event: &Sent) -> Duration;
 
-    /// Handles a Confirmable message's expired timer, before each retransmission, and returns the
-    /// latter's earliest time, `event.now` for immediately. The endpoint abandons the exchange if
-    /// that is after MAX_TRANSMIT_SPAN.
+    /// Handles a Confirmable message's expired timer; returns the retransmission's earliest time,
+    /// `event.now` for immediately. Beyond MAX_TRANSMIT_SPAN, the endpoint abandons the exchange.
     fn expired(&self, peer: &mut Self::Peer, flight: &mut Self::Flight, event: &Expired) -> Instant;
 
-    /// Handles an exchange's first acknowledgement, an Empty ACK or a response.
+    /// Handles an exchange's first acknowledgement: Empty ACK or response.
     fn acknowledged(&self, peer: &mut Self::Peer, flight: &Self::Flight, event: &Acknowledged<'_>);
 
     /// Handles an exchange's end without acknowledgement.
     fn abandoned(&self, peer: &mut Self::Peer, flight: &Self::Flight, event: &Abandoned<'_>);
 
-    /// Handles an idle period with a free slot and no queue, in which the application, not the
-    /// network, limited the rate. Called at its end, before the next [`admit`](Self::admit). A
-    /// client that sends as soon as it receives is never idle.
+    /// Handles the end of an idle period with a free slot and no queue, in which the application
+    /// limited the rate, before the next [`admit`](Self::admit). A client that sends as soon as it
+    /// receives is never idle.
     fn drained(&self, peer: &mut Self::Peer, now: Instant, load: &Load);
 
     /// Returns a new exchange's initial RTO, before randomisation, after ageing.
@@ -89,7 +86,7 @@ pub trait Controller {
 pub struct Submission {
     /// Confirmable or Non-confirmable.
     pub confirmable: bool,
-    /// It may be sent as Confirmable, to detect whether the peer is alive.
+    /// May be sent as Confirmable, to detect a dead peer.
     pub may_confirm: bool,
     /// UDP payload plus configured overhead, in bytes.
     pub bytes: u32,
@@ -113,7 +110,7 @@ pub struct Load {
 /// Non-confirmable messages sent to a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NonHistory {
-    /// Time of the last; `None` if its response arrived while outstanding (RFC 7252 §4.7).
+    /// Time of the last; `None` if its response came while outstanding (RFC 7252 §4.7).
     pub last: Option<Instant>,
     /// Number since the last Confirmable message, saturating.
     pub since_confirmable: u8,
@@ -123,8 +120,8 @@ pub struct NonHistory {
     pub unanswered_bytes: u32,
 }
 
-/// Result of [`Controller::admit`]. Pacing returns a time, a window waits for an event: after a
-/// pacer's plain refusal none might follow.
+/// Result of [`Controller::admit`]: a time for pacing, as no event might follow, or an event for a
+/// window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// Send now.
@@ -165,9 +162,9 @@ pub struct Expired {
     pub load: Load,
 }
 
-/// An exchange's first acknowledgement, with all transmission times.
+/// An exchange's first acknowledgement.
 ///
-/// Karn's algorithm uses only their number, a weak RTT the first, others the last.
+/// Karn's algorithm uses the number of `sent` times, a weak RTT the first, others the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledged<'a> {
     /// Time of arrival.
@@ -214,8 +211,8 @@ pub enum AckKind {
     Piggybacked,
     /// An Empty ACK (RFC 7252 §5.2.2), authenticated only by its message ID.
     Empty,
-    /// A separate response without, or before, an ACK; the server's processing makes it no RTT
-    /// sample.
+    /// A separate response without, or before, an ACK; no RTT sample, due to the server's
+    /// processing.
     Separate,
 }
 

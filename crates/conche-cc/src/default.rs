@@ -1,12 +1,12 @@
 //! CoAP's default congestion control, and CoAP_B.
 //!
-//! Source: RFC 7252 §4.2, §4.7 and §4.8; for CoAP_B ETFA'14, Table I: half the `ACK_TIMEOUT`, the
-//! minimum of RFC 7252 §4.8.1.
+//! Source: RFC 7252 §4.2, §4.7 and §4.8; for CoAP_B ETFA'14, Table I: half the `ACK_TIMEOUT`, RFC
+//! 7252 §4.8.1's minimum.
 //!
 //! The first timeout is in [`ACK_TIMEOUT`, `ACK_TIMEOUT` · `ACK_RANDOM_FACTOR`] and doubles with
-//! each retransmission. Nothing is measured; a peer has no state.
+//! each retransmission. Nothing is measured or stored.
 //!
-//! Divergence: RFC 7252 has no maximum timeout. With `MAX_RETRANSMIT` = 4, the default, the longest
+//! Divergence: RFC 7252 has no maximum timeout. With the default `MAX_RETRANSMIT` of 4, the longest
 //! is 48 s; with more, timeouts stop at 60 s, as in ANRW'18.
 
 use core::time::Duration;

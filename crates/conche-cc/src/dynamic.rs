@@ -1,7 +1,7 @@
 //! [`DynController`]: an algorithm of another crate, chosen at run time.
 //!
-//! An endpoint that takes an [`AnyController`](crate::AnyController), such as the crate `conche`'s
-//! client and server, accepts other algorithms in this wrapper:
+//! An endpoint that takes an [`AnyController`](crate::AnyController), such as the crate `conche`'s,
+//! accepts other algorithms in this wrapper:
 //!
 //! ```
 //! use conche_cc::control::{Acknowledged, Sent};
@@ -45,8 +45,8 @@
 //! assert_eq!(own.base(&mut peer, Instant::ZERO), Duration::from_secs(2));
 //! ```
 //!
-//! A call costs a pointer, and each peer and exchange with non-empty state an allocation; this
-//! crate's algorithms do not pay. An endpoint generic over its controller needs no wrapper.
+//! It costs a pointer per call, and an allocation per peer and exchange with state, only for such
+//! algorithms. Endpoints generic over their controller need no wrapper.
 //!
 //! Needs the feature `alloc` and atomic pointers, which `thumbv6m` lacks.
 
@@ -97,7 +97,6 @@ impl Eq for DynController {}
 pub struct DynPeer(Box<dyn State>);
 
 impl DynPeer {
-    /// Returns the state as `P`; `new()` replaces another controller's.
     fn of<P: State>(&mut self, new: impl FnOnce() -> P) -> &mut P {
         if !as_any(&*self.0).is::<P>() {
             self.0 = Box::new(new());
@@ -111,7 +110,6 @@ impl DynPeer {
 pub struct DynFlight(Option<Box<dyn State>>);
 
 impl DynFlight {
-    /// Returns the state as `F`, new if empty or another controller's.
     fn of<F: State + Default>(&mut self) -> &mut F {
         if self.get::<F>().is_none() {
             self.0 = None;

@@ -1,8 +1,7 @@
-//! The round-trip time estimator of RFC 6298 §2, with gains and weight of the variation set by each
-//! algorithm.
+//! The round-trip time estimator of RFC 6298 §2; algorithms set gains and weight of the variation.
 //!
-//! RTTVAR is updated before SRTT, from the old SRTT (RFC 6298 §2.3). ETFA'14 prints the reverse
-//! order, but its code follows the RFC.
+//! RTTVAR is updated first, from the old SRTT (RFC 6298 §2.3). ETFA'14 prints the reverse order,
+//! but its code does not.
 
 use core::time::Duration;
 
@@ -12,7 +11,7 @@ use crate::units::Micros;
 /// SRTT and RTTVAR, in 8 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimator {
-    /// Zero until the first sample, which is at least a microsecond.
+    /// Zero until the first sample, at least a microsecond.
     srtt: Micros,
     rttvar: Micros,
 }

@@ -1,8 +1,8 @@
 //! FASOR: Fast-Slow Retransmission Timeout and Congestion Control.
 //!
 //! Source: draft-ietf-core-fasor. The fast timer, TCP's estimator without its floor of 1 s,
-//! recovers from a noisy link's losses. The slow one, 1.5 times the duration of an ambiguous
-//! exchange, lets a full queue drain. A state machine selects their order in an exchange:
+//! recovers from noise. The slow one, 1.5 times an ambiguous exchange's duration, drains a full
+//! queue. A state machine selects their order in an exchange:
 //!
 //! | phase | timers of the exchange |
 //! |---|---|
@@ -10,19 +10,18 @@
 //! | FAST-SLOW-FAST | F, max(SLOW, 2F), 2F, 4F, … |
 //! | SLOW-FAST | SLOW, F, 2F, … |
 //!
-//! An ambiguous acknowledgement, after a retransmission, moves FAST → FAST-SLOW-FAST → SLOW-FAST;
-//! an unambiguous one moves back to FAST. **In the last two phases, timeouts may shrink within an
-//! exchange**, as in no other algorithm here.
+//! An ambiguous acknowledgement, after a retransmission, moves FAST → FAST-SLOW-FAST → SLOW-FAST,
+//! an unambiguous one back to FAST. **In the last two, timeouts may shrink within an exchange**, as
+//! nowhere else here.
 //!
 //! Divergences and resolutions:
 //! - the text starts RTTVAR from R/8, the appendix's pseudocode from R/2 with a weight of 1 for the
-//!   first RTO only; the default follows the text, see [`FirstSample`];
+//!   first RTO only: see [`FirstSample`], by default the text;
 //! - failure, not covered, counts as an ambiguous acknowledgement at that time;
 //! - an unambiguous acknowledgement *of a retransmission*, not defined, gives a sample and moves to
 //!   FAST;
-//! - where transmissions are distinguishable (a Token for each, or the draft's option), the last
-//!   sample bounds the RTO from below. After a sample R, SRTT + 4·RTTVAR is at least R, so no code
-//!   is needed;
+//! - where transmissions are distinguishable (a Token each, or the draft's option), the last sample
+//!   bounds the RTO from below. SRTT + 4·RTTVAR is at least the sample anyway;
 //! - NSTART, ageing and Non-confirmable messages have no rules: the last are paced as in CoCoA.
 
 use core::time::Duration;
@@ -156,7 +155,7 @@ impl FasorPeer {
         self.phase
     }
 
-    /// Handles an exchange of duration `elapsed` with retransmissions, possibly due to congestion.
+    /// After `elapsed`, with retransmissions, perhaps due to congestion.
     fn ambiguous(&mut self, elapsed: Micros) {
         self.slow = elapsed.scaled(Factor::ONE_AND_HALF);
         self.phase = self.phase.after_ambiguity();

@@ -1,17 +1,15 @@
-//! Full backoff: the backed-off timer carries over to the next exchange, as in TCP since Karn and
-//! Partridge.
+//! Full backoff: the backed-off timer carries over, as in TCP since Karn and Partridge.
 //!
-//! Source: ANRW'18 §4.2. An ACK does not identify the transmission it answers, so an exchange with
-//! a retransmission gives no round-trip time, except that the last timeout may have been too short.
-//! Full backoff keeps it, unrandomised, until an exchange needs no retransmission.
+//! Source: ANRW'18 §4.2. ACKs do not identify transmissions, so an exchange with a retransmission
+//! gives no round-trip time, but its last timeout may have been too short: full backoff keeps it,
+//! unrandomised, until an exchange needs no retransmission.
 //!
-//! Readings, checked against the paper's figures: only exchanges without a retransmission halve the
-//! default's kept timer in variant 2. CoCoA's variant 2 keeps min(32 s, f(x)·x), x the larger of
-//! the armed timer and the updated RTO. Not in the paper: after failure the last timer is kept, and
-//! kept timers do not age.
+//! Readings, checked against the paper's figures: in variant 2, only exchanges without a
+//! retransmission halve the default's kept timer, and CoCoA keeps min(32 s, f(x)·x), x the larger
+//! of the armed timer and the updated RTO. Not in the paper: failure keeps the last timer, and kept
+//! timers do not age.
 //!
-//! [`suggests_congestion`] defines failure. Non-confirmable messages and their responses change
-//! nothing.
+//! [`suggests_congestion`] defines failure. Non-confirmable messages change nothing.
 
 use crate::backoff::{VariableBackoff, grown, suggests_congestion};
 use crate::cocoa::{self, Cocoa, FrozenFactor, draft03::CocoaPeer};
@@ -33,7 +31,7 @@ impl Kept {
         (self.0 != Micros::ZERO).then_some(self.0)
     }
 
-    /// Keeps a failed exchange's last timeout, if congestion is suspected.
+    /// If congestion is suspected.
     fn failed(&mut self, last: Option<Micros>, event: &Abandoned<'_>) {
         if suggests_congestion(event)
             && let Some(last) = last
@@ -43,7 +41,7 @@ impl Kept {
     }
 }
 
-/// The effect of an exchange without retransmission on the default's kept timeout.
+/// Effect of an exchange without retransmission on the default's kept timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
     /// Variant 1: it is dropped.

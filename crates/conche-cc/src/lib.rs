@@ -1,9 +1,8 @@
 //! Congestion control for CoAP (RFC 7252): every published algorithm and conche's own, behind one
 //! trait.
 //!
-//! Algorithms are pure state machines without clock, random source or allocation, in integer
-//! arithmetic. The same code runs in a server with 100 000 peers, on a Cortex-M0 and in a
-//! simulator.
+//! Algorithms are pure integer state machines without clock, random source or allocation: the same
+//! code for a server with 100 000 peers, a Cortex-M0 and a simulator.
 //!
 //! | module | contents |
 //! |---|---|

@@ -1,16 +1,15 @@
 //! Linux RTO: the estimator of Linux's TCP, applied to CoAP exchanges.
 //!
-//! Source: `tcp_rtt_estimator` of the Linux kernel; ComMag'16 for CoAP: timeouts are not
-//! randomised, and the backed-off RTO carries over until a round-trip time without retransmission
-//! (Karn's algorithm).
+//! Source: `tcp_rtt_estimator` of the Linux kernel; ComMag'16 for CoAP: timeouts are unrandomised,
+//! and a backed-off RTO carries over until a sample without retransmission (Karn's algorithm).
 //!
-//! Unlike in RFC 6298, a shrinking round-trip time raises the mean deviation only slowly, and
-//! RTTVAR follows the largest mean deviation in a round trip, at least 50 ms, so the RTO stays 200
-//! ms above the smoothed round-trip time.
+//! Unlike in RFC 6298, a shrinking round-trip time raises the mean deviation slowly, and RTTVAR is
+//! the largest mean deviation in a round trip, at least 50 ms: the RTO stays 200 ms above the
+//! smoothed round-trip time.
 //!
-//! Divergences: deviations are from the old smoothed value, as in the kernel (Californium: the new
-//! one). Later Californium forgets a backed-off RTO; ComMag'16 does not. The paper's code uses
-//! milliseconds, this microseconds.
+//! Divergences: deviations are from the old smoothed value, as in the kernel (Californium: the
+//! new). Later Californium forgets a backed-off RTO, unlike ComMag'16. Microseconds replace the
+//! paper's milliseconds.
 
 use core::time::Duration;
 
@@ -34,7 +33,7 @@ use crate::units::{Micros, Stamp};
 pub struct Linux {
     /// RTO before the first sample.
     pub ack_timeout: Duration,
-    /// Minimum mean deviation; the RTO exceeds the smoothed round-trip time by four times this.
+    /// Minimum mean deviation; the RTO exceeds SRTT by four times this.
     pub min_deviation: Duration,
     /// Maximum timeout.
     pub max_rto: Duration,
@@ -92,8 +91,7 @@ impl KernelEstimator {
         self.srtt.plus(self.rttvar.times(4))
     }
 
-    /// Takes the round-trip time of an exchange begun at `started`; `floor` is the minimum
-    /// deviation.
+    /// The exchange began at `started`; `floor` is the minimum deviation.
     fn sample(&mut self, rtt: Micros, floor: Micros, started: Stamp, now: Stamp) {
         if self.is_blind() {
             let mdev = rtt.shifted(1);
@@ -117,7 +115,7 @@ impl KernelEstimator {
         }
     }
 
-    /// Applies an eighth of the gain if a shrinking round-trip time would raise `mdev`.
+    /// With an eighth of the gain if a shrinking round-trip time would raise `mdev`.
     fn update_deviation(&mut self, rtt: Micros) {
         let error = self.srtt.distance(rtt);
         let shrank = rtt < self.srtt;

@@ -1,15 +1,14 @@
 //! Pacing of Non-confirmable messages.
 //!
-//! Both rules are pure functions of the endpoint's counters, and admit a flow of at most
-//! `PROBING_RATE`, as in each [`Submission`]:
+//! Both rules are functions of the endpoint's counters, and admit a flow of at most `PROBING_RATE`:
 //!
-//! - [`paced_by_rto`], for algorithms with an RTO (draft-ietf-core-cocoa-03 §5). Messages are at
-//!   least an RTO apart, as of sending; idle periods earn no credit. Any 16 consecutive ones
-//!   include two Confirmable: every 8th is converted. Divergence: a request whose response has
-//!   arrived delays no message: it is no longer outstanding (RFC 7252 §4.7), and its response
-//!   clocks the next like an acknowledgement.
-//! - [`paced_by_probing_rate`], for algorithms without an RTO (RFC 7252 §4.7): `PROBING_RATE` on
-//!   average to a silent peer.
+//! - [`paced_by_rto`], with an RTO (draft-ietf-core-cocoa-03 §5): messages are at least an RTO
+//!   apart, as of sending, without credit for idle periods. Any 16 consecutive ones include two
+//!   Confirmable: every 8th is converted. Divergence: a request with a response delays no message:
+//!   it is no longer outstanding (RFC 7252 §4.7), and the response clocks the next like an
+//!   acknowledgement.
+//! - [`paced_by_probing_rate`], without an RTO (RFC 7252 §4.7): `PROBING_RATE` on average to a
+//!   silent peer.
 
 use core::time::Duration;
 

@@ -15,27 +15,25 @@ use crate::units::{Micros, Stamp, saturate};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathState {
     pub(crate) estimator: Estimator,
-    /// This window's minimum round-trip time; without a sample, the provisional timeout; zero for
+    /// The window's minimum round-trip time, or without a sample the provisional timeout; zero for
     /// none.
     min_rtt: Micros,
     /// The previous window's.
     min_rtt_before: Micros,
     /// Start of this window.
     window: Stamp,
-    /// Minima of this pair of samples and the previous one: a minimum of three or four samples
-    /// removes jitter.
+    /// Minima of this and the previous pair of samples: a minimum of three or four removes jitter.
     recent: [Micros; 2],
-    /// Start of the last exchange.
     pub(crate) last_start: Stamp,
-    /// The peer's own samples; from [`SETTLED`] only their parity. The estimator may have started
-    /// from another peer's state.
+    /// The peer's own samples, from [`SETTLED`] their parity; the estimator may have started from
+    /// another's state.
     samples: u8,
     /// Consecutive exchanges that indicate a wrong RTO or a full path.
     pub(crate) doubt: u8,
     pub(crate) retransmissions: MeanRetransmissions,
 }
 
-/// The minimum round-trip time covers one or two windows, since routes change.
+/// The minimum covers one or two windows, since routes change.
 const WINDOW_MS: u32 = 300_000;
 /// From here, the count of samples alternates.
 const SETTLED: u8 = 4;
@@ -51,8 +49,8 @@ impl PathState {
         path.as_one_sample()
     }
 
-    /// Returns old state: the round-trip time, as uncertain as after one sample, and the losses,
-    /// without a queue.
+    /// Keeps the round-trip time, as uncertain as after one sample, and the losses, without a
+    /// queue.
     pub(crate) fn as_one_sample(&self) -> Self {
         let Some(srtt) = self.estimator.srtt() else { return Self::default() };
         let rttvar = self.estimator.rttvar().unwrap_or_default().max(srtt.shifted(1));
@@ -66,8 +64,7 @@ impl PathState {
         }
     }
 
-    /// Returns another peer's initial state: SRTT and RTO within `longest`, SRTT as the minimum, no
-    /// losses or doubt.
+    /// SRTT and RTO are within `longest`, and SRTT is the minimum; losses and doubt are not shared.
     pub(crate) fn for_neighbour(&self, longest: RoundTrip) -> Self {
         let Some(srtt) = self.estimator.srtt() else { return Self::default() };
         let (srtt, rttvar) = longest.bound(srtt, self.estimator.rttvar().unwrap_or_default());
@@ -86,7 +83,6 @@ impl PathState {
         !self.estimator.is_blind() || self.provisional().is_some()
     }
 
-    /// Returns whether the path was measured, not copied.
     pub(crate) fn is_measured(&self) -> bool {
         self.samples > 0
     }
@@ -95,7 +91,7 @@ impl PathState {
         self.last_start = Stamp::at(sent.first().copied().unwrap_or(now));
     }
 
-    /// Handles an acknowledgement. Separate responses are ignored: their time includes processing.
+    /// Ignores separate responses, whose time includes processing.
     pub(crate) fn acknowledged(&mut self, event: &Acknowledged<'_>, ambiguity: Ambiguity, max_doubt: u8) {
         if event.kind == AckKind::Separate {
             return;
@@ -174,7 +170,7 @@ impl PathState {
         self.min_rtt.min(self.min_rtt_before)
     }
 
-    /// Returns the excess of all recent round trips over the minimum.
+    /// The excess of all recent round trips over the minimum.
     pub(crate) fn queueing_delay(&self) -> Micros {
         if self.samples < MIN_SAMPLES {
             return Micros::ZERO;
@@ -183,8 +179,8 @@ impl PathState {
         current.min(before).minus(self.min_rtt())
     }
 
-    /// Adapts the minimum to a longer route, whose delay varies less than a queue's: if recent
-    /// round trips exceed it by more than `variations` · RTTVAR, it rises by a sixteenth of the
+    /// Adapts to a longer route, whose delay varies less than a queue's: if recent round trips
+    /// exceed the minimum by more than `variations` · RTTVAR, it rises by a sixteenth of the
     /// excess.
     pub(crate) fn adapt_min_rtt(&mut self, variations: u32) {
         let excess = self.queueing_delay();
@@ -195,7 +191,7 @@ impl PathState {
         }
     }
 
-    /// Returns SRTT's relative excess over the minimum, counted as at least `at_least`.
+    /// SRTT's relative excess over the minimum, counted as at least `at_least`.
     pub(crate) fn inflation(&self, at_least: Micros) -> Inflation {
         let least = self.min_rtt().max(at_least);
         let excess = self.estimator.srtt().unwrap_or(least).minus(least);
@@ -203,18 +199,18 @@ impl PathState {
         Inflation(saturate(ratio).min(Inflation::ONE))
     }
 
-    /// Returns whether `since_copy` is at least half the minimum and at most the RTO.
+    /// At least half the minimum and at most the RTO.
     pub(crate) fn is_plausible_rtt(&self, since_copy: Micros) -> bool {
         (self.min_rtt().shifted(1)..=self.estimator.rto(4)).contains(&since_copy)
     }
 
-    /// Returns the provisional timeout, used without a sample.
+    /// Used without a sample.
     pub(crate) fn provisional(&self) -> Option<Micros> {
         (self.min_rtt != Micros::ZERO).then_some(self.min_rtt)
     }
 
-    /// Sets the provisional timeout after an ambiguous exchange without an earlier sample:
-    /// `elapsed` is at least the round-trip time, so safe as a timeout.
+    /// After an ambiguous exchange without an earlier sample: `elapsed` is at least the round-trip
+    /// time, so a safe timeout.
     pub(crate) fn set_provisional(&mut self, elapsed: Micros) {
         self.min_rtt = elapsed;
     }
@@ -228,7 +224,7 @@ pub(crate) struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Returns SRTT and RTTVAR, reduced so that SRTT and SRTT + 4·RTTVAR are within the bounds.
+    /// Reduces both so that SRTT and SRTT + 4·RTTVAR are within the bounds.
     pub(crate) fn bound(self, srtt: Micros, rttvar: Micros) -> (Micros, Micros) {
         let srtt = srtt.min(self.srtt);
         (srtt, rttvar.min(self.rto.minus(srtt).shifted(2)))

@@ -1,14 +1,11 @@
-//! [`PathHistory`]: the state of a path, from the exchanges of all its peers, as a start for new
-//! peers.
+//! [`PathHistory`]: a path's state from all its peers' exchanges, as a start for new ones.
 //!
-//! A peer on a new port, or another device behind the same border router, need not measure the
-//! round-trip time again (RFC 9040: temporal sharing; RFC 3124: one macroflow per path). The
-//! endpoint adds every exchange to its path's history, for every controller, and calls
-//! [`Controller::seed`] for a peer without state.
+//! A peer on a new port, or another device behind the same border router, need not measure again
+//! (RFC 9040: temporal sharing; RFC 3124: one macroflow per path). The endpoint adds every
+//! exchange, for every controller, and calls [`Controller::seed`] for a peer without state.
 //!
-//! A peer that is the only source of a history gets its full state. Any other may be another host,
-//! as behind a NAT, and could forge acknowledgements: it gets only the round-trip time, within a
-//! bound.
+//! A history's only source gets the full state. Other peers may be other hosts, as behind a NAT,
+//! and forge acknowledgements: they get only the round-trip time, within a bound.
 //!
 //! ```
 //! use conche_cc::control::{AckKind, AckedCopy, Acknowledged, Load};
@@ -36,7 +33,7 @@ use crate::sample;
 use crate::time::Instant;
 use crate::units::Micros;
 
-/// A path's state, from all its peers' exchanges.
+/// A path's state from its peers' exchanges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathHistory {
     source: Source,
@@ -61,7 +58,7 @@ struct ShortSamples {
     longest: Micros,
 }
 
-/// Upper bounds of shared SRTT and RTO; the randomised first timeout is at most twice RFC 7252's.
+/// Bounds of shared state; the randomised first timeout is at most twice RFC 7252's.
 const MAX_SHARED: RoundTrip = RoundTrip { srtt: Micros::from_millis(2_000), rto: Micros::from_millis(3_500) };
 /// Bounds a first sample, which triples in the RTO.
 const MAX_SAMPLE: Duration = Duration::from_millis(1_333);
@@ -71,8 +68,7 @@ const MAX_DOUBT: u8 = 5;
 const SHORT_SAMPLES_TO_RESET: u8 = 4;
 
 impl PathHistory {
-    /// Maximum age of state used unchanged, the lifetime of an idle peer's own
-    /// (draft-ietf-core-cocoa-03 §4).
+    /// Maximum age of unchanged state, as an idle peer's own (draft-ietf-core-cocoa-03 §4).
     pub const FRESH: Duration = Duration::from_secs(255);
 
     /// Maximum age of state. After [`FRESH`](Self::FRESH) it counts as a first sample, an
@@ -85,8 +81,8 @@ impl PathHistory {
         Self { source: Source::None, path: PathState::default(), heard: now, short: ShortSamples::default() }
     }
 
-    /// Returns a path with stored state, last updated at `heard`. `copies` is the mean
-    /// retransmissions per exchange in 1/32. As the source is unknown, all peers get the bounds of
+    /// Returns a path with stored state of time `heard`; `copies` is the mean retransmissions per
+    /// exchange in 1/32. The source is unknown: all peers get the bounds of
     /// [`to_store`](Self::to_store).
     #[must_use]
     pub fn remembered(heard: Instant, (srtt, rttvar): (Duration, Duration), copies: u8) -> Self {
@@ -95,8 +91,8 @@ impl PathHistory {
         Self { source: Source::Several, path, ..Self::new(heard) }
     }
 
-    /// Adds an acknowledged exchange; `peer` is a probably unique number such as a hash of address
-    /// and port.
+    /// Adds an acknowledged exchange; `peer` is probably unique, such as a hash of address and
+    /// port.
     pub fn acknowledged(&mut self, peer: u64, event: &Acknowledged<'_>) {
         self.renew(event.now);
         let sample = sample::rtt_of_known_copy(event);
@@ -129,8 +125,8 @@ impl PathHistory {
         }
     }
 
-    /// Resets the estimate after short samples. Delayed acknowledgements can raise SRTT by any
-    /// amount, which smoothing would take tens of samples to correct.
+    /// Delayed acknowledgements can raise SRTT by any amount, which smoothing would correct only in
+    /// tens of samples.
     fn reset_after_short_samples(&mut self, rtt: Micros, now: Instant) {
         let srtt = self.path.estimator.srtt().unwrap_or_default();
         if rtt >= srtt.shifted(1) {
@@ -153,7 +149,7 @@ impl PathHistory {
         self.heard = now;
     }
 
-    /// Returns the seed for `peer`: in full if it is the only source, otherwise bounded.
+    /// Returns the seed for `peer`: full for the only source, otherwise bounded.
     #[must_use]
     pub fn seen_by(&self, peer: u64) -> Self {
         let source = if self.source == Source::Peer(peer) { self.source } else { Source::Several };
@@ -185,15 +181,15 @@ impl PathHistory {
         self.heard
     }
 
-    /// Returns SRTT, RTTVAR, and mean retransmissions per exchange in 1/32, as last updated; `None`
-    /// without a sample.
+    /// Returns the last SRTT, RTTVAR, and mean retransmissions per exchange in 1/32; `None` without
+    /// a sample.
     #[must_use]
     pub fn learnt(&self) -> Option<(Duration, Duration, u8)> {
         self.path.learnt()
     }
 
-    /// Returns the same within the bounds for other peers, as returning peers are unknown after a
-    /// restart: SRTT at most 2 s, SRTT + 4·RTTVAR at most 3.5 s.
+    /// Returns the same within the bounds for other peers, unknown after a restart: SRTT at most 2
+    /// s, SRTT + 4·RTTVAR at most 3.5 s.
     #[must_use]
     pub fn to_store(&self) -> Option<(Duration, Duration, u8)> {
         let (srtt, rttvar, copies) = self.learnt()?;
@@ -201,9 +197,9 @@ impl PathHistory {
         Some((srtt.into(), rttvar.into(), copies))
     }
 
-    /// Returns a peer's state after one exchange without loss at the path's smoothed round-trip
-    /// time, for other estimators. The sample is at most 1333 ms unless the state is the peer's
-    /// own: the RTO is then at most three times that.
+    /// Returns a peer's state after one lossless exchange at the path's smoothed round-trip time,
+    /// for other estimators. Unless the state is its own, the sample is at most 1333 ms: the RTO is
+    /// at most three times that.
     pub fn as_first_sample<C: Controller>(&self, controller: &C, now: Instant) -> C::Peer {
         let mut peer = controller.peer(now);
         let Some((srtt, ..)) = self.path(now).learnt() else { return peer };

@@ -1,8 +1,8 @@
 //! Peak-Hopper RTO: follows peaks of the round-trip time at once and decays slowly.
 //!
 //! Source: Ekström and Ludwig, "The Peak-Hopper: A New End-to-End Retransmission Timer for Reliable
-//! Unicast Transport" (2003 manuscript); ComMag'16 for CoAP: timeouts are not randomised, and
-//! binary backoff carries over to the next exchange.
+//! Unicast Transport" (2003 manuscript); ComMag'16 for CoAP: timeouts are unrandomised, and binary
+//! backoff carries over.
 //!
 //! The default follows the paper; ComMag'16 measured Californium of October 2014, see [`Reading`].
 
@@ -22,8 +22,8 @@ pub enum Reading {
     /// δ = (R - R_prev)/R_prev, signed; the boost starts from 3/4.
     #[default]
     Original,
-    /// δ = 2·|R - R_prev|/R, so a *falling* round-trip time raises the RTO too. Boost and R_prev
-    /// start from 0, so the second sample gets the full boost.
+    /// δ = 2·|R - R_prev|/R: a *falling* round-trip time raises the RTO too. Boost and R_prev start
+    /// from 0, so the second sample gets the full boost.
     Californium2014,
 }
 
@@ -45,7 +45,7 @@ pub struct PeakHopper {
     pub fading: u8,
     /// S: samples per flight; for CoAP, NSTART.
     pub samples_per_flight: u8,
-    /// 2·G: minimum excess of the RTO over the last two round-trip times.
+    /// 2·G: minimum excess of the RTO over the last two samples.
     pub min_margin: Duration,
     /// Maximum timeout.
     pub max_rto: Duration,

@@ -1,16 +1,16 @@
 //! [`RtoRule`]: a congestion controller that is a rule for one retransmission timer.
 //!
-//! Most published algorithms only compute the retransmission timeout (RTO). A type that implements
-//! [`RtoRule`] does just that; this module makes it a [`Controller`] with their common parts:
+//! Most algorithms only compute the retransmission timeout (RTO). A type that implements
+//! [`RtoRule`] does just that; this module makes it a [`Controller`]:
 //!
 //! - Confirmable messages are never delayed; NSTART and backoff bound them.
-//! - Non-confirmable messages are paced by the RTO ([`paced_by_rto`]), or without measurement by
+//! - Non-confirmable messages are paced by the RTO ([`paced_by_rto`]), unmeasured ones by
 //!   `PROBING_RATE` ([`paced_by_probing_rate`]).
 //! - Retransmissions leave at once.
 //! - A new peer starts from its path's smoothed round-trip time (RFC 9040).
 //!
-//! Algorithms with a window or pacing, such as [`bdp`](crate::bdp) and [`temper`](crate::temper),
-//! implement [`Controller`].
+//! Algorithms with a window or pacing implement [`Controller`]: [`bdp`](crate::bdp),
+//! [`temper`](crate::temper).
 //!
 //! ```
 //! use conche_cc::backoff::{dithered, grown};
@@ -68,9 +68,8 @@ use crate::units::Micros;
 
 /// A retransmission timer's rule; every rule is a [`Controller`].
 ///
-/// Its only randomness is [`Sent::random`], drawn anew for each transmission; without it, two
-/// clients that start together have the same timers. Method names differ from [`Controller`]'s, so
-/// that both traits can be in scope.
+/// Only [`Sent::random`], drawn anew for each transmission, keeps clients that start together
+/// apart. Method names differ from [`Controller`]'s, so that both can be in scope.
 pub trait RtoRule {
     /// State of one destination.
     type Peer: Clone + Debug;
@@ -87,15 +86,15 @@ pub trait RtoRule {
     /// Returns a destination's state without samples.
     fn new_peer(&self, now: Instant) -> Self::Peer;
 
-    /// Applies due ageing before [`first_timeout`](Self::first_timeout), [`on_ack`](Self::on_ack),
+    /// Applies due ageing, before [`first_timeout`](Self::first_timeout), [`on_ack`](Self::on_ack),
     /// and [`rto`](Self::rto) except for logs.
     fn age(&self, _peer: &mut Self::Peer, _now: Instant) {}
 
     /// Returns a new exchange's initial timeout before randomisation.
     fn rto(&self, peer: &Self::Peer) -> Micros;
 
-    /// Returns an original transmission's timeout, randomised with `sent.random`; for a
-    /// Non-confirmable message, the time to wait for a response.
+    /// Returns an original transmission's timeout, randomised with `sent.random`, or a
+    /// Non-confirmable message's wait for a response.
     fn first_timeout(&self, peer: &mut Self::Peer, exchange: &mut Self::Exchange, sent: &Sent) -> Micros;
 
     /// Returns a retransmission's timeout; `current` has expired.
@@ -107,8 +106,8 @@ pub trait RtoRule {
         sent: &Sent,
     ) -> Micros;
 
-    /// Takes an acknowledged exchange's sample, if the module [`sample`](crate::sample) finds one.
-    /// `timeout` is a Confirmable message's last.
+    /// Takes an exchange's sample, if the module [`sample`](crate::sample) finds one. `timeout` is
+    /// a Confirmable message's last.
     fn on_ack(&self, peer: &mut Self::Peer, timeout: Option<Micros>, event: &Acknowledged<'_>);
 
     /// Handles an exchange's end without acknowledgement; by default nothing changes.

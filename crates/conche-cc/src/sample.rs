@@ -1,16 +1,15 @@
 //! Round-trip time samples of acknowledgements.
 //!
 //! R is the time from the original transmission to the message layer's first acknowledgement, empty
-//! or piggybacked. A separate response, with the peer's processing time, and a Reset message give
-//! none.
+//! or piggybacked. Separate responses, which include processing, and Reset messages give none.
 
 use crate::control::{AckKind, AckedCopy, Acknowledged};
 use crate::time::Instant;
 use crate::units::Micros;
 
-/// Maximum sample: EXCHANGE_LIFETIME (RFC 7252 §4.8.2), 247 s. A later acknowledgement may belong
-/// to another message with the same ID; a longer time, as of a suspended machine, does not measure
-/// the network.
+/// Maximum sample: EXCHANGE_LIFETIME (RFC 7252 §4.8.2), 247 s. Later acknowledgements may belong to
+/// another message with the same ID; longer times, as of a suspended machine, are not the
+/// network's.
 pub const LONGEST: Micros = Micros::from_millis(247_000);
 
 /// Returns R, whatever the retransmissions.

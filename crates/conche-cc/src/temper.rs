@@ -1,17 +1,17 @@
 //! temper, conche's own controller: a loss timer, a delay gate and a floor, without change on the
 //! wire.
 //!
-//! Loss without a queue is a fade and is repaired fast. A round-trip time above its minimum
-//! indicates a queue: the *gate* spaces exchanges. Both indicate a congested radio: the *floor*
-//! raises the timeout to an unmeasured sender's.
+//! Loss without a queue is a fade, repaired fast. A round-trip time above its minimum is a queue:
+//! the *gate* spaces exchanges. Both are a congested radio: the *floor* raises the timeout to an
+//! unmeasured sender's.
 //!
-//! An ambiguous acknowledgement answers the last transmission, after a loss, if it arrives one
-//! round trip later. Otherwise it answers the original, late, and bounds the round-trip time.
+//! An ambiguous acknowledgement one round trip after the last transmission answers that, after a
+//! loss; any other answers the original, late, and bounds the round-trip time.
 //!
-//! Source: this crate. `docs/controllers/temper.md` gives reasons, the effect of each part, and the
-//! requirements of RFC 8085 and RFC 8961. Divergences: *one* ambiguous exchange does not back off
-//! (RFC 8961 §4 (4)), see [`Temper::grace`]; a late answer is an upper bound in the estimate (§4
-//! (2d)), see [`Ambiguity`].
+//! Source: this crate; `docs/controllers/temper.md` gives reasons, effects, and the requirements of
+//! RFC 8085 and RFC 8961. Divergences: *one* ambiguous exchange does not back off (RFC 8961 §4
+//! (4)), see [`Temper::grace`]; a late answer enters the estimate as an upper bound (§4 (2d)), see
+//! [`Ambiguity`].
 
 use core::time::Duration;
 
@@ -45,30 +45,30 @@ pub struct Temper {
     pub ack_random_factor: Factor,
     /// Maximum RTO and timeout.
     pub max_timeout: Duration,
-    /// Backoff factor of an exchange started without a sample. Three avoids filling a full queue.
+    /// Backoff factor of an exchange without a sample. Three avoids filling a full queue.
     pub blind_backoff: Factor,
     /// Maximum timeout before the fourth retransmission to a new peer, in longest first timeouts.
-    /// With 5.5, all retransmissions leave within MAX_TRANSMIT_SPAN (RFC 7252 §4.8.2), and none
-    /// earlier than with doubled timeouts. `None`: no bound.
+    /// With 5.5, all leave within MAX_TRANSMIT_SPAN (RFC 7252 §4.8.2), none earlier than with
+    /// doubled timeouts. `None`: no bound.
     pub blind_room: Option<Factor>,
-    /// Backoff factor of an exchange started with a sample.
+    /// Backoff factor of an exchange with a sample.
     pub backoff: Factor,
-    /// Minimum excess of the RTO over the smoothed round-trip time: clock granularity.
+    /// Minimum excess of the RTO over SRTT: clock granularity.
     pub least_spread: Duration,
-    /// Gate: minimum spacing of exchanges in queueing delays, ignored below a millisecond. Zero
-    /// disables it.
+    /// Gate: spacing of exchanges in queueing delays, ignored below a millisecond. Zero disables
+    /// it.
     pub gate: Factor,
     /// Maximum spacing in RTOs: a forged early answer must not close the gate.
     pub gate_limit: Factor,
-    /// Floor: minimum RTO per mean retransmission of an exchange. Zero disables it.
+    /// Floor: minimum RTO per mean retransmission. Zero disables it.
     pub floor: Duration,
     /// Minimum first timeout without losses, randomised as without a sample: in a busy radio mesh,
     /// collisions resemble a queue, and an early retransmission adds one. It is divided by the
-    /// square of the outstanding exchanges, which delay each other. A minimum round-trip time
-    /// counts as at least [`least_spread`](Self::least_spread): less is the hosts' own time in a
-    /// local network.
+    /// square of the outstanding exchanges, which delay each other. The minimum round-trip time
+    /// counts as at least [`least_spread`](Self::least_spread), in a local network the hosts' own
+    /// time.
     pub queue_floor: Duration,
-    /// Both floors scale with the round-trip time's inflation over its minimum, from 0 to 1.
+    /// Both floors scale with the round-trip time's inflation, from 0 to 1.
     pub floor_follows_inflation: bool,
     /// Minimum timeout of the first retransmission: a second loss is a fade or collision.
     pub first_copy: Duration,
@@ -76,13 +76,13 @@ pub struct Temper {
     pub later_copies: Duration,
     /// Interpretation of an acknowledgement after a retransmission.
     pub ambiguity: Ambiguity,
-    /// Consecutive ambiguous exchanges before the RTO doubles. One loss is noise; zero conforms to
-    /// RFC 8961 §4 (4).
+    /// Ambiguous exchanges in a row before the RTO doubles. One loss is noise; zero conforms to RFC
+    /// 8961 §4 (4).
     pub grace: u8,
     /// Maximum doubt; limits doublings to `max_doubt - grace`.
     pub max_doubt: u8,
-    /// Round trips above the minimum by more than this many RTTVAR indicate a longer route, not a
-    /// queue; the minimum adapts in tens of exchanges. Zero: it only expires.
+    /// Round trips above the minimum by more than this many RTTVAR are a longer route, not a queue;
+    /// the minimum adapts in tens of exchanges. Zero: it only expires.
     pub steady: u8,
 }
 
@@ -158,7 +158,7 @@ impl Temper {
         self.bounded(self.rto(peer).max(self.queue_floor(peer, 0)))
     }
 
-    /// Draws a first timeout beside `others`.
+    /// Beside `others`.
     fn first(&self, peer: &TemperPeer, others: u16, random: u32) -> Micros {
         let rto = self.rto(peer);
         match peer.estimator.srtt() {
@@ -178,7 +178,6 @@ impl Temper {
         }
     }
 
-    /// Returns the backoff factor and maximum timeout.
     fn growth(&self, stage: PeerStage, attempt: u8) -> (Factor, Micros) {
         let longest = self.max_timeout.into();
         match stage {
@@ -203,7 +202,6 @@ impl Temper {
         }
     }
 
-    /// Returns the spacing beside `others`.
     fn gap(&self, peer: &TemperPeer, others: u16) -> Micros {
         let queueing_delay = peer.queueing_delay();
         if queueing_delay == Micros::ZERO {

@@ -1,5 +1,5 @@
-//! Drives a controller through sequential exchanges in unit tests: spans in milliseconds, random
-//! draws as u in [0, 1].
+//! Drives a controller through sequential exchanges in unit tests, in milliseconds, with random
+//! draws u in [0, 1]. Functions return the next timeout or, after an exchange, the next RTO.
 
 use core::time::Duration;
 use std::vec::Vec;
@@ -38,7 +38,6 @@ impl<'a, C: Controller> Drive<'a, C> {
         }
     }
 
-    /// Starts an exchange; returns its first timeout.
     pub(crate) fn start(&mut self, u: f64) -> u64 {
         self.flight = C::Flight::default();
         self.sent.clear();
@@ -46,7 +45,6 @@ impl<'a, C: Controller> Drive<'a, C> {
         self.transmit(true)
     }
 
-    /// Expires the timer and retransmits; returns the next timeout.
     pub(crate) fn time_out(&mut self) -> u64 {
         self.now += self.timer;
         let attempt = u8::try_from(self.sent.len() - 1).expect("few copies");
@@ -55,7 +53,7 @@ impl<'a, C: Controller> Drive<'a, C> {
         self.transmit(true)
     }
 
-    /// Sends a Non-confirmable message; returns the wait for a response.
+    /// Returns the wait for a response.
     pub(crate) fn send_non(&mut self) -> u64 {
         self.flight = C::Flight::default();
         self.sent.clear();
@@ -71,13 +69,13 @@ impl<'a, C: Controller> Drive<'a, C> {
         millis(self.timer)
     }
 
-    /// Acknowledges `ms` after the last transmission; returns the next RTO.
+    /// After the last transmission.
     pub(crate) fn ack_after(&mut self, ms: u64) -> u64 {
         self.now += Duration::from_millis(ms);
         self.acknowledged(AckKind::Piggybacked, AckedCopy::Unknown)
     }
 
-    /// Acknowledges `rtt_ms` after the original transmission; returns the next RTO.
+    /// After the original transmission.
     pub(crate) fn ack_at(&mut self, rtt_ms: u64) -> u64 {
         self.now = self.sent[0] + Duration::from_millis(rtt_ms);
         self.acknowledged(AckKind::Piggybacked, AckedCopy::Unknown)
@@ -89,13 +87,12 @@ impl<'a, C: Controller> Drive<'a, C> {
         self.base()
     }
 
-    /// Runs an exchange without retransmission or randomisation; returns the next RTO.
+    /// Without retransmission or randomisation.
     pub(crate) fn clean(&mut self, rtt_ms: u64) -> u64 {
         self.start(0.0);
         self.ack_after(rtt_ms)
     }
 
-    /// Ends the exchange at its timeout; returns the next RTO.
     pub(crate) fn end(&mut self, reason: AbandonReason) -> u64 {
         self.now += self.timer;
         let event = Abandoned { now: self.now, reason, sent: &self.sent, load: self.load };

@@ -1,8 +1,7 @@
 //! Points in time of every interface of conche.
 //!
-//! [`Instant`] counts nanoseconds since the caller's epoch: start of a process or simulation, boot
-//! of a device. Spans are [`core::time::Duration`]. Arithmetic saturates: a clock that steps back
-//! gives zero.
+//! [`Instant`] counts nanoseconds since the caller's epoch, such as process start or boot. Spans
+//! are [`core::time::Duration`]. Arithmetic saturates: a clock that steps back gives zero.
 
 use core::ops::{Add, AddAssign, Sub};
 use core::time::Duration;

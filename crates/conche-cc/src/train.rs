@@ -1,17 +1,15 @@
 //! [`Train`]: pacing of messages that share one acknowledgement, such as a MAX_PAYLOADS burst (RFC
 //! 9177 §7.2).
 //!
-//! A controller admits each burst and receives its one acknowledgement, whose time measures the
-//! whole train's delivery, and so the bottleneck rate (dispersion of packet trains: Dovrolis,
-//! Ramanathan and Moore, INFOCOM 2001):
+//! A burst's one acknowledgement measures the whole train's delivery, and so the bottleneck rate
+//! (dispersion of packet trains: Dovrolis, Ramanathan and Moore, INFOCOM 2001):
 //!
 //! - The first train has ten messages per two measured round trips, or per RTO if faster: half of
 //!   RFC 9177's default rate, evenly spaced.
-//! - A delivery within 9/8 of the transmission time raises the rate: to twice until the first
+//! - A delivery within 9/8 of the transmission time raises the rate, to twice until the first
 //!   queue, then to 9/8.
 //! - After a longer delivery, the next train has that delivery's rate.
-//! - A loss of more than a sixteenth of the messages, and more than one, reduces the rate by its
-//!   share.
+//! - A loss of more than a sixteenth, and more than one message, reduces the rate by its share.
 //! - The minimum is ten messages per RTO, which grows with backoff.
 
 use crate::time::Instant;
@@ -50,7 +48,7 @@ pub struct Train {
     rate: BytesPerSecond,
     /// There was a queue, or much loss.
     settled: bool,
-    /// Minimum time from a train's last message to its acknowledgement, and when measured.
+    /// Minimum time from a train's end to its acknowledgement, and when measured.
     rtt: Option<(Micros, Instant)>,
     first: Instant,
     last: Instant,
@@ -64,10 +62,9 @@ pub struct Train {
 pub struct Answered {
     /// Time of arrival.
     pub now: Instant,
-    /// Missing messages. If any, the receiver waited for about two more before it reported.
+    /// Missing messages. If any, the receiver waited for about two more.
     pub lost: u32,
-    /// Triggered by the last message, not the receiver's timeout, so that its time measures the
-    /// path.
+    /// Triggered by the last message, not by a timeout, so that its time measures the path.
     pub prompt: bool,
 }
 
@@ -78,8 +75,7 @@ impl Train {
         Self { round_trip: round_trip.map(Micros::from), ..Self::default() }
     }
 
-    /// Starts a train of messages of `bytes`; `base` is the destination's
-    /// [base](crate::Controller::base) RTO.
+    /// Starts a train of messages of `bytes`; `base` is the [base](crate::Controller::base) RTO.
     pub fn begin(&mut self, base: Duration, bytes: u32) {
         let (initial, base) = (bytes.saturating_mul(INITIAL_MESSAGES), Micros::from(base).max(Micros::MILLISECOND));
         self.rate = self.rate.max(BytesPerSecond::of(initial, base));

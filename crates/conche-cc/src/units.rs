@@ -114,8 +114,8 @@ impl From<Micros> for Duration {
 
 /// An instant in wrapping milliseconds: 4 bytes instead of 8.
 ///
-/// Ages wrap after 49.7 days: a longer idle period reads too short, once. Time must not step back,
-/// as the endpoint ensures: a future stamp reads as very old.
+/// Ages wrap after 49.7 days: a longer idle period reads too short, once. Time must not step back
+/// (the endpoint ensures it): a future stamp reads as very old.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp(u32);
 

@@ -1,13 +1,12 @@
 //! The timers that WiOpt'12 compared: static, semi-dynamic and RFC 6298.
 //!
-//! Source: WiOpt'12. The static timer is RFC 7252's default. The semi-dynamic one measures one
-//! round-trip time, at setup: RTO = 4·RTT. RFC 6298 is TCP's estimator with an initial RTO of 1 s
-//! and a floor of 500 ms; backoff carries over until a round-trip time without retransmission
-//! (Karn's algorithm).
+//! Source: WiOpt'12. The static timer is RFC 7252's default. The semi-dynamic one measures a
+//! round-trip time at setup: RTO = 4·RTT. RFC 6298 is TCP's estimator with an initial RTO of 1 s
+//! and a floor of 500 ms; backoff carries over until a sample without retransmission (Karn's
+//! algorithm).
 //!
-//! Resolution: CoAP lacks the handshake of the paper's setup. The first exchange without a
-//! retransmission replaces it; before, timers are static. See also
-//! [`SemiDynamicPeer::after_setup`].
+//! Resolution: CoAP has no handshake at setup; the first exchange without a retransmission replaces
+//! it, and timers are static before. See also [`SemiDynamicPeer::after_setup`].
 
 use core::time::Duration;
 
@@ -128,7 +127,7 @@ pub struct Rfc6298 {
     pub min_rto: Duration,
     /// Maximum timeout.
     pub max_rto: Duration,
-    /// G: the variation's minimum addition to the smoothed round-trip time.
+    /// G: minimum addition of the variation to SRTT.
     pub clock_granularity: Duration,
 }
 

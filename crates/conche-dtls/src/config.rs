@@ -13,43 +13,41 @@ use crate::x509::Trust;
 pub struct Config {
     /// Credentials of a server; `None` for clients only.
     pub server: Option<ServerCredentials>,
-    /// Maximum size of a handshake datagram in bytes; 1280 by default, at least 64.
+    /// Maximum handshake datagram in bytes; 1280 by default, at least 64.
     ///
-    /// A stateless server answers a ClientHello only if its first datagram contains everything up
-    /// to the cipher suites and compression methods. This crate's needs 99 bytes for that with a
-    /// pre-shared key, 103 with certificates.
+    /// A stateless server needs everything up to the cipher suites and compression methods in the
+    /// first datagram of a ClientHello: here 99 bytes with a pre-shared key, 103 with certificates.
     pub mtu: usize,
-    /// Minimum time before a flight is retransmitted, and its value on an unmeasured path: one
-    /// second by default (RFC 6347 §4.2.4.1).
+    /// Minimum time before a flight is retransmitted, and its value on an unmeasured path: by
+    /// default one second (RFC 6347 §4.2.4.1).
     ///
-    /// It doubles with each retransmission up to a minute. A random part of up to half is added, so
-    /// that clients that start together do not retransmit together. A fast path does not shorten
-    /// it: a peer may need long for a signature.
+    /// Doubles with each retransmission up to a minute, plus a random part of up to half, against
+    /// synchronised clients. A fast path does not shorten it: a signature may take long.
     pub flight_timeout: Duration,
-    /// Maximum duration of a handshake with retransmissions. By default 93 seconds, as long as a
-    /// CoAP client waits for an acknowledgment (MAX_TRANSMIT_WAIT, RFC 7252 §4.8.2).
+    /// Maximum duration of a handshake: by default 93 seconds, as a CoAP client waits for an
+    /// acknowledgment (MAX_TRANSMIT_WAIT, RFC 7252 §4.8.2).
     pub handshake_timeout: Duration,
-    /// Maximum number of open sessions: 10 000 by default. Beyond it, a new session closes the
-    /// idlest one of the host with most sessions, in the group of sources with most.
+    /// Maximum open sessions: 10 000 by default. Beyond it, a new one closes the idlest of the host
+    /// with most, in the group of sources with most.
     pub max_sessions: usize,
-    /// Maximum number of open sessions per pre-shared key identity; a new one closes the idlest.
-    /// `None` by default, because many clients may share a key.
+    /// Maximum open sessions per pre-shared key identity; a new one closes the idlest. Default:
+    /// `None`, as many clients may share a key.
     pub max_sessions_per_identity: Option<usize>,
-    /// Maximum number of concurrent handshakes. A group of sources may hold at most as many as are
-    /// free for all others; within it, a host is limited to its share once other hosts compete.
+    /// Maximum concurrent handshakes. A group of sources may hold as many as are free for all
+    /// others; in it, a host is limited to its share once others compete.
     pub max_handshakes: usize,
-    /// Unfinished handshakes that one host's clients may begin: by default 128 at once and 16 a
-    /// second. Completed handshakes do not count. A ClientHello above the limit is dropped, and
-    /// retransmitted by its client. This bounds the CPU time that a host can cause: a handshake
-    /// costs a server about 0.2 ms with a pre-shared key, 0.5 ms with a certificate.
+    /// Unfinished handshakes that a host's clients may begin: by default 128 at once and 16 a
+    /// second. A ClientHello above it is dropped, for its client to retransmit. This bounds a
+    /// host's CPU time: a handshake costs a server about 0.2 ms with a pre-shared key, 0.5 ms with
+    /// a certificate.
     pub unfinished_per_host: ResponseLimit,
-    /// The same limit for a group of sources: by default 512 at once and 128 a second.
+    /// Likewise for a group of sources: by default 512 at once and 128 a second.
     pub unfinished_per_group: ResponseLimit,
-    /// Maximum size of a peer's handshake message in bytes, which limits its certificate.
+    /// Maximum handshake message from a peer in bytes, which limits its certificate.
     pub max_message: usize,
     /// Receives sessions' secrets, to decrypt captures.
     pub key_log: Option<KeyLog>,
-    /// Makes handshakes' randomness, except for keys, reproducible. For simulations and tests only.
+    /// Makes handshakes reproducible, except for keys. For simulations and tests only.
     pub seed: Option<u64>,
 }
 
@@ -73,7 +71,6 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Returns the trust anchors for client certificates, if requested.
     pub(crate) fn trusted_clients(&self) -> Option<&Trust> {
         self.server.as_ref()?.certificate.as_ref()?.clients.as_ref()
     }
@@ -91,7 +88,7 @@ impl Config {
         if self.max_sessions == 0 || self.max_handshakes == 0 || self.max_sessions_per_identity == Some(0) {
             return Err(ConfigError::NoSessions);
         }
-        // A flight fits the engine's queue of datagrams; a message must fit the poll buffer.
+        // A flight fits the engine's queue; a message must fit the poll buffer.
         if !(64..=crate::BUFFER).contains(&self.max_message) {
             return Err(ConfigError::Message(self.max_message));
         }

@@ -4,16 +4,14 @@
 //! A ClientHello without a valid cookie is answered by a HelloVerifyRequest, no longer than the
 //! request, for two hashes and no memory. The cookie is a keyed hash (two SipHash-2-4 values of 128
 //! bits) of the address, of the ClientHello's random, session ID, cipher suites and compression
-//! methods, and of the time, which replaces the last four bytes. A returned cookie thus measures
-//! the round-trip time, too. Keys change every [`LIFETIME`]; the previous one stays valid for
-//! another.
+//! methods, and of the time, which replaces the last four bytes and lets a returned cookie measure
+//! the round-trip time. Keys change every [`LIFETIME`]; the previous one stays valid for another.
 //!
-//! A cookie begins one handshake. A ClientHello whose cookie is not newer than the last that began
-//! a handshake from its address is answered like one without. A replaying attacker reads that
-//! answer only if it receives at the address.
+//! A cookie begins one handshake: unless newer than the last that began one from its address, it
+//! counts as none. A replaying attacker reads that answer only if it receives at the address.
 //!
-//! The first fragment of the ClientHello must hold the hashed fields: keeping shorter ones would be
-//! state for unverified addresses, so they are dropped. 97 bytes and two per cipher suite suffice.
+//! The ClientHello's first fragment must hold the hashed fields; shorter ones are dropped, as
+//! keeping them would be state for unverified addresses. 97 bytes and two per cipher suite suffice.
 
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
@@ -28,42 +26,35 @@ use crate::wire::{self, HANDSHAKE_HEADER, RECORD_HEADER, Reader, Record, content
 
 /// How long a key makes cookies, and then verifies them.
 const LIFETIME: Duration = Duration::from_secs(60);
-/// Unit of a stamp in nanoseconds, a 64th of a millisecond: no client completes a handshake and
-/// begins the next within it, so their stamps differ.
+/// Nanoseconds per stamp, a 64th of a millisecond: no client completes a handshake and begins the
+/// next within it.
 const STAMP_UNIT: u64 = 15_625;
-/// Maximum age of a valid cookie in stamp units, plus one.
+/// Maximum age in stamps, plus one.
 const LONGEST_VALID: u32 = 120_000 * 64 + 1;
-/// Cells per row of spent cookies.
 const CELLS: usize = 4096;
-/// Cookie length in bytes: the engine's, so that it can be made to accept ours.
+/// In bytes: the engine's, so that it accepts ours.
 pub(crate) const COOKIE: usize = COOKIE_LENGTH as usize;
 const COOKIE_LENGTH: u8 = 32;
-/// Bytes of the time in a cookie.
 const STAMP: usize = 4;
-/// Bytes of a HelloVerifyRequest: headers, version, cookie length, cookie.
 pub(crate) const REPLY: usize = RECORD_HEADER + HANDSHAKE_HEADER + 3 + COOKIE;
-/// Limit of a ClientHello's message number, which each request for a cookie increments; at it, the
-/// client must restart.
+/// Maximum ClientHello message number, incremented by each cookie request; there the client must
+/// restart.
 const MOST_HELLOS: u16 = 4;
 
-/// A ClientHello up to its extensions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hello<'a> {
     /// Record sequence number, which the answer repeats.
     pub(crate) sequence: u64,
-    /// Message number.
     pub(crate) number: u16,
     /// Version, random and session ID, the same with and without a cookie.
     pub(crate) opening: &'a [u8],
     pub(crate) random: &'a [u8; 32],
     pub(crate) cookie: &'a [u8],
-    /// Two bytes each.
     pub(crate) suites: &'a [u8],
     pub(crate) compression: &'a [u8],
 }
 
 impl<'a> Hello<'a> {
-    /// Reads the record that begins a ClientHello.
     pub(crate) fn read(record: &Record<'a>) -> Option<Self> {
         if record.content != content::HANDSHAKE || record.epoch != 0 {
             return None;
@@ -97,11 +88,10 @@ pub(crate) enum Verdict {
     Valid(Issued),
     /// Send this reply; keep no state.
     Reply([u8; REPLY]),
-    /// Drop it: the reply would be longer than the request, or the message number is too high.
+    /// Drop it: the reply would be longer, or the message number is too high.
     Ignore,
 }
 
-/// When a cookie was made, and its age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Issued {
     stamp: u32,
@@ -118,7 +108,6 @@ pub(crate) struct CookieVerifier {
     spent: Spent,
 }
 
-/// Omits the keys.
 impl core::fmt::Debug for CookieVerifier {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("CookieVerifier").field("changed", &self.changed).finish_non_exhaustive()
@@ -130,7 +119,6 @@ impl CookieVerifier {
         Self { current: keys(random), previous: keys(random), changed: now, spent: Spent::new(now, random) }
     }
 
-    /// Decides on a ClientHello in a datagram of `bytes` bytes.
     pub(crate) fn judge(
         &mut self,
         now: Instant,
@@ -155,7 +143,6 @@ impl CookieVerifier {
         self.ask(now, from, hello, bytes)
     }
 
-    /// Answers by a HelloVerifyRequest with a new cookie.
     pub(crate) fn ask(&self, now: Instant, from: &impl Hash, hello: &Hello<'_>, bytes: usize) -> Verdict {
         if bytes < REPLY {
             return Verdict::Ignore;
@@ -163,7 +150,7 @@ impl CookieVerifier {
         Verdict::Reply(verify_request(hello, &cookie(&self.current, from, hello, stamp_at(now).to_be_bytes())))
     }
 
-    /// Returns `true` if no cookie of this time or later has begun a handshake from this address.
+    /// Returns `true` if no cookie of this time or later has begun a handshake from here.
     pub(crate) fn is_unspent(&self, now: Instant, from: &impl Hash, issued: Issued) -> bool {
         self.spent.admits(now, from, issued.stamp)
     }
@@ -183,11 +170,11 @@ impl CookieVerifier {
     }
 }
 
-/// Each address's newest cookie that has begun a handshake, in constant memory.
+/// Each address's newest spent cookie, in constant memory.
 ///
 /// A keyed hash maps an address to a cell in each of two rows; a cookie is spent if both hold its
-/// time or a later one. A false positive needs other addresses that share both cells and begin
-/// handshakes while the ClientHello is under way.
+/// time or a later one. A false positive needs other addresses with both cells that begin
+/// handshakes meanwhile.
 #[derive(Debug)]
 struct Spent {
     key: [u64; 2],
@@ -210,7 +197,7 @@ impl Spent {
 
     fn admits(&self, now: Instant, from: &impl Hash, stamp: u32) -> bool {
         let (now, [first, second]) = (stamp_at(now), self.cells(from));
-        // Compares ages, because stamps wrap. A cell older than any valid cookie restricts none.
+        // Compares ages, as stamps wrap. A cell older than any valid cookie restricts none.
         let age = now.wrapping_sub(self.cells[first][0]).max(now.wrapping_sub(self.cells[second][1]));
         now.wrapping_sub(stamp) < age.min(LONGEST_VALID)
     }
@@ -230,7 +217,7 @@ fn keys(random: &mut impl RngCore) -> Keys {
     core::array::from_fn(|_| core::array::from_fn(|_| random.next_u64()))
 }
 
-/// Returns a time's stamp. Stamps wrap every 18 hours; a cookie is valid for two minutes.
+/// Stamps wrap every 18 hours; a cookie is valid for two minutes.
 fn stamp_at(now: Instant) -> u32 {
     let [.., a, b, c, d] = (now.as_nanos() / STAMP_UNIT).to_be_bytes();
     u32::from_be_bytes([a, b, c, d])

@@ -1,7 +1,6 @@
 //! Credentials and trust: pre-shared keys (RFC 4279) and certificates (RFC 5280).
 //!
-//! `Debug` output contains no secrets, and keys are overwritten when dropped, except for copies
-//! inside an engine.
+//! `Debug` hides secrets, and dropped keys are overwritten, except for copies inside an engine.
 
 use core::fmt;
 use std::sync::Arc;
@@ -11,9 +10,9 @@ use zeroize::Zeroizing;
 
 use crate::x509::{OwnCertificate, Trust};
 
-/// Maximum bytes of an identity or hint. RFC 4279 §5.3 requires support for 128.
+/// In bytes. RFC 4279 §5.3 requires support for 128.
 const LONGEST_IDENTITY: usize = 1024;
-/// Maximum bytes of a key. RFC 4279 §5.3 requires support for 64.
+/// In bytes. RFC 4279 §5.3 requires support for 64.
 const LONGEST_KEY: usize = 512;
 
 /// A secret hidden from `Debug` and overwritten when dropped.
@@ -35,7 +34,6 @@ impl Secret {
 }
 
 impl PartialEq for Secret {
-    /// Compares in constant time.
     fn eq(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
@@ -49,10 +47,9 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Looks up clients' keys; any function from an identity to a key implements it. Clients are still
-/// unauthenticated.
+/// Looks up keys of unauthenticated clients; any function from identity to key implements it.
 pub trait Keys: Send + Sync {
-    /// Returns the identity's key, or `None` if unknown. The client cannot distinguish that from a
+    /// Returns the identity's key, or `None` if unknown, which the client cannot distinguish from a
     /// wrong key.
     fn key(&self, identity: &[u8]) -> Option<Secret>;
 }
@@ -63,13 +60,13 @@ impl<F: Fn(&[u8]) -> Option<Secret> + Send + Sync> Keys for F {
     }
 }
 
-/// Credentials of a server. With both kinds, the client's first supported cipher suite decides.
+/// A server's credentials. With both kinds, the client's first supported cipher suite decides.
 #[derive(Clone, Debug, Default)]
 pub struct ServerCredentials {
     /// Pre-shared keys, with TLS_PSK_WITH_AES_128_CCM_8 (RFC 7252 §9.1.3.1).
     pub psk: Option<ServerKeys>,
     /// A certificate, with ECDHE_ECDSA suites (RFC 7252 §9.1.3.3, except CCM_8, which the engine
-    /// does not support with certificates).
+    /// lacks for certificates).
     pub certificate: Option<ServerCertificate>,
 }
 
@@ -87,7 +84,7 @@ impl ServerKeys {
         Self { hint: None, keys: Arc::new(keys) }
     }
 
-    /// Sets the identity hint for clients; its meaning is up to the application (RFC 4279 §5.2).
+    /// Sets the identity hint, whose meaning is up to the application (RFC 4279 §5.2).
     ///
     /// # Errors
     ///
@@ -142,8 +139,7 @@ pub enum ClientCredentials {
     /// A certificate of the server.
     #[non_exhaustive]
     Certificate {
-        /// The client's certificate, presented on request. Without one, a server that requests it
-        /// ends the handshake.
+        /// The client's certificate. Without one, a server that requests it ends the handshake.
         own: Option<OwnCertificate>,
         /// Trust anchors for the server's certificate.
         trust: Trust,
@@ -166,7 +162,7 @@ impl ClientCredentials {
         Ok(Self::Psk { identity, key })
     }
 
-    /// Creates credentials that require a server certificate for `name`, a DNS name or IP address.
+    /// Creates credentials that require a certificate for `name`, a DNS name or IP address.
     ///
     /// # Errors
     ///
@@ -190,10 +186,10 @@ impl ClientCredentials {
 pub enum Identity {
     /// The peer knows this identity's pre-shared key.
     Psk(Vec<u8>),
-    /// The peer knows the private key of this certificate (DER), which a root authenticates.
+    /// The peer knows the private key of this certificate (DER), authenticated by a root.
     Certificate(Vec<u8>),
-    /// None: a client that was not asked for a certificate, or a server that proved only knowledge
-    /// of the pre-shared key.
+    /// None: a client without certificate request, or a server that proved only knowledge of the
+    /// pre-shared key.
     Anonymous,
 }
 
@@ -213,7 +209,7 @@ pub enum CredentialsError {
     /// The name is neither a DNS name nor an IP address.
     #[error("the server's name must be a DNS name or an IP address")]
     Name,
-    /// The certificate cannot be read, or exceeds a handshake's limit.
+    /// The certificate is unreadable, or exceeds a handshake's limit.
     #[error("there is no X.509 certificate of at most 8000 bytes, in DER or PEM")]
     Certificate,
     /// The private key cannot be read.
@@ -227,7 +223,7 @@ pub enum CredentialsError {
     None,
 }
 
-/// Returns `true` if the key's length is valid. A resolver's invalid key counts as unknown.
+/// A resolver's invalid key counts as unknown.
 pub(crate) fn is_key(key: &Secret) -> bool {
     (1..=LONGEST_KEY).contains(&key.expose().len())
 }

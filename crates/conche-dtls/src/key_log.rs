@@ -8,13 +8,13 @@ use zeroize::Zeroizing;
 
 /// A callback that receives sessions' secrets.
 ///
-/// Each call passes a line in Wireshark's format (`SSLKEYLOGFILE`): `CLIENT_RANDOM`, the
-/// ClientHello's random, the master secret. Anyone with it can decrypt the whole session.
+/// A line has Wireshark's format (`SSLKEYLOGFILE`): `CLIENT_RANDOM`, the ClientHello's random, the
+/// master secret. It decrypts the whole session.
 #[derive(Clone)]
 pub struct KeyLog(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl KeyLog {
-    /// Creates a log that calls this function with each line, without line end.
+    /// Creates a log that calls this function with each line, unterminated.
     #[must_use]
     pub fn new(tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))

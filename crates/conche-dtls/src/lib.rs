@@ -1,7 +1,7 @@
 //! DTLS 1.2 sessions (RFC 6347) without I/O: datagrams of many peers in, datagrams and plaintext
 //! out.
 //!
-//! [`Sessions`] holds all sessions of one socket, in either role. A driver calls
+//! [`Sessions`] holds all sessions of one socket in either role. A driver calls
 //! [`handle`](Sessions::handle) for each datagram, then [`poll`](Sessions::poll) until
 //! [`Output::Wait`].
 //!
@@ -10,12 +10,12 @@
 //! out:  plaintext ->  engine  ->  datagram
 //! ```
 //!
-//! State and computation that an attacker can cause are bounded. Before its sender has shown that
-//! it receives at its address, a ClientHello costs two hashes; a cookie begins one handshake.
+//! State and computation that attackers can cause are bounded. Until its sender has shown that it
+//! receives at its address, a ClientHello costs two hashes; a cookie begins one handshake.
 //! Handshakes are bounded in total, per group of sources, in time and in message length; unfinished
-//! ones also per second, for each host and group. Sessions are bounded in total; a new one closes
-//! the idlest of the host with most, in the group with most. Session IDs are never reused, so an
-//! exchange begun with one peer's keys does not continue with another's (RFC 7252 §9.1).
+//! ones also per second, host and group. Sessions are bounded in total ([`Config::max_sessions`]).
+//! Session IDs are never reused, so an exchange never continues with another peer's keys (RFC 7252
+//! §9.1).
 //!
 //! ```
 //! use conche_dtls::{BUFFER, ClientCredentials, Config, Output, Secret, ServerCredentials, ServerKeys, Sessions};

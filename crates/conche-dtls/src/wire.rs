@@ -1,11 +1,11 @@
-//! Parsing before authentication, without allocation: records (RFC 6347 §4.1) and headers of
-//! handshake messages (§4.2.2).
+//! Parsing before authentication, without allocation: records (RFC 6347 §4.1) and handshake headers
+//! (§4.2.2).
 
 /// In bytes.
 pub(crate) const RECORD_HEADER: usize = 13;
 /// In bytes.
 pub(crate) const HANDSHAKE_HEADER: usize = 12;
-/// A record's maximum fragment: 2^14 bytes of plaintext and 2048 of protection (RFC 5246 §6.2.3).
+/// 2^14 bytes of plaintext and 2048 of protection (RFC 5246 §6.2.3).
 const LARGEST_FRAGMENT: usize = (1 << 14) + 2048;
 
 /// As in HelloVerifyRequest (RFC 6347 §4.2.1).
@@ -53,7 +53,7 @@ pub(crate) struct Record<'a> {
     pub(crate) fragment: &'a [u8],
 }
 
-/// Returns a datagram's records, up to the first invalid one.
+/// Up to the first invalid one.
 pub(crate) fn records(mut datagram: &[u8]) -> impl Iterator<Item = Record<'_>> {
     core::iter::from_fn(move || {
         let (record, rest) = record(datagram)?;
@@ -80,11 +80,9 @@ fn record(datagram: &[u8]) -> Option<(Record<'_>, &[u8])> {
     Some((record, rest))
 }
 
-/// A handshake message or a fragment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handshake<'a> {
     pub(crate) message: u8,
-    /// The whole message's bytes, without headers.
     pub(crate) length: usize,
     /// Number among its sender's messages.
     pub(crate) number: u16,
@@ -92,7 +90,7 @@ pub(crate) struct Handshake<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// Returns the messages of a record of epoch 0, up to the first invalid one.
+/// Of a record of epoch 0, up to the first invalid one.
 pub(crate) fn handshakes(mut fragment: &[u8]) -> impl Iterator<Item = Handshake<'_>> {
     core::iter::from_fn(move || {
         let header: &[u8; HANDSHAKE_HEADER] = fragment.first_chunk()?;
@@ -135,7 +133,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writes a record of epoch 0 to `into`; returns its length, or 0 if it does not fit.
+/// In epoch 0; returns the length, or 0 if it does not fit.
 pub(crate) fn write_record(into: &mut [u8], content: u8, version: [u8; 2], sequence: u64, fragment: &[u8]) -> usize {
     let Ok(length) = u16::try_from(fragment.len()) else { return 0 };
     let Some(whole) = into.get_mut(..RECORD_HEADER + fragment.len()) else { return 0 };
@@ -149,7 +147,6 @@ pub(crate) fn write_record(into: &mut [u8], content: u8, version: [u8; 2], seque
     at
 }
 
-/// Returns the header of a message in one record.
 pub(crate) fn handshake_header(message: u8, number: u16, length: usize) -> [u8; HANDSHAKE_HEADER] {
     let [n0, n1] = number.to_be_bytes();
     let [.., a, b, c] = length.to_be_bytes();

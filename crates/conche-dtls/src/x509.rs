@@ -1,8 +1,7 @@
-//! Certificates: the local one, and trust in others. `webpki` verifies paths, with ECDSA on P-256
-//! and P-384.
+//! Certificates: the local one, and trust. `webpki` verifies paths, with ECDSA on P-256 and P-384.
 //!
-//! The engine reports and sends single certificates without chains, so intermediates must be part
-//! of [`Trust`]. Revocation is not checked.
+//! The engine reports and sends single certificates, so intermediates must be part of [`Trust`].
+//! Revocation is not checked.
 
 use core::fmt;
 use core::time::Duration;
@@ -24,7 +23,7 @@ use crate::credentials::{CredentialsError, Secret};
 
 /// Maximum bytes of a certificate in a handshake.
 const LARGEST: usize = 8000;
-/// Signed to check that a private key matches its certificate; distinct from any other use.
+/// Signed to check that a private key matches its certificate; unlike any other use.
 const SIGNED: &[u8] = b"conche: is this the key of that certificate?";
 
 /// A certificate with its private key.
@@ -35,12 +34,11 @@ pub struct OwnCertificate {
 }
 
 impl OwnCertificate {
-    /// Creates it from a DER certificate and its private key: ECDSA on P-256 or P-384, in PKCS#8 or
-    /// SEC1.
+    /// Creates it from a DER certificate and its ECDSA key on P-256 or P-384, in PKCS#8 or SEC1.
     ///
     /// # Errors
     ///
-    /// One of them cannot be read, the certificate exceeds 8000 bytes, or they do not match.
+    /// One of them is unreadable, the certificate exceeds 8000 bytes, or they do not match.
     pub fn new(certificate: impl Into<Vec<u8>>, key: Secret) -> Result<Self, CredentialsError> {
         let certificate = certificate.into();
         let der = CertificateDer::from(certificate.as_slice());
@@ -74,7 +72,7 @@ impl OwnCertificate {
     }
 }
 
-/// Certificates that authenticate peers: of authorities and of single peers.
+/// Certificates of authorities and of single peers.
 #[derive(Clone)]
 pub struct Trust {
     anchors: Arc<[TrustAnchor<'static>]>,
@@ -98,11 +96,11 @@ impl Trust {
     /// Trusts these certificates (DER).
     ///
     /// A certificate with `cA` in its basic constraints and `keyCertSign` in any key usage is an
-    /// authority: it authenticates peers through the certificates it issued, within its
-    /// `pathLenConstraint` (RFC 5280 §4.2.1.9). Any other is pinned: it authenticates only a peer
-    /// that presents this very certificate.
+    /// authority: it authenticates peers through certificates it issued, within its
+    /// `pathLenConstraint` (RFC 5280 §4.2.1.9). Any other is pinned, for a peer that presents this
+    /// very certificate.
     ///
-    /// `epoch` is the time from 1970-01-01T00:00Z to [`Instant`] zero, for validity.
+    /// `epoch`, the time from 1970-01-01T00:00Z to [`Instant`] zero, is for validity.
     ///
     /// # Errors
     ///
@@ -140,7 +138,7 @@ impl Trust {
     }
 
     /// Checks validity against `clock`, the time since 1970-01-01T00:00Z, read for each peer
-    /// certificate: changes of the system's clock take effect at once.
+    /// certificate: system clock changes take effect at once.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         self.clock = WallClock::Read(Arc::new(clock));
@@ -238,7 +236,6 @@ impl Constraints {
         self.key_usage.is_none_or(|usage| usage.digital_signature())
     }
 
-    /// Checks a pinned certificate's use at this time for this purpose.
     fn check(&self, time: Duration, purpose: ObjectIdentifier) -> Result<(), CertificateError> {
         let (from, until) = self.validity;
         if !(from..=until).contains(&time) {
@@ -293,7 +290,7 @@ static ALGORITHMS: &[&dyn SignatureVerificationAlgorithm] = &[
     &Ecdsa { curve: Curve::P384, hash: alg_id::ECDSA_SHA384 },
 ];
 
-/// ECDSA on a curve, with the hash of its size.
+/// With the hash of the curve's size.
 #[derive(Debug)]
 struct Ecdsa {
     curve: Curve,

@@ -1,10 +1,9 @@
 //! Runs independent simulations in parallel; results do not depend on the number of threads.
 //!
-//! An experiment is a list of cells, each with several runs (replications). Replication n has the
+//! An experiment is a list of cells with several runs (replications) each. Replication n has the
 //! same seed in every cell: common random numbers.
 //!
-//! A failed run leaves a gap. A [`Store`] keeps each result as the run ends, and kept runs are not
-//! repeated.
+//! A failed run leaves a gap. A [`Store`] keeps results as runs end; kept runs are not repeated.
 
 use std::any::Any;
 use std::fmt::{self, Display};
@@ -72,7 +71,7 @@ pub struct Cost {
     pub runs: u64,
     /// Events of all runs.
     pub events: u64,
-    /// CPU time summed over threads; unlike elapsed time, independent of other load.
+    /// CPU time over threads, independent of other load.
     pub cpu: Duration,
 }
 
@@ -133,7 +132,7 @@ pub trait Cell: Sync {
     /// Number of replications.
     fn replications(&self) -> u32;
 
-    /// Estimated duration of a run, in a unit shared by all cells.
+    /// Estimated duration of a run, in the cells' common unit.
     fn work(&self) -> u64;
 
     /// Runs the cell once; adds its exchanges to `exchanges` if wanted.
@@ -153,7 +152,7 @@ pub trait Cell: Sync {
     fn restore(&self, samples: Vec<Sample>) -> Option<Self::Outcome>;
 }
 
-/// Per cell, the outcome of each replication; `None` for a failed one.
+/// Per cell, each replication's outcome; `None` for a failed one.
 pub type Outcomes<C> = Vec<Vec<Option<<C as Cell>::Outcome>>>;
 
 /// Runs every replication of every cell; outcomes are in that order.
@@ -226,7 +225,7 @@ fn run_of(origin: &Origin, cell: &impl Cell, Replication { index, seed, .. }: Re
     Run { scenario, settings, cell: cell.id(), replication: index, seed }
 }
 
-/// Runs a cell and keeps its outcome; a panic fails this run only.
+/// A panic fails this run only.
 fn run_once<C: Cell>(
     cell: &C,
     replication: Replication,

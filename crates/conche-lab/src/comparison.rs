@@ -3,17 +3,17 @@
 //! A *cell* is a row of an experiment and one of its primary metrics. Its controllers share random
 //! numbers, so their *ratio*, how many times one is worse than the best or a baseline, is more
 //! precise than their values. Values below their unit's [floor](crate::scenario::Unit::floor) count
-//! as the floor, so that 0 has a ratio and a value near 0 does not beat 0. A ratio is *apart* if
-//! its 95 % interval, the jackknife over replications with the best controller chosen anew in each,
-//! excludes 1. *Regret* is the worst ratio that is apart.
+//! as the floor, so that 0 has a ratio and values near 0 do not beat 0. A ratio is *apart* if its
+//! 95 % interval excludes 1: the jackknife over replications, with the best controller chosen anew
+//! in each. *Regret* is the worst ratio that is apart.
 //!
-//! Means over cells are geometric. An experiment's cells share the random numbers of replications,
-//! so the jackknife leaves out one replication in all of them. Experiments are independent: the
-//! squares of their half-widths add up.
+//! Means over cells are geometric. An experiment's cells share replications' random numbers, so the
+//! jackknife leaves out a replication in all; experiments are independent, so squared half-widths
+//! add up.
 //!
 //! A controller without a value in a cell (a run failed or measured nothing) has no mean over cells
-//! with it, its regret is a lower bound, and it ranks below all controllers with values everywhere,
-//! whose means still include the cell.
+//! with it and only a lower bound of regret, and ranks below all controllers with values
+//! everywhere, whose means include the cell.
 
 use std::borrow::Cow;
 
@@ -59,7 +59,6 @@ impl Entry {
     }
 }
 
-/// A cell and its entries with a value.
 struct ComparedCell<'a> {
     cell: &'a Cell,
     there: Vec<&'a Entry>,
@@ -105,7 +104,7 @@ impl<'a> ComparedCell<'a> {
         }
     }
 
-    /// Returns a controller's unrounded result.
+    /// Not rounded.
     fn line(&self, entry: &Entry) -> InCell {
         let (means, per_replication) = (self.means().collect::<Vec<_>>(), self.per_replication().collect::<Vec<_>>());
         let found = self.place(&entry.controller).and_then(|own| {
@@ -134,8 +133,8 @@ fn bounds(interval: Interval) -> [f64; 2] {
     [rounded(interval.low), rounded(interval.high)]
 }
 
-/// Returns all rows: each controller in each cell, then over all cells, least regret first. Ratios
-/// are to the baseline or, without one, to each cell's best controller.
+/// Returns all rows: controllers in each cell, then over all cells, least regret first. Ratios are
+/// to the baseline or each cell's best controller.
 #[must_use]
 pub fn rows(cells: &[Cell], baseline: Option<&str>) -> Vec<Row> {
     let compared_cells: Vec<ComparedCell<'_>> =
@@ -169,7 +168,7 @@ pub fn rows(cells: &[Cell], baseline: Option<&str>) -> Vec<Row> {
     lines.chain(standings.into_iter().map(Compared::Controller)).map(Row::new).collect()
 }
 
-/// Sums up a controller over the papers that `is_of` accepts.
+/// Over the papers that `is_of` accepts.
 fn tally(
     controller: &str,
     compared_cells: &[ComparedCell<'_>],
@@ -195,7 +194,7 @@ fn tally(
     }
 }
 
-/// Returns the geometric mean of the ratios, one per cell, and its interval.
+/// Geometric, with its interval; one ratio per cell.
 fn mean(controller: &str, compared_cells: &[&ComparedCell<'_>]) -> (f64, Option<Interval>) {
     let replications = |of: &&ComparedCell<'_>| of.there.first().map_or(0, |entry| entry.per_replication.len());
     // An experiment's cells with equally many replications share random numbers.
@@ -286,7 +285,7 @@ fn standing(of: &Compared) -> Option<&Standing> {
     if let Compared::Controller(standing) = of { Some(standing) } else { None }
 }
 
-/// Describes a controller's cells without a value.
+/// Describes a controller's missing cells.
 fn gap(of: &Standing, rows: &[Row]) -> String {
     let is_gap = |row: &&InCell| row.controller == of.controller && row.ratio.is_none();
     let first = cells_of(rows).filter(is_gap).map(|of| format!("{}/{} {}", of.paper, of.cell, of.metric)).next();

@@ -78,7 +78,7 @@ impl<E: Copy> Heap<E> {
         }
     }
 
-    /// Places `entry` at `hole`, or further down while a child is smaller.
+    /// Places `entry` at `hole` or below.
     fn sift_down(&mut self, mut hole: usize, entry: Entry<E>) {
         loop {
             let first = hole * CHILDREN + 1;

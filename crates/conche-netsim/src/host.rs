@@ -29,10 +29,10 @@ pub trait Host {
     /// Handles a timer set with [`Port::set_timer`].
     fn timer(&mut self, port: &mut Port<'_, Self::Timer>, timer: Self::Timer);
 
-    /// Places `entry` at `hole` or below.
+    /// Called at the time set with [`Port::wake_at`].
     fn wake(&mut self, port: &mut Port<'_, Self::Timer>);
 
-    /// Returns the smallest child's index, relative to `first`.
+    /// Prefetches the host's state into the CPU cache, shortly before a call.
     ///
     /// An implementation reads the state it will need with [`black_box`](std::hint::black_box),
     /// which hides memory latency in large networks.

@@ -2,16 +2,16 @@
 
 use super::Report;
 
-/// Minimum busy share of a bottleneck.
+/// Busy share of a bottleneck.
 const BUSY: f64 = 0.9;
 
-/// Minimum delay attributed to the generator.
+/// Minimum delay blamed on the generator.
 const LATE_MS: f64 = 1.0;
 
-/// Minimum ratio of latency to service time that indicates queueing in a closed loop.
+/// Latency over service time that indicates queueing in a closed loop.
 const HELD_BACK: f64 = 2.0;
 
-/// With fewer, intervals are not significant.
+/// Fewer are not significant.
 const FEW_INTERVALS: usize = 5;
 
 pub(super) fn of(report: &Report) -> Vec<String> {
@@ -66,8 +66,7 @@ pub(super) fn of(report: &Report) -> Vec<String> {
     warnings
 }
 
-/// Warns that congestion control held back a closed loop. Times are means in ms: since due, and
-/// since sent.
+/// By congestion control in a closed loop. Means in ms: since due, and since sent.
 fn held_back(latency: f64, service: f64) -> Option<String> {
     (latency > HELD_BACK * service).then(|| {
         format!(

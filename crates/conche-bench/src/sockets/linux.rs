@@ -26,7 +26,7 @@ const LARGEST_DATAGRAM: usize = 65_507;
 #[derive(Debug)]
 pub(crate) struct Batch {
     headers: MultiHeaders<()>,
-    /// Whether the kernel splits a large datagram into equal ones (UDP_SEGMENT), saving most of the
+    /// The kernel splits a large datagram into equal ones (UDP_SEGMENT), saving most of the
     /// per-datagram cost.
     segments: bool,
 }
@@ -36,7 +36,6 @@ impl Batch {
         Self { headers: MultiHeaders::preallocate(AT_ONCE, None), segments: can_segment() }
     }
 
-    /// Reads datagrams; returns their number.
     #[inline]
     pub(crate) fn receive(
         &mut self,
@@ -71,7 +70,7 @@ impl Batch {
         Ok(datagrams)
     }
 
-    /// Sends the first `lengths` bytes of each buffer; returns the datagrams sent, at least one.
+    /// `lengths` are per buffer; returns the datagrams sent, at least one.
     #[inline]
     pub(crate) fn send(&mut self, socket: &UdpSocket, buffers: &[Box<[u8]>], lengths: &[usize]) -> io::Result<usize> {
         if let ([buffer], [length]) = (buffers, lengths) {
@@ -97,15 +96,14 @@ impl Batch {
     }
 }
 
-/// As a socket option: kernels before 4.18 refuse it, but ignore it as a control message and would
+/// By a socket option, which kernels before 4.18 refuse; they ignore the control message, and would
 /// send a batch as one datagram.
 fn can_segment() -> bool {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP));
     socket.is_ok_and(|socket| setsockopt(&socket, UdpGsoSegment, &0).is_ok())
 }
 
-/// Sends leading datagrams of one size, and perhaps a shorter last one, as segments; `None` for
-/// fewer than two.
+/// Datagrams of one size, the last perhaps shorter; `None` for fewer than two.
 fn send_segments(socket: &UdpSocket, parts: &[[IoSlice<'_>; 1]], lengths: &[usize]) -> Option<Result<usize, Errno>> {
     let size = *lengths.first()?;
     let most = LARGEST_DATAGRAM.checked_div(size)?;
@@ -132,7 +130,6 @@ impl Alarm {
         Ok(Self { timer })
     }
 
-    /// Sets the timer; returns the timeout of the wait.
     pub(crate) fn within(&self, longest: Duration) -> io::Result<Option<Duration>> {
         if longest.is_zero() {
             return Ok(Some(longest));

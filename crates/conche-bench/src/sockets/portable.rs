@@ -14,7 +14,6 @@ impl Batch {
         Self
     }
 
-    /// Reads datagrams; returns their number.
     pub(crate) fn receive(
         &mut self,
         socket: &UdpSocket,
@@ -33,7 +32,7 @@ impl Batch {
         Ok(datagrams)
     }
 
-    /// Sends the first `lengths` bytes of each buffer; returns the datagrams sent, at least one.
+    /// `lengths` are per buffer; returns the datagrams sent, at least one.
     pub(crate) fn send(&mut self, socket: &UdpSocket, buffers: &[Box<[u8]>], lengths: &[usize]) -> io::Result<usize> {
         let (Some(buffer), Some(length)) = (buffers.first(), lengths.first()) else { return Ok(0) };
         socket.send(&buffer[..*length]).map(|_| 1)

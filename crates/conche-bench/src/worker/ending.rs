@@ -54,7 +54,7 @@ impl Worker<'_> {
         self.send_sample(number, self.number);
     }
 
-    /// Sends an interval's sample; nothing before `next` follows.
+    /// Nothing before `next` follows.
     fn send_sample(&mut self, number: u64, next: u64) {
         // Events after the end belong to no interval.
         let has_counts = !self.interval.is_empty() && self.at_end.is_none();

@@ -56,7 +56,6 @@ impl Worker<'_> {
         }
     }
 
-    /// Handles an exchange's end; returns its slot.
     #[inline]
     fn over(&mut self, exchange: ExchangeId, course: &Course) -> Option<(u32, Slot)> {
         let place = self.places.get_mut(exchange.place() as usize)?;

@@ -1,5 +1,5 @@
-//! One request per security context before the test: a restarted server first verifies freshness
-//! (RFC 8613 appendix B.1.2), and would otherwise challenge all requests in flight.
+//! One request per security context before the test: a restarted server would challenge all
+//! requests in flight for freshness (RFC 8613 appendix B.1.2).
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -37,7 +37,6 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Returns the open request's response; `None` if interrupted.
     fn first_answer(&mut self) -> Result<Option<OwnedMessage>, Error> {
         let target = self.common.plan.target;
         while !self.common.stop.load(Ordering::Relaxed) {

@@ -12,7 +12,6 @@ use crate::secured::{Next, is_silence};
 const AT_ONCE: usize = 64;
 
 impl Worker<'_> {
-    /// Opens all sessions before the test.
     pub(crate) fn prepared(mut self) -> Result<Self, Error> {
         if !self.common.plan.handshakes {
             self.open_sessions()?;
@@ -43,7 +42,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Fails if no session can be opened at first; later failures are counted.
+    /// Later failures are counted.
     pub(super) fn check_handshakes(&self) -> Result<(), Error> {
         let target = self.common.plan.target;
         let Some(secured) = self.secured.as_ref().filter(|_| !self.has_answer) else { return Ok(()) };
@@ -59,7 +58,6 @@ impl Worker<'_> {
         }
     }
 
-    /// Sends the endpoint's message.
     #[inline]
     pub(super) fn send(&mut self, transmit: Transmit<u32>) {
         match &mut self.secured {
@@ -106,8 +104,8 @@ impl Worker<'_> {
         self.handle_session_output();
     }
 
-    /// Closes the session of an unanswered request: a restarted server may have lost it silently.
-    /// The next request opens another, where exchanges in flight do not continue (RFC 7252 §9.1).
+    /// After an unanswered request, as a restarted server may have lost the session silently.
+    /// Exchanges in flight do not continue on the next (RFC 7252 §9.1).
     pub(super) fn doubt_session(&mut self, lane: u32) {
         if let Some(secured) = &mut self.secured {
             secured.close(lane);
@@ -117,7 +115,6 @@ impl Worker<'_> {
         }
     }
 
-    /// Closes all sessions, so that the server releases them.
     pub(super) fn close_sessions(&mut self) {
         for lane in 0..self.source_ports.len() {
             if let Some(secured) = &mut self.secured {
@@ -128,7 +125,6 @@ impl Worker<'_> {
         self.sockets.flush();
     }
 
-    /// Closes a completed request's own session.
     pub(super) fn close_session(&mut self, lane: u32) {
         if let Some(secured) = self.secured.as_mut().filter(|_| self.common.plan.handshakes) {
             secured.close(lane);

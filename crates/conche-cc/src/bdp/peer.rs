@@ -8,11 +8,9 @@ use crate::cocoa::draft03::CocoaPeer;
 use crate::time::Instant;
 use crate::units::{BytesPerSecond, Factor, Micros, Stamp};
 
-/// Behind a pointer with a heap, so that [`BdpPeer`] does not enlarge
-/// [`AnyPeer`](crate::any::AnyPeer).
+/// With a heap apart, so that [`BdpPeer`] does not enlarge [`AnyPeer`](crate::any::AnyPeer).
 #[cfg(feature = "alloc")]
 pub(super) type Apart<T> = alloc::boxed::Box<T>;
-/// In [`BdpPeer`] without a heap.
 #[cfg(not(feature = "alloc"))]
 pub(super) type Apart<T> = T;
 
@@ -26,13 +24,12 @@ pub struct BdpPeer {
     /// RTprop; zero until the first sample.
     pub(super) rtprop: Micros,
     pub(super) rtprop_at: Stamp,
-    /// Throughput of the last acknowledged message.
+    /// Of the last acknowledged message.
     pub(super) throughput: BytesPerSecond,
-    /// Messages are application-limited until this many bytes are acknowledged.
+    /// Acknowledged bytes that end the application limit.
     pub(super) app_limited_until: u32,
-    /// Position in the pacing gain cycle.
     pub(super) cycle: u8,
-    /// The path was empty and nothing was queued: no bandwidth sample.
+    /// No bandwidth sample: the path was empty and nothing queued.
     pub(super) is_first: bool,
     pub(super) has_sent: bool,
 }
@@ -46,14 +43,13 @@ pub(super) struct Samples {
     pub(super) delivered: u32,
 }
 
-/// Length of the pacing gain cycle.
 pub(super) const CYCLE: u8 = 10;
 
 impl BdpPeer {
     /// Bytes of state without the heap pointer.
     pub(super) const BYTES: usize = size_of::<Self>() - size_of::<Apart<Samples>>() + size_of::<Samples>();
 
-    /// One message in ten probes for bandwidth, the next drains the queue.
+    /// One message in ten probes, the next drains the queue.
     fn pacing_gain(&self) -> Factor {
         match self.cycle {
             0 => Factor::from_permille(1_200),
@@ -62,7 +58,6 @@ impl BdpPeer {
         }
     }
 
-    /// Returns BtlBw · RTprop in bytes, once estimated.
     pub(super) fn bdp(&self) -> Option<u32> {
         let known = self.bandwidth != BytesPerSecond::ZERO && self.rtprop != Micros::ZERO;
         known.then(|| self.bandwidth.bytes_in(self.rtprop))

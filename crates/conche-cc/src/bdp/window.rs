@@ -10,16 +10,14 @@ pub(super) struct Window {
     throughputs: [BytesPerSecond; LENGTH as usize],
     /// Bit n: slot n was a retransmission.
     retransmissions: u16,
-    /// The next transmission's number; those below [`LENGTH`] are used once, while the window
-    /// fills.
+    /// Next number; those below [`LENGTH`] are used once, while the window fills.
     next: u16,
 }
 
-/// A multiple of [`LENGTH`].
 const NUMBERS: u16 = 60_000;
 
 impl Window {
-    /// Adds a transmission; returns its number for [`Self::record`].
+    /// Returns the number for [`Self::record`].
     pub(super) fn push(&mut self, retransmission: bool) -> u16 {
         let number = self.next;
         let slot = usize::from(number % LENGTH);
@@ -34,7 +32,6 @@ impl Window {
         number
     }
 
-    /// Records a throughput, if still in the window.
     pub(super) fn record(&mut self, number: u16, throughput: BytesPerSecond) {
         // Two rounds keep the difference positive.
         let age = (u32::from(self.next) + 2 * u32::from(NUMBERS) - u32::from(number)) % u32::from(NUMBERS);
@@ -43,7 +40,6 @@ impl Window {
         }
     }
 
-    /// Returns the largest and the smallest throughput.
     pub(super) fn extremes(&self) -> Option<(BytesPerSecond, BytesPerSecond)> {
         let mut recorded = self.throughputs.iter().copied().filter(|throughput| *throughput != BytesPerSecond::ZERO);
         let first = recorded.next()?;
@@ -54,7 +50,7 @@ impl Window {
         self.next.min(LENGTH)
     }
 
-    /// Returns α: 0.2 if at least a fifth of the window are retransmissions, else 0.6.
+    /// 0.2 if at least a fifth of the window are retransmissions, else 0.6.
     pub(super) fn alpha(&self) -> Factor {
         let lossy = self.retransmissions.count_ones() * 5 >= u32::from(self.len().max(1));
         if lossy { Factor::from_permille(200) } else { Factor::from_permille(600) }

@@ -2,9 +2,9 @@
 //!
 //! Source: draft-ietf-core-cocoa-03 §4.3; ETFA'14, equation (6).
 //!
-//! Divergence: ageing is lazy but equivalent to timers, since each step advances the reference time
-//! by its own period. The draft's pseudocode takes one step and Californium several, then set the
-//! reference to the present and lose the remainder. Contiki ages repeatedly without advancing it.
+//! Divergence: ageing is lazy but equivalent to timers: each step advances the reference time by
+//! its own period. The draft's pseudocode takes one step and Californium several, then reset it to
+//! the present and lose the remainder; Contiki never advances it.
 
 use crate::backoff::{LARGE_RTO, SMALL_RTO};
 use crate::time::Instant;
@@ -14,17 +14,17 @@ use crate::units::{Micros, Stamp};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Aging {
     /// The last change of the RTO, as in the draft. An acknowledgement after three or more
-    /// retransmissions changes nothing, so a congested peer's RTO ages *down* while in use.
+    /// retransmissions is none, so a congested peer's RTO ages *down* in use.
     Literal,
-    /// The last acknowledgement; for a large RTO also the last transmission, so that it does not
-    /// shrink while an exchange backs off.
+    /// The last acknowledgement; for a large RTO also the last transmission, as it must not shrink
+    /// while an exchange backs off.
     #[default]
     SinceActivity,
     /// No ageing. Reproduces ANRW'18, unlike the literal rule.
     Off,
 }
 
-/// An RTO and its idle period's reference time: 8 bytes.
+/// An RTO and its reference time: 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AgingRto {
     rto: Micros,
@@ -36,7 +36,6 @@ impl AgingRto {
         Self { rto, last: Stamp::at(now) }
     }
 
-    /// Returns the RTO without due ageing.
     pub(crate) fn get(self) -> Micros {
         self.rto
     }
@@ -60,7 +59,7 @@ impl AgingRto {
         }
     }
 
-    /// Handles an acknowledgement, with or without a sample, after due ageing.
+    /// With or without a sample, after due ageing.
     pub(crate) fn acknowledged(&mut self, aging: Aging, now: Instant) {
         if aging == Aging::SinceActivity {
             self.last = Stamp::at(now);
@@ -81,7 +80,7 @@ pub enum SmallAging {
 /// 32 doublings exceed every RTO.
 const MAX_STEPS: u8 = 32;
 
-/// Applies due ageing; each step advances `last`.
+/// Each step advances `last`.
 fn age(rto: &mut Micros, last: &mut Stamp, now: Stamp) {
     for _ in 0..MAX_STEPS {
         let idle = last.age_ms(now);
@@ -97,7 +96,7 @@ fn age(rto: &mut Micros, last: &mut Stamp, now: Stamp) {
     }
 }
 
-/// Applies ETFA'14's ageing, for small RTOs only.
+/// ETFA'14's, for small RTOs only.
 pub(crate) fn age_small(rto: &mut Micros, last: &mut Stamp, now: Stamp, by: SmallAging) {
     for _ in 0..MAX_STEPS {
         if *rto >= SMALL_RTO || !exceeds(last.age_ms(now), rto.times(16)) {

@@ -1,7 +1,6 @@
 //! CoCoA of draft-ietf-core-cocoa-03, and CoCoA+ of ComMag'16.
 //!
-//! They differ in [`Vbf`]: [`Cocoa::draft03`] selects the backoff factor by the expired timeout,
-//! [`Cocoa::plus`] by the first.
+//! The first selects the backoff factor by the expired timeout, the second by the first ([`Vbf`]).
 //!
 //! Divergences and resolutions:
 //! - the draft's appendix B writes `BETA*(RTT_strong-RTT)` without the absolute value;
@@ -79,13 +78,13 @@ impl Cocoa {
         Self { vbf: Vbf::Frozen, ..Self::draft03() }
     }
 
-    /// CoCoA as measured in ANRW'18: the draft without ageing.
+    /// CoCoA in ANRW'18: the draft without ageing.
     #[must_use]
     pub fn anrw18() -> Self {
         Self { aging: Aging::Off, ..Self::draft03() }
     }
 
-    /// Returns a new exchange's initial RTO beside `running` others, before randomisation. Without
+    /// Returns a new exchange's initial RTO beside `running` others, before randomisation; without
     /// a sample it grows with `running`, unlike [`Controller::base`](crate::Controller::base).
     pub fn initial_rto(&self, peer: &mut CocoaPeer, now: Instant, running: u16) -> Duration {
         self.age(peer, now);

@@ -1,7 +1,7 @@
 //! CoCoA-S of ComMag'16: CoCoA with its strong estimator only.
 //!
-//! An exchange with a retransmission changes no state, and the first backoff factor is kept. Ageing
-//! is CoCoA's.
+//! Exchanges with a retransmission change no state, and the first backoff factor is kept. Ageing is
+//! CoCoA's.
 
 use core::time::Duration;
 

@@ -1,17 +1,17 @@
 //! CoCoA as first published, and the optimised form of the same paper.
 //!
-//! Source: ETFA'14 §II.B (draft-bormann-core-cocoa-01) and its optimisations (i) to (iii). (iv),
-//! the mean of the last h RTOs, is left out: the authors' code has h = 1.
+//! Source: ETFA'14 §II.B (draft-bormann-core-cocoa-01) with optimisations (i) to (iii), without
+//! (iv), the mean of the last h RTOs: the authors' code has h = 1.
 //!
 //! Divergences and resolutions:
-//! - gains are α = 1/4 and β = 1/8, the reverse of RFC 6298 and the later draft, as in the authors'
-//!   code;
+//! - gains are α = 1/4 and β = 1/8, unlike RFC 6298 and the later draft, as in the authors' code;
 //! - first timeouts are randomised as in the authors' code, not mentioned in the paper;
 //! - without a sample, the RTO doubles per running exchange; Californium multiplies by their
-//!   number, without limit;
+//!   number, unlimited;
 //! - equation (6) multiplies a small, idle RTO by 16, see [`SmallAging`];
-//! - optimisation (iii) halves an idle estimator's distance to 2 s; whether the RTO follows is not
-//!   stated. It is blended in like a sample; otherwise the rule would have no effect.
+//! - optimisation (iii) halves an idle estimator's distance to 2 s; the paper does not state
+//!   whether the RTO follows. It is blended in like a sample; otherwise the rule would have no
+//!   effect.
 
 use core::time::Duration;
 
@@ -97,8 +97,8 @@ const STRONG_WEIGHT_SHIFT: u8 = 1;
 /// Ageing moves larger estimates towards this.
 const DECAY_TARGET: Micros = Micros::from_millis(2_000);
 
-/// Takes a due step of optimisation (iii), s ← (2 s + s)/2 and v ← v/2, and returns the new
-/// estimate. A step halves the excess over 2 s, so the steps end.
+/// Takes a due step of optimisation (iii), s ← (2 s + s)/2 and v ← v/2; the excess over 2 s halves,
+/// so steps end.
 fn decay(estimator: &mut Estimator, at: &mut Tick, k: u32, now: Tick, idle_s: u32) -> Option<Micros> {
     let (srtt, rttvar) = (estimator.srtt()?, estimator.rttvar()?);
     if estimator.rto(k) <= DECAY_TARGET || !at.is_due(now, idle_s) {
@@ -109,12 +109,11 @@ fn decay(estimator: &mut Estimator, at: &mut Tick, k: u32, now: Tick, idle_s: u3
     Some(estimator.rto(k))
 }
 
-/// An estimator's last sample in wrapping quarters of a second: 2 bytes.
+/// Wrapping quarters of a second: 2 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tick(u16);
 
 impl Tick {
-    /// 60 s in ticks.
     const PERIOD: u16 = 240;
     /// Longer idle periods make ticks ambiguous: 4 h.
     const HORIZON_S: u32 = 4 * 3_600;
@@ -124,7 +123,7 @@ impl Tick {
         Self((now.as_millis() / 250) as u16)
     }
 
-    /// Returns whether a period has passed; the peer is idle for `idle_s` seconds.
+    /// The peer is idle for `idle_s` seconds.
     fn is_due(self, now: Self, idle_s: u32) -> bool {
         idle_s >= Self::HORIZON_S || now.0.wrapping_sub(self.0) >= Self::PERIOD
     }

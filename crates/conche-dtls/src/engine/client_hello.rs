@@ -1,13 +1,13 @@
 //! Removes the extension `use_srtp` (RFC 5764 §4.1.1) from dimpl's ClientHello.
 //!
-//! dimpl is made for WebRTC and always offers SRTP profiles. CoAP does not use them, and a server
-//! that supports SRTP without a common profile may abort the handshake, as pion does (alert 71).
-//! dimpl has no setting for it.
+//! dimpl, made for WebRTC, always offers SRTP profiles and has no setting for it. CoAP does not use
+//! them, and a server with SRTP but no common profile may abort the handshake, as pion does (alert
+//! 71).
 //!
-//! [`Rewriter`] removes the extension from datagrams, [`hashes`] and [`keys`] from the transcript,
-//! which dimpl hashes for the extended master secret (RFC 7627 §4) and for both Finished messages,
-//! and signs in CertificateVerify. Each call passes the whole transcript, from the ClientHello.
-//! Server engines hash the ClientHello as received and use neither.
+//! [`Rewriter`] removes it from datagrams, [`hashes`] and [`keys`] from the transcript, which dimpl
+//! hashes for the extended master secret (RFC 7627 §4) and for both Finished messages, and signs in
+//! CertificateVerify. Each call passes the whole transcript, from the ClientHello. Server engines
+//! hash the ClientHello as received and use neither.
 
 use std::collections::VecDeque;
 
@@ -21,18 +21,18 @@ use crate::wire::{self, HANDSHAKE_HEADER, RECORD_HEADER, Reader, content, messag
 /// The extension's type (RFC 5764 §9).
 const USE_SRTP: [u8; 2] = [0, 14];
 
-/// Rewrites the datagrams of a client's ClientHello, whose fragments dimpl sends in order.
+/// dimpl sends a ClientHello's fragments in order.
 #[derive(Debug, Default)]
 pub(super) struct Rewriter {
     /// The ClientHello's body so far.
     body: Vec<u8>,
-    /// Record sequence number of the first fragment, and its bytes of body.
+    /// The first fragment's record number, and bytes of body.
     first: (u64, usize),
     rewritten: VecDeque<Vec<u8>>,
 }
 
 impl Rewriter {
-    /// Takes a datagram; returns `false` if it carries no ClientHello and may be sent unchanged.
+    /// Returns `false` for a datagram without ClientHello.
     pub(super) fn takes(&mut self, datagram: &[u8]) -> bool {
         let mut took = false;
         for record in wire::records(datagram) {
@@ -57,19 +57,17 @@ impl Rewriter {
         took
     }
 
-    /// Writes the next datagram to the buffer; returns its length.
     pub(super) fn next(&mut self, buffer: &mut [u8]) -> Option<usize> {
         let datagram = self.rewritten.pop_front()?;
         if self.rewritten.is_empty() {
-            // Open sessions keep no memory for it.
+            // Frees its memory in open sessions.
             self.rewritten = VecDeque::new();
         }
         buffer.get_mut(..datagram.len())?.copy_from_slice(&datagram);
         Some(datagram.len())
     }
 
-    /// Writes the ClientHello in fragments of dimpl's length: never more than dimpl's, so record
-    /// numbers stay unique.
+    /// Writes fragments of dimpl's length: never more than dimpl's, so record numbers stay unique.
     fn write(&mut self, number: u16) {
         let body = core::mem::take(&mut self.body);
         let body = without_use_srtp(&body).unwrap_or(body);
@@ -90,7 +88,6 @@ impl Rewriter {
     }
 }
 
-/// Removes the extension from a ClientHello's body; `None` if absent.
 fn without_use_srtp(body: &[u8]) -> Option<Vec<u8>> {
     let mut reader = Reader(body);
     let _version: &[u8; 2] = reader.array()?;
@@ -113,7 +110,6 @@ fn without_use_srtp(body: &[u8]) -> Option<Vec<u8>> {
     (rewritten.len() < body.len()).then_some(rewritten)
 }
 
-/// Removes the extension from a transcript's ClientHello; `None` if there is nothing to remove.
 fn transcript_without_use_srtp(transcript: &[u8]) -> Option<Vec<u8>> {
     let hello = wire::handshakes(transcript).next()?;
     if hello.message != message::CLIENT_HELLO {

@@ -1,20 +1,19 @@
 //! [`Dimpl`]: DTLS 1.2 by the crate `dimpl`.
 //!
-//! Only DTLS 1.2 is offered: in 1.3, dimpl supports no pre-shared keys, and its server keeps state
-//! before it has verified a cookie. dimpl supports neither renegotiation nor resumption, requires
-//! extended master secrets (RFC 7627), has no raw public keys (RFC 7250), and sends and returns
-//! single certificates, not chains.
+//! Only DTLS 1.2: for 1.3, dimpl has no pre-shared keys, and its server keeps state before it has
+//! verified a cookie. dimpl has no renegotiation, resumption or raw public keys (RFC 7250),
+//! requires extended master secrets (RFC 7627), and sends and returns single certificates, not
+//! chains.
 //!
 //! Its server must have sent a HelloVerifyRequest itself before the ClientHello with a cookie,
 //! which has message_seq 1 and is part of the transcript. [`DimplEngines::accept`] therefore feeds
-//! it a ClientHello without a cookie for each one answered, rebuilt from the one with a cookie, and
-//! discards the answers.
+//! it one without a cookie for each one answered, rebuilt from the one with a cookie, and discards
+//! the answers.
 //!
-//! It retransmits flights after a timeout fixed at an association's creation. Its clock therefore
-//! stands still, and is advanced to its next timer when a flight is to be retransmitted. A peer's
-//! retransmission makes it retransmit its own flight once, and once more after each advance.
-//! Timeouts double in its own time, which ends after 57 retransmissions of a flight: at 60 s each
-//! almost an hour.
+//! Its retransmission timeout is fixed at an association's creation. Its clock therefore stands
+//! still until a flight is to be retransmitted, and then advances to its next timer. A peer's
+//! retransmission makes it retransmit its flight once, and once more after each advance. Timeouts
+//! double in its own time, which ends after 57 retransmissions: at 60 s each almost an hour.
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,17 +37,14 @@ use crate::key_log::KeyLog;
 use crate::wire::{self, RECORD_HEADER, content, message};
 use crate::x509::OwnCertificate;
 
-/// TLS_PSK_WITH_AES_128_CCM_8.
 const PSK_SUITE: u16 = 0xc0a8;
-/// Maximum datagrams in a flight, and records waiting for earlier ones: enough for a certificate in
-/// small fragments.
+/// Maximum datagrams in a flight, and early records: enough for a certificate in small fragments.
 const QUEUE: usize = 128;
-/// First timeout of a flight in dimpl's time; doubles with each retransmission.
+/// In dimpl's time; doubles with each retransmission.
 const TICK: Duration = Duration::from_nanos(1);
-/// dimpl's timers further away are off, such as a whole handshake's. dimpl's maximum is ten years.
+/// Later timers of dimpl are off, such as a whole handshake's; its maximum is ten years.
 const NEVER: Duration = Duration::from_secs(5 * 365 * 24 * 60 * 60);
-/// Placeholder for a client without a certificate, with a publicly known private key; a server that
-/// requests a certificate rejects it.
+/// Placeholder with a publicly known private key; rejected by servers that request a certificate.
 const PLACEHOLDER_CERTIFICATE: &[u8] = &[0x30, 0x00];
 /// The number 1 as an ECDSA key on P-256 (SEC1).
 const PLACEHOLDER_KEY: &[u8] = &[
@@ -62,15 +58,14 @@ pub struct DimplEngines {
     /// dimpl's clock at [`Instant`] zero, an arbitrary value.
     base: Clock,
     config: Config,
-    /// Source of associations' seeds, if seeded.
     seeds: Option<ChaCha12Rng>,
     psk: Option<(Arc<Settings>, Arc<Resolver>)>,
     certificate: Option<ServerCertificate>,
-    /// The last settings and their purpose; dimpl takes up to milliseconds to check new ones.
+    /// Last settings and purpose; dimpl takes up to milliseconds to check new ones.
     last: Option<(Wanted, Arc<Settings>)>,
 }
 
-/// The settings' purpose: a client with a key, or either role with a certificate.
+/// A client with a key, or either role with a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Wanted {
     Key { identity: Vec<u8>, key: Secret },
@@ -163,7 +158,6 @@ impl DimplEngines {
         self.base.checked_add(Duration::from_nanos(now.as_nanos())).unwrap_or(self.base)
     }
 
-    /// Creates a client's association; a server sets further fields.
     fn association(&self, dtls: Dtls, clock: Clock) -> Dimpl {
         let key_log = self.config.key_log.clone();
         let rewriter = Rewriter::default();
@@ -330,8 +324,7 @@ impl Engine for Dimpl {
 }
 
 impl Dimpl {
-    /// Makes dimpl request a cookie as often as the client was asked for one; discards the
-    /// requests.
+    /// Makes dimpl request a cookie as often as the client was asked; discards the requests.
     fn replay_cookie_exchange(&mut self, opening: &Opening<'_>) -> Result<(), Failure> {
         let mut body = opening.opening.to_vec();
         body.push(0);
@@ -353,7 +346,7 @@ impl Dimpl {
     }
 }
 
-/// Shifts the sequence numbers of a datagram's records of epoch 0, which no key or hash covers.
+/// Shifts a datagram's sequence numbers in epoch 0, which no key or hash covers.
 fn renumber(datagram: &mut [u8], shift: u64) {
     let mut at = 0;
     while let Some(header) = datagram.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<RECORD_HEADER>()) {
@@ -406,7 +399,7 @@ fn failure(error: Error) -> Failure {
     }
 }
 
-/// Looks up keys, and remembers the last identity, which dimpl does not report.
+/// Remembers the last identity, which dimpl does not report.
 struct Resolver(Mutex<Asked>);
 
 struct Asked {
@@ -419,7 +412,7 @@ impl Resolver {
         Self(Mutex::new(Asked { keys, last: None }))
     }
 
-    /// Returns the identity looked up since the last call.
+    /// Takes the last identity looked up.
     fn asked(&self) -> Option<Vec<u8>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).last.take()
     }

@@ -1,7 +1,7 @@
 //! [`Engine`]: the handshake and the records of one association. [`Engines`] creates them.
 //!
-//! [`Sessions`](crate::Sessions) does the rest: cookies, limits, identities. An engine receives
-//! single records with checked bounds, and returns its actions when polled.
+//! [`Sessions`](crate::Sessions) does the rest. An engine receives single records with checked
+//! bounds, and is polled for actions.
 
 mod client_hello;
 mod dimpl;
@@ -18,7 +18,7 @@ use crate::config::ConfigError;
 use crate::credentials::ClientCredentials;
 use crate::x509::CertificateError;
 
-/// An association with a peer, without a clock: the caller times retransmissions.
+/// An association with a peer; the caller times retransmissions.
 pub trait Engine {
     /// Handles a record.
     ///
@@ -27,8 +27,8 @@ pub trait Engine {
     /// The association has ended.
     fn receive(&mut self, record: &[u8]) -> Result<(), Failure>;
 
-    /// Retransmits the flight that awaits an answer, or may send the last flight again to a peer
-    /// that retransmits its own.
+    /// Retransmits the unanswered flight, or perhaps the last one to a peer that retransmits its
+    /// own.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ pub trait Engine {
     /// The association has ended.
     fn poll(&mut self, buffer: &mut [u8]) -> Result<Step, Failure>;
 
-    /// Protects plaintext, for [`poll`](Engine::poll) to return.
+    /// Protects plaintext for [`poll`](Engine::poll).
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ pub trait Engine {
     /// Sends a close_notify if the association is open.
     fn close(&mut self);
 
-    /// Returns the identity whose key a client uses, once sent; `None` for a server.
+    /// Returns the identity of a client's key, once sent; `None` for a server.
     fn identity(&self) -> Option<&[u8]>;
 }
 
@@ -68,8 +68,7 @@ pub trait Engines {
     /// The credentials are invalid.
     fn connect(&mut self, now: Instant, credentials: &ClientCredentials) -> Result<Self::Engine, ConfigError>;
 
-    /// Creates a server's engine for a client with a valid cookie. The first record fed to it must
-    /// be its ClientHello's.
+    /// Creates a server's engine for a client with a valid cookie, to be fed its ClientHello first.
     ///
     /// # Errors
     ///
@@ -81,9 +80,9 @@ pub trait Engines {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Opening<'a> {
-    /// Sequence number of its record, repeated by the answer's first (RFC 6347 §4.2.1).
+    /// Record sequence number, repeated by the answer's first (RFC 6347 §4.2.1).
     pub sequence: u64,
-    /// Message number: the number of ClientHellos answered before without state.
+    /// Message number: the ClientHellos answered before without state.
     pub number: u16,
     /// Version, random and session ID.
     pub opening: &'a [u8],
@@ -106,10 +105,9 @@ pub enum Step {
     Connected,
     /// Plaintext from the peer is in the buffer.
     Data(usize),
-    /// The peer has closed the association and got an answer.
+    /// The peer closed the association and got an answer.
     Closed,
-    /// Nothing until the next input. The datagrams sent before are one flight or one
-    /// retransmission.
+    /// Nothing until the next input. The datagrams before are one flight or retransmission.
     Wait,
 }
 
@@ -129,13 +127,13 @@ pub enum Failure {
     /// The peer uses another version than DTLS 1.2.
     #[error("the peer speaks another version than DTLS 1.2")]
     Version,
-    /// The peer has another key, or an unknown identity, indistinguishably (RFC 4279 §5.3).
+    /// The peer has another key or unknown identity, indistinguishably (RFC 4279 §5.3).
     #[error("the peer's key is not the one of its identity, or there is no such identity")]
     Credentials,
     /// The peer's certificate is not trusted.
     #[error("the peer's certificate is refused: {0}")]
     Certificate(CertificateError),
-    /// The peer presented no required certificate, or one of a kind that cannot be verified.
+    /// The peer presented no required certificate, or one that cannot be verified.
     #[error("the peer has shown no certificate that can be verified")]
     NoCertificate,
     /// The peer violated the protocol.
@@ -144,13 +142,13 @@ pub enum Failure {
     /// The engine's queue is full.
     #[error("more is on its way than is kept")]
     Full,
-    /// Code panicked on this peer's input: a defect, without effect on other sessions.
+    /// Code panicked on this peer's input: a defect; other sessions continue.
     #[error("internal error: the code that handles this peer's input panicked")]
     Panicked,
 }
 
 impl Failure {
-    /// Returns the alert for the peer, or `None` if it would learn nothing.
+    /// `None` if the peer would learn nothing.
     pub(crate) fn alert(&self) -> Option<u8> {
         use crate::wire::alert;
         match self {

@@ -1,14 +1,13 @@
 //! [`PanicGuard`]: a panic of an engine ends its own association and no other.
 //!
 //! An engine parses a peer's input with other crates' code. A panic must not end other peers'
-//! sessions, so each call is caught. The engine, perhaps inconsistent, is then dropped, and later
-//! calls fail with [`Failure::Panicked`].
+//! sessions: it is caught, the perhaps inconsistent engine dropped, and later calls fail with
+//! [`Failure::Panicked`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{Engine, Failure, Step};
 
-/// An engine, until it panics.
 #[derive(Debug)]
 pub(crate) struct PanicGuard<E>(Option<E>);
 
@@ -29,7 +28,7 @@ impl<E: Engine> PanicGuard<E> {
     }
 }
 
-/// Runs code on a peer's input; a panic returns [`Failure::Panicked`].
+/// Runs code on a peer's input; panics return [`Failure::Panicked`].
 pub(crate) fn catch_panic<T>(serve: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(serve)).unwrap_or(Err(Failure::Panicked))
 }
@@ -51,8 +50,7 @@ impl<E: Engine> Engine for PanicGuard<E> {
         self.call(|engine| engine.send(plaintext))
     }
 
-    /// After a panic the next [`poll`](Engine::poll) fails, ending the session without a
-    /// close_notify.
+    /// After a panic the next [`poll`](Engine::poll) fails, without a close_notify.
     fn close(&mut self) {
         let _ = self.call(|engine| {
             engine.close();

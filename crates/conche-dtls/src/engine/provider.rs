@@ -1,12 +1,12 @@
-//! The cryptography provider for dimpl: RustCrypto, with hooks for cookies and key logs.
+//! dimpl's cryptography provider: RustCrypto, with hooks for cookies and key logs.
 //!
-//! dimpl verifies its own cookies, with a key per association, but
+//! dimpl verifies its own cookies, with a key per association;
 //! [`CookieVerifier`](crate::cookie::CookieVerifier) makes cookies before there is one.
-//! [`HookedHmac`] intercepts the computation of dimpl's cookie (the only use of `hmac_sha256`;
-//! everything else uses `hmac`) and returns the verified one.
+//! [`HookedHmac`] intercepts dimpl's cookie (the only use of `hmac_sha256`; all else uses `hmac`)
+//! and returns the verified one.
 //!
-//! dimpl does not export its master secret, which a key log needs. Keys are expanded from it (RFC
-//! 5246 §6.3), so `hmac` records it on request.
+//! Keys are expanded from the master secret (RFC 5246 §6.3), which dimpl does not export, so `hmac`
+//! records it for key logs.
 
 use core::cell::RefCell;
 
@@ -18,10 +18,9 @@ use super::client_hello;
 use crate::cookie::COOKIE;
 use crate::credentials::Secret;
 
-/// Hashed first with the master secret, before the randoms of server and client.
+/// Hashed first with the master secret.
 const EXPANSION: &[u8] = b"key expansion";
 
-/// A session's master secret and ClientHello random.
 pub(super) struct Master {
     pub(super) random: [u8; 32],
     pub(super) secret: Zeroizing<[u8; 48]>,
@@ -32,20 +31,19 @@ thread_local! {
         const { RefCell::new(HookState { cookie: None, records_master: false, recorded: None }) };
 }
 
-/// The state while dimpl handles a record.
 struct HookState {
     cookie: Option<[u8; COOKIE]>,
     records_master: bool,
     recorded: Option<Master>,
 }
 
-/// Runs `feed` with this cookie as valid; records the master secret if `records_master`.
+/// Runs `feed` with a valid cookie; records the master secret if `records_master`.
 pub(super) fn with_hooks<T>(
     cookie: Option<[u8; COOKIE]>,
     records_master: bool,
     feed: impl FnOnce() -> T,
 ) -> (T, Option<Master>) {
-    /// Resets the thread's state after a record, even on a panic.
+    /// Resets the thread's state, even on a panic.
     struct Fed;
 
     impl Drop for Fed {
@@ -88,12 +86,12 @@ fn master(key: &[u8], data: &[u8]) -> Option<Master> {
     Some(Master { random: client.try_into().ok()?, secret: Zeroizing::new(key.try_into().ok()?) })
 }
 
-/// The provider for certificates: all of DTLS 1.2.
+/// All of DTLS 1.2.
 pub(super) fn for_certificates() -> CryptoProvider {
     CryptoProvider { hmac_provider: &HookedHmac, ..rust_crypto::default_provider() }
 }
 
-/// The provider for pre-shared keys: one cipher suite, and no curves to list needlessly.
+/// One cipher suite, and no curves to list needlessly.
 pub(super) fn for_keys() -> CryptoProvider {
     let all = for_certificates();
     let suites = all.cipher_suites;
@@ -102,12 +100,12 @@ pub(super) fn for_keys() -> CryptoProvider {
     CryptoProvider { cipher_suites: suites, kx_groups: &[], ..all }
 }
 
-/// The provider for clients, which hashes and signs the ClientHello without `use_srtp`.
+/// Hashes and signs the ClientHello without `use_srtp`.
 pub(super) fn for_client(provider: CryptoProvider) -> CryptoProvider {
     CryptoProvider { hash_provider: client_hello::hashes(), key_provider: client_hello::keys(), ..provider }
 }
 
-/// Signs with the hash of the key's size; `None` if the key is unsupported.
+/// With the hash of the key's size; `None` for unsupported keys.
 pub(crate) fn sign(key: &Secret, message: &[u8]) -> Option<Vec<u8>> {
     let mut key = rust_crypto::default_provider().key_provider.load_private_key(key.expose()).ok()?;
     let (hash, mut signature) = (key.hash_algorithm(), Buf::new());

@@ -5,8 +5,8 @@ use conche_proto::{Flight, Instant};
 use crate::credentials::Identity;
 use crate::engine::Failure;
 
-/// A session's ID, never reused for any address, so that an exchange never continues in another
-/// session (RFC 7252 §9.1).
+/// A session's ID, never reused, so that an exchange never continues in another session (RFC 7252
+/// §9.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SessionId {
     pub(super) place: u32,
@@ -30,7 +30,7 @@ pub enum Role {
 
 /// An output; poll until [`Output::Wait`].
 ///
-/// Deliberately exhaustive: an ignored output would lose a datagram or an event.
+/// Deliberately exhaustive: an ignored output would lose data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output<P> {
     /// Send the datagram in the buffer.
@@ -58,8 +58,8 @@ pub enum Output<P> {
         /// Length in bytes.
         len: usize,
     },
-    /// A session, or a handshake begun locally, has ended; its ID is invalid. Peers' failed
-    /// handshakes are only counted, in [`Stats`].
+    /// A session, or a local handshake, has ended; its ID is invalid. Peers' failed handshakes are
+    /// only counted, in [`Stats`].
     Closed {
         /// The session.
         session: SessionId,
@@ -87,8 +87,8 @@ pub enum Output<P> {
 pub enum Progress {
     /// A flight or retransmission was sent: the datagrams since the last such report.
     Left(Flight),
-    /// The answer to the last flight begins, with the transmission that it answers, if certain and
-    /// answered without delay.
+    /// The answer to the last flight begins, with the transmission answered, if certain and without
+    /// delay.
     Answered(Option<u8>),
 }
 
@@ -102,10 +102,10 @@ pub enum Ended {
     /// Closed by the peer.
     #[error("closed by the peer")]
     ByPeer,
-    /// The client has completed a handshake for a new session (RFC 6347 §4.2.8).
+    /// The client has completed a new session's handshake (RFC 6347 §4.2.8).
     #[error("the client at this address has begun a new session")]
     Replaced,
-    /// Idlest of its share when a new session needed its place.
+    /// Idlest of its share when a new session needed room.
     #[error("a new session needed its place")]
     Evicted,
     /// The session failed.
@@ -135,7 +135,7 @@ pub enum SendError {
     /// The session does not exist, or its handshake is not complete.
     #[error("there is no such session, or its handshake is not done")]
     NotOpen,
-    /// The plaintext exceeds 16384 bytes, the maximum of a record (RFC 5246 §6.2.1).
+    /// The plaintext exceeds a record's 16384 bytes (RFC 5246 §6.2.1).
     #[error("{0} bytes: a record carries 16384")]
     TooLong(usize),
     /// The engine failed; [`Output::Closed`] follows.
@@ -159,7 +159,7 @@ pub struct Stats {
     pub cookie_requests: u64,
     /// ClientHellos with a valid cookie, refused for lack of room.
     pub refused: u64,
-    /// Peers' handshakes displaced by another host's, or by a later one of their own.
+    /// Peers' handshakes displaced by another host's, or by their own later one.
     pub displaced: u64,
     /// Open sessions closed to make room.
     pub evicted: u64,

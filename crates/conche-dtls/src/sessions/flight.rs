@@ -1,12 +1,11 @@
-//! [`Flights`]: the flights that one end of a handshake sends, their answers, and their
-//! retransmission (RFC 6347 §4.2.4).
+//! [`Flights`]: one end's flights in a handshake, answers and retransmission (RFC 6347 §4.2.4).
 //!
-//! An answer samples the round-trip time if it came without delay and the transmission it answers
-//! is certain. A HelloVerifyRequest qualifies: it has its ClientHello's record number and takes no
-//! time to compute. A server with pre-shared keys also answers at once, and so does a peer that
-//! answers with a Finished. The ServerHello has the ClientHello's record number; its
-//! retransmission, such as by the server's timer, has a number higher by at least two, which only a
-//! third ClientHello could share. With certificates, both sides sign and verify first.
+//! An answer without delay to a certain transmission samples the round-trip time. A
+//! HelloVerifyRequest qualifies: it has its ClientHello's record number and takes no time to
+//! compute. Servers with pre-shared keys and peers that answer with a Finished are also prompt. The
+//! ServerHello has the ClientHello's record number; its retransmission, such as by the server's
+//! timer, has a number higher by at least two, which only a third ClientHello could share. With
+//! certificates, both sides sign and verify first.
 
 use core::time::Duration;
 
@@ -14,16 +13,16 @@ use conche_proto::{Flight, Instant};
 
 use crate::wire::{self, content, message};
 
-/// Maximum retransmission timeout (RFC 6347 §4.2.4.1).
+/// RFC 6347 §4.2.4.1.
 const LONGEST: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) struct Flights {
     /// Controls retransmission.
     timer: Timer,
-    /// Minimum first timeout of a flight.
+    /// Minimum of `first`.
     least: Duration,
-    /// First timeout of a flight, from the path and at least `least`.
+    /// First timeout, from the path.
     first: Duration,
     is_measured: bool,
     /// The last flight's first message number.
@@ -35,7 +34,7 @@ pub(super) struct Flights {
     is_answered: bool,
     /// The peer has retransmitted since the last timeout.
     is_asked_again: bool,
-    /// The transmission of the last answer, if unreported.
+    /// The last answer's transmission, if unreported.
     answer: Option<Option<u8>>,
 }
 
@@ -45,14 +44,13 @@ enum Timer {
     External,
 }
 
-/// An answer's first message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// A HelloVerifyRequest in this record.
     Verify(u64),
-    /// A ServerHello in this record, from a peer that did not have to sign.
+    /// A ServerHello in this record, from a peer without signature.
     Prompt(u64),
-    /// The handshake's end, from a peer that did not have to verify a signature.
+    /// The handshake's end, from a peer without a signature to verify.
     PromptEnd,
     /// An answer that may have taken any time.
     Considered,
@@ -108,7 +106,7 @@ impl Flights {
         }
     }
 
-    /// Ends a transmission and sets a local timer, varied by the bits of `random`.
+    /// Ends a transmission and sets a local timer, varied by `random`.
     pub(super) fn have_left(&mut self, now: Instant, random: impl FnOnce() -> u32) -> Option<Flight> {
         let flight = self.leaving.take()?;
         if let Timer::Local { timeout, due } = &mut self.timer {
@@ -123,7 +121,6 @@ impl Flights {
         Some(flight)
     }
 
-    /// Handles a message that can only follow the last flight.
     pub(super) fn answered(&mut self, now: Instant, answer: Answer) {
         if core::mem::replace(&mut self.is_answered, true) {
             return;
@@ -149,8 +146,7 @@ impl Flights {
         self.answer = Some(transmission.and_then(|transmission| u8::try_from(transmission).ok()));
     }
 
-    /// Returns the transmission that this ServerHello answers: one of the first two, if each is one
-    /// record.
+    /// Returns the transmission answered: one of the first two, if each is one record.
     fn prompted(&self, number: u64) -> Option<usize> {
         let (_, first) = self.transmissions.first()?;
         let transmission =
@@ -168,7 +164,6 @@ impl Flights {
         self.number == Some(0) && !self.is_answered
     }
 
-    /// Returns when to retransmit, if the timer is local.
     pub(super) fn due(&self) -> Option<Instant> {
         match self.timer {
             Timer::Local { due, .. } => due,
@@ -176,7 +171,6 @@ impl Flights {
         }
     }
 
-    /// Returns `true` if the timer has expired: retransmit.
     pub(super) fn take_due(&mut self, now: Instant) -> bool {
         let is_due = match &mut self.timer {
             Timer::Local { due, .. } => due.take_if(|due| *due <= now).is_some(),
@@ -186,8 +180,7 @@ impl Flights {
         is_due
     }
 
-    /// Handles a retransmission of the flight that the last one answers; returns `true` if that may
-    /// be sent again: once between two timeouts.
+    /// Returns `true` if the last flight may answer a retransmission: once between two timeouts.
     pub(super) fn takes_copy(&mut self) -> bool {
         !core::mem::replace(&mut self.is_asked_again, true)
     }
@@ -199,8 +192,7 @@ impl Flights {
     }
 }
 
-/// Limits how often an open session's last flight answers a retransmitting peer: at once, then at
-/// doubling intervals.
+/// An open session's last flight answers a retransmitting peer at once, then at doubling intervals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FinalFlightLimiter {
     again: Instant,
@@ -212,7 +204,6 @@ impl FinalFlightLimiter {
         Self { again: now, pause }
     }
 
-    /// Returns `true` if the last flight may be sent again.
     pub(super) fn may_answer(&mut self, now: Instant) -> bool {
         let may = now >= self.again;
         if may {
@@ -223,7 +214,6 @@ impl FinalFlightLimiter {
     }
 }
 
-/// Classifies an expected handshake message.
 pub(super) fn answer(number: u64, message_type: u8, is_prompt: bool) -> Answer {
     match message_type {
         message::HELLO_VERIFY_REQUEST => Answer::Verify(number),

@@ -1,5 +1,4 @@
-//! [`Handshake`]: the state of a handshake besides its engine: the proved identity, records
-//! received early, expected messages, and unauthenticated alerts.
+//! [`Handshake`]: a handshake's state besides its engine.
 
 use core::ops::RangeInclusive;
 
@@ -14,26 +13,23 @@ use crate::wire::{self, Handshake as Message, Record, content, message};
 pub(super) struct Handshake {
     /// The group of sources.
     pub(super) source: u64,
-    /// The peer's proved identity, reported at the end.
     pub(super) proved: Option<Identity>,
     pub(super) early_finished: EarlyFinished,
     expected: Expected,
-    /// The server has asked for a cookie: its message numbers are higher by one.
+    /// The server has asked for a cookie: its message numbers are one higher.
     is_asked: bool,
     /// The peer's last message number.
     last: u16,
     pub(super) flights: Flights,
-    /// The first fatal alert, and until when the peer may disprove it by continuing: one flight
-    /// timeout.
+    /// The first fatal alert; until one flight timeout, the peer may disprove it by continuing.
     alert: Option<(u8, Option<Instant>)>,
 }
 
-/// Messages expected from the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
     /// A server's flights.
     Server { with_keys: bool },
-    /// After a client's ClientHello of this number; a requested certificate comes first.
+    /// After a client's ClientHello of this number, with a requested certificate first.
     Client { hello: u16, certificate: bool },
 }
 
@@ -55,8 +51,8 @@ impl Handshake {
         }
     }
 
-    /// Returns `true` if the engine should receive an unprotected record. An impossible one would
-    /// stay in its queue before valid ones.
+    /// Returns `true` if the engine should receive an unprotected record; an impossible one would
+    /// block its queue.
     pub(super) fn admits(&mut self, now: Instant, record: &Record<'_>) -> bool {
         match record.content {
             content::HANDSHAKE => self.admits_messages(now, record),
@@ -90,14 +86,13 @@ impl Handshake {
         true
     }
 
-    /// Handles the start or completion of the peer's last flight.
+    /// The peer's last flight starts or completes.
     pub(super) fn ends(&mut self, now: Instant) {
         let answer = if self.expected.is_prompt() { Answer::PromptEnd } else { Answer::Considered };
         self.flights.answered(now, answer);
     }
 
-    /// Handles a fatal alert, unprotected and perhaps forged: a peer that continues has not sent
-    /// it.
+    /// Alerts are unprotected and perhaps forged: a peer that continues has not sent it.
     pub(super) fn alerted(&mut self, now: Instant, fragment: &[u8]) {
         const FATAL: u8 = 2;
         if let [FATAL, description] = *fragment {
@@ -112,25 +107,24 @@ impl Handshake {
         }
     }
 
-    /// Returns when the received alert fails the handshake.
+    /// When the received alert fails the handshake.
     pub(super) fn until(&self) -> Option<Instant> {
         self.alert?.1
     }
 
-    /// Returns a timeout's reason.
     pub(super) fn timeout_reason(&self) -> Failure {
         self.alert.map_or(Failure::Silence, |(description, _)| Failure::Alert(description))
     }
 }
 
 impl Expected {
-    /// Returns `true` if the peer answers without signing or verifying.
+    /// The peer answers without signing or verifying.
     fn is_prompt(self) -> bool {
         matches!(self, Self::Server { with_keys: true })
     }
 
-    /// Returns `true` if this type may have this number and length. An answer to a later
-    /// ClientHello belongs to another handshake.
+    /// Checks a message's number and length. An answer to a later ClientHello belongs to another
+    /// handshake.
     fn admits(self, found: &Message<'_>, is_asked: bool) -> bool {
         let within = |range: RangeInclusive<u16>| range.contains(&found.number);
         let follows = |range: RangeInclusive<u16>| {
@@ -165,8 +159,8 @@ impl Expected {
     }
 }
 
-/// A Finished before its ChangeCipherSpec: separate datagrams may be reordered, and engines drop
-/// records they cannot decrypt yet.
+/// A Finished before its ChangeCipherSpec: datagrams may be reordered, and engines drop
+/// undecryptable records.
 #[derive(Debug, Default)]
 pub(super) struct EarlyFinished {
     /// ChangeCipherSpec has arrived.
@@ -175,17 +169,16 @@ pub(super) struct EarlyFinished {
 }
 
 impl EarlyFinished {
-    /// Maximum record with a Finished: 12 bytes, their header, and the suites' protection.
+    /// A record with a Finished: 12 bytes, their header, and the suites' protection.
     const LONGEST: usize = 128;
 
-    /// Keeps the last protected record that is short enough.
+    /// Keeps the last short enough protected record.
     pub(super) fn keep(&mut self, record: &[u8]) {
         if record.len() <= Self::LONGEST {
             self.record = Some(record.into());
         }
     }
 
-    /// Returns the kept record once it can be decrypted.
     pub(super) fn readable(&self) -> Option<Box<[u8]>> {
         self.record.clone().filter(|_| self.changed)
     }

@@ -1,17 +1,16 @@
 //! [`IdleOrder`]: sessions or handshakes by share, and within each share in order of silence.
 //!
-//! Without room, the largest share gives up a place; of equal ones, the one with the idlest
-//! session. No share loses a session to a larger one, and competing shares become equal (max-min
-//! fairness).
+//! The largest share gives up a place; of equal ones, the one with the idlest session. No share
+//! loses a session to a larger one: competing shares become equal (max-min fairness).
 
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use conche_proto::Instant;
 
-/// A session's share, by a keyed hash; `None` for sessions begun locally.
+/// A keyed hash; `None` for sessions begun locally.
 pub(super) type Share = Option<u64>;
-/// A session's order: the recorded time of its peer's last record, and its place.
+/// The recorded time of a peer's last record, and its place.
 type Standing = (Instant, u32);
 
 #[derive(Debug, Default)]
@@ -52,7 +51,6 @@ impl IdleOrder {
         self.shares.get(&share).map_or(0, BTreeSet::len)
     }
 
-    /// Returns the size of this session's share.
     pub(super) fn size_with(&self, place: u32) -> usize {
         self.placed.get(&place).map_or(0, |(share, _)| self.size(*share))
     }
@@ -61,7 +59,7 @@ impl IdleOrder {
         self.placed.get(&place).map(|(share, _)| *share)
     }
 
-    /// Returns the largest share, or the newcomer's if none is larger.
+    /// The newcomer's if none is larger.
     fn fullest(&self, newcomer: Share) -> Share {
         match self.order.last() {
             Some((most, _, share)) if *most > self.size(newcomer) => *share,
@@ -69,12 +67,11 @@ impl IdleOrder {
         }
     }
 
-    /// Returns a share's idlest session. `last_received` returns the time of a peer's last record.
+    /// `last_received` returns the time of a peer's last record.
     pub(super) fn idlest_of(&mut self, share: Share, last_received: impl Fn(u32) -> Option<Instant>) -> Option<u32> {
         self.first(|_| share, last_received)
     }
 
-    /// Returns the session to make room for this share.
     pub(super) fn idlest_for(
         &mut self,
         newcomer: Share,
@@ -83,7 +80,6 @@ impl IdleOrder {
         self.first(|idle_order| idle_order.fullest(newcomer), last_received)
     }
 
-    /// Returns the largest share's idlest session.
     pub(super) fn idlest_of_fullest(&mut self, last_received: impl Fn(u32) -> Option<Instant>) -> Option<u32> {
         self.first(|idle_order| idle_order.order.last().and_then(|(_, _, share)| *share), last_received)
     }

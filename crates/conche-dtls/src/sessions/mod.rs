@@ -28,16 +28,14 @@ use crate::credentials::{ClientCredentials, Identity};
 use crate::engine::{DimplEngines, Engine, Engines, Failure, PanicGuard};
 use crate::wire::{self, content};
 
-/// Maximum replies waiting for a poll; a driver polls after each datagram, so more are dropped.
+/// More are dropped: a driver polls after each datagram.
 const REPLIES: usize = 64;
-/// Flight timeouts without a message from its peer until a handshake gives way to one of a host
-/// with as many. The flight that the peer must answer was then retransmitted, unless the peer is
-/// slow.
+/// Flight timeouts without a message until a handshake gives way to one of a host with as many. The
+/// flight to be answered was then retransmitted, unless the peer is slow.
 const PATIENCE: u32 = 4;
 /// Maximum plaintext of a record in bytes (RFC 5246 §6.2.1).
 const LONGEST_PLAINTEXT: usize = 1 << 14;
 
-/// Maps peers to numbers; equal numbers are one source.
 type Sources<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
 
 /// All sessions of one socket.
@@ -59,7 +57,6 @@ pub struct Sessions<P, E: Engines = DimplEngines> {
     stats: Stats,
 }
 
-/// Limits of unfinished handshakes per second.
 #[derive(Debug)]
 struct Unfinished {
     hosts: Limiter,
@@ -74,7 +71,7 @@ struct Reply<P> {
 }
 
 impl<P> Reply<P> {
-    /// Creates a fatal alert, unprotected: a failed handshake has no common keys.
+    /// Unprotected: a failed handshake has no common keys.
     fn alert(to: P, sequence: u64, description: u8) -> Self {
         let mut bytes = [0; REPLY];
         let len = wire::write_record(&mut bytes, content::ALERT, wire::DTLS_1_2, sequence, &[2, description]);
@@ -85,8 +82,8 @@ impl<P> Reply<P> {
 impl<P: PeerKey> Sessions<P> {
     /// Creates an empty set of sessions.
     ///
-    /// `seed` supplies all randomness except for keys, which is the system's. It must be
-    /// unpredictable: cookies depend on it.
+    /// `seed` supplies all randomness except for keys (the system's). It must be unpredictable, for
+    /// the cookies.
     ///
     /// # Errors
     ///
@@ -131,28 +128,27 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         })
     }
 
-    /// Maps peers to groups of sources, for example a prefix's addresses to one number; handshakes
-    /// and sessions are limited per group. Default: each peer is a group.
+    /// Maps peers to groups of sources, such as a prefix's addresses to one number. Handshakes and
+    /// sessions are limited per group. Default: each peer is a group.
     pub fn set_source_groups(&mut self, groups: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
         self.groups = Some(groups);
     }
 
-    /// Maps peers to hosts, for example an address's ports to one number. Under contention, a
-    /// group's hosts get equal shares of its handshakes and sessions. Default: each peer is a host.
+    /// Maps peers to hosts, such as an address's ports to one number. Under contention, a group's
+    /// hosts share its handshakes and sessions equally. Default: each peer is a host.
     pub fn set_hosts(&mut self, hosts: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
         self.hosts = Some(hosts);
     }
 
     /// Begins a session with a server.
     ///
-    /// `round_trip` is the path's, if known; flights wait three times as long for their answer, and
-    /// at least [`Config::flight_timeout`]. [`Output::Established`] or [`Output::Closed`] follows;
-    /// until then an open session with this peer stays open.
+    /// `round_trip` is the path's, if known; flights wait three times as long, and at least
+    /// [`Config::flight_timeout`]. [`Output::Established`] or [`Output::Closed`] follows; until
+    /// then an open session with this peer stays open.
     ///
     /// # Errors
     ///
-    /// A handshake with this peer is in progress, handshakes are at their maximum, or the
-    /// credentials are invalid.
+    /// A handshake with this peer is in progress, too many are, or the credentials are invalid.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -165,8 +161,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
 
     /// Begins a session under external congestion control.
     ///
-    /// [`Output::Flight`] reports flights and answers; the caller decides when to
-    /// [retransmit](Self::repeat). The next poll sends the first flight.
+    /// [`Output::Flight`] reports flights and answers; the caller [retransmits](Self::repeat). The
+    /// next poll sends the first flight.
     ///
     /// # Errors
     ///
@@ -199,8 +195,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         Ok(self.begin(now, to, engine, Initiator::Local(Box::new(credentials.clone())), expected, flights))
     }
 
-    /// Retransmits the last flight under [external congestion control](Self::connect_controlled);
-    /// [`poll`](Self::poll) returns its datagrams.
+    /// Retransmits the last flight under [external congestion control](Self::connect_controlled),
+    /// by [`poll`](Self::poll).
     pub fn repeat(&mut self, session: SessionId) {
         let Some(found) = self.table.get(session) else { return };
         if !matches!(&found.state, State::Pending(handshake) if handshake.flights.is_controlled()) {
@@ -331,8 +327,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Counts an unfinished handshake for the peer's host and group; returns `false` if either is
-    /// at its limit.
+    /// Returns `false` if host or group is at its limit.
     fn admit_unfinished(&mut self, now: Instant, peer: &P) -> bool {
         let (host, group) = (Group::of(self.host_of(peer)), Group::of(self.source_of(peer)));
         let admitted = self.unfinished.hosts.admits(now, host);
@@ -343,14 +338,13 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         admitted
     }
 
-    /// Uncounts a handshake completed or not started.
     fn uncount_unfinished(&mut self, peer: &P) {
         let (host, group) = (Group::of(self.host_of(peer)), Group::of(self.source_of(peer)));
         self.unfinished.hosts.give_back(host);
         self.unfinished.groups.give_back(group);
     }
 
-    /// Returns `true` if this peer may begin a handshake, perhaps displacing one of its group.
+    /// May displace a handshake of the peer's group.
     fn has_room_for_handshake(&mut self, now: Instant, peer: &P) -> bool {
         let (source, most) = (self.source_of(peer), self.config.max_handshakes);
         if self.stats.handshakes < most && self.shares.admits(Group::of(source), 1, most) {
@@ -363,7 +357,6 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         true
     }
 
-    /// Updates the counts after a handshake.
     fn release(&mut self, place: u32, role: Role, source: u64) {
         if role == Role::Server {
             self.shares.give_back(Group::of(source), 1);
@@ -372,7 +365,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         self.stats.handshakes = self.stats.handshakes.saturating_sub(1);
     }
 
-    /// Ends a session whose engine failed, with an alert if possible.
+    /// Sends an alert if possible.
     fn fail(&mut self, place: u32, failure: Failure) {
         if failure == Failure::Panicked {
             self.stats.panicked += 1;
@@ -398,7 +391,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Closes a session once its close_notify is sent.
+    /// Waits until the close_notify is sent.
     fn retire(&mut self, place: u32, why: Ended) {
         let Some(session) = self.table.at(place) else { return };
         session.engine.close();
@@ -418,7 +411,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         self.table.mark_ready(place);
     }
 
-    /// Removes a session and reports its end, except for a peer's failed handshake.
+    /// Reports the end, except for a peer's failed handshake.
     fn finish(&mut self, place: u32, why: Ended) {
         let Some(session) = self.table.remove(place) else { return };
         let (why, told) = match session.state {
@@ -439,7 +432,6 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Verifies a peer's certificate.
     fn check_certificate(&mut self, now: Instant, place: u32, certificate: &[u8]) -> Result<(), Failure> {
         let clients = self.config.trusted_clients();
         let Some(session) = self.table.at(place) else { return Ok(()) };

@@ -47,7 +47,6 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Makes one step of an engine; `None` without output.
     fn step(&mut self, now: Instant, place: u32, buffer: &mut [u8]) -> Option<Output<P>> {
         let session = self.table.at(place)?;
         let (id, peer) = (session.id, session.peer);
@@ -121,7 +120,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let by_key = session.engine.identity().map(|identity| Identity::Psk(identity.to_vec()));
         let identity = proved.or(by_key).unwrap_or(Identity::Anonymous);
         session.last_received = now;
-        // A peer without a required certificate is rejected. A server that knows the key has no
+        // A peer without a required certificate is rejected; a server that knows the key has no
         // other name.
         let asked = match &session.initiator {
             Initiator::Local(expected) => !matches!(**expected, ClientCredentials::Psk { .. }),

@@ -20,13 +20,12 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             Some(hello) => self.hello(now, from, &hello, &first, datagram.len()),
             None => self.record(now, from, &first),
         }
-        // The rest of a ClientHello may follow its start, but no second one: one answer per
-        // datagram.
+        // The rest of a ClientHello may follow, but no second one: one answer per datagram.
         for record in records {
             self.record(now, from, &record);
         }
-        // Keys may exist now. Engines treat records already read as duplicates, and drop those they
-        // cannot decrypt.
+        // Keys may exist now. Engines take records already read for duplicates, and drop
+        // undecryptable ones.
         if let Some(place) = self.table.associations(&from).pending
             && let Some(record) = self.early_finished(place).and_then(|early_finished| early_finished.readable())
         {
@@ -45,8 +44,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Handles a ClientHello with a valid cookie. An open session with this address stays open
-    /// until the new one is (RFC 6347 §4.2.8).
+    /// An open session with this address stays open until the new one is (RFC 6347 §4.2.8).
     fn accept_hello(
         &mut self,
         now: Instant,
@@ -121,7 +119,6 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Takes a retransmitted ClientHello; the engine answers one between two timeouts.
     fn retransmitted_hello(&mut self, place: u32, record: &Record<'_>) {
         let Some(session) = self.table.at(place) else { return };
         let State::Pending(handshake) = &mut session.state else { return };
@@ -132,8 +129,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Returns the local role, and whether this ClientHello is a retransmission of the
-    /// association's first. A restarted client may repeat its random.
+    /// Returns the local role, and whether the ClientHello repeats the association's first. A
+    /// restarted client may repeat its random.
     fn role_in(&mut self, now: Instant, place: Option<u32>, hello: &Hello<'_>) -> Option<(u32, Role, bool)> {
         let session = self.table.at(place?)?;
         let is_retransmission = matches!(&session.initiator, Initiator::Peer { random } if random == hello.random)
@@ -141,8 +138,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         Some((session.id.place, session.initiator.role(), is_retransmission))
     }
 
-    /// Dispatches a record. A handshake beside an open session gets unprotected records and
-    /// protected handshake messages; the session gets the others.
+    /// A handshake beside an open session gets unprotected records and protected handshake
+    /// messages; the session gets the others.
     fn record(&mut self, now: Instant, from: P, record: &Record<'_>) {
         let Associations { open, pending } = self.table.associations(&from);
         let of_handshake = record.epoch == 0 || record.content == content::HANDSHAKE;
@@ -191,7 +188,6 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Returns a running handshake's early records.
     fn early_finished(&mut self, place: u32) -> Option<&mut EarlyFinished> {
         match &mut self.table.at(place)?.state {
             State::Pending(handshake) => Some(&mut handshake.early_finished),
@@ -203,15 +199,15 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let Some(session) = self.table.at(place) else { return };
         match session.engine.receive(record) {
             Ok(()) => self.table.mark_ready(place),
-            // Not polled for long: records that do not fit are lost, as on any network.
+            // Not polled for long: a full queue loses records, as any network.
             Err(Failure::Full) if matches!(session.state, State::Open) => self.stats.dropped += 1,
             Err(failure) => self.fail(place, failure),
         }
     }
 }
 
-/// Returns `true` if a record is possible: data are protected, handshake messages and their records
-/// at most `longest` long, and a ClientHello's start only goes to the cookie verifier.
+/// Data are protected, handshake messages and their records at most `longest` long, and a
+/// ClientHello's start only goes to the cookie verifier.
 fn may_pass(record: &Record<'_>, longest: usize) -> bool {
     match (record.epoch, record.content) {
         (0, content::HANDSHAKE) if record.fragment.len() > longest + HANDSHAKE_HEADER => false,

@@ -1,4 +1,4 @@
-//! [`Table`]: sessions by number and by peer, their timers, and the idlest of them.
+//! [`Table`]: sessions by number and peer, timers, and the idlest.
 
 use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
@@ -20,10 +20,8 @@ pub(super) struct Session<P, E> {
     pub(super) initiator: Initiator,
     pub(super) engine: E,
     pub(super) state: State,
-    /// Latest end of its handshake. Until then, a ClientHello with the same random is a
-    /// retransmission.
+    /// Latest end of its handshake; until then, the same ClientHello random means a retransmission.
     pub(super) deadline: Instant,
-    /// Time of the peer's last record.
     pub(super) last_received: Instant,
     /// Limits its last flight's answers.
     pub(super) final_flight: FinalFlightLimiter,
@@ -41,7 +39,6 @@ pub(super) enum State {
     Closing(Ended),
 }
 
-/// The side that began it.
 #[derive(Debug)]
 pub(super) enum Initiator {
     /// The local side, with these credentials.
@@ -59,14 +56,12 @@ impl Initiator {
     }
 }
 
-/// A peer's associations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Associations {
     pub(super) open: Option<u32>,
     pub(super) pending: Option<u32>,
 }
 
-/// The shares of an open session.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shares {
     pub(super) group: Share,
@@ -125,7 +120,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         self.at(id.place).filter(|session| session.id == id)
     }
 
-    /// Inserts a handshake; the peer must have none.
+    /// The peer must have none.
     pub(super) fn insert(
         &mut self,
         now: Instant,
@@ -160,7 +155,6 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         id
     }
 
-    /// Counts a peer's handshake towards its host's share of the group.
     pub(super) fn count_handshake(&mut self, now: Instant, place: u32, source: u64, host: u64) {
         self.handshakes.entry(source).or_default().insert(Some(host), now, place);
     }
@@ -173,8 +167,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         }
     }
 
-    /// Returns the group's handshake that gives way to one more of this host: the idlest of the
-    /// host with most.
+    /// Returns the idlest handshake of the group's host with most, to make room for this host.
     ///
     /// If that host has at most one more than this one, only a handshake silent for `patience`
     /// gives way, so that hosts do not displace each other in turn.
@@ -210,14 +203,13 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         self.identities.size(identity)
     }
 
-    /// Returns an identity's idlest open session.
     pub(super) fn idlest_of(&mut self, identity: Share) -> Option<u32> {
         let places = &self.places;
         self.identities.idlest_of(identity, |place| last_received(places, place))
     }
 
-    /// Returns the open session to close for a newcomer: the idlest of the host with most, in the
-    /// group with most.
+    /// Returns the session to close for a newcomer: the idlest of the host with most, in the group
+    /// with most.
     pub(super) fn idlest(&mut self, newcomer: Shares) -> Option<u32> {
         let places = &self.places;
         let last_received = |place| last_received(places, place);
@@ -231,7 +223,6 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         }
     }
 
-    /// Unregisters a session from its peer and from eviction.
     pub(super) fn detach(&mut self, place: u32) {
         let Some(session) = self.at(place) else { return };
         let peer = session.peer;
@@ -256,7 +247,6 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         }
     }
 
-    /// Removes a session with all its state.
     pub(super) fn remove(&mut self, place: u32) -> Option<Session<P, E>> {
         self.detach(place);
         self.set_timer(place, None);
@@ -283,7 +273,6 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Takes the next due timer.
     pub(super) fn due(&mut self, now: Instant) -> Option<u32> {
         let (at, place) = *self.timers.first()?;
         if at > now {
@@ -293,7 +282,6 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         Some(place)
     }
 
-    /// Queues a session to be polled.
     pub(super) fn mark_ready(&mut self, place: u32) {
         let Some(session) = self.at(place) else { return };
         if !core::mem::replace(&mut session.ready, true) {
@@ -312,7 +300,6 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         None
     }
 
-    /// Unqueues a session without output.
     pub(super) fn mark_idle(&mut self, place: u32) {
         if self.ready.front() == Some(&place) {
             self.ready.pop_front();
@@ -333,7 +320,6 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
     }
 }
 
-/// Returns the time of the last record from the peer.
 fn last_received<P, E>(places: &[Option<Box<Session<P, E>>>], place: u32) -> Option<Instant> {
     Some(places.get(usize::try_from(place).ok()?)?.as_ref()?.last_received)
 }

@@ -11,7 +11,6 @@ use crate::scenario::{Cell, ControllerName, Metric, Pace, Phase, Sender, Value};
 use crate::trial::{self, Control, Flow, Record, Routes, Selection, TrialError, Wanted};
 use crate::units::Span;
 
-/// A cell and its distinct metrics.
 pub(super) struct CellRuns {
     pub(super) cell: Cell,
     measured: Vec<(Metric, Option<usize>)>,
@@ -30,7 +29,6 @@ pub(super) enum CellError {
 /// A run's samples: per scheme and metric, the whole run, then each phase.
 pub(super) type Samples = Vec<Sample>;
 
-/// A scheme over the run or a phase.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) runs: &'a CellRuns,
@@ -53,7 +51,6 @@ impl CellRuns {
         Self { cell, measured, routes }
     }
 
-    /// Returns the index of a value's sample.
     pub(super) fn place(&self, value: &Value) -> usize {
         let metric_key = metric_key(&self.cell, value);
         self.measured.iter().position(|known| *known == metric_key).expect("every value's was listed")
@@ -70,7 +67,6 @@ impl CellRuns {
         1 + self.cell.scenario.phases.len()
     }
 
-    /// All views in sample order.
     pub(super) fn views(&self) -> impl Iterator<Item = View<'_>> {
         let schemes = self.cell.schemes.len();
         (0..self.spans()).flat_map(move |span_index| (0..schemes).map(move |scheme| self.view(span_index, scheme)))
@@ -80,7 +76,7 @@ impl CellRuns {
         self.measured[place].0.unit()
     }
 
-    /// Names a flow's scheme, or the controller of its traffic.
+    /// A scheme, or the controller of the flow's traffic.
     pub(super) fn controller_name(&self, flow: &Flow) -> &str {
         match flow.control {
             Control::Scheme(place) => &self.cell.schemes[place],
@@ -90,7 +86,6 @@ impl CellRuns {
         }
     }
 
-    /// A run's samples without measurement.
     pub(super) fn nothing(&self) -> Samples {
         vec![Sample::None; self.spans() * self.cell.schemes.len() * self.measured.len()]
     }
@@ -135,7 +130,7 @@ impl campaign::Cell for CellRuns {
         self.cell.scenario.replications.get()
     }
 
-    /// Estimated by the number of exchanges, which grows with the duration.
+    /// Exchanges, which grow with the duration.
     fn work(&self) -> u64 {
         let scenario = &self.cell.scenario;
         let size = |reference: &str| u64::from(scenario.most_nodes(reference));

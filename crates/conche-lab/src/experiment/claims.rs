@@ -10,12 +10,10 @@ use crate::stats::{Interval, estimate, spread_ratio};
 /// Item of claims; the verdict's column ends in `_holds`.
 pub(super) const CLAIMS: &str = "claims";
 
-/// A value, in total and per replication.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     pub(super) figure: MeasuredValue,
     pub(super) per_replication: Vec<f64>,
-    /// The comparison that it belongs to.
     pub(super) compared: Option<ComparedValue>,
 }
 
@@ -48,7 +46,6 @@ pub fn compared<'a>(scenario: &'a Scenario, figures: &[MeasuredValue]) -> Vec<Co
     scenario.claims.iter().flat_map(of_claim).collect()
 }
 
-/// Judges claims whose values were measured.
 pub(super) fn judge_all(scenario: &Scenario, series: &[Series]) -> Vec<MeasuredValue> {
     let known = Known::new(series);
     let mut judged: Vec<(Vec<usize>, [MeasuredValue; 2])> = Vec::new();
@@ -86,7 +83,6 @@ impl<'a> Known<'a> {
         self.0.get(&(row, column)).copied()
     }
 
-    /// Returns all series of the operands.
     fn all(&self, operands: &[Operand], column: &str, fill: impl Fn(&str) -> Option<String>) -> Vec<&'a Series> {
         let rows = operands.iter().filter_map(|operand| if let Operand::Row(row) = operand { fill(row) } else { None });
         let patterns: Vec<String> = rows.collect();
@@ -94,7 +90,7 @@ impl<'a> Known<'a> {
         self.0.iter().filter(|(name, _)| is_meant(name)).map(|(_, series)| *series).collect()
     }
 
-    /// Returns an operand's series; `None` if a row is missing.
+    /// `None` if a row is missing.
     fn find(&self, operand: &Operand, column: &str, fill: impl Fn(&str) -> Option<String>) -> Option<&'a Series> {
         let row = |template: &String| self.get(&fill(template)?, column);
         let by_value = |one: &&Series, other: &&Series| one.figure.measured.total_cmp(&other.figure.measured);
@@ -121,8 +117,7 @@ fn fill(template: &str, labels: &Labels<'_>) -> Option<String> {
     filled(template, |name| label(labels, name).map(Into::into))
 }
 
-/// Returns the compared value and the verdict; `None` if a required value is missing or the
-/// comparison undefined.
+/// `None` if a required value is missing or the comparison undefined.
 fn judge(claim: &Claim, labels: &Labels<'_>, known: &Known<'_>, paper: &str) -> Option<[MeasuredValue; 2]> {
     let (row, found) = operands(claim, labels, known)?;
     let outcome = outcome(claim, &found, |template| fill(template, labels))?;
@@ -211,7 +206,7 @@ fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<Strin
     }
 }
 
-/// Returns each row's number from the start of the line; 0 without one.
+/// From the start of the line; 0 without a number.
 fn numbers(claim: &Claim, found: &[&Series], from: f64, fill: impl Fn(&str) -> Option<String>) -> Vec<f64> {
     let patterns = claim.of.iter().filter_map(|of| if let Operand::Row(row) = of { fill(row) } else { None });
     let patterns: Vec<String> = patterns.collect();
@@ -235,7 +230,7 @@ fn explained(x: &[f64], y: &[f64]) -> Option<f64> {
     (y.len() > 1 && variation > 0.0).then(|| if slope > 0.0 { (1.0 - rest / variation).max(0.0) } else { 0.0 })
 }
 
-/// Returns all combinations; the last name varies fastest.
+/// The last name varies fastest.
 fn combinations(each: &BTreeMap<String, Vec<String>>) -> Vec<Labels<'_>> {
     let mut combinations: Vec<Labels<'_>> = vec![Vec::new()];
     for (name, labels) in each {

@@ -5,7 +5,6 @@ use super::claims::Series;
 use crate::comparison::{Cell, Entry};
 use crate::scenario::{Better, Value};
 
-/// A value's place in the comparison.
 #[derive(Clone, Debug)]
 pub(super) struct ComparedValue {
     /// Row without the scheme.
@@ -16,7 +15,7 @@ pub(super) struct ComparedValue {
 }
 
 impl ComparedValue {
-    /// `None` for a value that is not primary, covers a phase, or has schemes sharing a network.
+    /// `None` for a value that is not primary, covers a phase, or has schemes on one network.
     pub(super) fn of(view: View<'_>, value: &Value, replications: usize) -> Option<Self> {
         let is_compared = value.primary && view.phase.is_none() && view.runs.cell.mix.is_none();
         let better = value.better().filter(|_| is_compared)?;

@@ -71,7 +71,7 @@ impl Experiment {
     /// Reads a scenario; `file` returns the files it names.
     ///
     /// # Errors
-    /// The problem, its place, and what is expected there.
+    /// The problem, its place, and what is expected.
     pub fn read(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
         let files: RefCell<Vec<(String, String)>> = RefCell::default();
         let file = |name: &str| {
@@ -101,7 +101,6 @@ impl Experiment {
         self.document.scenario()
     }
 
-    /// Describes replications and, if all runs are equally long, their duration.
     fn extent(&self) -> String {
         let number = self.scenario().replications.get();
         let replications = format!("{number} replication{}", if number == 1 { "" } else { "s" });
@@ -150,7 +149,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// Checks that every label of [`Effort::only`] occurs in a run of these experiments.
+    /// Checks that every label of [`Effort::only`] occurs in these experiments.
     ///
     /// # Errors
     /// The first missing label, and the existing ones.
@@ -174,7 +173,7 @@ impl Experiment {
         }
     }
 
-    /// Runs the experiment. Values do not depend on the options; failed runs contribute none.
+    /// Runs the experiment. Options do not affect values; failed runs contribute none.
     ///
     /// # Errors
     /// If the experiment cannot run.
@@ -244,8 +243,8 @@ impl Experiment {
         &self.document
     }
 
-    /// Whether the network was fitted on the published value or predicts it; `None` if no network
-    /// is needed.
+    /// Whether the network was fitted on the published value or predicts it; `None` without a
+    /// network.
     #[must_use]
     pub fn origin(&self, figure: &MeasuredValue) -> Option<Origin> {
         let scenario = self.scenario();

@@ -1,5 +1,4 @@
-//! Values of several cells: pooled over axes, or compared per replication, with shared random
-//! numbers.
+//! Values over several cells: pooled, or compared per replication, with shared random numbers.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +13,10 @@ pub(super) struct Cells<'a> {
     pub(super) outcomes: &'a [Vec<Samples>],
 }
 
-/// A cell's labels on the named axes.
 type Labels<'a> = Vec<(&'a str, String)>;
 
 impl<'a> Cells<'a> {
-    /// Measures a value over several cells; `None` if it belongs to another cell, or cells are
-    /// missing.
+    /// `None` if the value belongs to another cell, or cells are missing.
     pub(super) fn measure(self, at: View<'_>, value: &Value) -> Option<Measured> {
         let is_last = |axis: &String| self.points(at, axis).last().cloned() == label(at, axis);
         if !value.over.iter().all(is_last) {
@@ -47,7 +44,7 @@ impl<'a> Cells<'a> {
         (!numbers.is_empty()).then(|| of_numbers(value.statistic, "", &numbers, replications))
     }
 
-    /// Picks labels by means, or by replication `run`; `None` without such a point.
+    /// By means, or by replication `run`; `None` without such a point.
     fn picked<'v>(
         self,
         at: View<'_>,
@@ -84,7 +81,7 @@ impl<'a> Cells<'a> {
         picks.iter().map(label).collect()
     }
 
-    /// Lists an axis's points for this cell, in order.
+    /// For this cell, in order.
     fn points(self, at: View<'_>, axis: &str) -> Vec<String> {
         let mut points = Vec::new();
         for runs in self.runs.iter().filter(|runs| runs.cell.part == at.runs.cell.part) {
@@ -96,7 +93,7 @@ impl<'a> Cells<'a> {
         points
     }
 
-    /// Merges, per replication, the pooled cells' samples. Other axes have these labels, or this
+    /// Merges, per replication, the pooled cells' samples; other axes have these labels, or this
     /// cell's.
     fn samples(self, at: View<'_>, value: &Value, labels: &[(&str, String)]) -> Option<Vec<Sample>> {
         let is_meant = |other: View<'_>, axis: &str| {
@@ -128,7 +125,7 @@ fn label(at: View<'_>, axis: &str) -> Option<String> {
     at.runs.cell.label(axis, at.scheme).map(std::borrow::Cow::into_owned)
 }
 
-/// Returns how much `one` exceeds `other`: a difference, or per cent.
+/// By how much `one` exceeds `other`: a difference, or per cent.
 fn compared(by: By, statistic: Statistic, one: Sample, other: Sample) -> Option<f64> {
     if by == By::Difference {
         return Some(number(statistic, &one)? - number(statistic, &other)?);

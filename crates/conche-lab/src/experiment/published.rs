@@ -1,7 +1,7 @@
 //! A paper's published values: a CSV file beside the scenario.
 //!
-//! Columns: row and column as in results, value and, optionally, the half-width of its 95 %
-//! confidence interval. Lines with `#` name the source.
+//! Columns: row and column as in results, value and, optionally, its 95 % confidence interval's
+//! half-width. Lines with `#` name the source.
 
 use std::collections::HashMap;
 

@@ -29,7 +29,6 @@ pub(super) fn keep(runs: &CellRuns, outcome: &Samples) -> Vec<Kept> {
     runs.views().flat_map(of_view).collect()
 }
 
-/// Adds a cell's per-run values.
 pub(super) fn add_values(rows: &mut RunRows, runs: &CellRuns, outcomes: &[Option<Samples>]) -> io::Result<()> {
     let (scenario, cell) = (&runs.cell.scenario, runs.id());
     for (replication, outcome) in (0..).zip(outcomes) {
@@ -50,7 +49,7 @@ pub(super) fn add_values(rows: &mut RunRows, runs: &CellRuns, outcomes: &[Option
     Ok(())
 }
 
-/// Adds a run's exchanges, flow by flow, in the order of their ends.
+/// Flow by flow, by end.
 pub(super) fn add_exchanges(
     rows: &mut ExchangeRows,
     runs: &CellRuns,

@@ -9,14 +9,14 @@ use crate::report::{Table, deviation, interval, number};
 use crate::results::{MeasuredValue, Unit, Verdict};
 use crate::scenario::{self, Scenario, filled, matches_any, parsed, templates};
 
-/// Returns the scenario's tables, or one of all values if those are empty, and the claims.
+/// The scenario's tables, or one of all values if those are empty, and the claims.
 pub(super) fn tables(experiment: &Experiment, figures: &[MeasuredValue]) -> Vec<Table> {
     let scenario = experiment.scenario();
     let view = View::new(experiment.document.sections(), figures);
     let mut tables: Vec<Table> = scenario.tables.iter().map(|table| view.table(table)).collect();
     tables.retain(|table| !table.rows.is_empty());
-    // Values outside the scenario's tables must appear, such as those of controllers that the paper
-    // did not run.
+    // Values outside the scenario's tables must appear, such as of controllers that the paper did
+    // not run.
     if tables.is_empty() {
         tables.push(everything(figures));
     }
@@ -25,7 +25,7 @@ pub(super) fn tables(experiment: &Experiment, figures: &[MeasuredValue]) -> Vec<
     tables
 }
 
-/// Returns the claims, with reasons for refuted ones as notes.
+/// With reasons for refuted claims as notes.
 fn claims(experiment: &Experiment, figures: &[MeasuredValue]) -> Table {
     let mut notes: Vec<String> = Vec::new();
     for figure in
@@ -55,7 +55,6 @@ fn claims(experiment: &Experiment, figures: &[MeasuredValue]) -> Table {
     }
 }
 
-/// Returns all values, one line per row.
 fn everything(figures: &[MeasuredValue]) -> Table {
     let shown = || figures.iter().filter(|figure| figure.item != CLAIMS);
     let columns = each_once(shown().map(|figure| figure.column.as_str()));
@@ -74,13 +73,11 @@ fn everything(figures: &[MeasuredValue]) -> Table {
     }
 }
 
-/// Removes duplicates, keeping order.
 fn each_once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut seen = HashSet::new();
     names.filter(|name| seen.insert(*name)).collect()
 }
 
-/// Formats a value with its interval's half-width.
 fn with_error(figure: &MeasuredValue) -> String {
     let value = number(figure.measured, figure.unit);
     match figure.ci95 {
@@ -148,7 +145,6 @@ impl<'a> View<'a> {
         Table { title: layout.title.clone(), header, names, rows, notes: layout.notes.clone() }
     }
 
-    /// Lays out a line per published value.
     fn comparison(&self, layout: &scenario::Table, shown: &[&MeasuredValue]) -> (Vec<String>, Vec<Vec<String>>) {
         let show = |value: f64, unit| match unit {
             Unit::Seconds => format!("{value:.3}"),
@@ -164,7 +160,7 @@ impl<'a> View<'a> {
         (header, shown.iter().filter_map(line).collect())
     }
 
-    /// Lays out a line per combination of names, a column per `across` and cell.
+    /// A line per combination of names, a column per `across` and cell.
     fn grid(&self, layout: &scenario::Table, shown: &[&'a MeasuredValue]) -> (Vec<String>, Vec<Vec<String>>) {
         let mut lines: Vec<Line<'a>> = Vec::new();
         let mut across: Vec<String> = Vec::new();
@@ -208,7 +204,7 @@ impl<'a> View<'a> {
         (header, rows.collect())
     }
 
-    /// Resolves a name in a cell template: `value`, or a column of this row or another in this
+    /// Resolves a name in a cell template: `value`, or a column of this or another row in this
     /// cell; a trailing `±` adds the interval.
     fn shown(&self, figures: &[&MeasuredValue], name: &str) -> Option<String> {
         let (name, with_interval) = name.strip_suffix('±').map_or((name, false), |name| (name, true));
@@ -219,19 +215,18 @@ impl<'a> View<'a> {
         Some(if with_interval { with_error(figure) } else { number(figure.measured, figure.unit) })
     }
 
-    /// Returns the names left of a value; `None` if not shown.
+    /// Left of a value; `None` if not shown.
     fn names(&self, layout: &scenario::Table, figure: &MeasuredValue) -> Option<Vec<String>> {
         let name = |head: &scenario::Head| self.fill(layout, &head.show, figure).or_else(|| head.missing.clone());
         layout.names.iter().map(name).collect()
     }
 
-    /// Returns the text of `{}` in a column; the shortest match.
+    /// The text of `{}` in a column; the shortest match.
     fn label<'f>(&self, column: &'f str) -> Option<&'f str> {
         let read = |(before, behind): &(&str, &str)| column.strip_prefix(before)?.strip_suffix(behind);
         self.columns.iter().filter_map(read).min_by_key(|label| label.len())
     }
 
-    /// Fills a template with a row's labels, `{column}` and `{label}`.
     fn fill(&self, layout: &scenario::Table, template: &str, figure: &MeasuredValue) -> Option<String> {
         let mut templates = self.templates.iter().map(Cow::as_ref).filter(|_| layout.labels.is_empty());
         let own = || layout.labels.iter().find_map(|template| parsed(template, &figure.row));

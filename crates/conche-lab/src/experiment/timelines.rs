@@ -10,7 +10,6 @@ use super::storage::number;
 use crate::trial::{Flow, Record, Selection};
 use crate::workload::{Exchange, Timeout};
 
-/// Adds the exchanges that [`Which`] selects per scheme.
 pub(super) fn add(rows: &mut ExchangeRows, runs: &CellRuns, record: &Record) {
     let envelope = Envelope::open(runs.cell.scenario.endpoint.timeout_cap.0);
     for (place, scheme) in runs.cell.schemes.iter().enumerate() {
@@ -41,8 +40,8 @@ pub(super) fn add(rows: &mut ExchangeRows, runs: &CellRuns, record: &Record) {
     }
 }
 
-/// Returns each transmission's time in seconds since the first, and timeout; `None` without
-/// timeouts, as for Non-confirmable requests.
+/// Each transmission's time in seconds since the first, and timeout; `None` without timeouts, as
+/// for Non-confirmable requests.
 fn copies(record: &Record, flow: &Flow, exchange: &Exchange, envelope: &Envelope) -> Option<Vec<(f64, f64)>> {
     let copies: Vec<_> = of(log(record, flow)?, exchange)
         // The endpoint's actual wait.
@@ -51,17 +50,15 @@ fn copies(record: &Record, flow: &Flow, exchange: &Exchange, envelope: &Envelope
     (copies.len() == usize::from(exchange.transmissions)).then_some(copies)
 }
 
-/// Selects an exchange's transmissions, also by time: a restarted host reuses exchange numbers.
+/// Also by time: a restarted host reuses exchange numbers.
 fn of<'a>(log: &'a [Timeout], exchange: &Exchange) -> impl Iterator<Item = &'a Timeout> {
     let (number, began, ended) = (exchange.number, exchange.began, exchange.ended);
     log.iter().filter(move |copy| copy.exchange == number && began <= copy.at && copy.at <= ended)
 }
 
-/// Returns the timeouts of a flow's host.
 fn log<'a>(record: &'a Record, flow: &Flow) -> Option<&'a [Timeout]> {
     let own: Vec<_> = record.nodes.iter().filter(|node| node.node == flow.client).collect();
-    // Flows that ran one by one have a record of their host each; otherwise a host's flows share
-    // one.
+    // Flows that ran one by one have a record of their host each; others share one.
     let before = record.flows.iter().take_while(|other| !std::ptr::eq(*other, flow));
     let place = if own.len() > 1 { before.filter(|other| other.client == flow.client).count() } else { 0 };
     own.get(place).map(|node| node.timeouts.as_slice())

@@ -13,7 +13,7 @@ use crate::scenario::{Item, Scenario, Statistic, Value, matches_any};
 /// Item of values without another.
 const GRID: &str = "grid";
 
-/// Returns a cell's values, scheme by scheme: the whole run, then each phase.
+/// Scheme by scheme: the whole run, then each phase.
 pub(super) fn of_cell(cells: Cells<'_>, place: usize, published: &Published) -> Vec<Series> {
     let runs = &cells.runs[place];
     let of_scheme = |scheme: usize| (0..runs.spans()).map(move |span_index| runs.view(span_index, scheme));
@@ -93,7 +93,7 @@ fn item_of(scenario: &Scenario, row: &str, column: &str) -> String {
     found.map_or(GRID, |item| &item.name).to_owned()
 }
 
-/// Returns the position of a value's item in the scenario; unlisted ones last.
+/// The item's position in the scenario; unlisted ones last.
 pub(super) fn rank(scenario: &Scenario, figure: &MeasuredValue) -> usize {
     let named = || scenario.items.iter().enumerate().filter(|(_, item)| item.name == figure.item);
     let is_listed = |item: &Item| matches_any(&item.rows, &figure.row) && matches_any(&item.columns, &figure.column);

@@ -127,7 +127,7 @@ pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints
     }
 }
 
-/// Returns each class's share; none for an empty sample.
+/// Each class's share; none for an empty sample.
 fn classed(classes: &Classes, sample: &Sample) -> Sample {
     let Sample::Each(values, base) = sample else { return Sample::None };
     if values.is_empty() {
@@ -175,7 +175,7 @@ fn useful_s(flow: &Flow) -> f64 {
     succeeded.map(|exchange| (exchange.ended - exchange.began).as_secs_f64()).sum()
 }
 
-/// Seconds of successful exchanges, each over its flow's concurrency.
+/// Each exchange over its flow's concurrency.
 fn client_time<'a>(flows: impl Iterator<Item = &'a Flow>) -> f64 {
     flows.map(|flow| useful_s(flow) / f64::from(flow.outstanding)).sum()
 }

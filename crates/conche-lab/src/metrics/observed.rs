@@ -14,8 +14,8 @@ pub(super) fn sample(observed: Observed, run: &Record, of: Selection) -> Sample 
     }
 }
 
-/// Returns, per change since an observer's registration, the nanoseconds until it received that or
-/// a later state; `None` if never.
+/// Per change since registration, the nanoseconds until the observer received that or a later
+/// state; `None` if never.
 fn ages(flow: &Flow) -> Vec<Option<u128>> {
     let Some(observed) = &flow.observed else { return Vec::new() };
     let registered = observed.received.first().map(|received| received.at);

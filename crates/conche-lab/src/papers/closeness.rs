@@ -17,7 +17,7 @@ pub enum Origin {
 
 /// Distance between measured and published values.
 ///
-/// Unlike a count within a bound, the mean of |ln(measured / published)| shows an improvement from
+/// The mean of |ln(measured / published)|, unlike a count within a bound, shows an improvement from
 /// a factor of 5 to 1.5, and weighs excess and shortfall equally.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Closeness {
@@ -72,10 +72,9 @@ impl Closeness {
     }
 }
 
-/// Columns of [`Closeness`].
 pub(super) const HEADER: [&str; 2] = ["within 15 %", "mean |ln ratio|"];
 
-/// Returns a row each for fitted and predicted values; `None` without published ones.
+/// A row each for fitted and predicted values; `None` without published ones.
 pub(crate) fn closeness_table(paper: &Experiment, figures: &[MeasuredValue]) -> Option<Table> {
     let of = |origin| Closeness::of(paper, figures, origin);
     let rows = [("fitted on", of(Origin::Fitted)), ("predicted", of(Origin::Predicted))];

@@ -19,7 +19,7 @@ pub struct Paper {
     pub scenario: &'static str,
 }
 
-/// All papers, in listing order; a `static`, so that a program contains the texts once.
+/// All papers, in listing order; a `static`, to contain the texts once.
 pub static PAPERS: &[Paper] = &[ETFA14, COMMAG16, BDP19, WIOPT12, ANRW18];
 
 /// Betzler, Gomez, Demirkol, Kovatsch, "Congestion Control for CoAP Cloud Services", ETFA 2014.
@@ -37,8 +37,7 @@ pub const ANRW18: Paper = Paper { name: "anrw18", scenario: include_str!("../../
 pub const BDP19: Paper = Paper { name: "bdp19", scenario: include_str!("../../../../scenarios/bdp19.toml") };
 
 /// Betzler, Gomez, Demirkol, Paradells, "Should We Use the Default Protocol Settings for Networks
-/// of Constrained Devices?", WiOpt 2012. Compared by the statements of its text, not values of its
-/// plots.
+/// of Constrained Devices?", WiOpt 2012. Compared by its text, not its plots.
 pub const WIOPT12: Paper = Paper { name: "wiopt12", scenario: include_str!("../../../../scenarios/wiopt12.toml") };
 
 /// Returns a file beside the scenarios of papers.

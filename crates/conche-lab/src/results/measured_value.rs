@@ -38,7 +38,7 @@ pub struct MeasuredValue {
 }
 
 impl MeasuredValue {
-    /// Deviation from the published value in per cent; `None` without it or if it is 0.
+    /// Deviation from the published value in per cent; `None` without it or if 0.
     #[must_use]
     pub fn deviation_percent(&self) -> Option<f64> {
         let published = self.published.filter(|value| value.abs() > f64::EPSILON)?;
@@ -64,8 +64,8 @@ pub fn write_json<'a>(figures: impl IntoIterator<Item = &'a MeasuredValue>, mut 
     Ok(())
 }
 
-/// At most six decimals, which hides differences between mathematical libraries. Whole numbers have
-/// no decimal point.
+/// At most six decimals, to hide differences between mathematical libraries; whole numbers have no
+/// decimal point.
 struct Number(f64);
 
 impl Serialize for Number {

@@ -44,7 +44,6 @@ impl PlannedTcp {
         Bulk::new(self.to, End::Source(sender), header, payload)
     }
 
-    /// Records the outcome in its flow.
     pub(super) fn measure(&self, flows: &mut [Flow], hosts: &BTreeMap<NodeId, Host>) {
         let ends = (hosts.get(&self.from).map(Bulk::end), hosts.get(&self.to).map(Bulk::end));
         let (Some(End::Source(sender)), Some(End::Sink(receiver))) = ends else { return };

@@ -17,12 +17,11 @@ pub(super) enum Step {
     Reboot(Vec<NodeId>),
 }
 
-/// Whether a step reboots the node.
 pub(super) fn reboots(steps: &[(Instant, Step)], node: NodeId) -> bool {
     steps.iter().any(|(_, step)| matches!(step, Step::Reboot(nodes) if nodes.contains(&node)))
 }
 
-/// Returns the changes in reverse order, and marks their links in the network.
+/// In reverse order; marks their links in the network.
 ///
 /// # Errors
 /// If a change names an unknown part.

@@ -9,7 +9,7 @@ use conche_proto::ConfigError;
 use crate::scenario::ScenarioError;
 use crate::units::Span;
 
-/// Why a cell cannot run; its text names the wrong part of the scenario.
+/// Why a cell cannot run, naming the wrong part of the scenario.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TrialError {
     /// A link is wrong.
@@ -144,7 +144,7 @@ pub enum TrialError {
     /// An observed server has no endpoint.
     #[error("its servers have no endpoint; give it servers of its own")]
     ServerWithoutEndpoint,
-    /// An observed server is also a client under another controller.
+    /// An observed server is a client under another controller.
     #[error("its servers send other traffic under another controller; give it servers of its own")]
     ServerSends,
     /// A client would observe a server twice.

@@ -1,8 +1,8 @@
 //! Signal-to-noise ratios between stations that agree with measured packet reception ratios.
 //!
 //! Listed links have a known ratio; others are below the listing threshold. One model of path loss
-//! with log-normal shadowing draws both, conditioned on the measurement: a pair's shadowing is
-//! redrawn until both directions agree.
+//! with log-normal shadowing, conditioned on that, draws both: a pair's shadowing is redrawn until
+//! both directions agree.
 
 use conche_netsim::mac::Rdc;
 use conche_netsim::radio::{MediumConfig, PathLoss, Position, ReceptionCurve, Sinr};
@@ -12,12 +12,9 @@ use conche_netsim::routing::LinkQuality;
 use super::error::TrialError;
 use crate::scenario::{Measured, Radio};
 
-/// Maximum draws before a pair is clamped to the measured bounds; no measured pair is nearly that
-/// improbable.
+/// Then a pair is clamped to the measured bounds; none is nearly that improbable.
 const DRAWS: u32 = 10_000;
 
-/// Returns a radio's medium, from measured links if any.
-///
 /// # Errors
 /// If a ratio names an unknown station.
 pub(super) fn medium(radio: &Radio, places: &[Position], stream: &mut Stream) -> Result<MediumConfig, TrialError> {
@@ -36,8 +33,8 @@ pub(super) fn medium(radio: &Radio, places: &[Position], stream: &mut Stream) ->
     Ok(MediumConfig::Sinr(Sinr { path_loss: PathLoss::Matrix(losses), ..sinr.clone() }))
 }
 
-/// Returns the links whose receivers wake up: ContikiMAC's checks miss signals below the threshold.
-/// All links if receivers are always on or the medium has no signal strength.
+/// Links whose receivers wake up: ContikiMAC's checks miss signals below the threshold. All links
+/// if receivers are always on or the medium has no signal strength.
 pub(super) fn waking(quality: LinkQuality, medium: &MediumConfig, rdc: Rdc) -> LinkQuality {
     let (
         MediumConfig::Sinr(Sinr { tx_power_dbm, cca_threshold_dbm, path_loss: PathLoss::Matrix(losses), .. }),
@@ -55,7 +52,7 @@ pub(super) fn waking(quality: LinkQuality, medium: &MediumConfig, rdc: Rdc) -> L
     LinkQuality::new(nodes.clone(), ratios).unwrap_or(quality)
 }
 
-/// Returns the ratio from row to column in dB; minus infinity on the diagonal.
+/// From row to column in dB; minus infinity on the diagonal.
 fn signal_to_noise_db(
     measured: &Measured,
     places: &[Position],
@@ -85,7 +82,6 @@ fn signal_to_noise_db(
     snr
 }
 
-/// Draws both directions of a pair within bounds.
 fn draw(median: f64, measured: &Measured, bounds: [(f64, f64); 2], stream: &mut Stream) -> [f64; 2] {
     let mut both = [median; 2];
     for _ in 0..DRAWS {
@@ -101,7 +97,7 @@ fn draw(median: f64, measured: &Measured, bounds: [(f64, f64); 2], stream: &mut 
     [both[0].clamp(first.0, first.1), both[1].clamp(second.0, second.1)]
 }
 
-/// Returns the signal-to-noise ratio in dB for this reception ratio, by bisection.
+/// Returns the dB for this reception ratio, by bisection.
 fn inverse(curve: ReceptionCurve, ratio: f64, octets: u32) -> f64 {
     let (mut low, mut high) = (-20.0_f64, 30.0_f64);
     for _ in 0..60 {

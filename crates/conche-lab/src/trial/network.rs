@@ -19,10 +19,8 @@ use super::{measured, rates};
 use crate::campaign::Replication;
 use crate::scenario::{Link, Nodes, Placement, Radio, Routing, Scenario, Selected};
 
-/// Address bits after the prefix.
 const PREFIX_BITS: u8 = 64;
 
-/// A network and its parts' names.
 pub(super) struct Network {
     pub(super) topology: Topology,
     groups: BTreeMap<String, Vec<NodeId>>,
@@ -40,8 +38,8 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Builds a run's network. Nodes, radio hops and links are in the scenario's order, so that
-    /// additions at the end leave other random streams unchanged.
+    /// Nodes, radio hops and links are in the scenario's order, so that additions at the end leave
+    /// other random streams unchanged.
     ///
     /// # Errors
     /// If a part is unknown, or a node has no path to its border router.
@@ -84,7 +82,7 @@ impl Network {
         Ok(network)
     }
 
-    /// Returns the nodes of a reference: `mote`, `mote[3]` or `mote[1..4]`.
+    /// `mote`, `mote[3]` or `mote[1..4]`.
     ///
     /// # Errors
     /// If no such node exists.
@@ -105,8 +103,6 @@ impl Network {
         Ok(members.into_iter().map(part).collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// Returns the links with a name.
-    ///
     /// # Errors
     /// If none has it.
     pub(super) fn links(&self, name: &str) -> Result<&[LinkId], TrialError> {
@@ -159,7 +155,7 @@ impl Network {
         Ok(())
     }
 
-    /// Adds a radio channel; `seed` draws places, links and tree.
+    /// `seed` draws places, links and tree.
     fn radio(&mut self, scenario: &Scenario, radio: &Radio, seed: u64) -> Result<(), TrialError> {
         let of = |problem: TrialError| problem.of_radio(&radio.name);
         let streams = Streams::new(seed);
@@ -206,7 +202,6 @@ impl Network {
     }
 }
 
-/// Returns a group's positions, if placed.
 fn positions(nodes: &Nodes, streams: &Streams) -> Option<Vec<Position>> {
     let each = |place: &dyn Fn(u32) -> Position| (0..nodes.size()).map(place).collect();
     Some(match nodes.place.as_ref()? {

@@ -1,4 +1,4 @@
-//! An observer for Confirmable notifications, whose outcome the endpoint does not report.
+//! An observer for Confirmable notifications' outcomes, which the endpoint does not report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,6 @@ use conche_netsim::{Instant, NodeId};
 
 use crate::workload::Exchange;
 
-/// Confirmable notifications of observed servers.
 #[derive(Debug, Default)]
 pub(super) struct Notifications {
     servers: BTreeSet<NodeId>,
@@ -26,7 +25,7 @@ impl Notifications {
         Self { servers, ..Self::default() }
     }
 
-    /// Returns acknowledged notifications by time, with server and client, without flow number.
+    /// By time, with server and client, without flow number.
     pub(super) fn into_acknowledged(self) -> Vec<(NodeId, NodeId, Exchange)> {
         self.acknowledged
     }

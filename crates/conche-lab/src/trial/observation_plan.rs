@@ -15,7 +15,6 @@ use crate::scenario::{Observe, Traffic};
 use crate::workload::{self, Publisher, Subscriber, Topic};
 
 impl Plan<'_> {
-    /// Plans observers and their servers.
     pub(super) fn plan_observations(
         &mut self,
         place: usize,
@@ -66,14 +65,14 @@ impl Role {
         (!topics.is_empty()).then(|| Publisher::new(topics, self.observers.clone()))
     }
 
-    /// Returns the subscriber, if any, which registers before its first topic changes.
+    /// Registers before its first topic changes.
     pub(super) fn subscriber(&self, flows: &[Flow]) -> Option<Subscriber> {
         let within = self.observes.iter().map(|(place, _)| flows[*place].start - Instant::ZERO).min()?;
         Some(Subscriber::new(self.observes.iter().map(|(_, server)| *server).collect(), within))
     }
 }
 
-/// A run's publishers and subscribers; a restarted node has one per life.
+/// A restarted node has a role per life.
 #[derive(Debug, Default)]
 pub(super) struct ObserverRoles {
     pub(super) publishers: Vec<(NodeId, Publisher)>,

@@ -9,8 +9,8 @@ use crate::scenario::Pace;
 use crate::units::Span;
 use crate::workload::{self, Segment};
 
-/// Returns a flow's pace from its start. `phases` are the scenario's; `random` draws a clock's
-/// first tick within its interval.
+/// `start` is the flow's, `phases` the scenario's; `random` draws a clock's first tick within its
+/// interval.
 pub(super) fn of(pace: &Pace, start: Instant, phases: &[Instant], random: &mut Stream) -> workload::Pace {
     let tick = |from: Instant, interval: Duration, messages: u32| Segment { from, interval, messages };
     let mut within = |interval: Duration| interval.mul_f64(random.unit());

@@ -7,8 +7,8 @@ use super::error::TrialError;
 use super::network::Network;
 use crate::scenario::{Pairs, Traffic};
 
-/// Returns clients and servers of a traffic's flows. `streams` belong to the run, or to all runs if
-/// they share pairs.
+/// Returns clients and servers of flows. `streams` belong to the run, or to all runs if they share
+/// pairs.
 ///
 /// # Errors
 /// If the traffic names unknown nodes.

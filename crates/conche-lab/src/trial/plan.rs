@@ -25,18 +25,14 @@ use crate::workload::{self, Limit, Responder, Topic, body_of};
 pub(super) struct Role {
     /// Requests sent, with flow indices.
     pub(super) flows: Vec<(usize, workload::Flow)>,
-    /// Congestion controller; the first scheme if it only answers.
+    /// The first scheme if it only answers.
     pub(super) control: Control,
     pub(super) responder: Option<Responder>,
-    /// Clients without an answer.
     pub(super) unanswered: BTreeSet<NodeId>,
-    /// Topics served, with traffic indices.
     pub(super) topics: Vec<(usize, Topic)>,
-    /// Topic of each observer.
     pub(super) observers: BTreeMap<NodeId, u32>,
     /// Servers observed, with flow indices.
     pub(super) observes: Vec<(usize, NodeId)>,
-    /// Sends without an endpoint.
     pub(super) is_open_sender: bool,
 }
 
@@ -118,7 +114,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Plans bulk transfers: one per pair or, over frozen routes, a single one.
+    /// One per pair or, over frozen routes, a single one.
     fn transfers(
         &mut self,
         place: usize,
@@ -145,7 +141,6 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Plans wired bulk transfers, one per pair.
     fn bulk(&mut self, traffic: usize, of: &Traffic, tcp: Tcp, pairs: Vec<(NodeId, NodeId)>) {
         for (from, to) in pairs {
             let control = of.controller.as_ref().map_or_else(|| self.deal(), |_| Control::Traffic(traffic));
@@ -218,12 +213,10 @@ impl<'a> Plan<'a> {
         Instant::ZERO + traffic.start.map_or(Duration::ZERO, |span| span.0)
     }
 
-    /// Returns options and payload of this size.
     pub(super) fn body(&self, size: Option<Size>) -> Body {
         body_of(size.map_or(0, bytes), usize::from(self.scenario.endpoint.token_length))
     }
 
-    /// Returns the datagram's bytes, with headers.
     pub(super) fn datagram_bytes(&self, body: &Body) -> u64 {
         let endpoint = &self.scenario.endpoint;
         body.len() as u64 + HEADER_BYTES + u64::from(endpoint.token_length) + u64::from(endpoint.overhead())
@@ -233,8 +226,7 @@ impl<'a> Plan<'a> {
         self.streams.stream(entity, purpose)
     }
 
-    /// Returns a client's controller: its traffic's `own`, or a scheme, dealt in the order in which
-    /// traffic names the clients.
+    /// Its traffic's `own`, or a scheme, dealt in the order in which traffic names the clients.
     pub(super) fn control_of(&mut self, client: NodeId, own: Option<Control>) -> Result<Control, TrialError> {
         let role = self.roles.entry(client).or_default();
         let known = role.control;
@@ -254,13 +246,12 @@ impl<'a> Plan<'a> {
         if is_same { Ok(known) } else { Err(TrialError::TwoControllers) }
     }
 
-    /// Deals the next scheme.
     fn deal(&mut self) -> Control {
         self.clients += 1;
         Control::Scheme((self.clients - 1) % self.nstarts.len())
     }
 
-    /// Marks a sender without an endpoint, whose values count for the first scheme.
+    /// Its values count for the first scheme.
     fn sender(&mut self, client: NodeId) -> Result<Control, TrialError> {
         let role = self.roles.entry(client).or_default();
         if !role.is_open_sender && !role.flows.is_empty() {
@@ -286,7 +277,7 @@ fn bytes(size: Size) -> usize {
     usize::try_from(size.0).unwrap_or(usize::MAX)
 }
 
-/// Returns a share of `all`, rounded up, at least one.
+/// Rounded up, at least one.
 pub(crate) fn enough(share: f64, all: u64) -> u64 {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of an integer
     let enough = (share * all as f64).ceil() as u64;

@@ -6,7 +6,6 @@ use std::time::Duration;
 use conche_netsim::trace::Observer;
 use conche_netsim::{Instant, LinkId};
 
-/// Watched queues by link.
 #[derive(Debug, Default)]
 pub(super) struct Queues(BTreeMap<LinkId, Vec<StandingQueue>>);
 
@@ -29,7 +28,6 @@ impl Queues {
         self.0.entry(id).or_default().push(StandingQueue { link: link.to_owned(), above, longest, last_interval });
     }
 
-    /// Returns the results, link by link.
     pub(super) fn into_seen(self, end: Instant) -> Vec<StandingQueue> {
         let seen = self.0.into_values().flatten();
         seen.map(|queue| StandingQueue { longest: queue.longest.max(queue.last_interval_until(end)), ..queue })
@@ -38,12 +36,11 @@ impl Queues {
 }
 
 impl StandingQueue {
-    /// Length of the last interval until `end`.
     fn last_interval_until(&self, end: Instant) -> Duration {
         self.last_interval.1.min(end) - self.last_interval.0
     }
 
-    /// Records a departure: packets more than `above` earlier wait too long.
+    /// Packets more than `above` before the departure wait too long.
     fn on_queued(&mut self, now: Instant, departure: Instant) {
         let waits_until = Instant::ZERO + (departure - Instant::ZERO).saturating_sub(self.above);
         if waits_until <= now {

@@ -57,15 +57,15 @@ pub struct Flow {
     /// Completed exchanges by end.
     pub exchanges: Vec<Exchange>,
     /// Arrivals at the server, if wanted, without duplicates. Flows between the same nodes share
-    /// them, in the first of these.
+    /// them, in the first.
     pub arrivals: Vec<Instant>,
     /// Outcome of a bulk transfer, which is one exchange.
     pub transfer: Option<Transferred>,
-    /// States that an observing client received. Its exchanges are then the acknowledged
-    /// Confirmable notifications, its arrivals the states received.
+    /// States that an observing client received. Its exchanges are then acknowledged Confirmable
+    /// notifications, its arrivals states.
     pub observed: Option<Observed>,
     /// Handshakes between its nodes, over DTLS. Flows between the same nodes share them, in the
-    /// first of these.
+    /// first.
     pub handshakes: HandshakeCounts,
 }
 
@@ -83,7 +83,7 @@ pub struct Observed {
 pub struct Transferred {
     /// Payload bytes.
     pub bytes: u64,
-    /// Segments' mean round-trip time in seconds; `None` without an unambiguous sample.
+    /// Mean round-trip time in seconds; `None` without an unambiguous sample.
     pub mean_round_trip_s: Option<f64>,
     /// Lengths of the source's discovered routes.
     pub routes: Vec<u8>,
@@ -150,7 +150,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Traffic with its own controller matches any scheme, but only if selected explicitly.
+    /// Traffic with its own controller matches any scheme, if selected explicitly.
     fn has(self, control: Control) -> bool {
         match control {
             Control::Scheme(scheme) => scheme == self.scheme,
@@ -177,8 +177,8 @@ impl Record {
         self.flows.iter().filter(move |flow| selection.has(flow.control) && is_wanted(flow))
     }
 
-    /// Returns a part of the run: exchanges that ended, requests that arrived, and timeouts that
-    /// began in it. Transmissions, losses and frames count for whole runs.
+    /// Returns a part of the run, by exchanges' ends, requests' arrivals and timeouts' begins.
+    /// Transmissions, losses and frames count for whole runs.
     #[must_use]
     pub fn during(&self, from: Duration, to: Duration) -> Self {
         let (began, end) = (Instant::ZERO + from, Instant::ZERO + to);

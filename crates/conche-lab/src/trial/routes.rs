@@ -14,7 +14,6 @@ use super::transfers::{Mesh, mote_config, seed_apart};
 use crate::campaign::Replication;
 use crate::scenario::{Nodes, Radio, Routing, Scenario, Transfer};
 
-/// The motes in both directions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Route {
     pub(super) there: Vec<NodeId>,
@@ -25,7 +24,6 @@ pub(super) struct Route {
 #[derive(Debug, Default)]
 pub struct Routes(Mutex<Vec<(Testbed, Vec<Option<Route>>)>>);
 
-/// The routes' inputs.
 #[derive(Debug, PartialEq)]
 struct Testbed {
     nodes: Vec<Nodes>,
@@ -50,7 +48,7 @@ impl Route {
 }
 
 impl Routes {
-    /// Returns the `number`-th pair, in order, with a route of `hops` hops, and the route.
+    /// The `number`-th pair with a route of `hops` hops, in order, and the route.
     ///
     /// # Errors
     /// If there are too few such pairs, or the network is invalid.
@@ -91,7 +89,6 @@ impl Routes {
     }
 }
 
-/// Runs AODV until it finds a route or gives up.
 fn discover_route(
     scenario: &Scenario,
     transfer: &Transfer,

@@ -1,7 +1,7 @@
 //! One run of a cell, in virtual time.
 //!
-//! Clients and servers run conche's own endpoint; nothing here retransmits, matches or queues. Each
-//! random draw has an entity and a purpose, so that a replication has the same jitter, processing
+//! Clients and servers run conche's own endpoint; nothing here retransmits, matches or queues.
+//! Random draws have an entity and a purpose, so that a replication has the same jitter, processing
 //! times, batches and dithering draws under every scheme.
 
 use std::cell::Cell as Shared;
@@ -63,7 +63,7 @@ pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Route
         plan.roles.values_mut().for_each(|role| role.flows.retain(|(flow, _)| *flow == place));
         plan.transfers.retain(|planned| planned.place == place);
         plan.bulk.retain(|planned| planned.place == place);
-        // Each flow runs at its own time, and so with its own random numbers.
+        // Each flow has its own time and random numbers.
         let seed = match plan.transfers.is_empty() {
             true => replication.seed.wrapping_add(place as u64),
             false => seed_apart(replication.seed, place as u64),
@@ -193,7 +193,7 @@ impl<'a> Trial<'a> {
         Ok(trial)
     }
 
-    /// Runs until a time, with all changes due.
+    /// With all changes due.
     fn run_until(&mut self, limit: Instant) -> Result<Ended, TrialError> {
         while let Some((at, step)) = self.steps.pop_if(|(at, _)| *at < limit) {
             if self.simulation.run_until(at) == Ended::Stopped {
@@ -238,7 +238,7 @@ impl<'a> Trial<'a> {
         self.meshes.iter().find(|mesh| mesh.nodes.contains(&node))
     }
 
-    /// Builds a node's host after `lives` others.
+    /// After `lives` others.
     fn host(&mut self, node: NodeId, lives: usize) -> Result<AnyHost, TrialError> {
         if let Some(mesh) = self.mesh_of(node) {
             if self.roles.contains_key(&node) {

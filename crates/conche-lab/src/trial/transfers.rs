@@ -66,7 +66,6 @@ pub(super) fn mote_config(radio: RadioId, transfer: &Transfer) -> MoteConfig {
     MoteConfig { radio, header_octets, payload_octets, processing: transfer.processing.0 }
 }
 
-/// Adds the motes' results.
 pub(super) fn measure(record: &mut Record, motes: &BTreeMap<NodeId, Host>, planned: &Planned) {
     record.handed_over = motes.values().map(|mote| mote.stats().handed_over).sum();
     record.given_up = motes.values().map(|mote| mote.stats().given_up).sum();
@@ -84,8 +83,7 @@ pub(super) fn measure(record: &mut Record, motes: &BTreeMap<NodeId, Host>, plann
     });
 }
 
-/// Derives the seed of one of several runs; mixing keeps neighbouring seeds of experiments from
-/// producing the same runs.
+/// Mixing keeps neighbouring seeds of experiments from producing the same runs.
 pub(super) fn seed_apart(seed: u64, number: u64) -> u64 {
     seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

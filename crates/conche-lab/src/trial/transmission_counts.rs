@@ -10,9 +10,7 @@ pub(super) struct TransmissionCounts(pub(super) Vec<NodeCounts>);
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NodeCounts {
-    /// Transmissions of its requests.
     pub(super) copies: u64,
-    /// Lost requests and responses.
     pub(super) dropped: u64,
 }
 

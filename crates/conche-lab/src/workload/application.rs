@@ -19,7 +19,6 @@ use super::subscriber::Subscriber;
 use super::timeouts::Timeouts;
 use crate::scenario::Endpoint;
 
-/// An application's access to its node.
 pub(super) type Context<'a> = node::Context<'a, Application>;
 
 /// The timer payload of all hosts.
@@ -66,12 +65,11 @@ pub struct Application {
     pub timeouts: Option<Timeouts>,
 }
 
-/// Maximum wait of a queued or paced request. Assumption: no paper states one; only BDP-CoAP asks
-/// for longer pauses, and such a backlog is dropped.
+/// Assumption for queued or paced requests: no paper states one; only BDP-CoAP asks for longer
+/// pauses, and such a backlog is dropped.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Returns the papers' endpoint configuration: without safety envelope, except for the longest
-/// timeout.
+/// Returns the papers' endpoint configuration, with the longest timeout as only safety envelope.
 #[must_use]
 pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
     let mut limits = Limits::default();
@@ -96,7 +94,7 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
     }
 }
 
-/// Builds a node, restarted `lives` times. Its randomness depends only on these and the run.
+/// Builds a node, restarted `lives` times, with randomness only from these and the run.
 ///
 /// # Errors
 /// If controller and configuration do not fit.

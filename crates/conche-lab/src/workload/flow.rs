@@ -28,8 +28,8 @@ pub struct Flow {
     /// The run ends when this many exchanges have succeeded over the flows that share the counter;
     /// `None` if this one does not count.
     pub enough: Option<Rc<Cell<u64>>>,
-    /// Successful exchanges in a batch, after which the flow resets the peer's congestion state;
-    /// `None` for never.
+    /// Successful exchanges after which the flow resets the peer's congestion state; `None` for
+    /// never.
     pub batch: Option<Range>,
     /// GET, POST, …
     pub method: Code,
@@ -142,8 +142,7 @@ impl Flow {
     }
 }
 
-/// Returns the first message after `now`: one interval later, or the next segment's begin if
-/// earlier.
+/// One interval later, or at the next segment if earlier.
 fn next_of(segments: &[Segment], now: Instant) -> Option<Instant> {
     let in_current = current(segments, now).map(|segment| now + segment.interval);
     let next_segment = segments.iter().map(|segment| segment.from).find(|from| *from > now);

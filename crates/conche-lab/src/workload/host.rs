@@ -11,8 +11,7 @@ use conche_proto::cc::AnyController;
 use super::application::{Application, Timer};
 use super::open_sender::OpenSender;
 
-/// The host on a node: a CoAP endpoint, a sender without congestion control, a mote, or an end of a
-/// bulk transfer.
+/// The host on a node.
 #[derive(Debug)]
 pub enum AnyHost {
     /// CoAP with congestion control.

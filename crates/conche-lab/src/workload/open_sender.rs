@@ -7,8 +7,8 @@ use super::application::Timer;
 use super::flow::Flow;
 use super::requester::Tally;
 
-/// Sends Non-confirmable requests at its flows' pace, ignoring responses. It encodes them itself,
-/// because an endpoint would apply RFC 7252's limits and its controller's.
+/// Sends Non-confirmable requests at its flows' pace, ignoring responses, without an endpoint,
+/// which would apply RFC 7252's limits and its controller's.
 #[derive(Debug)]
 pub struct OpenSender {
     flows: Vec<Flow>,
@@ -69,7 +69,7 @@ impl Host for OpenSender {
     fn wake(&mut self, _: &mut Port<'_, Timer>) {}
 }
 
-/// Without a token, as no response is matched.
+/// Without a token: no response is matched.
 fn encoded(flow: &Flow, id: MessageId) -> Vec<u8> {
     const HEADER_BYTES: usize = 4;
     let mut message = vec![0; HEADER_BYTES + flow.body.len()];

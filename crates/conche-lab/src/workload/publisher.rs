@@ -71,7 +71,7 @@ impl Publisher {
         ctx.notify(number.into(), state).expect("a small state is a response");
     }
 
-    /// Handles an event; returns whether it concerned an observer.
+    /// Returns whether the event concerned an observer.
     pub(super) fn event(&mut self, ctx: &mut Context<'_>, event: &Event<NodeId>) -> bool {
         match event {
             Event::Request { id, from, message } if message.option(OptionNumber::OBSERVE).is_some() => {
@@ -90,7 +90,7 @@ impl Publisher {
         }
     }
 
-    /// Returns a topic's state: the time of its last change, padded to its body size.
+    /// The time of the last change, padded to the body size.
     fn state(&self, number: u32) -> Response {
         let Topic { changes, reliability } = &self.topics[number as usize];
         let changed = self.changes[number as usize].last().copied().unwrap_or(Instant::ZERO);
@@ -102,7 +102,7 @@ impl Publisher {
     }
 }
 
-/// Reads a notification's time of change; `None` if the payload is no state.
+/// `None` if the payload is no state.
 pub(super) fn changed_at(payload: &[u8]) -> Option<Instant> {
     let nanos = payload.first_chunk::<STATE_BYTES>()?;
     Some(Instant::from_nanos(u64::from_be_bytes(*nanos)))

@@ -62,7 +62,7 @@ pub struct Requester {
     unfinished_flows: Option<Rc<Cell<u64>>>,
 }
 
-/// Delay before a flow without open exchanges retries a refused request (assumption).
+/// For a refused request, if the flow has no open exchange (assumption).
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Tally {
@@ -99,7 +99,7 @@ impl Tally {
         Self { generated: all, opened: all, answered, failed: all - answered, ..Self::default() }
     }
 
-    /// Begins a batch; a flow without batches has one endless one.
+    /// A flow without batches has one endless one.
     fn begin_batch(&mut self, flow: &Flow, ctx: &mut Context<'_>) {
         let Some(batch) = flow.batch else {
             self.left_of_batch = u32::MAX;
@@ -209,7 +209,7 @@ impl Requester {
         });
     }
 
-    /// Handles a connection's result; on failure, each waiting flow counts one.
+    /// On failure, each waiting flow counts one.
     pub(super) fn connected(&mut self, ctx: &mut Context<'_>, peer: NodeId, is_open: bool) {
         for number in
             (0..).zip(&self.flows).filter(|(_, flow)| flow.peer == peer).map(|(number, _)| number).collect::<Vec<u32>>()
@@ -239,7 +239,7 @@ impl Requester {
         self.open(ctx, number);
     }
 
-    /// Opens a flow's due exchanges, if its peer is reachable.
+    /// If the peer is reachable.
     fn open(&mut self, ctx: &mut Context<'_>, number: u32) {
         let (flow, tally) = (&self.flows[number as usize], &mut self.tallies[number as usize]);
         while flow.may_open(tally, ctx.now()) {
@@ -255,8 +255,8 @@ impl Requester {
                 Ok(exchange) => {
                     self.open.insert(exchange.as_u64(), number);
                 }
-                // The queue is full: the message is lost at its source. A closed loop without open
-                // exchanges retries later.
+                // The queue is full: the message is lost. A closed loop without open exchanges
+                // retries later.
                 Err(_) => {
                     tally.failed += 1;
                     if is_closed && tally.outstanding() == 0 {
@@ -312,8 +312,7 @@ impl Flow {
     }
 }
 
-/// Counts spurious transmissions: all after the first that got through, which the first response
-/// answers.
+/// All after the first that got through, which the first response answers.
 fn unnecessary(course: Course, cause: Option<Cause>) -> u16 {
     let retransmissions = u16::try_from(course.transmissions.saturating_sub(1)).unwrap_or(u16::MAX);
     let answered = cause.and_then(|cause| cause.transmission).map_or(0, |copy| u16::from(copy.attempt));

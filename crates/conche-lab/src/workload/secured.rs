@@ -1,4 +1,4 @@
-//! DTLS sessions between a simulated endpoint and the network, by the crate for sockets.
+//! Simulated DTLS sessions, by the crate for sockets.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -15,10 +15,9 @@ use conche_netsim::{Instant, NodeId};
 
 use crate::scenario::Handshakes;
 
-/// Of all nodes.
 const IDENTITY: &[u8] = b"endpoint";
 const KEY: [u8; 16] = *b"0123456789abcdef";
-/// Protected data (RFC 6347 §4.1); other records are for handshakes or closing.
+/// RFC 6347 §4.1; other records are for handshakes or closing.
 const APPLICATION_DATA: u8 = 23;
 
 /// A host's handshakes by peer.
@@ -60,7 +59,6 @@ pub struct Secured {
     log: Log,
 }
 
-/// An established session.
 #[derive(Debug)]
 struct Open {
     session: SessionId,

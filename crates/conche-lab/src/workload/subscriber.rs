@@ -30,7 +30,7 @@ pub struct Subscriber {
     received: Vec<Vec<ReceivedState>>,
 }
 
-/// Delay before a failed or cancelled registration is retried (assumption).
+/// For a failed or cancelled registration (assumption).
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Subscriber {

@@ -8,19 +8,18 @@ use conche_proto::cc::dynamic::DynController;
 use conche_proto::cc::path_history::PathHistory;
 use conche_proto::cc::{AnyController, Controller, Instant};
 
-/// A wrapped controller with unchanged behaviour.
 #[derive(Debug)]
 struct TimeoutProbe {
     controller: AnyController,
     last: LastTimeout,
 }
 
-/// A controller's last timeout for a Confirmable message, taken by the message's sender.
+/// A controller's last timeout for a Confirmable message, taken by its sender.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LastTimeout(Arc<Mutex<Option<Duration>>>);
 
 impl LastTimeout {
-    /// Wraps a controller, whose timeouts for Confirmable messages are stored here.
+    /// Timeouts for Confirmable messages are stored here.
     pub(super) fn of(&self, controller: AnyController) -> AnyController {
         DynController::new(TimeoutProbe { controller, last: self.clone() }).into()
     }

@@ -35,7 +35,7 @@ impl Timeouts {
         self.last.of(controller)
     }
 
-    /// Records a datagram; for a Confirmable one, the controller has just returned its timeout.
+    /// For a Confirmable datagram, the controller has just returned its timeout.
     pub(super) fn transmitted(&mut self, now: Instant, transmit: &Transmit<NodeId>) {
         if let (Some(after), Some(exchange)) = (self.last.take(), transmit.exchange) {
             let (exchange, attempt) = (exchange.as_u64(), transmit.attempt);
