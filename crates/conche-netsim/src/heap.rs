@@ -1,8 +1,8 @@
 //! A 4-ary min-heap on 128-bit keys.
 //!
-//! Four children share two cache lines (a simulation's entry is 32 bytes), and the tree is half as
-//! deep as a binary one: the fastest simple queue up to a few hundred entries. Keys must be unique
-//! for a total order; [`Scheduler`](crate::scheduler::Scheduler) ensures it.
+//! Four children share two cache lines (a simulation's entry is 32 bytes) in a tree half as deep as
+//! a binary one: the fastest simple queue up to a few hundred entries.
+//! [`Scheduler`](crate::scheduler::Scheduler) ensures unique keys, for a total order.
 
 const CHILDREN: usize = 4;
 
@@ -93,10 +93,9 @@ impl<E: Copy> Heap<E> {
         self.entries[hole] = entry;
     }
 
-    /// Returns the index, relative to `first`, of the smallest of the children that start there.
+    /// Returns the smallest child's index, relative to `first`.
     fn smallest_child(&self, first: usize) -> Option<usize> {
-        // With exactly four children, the compiler checks bounds once and avoids an unpredictable
-        // branch.
+        // With four children, the compiler checks bounds once and avoids an unpredictable branch.
         if let Some([a, b, c, d]) = self.entries.get(first..first + CHILDREN) {
             let (low, high) = (usize::from(b.key < a.key), usize::from(d.key < c.key));
             let (left, right) = ([a.key, b.key][low], [c.key, d.key][high]);

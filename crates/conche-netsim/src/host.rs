@@ -34,8 +34,8 @@ pub trait Host {
 
     /// Prefetches the host's state into the CPU cache, shortly before a call.
     ///
-    /// An implementation reads the state it will need with [`black_box`](std::hint::black_box),
-    /// which hides memory latency in large networks.
+    /// Reading the state it will need with [`black_box`](std::hint::black_box) hides memory latency
+    /// in large networks.
     fn prefetch(&self) {}
 
     /// Like [`Host::prefetch`], for a known packet.
@@ -54,8 +54,8 @@ pub struct Received<'a> {
     pub meta: &'a PacketMeta,
     /// The UDP payload.
     pub bytes: &'a [u8],
-    /// Signal-to-noise ratio of the packet's last radio frame, without interference, in dB. `None`
-    /// without such a frame or on a medium without noise.
+    /// Signal-to-noise ratio of the packet's last radio frame, without interference, in dB, if any
+    /// and if the medium has noise.
     pub snr_db: Option<f64>,
 }
 
@@ -111,8 +111,8 @@ impl<'a, T> Port<'a, T> {
     /// Transmits one frame over a radio network, unrouted. The node needs a station there.
     ///
     /// `to` is a neighbour, or [`NodeId::BROADCAST`] for all stations in range, unacknowledged.
-    /// [`Host::transmitted`] reports the outcome. For hosts that route packets themselves; others
-    /// use [`Port::send`].
+    /// [`Host::transmitted`] reports the outcome. Only for hosts that route packets themselves,
+    /// unlike [`Port::send`].
     ///
     /// # Panics
     /// The run panics if the radio network is of another topology.
@@ -141,8 +141,7 @@ impl<'a, T> Port<'a, T> {
         cancelled
     }
 
-    /// Sets the time of the next [`Host::wake`], replacing the previous one. `None` and
-    /// [`Instant::FAR_FUTURE`] mean never.
+    /// Sets the next [`Host::wake`]; `None` and [`Instant::FAR_FUTURE`] mean never.
     pub fn wake_at(&mut self, at: Option<Instant>) {
         self.world.wake_at(self.node, at);
     }
@@ -153,7 +152,7 @@ impl<'a, T> Port<'a, T> {
     }
 }
 
-/// State shared by all hosts, except timers, whose type depends on the host.
+/// State shared by all hosts. Timers' type depends on the host.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) scheduler: Scheduler<Event>,
@@ -170,7 +169,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Creates the state at time zero, with one random stream per host.
+    /// At time zero, with one random stream per host.
     pub(crate) fn new(streams: Vec<Stream>) -> Self {
         Self {
             scheduler: Scheduler::new(),
@@ -218,7 +217,7 @@ impl World {
         }
     }
 
-    /// Takes the shared output buffer of at least `bytes` bytes.
+    /// Of at least `bytes` bytes.
     pub(crate) fn take_buffer(&mut self, bytes: usize) -> Vec<u8> {
         let mut buffer = std::mem::take(&mut self.buffer);
         if buffer.len() < bytes {

@@ -14,7 +14,7 @@ pub struct LinkId(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RadioId(pub(crate) u16);
 
-/// A packet that a host sent; unique in the run, except for duplicates made by a link.
+/// A packet that a host sent; unique in the run, except for duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PacketId(pub(crate) u64);
 

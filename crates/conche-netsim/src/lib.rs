@@ -28,8 +28,8 @@
 //!
 //! With the feature `serde`, configurations can be deserialized; each type documents its TOML form.
 //!
-//! A run uses one thread and reads no clock: the same topology, hosts and seed produce the same
-//! events on every machine. Replications run in parallel as separate simulations.
+//! A run uses one thread and reads no clock: topology, hosts and seed determine its events on every
+//! machine. Replications run in parallel as separate simulations.
 //!
 //! # Example
 //!

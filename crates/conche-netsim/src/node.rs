@@ -1,7 +1,6 @@
 //! The CoAP host: the [`Endpoint`] that serves real sockets, and an application.
 //!
-//! The node passes packets and wake-ups to the endpoint, its transmissions to the network, and its
-//! events to the application. It does not retransmit, match or queue.
+//! The node connects endpoint, network and application. It does not retransmit, match or queue.
 
 mod causes;
 mod stack;
@@ -49,9 +48,8 @@ pub trait Application: Sized {
 
 /// A host that runs a CoAP endpoint under any controller.
 ///
-/// A custom algorithm is passed as a [`DynController`](conche_proto::cc::dynamic::DynController).
-/// The endpoint's type does not depend on the application, so it is compiled once, with the
-/// simulator.
+/// Custom algorithms are passed as a [`DynController`](conche_proto::cc::dynamic::DynController).
+/// The endpoint's type does not depend on the application: it is compiled once, with the simulator.
 pub struct Node<A: Application> {
     stack: Stack,
     application: A,
@@ -190,8 +188,7 @@ impl<A: Application> Context<'_, A> {
 
     /// Returns `true` if the connection to a peer is open; always so without an [`Underlay`].
     ///
-    /// Otherwise opens it when congestion control permits, and reports to
-    /// [`Application::connected`].
+    /// Otherwise opens it when congestion control permits, and calls [`Application::connected`].
     pub fn connect(&mut self, to: NodeId) -> bool {
         let is_open = self.stack.connect(self.port.now(), to);
         self.touched |= !is_open;
@@ -310,8 +307,7 @@ impl<A: Application> Context<'_, A> {
         self.stack.snapshot(peer)
     }
 
-    /// Returns the packet being handled, the cause of packets that follow from it; `None` while a
-    /// timer is handled.
+    /// Returns the packet being handled, as the cause of following ones; `None` in a timer.
     #[must_use]
     pub fn cause(&self) -> Option<Cause> {
         self.stack.causes.received()

@@ -28,13 +28,13 @@ pub struct PacketMeta {
     pub to: NodeId,
     /// When the sender passed the packet to the network.
     pub sent_at: Instant,
-    /// The packet's transmission, if its message opens an exchange of the sender: a request, ping
-    /// or separate response.
+    /// Its transmission, if it opens an exchange of the sender: a request, ping or separate
+    /// response.
     pub transmission: Option<Transmission>,
     /// The packet that this ACK, RST or response answers.
     pub cause: Option<Cause>,
-    /// Whether a link duplicated the packet, or it is a receiver's copy of a broadcast; it has the
-    /// original's number.
+    /// Whether it is a link's duplicate, or a receiver's copy of a broadcast, with the original's
+    /// number.
     pub duplicate: bool,
 }
 
@@ -56,8 +56,8 @@ pub struct Cause {
     pub packet: PacketId,
     /// The packet's sender.
     pub from: NodeId,
-    /// The transmission that the packet was, or answered in turn: a client thus learns which of its
-    /// transmissions triggered a response.
+    /// The transmission that the packet was, or answered: tells a client which one triggered a
+    /// response.
     pub transmission: Option<Transmission>,
 }
 
@@ -82,8 +82,8 @@ pub(crate) struct PacketRef(u32);
 
 /// The fields that forwarding needs.
 ///
-/// Stored apart, so that each hop reads a few bytes: with tens of thousands of packets in flight,
-/// no cache holds whole packets.
+/// Stored apart, so that a hop reads a few bytes: with tens of thousands of packets, no cache holds
+/// all.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ForwardingFields {
     pub(crate) to: NodeId,
@@ -91,7 +91,6 @@ pub(crate) struct ForwardingFields {
     pub(crate) hops: u8,
 }
 
-/// The packets in the network.
 #[derive(Debug, Default)]
 pub(crate) struct Packets {
     slots: Vec<Packet>,
@@ -118,7 +117,7 @@ impl Packets {
         packet
     }
 
-    /// Inserts a copy with the same number and hop count.
+    /// With the same number and hop count.
     pub(crate) fn duplicate(&mut self, packet: PacketRef) -> PacketRef {
         let original = self.get_mut(packet);
         let meta = PacketMeta { duplicate: true, ..original.meta };
@@ -129,7 +128,7 @@ impl Packets {
         copy
     }
 
-    /// Inserts a copy with the same number for another receiver.
+    /// With the same number.
     pub(crate) fn copy_for(&mut self, packet: PacketRef, to: NodeId) -> PacketRef {
         let copy = self.duplicate(packet);
         self.get_mut(copy).meta.to = to;
@@ -149,13 +148,12 @@ impl Packets {
         &mut self.forwarding[packet.0 as usize]
     }
 
-    /// Takes the bytes out, so that packets can be inserted while they are read, until
-    /// [`Packets::release`].
+    /// Until [`Packets::release`], so that packets can be inserted while they are read.
     pub(crate) fn take_bytes(&mut self, packet: PacketRef) -> Vec<u8> {
         std::mem::take(&mut self.get_mut(packet).bytes)
     }
 
-    /// Frees the slot; `buffer` is for its next packet.
+    /// `buffer` is for the slot's next packet.
     pub(crate) fn release(&mut self, packet: PacketRef, buffer: Vec<u8>) {
         self.get_mut(packet).bytes = buffer;
         self.remove(packet);

@@ -1,18 +1,18 @@
 //! Randomness: one stream per (seed, entity, purpose).
 //!
-//! A stream starts from a hash of the three, so additional draws or entities do not change the
-//! draws of others. Schemes compared under one seed see the same losses and jitter while they send
-//! the same packets (common random numbers).
+//! A stream starts from a hash of the three, so draws of one do not change another's. Schemes
+//! compared under one seed see the same losses and jitter while they send the same packets (common
+//! random numbers).
 //!
-//! The generator is PCG XSL 128/64 (MCG). It is fixed, and the distributions are implemented here,
-//! because results must not change with a library's version.
+//! The generator, PCG XSL 128/64 (MCG), and the distributions are fixed: results must not change
+//! with a library's version.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::{LinkId, NodeId};
 
-/// A probability as the number of hits among the 2⁵³ draws of [`Stream::unit`].
+/// As the number of hits among the 2⁵³ draws of [`Stream::unit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chance(u64);
 
@@ -98,7 +98,7 @@ impl Chance {
 impl Stream {
     /// Returns a number in `0..bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        // Multiply-shift; its bias, below bound/2^64, affects no run.
+        // Multiply-shift; its bias is below bound/2^64.
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
@@ -118,7 +118,7 @@ impl Stream {
         self.unit() < probability
     }
 
-    /// Like [`Stream::chance`], from the same draw without floating point.
+    /// Like [`Stream::chance`], without floating point.
     pub(crate) fn happens(&mut self, chance: Chance) -> bool {
         (self.next_u64() >> 11) < chance.0
     }

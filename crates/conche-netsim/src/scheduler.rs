@@ -1,11 +1,11 @@
 //! Virtual time and the event queue.
 //!
-//! Events are ordered by (time, sequence number): at the same nanosecond, the one scheduled first
-//! happens first. The order is total, so a run is a function of its inputs.
+//! Events at the same nanosecond happen in scheduling order. The order is total, so a run is a
+//! function of its inputs.
 //!
-//! The next events are in a short sorted list, which a timing wheel refills by a few dozen. Events
-//! scheduled meanwhile for the list's time span go to a small heap. In a single heap an event needs
-//! steps proportional to the depth, each a cache miss with tens of thousands of events.
+//! A short sorted list of the next events is refilled by a few dozen from a timing wheel; events
+//! scheduled meanwhile for its time span go to a small heap. A single heap needs steps proportional
+//! to its depth, each a cache miss with tens of thousands of events.
 
 use std::cmp::Reverse;
 
@@ -13,7 +13,7 @@ use crate::Instant;
 use crate::heap::{Entry, Heap};
 use crate::wheel::Wheel;
 
-/// A queue of future events; `E` is small and `Copy`, so that scheduling does not allocate.
+/// A queue of future events; `E` is small and `Copy`, to avoid allocation.
 #[derive(Clone, Debug)]
 pub struct Scheduler<E> {
     now: Instant,
@@ -97,7 +97,7 @@ impl<E: Copy> Scheduler<E> {
         !self.next.is_empty() || !self.near.is_empty()
     }
 
-    /// Refills the list if list and heap are empty.
+    /// If list and heap are empty.
     pub(crate) fn look_ahead(&mut self) {
         if self.knows_next() {
             return;
@@ -108,7 +108,7 @@ impl<E: Copy> Scheduler<E> {
         }
     }
 
-    /// Returns the list's events with their times, unordered.
+    /// The list's, with their times, unordered.
     pub(crate) fn next_events(&self) -> impl Iterator<Item = (Instant, E)> {
         self.next.iter().map(|entry| (time_of(entry.key), entry.value))
     }

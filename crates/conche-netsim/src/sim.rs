@@ -15,7 +15,7 @@ use crate::{Instant, LinkId, NodeId, RadioId};
 
 /// One run of one network.
 ///
-/// `H` is the type of all hosts, so that calls are static; use an enum for several kinds.
+/// `H` is the type of all hosts, for static calls; use an enum for several kinds.
 #[derive(Debug)]
 pub struct Simulation<H: Host, O: Observer = ()> {
     world: World,
@@ -65,8 +65,8 @@ pub struct NoSuchNode(pub NodeId);
 
 /// A scheduled event.
 ///
-/// The alignment makes copying one move; most variants keep their fields in the second half. A load
-/// that spans separate stores, or straddles a wider one, stalls until they have reached the cache.
+/// The alignment makes copying one move; most variants have their fields in the second half. A load
+/// that spans or straddles separate stores stalls until they have reached the cache.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32, align(16))]
 pub(crate) enum Event {
@@ -97,7 +97,7 @@ pub(crate) struct Arrival {
     at: NodeId,
 }
 
-/// Borrows the fields needed to move a packet; a method would borrow all.
+/// Borrows the fields that move a packet; a method would borrow all.
 macro_rules! around {
     ($simulation:ident) => {
         Surroundings {
@@ -134,8 +134,8 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// If the node is of another topology.
     pub fn attach(&mut self, node: NodeId, host: H) -> Result<(), NoSuchNode> {
         if self.hosts.is_empty() {
-            // Not allocated in `new`, so that the caller can drop the topology first: with a
-            // million nodes each takes about a GiB.
+            // Not in `new`, so that the caller can drop the topology first: with a million nodes
+            // each takes about a GiB.
             let nodes = self.world.wake_ups.len();
             self.hosts.reserve_exact(nodes);
             self.hosts.resize_with(nodes, || None);
@@ -161,7 +161,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         ended
     }
 
-    /// Like [`Simulation::run_until`], but without events left the time stays at the last one.
+    /// Like [`Simulation::run_until`], but without events left the time stays.
     pub fn run_until_idle(&mut self, limit: Instant) -> Ended {
         self.world.stopped = false;
         self.start();
@@ -291,7 +291,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         }
     }
 
-    // Out of line, like the functions below, to keep the event loop small for wired networks.
+    // Out of line, like the functions below, to keep the event loop small.
     #[inline(never)]
     fn happen_on_air(&mut self, event: mac::Event) -> Forwarded {
         match self.radios[usize::from(event.network)].happen(&mut around!(self), event) {
@@ -328,7 +328,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     fn with_host(&mut self, node: NodeId, act: impl FnOnce(&mut H, &mut Port<'_, H::Timer>)) {
         let Some(Some(host)) = self.hosts.get_mut(node.index()) else { return };
         act(host, &mut Port::new(&mut self.world, &mut self.timers, node));
-        // No host sends meanwhile: a packet that arrives at this instant is an event of its own.
+        // No host sends meanwhile: an immediate arrival is its own event.
         for index in 0..self.world.outbox.len() {
             let packet = self.world.outbox[index];
             self.observer.on_sent(self.world.scheduler.now(), self.world.packets.get(packet));

@@ -7,9 +7,8 @@
 //! ```
 //!
 //! Sources: IEEE Std 802.15.4-2006 §7.2.2.2 (frames), RFC 4944 §5.3 (fragmentation), RFC 6282
-//! (compression), RFC 6553 (RPL option), RFC 768. Only sizes are computed. Simplification: a
-//! datagram has one size on all hops, though an address equal to the frame's is elided on the first
-//! and last.
+//! (compression), RFC 6553 (RPL option), RFC 768. Only sizes are computed. Simplification: they are
+//! equal on all hops, though the first and last elide an address equal to the frame's.
 
 use thiserror::Error;
 
@@ -85,7 +84,6 @@ pub struct DatagramTooLong(pub usize);
 
 /// Frame control, sequence number, PAN identifier and FCS (IEEE Std 802.15.4-2006 §7.2.1).
 const MAC_OCTETS_BESIDE_ADDRESSES: u16 = 2 + 1 + 2 + 2;
-/// IPHC base encoding.
 const IPHC_OCTETS: u16 = 2;
 /// RFC 6553's RPL option in its hop-by-hop header: 2 + 2 + 4.
 const RPL_HOP_BY_HOP_OCTETS: u16 = 8;
@@ -155,7 +153,7 @@ impl Sixlowpan {
         self.mac_octets() + self.compressed_octets()
     }
 
-    /// Returns the uncompressed headers' size, which counts in fragment offsets.
+    /// Counts in fragment offsets.
     const fn uncompressed_octets(&self) -> u16 {
         let hop_by_hop = if self.rpl_option { RPL_HOP_BY_HOP_OCTETS } else { 0 };
         IPV6_OCTETS + hop_by_hop + UDP_OCTETS
@@ -195,8 +193,7 @@ impl Sixlowpan {
         Ok(std::iter::once(first).chain(next).map(|octets| u8::try_from(octets).unwrap_or(u8::MAX)))
     }
 
-    /// Returns a first fragment's UDP payload: with the headers, a multiple of 8 uncompressed
-    /// octets.
+    /// With the headers, a multiple of 8 uncompressed octets.
     fn payload_of_first(&self) -> u16 {
         let room = u16::from(self.max_psdu_octets).saturating_sub(self.overhead_octets() + FRAG1_OCTETS);
         let headers = self.uncompressed_octets();

@@ -12,7 +12,7 @@ pub struct TimerId {
 
 /// Timers that carry a `T`.
 ///
-/// A cancelled timer's event stays in the scheduler with an outdated generation, until
+/// A cancelled timer's event stays scheduled, with an outdated generation, until
 /// [`Timers::should_purge`]: at most half of the events, plus a constant, are dead.
 #[derive(Debug)]
 pub(crate) struct Timers<T> {
@@ -27,7 +27,7 @@ struct Slot<T> {
     armed: Option<(NodeId, T)>,
 }
 
-/// Dead events up to this number are not purged.
+/// Up to this number, no purge.
 const DEAD_EVENTS: usize = 64;
 
 impl<T> Timers<T> {
@@ -35,7 +35,7 @@ impl<T> Timers<T> {
         Self { slots: Vec::new(), free: Vec::new(), dead_events: 0 }
     }
 
-    /// Creates a timer. The caller schedules its event.
+    /// The caller schedules its event.
     pub(crate) fn set(&mut self, node: NodeId, timer: T) -> TimerId {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { generation: 0, armed: None });
@@ -46,7 +46,7 @@ impl<T> Timers<T> {
         TimerId { slot, generation: place.generation }
     }
 
-    /// Returns a due timer's value, or `None` if it was cancelled.
+    /// `None` if the timer was cancelled.
     pub(crate) fn fire(&mut self, id: TimerId) -> Option<(NodeId, T)> {
         let fired = self.disarm(id);
         if fired.is_none() {
@@ -55,7 +55,7 @@ impl<T> Timers<T> {
         fired
     }
 
-    /// Cancels a node's timer; returns `false` if it has fired or was cancelled.
+    /// Returns `false` if the timer has fired or was cancelled.
     pub(crate) fn cancel(&mut self, node: NodeId, id: TimerId) -> bool {
         let its_own =
             self.is_armed(id) && self.slots[id.slot as usize].armed.as_ref().is_some_and(|(of, _)| *of == node);
@@ -83,12 +83,11 @@ impl<T> Timers<T> {
         self.owner(id).is_some()
     }
 
-    /// Returns `true` if more than half of the pending events are dead.
+    /// More than half of the pending events are dead.
     pub(crate) fn should_purge(&self, pending_events: usize) -> bool {
         self.dead_events > DEAD_EVENTS && self.dead_events * 2 > pending_events
     }
 
-    /// Resets the count after a purge.
     pub(crate) fn purged(&mut self) {
         self.dead_events = 0;
     }

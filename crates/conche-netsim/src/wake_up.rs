@@ -6,11 +6,9 @@ use smallvec::SmallVec;
 
 use crate::Instant;
 
-/// A host's wake-up time.
-///
-/// A protocol moves its wake-up with almost every packet, mostly later. An event now too early
-/// therefore stays in the scheduler and is renewed when it fires; only a wake-up before all
-/// scheduled ones needs a new event.
+/// A protocol moves its wake-up with almost every packet, mostly later, so an event now too early
+/// stays scheduled and is renewed when it fires; only a wake-up before all others needs a new
+/// event.
 ///
 /// Every packet reads it: one cache line.
 #[derive(Clone, Debug)]
@@ -24,7 +22,6 @@ pub(crate) struct WakeUp {
 
 const _: () = assert!(size_of::<WakeUp>() == 64);
 
-/// The action after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fired {
     /// Wake the host.
@@ -40,8 +37,7 @@ impl WakeUp {
         Self { wanted: Instant::FAR_FUTURE, scheduled: SmallVec::new() }
     }
 
-    /// Moves the wake-up to `at`; `None` and [`Instant::FAR_FUTURE`] mean never. Returns the time
-    /// of a needed event.
+    /// Returns the time of a needed event. `None` and [`Instant::FAR_FUTURE`] mean never.
     #[must_use]
     pub(crate) fn set(&mut self, at: Option<Instant>) -> Option<Instant> {
         self.wanted = at.unwrap_or(Instant::FAR_FUTURE);

@@ -3,27 +3,24 @@
 //! A hierarchical timing wheel (Varghese, Lauck: Hashed and hierarchical timing wheels, SOSP 1987)
 //! that hands over a few events at once.
 //!
-//! A time is a number in base 64. Its highest digit that differs from the base time gives level and
-//! slot; a slot of level n spans 64ⁿ ns. Few entries in the first occupied slot are handed over,
-//! many are distributed over lower levels. An entry thus moves a few times, between the ends of two
-//! arrays, independently of the number of entries.
+//! A time is a number in base 64, whose highest digit that differs from the base time gives level
+//! and slot; a slot of level n spans 64ⁿ ns. Few entries in the first occupied slot are handed
+//! over, many distributed over lower levels. An entry thus moves a few times between the ends of
+//! two arrays, however many there are.
 
 use crate::heap::Entry;
 use crate::scheduler::time_of;
 
-/// Bits per digit.
 const DIGIT: usize = 6;
 /// Slots per level, one per bit of its map.
 const SLOTS: usize = 1 << DIGIT;
-/// Digits of a 64-bit time.
 const LEVELS: usize = (u64::BITS as usize).div_ceil(DIGIT);
-/// A slot with up to this many entries is handed over whatever its span: a list of this length is
-/// sorted in the L1 cache. Between 16 and 128 the value has little effect.
+/// A slot with up to this many entries is handed over whatever its span: such a list is sorted in
+/// the L1 cache. Between 16 and 128 the value has little effect.
 const FEW: usize = 48;
 /// Capacity kept by an emptied slot.
 const KEPT: usize = 2 * FEW;
 
-/// Entries by time, unordered within a slot.
 #[derive(Clone, Debug)]
 pub(crate) struct Wheel<E> {
     /// Base for digits above the first occupied level; no entry is earlier.
@@ -45,7 +42,7 @@ impl<E: Copy> Wheel<E> {
         self.len
     }
 
-    /// Adds an entry, not before the end of the last span handed over.
+    /// Not before the end of the last span handed over.
     pub(crate) fn push(&mut self, entry: Entry<E>) {
         if self.slots.is_empty() {
             self.slots.resize_with(LEVELS * SLOTS, Vec::new);
@@ -56,7 +53,7 @@ impl<E: Copy> Wheel<E> {
 
     /// Appends the earliest span's entries, unordered, to `next`.
     ///
-    /// Returns the span's end, the minimum time of later entries, or `None` if the wheel is empty.
+    /// Returns the span's end, the minimum time of later entries; `None` if empty.
     pub(crate) fn hand_over(&mut self, next: &mut Vec<Entry<E>>) -> Option<u64> {
         while self.levels != 0 {
             let level = self.levels.trailing_zeros() as usize;
@@ -82,7 +79,6 @@ impl<E: Copy> Wheel<E> {
         None
     }
 
-    /// Keeps only the entries that `keep` accepts.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&E) -> bool) {
         for level in 0..LEVELS {
             for slot in 0..SLOTS {

@@ -10,7 +10,7 @@ use crate::rng::Stream;
 /// The outcome of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// Acknowledged, or sent without need of acknowledgment.
+    /// Acknowledged, or sent without need of it.
     Sent,
     /// The channel was busy; nothing was sent.
     Busy,
@@ -21,13 +21,13 @@ pub enum Outcome {
 /// The outcome of a frame passed to [`Port::transmit`](crate::host::Port::transmit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transmitted {
-    /// Acknowledged, or sent without need of acknowledgment.
+    /// Acknowledged, or sent without need of it.
     Sent,
     /// Given up because the channel was busy.
     Busy,
-    /// Given up because no acknowledgment arrived; the frame may have been received.
+    /// Given up without acknowledgment; the frame may have been received.
     NoAck,
-    /// Rejected by a full queue, or for lack of a queue for another neighbour.
+    /// Rejected by a full queue, or for lack of another neighbour's.
     QueueFull,
     /// Too long for a frame.
     TooLong,
@@ -54,7 +54,7 @@ pub(crate) enum Decision {
 
 /// The channel access state of one frame.
 pub(crate) trait Access {
-    /// Starts with a new frame; returns the wait before its first attempt.
+    /// Returns the wait before a new frame's first attempt.
     fn first(&mut self, stream: &mut Stream) -> Duration;
 
     fn busy(&mut self, stream: &mut Stream) -> Decision;
@@ -120,8 +120,8 @@ impl Access for AnyAccess {
 }
 
 impl AnyAccess {
-    /// Returns the extra wait of a frame that waited behind one with this outcome: in Contiki 2.7
-    /// and 3.0 a time base (`free_packet`).
+    /// The extra wait of a frame behind one with this outcome: in Contiki 2.7 and 3.0 a time base
+    /// (`free_packet`).
     pub(super) fn pause_after(&self, outcome: Outcome) -> Duration {
         match self {
             Self::TimeBase(access) => access.pause_after(outcome),
@@ -143,7 +143,6 @@ impl AccessConfig {
     }
 }
 
-/// Draws a number of whole units below `bound`.
 pub(crate) fn draw(stream: &mut Stream, bound: u64, unit: Duration) -> Duration {
     Duration::from_nanos(stream.below(bound) * crate::units::nanos(unit))
 }

@@ -5,8 +5,8 @@
 //!   receiver  │                              │ ............. │ turnaround ░░│ ACK ▓▓▓│
 //! ```
 //!
-//! A station does not receive while it switches and transmits. It has one transmitter: while an
-//! acknowledgment is due, its own attempts find the channel busy.
+//! A station does not receive while it switches and transmits. While an acknowledgment is due, its
+//! attempts find the channel busy.
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Step {

@@ -28,8 +28,8 @@ pub struct RadioConfig {
 
 /// A MAC. [`MacConfig::ieee802154`] and the functions after it are presets.
 ///
-/// In TOML, `preset` names one of these functions in kebab case (default: the standard's); all
-/// other values, also single ones in nested tables, replace the preset's. `contikimac` stands for
+/// In TOML, `preset` names one of these functions in kebab case (default: the standard's), whose
+/// values all others replace, also single ones in nested tables. `contikimac` stands for
 /// [`MacConfig::contikimac`].
 ///
 /// ```toml
@@ -50,14 +50,14 @@ pub struct MacConfig {
     pub queue: QueueConfig,
     /// Octets of the PSDU beyond the payload: MHR, compressed network headers, FCS.
     pub overhead_octets: u8,
-    /// Headers and fragmentation of packets, in place of `overhead_octets`. ContikiMAC's header is
-    /// added to its `mac_extra_octets`. Default: none; packets too long for a frame are dropped.
+    /// Headers and fragmentation, in place of `overhead_octets`; ContikiMAC's header is added to
+    /// its `mac_extra_octets`. Default: none; packets too long for a frame are dropped.
     pub sixlowpan: Option<Sixlowpan>,
     /// Control traffic. Default: none.
     pub control: Option<ControlTraffic>,
-    /// Time to load a frame into the radio before its first backoff. Default: zero.
+    /// Time to load a frame before its first backoff. Default: zero.
     pub load: Duration,
-    /// Time to read a frame from the radio before delivery or forwarding. Default: zero.
+    /// Time to read a frame before delivery or forwarding. Default: zero.
     pub unload: Duration,
 }
 
@@ -69,8 +69,8 @@ pub struct MacConfig {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptConfig {
-    /// Duration of clear channel assessment; its result is the channel's state at the end. `None`:
-    /// no assessment.
+    /// Duration of clear channel assessment, whose result is the channel's state at its end.
+    /// `None`: no assessment.
     pub cca: Option<Duration>,
     /// Time from the assessment to the turnaround, with the receiver on.
     pub preparation: Duration,
@@ -95,10 +95,10 @@ pub struct AttemptConfig {
 pub struct Acknowledgment {
     /// Time from a frame's end to its acknowledgment, with the receiver off.
     pub turnaround: Duration,
-    /// Maximum time from a frame's end to the end of its acknowledgment.
+    /// Maximum time from a frame's end to its acknowledgment's.
     pub wait: Duration,
     /// Whether an acknowledgment with another sequence number ends the wait without success (the
-    /// standard, §7.5.6.4.3) or is ignored.
+    /// standard, §7.5.6.4.3).
     pub another_ends_the_wait: bool,
 }
 
@@ -119,7 +119,7 @@ pub struct InterframeSpacing {
     pub max_short_octets: u8,
 }
 
-/// Limits of a station's queues, including the frame in transmission.
+/// Queue limits, including the frame in transmission.
 ///
 /// ```toml
 /// packets = 8
@@ -129,8 +129,7 @@ pub struct InterframeSpacing {
 pub struct QueueConfig {
     /// Maximum number of frames. `None`: unlimited.
     pub packets: Option<usize>,
-    /// Maximum number of neighbours with a queue, each with its own backoff. `None`: one queue for
-    /// all.
+    /// Maximum neighbours with a queue, each with its own backoff. `None`: one queue for all.
     pub neighbours: Option<usize>,
 }
 
@@ -168,7 +167,6 @@ impl Default for AttemptConfig {
 /// MHR with short addresses and one PAN (§7.2.2.2): frame control 2, sequence number 1, PAN 2,
 /// addresses 2 and 2; FCS 2.
 const SHORT_ADDRESSES_OCTETS: u8 = 11;
-/// Converts jiffies of 1/32768 s.
 const fn jiffies(jiffies: u64) -> Duration {
     Duration::from_nanos((jiffies * 1_000_000_000 + (1 << 14)) >> 15)
 }
@@ -215,7 +213,7 @@ impl MacConfig {
         Self::contiki30().contikimac(ContikiMac::contiki30())
     }
 
-    /// Returns this MAC with ContikiMAC, whose cycle becomes the time base of Contiki's backoff
+    /// Returns this MAC with ContikiMAC, whose cycle is the time base of Contiki's backoff
     /// (`NETSTACK_RDC.channel_check_interval`).
     #[must_use]
     pub fn contikimac(self, config: ContikiMac) -> Self {
@@ -232,8 +230,8 @@ impl MacConfig {
         Self { access, attempt, rdc: Rdc::ContikiMac(config), ..self }
     }
 
-    /// Returns Contiki 3.1 on Cooja motes: software acknowledgments, 2 ms to prepare a frame and 1
-    /// ms an acknowledgment, 16 packet buffers, 2 neighbours.
+    /// Returns Contiki 3.1 on Cooja motes: software acknowledgments, 2 ms to prepare a frame, 1 ms
+    /// an acknowledgment, 16 packet buffers, 2 neighbours.
     #[must_use]
     pub fn contiki31() -> Self {
         let ms = Duration::from_millis;
@@ -259,7 +257,7 @@ impl MacConfig {
     }
 
     /// Returns TinyOS's CC2420 stack: 7 jiffies from a clear channel to the frame, hardware
-    /// acknowledgments with a timeout of 256 jiffies.
+    /// acknowledgments within 256 jiffies.
     #[must_use]
     pub fn tinyos() -> Self {
         let acknowledgment =
@@ -306,7 +304,7 @@ impl MacConfig {
         self.attempt.acknowledgment.map(|_| ()).ok_or(RadioError::Unacknowledged)
     }
 
-    /// Returns `true` if a payload of this size fits a hop, in fragments if necessary.
+    /// Returns `true` if this payload fits a hop, in fragments if necessary.
     #[must_use]
     pub fn carries(&self, payload_bytes: usize) -> bool {
         match &self.sixlowpan {
@@ -315,14 +313,13 @@ impl MacConfig {
         }
     }
 
-    /// Returns the frame's PSDU, or `None` if it is too long.
+    /// `None` if the frame is too long.
     pub(super) fn psdu_octets(&self, payload_bytes: usize) -> Option<u8> {
         let (header, shortest) = self.header_and_shortest();
         let octets = u8::try_from(payload_bytes).ok()?.checked_add(self.overhead_octets)?.checked_add(header)?;
         Some(octets.max(shortest)).filter(|octets| *octets <= A_MAX_PHY_PACKET_SIZE)
     }
 
-    /// Returns the PSDUs of the frames that carry this UDP payload.
     pub(super) fn frames(
         &self,
         headers: &Sixlowpan,

@@ -1,9 +1,9 @@
 //! CSMA of Contiki 2.7, 3.0 and 3.1 (their `core/net/mac/csma.c`).
 //!
-//! The first attempt does not wait, except that 2.7 and 3.0 delay it by a time base if the previous
-//! frame was given up; 2.7 also if it was sent, unless duty cycling sent both in one burst. The
-//! versions differ in the waits after failures, and in whether a busy channel counts towards the
-//! limit. [`QueueConfig`](super::QueueConfig) configures their queues for each neighbour.
+//! The first attempt does not wait, but 2.7 and 3.0 delay it by a time base after a frame that was
+//! given up, and 2.7 also after one that was sent, unless duty cycling sent both in one burst. The
+//! versions differ in waits after failures, and in whether busy channels count towards the limit.
+//! [`QueueConfig`](super::QueueConfig) configures their queues.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use crate::rng::Stream;
 pub struct Contiki27 {
     /// Interval of channel checks, or its substitute without duty cycling. Default: 125 ms (8 Hz).
     pub time_base: Duration,
-    /// Maximum number of unacknowledged transmissions, without busy channels. Default: 5, which
-    /// sicslowpan.c sets on the Tmote Sky (SICSLOWPAN_CONF_MAX_MAC_TRANSMISSIONS in its
-    /// contiki-conf.h); csma.c's own default of 3 applies only to packets without a value.
+    /// Maximum unacknowledged transmissions, without busy channels. Default: 5, set by sicslowpan.c
+    /// on the Tmote Sky (SICSLOWPAN_CONF_MAX_MAC_TRANSMISSIONS in its contiki-conf.h); csma.c's
+    /// default of 3 applies only to packets without a value.
     pub max_transmissions: u8,
     /// Clock tick, the unit of random waits. Default: 1/128 s, the motes' `CLOCK_SECOND`.
     pub tick: Duration,
@@ -36,8 +36,7 @@ pub struct Contiki30 {
     pub tick: Duration,
 }
 
-/// Contiki 3.1: the backoff exponent grows with each busy channel; several busy channels are one
-/// failed transmission.
+/// Contiki 3.1: busy channels increase the backoff exponent; several are one failed transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contiki31 {
     /// CSMA_MIN_BE. Default: 0.
@@ -73,7 +72,7 @@ impl Default for Contiki31 {
     }
 }
 
-/// Contiki 2.7 and 3.0: one time base plus a random number of further ones.
+/// One time base plus a random number of further ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeBaseAccess {
     time_base: Duration,
@@ -104,8 +103,8 @@ impl From<Contiki30> for TimeBaseAccess {
 }
 
 impl TimeBaseAccess {
-    /// Returns the pause that `free_packet` sets for a frame that waited. Since July 2015 it
-    /// depends on the previous frame's outcome.
+    /// `free_packet`'s pause of a frame that waited; since July 2015 it depends on the previous
+    /// outcome.
     pub(super) fn pause_after(&self, outcome: Outcome) -> Duration {
         match (self.growth, outcome) {
             (Growth::Doubling { .. }, Outcome::Sent) => Duration::ZERO,
@@ -179,7 +178,6 @@ impl Access for Contiki31Access {
     }
 }
 
-/// Draws whole ticks below a span.
 fn below(stream: &mut Stream, span: Duration, tick: Duration) -> Duration {
     let tick = tick.max(Duration::from_nanos(1));
     let ticks = u64::try_from(span.as_nanos() / tick.as_nanos()).unwrap_or(u64::MAX);

@@ -9,13 +9,13 @@ use crate::units::nanos;
 
 /// Periodic broadcasts of all stations.
 ///
-/// Each station, from a random start, broadcasts one frame per interval at a random time in its
+/// Each station, from a random start, broadcasts a frame per interval at a random time in its
 /// second half, like Trickle at its longest interval (RFC 6206 §4.2), which times RPL's DIOs (RFC
 /// 6550 §8.3).
 ///
-/// Divergence: no suppression; use a longer interval to model a redundancy constant.
+/// Divergence: no suppression; a longer interval models a redundancy constant.
 ///
-/// The traffic never ends: run the simulation until a time, or let a host stop it.
+/// The traffic never ends: a time limit or a host must.
 ///
 /// ```toml
 /// interval = "60s"

@@ -1,13 +1,11 @@
-//! Fragmented datagrams on a hop (RFC 4944 §5.3). A datagram is lost with the first fragment that
-//! is not received.
+//! Fragmented datagrams on a hop (RFC 4944 §5.3), lost with their first lost fragment.
 //!
-//! Simplification: receivers reassemble any number of datagrams at once, without a timeout.
+//! Simplification: unlimited concurrent reassembly, without timeout.
 
 use crate::packet::PacketRef;
 
 pub(super) type DatagramIndex = u16;
 
-/// Fragmented datagrams in transit on some hop.
 #[derive(Debug, Default)]
 pub(super) struct Datagrams {
     slots: Vec<Datagram>,
@@ -33,13 +31,13 @@ impl Datagrams {
         DatagramIndex::try_from(self.slots.len() - 1).expect("fewer than 2^16 datagrams wait in all stations")
     }
 
-    /// Records a received fragment; returns the packet with the last one.
+    /// Returns the packet with the last fragment.
     pub(super) fn receive(&mut self, index: DatagramIndex) -> Option<PacketRef> {
         let Datagram { packet, open, lost } = self.close(index);
         (open == 0 && !lost).then_some(packet)
     }
 
-    /// Records a fragment given up; returns the packet if this loses it.
+    /// Returns the packet if this loses it.
     pub(super) fn give_up(&mut self, index: DatagramIndex) -> Option<PacketRef> {
         let Datagram { packet, lost, .. } = self.close(index);
         if lost {
@@ -49,7 +47,6 @@ impl Datagrams {
         Some(packet)
     }
 
-    /// Closes one fragment; the last one frees the slot.
     fn close(&mut self, index: DatagramIndex) -> Datagram {
         let datagram = &mut self.slots[usize::from(index)];
         datagram.open -= 1;

@@ -10,12 +10,12 @@
 //!
 //! - `access` decides on backoff and retries, independently of the radio: [`Ieee802154`],
 //!   [`Contiki27`], [`Contiki30`], [`Contiki31`], [`TinyOs`], [`BinaryExponential`].
-//! - `rdc` transmits one frame: clear channel assessment, turnaround, transmission, acknowledgment.
-//!   To a sleeping receiver it repeats the frame until it wakes up ([`ContikiMac`]).
+//! - `rdc` transmits a frame: clear channel assessment, turnaround, transmission, acknowledgment;
+//!   to sleeping receivers repeatedly ([`ContikiMac`]).
 //!
-//! A packet enters a station's queue when its route uses a hop of the radio network. A host that
-//! routes packets itself passes frames to [`Port::transmit`](crate::host::Port::transmit) and
-//! receives their outcomes.
+//! A packet enters a station's queue when its route uses a radio hop. A host that routes packets
+//! itself passes frames to [`Port::transmit`](crate::host::Port::transmit) and receives their
+//! outcomes.
 //!
 //! # Example
 //!

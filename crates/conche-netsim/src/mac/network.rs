@@ -22,18 +22,16 @@ pub(crate) struct RadioNetwork {
     pub(super) air: Air,
     pub(super) stations: Vec<Interface>,
     pub(super) station_map: StationMap,
-    /// Receivers of the frame that ends now; kept for its memory.
+    /// Of the frame that ends now; kept for its memory.
     pub(super) receivers: Vec<ReceptionLink>,
-    /// Stations that hear the strobe train that begins; kept for its memory.
+    /// Of the strobe train that begins; kept for its memory.
     pub(super) hearers: Vec<Station>,
     pub(super) datagrams: Datagrams,
-    /// Outcomes to report to hosts, in order of their events.
+    /// To report to hosts, in order of events.
     pub(super) outcomes: VecDeque<(NodeId, PacketId, Transmitted)>,
     pub(crate) counters: RadioCounters,
     pub(crate) dropped: u64,
-    /// Broadcasts sent.
     pub(crate) broadcast: u64,
-    /// Receivers' copies of broadcasts.
     pub(crate) copies: u64,
 }
 
@@ -92,7 +90,6 @@ pub(super) enum EventKind {
     Ack,
     /// An assessment of a channel check, with the number before it.
     Check(u8),
-    /// The receiver has listened for a while.
     EndListening,
     Control,
 }
@@ -126,12 +123,11 @@ impl RadioNetwork {
         }
     }
 
-    /// Returns the next outcome to report.
     pub(crate) fn next_outcome(&mut self) -> Option<(NodeId, PacketId, Transmitted)> {
         self.outcomes.pop_front()
     }
 
-    /// Handles an event; returns a packet that arrived at a node.
+    /// Returns a packet that arrived at a node.
     pub(crate) fn happen(&mut self, around: &mut Surroundings<'_>, event: Event) -> Option<(PacketRef, NodeId)> {
         let at = event.station;
         let station = &mut self.stations[usize::from(at)];
@@ -157,8 +153,7 @@ impl RadioNetwork {
         None
     }
 
-    /// Starts channel access for the head of a queue. `after` is the outcome of the frame it waited
-    /// behind, if relevant.
+    /// For the head of a queue; `after` is the outcome of the frame it waited behind, if relevant.
     pub(super) fn start(
         &mut self,
         around: &mut Surroundings<'_>,

@@ -19,7 +19,7 @@ pub(super) struct Frame {
     pub(super) dsn: u8,
 }
 
-/// Contents of a frame until received; a broadcast keeps them until it leaves its queue.
+/// Kept until received; a broadcast's until it leaves its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameContents {
     Nothing,
@@ -36,13 +36,11 @@ pub(super) enum Origin {
     Control,
 }
 
-/// Frames in order, with the first one's channel access state.
 #[derive(Debug)]
 pub(super) struct Queue {
     to: Option<Station>,
     frames: VecDeque<Frame>,
     pub(super) access: AnyAccess,
-    /// The backoff ended during another queue's attempt.
     pub(super) ready: bool,
 }
 
@@ -82,7 +80,7 @@ impl Queues {
         if queue.frames.len() == 1 { Queued::First(index) } else { Queued::Behind }
     }
 
-    /// Returns `true` if this many frames for a neighbour fit.
+    /// If this many frames for a neighbour fit.
     pub(super) fn have_room(&self, to: Station, frames: usize) -> bool {
         let room = self.config.packets.is_none_or(|limit| self.waiting + frames <= limit);
         let is_place = |queue: &Queue| queue.frames.is_empty() || queue.to == self.key(to);
@@ -93,7 +91,7 @@ impl Queues {
         self.queues[usize::from(index)].frames.front_mut().expect("an attempt has a frame")
     }
 
-    /// Takes the head; returns whether another frame follows.
+    /// Takes the head; returns whether another follows.
     pub(super) fn pop(&mut self, index: QueueIndex) -> (Frame, bool) {
         let queue = &mut self.queues[usize::from(index)];
         let frame = queue.frames.pop_front().expect("an attempt has a frame");
@@ -109,14 +107,12 @@ impl Queues {
         &mut self.queues[usize::from(index)]
     }
 
-    /// Takes a ready queue and clears its flag.
     pub(super) fn take_ready(&mut self) -> Option<QueueIndex> {
         let (index, queue) = (0..).zip(&mut self.queues).find(|(_, queue)| queue.ready)?;
         queue.ready = false;
         Some(index)
     }
 
-    /// Returns the neighbour's queue, or an empty one.
     fn place_for(&mut self, to: Station) -> Option<QueueIndex> {
         let (to, limit) = (self.key(to), self.most_queues());
         let own = self.queues.iter().position(|queue| queue.to == to && !queue.frames.is_empty());
@@ -133,7 +129,7 @@ impl Queues {
         QueueIndex::try_from(place).ok()
     }
 
-    /// Returns the neighbour of a queue; `None` if all share one.
+    /// `None` if all neighbours share one queue.
     fn key(&self, to: Station) -> Option<Station> {
         self.config.neighbours.map(|_| to)
     }

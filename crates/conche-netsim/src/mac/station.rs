@@ -14,12 +14,11 @@ pub(crate) struct Interface {
     pub(super) node: NodeId,
     pub(super) queues: Queues,
     pub(super) step: Step,
-    /// The queue of the current attempt.
     pub(super) attempting: QueueIndex,
-    /// Number of waits for acknowledgments; identifies stale timeouts.
+    /// Counts waits for acknowledgments, to identify stale timeouts.
     pub(super) wait: u16,
     pub(super) reply: Reply,
-    /// Interframe spacing: earliest time of a new frame.
+    /// Earliest time of a new frame (interframe spacing).
     pub(super) rest_until: Instant,
     pub(super) stream: Stream,
     pub(super) control: Option<Box<ControlSource>>,
@@ -68,8 +67,8 @@ impl Interface {
         self.queues.head(self.attempting)
     }
 
-    /// Returns `true` unless the sequence number repeats the station's previous one: a
-    /// retransmission after a lost acknowledgment.
+    /// Returns `false` for a repeated sequence number, a retransmission after a lost
+    /// acknowledgment.
     pub(super) fn accepts(&mut self, from: Station, dsn: u8) -> bool {
         match self.last_dsn.binary_search_by_key(&from, |(station, _)| *station) {
             Ok(place) => std::mem::replace(&mut self.last_dsn[place].1, dsn) != dsn,
@@ -88,7 +87,7 @@ impl Interface {
         self.duty.as_mut().expect("a station of a duty-cycled network has one")
     }
 
-    /// Returns whether the expected acknowledgment has this number; `None` if none is expected.
+    /// `None` if no acknowledgment is expected.
     pub(super) fn expects(&mut self, dsn: u8) -> Option<bool> {
         self.awaits_ack().then(|| self.frame().dsn == dsn)
     }

@@ -12,7 +12,7 @@ use crate::rng::Stream;
 use crate::units::nanos;
 
 /// TinyOS's backoff: one range before the first assessment, a shorter one after each busy channel,
-/// without limit. PacketLink retries at once, each time with an initial backoff.
+/// without limit. PacketLink retries at once, with an initial backoff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TinyOs {
     /// Range of the initial backoff in jiffies (1/32768 s), uniform, inclusive. Default: 11 to 320.
@@ -23,7 +23,7 @@ pub struct TinyOs {
     pub retries: u8,
 }
 
-/// Backoff uniform over a window that starts at 140 symbols and doubles with each busy channel.
+/// Backoff uniform over a window of 140 symbols, doubled with each busy channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BinaryExponential {
     /// The first window, in symbols (16 µs). Default: 140.
@@ -38,8 +38,8 @@ pub struct BinaryExponential {
 
 impl Default for TinyOs {
     fn default() -> Self {
-        // CC2420CsmaP: random % (0x1F * CC2420_BACKOFF_PERIOD) + CC2420_MIN_BACKOFF, both 10; the
-        // congestion backoff uses 0x7. Both wait at least this long, which adds a jiffy.
+        // CC2420CsmaP: random % (0x1F * CC2420_BACKOFF_PERIOD) + CC2420_MIN_BACKOFF, both 10;
+        // congestion backoff uses 0x7. As minimum waits, they add a jiffy.
         Self { initial_jiffies: (11, 320), congestion_jiffies: (11, 80), retries: 3 }
     }
 }

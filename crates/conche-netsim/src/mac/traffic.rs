@@ -16,7 +16,6 @@ enum Refused {
 }
 
 impl RadioNetwork {
-    /// Enqueues a packet on a hop.
     pub(crate) fn send(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, hop: Hop, link: LinkId) {
         let payload_bytes = around.packets.get(packet).bytes().len();
         let taken = match self.mac.sixlowpan {
@@ -35,7 +34,7 @@ impl RadioNetwork {
         }
     }
 
-    /// Enqueues the frames of a packet, all or none.
+    /// All or none.
     fn send_datagram(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -57,7 +56,6 @@ impl RadioNetwork {
         sizes.try_for_each(|octets| self.enqueue(around, hop.from, contents, origin, hop.to, octets))
     }
 
-    /// Enqueues a frame of [`Port::transmit`](crate::host::Port::transmit).
     pub(crate) fn transmit(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, node: NodeId) {
         let (id, to) = (around.packets.get(packet).meta.id, around.packets.get(packet).meta.to);
         let to = if to == NodeId::BROADCAST { Some(BROADCAST) } else { self.station_map.of(to) };
@@ -82,7 +80,6 @@ impl RadioNetwork {
         }
     }
 
-    /// Enqueues a control frame and schedules the next.
     pub(super) fn send_control(&mut self, around: &mut Surroundings<'_>, at: Station) {
         if let Some(config) = self.mac.control {
             // Dropped if the queue is full; the next follows in the next interval.
@@ -149,7 +146,6 @@ impl RadioNetwork {
         }
     }
 
-    /// Disposes of an undelivered packet.
     fn dispose(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, frame: Frame, outcome: Outcome) {
         if frame.to == BROADCAST && outcome == Outcome::Sent {
             self.broadcast += 1;
@@ -180,7 +176,7 @@ impl RadioNetwork {
         }
     }
 
-    /// Schedules the report to the host in an event of its own.
+    /// In an event of its own.
     fn report_outcome(&mut self, around: &mut Surroundings<'_>, node: NodeId, frame: PacketId, outcome: Transmitted) {
         self.outcomes.push_back((node, frame, outcome));
         around.scheduler.schedule(around.scheduler.now(), sim::Event::Transmitted(RadioId(self.number)));

@@ -18,7 +18,6 @@ pub(super) enum Frame {
 const DATAGRAM: u8 = 0;
 
 impl Frame {
-    /// Encodes the frame, padded to the configured length.
     pub(super) fn encode(self, config: MoteConfig) -> Vec<u8> {
         let Datagram { origin, destination, segment } = match self {
             Self::Message(message) => return message.encode(),

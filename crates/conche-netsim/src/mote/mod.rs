@@ -6,9 +6,8 @@
 //!   Aodv ──────────────────> its messages, first ────┘
 //! ```
 //!
-//! The mote owns the send queue, so that it can update a waiting acknowledgment and hold datagrams
-//! without a route. A transit datagram without a route is dropped, and its origin gets a route
-//! error.
+//! The mote owns the send queue, to update a waiting acknowledgment and hold datagrams without a
+//! route. Such datagrams in transit are dropped, and their origin gets a route error.
 
 mod frame;
 mod outgoing;
@@ -121,7 +120,6 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
         &self.stats
     }
 
-    /// Polls transport and routing, passes a frame to the MAC, and sets the next wake-up.
     fn proceed(&mut self, port: &mut Port<'_, T>) {
         let timer = self.poll_transport(port);
         self.look_for_routes(port.now());
@@ -151,7 +149,7 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
         }
     }
 
-    /// Starts a route discovery for waiting datagrams of the mote.
+    /// For waiting datagrams of the mote.
     fn look_for_routes(&mut self, now: Instant) {
         let Router::Aodv(aodv) = &mut self.router else { return };
         let sought =
@@ -181,7 +179,6 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
         }
     }
 
-    /// Passes the MAC its next frame, unless it has one.
     fn hand_over(&mut self, port: &mut Port<'_, T>) {
         if self.sending.is_some() {
             return;
@@ -240,8 +237,8 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
                 if datagram.origin == self.address {
                     self.queue.push_first(datagram);
                 }
-                // A transit datagram is lost with its route; `link_broken` has reported that to its
-                // origin. Waiting ones without another route are dropped, too.
+                // A transit datagram is lost with its route, as `link_broken` has reported; waiting
+                // ones without another route are dropped, too.
                 let (address, aodv) = (self.address, &**aodv);
                 self.stats.unroutable += self
                     .queue

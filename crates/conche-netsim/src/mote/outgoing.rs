@@ -13,7 +13,6 @@ pub(super) struct Datagram {
     pub(super) segment: Segment,
 }
 
-/// An item for the MAC, with its next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outgoing {
     Message(NodeId, Message),
@@ -52,7 +51,6 @@ impl Queue {
         (before - self.0.len()) as u64
     }
 
-    /// Returns the destination of this origin's first datagram.
     pub(super) fn destination_of_own(&self, origin: NodeId) -> Option<NodeId> {
         self.0.iter().find(|datagram| datagram.origin == origin).map(|datagram| datagram.destination)
     }

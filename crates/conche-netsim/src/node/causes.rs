@@ -1,7 +1,7 @@
 //! Attributes the endpoint's transmissions to exchanges and causes.
 //!
-//! The endpoint knows exchanges, not simulated packets. Datagrams sent while a packet is handled
-//! answer it; for later responses the application states the packet.
+//! Datagrams sent while a packet is handled answer it; for later responses the application states
+//! the packet.
 
 use std::hint::black_box;
 
@@ -33,7 +33,7 @@ impl Causes {
         self.received
     }
 
-    /// Records the `cause` of a response, and its exchange if separate.
+    /// With an exchange if the response is separate.
     pub(super) fn state(&mut self, cause: Option<Cause>, separate: Option<ExchangeId>) {
         match (cause, separate) {
             (Some(cause), Some(exchange)) => self.separate.push((exchange, cause)),
@@ -47,12 +47,11 @@ impl Causes {
         self.stated.clear();
     }
 
-    /// Forgets an ended separate response.
     pub(super) fn forget(&mut self, exchange: ExchangeId) {
         self.separate.retain(|(of, _)| *of != exchange);
     }
 
-    /// Returns a transmission's exchange and attempt, and the packet it answers.
+    /// Returns exchange, attempt, and the packet answered.
     pub(super) fn origin_of(
         &mut self,
         transmit: &Transmit<NodeId>,
@@ -66,7 +65,7 @@ impl Causes {
         (Some(transmission), separate.map(|(_, cause)| *cause))
     }
 
-    /// Returns the next answer's cause: the first stated for `peer`, else the packet being handled.
+    /// The first cause stated for `peer`, else the packet being handled.
     fn answered_by_next(&mut self, peer: NodeId) -> Option<Cause> {
         match self.stated.iter().position(|cause| cause.from == peer) {
             Some(first) => Some(self.stated.remove(first)),
@@ -74,7 +73,7 @@ impl Causes {
         }
     }
 
-    /// Forgets a separate response that was acknowledged or failed.
+    /// A separate response was acknowledged or failed.
     pub(super) fn forget_ended(&mut self, event: &Event<NodeId>) {
         if let Event::Acknowledged { exchange, .. } | Event::Failed { exchange, .. } = event {
             self.forget(*exchange);

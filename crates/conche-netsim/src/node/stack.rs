@@ -15,7 +15,6 @@ use crate::host::{Received, World};
 use crate::packet::Cause;
 use crate::{Instant, NodeId};
 
-/// An endpoint and the layers below it.
 pub(super) struct Stack {
     pub(super) endpoint: Endpoint<NodeId, AnyController>,
     message_bytes: usize,
@@ -39,12 +38,11 @@ impl Stack {
         Ok(Self { endpoint, message_bytes, causes: Causes::default(), underlay: None })
     }
 
-    /// Returns [`turn`](Self::turn)'s buffer size in bytes.
+    /// For [`turn`](Self::turn), in bytes.
     pub(super) fn buffer_bytes(&self) -> usize {
         self.message_bytes + self.underlay.as_ref().map_or(0, |underlay| underlay.layer.buffer_bytes())
     }
 
-    /// Runs endpoint and underlay up to the next event for the application.
     pub(super) fn turn(&mut self, world: &mut World, node: NodeId, buffer: &mut [u8]) -> Turn {
         let now = world.scheduler.now();
         let (message, datagram) = buffer.split_at_mut(self.message_bytes);
@@ -175,7 +173,7 @@ impl Stack {
         Stepped::On
     }
 
-    /// Handles handshake events, which the application does not see; returns `false` for others.
+    /// The application does not see them; returns `false` for other events.
     fn handle_handshake_event(&mut self, now: Instant, event: &Event<NodeId>) -> bool {
         let Some(underlay) = &mut self.underlay else { return false };
         let (Event::Flight { exchange, peer } | Event::Failed { exchange, peer, .. }) = event else { return false };
@@ -192,7 +190,7 @@ impl Stack {
         true
     }
 
-    /// Doubts a connection without acknowledgments: the peer may have restarted.
+    /// Without acknowledgments, the peer may have restarted.
     fn mark_doubtful(&mut self, event: &Event<NodeId>) {
         if let (Some(underlay), Event::Failed { peer, reason: Failure::TimedOut, course, .. }) =
             (&mut self.underlay, event)
@@ -218,7 +216,6 @@ impl Stack {
         self.endpoint.cancel(now, exchange)
     }
 
-    /// Responds to a request of packet `cause`.
     pub(super) fn respond(
         &mut self,
         now: Instant,

@@ -9,8 +9,8 @@ use crate::{Instant, NodeId};
 
 /// A layer that turns messages into datagrams and back, and may send its own.
 ///
-/// It has neither clock nor network: the node polls it after every input. Peers are nodes, across
-/// successive connections; when a connection ends, all exchanges over it fail.
+/// The node, its clock and network, polls it after every input. Peers are nodes, across successive
+/// connections; a connection's end fails all its exchanges.
 pub trait Underlay {
     /// Returns [`poll`](Self::poll)'s buffer size in bytes.
     fn buffer_bytes(&self) -> usize;
@@ -33,8 +33,8 @@ pub trait Underlay {
     /// Abandons a handshake; [`Step::Refused`] follows.
     fn give_up(&mut self, to: NodeId);
 
-    /// Marks a connection as doubtful after an unacknowledged message: the peer may have lost its
-    /// state. The next connect needs a new handshake.
+    /// Marks a connection as doubtful after an unacknowledged message, as the peer may have lost
+    /// its state: the next connect needs a new handshake.
     fn mark_doubtful(&mut self, peer: NodeId);
 
     /// Returns the next step, until [`Step::Wait`].
@@ -60,7 +60,7 @@ pub enum Step {
     },
     /// A flight or retransmission was sent: the peer's datagrams since the last such step.
     Left(NodeId, Flight),
-    /// The answer to the last flight begins, with the transmission it answers if known and its time
+    /// The answer to the last flight begins, with the transmission answered if known and its time
     /// is a round trip.
     Answered(NodeId, Option<u8>),
     /// The requested connection is open.
@@ -80,7 +80,6 @@ pub(super) struct UnderlayState {
     sent: VecDeque<(NodeId, Origin)>,
     /// Handshakes in progress, by the endpoint's exchange IDs.
     pub(super) handshakes: BTreeMap<NodeId, ExchangeId>,
-    /// Peers whose handshake the endpoint refused.
     pub(super) refused: VecDeque<NodeId>,
 }
 
@@ -100,14 +99,12 @@ impl UnderlayState {
         is_sent
     }
 
-    /// Returns the origin of the next datagram to a peer. The layer sends its own datagrams,
-    /// without a message, only when no message for the peer waits.
+    /// The layer sends datagrams without a message only when no message for the peer waits.
     pub(super) fn origin(&mut self, to: NodeId) -> Origin {
         let first = self.sent.iter().position(|(of, _)| *of == to);
         first.and_then(|first| self.sent.remove(first)).map_or((None, None), |(_, origin)| origin)
     }
 
-    /// Forgets unsent messages, lost with their connection.
     pub(super) fn settled(&mut self) {
         self.sent.clear();
     }

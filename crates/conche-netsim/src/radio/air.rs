@@ -11,7 +11,6 @@ use crate::Instant;
 use crate::rng::Stream;
 use crate::units::nanos;
 
-/// The channel of one radio network.
 #[derive(Debug)]
 pub(crate) struct Air {
     medium: AnyMedium,
@@ -43,8 +42,7 @@ struct Receiver {
     /// The station transmits or switches until this time.
     off_until: Instant,
     reception: Option<Reception>,
-    /// Start of the reception's part without a computed success; far future for an unwanted
-    /// reception.
+    /// Start of the reception's part without computed success; far future if unwanted.
     unsettled: Instant,
 }
 
@@ -54,18 +52,17 @@ struct Reception {
     from: Station,
     signal: Power,
     bits: f64,
-    /// Probability of reception up to the last change of interference.
+    /// Up to the last change of interference.
     success: f64,
 }
 
-/// A transmitter sends one frame at a time.
 #[derive(Debug, Default)]
 struct Transmitter {
     /// Links over which stations may receive its frame.
     heard_over: Vec<u32>,
 }
 
-/// Matches the medium's type once, so that `$call` is compiled for each.
+/// Matches the medium's type once: `$call` is compiled for each.
 macro_rules! with_medium {
     ($air:ident, |$medium:ident, $signals:ident| $call:expr) => {{
         let $signals = &mut $air.signals;
@@ -78,7 +75,7 @@ macro_rules! with_medium {
 }
 
 impl Air {
-    /// Creates a silent channel with a stream for each station.
+    /// With a stream per station.
     pub(crate) fn new(medium: AnyMedium, streams: impl Iterator<Item = Stream>) -> Self {
         let streams: Vec<Stream> = streams.collect();
         let receivers = streams.iter().map(|_| Receiver::new()).collect();
@@ -87,11 +84,10 @@ impl Air {
         Self { medium, signals: Signals { receivers, streams, transmitters }, snr_db }
     }
 
-    /// Performs clear channel assessment just before `now`.
+    /// Assesses the channel just before `now`.
     ///
-    /// A signal that begins at this instant does not count; one that ends does. Two stations whose
-    /// assessments end together, or one whose assessment ends as another begins to transmit, find
-    /// the channel clear.
+    /// A signal that begins at this instant does not count; one that ends does. Assessments that
+    /// end together, or as another station begins to transmit, find the channel clear.
     pub(crate) fn is_busy(&self, at: Station, now: Instant) -> bool {
         let receiver = &self.signals.receivers[usize::from(at)];
         let level = if receiver.changed.0 == now { receiver.changed.1 } else { receiver.level };
@@ -106,12 +102,11 @@ impl Air {
         self.signals.receivers[usize::from(at)].reception.is_some()
     }
 
-    /// Returns the sender of the frame being received.
     pub(crate) fn receiving_from(&self, at: Station) -> Option<Station> {
         Some(self.signals.receivers[usize::from(at)].reception?.from)
     }
 
-    /// Calls `heard` for each station where this signal alone makes the channel busy.
+    /// Calls `heard` where this signal alone makes the channel busy.
     pub(crate) fn heard_by(&self, from: Station, mut heard: impl FnMut(Station)) {
         let medium: &dyn Medium = match &self.medium {
             AnyMedium::Udgm(medium) => medium,
@@ -122,7 +117,7 @@ impl Air {
         audible.for_each(|(_, link)| heard(link.to));
     }
 
-    /// Switches the receiver off, ending a reception.
+    /// Ends a reception.
     pub(crate) fn receiver_off_until(&mut self, station: Station, until: Instant) {
         let receiver = &mut self.signals.receivers[usize::from(station)];
         receiver.end_reception();
@@ -131,20 +126,18 @@ impl Air {
 
     /// Begins a frame.
     ///
-    /// The caller has switched the receiver off, and calls [`Air::finish`] at the end. `wants`
-    /// selects the stations that read the frame; it occupies other receivers too, without computing
-    /// success.
+    /// The receiver is off, and [`Air::finish`] follows. `wants` selects the stations that read the
+    /// frame, which occupies others too, without computing success.
     pub(crate) fn begin(&mut self, from: Station, now: Instant, airtime: Duration, wants: impl Fn(Station) -> bool) {
         with_medium!(self, |medium, signals| signals.begin(&*medium, from, now, airtime, wants));
     }
 
-    /// Ends a frame; calls `received` for the stations that wanted and received it.
+    /// Calls `received` for the stations that wanted and received the frame.
     pub(crate) fn finish(&mut self, from: Station, now: Instant, received: impl FnMut(ReceptionLink)) {
         with_medium!(self, |medium, signals| signals.finish(medium, from, now, received));
     }
 
-    /// Returns a received frame's signal-to-noise ratio, without interference, in dB; `None`
-    /// without noise.
+    /// Without interference, in dB; `None` without noise.
     pub(crate) fn snr_db(&self, via: ReceptionLink) -> Option<f64> {
         self.snr_db.get(via.link as usize).copied()
     }
@@ -261,7 +254,7 @@ impl Receiver {
         self.unsettled = Instant::FAR_FUTURE;
     }
 
-    /// Accounts for the time since the last change of interference.
+    /// Since the last change of interference.
     #[inline]
     fn settle<M: Medium>(&mut self, medium: &M, now: Instant) {
         // A frame does not overlap one that ends as it starts.
@@ -280,7 +273,6 @@ impl Receiver {
         self.unsettled = if reception.success > 0.0 { now } else { Instant::FAR_FUTURE };
     }
 
-    /// Returns `true` if the ending frame was received.
     fn succeeds<M: Medium>(&mut self, medium: &mut M, link: u32, now: Instant, stream: &mut Stream) -> bool {
         self.settle(medium, now);
         let success = self.reception.map_or(0.0, |reception| reception.success);

@@ -1,16 +1,15 @@
 //! A cache of a reception curve's results.
 //!
 //! Most frames are alone on the channel, so signals, noises and lengths recur, and a result takes
-//! one or two exponentials, a logarithm and, on some curves, the error function. Colliding frames
-//! recur in the same combinations with different overlaps, so the part that depends only on signal
-//! and noise is cached separately.
+//! one or two exponentials, a logarithm and perhaps the error function. Colliding frames recur with
+//! different overlaps: the part that depends only on signal and noise has its own cache.
 
 use std::cell::Cell;
 
 use super::power::Power;
 use super::reception::{FramePart, ReceptionCurve};
 
-/// A curve with a cache; results are identical to the curve's.
+/// Results are identical to the curve's.
 #[derive(Debug)]
 pub(super) struct CachedCurve {
     curve: ReceptionCurve,
@@ -20,7 +19,7 @@ pub(super) struct CachedCurve {
 }
 
 impl CachedCurve {
-    /// Creates a cache for a medium with this many links, each with its own signal.
+    /// For this many links, each with its own signal.
     pub(super) fn new(curve: ReceptionCurve, links: usize) -> Self {
         let entries = links.saturating_mul(ENTRIES_PER_LINK).clamp(MIN_ENTRIES, MAX_ENTRIES).next_power_of_two();
         Self { curve, successes: ResultCache::new(entries), qualities: ResultCache::new(entries) }
@@ -30,7 +29,7 @@ impl CachedCurve {
         self.curve
     }
 
-    /// Returns the probability of receiving this part in this noise.
+    /// Of this part in this noise.
     pub(super) fn success(&self, signal: Power, noise: Power, part: FramePart) -> f64 {
         let strengths = [signal.as_units(), noise.as_units()];
         let key = [strengths[0], strengths[1], part.bits.to_bits(), part.of.to_bits()];
@@ -50,7 +49,7 @@ type Entry<const WORDS: usize> = ([u64; WORDS], f64);
 /// About the number of different frame lengths.
 const ENTRIES_PER_LINK: usize = 4;
 const MIN_ENTRIES: usize = 1 << 8;
-/// 1 MiB for both caches: a lookup beyond the L2 cache is no faster than the curve.
+/// 1 MiB for both caches: beyond the L2 cache, the curve is as fast.
 const MAX_ENTRIES: usize = 1 << 14;
 
 impl<const WORDS: usize> ResultCache<WORDS> {

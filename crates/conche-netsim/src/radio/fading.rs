@@ -26,7 +26,6 @@ pub struct Gilbert {
     pub loss_bad: f64,
 }
 
-/// Each link's state when last sampled.
 #[derive(Clone, Debug)]
 pub(crate) struct Fading {
     gilbert: Gilbert,
@@ -48,14 +47,12 @@ impl Fading {
         }
     }
 
-    /// Returns the long-run share of frames passed.
     pub(crate) fn mean_pass(&self) -> f64 {
         1.0 - self.bad_share * self.gilbert.loss_bad
     }
 
-    /// Returns this link's probability of passing a frame now.
     pub(crate) fn passes(&mut self, link: usize, now: Instant, stream: &mut Stream) -> f64 {
-        // Drawn from the chain's closed form, without the transitions in between.
+        // From the chain's closed form, without transitions in between.
         let bad_now = match self.links[link] {
             None => self.bad_share,
             Some((then, was_bad)) => {

@@ -24,7 +24,6 @@ impl Layout {
         StationMap::new(self.stations.iter().map(|(node, _)| *node))
     }
 
-    /// Computes all signals.
     fn medium(&self, streams: &Streams) -> Result<AnyMedium, RadioError> {
         if Station::try_from(self.stations.len()).is_err() {
             return Err(RadioError::TooManyStations(self.stations.len()));
@@ -33,7 +32,7 @@ impl Layout {
         self.config.medium.build(&positions, streams)
     }
 
-    /// Returns the links' quality in the run with these streams, for frames of this PSDU.
+    /// In the run with these streams, for this PSDU.
     pub(crate) fn quality(&self, streams: &Streams, psdu_octets: u8) -> Result<LinkQuality, RadioError> {
         let octets = SHR_PHR_OCTETS + u32::from(psdu_octets);
         let ratios = self.medium(streams)?.reception_ratios(self.stations.len(), octets);

@@ -13,34 +13,31 @@ use crate::Instant;
 use crate::rng::{Stream, Streams};
 
 pub(crate) trait Medium {
-    /// Returns the links between stations.
     fn neighbours(&self) -> &Neighbours;
 
-    /// Begins a frame: adds the decodable links that deliver it if the channel is idle; over others
-    /// it is noise. Each station has its own stream.
+    /// Adds the decodable links that deliver a frame if the channel is idle; over others it is
+    /// noise. Each station has its own stream.
     fn reach(&self, from: Station, streams: &mut [Stream], reached: &mut Vec<u32>);
 
-    /// Returns a frame's effect at a station.
     fn arrive(&self, link: RadioLink, receiver: ReceiverState) -> Arrival;
 
-    /// Returns the probability of receiving a part under this interference.
+    /// For a part, under this interference.
     fn survives(&self, signal: Power, interference: Power, part: FramePart) -> f64;
 
-    /// Returns the probability that a link passes a whole frame without interference.
+    /// For a whole frame, without interference.
     fn passes(&mut self, number: u32, now: Instant, stream: &mut Stream) -> f64;
 
-    /// Returns the probability of receiving a frame of this many octets, with SHR and PHR, without
-    /// interference.
+    /// For this many octets, with SHR and PHR, without interference.
     fn reception_ratio(&self, number: u32, link: RadioLink, octets: u32) -> f64;
 
-    /// Returns `true` if clear channel assessment finds this power busy.
+    /// As clear channel assessment finds it.
     fn is_busy(&self, level: Power) -> bool;
 }
 
 /// A station's reception as a frame begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiverState {
-    /// Sum of all signals without the new one.
+    /// Without the new signal.
     pub(crate) level: Power,
     /// The signal that the receiver has synchronised with.
     pub(crate) receiving: Option<Power>,
@@ -113,7 +110,7 @@ pub enum RadioError {
     },
 }
 
-/// One of the media. Callers match its type once per frame, so that calls per neighbour are static.
+/// Callers match the medium's type once per frame: calls per neighbour are static.
 #[derive(Debug)]
 pub(crate) enum AnyMedium {
     Udgm(UdgmMedium),
@@ -132,7 +129,7 @@ impl MediumConfig {
 }
 
 impl AnyMedium {
-    /// Returns each link's signal-to-noise ratio in dB; empty without noise.
+    /// In dB; empty without noise.
     pub(super) fn snr_db(&self) -> Vec<f64> {
         match self {
             Self::Sinr(medium) => medium.snr_db(),
@@ -140,8 +137,7 @@ impl AnyMedium {
         }
     }
 
-    /// Returns packet reception ratios without interference: per sender, the stations that hear it,
-    /// in order.
+    /// Without interference: per sender, the stations that hear it, in order.
     pub(crate) fn reception_ratios(&self, stations: usize, octets: u32) -> Vec<Vec<(Station, f64)>> {
         match self {
             Self::Udgm(medium) => reception_ratios(medium, stations, octets),
@@ -157,7 +153,7 @@ fn reception_ratios<M: Medium>(medium: &M, stations: usize, octets: u32) -> Vec<
     (0..).take(stations).map(of).collect()
 }
 
-/// Rejects a parameter outside `low..=high` or NaN.
+/// Rejects values outside `low..=high` or NaN.
 pub(crate) fn check(
     parameter: &'static str,
     value: f64,

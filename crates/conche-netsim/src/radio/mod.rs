@@ -18,9 +18,9 @@
 //! | `reception`, `curve_cache` | packet reception ratio by signal-to-noise ratio, and its cache |
 //! | `fading` | slow changes of links |
 //!
-//! Propagation takes no time. A synchronised receiver keeps its frame until the frame ends, the
-//! station switches to transmission, or another frame captures it. [`mac`](crate::mac) decides when
-//! stations transmit.
+//! Propagation takes no time. A synchronised receiver keeps its frame until it ends, the station
+//! switches to transmission, or another captures it. [`mac`](crate::mac) decides when stations
+//! transmit.
 
 mod air;
 mod curve_cache;

@@ -2,15 +2,15 @@
 //!
 //! Source: `MRM.java` and `ChannelModel.java` of Contiki 3.1, with their default capture effect.
 //!
-//! - Reception is drawn when a frame begins. If it fails at a station, the frame does not exist
-//!   there: no interference, no busy channel.
+//! - Reception is drawn when a frame begins. If it fails, the frame does not exist there: no
+//!   interference, no busy channel.
 //! - A frame not weaker than the received power by the capture threshold always captures the
-//!   receiver, because the test whether the first frame's preamble has passed compares the new
-//!   frame with itself. The first frame is lost, and no longer counts as received power.
+//!   receiver: the test whether the first frame's preamble has passed compares the new frame with
+//!   itself. The first frame is lost, and no longer received power.
 //! - A weaker frame is harmless.
 //!
-//! Divergence: a new signal is compared with the sum of received signals, not the strongest. This
-//! matters only at a station that was transmitting when several of them began.
+//! Divergence: a new signal is compared with the sum of received signals, not the strongest, which
+//! matters only at a station that was transmitting when several began.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
@@ -34,8 +34,8 @@ pub struct Mrm31 {
     pub tx_power_dbm: f64,
     /// Carrier frequency in MHz.
     pub frequency_mhz: f64,
-    /// Signal strength with a reception ratio of one half, in dBm: the larger of the receiver's
-    /// sensitivity and 6 dB above noise.
+    /// Signal strength with a reception ratio of one half, in dBm: the larger of sensitivity and 6
+    /// dB above noise.
     pub sensitivity_dbm: f64,
     /// Standard deviation of the gain in dB. Default: 2.
     pub gain_sigma_db: f64,
@@ -127,7 +127,7 @@ impl Medium for Mrm31Medium {
     }
 
     fn reach(&self, from: Station, streams: &mut [Stream], reached: &mut Vec<u32>) {
-        // The branch would be unpredictable: each number is written, and overwritten if its draw
+        // Written unconditionally, to avoid an unpredictable branch, and overwritten if the draw
         // fails.
         let mut end = reached.len();
         reached.resize(end + self.neighbours.decodable(from).len(), 0);

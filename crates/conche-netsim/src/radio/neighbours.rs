@@ -10,7 +10,6 @@ pub(crate) type Station = u16;
 /// The standard's short broadcast address (§7.2.1.4), no station's number.
 pub(crate) const BROADCAST: Station = Station::MAX;
 
-/// A link to a station that hears the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RadioLink {
     pub(crate) to: Station,
@@ -20,19 +19,18 @@ pub(crate) struct RadioLink {
     pub(crate) power: Power,
 }
 
-/// All links by sender. A sender's decodable links come first, then the interfering ones, which
-/// saves a test per link and frame.
+/// A sender's decodable links precede the interfering ones, which saves a test per link and frame.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Neighbours {
     links: Vec<RadioLink>,
-    /// Each station's first link, and the end of the last one's.
+    /// Each station's first link, and the last one's end.
     starts: Vec<u32>,
     /// Each station's first interfering link.
     interfering: Vec<u32>,
 }
 
 impl Neighbours {
-    /// Creates each station's links, given in receiver order.
+    /// Given in receiver order.
     pub(crate) fn of_stations(stations: Vec<Vec<RadioLink>>) -> Self {
         let links = Vec::with_capacity(stations.iter().map(Vec::len).sum());
         let mut neighbours = Self { links, starts: vec![0], interfering: Vec::with_capacity(stations.len()) };
@@ -40,7 +38,6 @@ impl Neighbours {
         neighbours
     }
 
-    /// Creates the links that `link` returns for each ordered pair.
     pub(crate) fn new(stations: usize, mut link: impl FnMut(Station, Station) -> Option<RadioLink>) -> Self {
         let stations = Station::try_from(stations).expect("the layout is checked");
         let mut neighbours = Self { links: Vec::new(), starts: vec![0], interfering: Vec::new() };
@@ -51,13 +48,11 @@ impl Neighbours {
         neighbours
     }
 
-    /// Returns a station's links with their numbers.
     pub(crate) fn from(&self, station: Station) -> impl Iterator<Item = (u32, RadioLink)> + '_ {
         let (start, end) = (self.starts[usize::from(station)], self.starts[usize::from(station) + 1]);
         (start..end).zip(self.links[start as usize..end as usize].iter().copied())
     }
 
-    /// Returns the numbers of a station's decodable links.
     pub(crate) fn decodable(&self, station: Station) -> Range<u32> {
         self.starts[usize::from(station)]..self.interfering[usize::from(station)]
     }
@@ -71,7 +66,6 @@ impl Neighbours {
         self.links[number as usize]
     }
 
-    /// Returns all links by number.
     pub(crate) fn all(&self) -> impl Iterator<Item = RadioLink> + '_ {
         self.links.iter().copied()
     }

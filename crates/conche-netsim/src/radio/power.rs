@@ -4,8 +4,7 @@ use std::ops::{AddAssign, SubAssign};
 
 /// Received power in units of 10⁻¹⁷ mW (−170 dBm), up to 22 dBm.
 ///
-/// Signals are added to the interference and later subtracted: with integers, the sum is exactly
-/// zero once all have ended.
+/// Signals are added and later subtracted: the sum of integers is exactly zero once all have ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Power(u64);
 
@@ -65,12 +64,10 @@ impl SubAssign for Power {
     }
 }
 
-/// Converts decibels to a ratio: 3 dB is 1.995.
 pub(crate) fn from_db(decibels: f64) -> f64 {
     libm::pow(10.0, decibels / 10.0)
 }
 
-/// Converts a ratio to decibels.
 pub(crate) fn to_db(ratio: f64) -> f64 {
     10.0 * libm::log10(ratio)
 }

@@ -12,16 +12,16 @@ use super::power::to_db;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum ReceptionCurve {
     /// Bit error rate of O-QPSK with direct sequence spreading in white noise (IEEE Std
-    /// 802.15.4-2006, annex E.4.1.8), independent bits: an upper bound for the modulation.
+    /// 802.15.4-2006, annex E.4.1.8), independent bits: an upper bound.
     #[default]
     Oqpsk,
-    /// The CC2420 as TOSSIM models it (Lee, Cerpa, Levis: Improving wireless simulation through
-    /// noise modeling, IPSN 2007): a fit to measurements of whole frames, about 1 dB wide, for any
+    /// The CC2420 in TOSSIM (Lee, Cerpa, Levis: Improving wireless simulation through noise
+    /// modeling, IPSN 2007): a fit to measurements of whole frames, about 1 dB wide, for any
     /// length.
     Cc2420,
-    /// Noise and fading vary between frames and spread the receiver's threshold into a transitional
-    /// region (Zuniga, Krishnamachari: Analyzing the transitional region in low power wireless
-    /// links, SECON 2004). The ratio for whole frames is Φ((SNR − middle)/width).
+    /// Noise and fading vary between frames and widen the threshold into a transitional region
+    /// (Zuniga, Krishnamachari: Analyzing the transitional region in low power wireless links,
+    /// SECON 2004). The ratio for whole frames is Φ((SNR − middle)/width).
     Transitional {
         /// Signal-to-noise ratio with a reception ratio of one half, in dB.
         middle_db: f64,
@@ -49,13 +49,12 @@ impl ReceptionCurve {
         self.success(snr, FramePart { bits, of: bits })
     }
 
-    /// Returns the probability of receiving a part at this ratio.
     pub(crate) fn success(self, snr: f64, part: FramePart) -> f64 {
         self.success_of(self.quality(snr), part)
     }
 
-    /// Returns the factor that depends on the ratio alone: the logarithm of the probability of
-    /// receiving a bit or symbol, or the probability for a whole frame.
+    /// The factor that depends on the ratio alone: the logarithm of the probability of receiving a
+    /// bit or symbol, or the probability for a whole frame.
     pub(super) fn quality(self, snr: f64) -> f64 {
         match self {
             Self::Oqpsk if snr > OQPSK_CERTAIN => 0.0,
@@ -72,7 +71,6 @@ impl ReceptionCurve {
         }
     }
 
-    /// Returns the probability of receiving a part at this quality.
     pub(super) fn success_of(self, quality: f64, part: FramePart) -> f64 {
         match self {
             Self::Oqpsk => libm::exp(part.bits * quality),

@@ -2,9 +2,9 @@
 //!
 //! Path loss is log-distance with log-normal shadowing (Rappaport: Wireless Communications, 2002,
 //! §4.9), drawn once per pair of stations, plus a smaller part per direction. A receiver
-//! synchronises with the first frame above the synchronisation threshold; a later one captures it
-//! if it exceeds the sum of all else by the capture threshold. Each part of a frame between changes
-//! of interference has its own success probability.
+//! synchronises with the first frame above a threshold; a later one captures it by exceeding the
+//! sum of all else by another. Success is computed for each part of a frame between changes of
+//! interference.
 
 use super::curve_cache::CachedCurve;
 use super::fading::{Fading, Gilbert};
@@ -39,8 +39,8 @@ pub struct Sinr {
     pub interference_floor_dbm: f64,
     /// Clear channel assessment threshold in dBm. Default: −77, the CC2420's after reset.
     pub cca_threshold_dbm: f64,
-    /// Minimum signal-to-interference-and-noise ratio for synchronisation in dB. Default: −5, where
-    /// O-QPSK's bit error rate reaches a tenth (IEEE Std 802.15.4-2006, figure E.2).
+    /// Minimum signal-to-interference-and-noise ratio for synchronisation in dB. Default: −5:
+    /// O-QPSK's bit error rate is a tenth (IEEE Std 802.15.4-2006, figure E.2).
     pub synchronisation_db: f64,
     /// Capture threshold: excess of a later frame over the sum of all else, in dB. `None`: no
     /// capture.
@@ -115,12 +115,12 @@ impl SinrMedium {
         config.check(positions.len())?;
         let (floor, sensitivity) =
             (Power::from_dbm(config.interference_floor_dbm), Power::from_dbm(config.sensitivity_dbm));
-        // With a floor of zero every signal counts. Otherwise a signal 10 dB below stays below
-        // however rounded, which saves computing most powers in a large field.
+        // With a floor of zero every signal counts. Otherwise signals 10 dB below stay below
+        // however rounded, which saves computing most powers.
         let faint_dbm = if floor > Power::ZERO { config.interference_floor_dbm - 10.0 } else { f64::NEG_INFINITY };
         let mut heard = vec![Vec::new(); positions.len()];
-        // Receivers come in the order of their numbers: a station's earlier ones in its own pairs,
-        // later ones in theirs.
+        // In the order of their numbers: a station's earlier ones in its own pairs, later ones in
+        // theirs.
         config.path_loss.for_each_pair(positions, streams, |from, to, loss_db| {
             let level_dbm = config.tx_power_dbm - loss_db;
             if level_dbm < faint_dbm {
@@ -234,8 +234,8 @@ impl Sinr {
 }
 
 impl PathLoss {
-    /// Returns the losses in dB between all stations, as drawn in the run with these streams. As a
-    /// [`Matrix`](Self::Matrix) they can be shared by several runs.
+    /// Returns the losses in dB between all stations in the run with these streams, as a
+    /// [`Matrix`](Self::Matrix) for several runs.
     #[must_use]
     pub fn between_all(&self, positions: &[Position], streams: &Streams) -> Vec<Vec<f64>> {
         if let Self::Matrix(rows) = self {
@@ -246,7 +246,7 @@ impl PathLoss {
         losses
     }
 
-    /// Calls `with` for each ordered pair with its loss in dB, in the order of the larger number.
+    /// For each ordered pair, with its loss in dB, by the larger number.
     fn for_each_pair(&self, positions: &[Position], streams: &Streams, mut with: impl FnMut(usize, usize, f64)) {
         let pairs = |station| (0..station).map(move |other| (station, other));
         let (reference, exponent, shadowing, asymmetry) = match self {
@@ -263,8 +263,7 @@ impl PathLoss {
         };
         let is_random = shadowing > 0.0 || asymmetry > 0.0;
         for (station, node) in (0..positions.len()).zip((0..).map(NodeId)) {
-            // A station's stream serves its pairs with earlier ones, so that adding a station
-            // changes no other loss.
+            // For pairs with earlier stations: adding one changes no other loss.
             let mut stream = streams.stream(Entity::Node(node), Purpose::named("shadowing"));
             let mut normal = || if is_random { stream.normal() } else { 0.0 };
             for (station, other) in pairs(station) {

@@ -1,9 +1,9 @@
 //! Unit disks: frames are received within one distance and interfere within a larger one.
 //!
 //! Source: Cooja's UDGM (Österlind et al.: Cross-level sensor network simulation with COOJA, LCN
-//! 2006; Contiki's `UDGM.java`). Any overlap in time destroys both frames where both are heard.
-//! Divergence: clear channel assessment has its own distance; Cooja uses a signal strength that
-//! falls linearly to −95 dBm at the transmission range.
+//! 2006; Contiki's `UDGM.java`). Overlapping frames are lost where both are heard. Divergence:
+//! clear channel assessment has its own distance; Cooja's signal strength falls linearly to −95 dBm
+//! at the transmission range.
 
 use super::medium::{Arrival, Medium, RadioError, ReceiverState, check};
 use super::neighbours::{Neighbours, RadioLink, Station};
@@ -27,8 +27,8 @@ pub struct Udgm {
     pub interference_range_m: f64,
     /// Range of clear channel assessment in metres.
     pub carrier_range_m: f64,
-    /// Probability of reception at the transmission range without interference; 1 at distance 0,
-    /// falling with the square of the distance. Cooja's default: 1.
+    /// Probability of reception at the transmission range without interference; it falls with the
+    /// square of the distance from 1. Cooja's default: 1.
     pub success_ratio: f64,
 }
 
@@ -45,8 +45,8 @@ pub(crate) struct UdgmMedium {
     success: Vec<f64>,
 }
 
-/// Detectable by clear channel assessment. 2³² undetectable signals would add up to this, but each
-/// station contributes at most one.
+/// Detectable. 2³² undetectable signals would add up to it, but each station contributes at most
+/// one.
 const CARRIER: Power = Power::units(1 << 32);
 const INTERFERENCE: Power = Power::units(1);
 

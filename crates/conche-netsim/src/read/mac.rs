@@ -55,8 +55,7 @@ fields!(MacConfig over MacConfig::ieee802154();
     hidden { rdc }
 );
 
-/// Replaces a MAC's duty cycling by ContikiMAC, based on the preset's, or that of its version of
-/// Contiki.
+/// Based on the preset's ContikiMAC, or its version's of Contiki.
 fn over_contikimac(mac: MacConfig, config: Patch<ContikiMac>) -> MacConfig {
     let base = match (mac.rdc, mac.access) {
         (Rdc::ContikiMac(base), _) => base,

@@ -13,8 +13,8 @@ macro_rules! as_whole {
 
 /// Structs whose fields have defaults.
 ///
-/// The long form takes a base other than `Default`, keys that are not fields (`first`, applied in
-/// order before the fields), and fields that are not keys (`hidden`).
+/// The long form takes a base other than `Default`, keys beside fields (`first`, applied before
+/// them in order), and fields that are no keys (`hidden`).
 macro_rules! fields {
     ($type:ident { $($field:ident),* $(,)? }) => {
         $crate::read::fields!($type over $type::default(); first {} then { $($field),* } hidden {});
@@ -123,7 +123,7 @@ macro_rules! names {
     };
 }
 
-/// Enums whose variants hold configurations with defaults: a name, or a table with one variant.
+/// Enums of configurations with defaults: a name, or a table with one variant.
 macro_rules! kinds {
     ($type:ident: $what:literal { $($name:literal => $variant:ident($inner:ty)),* $(,)? }) => {
         impl $crate::read::Read for $type {

@@ -9,9 +9,9 @@
 //! | enum with parameters | table with the variant as its key: `{ exponential = "20ms" }` |
 //! | `None` | `"none"` |
 //!
-//! An absent field keeps its type's default or, in a MAC, the preset's value. A table is therefore
-//! read into a *patch*, applied later. Reading raises the errors, so that the format can report
-//! their position.
+//! An absent field keeps its type's default or, in a MAC, the preset's value: a table is read into
+//! a *patch*, applied later. Errors are raised in reading, where the format can report their
+//! position.
 
 mod mac;
 mod macros;
@@ -39,8 +39,7 @@ type Patch<T> = Box<dyn FnOnce(Option<T>) -> T>;
 /// A patch's effect on a part.
 type Change<T> = Box<dyn FnOnce(&mut T)>;
 
-/// Converts a field's patch to a change; apart from reading the field, which is compiled for each
-/// format.
+/// Apart from reading the field, which is compiled for each format.
 fn of_field<T: 'static, F: Clone + 'static>(patch: Patch<F>, field: fn(&mut T) -> &mut F) -> Change<T> {
     Box::new(move |value| {
         let field = field(value);
@@ -48,7 +47,6 @@ fn of_field<T: 'static, F: Clone + 'static>(patch: Patch<F>, field: fn(&mut T) -
     })
 }
 
-/// Returns the patch that applies changes in order.
 fn over<T: 'static>(base: fn() -> T, changes: Vec<Change<T>>) -> Patch<T> {
     Box::new(move |value| {
         let mut value = value.unwrap_or_else(base);

@@ -10,7 +10,7 @@ use crate::radio::{Station, StationMap};
 pub struct LinkQuality {
     nodes: Vec<NodeId>,
     station_map: StationMap,
-    /// Per sender, the stations that receive any of its frames, in node order.
+    /// Per sender, stations that receive any of its frames, in node order.
     ratios: Vec<Vec<(Station, f64)>>,
 }
 
@@ -52,7 +52,7 @@ impl LinkQuality {
         }
     }
 
-    /// Creates ratios from each sender's receivers, in the order of `nodes`.
+    /// In the order of `nodes`.
     pub(crate) fn of_neighbours(nodes: Vec<NodeId>, ratios: Vec<Vec<(Station, f64)>>) -> Self {
         let station_map = StationMap::new(nodes.iter().copied());
         Self { nodes, station_map, ratios }
@@ -82,7 +82,7 @@ impl LinkQuality {
         row.binary_search_by_key(&to, |(receiver, _)| *receiver).map_or(0.0, |place| row[place].1)
     }
 
-    /// Returns a sender's receivers with their ratios, in order.
+    /// With their ratios, in order.
     pub(super) fn received_from(&self, from: Station) -> &[(Station, f64)] {
         &self.ratios[usize::from(from)]
     }

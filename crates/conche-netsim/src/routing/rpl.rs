@@ -2,11 +2,11 @@
 //! the first common ancestor and down from there.
 //!
 //! Objective functions: OF0 (RFC 6552) with hop counts, and MRHOF (RFC 6719) with ETX, a link's
-//! expected number of transmissions of an acknowledged frame: 1/(forward PRR · backward PRR) (De
-//! Couto et al.: A high-throughput path metric for multi-hop wireless routing, MobiCom 2003), in
-//! units of 1/128 as in RFC 6551. Simplification: stations know their links' ratios exactly and
-//! keep their parents, so MRHOF's hysteresis has no effect. Remaining ties are broken at random, as
-//! by the order of DIO messages.
+//! expected transmissions of an acknowledged frame: 1/(forward PRR · backward PRR) (De Couto et
+//! al.: A high-throughput path metric for multi-hop wireless routing, MobiCom 2003), in units of
+//! 1/128 as in RFC 6551. Simplification: stations know their links' ratios exactly and keep their
+//! parents, so MRHOF's hysteresis has no effect. Remaining ties are broken at random, as by the
+//! order of DIO messages.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -40,7 +40,7 @@ pub enum Objective {
 }
 
 impl Default for RplConfig {
-    /// MRHOF, Contiki's default, over links that deliver at least half of their frames.
+    /// MRHOF, Contiki's default; links deliver at least half of their frames.
     fn default() -> Self {
         Self { objective: Objective::Etx, min_ratio: 0.5 }
     }
@@ -87,7 +87,6 @@ struct Member {
     hops: Option<u16>,
 }
 
-/// Cost to the root: metric, secondary metric, random number.
 type Cost = (u64, u64, u64);
 
 impl RplTree {
@@ -99,7 +98,7 @@ impl RplTree {
             nodes.iter().map(|node| Member { node: *node, parent: None, hops: None }).collect();
         let mut costs: Vec<Option<Cost>> = vec![None; nodes.len()];
         let mut settled = vec![false; nodes.len()];
-        // Dijkstra's algorithm; entries that a cheaper path made obsolete are skipped.
+        // Dijkstra's algorithm, skipping obsolete entries.
         let mut reached = BinaryHeap::new();
         if let Some(place) = quality.position(root) {
             (costs[usize::from(place)], members[usize::from(place)].hops) = (Some((0, 0, 0)), Some(0));
@@ -151,10 +150,10 @@ impl RplTree {
         self.members.iter().filter(|member| member.hops.is_none()).map(|member| member.node)
     }
 
-    /// Returns the nodes that do not fit into the root's routing table of `room` entries.
+    /// Returns the nodes beyond the root's routing table of `room` entries.
     ///
-    /// They are the last to join, as a node announces itself afterwards. Ties between hop counts
-    /// are broken at random.
+    /// They join last, as a node announces itself afterwards. Ties between hop counts are broken at
+    /// random.
     #[must_use]
     pub fn beyond(&self, room: usize, chance: &mut Stream) -> Vec<NodeId> {
         let below = self.members.iter().filter(|member| member.parent.is_some());
@@ -163,8 +162,8 @@ impl RplTree {
         order.into_iter().skip(room).map(|(.., node)| node).collect()
     }
 
-    /// Adds the tree's hops, named `rpl child-parent` by node number. If they are the only hops,
-    /// the topology's routes follow the tree, also to and from wired neighbours.
+    /// Adds the tree's hops, named `rpl child-parent` by node number. Without other hops, the
+    /// topology's routes follow the tree, also to and from wired neighbours.
     pub fn install(&self, net: &mut Topology, radio: RadioId) {
         for member in &self.members {
             if let Some(parent) = member.parent {
@@ -180,7 +179,7 @@ impl RplTree {
 }
 
 impl RplConfig {
-    /// Returns a link's ETX in units of 1/128, if its ratios suffice.
+    /// In units of 1/128, if the ratios suffice.
     fn etx(&self, forward: f64, backward: f64) -> Option<u64> {
         let ratio = forward * backward;
         if forward < self.min_ratio || backward < self.min_ratio || ratio <= 0.0 {
@@ -194,7 +193,7 @@ impl RplConfig {
 }
 
 impl Objective {
-    /// Returns the cost through a link of this ETX to a path of cost `rest`.
+    /// Over a link of this ETX to a path of cost `rest`.
     const fn through(self, rest: Cost, etx: u64, chance: u64) -> Cost {
         match self {
             Self::HopCount => (rest.0 + 1, rest.1 + etx, chance),

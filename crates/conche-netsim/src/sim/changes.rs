@@ -1,7 +1,7 @@
 //! Changes during a run: run until a time, change something, continue.
 //!
-//! Events at the time of a change precede it. Changes draw no random numbers, so the run remains a
-//! function of its inputs.
+//! Events at the time of a change precede it. Changes draw no random numbers, so runs remain
+//! functions of their inputs.
 
 use thiserror::Error;
 
@@ -36,8 +36,8 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 
     /// Changes a link's rate, delay, loss or queue.
     ///
-    /// The frame in transmission keeps the old rate, and frames on the wire their arrival times.
-    /// Waiting frames stay, even beyond the new queue's limit.
+    /// The frame in transmission keeps the old rate, frames on the wire their arrival times, and
+    /// waiting frames their place, even beyond the new limit.
     ///
     /// ```
     /// use std::time::Duration;
@@ -76,7 +76,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// Takes a link down or up.
     ///
     /// A link that goes down drops waiting frames, the one in transmission, and new ones, like a
-    /// removed interface; frames on the wire arrive. If a radio hop is down, nothing more enters
+    /// removed interface; frames on the wire arrive. A radio hop that is down only stops filling
     /// its station's queue.
     ///
     /// # Errors
@@ -87,9 +87,8 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 
     /// Cuts off or reconnects a node.
     ///
-    /// Packets from, to and through a cut-off node are dropped. Its host keeps running; its radio
-    /// station still acknowledges and transmits frames of
-    /// [`Port::transmit`](crate::host::Port::transmit).
+    /// Packets from, to and through a cut-off node are dropped. Its host runs on; its radio station
+    /// still acknowledges, and transmits frames of [`Port::transmit`](crate::host::Port::transmit).
     ///
     /// # Errors
     /// If the node is of another topology.
@@ -101,9 +100,9 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 
     /// Replaces and starts a node's host; returns the old one.
     ///
-    /// The old host's timers and wake-ups are cancelled. The new host receives packets in transit
-    /// and the outcomes of the old host's frames. A restarted endpoint needs a new seed, or it
-    /// repeats its tokens and message IDs.
+    /// The old host's timers and wake-ups are cancelled; the new one receives its packets in
+    /// transit and outcomes of its frames. A restarted endpoint needs a new seed, or it repeats its
+    /// tokens and message IDs.
     ///
     /// # Errors
     /// If the node is of another topology.

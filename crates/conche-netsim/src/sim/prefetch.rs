@@ -1,8 +1,7 @@
 //! Prefetches the state that the next events need.
 //!
-//! With tens of thousands of nodes no cache holds the state, so each event would wait for memory.
-//! Reading the state for a few dozen events at once overlaps the waits. The values read affect no
-//! result.
+//! With tens of thousands of nodes, each event would wait for memory. Reading the state for a few
+//! dozen at once overlaps the waits, and affects no result.
 
 use std::hint::black_box;
 
@@ -12,11 +11,11 @@ use crate::host::{Host, Received};
 use crate::packet::{Packet, PacketRef};
 use crate::trace::Observer;
 
-/// Minimum number of nodes; fewer fit into a cache.
+/// Fewer nodes fit into a cache.
 const MANY: usize = 1000;
 
 impl<H: Host, O: Observer> Simulation<H, O> {
-    /// Fetches events from the wheel if none are known, and prefetches their state.
+    /// Fetches events from the wheel if none are known.
     #[inline]
     pub(super) fn look_ahead(&mut self) {
         if self.world.scheduler.knows_next() {
@@ -30,8 +29,8 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 
     #[inline(never)]
     fn get_ready(&mut self) {
-        // The first pass finds addresses for the second and skips needless reads: most packets only
-        // cross to another link, and many wake-ups have been postponed.
+        // Finds addresses for the second pass and skips needless reads: most packets only cross to
+        // another link, and many wake-ups have been postponed.
         for (_, event) in self.world.scheduler.next_events() {
             match event {
                 Event::Arrive(Arrival { packet, .. }) => self.world.packets.prefetch_forwarding(packet),
@@ -73,7 +72,6 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         self.arriving = arriving;
     }
 
-    /// Returns a packet's receiver, if it is reached without a further hop.
     fn receiver(&self, packet: PacketRef, at: NodeId) -> Option<NodeId> {
         let to = self.world.packets.destination(packet);
         self.network.reaches(at, to).then_some(to)

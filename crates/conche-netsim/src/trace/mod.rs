@@ -25,8 +25,7 @@ pub trait Observer {
     fn on_duplicated(&mut self, now: Instant, packet: &Packet, link: LinkId) {}
 
     /// A link accepted a frame, which leaves its queue at `departure`. Not called for links that
-    /// may change, follow a trace or manage their queue: their departure times are not known in
-    /// advance.
+    /// may change, follow a trace or manage their queue, which do not know it in advance.
     fn on_queued(&mut self, now: Instant, link: LinkId, departure: Instant) {}
 
     /// A packet arrived and is passed to its host next.

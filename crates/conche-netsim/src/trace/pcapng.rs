@@ -1,13 +1,12 @@
 //! A capture file for Wireshark and tshark, with a comment on each CoAP packet.
 //!
-//! Nodes and links are the capture's interfaces. A packet is recorded at its sender, at a link that
-//! loses, refuses or duplicates it, and, with [`Capture::BothEnds`], at its receiver. (Wireshark
-//! takes a second record for a retransmission; `frame.interface_name` and the comments distinguish
-//! them.)
+//! Nodes and links are the interfaces. A packet is recorded at its sender, at a link that loses,
+//! refuses or duplicates it, and, with [`Capture::BothEnds`], at its receiver. (Wireshark takes a
+//! second record for a retransmission; `frame.interface_name` and the comments distinguish them.)
 //!
-//! Packets are IPv4 from and to CoAP's port 5683. Node n has the address 10.0.0.0 + n + 1, with its
-//! name in the name resolution block. The IPv4 identification is the packet's number, so duplicates
-//! can be recognised. Timestamps are virtual time in nanoseconds.
+//! Packets are IPv4 from and to port 5683. Node n has the address 10.0.0.0 + n + 1, and its name in
+//! the name resolution block. The IPv4 identification is the packet's number, to recognise
+//! duplicates. Timestamps are virtual nanoseconds.
 //!
 //! ```sh
 //! tshark -r run.pcapng -T fields -e frame.time_epoch -e frame.interface_name -e coap.code -e frame.comment
@@ -26,7 +25,6 @@ use crate::packet::{Packet, Transmission};
 use crate::wired::Topology;
 use crate::{Instant, LinkId, NodeId};
 
-/// CoAP's UDP port, RFC 7252 §12.8.
 const COAP_PORT: u16 = 5683;
 
 /// An observer that writes a pcapng file.
@@ -218,7 +216,7 @@ impl Exchanges {
     }
 }
 
-/// Returns a node's address, from 10.0.0.1, or the limited broadcast address.
+/// From 10.0.0.1, or the limited broadcast address.
 fn address(node: NodeId) -> Ipv4Addr {
     if node == NodeId::BROADCAST {
         return Ipv4Addr::BROADCAST;

@@ -10,7 +10,7 @@ use serde::ser::{Serialize, Serializer};
 use super::quantity::Quantity;
 use super::{BitRate, Size, Span, SpanRange, UnitError};
 
-/// Reads strings; a number's error shows the expected form.
+/// A number's error shows the expected form.
 struct UnitVisitor<T> {
     what: &'static str,
     example: &'static str,

@@ -41,7 +41,6 @@ impl Fifo {
     }
 }
 
-/// An action of the link for the network.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LinkAction {
     /// Did not fit into the queue.
@@ -56,7 +55,6 @@ pub(super) enum LinkAction {
     Resumes(Instant, u32),
 }
 
-/// The frame in transmission.
 #[derive(Clone, Copy, Debug)]
 struct Served {
     frame: Frame,
@@ -71,7 +69,7 @@ pub(super) struct Buffer {
     waiting: Fifo,
     served: Option<Served>,
     aqm: AnyAqm,
-    /// Initial random stream of the queue management, reused after each change.
+    /// The queue management's initial stream, reused after each change.
     management: Stream,
     /// Number of the pending resume event; others belong to interrupted transmissions.
     resumption: Option<u32>,
@@ -101,7 +99,7 @@ impl Buffer {
         &self.line.config
     }
 
-    /// Changes the configuration; the frame in transmission keeps its departure.
+    /// The frame in transmission keeps its departure.
     pub(super) fn change(&mut self, config: LinkConfig, now: Instant, actions: &mut Vec<LinkAction>) {
         let managed = self.line.config.aqm;
         self.line.change(config);
@@ -159,7 +157,6 @@ impl Buffer {
         self.aqm.idle(now);
     }
 
-    /// Starts the next transmission if possible.
     fn go_on(&mut self, now: Instant, actions: &mut Vec<LinkAction>) {
         if self.resumption.is_some() {
             return;
@@ -182,7 +179,7 @@ impl Buffer {
         }
     }
 
-    /// Sends an opportunity's bytes; a frame that arrives at its instant is too late.
+    /// A frame that arrives at an opportunity's instant is too late.
     fn use_opportunity(&mut self, now: Instant, actions: &mut Vec<LinkAction>) {
         let mut bytes = OPPORTUNITY_BYTES;
         while bytes > 0 {

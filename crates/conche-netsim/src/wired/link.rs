@@ -72,7 +72,6 @@ impl Default for LinkConfig {
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     pub(super) to: NodeId,
-    /// The link accepts frames.
     pub(super) up: bool,
     pub(super) kind: Kind,
 }
@@ -90,10 +89,8 @@ pub(super) enum Kind {
     Hop(Hop),
 }
 
-/// A link's properties beyond its configuration.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Equipment {
-    /// The link may change during the run.
     pub(super) changing: bool,
     pub(super) trace: Option<LinkTrace>,
 }
@@ -144,7 +141,6 @@ impl Link {
         Self { to, up: true, kind }
     }
 
-    /// Creates a hop of a radio network.
     pub(super) const fn hop(to: NodeId, hop: Hop) -> Self {
         Self { to, up: true, kind: Kind::Hop(hop) }
     }
@@ -155,7 +151,7 @@ impl Wire {
         &mut self.line
     }
 
-    /// Takes a frame; returns its departure, or `None` if the queue is full.
+    /// Returns the departure, or `None` if the queue is full.
     pub(super) fn accept(&mut self, now: Instant, payload_bytes: u32) -> Option<Instant> {
         match self.line.config.rate {
             None => Some(now),
@@ -181,7 +177,6 @@ impl Line {
         }
     }
 
-    /// Changes later frames.
     pub(super) fn change(&mut self, config: LinkConfig) {
         self.loss.change(config.loss);
         self.delay.change(config.delay, config.jitter);
@@ -192,7 +187,7 @@ impl Line {
         self.config.duplicate > 0.0 && self.duplication.chance(self.config.duplicate)
     }
 
-    /// Returns a frame's bytes with this UDP payload.
+    /// With this UDP payload.
     pub(super) fn frame_bytes(&self, payload_bytes: u32) -> u32 {
         payload_bytes.saturating_add(self.config.header_bytes)
     }
@@ -203,7 +198,6 @@ impl Line {
         service_nanos.saturating_add(self.config.stalls.nanos(&mut self.stalling))
     }
 
-    /// Returns a frame's outcome after leaving the queue.
     pub(super) fn leave(&mut self, departure: Instant) -> FrameOutcome {
         if self.loss.next_is_lost() {
             FrameOutcome::Lost(departure)

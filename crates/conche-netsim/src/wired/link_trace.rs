@@ -17,11 +17,10 @@ pub(super) const OPPORTUNITY_BYTES: u32 = 1504;
 
 /// A trace of a link in mahimahi's format.
 ///
-/// Each line is the time of an opportunity to send 1504 bytes, in milliseconds from the start, in
-/// ascending order. The trace repeats at its last line's time.
+/// Each line is the time of an opportunity to send 1504 bytes, in ascending milliseconds from the
+/// start. The trace repeats at its last line's time.
 ///
-/// A frame leaves with its last byte: several small frames may share an opportunity, a large one
-/// takes several. Unused bytes are lost.
+/// Several small frames may share an opportunity, a large one takes several. Unused bytes are lost.
 ///
 /// ```
 /// use conche_netsim::wired::LinkTrace;
@@ -111,7 +110,6 @@ impl LinkTrace {
     }
 }
 
-/// A link's future opportunities.
 #[derive(Clone, Debug)]
 pub(super) struct Opportunities {
     trace: LinkTrace,
@@ -130,7 +128,6 @@ impl Opportunities {
         self.trace.mean_rate()
     }
 
-    /// Returns the time of the next opportunity.
     pub(super) fn next(&self) -> Instant {
         let begin_ms = self.round.saturating_mul(self.trace.period_ms());
         let at_ms = begin_ms.saturating_add(self.trace.opportunities_ms[self.line]);

@@ -5,11 +5,11 @@
 //!                            └─ full, or managed ([`Aqm`]): dropped
 //! ```
 //!
-//! Queue and delay line are separate: frames on the wire take no room in the queue (unlike Linux
-//! netem, whose `limit` counts both). A frame lost on the wire has used the link.
+//! Frames on the wire take no room in the queue (unlike Linux netem's, whose `limit` counts both).
+//! A frame lost on the wire has used the link.
 //!
-//! A FIFO queue with a constant rate knows departures at arrival, without events. Links with active
-//! queue management, a [`LinkTrace`], or changes during the run have an event per departure.
+//! A FIFO queue with a constant rate knows departures at arrival, without events. Active queue
+//! management, a [`LinkTrace`], or changes need an event per departure.
 
 mod aqm;
 mod buffer;

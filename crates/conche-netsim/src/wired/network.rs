@@ -27,7 +27,6 @@ pub(crate) struct Network {
     actions: Vec<LinkAction>,
 }
 
-/// A node's next hops.
 #[derive(Clone, Debug)]
 pub(super) enum Route {
     /// No outgoing link.
@@ -50,8 +49,6 @@ pub(crate) enum Forwarded {
     Hop(PacketRef, Hop, LinkId),
 }
 
-/// The simulation's parts needed to move a packet.
-///
 /// Radio networks rarely call the observer; `dyn Observer` compiles them once.
 pub(crate) struct Surroundings<'a, O: ?Sized = dyn Observer + 'a> {
     pub(crate) scheduler: &'a mut Scheduler<Event>,
@@ -64,7 +61,7 @@ impl Network {
         Self { links, routes, dropped: 0, duplicated: 0, cut_off: BTreeSet::new(), actions: Vec::new() }
     }
 
-    /// Forwards a packet from `at` to its destination, a wire or a radio hop.
+    /// To its destination, a wire or a radio hop.
     pub(crate) fn forward<O: Observer>(
         &mut self,
         around: &mut Surroundings<'_, O>,
@@ -112,7 +109,7 @@ impl Network {
         }
     }
 
-    /// Returns `true` if no wire lies between `at` and `to`.
+    /// If no wire lies between `at` and `to`.
     pub(crate) fn reaches(&self, at: NodeId, to: NodeId) -> bool {
         let over_link = || {
             let link = &self.links[self.routes[at.index()].to(to)?.index()];
@@ -181,12 +178,10 @@ impl Network {
         self.drop(around, packet, DropReason::Lost(link));
     }
 
-    /// Drops a packet for lack of a host.
     pub(crate) fn refuse<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, at: NodeId) {
         self.drop(around, packet, DropReason::NoHost(at));
     }
 
-    /// Offers a packet and any duplicate to the link.
     fn cross<O: Observer>(
         &mut self,
         around: &mut Surroundings<'_, O>,
@@ -236,7 +231,6 @@ impl Network {
         }
     }
 
-    /// Carries out a link's pending actions.
     fn settle<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, link: LinkId) {
         let mut all = std::mem::take(&mut self.actions);
         for action in all.drain(..) {
@@ -275,12 +269,12 @@ impl Network {
     }
 }
 
-/// Up to one exception per this many entries, exceptions replace a table.
+/// Exceptions replace a table up to one per this many entries.
 const ENTRIES_PER_EXCEPTION: usize = 8;
 
 impl Route {
-    /// Stores a table compactly: in a tree a node forwards most destinations over one link, and
-    /// full tables need memory for each pair of nodes.
+    /// In a tree a node forwards most destinations over one link, and full tables need memory for
+    /// each pair of nodes.
     pub(super) fn by_destination(table: &[Option<LinkId>]) -> Self {
         let most = most_common(table);
         let exceptions = || (0..).map(NodeId).zip(table.iter().copied()).filter(|(_, link)| *link != most);

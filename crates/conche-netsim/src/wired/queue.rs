@@ -72,10 +72,8 @@ impl DropTail {
     }
 }
 
-/// Frames at a link that have not left completely.
-///
-/// FIFO service at a known rate fixes a departure on arrival. Departed frames are removed at the
-/// next arrival, which saves an event each.
+/// A departure is fixed on arrival (FIFO, known rate). Departed frames are removed at the next
+/// arrival, which saves an event each.
 #[derive(Clone, Debug)]
 pub(super) struct Backlog {
     queue: DropTail,
@@ -89,8 +87,8 @@ impl Backlog {
         Self { queue, frames: VecDeque::new(), bytes: 0 }
     }
 
-    /// Accepts a frame; returns its departure, or `None` if the queue is full. A frame that departs
-    /// now takes no room.
+    /// Returns the departure, or `None` if the queue is full. A frame that departs now takes no
+    /// room.
     pub(super) fn accept(&mut self, now: Instant, bytes: u32, service_nanos: u64) -> Option<Instant> {
         self.forget_departed(now);
         if !self.has_room(bytes) {

@@ -17,12 +17,12 @@ pub enum Service {
     /// No deviation.
     #[default]
     Exact,
-    /// A Rayleigh-distributed factor of mean 1: √X/Γ(3/2) with X exponential of mean 1 (standard
-    /// deviation 0.523). Models a link whose rate varies between frames, such as a fading radio
-    /// that repeats blocks.
+    /// A Rayleigh-distributed factor of mean 1: √X/Γ(3/2), X exponential of mean 1 (standard
+    /// deviation 0.523). Models a rate that varies between frames, such as of a fading radio that
+    /// repeats blocks.
     Rayleigh,
-    /// An exponentially distributed factor of mean 1. Models a link that repeats until it succeeds,
-    /// so the remaining time does not depend on the elapsed.
+    /// An exponentially distributed factor of mean 1. Models repetition until success, where the
+    /// remaining time does not depend on the elapsed.
     Exponential,
 }
 
@@ -45,7 +45,7 @@ pub struct Stalls {
 const MEAN_OF_ROOT: f64 = 0.886_226_925_452_758;
 
 impl Service {
-    /// Returns the time of a frame whose size over the rate is `nanos`.
+    /// `nanos` is the frame's size over the rate.
     pub(super) fn nanos(self, nanos: u64, stream: &mut Stream) -> u64 {
         match self {
             Self::Exact => nanos,
@@ -56,7 +56,7 @@ impl Service {
 }
 
 impl Stalls {
-    /// Returns the additional time of the next frame in nanoseconds.
+    /// In nanoseconds.
     pub(super) fn nanos(&self, stream: &mut Stream) -> u64 {
         if self.probability <= 0.0 || !stream.chance(self.probability) {
             return 0;

@@ -176,8 +176,7 @@ impl Topology {
         RadioId(u16::try_from(self.radios.len() - 1).expect("fewer than 2^16 radio networks"))
     }
 
-    /// Adds a node's station, which hears and interferes with the others; packets need hops between
-    /// stations.
+    /// Adds a node's station, which hears and interferes with others; packets need hops.
     pub fn place(&mut self, radio: RadioId, node: NodeId, position: Position) {
         // Another topology's radio network is reported when one of its hops is checked.
         if let Some(layout) = self.radios.get_mut(radio.index()) {
@@ -229,7 +228,6 @@ impl Topology {
         (0..).map(LinkId).zip(self.links.iter().map(|edge| edge.name.as_str()))
     }
 
-    /// Validates the topology and computes the routes.
     pub(crate) fn build(&self, streams: &Streams) -> Result<Network, TopologyError> {
         self.check_names()?;
         for edge in &self.links {
@@ -266,7 +264,7 @@ impl Topology {
         Ok(Network::new(links, routes))
     }
 
-    /// Computes the signals in each radio network.
+    /// In each radio network.
     pub(crate) fn build_radios(&self, streams: &Streams) -> Result<Vec<RadioNetwork>, TopologyError> {
         let build = |(number, layout): (u16, &Layout)| {
             let in_radio = |error| TopologyError::Radio { radio: layout.name.clone(), error };
@@ -306,8 +304,7 @@ impl Topology {
         outgoing
     }
 
-    /// Returns a node's routes. A single link needs no table; routers take a breadth-first search
-    /// each.
+    /// A single link needs no table; routers take a breadth-first search each.
     fn routes_of(&self, links: &[LinkId], outgoing: &[Vec<LinkId>]) -> Route {
         match links {
             [] => Route::None,

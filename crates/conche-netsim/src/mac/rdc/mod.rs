@@ -19,7 +19,7 @@ pub enum Rdc {
     /// Always.
     #[default]
     AlwaysOn,
-    /// As ContikiMAC schedules it. Requires acknowledgments; of
-    /// [`AttemptConfig`](super::AttemptConfig), only turnarounds apply.
+    /// As ContikiMAC schedules it. Requires acknowledgments, and uses only turnarounds of
+    /// [`AttemptConfig`](super::AttemptConfig).
     ContikiMac(ContikiMac),
 }

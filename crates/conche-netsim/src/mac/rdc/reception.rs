@@ -13,7 +13,6 @@ use crate::wired::Surroundings;
 use crate::{Instant, NodeId};
 
 impl RadioNetwork {
-    /// Delivers an ended frame to its receivers.
     pub(super) fn deliver(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -64,7 +63,7 @@ impl RadioNetwork {
         arrived.and_then(|packet| self.hand_up(around, packet, via))
     }
 
-    /// Handles a broadcast at one receiver; the sender keeps the packet for the others.
+    /// The sender keeps the packet for other receivers.
     fn receive_copy(&mut self, around: &mut Surroundings<'_>, from: Station, via: ReceptionLink, frame: Frame) {
         let node = self.stations[usize::from(via.station)].node;
         if self.mac.rdc != Rdc::AlwaysOn {
@@ -81,7 +80,7 @@ impl RadioNetwork {
         }
     }
 
-    /// Counts a received frame; returns `true` unless it duplicates the previous one.
+    /// Returns `true` unless the frame duplicates the previous one.
     fn accepts(&mut self, from: Station, at: Station, dsn: u8) -> bool {
         let accepted = self.stations[usize::from(at)].accepts(from, dsn);
         self.counters.received += 1;
@@ -89,7 +88,7 @@ impl RadioNetwork {
         accepted
     }
 
-    /// Passes a packet to the node after the time to read it.
+    /// After the time to read it.
     fn hand_up(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -106,7 +105,7 @@ impl RadioNetwork {
         None
     }
 
-    /// Transmits an acknowledgment, which has no address: each waiting station checks its number.
+    /// It has no address: each waiting station checks its number.
     pub(in crate::mac) fn transmit_ack(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let (now, duration) = (around.scheduler.now(), airtime(ACK_PSDU_OCTETS));
         self.counters.acknowledgments += 1;

@@ -76,7 +76,6 @@ impl Message {
     }
 }
 
-/// Returns the 16-bit address.
 pub(crate) fn address(node: NodeId) -> [u8; 2] {
     u16::try_from(node.0).expect("a radio network has fewer than 2^16 stations").to_be_bytes()
 }

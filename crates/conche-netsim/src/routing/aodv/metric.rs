@@ -67,8 +67,8 @@ impl Metric {
         order == Ordering::Greater
     }
 
-    /// Returns `true` if a request that arrives again over a better route is forwarded again. RFC
-    /// 3561 (§6.5) discards such duplicates, but the first to arrive rarely used the best links.
+    /// Returns `true` if a request is forwarded again when it arrives over a better route. RFC 3561
+    /// (§6.5) discards such duplicates, but the first to arrive rarely used the best links.
     #[must_use]
     pub fn forwards_better_copies(&self) -> bool {
         matches!(self, Self::PathDr(_))

@@ -23,8 +23,8 @@ use crate::{Instant, NodeId, units};
 pub struct AodvConfig {
     /// Route metric.
     pub metric: Metric,
-    /// How long the destination waits for better copies of a request. Zero with the hop count,
-    /// where the first copy decides.
+    /// How long the destination waits for better copies of a request. Zero with the hop count: the
+    /// first decides.
     pub reply_wait: Duration,
     /// NET_TRAVERSAL_TIME: how long the origin waits for a reply, doubled after each attempt.
     pub net_traversal_time: Duration,
@@ -74,7 +74,7 @@ struct Discovery {
     until: Instant,
 }
 
-/// A request to forward or, at its destination, answer.
+/// To be forwarded or, at its destination, answered.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     at: Instant,
@@ -139,8 +139,8 @@ impl Aodv {
         }
     }
 
-    /// Handles a frame that the MAC could not deliver: the link is broken. `lost` is the origin and
-    /// destination of its packet, or `None` for a message of this protocol.
+    /// Handles a frame that the MAC could not deliver over a broken link. `lost` is its packet's
+    /// origin and destination, or `None` for a message of this protocol.
     pub fn link_broken(&mut self, neighbour: NodeId, lost: Option<(NodeId, NodeId)>) {
         self.table.break_link(neighbour);
         if let Some((origin, destination)) = lost {
@@ -195,7 +195,7 @@ impl Aodv {
         self.request(destination);
     }
 
-    /// Handles a copy of a request (§6.5).
+    /// RFC 3561 §6.5.
     fn requested(&mut self, now: Instant, origin: NodeId, destination: NodeId, route: Route, stream: &mut Stream) {
         if origin == self.address {
             return;
@@ -213,7 +213,7 @@ impl Aodv {
         if first {
             self.pending.retain(|pending| pending.origin != origin);
         }
-        // A pending message takes its contents when sent; a request is answered once.
+        // Pending messages take their contents when sent; a request is answered once.
         let waits = self.pending.iter().any(|pending| pending.origin == origin);
         let (at, action) = if destination == self.address {
             (now + self.config.reply_wait, PendingAction::Reply)

@@ -9,7 +9,6 @@ use crate::NodeId;
 pub(super) struct Route {
     pub(super) next_hop: NodeId,
     pub(super) cost: Cost,
-    /// The destination's sequence number.
     pub(super) sequence: u16,
 }
 
@@ -29,7 +28,7 @@ impl Table {
         self.routes.get(&destination).filter(|entry| entry.valid).map(|entry| entry.route)
     }
 
-    /// Stores a newer route, or an equally new and better one.
+    /// If newer, or equally new and better.
     pub(super) fn offer(&mut self, destination: NodeId, route: Route, metric: &Metric) {
         let takes = |known: &Entry| {
             let known_route = known.route;
@@ -56,7 +55,7 @@ impl Table {
     }
 }
 
-/// Compares sequence numbers with wrap-around (RFC 3561 §6.1).
+/// With wrap-around (RFC 3561 §6.1).
 pub(super) fn newer(one: u16, other: u16) -> bool {
     (1..1 << 15).contains(&one.wrapping_sub(other))
 }

@@ -13,11 +13,9 @@ pub(super) struct Exchange<C: Controller> {
     flight: C::Flight,
     /// Times of all transmissions.
     pub(super) sent: SmallVec<[Instant; 2]>,
-    /// Timer expiry; `None` if not in flight.
     pub(super) deadline: Option<Instant>,
     /// Earliest time of the next retransmission, once returned by the controller.
     again: Option<Instant>,
-    /// Expiries of its own timer.
     pub(super) timeouts: u8,
     pub(super) acknowledged: bool,
 }
@@ -53,7 +51,7 @@ impl<C: Controller> Exchange<C> {
         controller.sent(peer, &mut self.flight, &sent)
     }
 
-    /// Returns the earliest time of the next transmission; now for the first.
+    /// Now for the first transmission.
     pub(super) fn may_leave_again(&mut self, controller: &C, peer: &mut C::Peer, now: Instant, load: Load) -> Instant {
         if self.sent.is_empty() {
             return now;
@@ -63,12 +61,12 @@ impl<C: Controller> Exchange<C> {
         *self.again.get_or_insert_with(|| controller.expired(peer, flight, &Expired { now, attempt, load }))
     }
 
-    /// Marks the segment as lost before its timeout; it may be retransmitted at once.
+    /// Before its timeout; the segment may be retransmitted at once.
     pub(super) fn lost(&mut self, now: Instant) {
         (self.deadline, self.again) = (None, Some(now));
     }
 
-    /// Marks the segment as acknowledged; returns an unambiguous round-trip time.
+    /// Returns an unambiguous round-trip time.
     pub(super) fn acknowledge(
         &mut self,
         controller: &C,
@@ -77,10 +75,10 @@ impl<C: Controller> Exchange<C> {
         known: Known,
         load: Load,
     ) -> Option<Duration> {
-        // While a segment awaits retransmission, an earlier missing one delayed the acknowledgment.
+        // An earlier missing segment delayed the acknowledgment.
         let in_time = known == Known::InTime && self.deadline.is_some();
         (self.acknowledged, self.deadline) = (true, None);
-        // Like a separate response, a late acknowledgment proves arrival but measures no path.
+        // As with a separate response, arrival is certain, but the path unmeasured.
         let kind = if in_time { AckKind::Empty } else { AckKind::Separate };
         let event = Acknowledged { now, sent: &self.sent, copy: AckedCopy::Unknown, kind, load };
         controller.acknowledged(peer, &self.flight, &event);

@@ -18,12 +18,11 @@
 //! | [`receiver`] | acknowledgments, cumulative or one for each segment |
 //!
 //! Sequence numbers count segments, all of one size. The window's limit replaces congestion
-//! avoidance, and there is no fast retransmission, except with [`Sender::with_reno`]. There is no
-//! FIN: the last acknowledgment ends the transfer. Timeouts come from a congestion
-//! [`Controller`](conche_proto::cc::Controller), for which each segment is an exchange.
+//! avoidance, and there is no fast retransmission, except with [`Sender::with_reno`]. The last
+//! acknowledgment, not a FIN, ends the transfer. Timeouts come from a congestion
+//! [`Controller`](conche_proto::cc::Controller), with segments as exchanges.
 //!
-//! Neither side does I/O: inputs are segments and the time, outputs are segments and a wake-up
-//! time.
+//! Neither side does I/O.
 
 mod exchange;
 pub mod receiver;

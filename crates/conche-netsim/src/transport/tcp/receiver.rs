@@ -25,8 +25,8 @@ impl Receiver {
 
     /// Handles a segment; returns the answer.
     ///
-    /// Each segment is acknowledged at once, even a duplicate: the earlier acknowledgment may have
-    /// been lost (RFC 793, page 69).
+    /// Each segment is acknowledged at once, even a duplicate, as its acknowledgment may have been
+    /// lost (RFC 793, page 69).
     pub fn receive(&mut self, now: Instant, segment: Segment) -> Option<Segment> {
         match segment {
             Segment::Syn => Some(Segment::SynAck),
@@ -66,7 +66,6 @@ impl Receiver {
         self.duplicates
     }
 
-    /// Records a segment; `None` if out of range.
     fn take(&mut self, now: Instant, number: u32) -> Option<()> {
         let arrived = self.arrived.get_mut(number as usize)?;
         if std::mem::replace(arrived, true) {

@@ -1,9 +1,9 @@
 //! The sending side: send window, retransmission queue and timeouts.
 //!
-//! After a timeout the window is one segment, and the segments after the oldest are retransmitted
-//! in order, unless acknowledged meanwhile ("go back"). Of several losses in one window only the
-//! first's timer counts; the others would repeat the signal. Segments that arrived are not
-//! retransmitted: the oldest segment's acknowledgment covers them first.
+//! After a timeout the window is one segment, and segments after the oldest are retransmitted in
+//! order, unless acknowledged meanwhile ("go back"). Of several losses in a window only the first's
+//! timer counts. Segments that arrived are not retransmitted: the oldest's acknowledgment covers
+//! them first.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -82,7 +82,7 @@ pub struct SenderStats {
 
 /// Sends one transfer.
 ///
-/// As in RFC 793 (page 26), the SYN takes the first place in the sequence: it is sent, timed and
+/// The SYN takes the first place in the sequence (RFC 793, page 26): it is sent, timed and
 /// retransmitted like any segment.
 #[derive(Debug)]
 pub struct Sender<C: Controller> {
@@ -190,19 +190,19 @@ impl<C: Controller> Sender<C> {
         self.config.segments.saturating_add(1)
     }
 
-    /// Acknowledges the segments before this place; returns `true` if any was queued.
+    /// Those before this place; returns `true` if any was queued.
     fn acknowledge_until(&mut self, now: Instant, place: u32) -> bool {
         let covered = place.saturating_sub(self.head) as usize;
         let covered = covered.min(self.queue.len());
         for index in 0..covered {
-            // The newest segment triggered the acknowledgment that earlier ones had delayed.
+            // The newest segment triggered the delayed acknowledgment.
             let known = if index + 1 == covered { Known::InTime } else { Known::Late };
             self.acknowledge(now, index, known);
         }
         covered > 0
     }
 
-    /// Acknowledges this segment; returns `true` if it was unacknowledged.
+    /// Returns `true` if the segment was unacknowledged.
     fn acknowledge_one(&mut self, now: Instant, place: u32) -> bool {
         let Some(index) = place.checked_sub(self.head).map(|index| index as usize) else { return false };
         let is_new = self.queue.get(index).is_some_and(|exchange| !exchange.acknowledged);
@@ -251,7 +251,7 @@ impl<C: Controller> Sender<C> {
         self.state = State::Aborted(now);
     }
 
-    /// Returns the window's first segment that is not in flight.
+    /// The window's first segment not in flight.
     fn next_to_send(&mut self, now: Instant) -> Next {
         let window = usize::from(self.window.segments());
         let idle = |exchange: &Exchange<C>| !exchange.acknowledged && exchange.deadline.is_none();
@@ -301,7 +301,7 @@ impl<C: Controller> Sender<C> {
         self.queue.iter().filter_map(|exchange| exchange.deadline).min()
     }
 
-    /// Returns the load besides this segment, in flight and waiting.
+    /// Besides this segment, in flight and waiting.
     fn load(&self, index: usize) -> Load {
         let others = self.queue.iter().enumerate().filter(|(i, exchange)| *i != index && exchange.deadline.is_some());
         let exchanges = u16::try_from(others.count()).unwrap_or(u16::MAX);

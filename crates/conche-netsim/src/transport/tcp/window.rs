@@ -28,7 +28,7 @@ const DUPLICATES: u16 = 3;
 const LEAST_THRESHOLD: u16 = 2;
 
 impl Window {
-    /// Creates a window that grows by one segment per acknowledgment, up to its limit.
+    /// Grows by one segment per acknowledgment, up to its limit.
     pub(super) fn limited(limit: u16) -> Self {
         Self { segments: 1, limit, reno: None }
     }
@@ -42,8 +42,8 @@ impl Window {
         self.segments
     }
 
-    /// Handles the acknowledgment of `count` (at least one) segments up to `until`; returns `true`
-    /// if the next segment is lost.
+    /// Of `count` segments, at least one, up to `until`; returns `true` if the next segment is
+    /// lost.
     pub(super) fn acknowledged(&mut self, count: u16, until: u32) -> bool {
         let Some(reno) = &mut self.reno else {
             self.segments = self.segments.saturating_add(1).min(self.limit).max(1);
@@ -71,8 +71,8 @@ impl Window {
         false
     }
 
-    /// Handles a duplicate acknowledgment. `head` is the first of `flight` segments in flight, all
-    /// before `end`. Returns `true` if `head` is lost.
+    /// `head` is the first of `flight` segments in flight, all before `end`; returns `true` if it
+    /// is lost.
     pub(super) fn duplicate(&mut self, flight: u16, head: u32, end: u32) -> bool {
         let Some(reno) = &mut self.reno else { return false };
         if reno.recovers {
@@ -92,10 +92,10 @@ impl Window {
         true
     }
 
-    /// Handles a timeout; all data sent is before `end`.
+    /// All data sent is before `end`.
     ///
-    /// `flight` is the data segments in flight, or `None`, which keeps the threshold, if the
-    /// segment was not data or had expired before (RFC 5681 §3.1).
+    /// `flight` is the data segments in flight, or `None`, which keeps the threshold, for a segment
+    /// that was not data or had expired before (RFC 5681 §3.1).
     pub(super) fn timed_out(&mut self, flight: Option<u16>, end: u32) {
         self.segments = 1;
         if let Some(reno) = &mut self.reno {

@@ -1,7 +1,7 @@
 //! CoDel drops departing frames once the queue delay has exceeded its target for an interval.
 //!
-//! Source: RFC 8289, §5, with the pseudocode's names. Divergences: the bytes that may always wait
-//! are a parameter, not the largest packet seen or the MTU; no ECN.
+//! Source: RFC 8289, §5, with its names. Divergences: a parameter for the bytes that may always
+//! wait, not the largest packet seen or the MTU; no ECN.
 
 use std::time::Duration;
 
@@ -45,7 +45,6 @@ pub(in super::super) struct CoDelState {
     dropping: bool,
 }
 
-/// A dequeued frame, and whether it may be dropped.
 struct Dequeued {
     frame: Frame,
     ok_to_drop: bool,

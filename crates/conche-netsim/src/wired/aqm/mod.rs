@@ -46,7 +46,6 @@ pub(super) struct Found {
     /// Waiting frames, without the one in transmission.
     pub(super) frames: usize,
     pub(super) bytes: u64,
-    /// Nothing waits or is transmitted.
     pub(super) idle: bool,
 }
 
@@ -69,7 +68,7 @@ impl AnyAqm {
         }
     }
 
-    /// Returns `true` if a fitting frame may enter the queue.
+    /// If a frame that fits may enter the queue.
     pub(super) fn admits(&mut self, now: Instant, found: Found) -> bool {
         match self {
             Self::None | Self::CoDel(_) => true,
@@ -78,14 +77,13 @@ impl AnyAqm {
         }
     }
 
-    /// Records a drop for lack of room.
     pub(super) fn overflowed(&mut self) {
         if let Self::Pie(pie) = self {
             pie.overflowed();
         }
     }
 
-    /// Takes the next frame; `drop` receives those dropped before it.
+    /// `drop` receives the frames dropped before it.
     pub(super) fn next(&mut self, now: Instant, waiting: &mut Fifo, drop: impl FnMut(Frame)) -> Option<Frame> {
         match self {
             Self::None | Self::Red(_) => waiting.pop(),

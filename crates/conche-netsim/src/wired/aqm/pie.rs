@@ -1,12 +1,12 @@
 //! PIE drops arriving frames with a probability that a controller adjusts to keep the delay at its
 //! target.
 //!
-//! Source: RFC 8033, §4 and its appendices' pseudocode, with its names, burst allowance (§4.4),
-//! de-randomisation (§5.4) and the cap on growth (§5.5). The delay is the wait of the last
-//! transmitted frame, measured by timestamps.
+//! Source: RFC 8033, §4 and its pseudocode, with their names, burst allowance (§4.4),
+//! de-randomisation (§5.4) and the cap on growth (§5.5). The delay is the last transmitted frame's
+//! wait, by timestamps.
 //!
 //! Divergences: an idle link has no delay, whatever its last frame waited. PIE is always on (§5.3
-//! is optional), does not scale by frame size, and does not mark. Due updates are made when a frame
+//! is optional), does not scale by frame size, and does not mark. Updates are made when a frame
 //! arrives or departs, without events; their inputs do not change in between.
 
 use std::time::Duration;
@@ -90,7 +90,6 @@ impl PieState {
         self.accu_prob = 0.0;
     }
 
-    /// Records the wait of the next frame.
     pub(super) fn dequeued(&mut self, now: Instant, waited: Duration) {
         self.catch_up(now);
         self.current_qdelay = waited;
@@ -113,7 +112,6 @@ impl PieState {
         }
     }
 
-    /// Makes due updates.
     fn catch_up(&mut self, now: Instant) {
         while self.next_update <= now {
             if self.is_at_rest() {
@@ -161,7 +159,7 @@ impl PieState {
         self.burst_allowance = self.burst_allowance.saturating_sub(self.config.update);
     }
 
-    /// Returns `true` if the delay is, and was at the last update, below half of the target.
+    /// The delay is, and was at the last update, below half of the target.
     fn is_short(&self) -> bool {
         self.current_qdelay < self.config.target / 2 && self.qdelay_old < self.config.target / 2
     }

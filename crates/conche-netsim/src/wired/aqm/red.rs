@@ -3,7 +3,7 @@
 //! Source, with its names: Floyd, Jacobson: Random Early Detection gateways for congestion
 //! avoidance, IEEE/ACM ToN 1(4), 1993, figure 2. "Gentle" (Floyd: Recommendation on using the
 //! "gentle_" variant of RED, 2000): from the upper threshold to twice that, the probability rises
-//! from max_p to 1 instead of jumping. The queue is measured in waiting frames.
+//! from max_p to 1 instead of jumping. The length is in waiting frames.
 
 use crate::rng::Stream;
 use crate::{BitRate, Instant};

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 /// ContikiMAC.
 ///
-/// A receiver wakes by its clear channel assessment, so it is unreachable over a link below the
-/// medium's threshold even if frames could be received. Times are multiples of the motes' rtimer
-/// tick of 1/32768 s; each field quotes the source's expression for its default.
+/// A receiver wakes by its clear channel assessment, so a link below the medium's threshold cannot
+/// reach it even if frames could be received. Times are multiples of the rtimer tick of 1/32768 s;
+/// fields quote their default's expression in the source.
 ///
 /// In TOML, the cycle time is given as `check_rate_hz`.
 ///
@@ -19,20 +19,20 @@ pub struct ContikiMac {
     /// CYCLE_TIME: interval of channel checks. Default:
     /// `RTIMER_ARCH_SECOND / NETSTACK_RDC_CHANNEL_CHECK_RATE`, 125 ms at 8 Hz.
     pub cycle_time: Duration,
-    /// CCA_COUNT_MAX: clear channel assessments in a channel check. Default: 2.
+    /// CCA_COUNT_MAX: assessments in a channel check. Default: 2.
     pub cca_count_max: u8,
-    /// CCA_COUNT_MAX_TX: clear channel assessments before a transmission. Default: 6.
+    /// CCA_COUNT_MAX_TX: assessments before a transmission. Default: 6.
     pub cca_count_max_tx: u8,
     /// CCA_CHECK_TIME: duration of an assessment. Default: `RTIMER_ARCH_SECOND / 8192`, 0.122 ms.
     pub cca_check_time: Duration,
     /// CCA_SLEEP_TIME: time between two assessments. Default: `RTIMER_ARCH_SECOND / 2000`, 0.488
     /// ms.
     pub cca_sleep_time: Duration,
-    /// LISTEN_TIME_AFTER_PACKET_DETECTED: maximum time that a receiver stays on after detecting
-    /// energy. Default: `RTIMER_ARCH_SECOND / 80`, 12.5 ms.
+    /// LISTEN_TIME_AFTER_PACKET_DETECTED: maximum listening time after detecting energy. Default:
+    /// `RTIMER_ARCH_SECOND / 80`, 12.5 ms.
     pub listen_time_after_packet_detected: Duration,
-    /// MAX_NONACTIVITY_PERIODS: the receiver sleeps after more periods (one assessment and one
-    /// sleep) than this without a frame. Default: 10.
+    /// MAX_NONACTIVITY_PERIODS: the receiver sleeps after more periods (assessment and sleep)
+    /// without a frame. Default: 10.
     pub max_nonactivity_periods: u8,
     /// INTER_PACKET_DEADLINE: maximum wait for the next frame of a burst. Default: `CLOCK_SECOND /
     /// 32`, 31 ms.
@@ -48,26 +48,24 @@ pub struct ContikiMac {
     pub max_phase_strobe_time: Duration,
     /// WITH_PHASE_OPTIMIZATION: senders learn when neighbours wake up. Default: yes.
     pub with_phase_optimization: bool,
-    /// Frames waiting for one neighbour follow in a burst (`qsend_list`). Default: yes, as in every
-    /// Contiki. Otherwise each waits for the neighbour's next wake-up and, in 2.7, for a time base
-    /// before.
+    /// Frames for one neighbour follow in a burst (`qsend_list`). Default: yes, as in every
+    /// Contiki. Otherwise each waits for the next wake-up and, in 2.7, for a time base before.
     pub with_bursts: bool,
     /// MAX_NOACKS: unacknowledged transmissions until a phase is forgotten. Default: 16.
     pub max_noacks: u8,
-    /// MAX_NOACKS_TIME: an unacknowledged transmission this long after another, without an
-    /// acknowledgment in between, also forgets the phase. Default: 30 s.
+    /// MAX_NOACKS_TIME: time between two unacknowledged transmissions, without acknowledgment in
+    /// between, after which the phase is also forgotten. Default: 30 s.
     pub max_noacks_time: Duration,
     /// ContikiMAC header in octets.
     pub header_octets: u8,
-    /// SHORTEST_PACKET_SIZE: shorter frames (PSDU) are padded, so that none fits between two
+    /// SHORTEST_PACKET_SIZE: shorter frames (PSDU) are padded, so that none fits between
     /// assessments.
     pub shortest_packet_size: u8,
-    /// Maximum clock drift in parts per million, uniformly distributed over stations. Default: 20,
-    /// a common rating of watch crystals.
+    /// Maximum clock drift in parts per million, uniform over stations. Default: 20, common for
+    /// watch crystals.
     pub clock_drift_ppm: u32,
 }
 
-/// Converts ticks of 1/32768 s.
 const fn ticks(ticks: u64) -> Duration {
     Duration::from_nanos((ticks * 1_000_000_000) >> 15)
 }
@@ -75,8 +73,8 @@ const fn ticks(ticks: u64) -> Duration {
 const RTIMER_ARCH_SECOND: u64 = 32_768;
 
 impl ContikiMac {
-    /// Returns Contiki 2.7's values: a header of two octets, which the Tmote Sky's IPv6
-    /// configuration omits, and a minimum frame of 43.
+    /// Returns Contiki 2.7's values: a header of two octets, omitted in the Tmote Sky's IPv6
+    /// configuration, and a minimum frame of 43.
     #[must_use]
     pub const fn contiki27() -> Self {
         Self {
@@ -118,30 +116,26 @@ impl ContikiMac {
         Self { cycle_time: ticks(RTIMER_ARCH_SECOND / hertz as u64), ..self }
     }
 
-    /// Returns the time of one assessment and sleep.
     pub(super) fn period(&self) -> Duration {
         self.cca_check_time + self.cca_sleep_time
     }
 
-    /// CHECK_TIME: duration of a channel check.
     fn check_time(&self) -> Duration {
         self.period() * u32::from(self.cca_count_max)
     }
 
-    /// CHECK_TIME_TX: duration of the assessments before a transmission.
     fn check_time_tx(&self) -> Duration {
         self.period() * u32::from(self.cca_count_max_tx)
     }
 
-    /// Returns STROBE_TIME, `CYCLE_TIME + 2 * CHECK_TIME`: strobe time of broadcasts, and to
-    /// neighbours with unknown phase.
+    /// Returns STROBE_TIME, `CYCLE_TIME + 2 * CHECK_TIME`: for broadcasts and unknown phases.
     #[must_use]
     pub fn strobe_time(&self) -> Duration {
         self.cycle_time + 2 * self.check_time()
     }
 
-    /// Returns GUARD_TIME, `10 * CHECK_TIME + CHECK_TIME_TX`: the sender's lead before a
-    /// neighbour's expected wake-up.
+    /// Returns GUARD_TIME, `10 * CHECK_TIME + CHECK_TIME_TX`: a sender's lead before the expected
+    /// wake-up.
     #[must_use]
     pub fn guard_time(&self) -> Duration {
         10 * self.check_time() + self.check_time_tx()

@@ -1,7 +1,7 @@
 //! ContikiMAC (Dunkels: The ContikiMAC Radio Duty Cycling Protocol, SICS T2011:13).
 //!
-//! Receivers sleep and check the channel periodically, each at its own times. A sender repeats its
-//! frame until the receiver acknowledges it.
+//! Receivers sleep and check the channel periodically, each at its own times. Senders repeat frames
+//! until acknowledged.
 //!
 //! ```text
 //!   sender    │6 CCAs│▓ frame ▓│gap│▓ frame ▓│gap│▓ frame ▓│gap│▓ frame ▓│gap: ACK│read│
@@ -9,17 +9,16 @@
 //!   another                  ·····▼ CCA: busy, on ────────────────────────────── off ····
 //! ```
 //!
-//! A sender that knows its neighbour's phase (phase.c) starts a guard time before the wake-up, and
+//! Knowing its neighbour's phase (phase.c), a sender starts a guard time before the wake-up, and
 //! gives up soon after. Frames for the same neighbour follow in a burst: each announces the next,
-//! so that the receiver stays on.
+//! to keep the receiver on.
 //!
 //! Source: `contikimac.c` and `phase.c` of Contiki 2.7 and 3.0. Divergences:
 //!
 //! - Broadcasts are not sent in bursts.
 //! - Fast sleep counts periods of inactivity but not of silence, which only saves energy.
-//! - Checks cost no event while the channel is idle. They are scheduled for stations that one
-//!   strobe train reaches above the assessment threshold; two trains that exceed it only together
-//!   wake none.
+//! - Checks cost no event on an idle channel: they are scheduled for stations that one strobe train
+//!   reaches above the assessment threshold; two trains above it only together wake none.
 //! - The phase table has room for all neighbours, and rtimers never fire late.
 //!
 //! | file | contents |

@@ -11,7 +11,6 @@ use crate::units::nanos;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
-    /// Time of the first channel check.
     first: Instant,
     cycle: Duration,
 }
@@ -42,22 +41,19 @@ impl Clock {
         Self { first, cycle: Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX).max(1)) }
     }
 
-    /// Returns the first channel check after `now`.
     pub(super) fn check_after(&self, now: Instant) -> Instant {
         if now < self.first { self.first } else { next(self.first, self.cycle, now + Duration::from_nanos(1)) }
     }
 }
 
 impl Phases {
-    /// Returns the start of the next transmission to a neighbour with known phase, `guard` before
-    /// its wake-up (`phase_wait`).
+    /// `guard` before the wake-up of a neighbour with known phase (`phase_wait`).
     pub(super) fn begin(&self, neighbour: Station, now: Instant, clock: &Clock, guard: Duration) -> Option<Instant> {
         let phase = self.0.iter().find(|phase| phase.neighbour == neighbour)?;
         Some(now + (next(phase.time, clock.cycle, now + guard) - (now + guard)))
     }
 
-    /// Updates the phase after a transmission; `strobe` is the start of its last strobe
-    /// (`phase_update`).
+    /// `strobe` is the start of the transmission's last strobe (`phase_update`).
     pub(super) fn update(
         &mut self,
         config: &ContikiMac,
@@ -87,7 +83,7 @@ impl Phases {
     }
 }
 
-/// Returns the first of `from`, `from` + cycle, … that is not before `earliest`.
+/// The first of `from`, `from` + cycle, … not before `earliest`.
 fn next(from: Instant, cycle: Duration, earliest: Instant) -> Instant {
     let cycles = (earliest - from).as_nanos().div_ceil(cycle.as_nanos());
     from + Duration::from_nanos(u64::try_from(cycles * cycle.as_nanos()).unwrap_or(u64::MAX))

@@ -8,7 +8,6 @@ use crate::radio::{BROADCAST, Station};
 use crate::wired::Surroundings;
 
 impl RadioNetwork {
-    /// Schedules the station's next channel check if it may detect energy.
     pub(super) fn schedule_check(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let duty = self.stations[usize::from(at)].duty();
         let next = duty.clock.check_after(around.scheduler.now());
@@ -18,7 +17,6 @@ impl RadioNetwork {
         }
     }
 
-    /// Makes one assessment after `before` others.
     pub(in crate::mac) fn check(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -47,7 +45,6 @@ impl RadioNetwork {
         }
     }
 
-    /// Ends listening, unless a frame is being received.
     pub(in crate::mac) fn end_listening(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let duty = self.stations[usize::from(at)].duty();
@@ -63,7 +60,7 @@ impl RadioNetwork {
         }
     }
 
-    /// Keeps the station on if a unicast frame announces another.
+    /// If a unicast frame announces another.
     pub(in crate::mac) fn expect_burst(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -80,7 +77,7 @@ impl RadioNetwork {
         }
     }
 
-    /// Sleeps after an acknowledgment, or keeps listening in a burst.
+    /// After an acknowledgment; keeps listening in a burst.
     pub(in crate::mac) fn rest(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let now = around.scheduler.now();
         self.sleep(at);
@@ -94,7 +91,7 @@ impl RadioNetwork {
         self.stations[usize::from(at)].duty().listening = None;
     }
 
-    /// Returns `true` if a frame with this address is being received.
+    /// If the frame has this station's address.
     pub(super) fn is_receiving(&mut self, at: Station) -> bool {
         let Some(from) = self.air.receiving_from(at) else { return false };
         let sender = &mut self.stations[usize::from(from)];

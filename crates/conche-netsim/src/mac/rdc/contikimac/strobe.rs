@@ -11,7 +11,6 @@ use crate::radio::{BROADCAST, Station};
 use crate::wired::Surroundings;
 use crate::{Instant, NodeId};
 
-/// The repeated transmissions of one frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Train {
     /// The neighbour's phase is known (`is_known_receiver`).
@@ -31,7 +30,7 @@ pub(super) struct Train {
 }
 
 impl RadioNetwork {
-    /// Begins an attempt now, or shortly before the neighbour's wake-up.
+    /// Now, or shortly before the neighbour's wake-up.
     pub(in crate::mac) fn begin_train(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
@@ -106,27 +105,26 @@ impl RadioNetwork {
         arrived
     }
 
-    /// Records the last strobe's acknowledgment, read later.
+    /// It is read later.
     pub(in crate::mac) fn acknowledge_strobe(&mut self, at: Station) {
         self.stations[usize::from(at)].duty().train.acknowledged = true;
     }
 
-    /// Returns `true` if the last acknowledged frame announced another.
+    /// If the last acknowledged frame announced another.
     pub(in crate::mac) fn in_burst(&mut self, at: Station) -> bool {
         self.mac.rdc != Rdc::AlwaysOn && self.stations[usize::from(at)].duty().train.pending
     }
 
-    /// Returns `true` if frames for a burst waited when the last frame was sent.
+    /// If frames for a burst waited when the last frame was sent.
     ///
-    /// Frames that arrive during its transmission do not count: a mote does nothing else while it
-    /// sends, so they find an empty queue. Without duty cycling one burst takes all waiting frames
+    /// Frames that arrive during its transmission do not count: a mote does nothing else meanwhile,
+    /// so they find an empty queue. Without duty cycling one burst takes all waiting frames
     /// (`send_list`).
     pub(in crate::mac) fn left_waiting(&mut self, at: Station) -> bool {
         self.mac.rdc != Rdc::AlwaysOn && self.stations[usize::from(at)].duty().train.more
     }
 
-    /// Sends a burst's next frame at once: the neighbour is awake, and this station has just used
-    /// the channel.
+    /// Without a wait: the neighbour is awake, and this station has just used the channel.
     pub(in crate::mac) fn continue_burst(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let duty = self.stations[usize::from(at)].duty();
         duty.train = Train { receiver_awake: true, ..Train::default() };
@@ -144,7 +142,7 @@ impl RadioNetwork {
         self.end(around, at, outcome);
     }
 
-    /// Announces a train to the stations in range, whose checks will detect energy.
+    /// To the stations in range, whose checks will detect energy.
     fn announce(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
@@ -163,7 +161,7 @@ impl RadioNetwork {
 }
 
 impl Train {
-    /// Returns the maximum time from the first to the last strobe.
+    /// From the first to the last strobe.
     fn longest(&self, config: &ContikiMac, to: Station) -> std::time::Duration {
         if (self.known_receiver || self.receiver_awake) && to != BROADCAST {
             config.max_phase_strobe_time.min(config.strobe_time())
